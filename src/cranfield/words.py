@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import shlex
+import unicodedata
 from collections.abc import Callable, Iterable, Sequence
 
 _PLURAL = re.compile(r"\b(\w+?)(ies|sses|s)\b|\bstrata\b")
@@ -112,6 +113,16 @@ def _escape(match: re.Match[str]) -> str:
     if number in _ESCAPED_BYTES:
         return f"\\x{number - 0xDC00:02x}"
     return f"\\x{number:02x}" if number < 0x100 else f"\\u{number:04x}"
+
+
+def shown_id(text: str, *, quoted: bool = True) -> str:
+    r"""An id, escaped where another one looks the same: `'cafe\u0301'` beside `'café'`.
+
+    It looks the same where there is a blank at an end, a character that is not shown, or one that could be composed.
+    """
+    if not (text.isprintable() and text == text.strip() and unicodedata.is_normalized("NFC", text)):
+        return ascii(text)
+    return repr(text) if quoted else text
 
 
 def first_line(text: str) -> str:

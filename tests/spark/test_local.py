@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import os
+import random
 import re
 import signal
 import subprocess
@@ -51,6 +52,20 @@ def test_local_mode_tries_a_task_again_shows_no_page_and_listens_to_this_machine
     assert context.master == "local[2,4]"
     assert context.uiWebUrl is None
     assert context.getConf().get("spark.driver.bindAddress") == "127.0.0.1"
+
+
+@pytest.mark.parametrize("k", [1, 3, 10])
+def test_average_precision_over_what_is_reachable_is_that_of_mllib(spark: SparkSession, k: int) -> None:
+    from pyspark.mllib.evaluation import RankingMetrics
+
+    draw = random.Random(k)
+    ids = [f"d{number}" for number in range(20)]
+    lists = {f"q{number}": (draw.sample(ids, 8), draw.sample(ids, draw.randint(1, 9))) for number in range(30)}
+    testset = cranfield.load({query_id: dict.fromkeys(relevant, 1) for query_id, (_, relevant) in lists.items()})
+    run = {query_id: found for query_id, (found, _) in lists.items()}
+    name = f"AP(divisor='reachable')@{k}"
+    expected = RankingMetrics(spark.sparkContext.parallelize(list(lists.values()))).meanAveragePrecisionAt(k)
+    assert cranfield.evaluate(testset, run, measures=[name]).mean(name) == pytest.approx(expected)
 
 
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)

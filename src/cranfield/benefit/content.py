@@ -13,6 +13,7 @@ from contextlib import suppress
 from typing import Any
 
 from cranfield.benefit.records import CellRecord, Flaw, ToolResultNote
+from cranfield.systems.kinds.mcp_schema import wrapped_text
 
 MOST_OF_A_PHRASE = 300
 """Characters of a text that can be no more than `no results found for ...`, or an error without its cause."""
@@ -20,8 +21,6 @@ MOST_OF_AN_ERROR = 4_000
 """Characters of a text that begins as an error does: a stack of calls."""
 FEWEST_TASKS = 3
 """That must have had the same result before it says anything of the tool."""
-_WRAPPER = "result"
-"""Key under which SDKs of MCP put a result that is no object."""
 _CONTENT = (
     *("content", "text", "result", "results", "matches", "hits", "items", "documents", "answer", "output", "data"),
     *("code", "source", "snippet", "summary", "body"),
@@ -68,10 +67,10 @@ def parsed(text: str) -> Any:
 
 def unwrapped(value: Any) -> Any:
     """A value without its wrapper: a tool that returns JSON as a text is sent as `{"result": "..."}`."""
-    if not (isinstance(value, dict) and list(value) == [_WRAPPER] and isinstance(value[_WRAPPER], str)):
+    if (text := wrapped_text(value)) is None:
         return value
     try:
-        inner = json.loads(value[_WRAPPER])
+        inner = json.loads(text)
     except (ValueError, RecursionError):
         return value
     return inner if isinstance(inner, dict | list) else value

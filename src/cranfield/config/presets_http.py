@@ -18,6 +18,17 @@ from cranfield.formats.io.validation import Text
 
 VariableName = Annotated[str, Field(pattern=r"^[A-Za-z_][A-Za-z0-9_]*$")]
 Boost = Annotated[float, Field(ge=0)]
+_LUCENE_FAILED = (
+    "{timed_out: timed_out, failed_shards: _shards.failed, skipped_clusters: _clusters.skipped, "
+    "failed_clusters: _clusters.failed, partial_clusters: _clusters.partial}"
+)
+_SOLR_FAILED = "{partialResults: responseHeader.partialResults, details: responseHeader.partialResultsDetails}"
+_VESPA_FAILED = (
+    "{errors: root.errors[].message || root.errors, timeout: root.coverage.degraded.timeout, "
+    'adaptive_timeout: root.coverage.degraded."adaptive-timeout", '
+    'non_ideal_state: root.coverage.degraded."non-ideal-state"}'
+)
+"""Where each server says that a part of the results is missing."""
 
 
 class Service(Strict):
@@ -137,7 +148,7 @@ class Qdrant(Service):
 def elasticsearch(settings: Elasticsearch) -> Mapping[str, Any]:
     """Search API of Elasticsearch 8 and 9: `POST /{index}/_search` with `multi_match`.
 
-    A search that reached some shards only is an error here, not a shorter list: `allow_partial_search_results=false`.
+    A search that reached some shards only, or ran out of time, is an error here, not a shorter list.
     """
     return _lucene(settings, _authorization("ApiKey", settings.api_key_env))
 
@@ -161,7 +172,7 @@ def _lucene(settings: Lucene, headers: Mapping[str, str]) -> Mapping[str, Any]:
         headers=headers,
         parameters={"allow_partial_search_results": False},
         body={"query": query, "size": "{k}", "_source": shown or False},
-        extract=_extract(settings, "hits.hits", id="_id", score="_score", stored="_source"),
+        extract=_extract(settings, "hits.hits", failed=_LUCENE_FAILED, id="_id", score="_score", stored="_source"),
     )
 
 
@@ -188,14 +199,14 @@ def solr(settings: Solr) -> Mapping[str, Any]:
         headers=_authorization("Bearer", settings.token_env),
         parameters={"expandMacros": False},
         body=body,
-        extract=_extract(settings, "response.docs"),
+        extract=_first_values(_extract(settings, "response.docs", failed=_SOLR_FAILED), "id", "title"),
     )
 
 
 def vespa(settings: Vespa) -> Mapping[str, Any]:
     """Query API of Vespa 8: `POST /search/` with YQL; the query itself is a parameter that YQL refers to.
 
-    A reply with errors, or cut short by the server's timeout, is not read as an answer. No `children` are no results.
+    A reply with errors, or without a part of the documents, is a failure. No `children` are no results.
     """
     input_settings = f'grammar: "{settings.grammar}"'
     if settings.index is not None:
@@ -217,7 +228,8 @@ def vespa(settings: Vespa) -> Mapping[str, Any]:
         body=body,
         extract=_extract(
             settings,
-            "!(root.errors) && !(root.coverage.degraded.timeout) && root.fields && (root.children || `[]`)",
+            "root.fields && (root.children || `[]`)",
+            failed=_VESPA_FAILED,
             score="relevance",
             stored="fields",
         ),
@@ -277,6 +289,7 @@ def _extract(
     settings: Lucene | Solr | Vespa | Qdrant,
     results: str,
     *,
+    failed: str | None = None,
     id: str = "id",  # noqa: A002  as in the config
     score: str = "score",
     stored: str | None = None,
@@ -284,7 +297,13 @@ def _extract(
     """How results are read; `stored` is the member of a result that holds its fields, None the result itself."""
     steps = [] if stored is None else [stored]
     extract = {"json": results, "id": _path(*steps, settings.id_field) if settings.id_field else id, "score": score}
+    extract |= {"failed": failed} if failed else {}
     return extract | ({"title": _path(*steps, settings.title_field)} if settings.title_field else {})
+
+
+def _first_values(extract: Mapping[str, str], *names: str) -> Mapping[str, str]:
+    """The same where a field of several values comes as a list: its first value."""
+    return {name: f"{path}[0] || {path}" if name in names else path for name, path in extract.items()}
 
 
 def _authorization(scheme: str, variable: str | None) -> Mapping[str, str]:

@@ -166,6 +166,9 @@ class ResultPaths(Strict):
     """JMESPath of what reading a result costs, in tokens, in a result."""
     result_fields: OfChange[dict[str, ResultPath]] = Field(default_factory=dict)
     """Name to JMESPath in a result: what raters see of its document (`text`, `url`, `image`)."""
+    failed: OfChange[ResultPath | None] = None
+    """JMESPath over the document, which says that the answer is not whole: a failure, with what it gives as the reason, where
+    that is more than null, false, 0 or empty. Of an object each member counts: `{timed_out: timed_out, shards: _shards.failed}`."""
     fields: OfChange[dict[str, ResultPath]] = Field(default_factory=dict)
     """Name to JMESPath: what is kept of the document as a whole, per query (confidence, answer, tokens). For JSON
     lines the document is the list of all lines."""

@@ -43,6 +43,7 @@ def evaluate_ranking(  # noqa: PLR0913 - facts about the run, each typed by name
     name: str,
     run_digest: str,
     run: Run | None = None,
+    extra_queries: Sequence[str] = (),
     warnings: Sequence[str] = (),
     reading: Mapping[str, str | int | None] | None = None,
     keep_undefined: bool = False,
@@ -57,6 +58,7 @@ def evaluate_ranking(  # noqa: PLR0913 - facts about the run, each typed by name
         name: what to call the system.
         run_digest: identity of the run that was ranked.
         run: the collected run, for its logs and stamps.
+        extra_queries: ids of the run that the test set does not have.
         warnings: of the reader, passed on.
         reading: options of the reader, passed on.
         keep_undefined: keep requested measures that have no value for any query; their summaries are empty.
@@ -94,6 +96,7 @@ def evaluate_ranking(  # noqa: PLR0913 - facts about the run, each typed by name
         run=run,
         pilot=run.pilot if run is not None else False,
         warnings=tuple(notes + _warnings(testset, ranking, requested, results) + _unbounded(testset, ranking, run)),
+        extra_queries=tuple(extra_queries),
         reading=dict(reading or {}),
     )
 

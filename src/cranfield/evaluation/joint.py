@@ -15,7 +15,7 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from cranfield.evaluation.margins import why_unbounded, with_whole
+from cranfield.evaluation.margins import why_no_bounds, why_unbounded, with_whole
 from cranfield.measures import Measure, compute
 from cranfield.model import TestSet
 from cranfield.ranking.transform import supposing, unjudged_results
@@ -257,7 +257,7 @@ def _shown(ranking: Ranking, place: int, measure: Measure) -> int:
 
 def _why_not(measure: Measure, sides: Sequence[Ranking]) -> str:
     convention = sides[0].convention
-    if measure.name not in METHODS:
+    if measure.name not in METHODS or why_no_bounds(measure):
         return NO_METHOD.format(measure=measure)
     if convention.orders != "one":
         return TIES_BY_MEASURE

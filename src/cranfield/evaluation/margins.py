@@ -39,6 +39,7 @@ MOST_WHOLE = 10
 MOST_UNJUDGED = 200
 ROWS_AT_A_TIME = 1_000_000
 
+OF_ITS_DIVISOR = "it does not divide by all relevant documents"
 NO_ARGUMENT = "it may fall when a relevant result rises"
 DIVIDES_BY_THE_RETRIEVED = "under this convention it divides by what is within the cutoff, which the order changes"
 SEVERAL_ITEMS = (
@@ -103,10 +104,17 @@ def unjudged_that_count(measure: Measure, ranking: Ranking) -> NDArray[np.intp]:
     return found
 
 
+def why_no_bounds(measure: Measure) -> str:
+    """Why neither the order of ties nor unjudged results of a measure have bounds; empty where they have."""
+    if measure.name == "AP" and measure.param("divisor", "relevant") != "relevant":
+        return OF_ITS_DIVISOR
+    return "" if measure.name in RISES_WITH_RANK else NO_ARGUMENT
+
+
 def why_unbounded(measure: Measure, ranking: Ranking) -> str:
     """Why `bounds` has nothing to say of a measure; empty where it has."""
-    if measure.name not in RISES_WITH_RANK:
-        return NO_ARGUMENT
+    if why := why_no_bounds(measure):
+        return why
     if ranking.convention.ties == "expected" and (ranking.tie_last > ranking.tie_first).any():
         return MEAN_OVER_TIES
     gains = measure.param("gains", default=())
@@ -131,6 +139,7 @@ def _why_between(measure: Measure, ranking: Ranking) -> str:
     if len(grades) < 3 or ranking.convention.gain == "match" or _needs_ratio(measure, ranking):
         return ""
     graded = measure.name == "RBP" and not measure.whole("rel", 0) and not measure.param("max_rel", 0.0)
+    graded = graded and bool(measure.param("scaled", default=True))
     if measure.name == "nERR" or graded or (measure.name == "nDCG" and ranking.convention.ideal != "one"):
         return BETWEEN
     gains = measure.param("gains", default=())
@@ -157,8 +166,8 @@ def why_untied(measure: Measure, ranking: Ranking) -> str:
     """Why `tie_bounds` has nothing to say of a measure; empty where it has, and where nothing judged ties."""
     if not n_judged_tied(ranking).any():
         return ""
-    if measure.name not in RISES_WITH_RANK:
-        return NO_ARGUMENT
+    if why := why_no_bounds(measure):
+        return why
     if ranking.covered is not None:
         return SEVERAL_ITEMS
     convention = ranking.convention

@@ -183,6 +183,8 @@ class Evaluation(DisplayedByQuery):
     pilot: bool = False
     warnings: tuple[str, ...] = ()
     """Sentences for people: queries without a relevant document, duplicates dropped, measures left out."""
+    extra_queries: tuple[str, ...] = ()
+    """Ids of the run that the test set does not have; ignored."""
     reading: Mapping[str, str | int | None] = field(default_factory=dict)
     """Options of the reader: depth, missing, duplicates."""
     confusions: tuple[Confusion, ...] = ()

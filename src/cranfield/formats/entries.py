@@ -94,6 +94,7 @@ QUERY = {*RUN_COLUMNS["query_id"]}
 DOCUMENT = {*JUDGMENT_COLUMNS["doc_id"]}
 PLACE = {*RUN_COLUMNS["doc_id"]}
 GRADE = {*COLUMN_NAMES["grade"]}
+RATER = {*JUDGMENT_COLUMNS["rater"]}
 ORDER = {*RUN_COLUMNS["rank"], *RUN_COLUMNS["score"]}
 
 
@@ -153,7 +154,8 @@ def _is_table(head: Head) -> bool:
     names = _keys(head).keys() or _header(head)
     if head.data.lstrip().startswith(b"["):
         names = _first_record(head.data).keys()
-    return "cranfield_run" not in names and bool(names & QUERY and names & DOCUMENT and names & GRADE)
+    graded = names & GRADE or (names & RATER and "rating" in names)  # ratings without a rater are those of Quepid
+    return "cranfield_run" not in names and bool(names & QUERY and names & DOCUMENT and graded)
 
 
 def _is_run_table(head: Head) -> bool:
@@ -193,7 +195,7 @@ def _csv(*headers: tuple[str, ...]) -> Callable[[Head], bool]:
     """Whether the header row begins with these names; with exactly these, where there are three."""
 
     def fits(head: Head) -> bool:
-        columns = tuple(head.columns(","))
+        columns = tuple(head.columns(separator_of(head.first_line)))
         return any(columns == names or (len(names) > 3 and columns[: len(names)] == names) for names in headers)
 
     return fits
@@ -217,6 +219,15 @@ def _first_record(data: bytes) -> Mapping[str, object]:
     except (ValueError, RecursionError):
         return {}
     return {str(key).lower(): value for key, value in record.items()}
+
+
+def _of_annotators(*keys: str) -> Callable[[Head], bool]:
+    """Whether the first record has all of some keys."""
+
+    def fits(head: Head) -> bool:
+        return all(key.encode() in head.data for key in keys) and _first_record(head.data).keys() >= {*keys}
+
+    return fits
 
 
 def _is_samples(head: Head) -> bool:
@@ -458,6 +469,24 @@ OTHER_TOOLS: tuple[Format, ...] = (
         strata=frozenset({"topic", "query_group"}),
         grades=_GAINS,
         layout="tree",
+    ),
+    Format(
+        "label-studio",
+        "testset",
+        "tasks of Label Studio (JSON with `data` and `annotations`)",
+        _of_annotators("data", "annotations"),
+        "cranfield.formats.tools.annotations:read_label_studio",
+        holds=frozenset({"ratings", "reasons", "texts"}),
+        source="Label Studio, github.com/HumanSignal/label-studio: docs/source/guide/export.md",
+    ),
+    Format(
+        "argilla",
+        "testset",
+        "records of Argilla (JSON or JSONL with `fields` and `responses`)",
+        _of_annotators("fields", "responses"),
+        "cranfield.formats.tools.annotations:read_argilla",
+        holds=frozenset({"ratings", "texts"}),
+        source="Argilla, github.com/argilla-io/argilla: argilla/src/argilla/records/_dataset_records.py",
     ),
     Format(
         "llama-index",

@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import json
 import re
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 from cranfield.errors import Problem, shorten
 from cranfield.formats.io.files import shown
-from cranfield.formats.registry import HEAD_BYTES, Head, is_number
+from cranfield.formats.registry import HEAD_BYTES, Format, Head, is_number
+from cranfield.words import command_word
 
 _REPORT = re.compile(
     rb"""\A\s*\{\s*("schema_version"\s*:\s*\d+\s*,\s*"(testset|kind|measure|run|default)"|"testsets")\s*:"""
@@ -29,17 +32,27 @@ def report_problem(path: Path, what: str, head: Head) -> Problem | None:
     return Problem("this is a JSON report of Cranfield", path=shown(path), expected=f"a {what}", hint=_INSTEAD[what])
 
 
+_CONFIG = re.compile(rb"(^|\n)systems[ \t]*:"), re.compile(rb"(^|\n)testsets?[ \t]*:")
+
+
+def config_problem(path: Path, what: str, head: Head) -> Problem | None:
+    """The problem of a config where a run, a test set or a query file was expected."""
+    if not all(key.search(head.data) for key in _CONFIG):
+        return None
+    hint = f"`cranfield run {command_word(path)}` asks its systems and scores them; its test set is the file under `testset`."
+    return Problem("this is a config of Cranfield", path=shown(path), expected=f"a {what}", hint=hint)
+
+
 def short_run(path: Path, head: Head) -> Problem | None:
     """The problem of a TREC run all of whose lines have too few columns; None where it does not look like a run."""
     rows = head.rows
     if not rows or not all(3 <= len(row) < RUN_COLUMNS and _is_result(row) for row in rows):
         return None
     n_columns = len(rows[0])
-    line = 1 + head.data[: head.data.find(head.first_line)].count(b"\n")
     return Problem(
         f"{n_columns} columns",
         path=shown(path),
-        line=line,
+        line=_line_of(head),
         expected=f"{RUN_COLUMNS}: query Q0 document rank score tag",
         got=shorten(head.first_line.decode("utf-8", "replace")),
         hint="add the missing columns, or write a table of results whose first line names its columns.",
@@ -65,6 +78,65 @@ def broken_json(path: Path, head: Head) -> Problem | None:
     except (ValueError, RecursionError):
         return None
     return None
+
+
+def nearly(path: Path, what: str, head: Head, fitting: Callable[[Head], Format | None]) -> Problem | None:
+    """What is wrong with a file whose columns would be those of a format if they were separated, quoted or counted otherwise.
+
+    Args:
+        path: the file.
+        what: is expected of it.
+        head: its beginning.
+        fitting: the format of such a beginning.
+    """
+    given: dict[str, Any] = {
+        "path": shown(path),
+        "line": _line_of(head),
+        "got": shorten(head.first_line.decode("utf-8", "replace")),
+    }
+    for message, hint, changes in _NEARLY:
+        data = head.data
+        for old, new in changes:
+            data = data.replace(old, new)
+        if data != head.data and (entry := fitting(Head(data, head.path))) is not None:
+            return Problem(f"not a {what}: {message}", expected=entry.sentence, hint=hint, **given)
+    columns = {len(row) for row in head.rows}
+    if what == "test set" and columns in ({3}, {5}) and _has_grades(head):
+        (n,) = columns
+        add = "a 0 as the second column: `awk '{print $1, 0, $2, $3}' FILE > NEW`"
+        hint = f"add the iteration, {add}" if n == 3 else "remove the column that is none of these"
+        return Problem(f"{n} columns", expected="4: query iteration document grade", hint=hint, **given)
+    return None
+
+
+_NEARLY = (
+    ("quotation marks around its cells", "`tr -d '\"' < FILE > NEW` removes them", ((b'"', b""),)),
+    ("commas between its columns", "`tr ',' ' ' < FILE > NEW` puts blanks there", ((b",", b" "),)),
+    ("semicolons between its columns", "`tr ';' ' ' < FILE > NEW` puts blanks there", ((b";", b" "),)),
+    (
+        "commas between its columns, and quotation marks around its cells",
+        "`tr -d '\"' < FILE | tr ',' ' ' > NEW` changes that",
+        ((b'"', b""), (b",", b" ")),
+    ),
+)
+"""What is otherwise than in a format of columns, what changes it, and what of the bytes is replaced by what."""
+
+
+def _has_grades(head: Head) -> bool:
+    """Whether the last column, or the fourth of five, has whole numbers that are no ranks: they do not count up within a query."""
+    rows = [(row[0], row[3] if len(row) > 3 else row[-1]) for row in head.rows]
+    if not all(re.fullmatch(rb"-?[0-9]{1,2}(\.0)?", value) for _, value in rows):
+        return False
+    by_query: dict[bytes, list[bytes]] = {}
+    for query, value in rows:
+        by_query.setdefault(query, []).append(value)
+    counts_up = all(len(set(values)) == len(values) and b"0" not in values for values in by_query.values())
+    return len(rows[0]) == 5 or head.path.suffix in {".qrels", ".qrel"} or not counts_up
+
+
+def _line_of(head: Head) -> int:
+    """The number of the first line that is no comment."""
+    return 1 + head.data[: head.data.find(head.first_line)].count(b"\n")
 
 
 def is_log(head: Head) -> bool:

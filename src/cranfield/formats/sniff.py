@@ -23,7 +23,7 @@ from cranfield.errors import (
 )
 from cranfield.formats.entries import CODE_SETS, OTHER_TOOLS, top_keys
 from cranfield.formats.features import FEATURES
-from cranfield.formats.foreign import broken_json, is_log, report_problem, short_run
+from cranfield.formats.foreign import broken_json, config_problem, is_log, nearly, report_problem, short_run
 from cranfield.formats.io.delimited import (
     JUDGMENT_COLUMNS,
     QUERY_COLUMNS,
@@ -432,11 +432,11 @@ def _unknown(path: Path, kind: Kind, head: Head, other: Format | None) -> Proble
         names = format_names(kind)
         named = "NAME" if len(names) > MAX_SENTENCES else "|".join(names)
         hint = f"name the format: {{{FORMAT_PARAMETER[kind]}={named}}}"
-    if broken := broken_json(path, head) or (short_run(path, head) if kind == "run" and other is None else None):
-        return broken
+    if meant := _meant(path, kind, head, other):
+        return meant
     got = shorten(head.first_line.decode("utf-8", "replace")) if head.first_line else "comments only"
     if _is_header(head):
-        return _unknown_columns(path, kind, got)
+        return _unknown_columns(path, kind, head, got)
     return Problem(
         f"not a {WHAT[kind]}",
         path=shown(path),
@@ -447,14 +447,46 @@ def _unknown(path: Path, kind: Kind, head: Head, other: Format | None) -> Proble
     )
 
 
-def _unknown_columns(path: Path, kind: Kind, got: str) -> Problem:
-    """A table with a header row of other names; the hint has a line for each kind of column."""
-    is_run = kind == "run"
+def _meant(path: Path, kind: Kind, head: Head, other: Format | None) -> Problem | None:
+    """What is wrong with a file that is evidently meant to be of one format; None of another."""
+    return (
+        broken_json(path, head)
+        or (short_run(path, head) if kind == "run" and other is None else None)
+        or nearly(path, WHAT[kind], head, lambda changed: _in_columns(kind, changed))
+        or config_problem(path, WHAT[kind], head)
+    )
+
+
+def _in_columns(kind: Kind, head: Head) -> Format | None:
+    """The format of lines of words that a beginning is of; None of another."""
+    return next(
+        (
+            entry
+            for entry in _tried(kind)
+            if entry.kind == kind and entry.name in {"qrels", "trec"} and entry.fits(head)
+        ),
+        None,
+    )
+
+
+def _unknown_columns(path: Path, kind: Kind, head: Head, got: str) -> Problem:
+    """A table with a header row of other names, or without grades; the hint has a line for each kind of column."""
+    is_run, names = kind == "run", {*head.columns(separator_of(head.first_line))}
+    is_ranked = names & {*RUN_COLUMNS["rank"], *RUN_COLUMNS["score"]}
+    if (
+        kind == "testset"
+        and all(names & {*JUDGMENT_COLUMNS[role]} for role in ("query_id", "doc_id"))
+        and not is_ranked
+    ):
+        hint = "add a column `grade`; where all of these documents are relevant, with 1 in each row"
+        return Problem(
+            "not a test set: this table has no column of grades", path=shown(path), expected="grade", got=got, hint=hint
+        )
     message = f"not a {WHAT[kind]}: the columns of this table have other names"
     expected = "query_id, doc_id, and rank or score" if is_run else "query_id, doc_id and grade, or query and pattern"
     expected = "query_id and text" if kind == "queries" else expected
-    names = known_names({"run": RUN_COLUMNS, "queries": QUERY_COLUMNS}.get(kind, JUDGMENT_COLUMNS))
-    hint = "\n  ".join(["rename the columns; these names are known:", *names])
+    known = known_names({"run": RUN_COLUMNS, "queries": QUERY_COLUMNS}.get(kind, JUDGMENT_COLUMNS))
+    hint = "\n  ".join(["rename the columns; these names are known:", *known])
     if kind == "testset":
         hint = ".\n".join([hint, *TABLE_HELP])
     return Problem(message, path=shown(path), expected=expected, got=got, hint=hint)

@@ -91,7 +91,7 @@ def success(ranking: Ranking, cutoff: int, *, rel: int = 1) -> FloatQ:
     return (per_query(ranking, relevant_rows(ranking, rel, cutoff)) > 0).astype(np.float64)
 
 
-def average_precision(ranking: Ranking, cutoff: int | None, *, rel: int = 1) -> FloatQ:
+def average_precision(ranking: Ranking, cutoff: int | None, *, rel: int = 1, divisor: str = "relevant") -> FloatQ:
     """Sum of the precision at each relevant rank, over all that were expected; 0 where nothing was."""
     rows = relevant_rows(ranking, rel, cutoff)
     query = ranking.query[rows]
@@ -100,10 +100,15 @@ def average_precision(ranking: Ranking, cutoff: int | None, *, rel: int = 1) -> 
     nth_relevant = position - starts[query] + 1
     weights = np.zeros(len(ranking.rank))
     weights[rows] = nth_relevant / ranking.rank[rows]
-    found = ranking.convention.average_precision_over == "found"
-    return over(
-        per_query(ranking, rows, weights), per_query(ranking, rows) if found else expected_relevant(ranking, rel)
-    )
+    if divisor == "retrieved" or ranking.convention.average_precision_over == "found":
+        return over(per_query(ranking, rows, weights), per_query(ranking, rows))
+    return over(per_query(ranking, rows, weights), most_relevant(ranking, cutoff, rel=rel, divisor=divisor))
+
+
+def most_relevant(ranking: Ranking, cutoff: int | None, *, rel: int, divisor: str) -> FloatQ:
+    """float64[Q]: relevant results that a list could have: all that were expected, or as many as stand within the cutoff."""
+    most = np.inf if cutoff is None or divisor == "relevant" else cutoff
+    return np.minimum(expected_relevant(ranking, rel), most)
 
 
 def ndcg(ranking: Ranking, cutoff: int | None, *, dcg: str = "log2") -> FloatQ:

@@ -57,12 +57,16 @@ def unknown_measure(name: str, params: str | None, cutoff: str | None, parse: Ca
             "whether one is; `cranfield answers score LABELS ANSWERS` scores answers against labels",
         )
     elsewhere = next((measure for measure, names in ELSEWHERE.items() if folded in names), None)
-    hint = _suggestion(name, params, cutoff, parse) if elsewhere is None else _whole(elsewhere, params, cutoff, parse)
-    return Problem(
-        f"unknown measure {shorten(name)}",
-        expected=f"one of {len(CATALOGUE)} measures",
-        hint=f"did you mean {hint}? {listing}" if hint else listing,
-    )
+    if elsewhere is None:
+        meant = _suggestion(name, params, cutoff, parse)
+        hint = f"did you mean {meant}? {listing}" if meant else listing
+    else:
+        given = "divisor='retrieved'" if elsewhere == "AP" else params
+        meant = _whole(elsewhere, given, cutoff, parse)
+        hint = (
+            f"of results that are judged, {meant} is {'the same' if elsewhere == 'AP' else 'nearest to it'}. {listing}"
+        )
+    return Problem(f"unknown measure {shorten(name)}", expected=f"one of {len(CATALOGUE)} measures", hint=hint)
 
 
 def _suggestion(name: str, params: str | None, cutoff: str | None, parse: Callable[[str], Measure]) -> str | None:

@@ -22,6 +22,22 @@ _PARAM = re.compile(
     r"""\s*(?P<name>\w+)\s*=\s*(?:'(?P<single>[^']*)'|"(?P<double>[^"]*)"|(?P<map>\{[^{}]*\})|(?P<bare>[^\s'",{}]+))\s*(?:,|$)"""
 )
 _TREC = re.compile(r"(?P<name>[A-Za-z_]\w*?)[._](?P<cutoff>[0-9][0-9.]*)")
+_RANX_LEVEL = re.compile(r"\s*(?P<measure>[A-Za-z]\w*(?:-\w+)?(?:[.@][0-9]+)?)-l(?P<level>[0-9]{1,4})\s*")
+"""`precision@10-l2`, as ranx writes the lowest relevant grade."""
+_RANX_RBP = re.compile(r"\s*rbp(?P<by>[.@])(?P<digits>[0-9]{1,9})\s*")
+"""`rbp.95` or `rbp@95`: the digits of its persistence behind the point."""
+_SENTENCE_TRANSFORMERS = re.compile(
+    r"\s*(?:(?P<by>cosine|dot|euclidean|manhattan)_)?(?P<name>accuracy|precision|recall|ndcg|mrr|map)@(?P<k>[0-9]+)\s*"
+)
+"""`cosine_map@100`: a measure by the similarity that ranks."""
+_THERE = {
+    "accuracy": "Success",
+    "precision": "P",
+    "recall": "R",
+    "ndcg": "nDCG",
+    "mrr": "RR",
+    "map": "AP(divisor='reachable')",
+}
 _NUMBER = re.compile(r"[+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?")
 
 
@@ -102,6 +118,11 @@ def as_typed(text: str) -> Measure:
 def _parse(text: str) -> Measure:
     if len(text) > LONGEST:
         raise MeasureError(f"cannot read the measure {shorten(text)}", expected=f"at most {LONGEST} characters")
+    return _of_another_tool(text) or _of_the_catalogue(text)
+
+
+def _of_the_catalogue(text: str) -> Measure:
+    """A measure in the spelling of the catalogue or of trec_eval."""
     swapped = _SWAPPED.fullmatch(text)
     if swapped is not None:
         meant = _parse(f"{swapped['name']}({swapped['params']})@{swapped['cutoff']}")
@@ -131,6 +152,49 @@ def _parse(text: str) -> Measure:
         return _measure(text, TREC_CUTS[name], params, cutoff)
     name = name if name in PRESETS else known_name(name)
     return _measure(text, ALIASES.get(name, name), params, cutoff)
+
+
+def _of_another_tool(text: str) -> Measure | None:
+    """A measure in the spelling of ranx or sentence-transformers; None of another spelling.
+
+    Raises:
+        MeasureError: a name that means one thing in one tool and another in the next.
+    """
+    if match := _RANX_RBP.fullmatch(text):
+        if match["by"] == "@":
+            raise MeasureError(
+                f"{text.strip()} is a persistence in ranx, and a cutoff here",
+                expected=f"rbp.{match['digits']}, for p = 0.{match['digits']}, or RBP@{match['digits']}",
+            )
+        return _parse(f"RBP(p=0.{match['digits']}, depth=0, scaled=False)")
+    if match := _RANX_LEVEL.fullmatch(text):
+        return _from_grade(text, _parse(match["measure"]), int(match["level"]))
+    if match := _SENTENCE_TRANSFORMERS.fullmatch(text):
+        meant = f"{_THERE[match['name']]}@{match['k']}"
+        if match["by"]:
+            return _parse(meant)
+        if match["name"] == "accuracy":
+            raise MeasureError(
+                f"{text.strip()} is one measure in sentence-transformers and another in ir_measures",
+                expected=f"{meant}, the hit rate of sentence-transformers, or Accuracy@{match['k']} of ir_measures",
+            )
+    return None
+
+
+def _from_grade(text: str, measure: Measure, level: int) -> Measure:
+    """A measure for which grades under a level are not relevant, or have no gain where gains are graded, as ranx has it."""
+    known = {parameter.name for parameter in CATALOGUE[measure.name].parameters}
+    given = dict(measure.params)
+    if level <= 1:
+        return measure
+    if measure.name != "RBP" and "rel" in known:
+        given["rel"] = level
+    elif "gains" in known:
+        given["gains"] = tuple((grade, 0.0) for grade in range(1, level))
+    else:
+        raise MeasureError(f"{text}: {measure.name} has no lowest relevant grade", expected=str(measure))
+    params = tuple((each.name, given[each.name]) for each in CATALOGUE[measure.name].parameters if each.name in given)
+    return Measure(measure.name, params, measure.cutoff)
 
 
 def _measure(text: str, name: str, params: str | None, cutoff: str | None) -> Measure:

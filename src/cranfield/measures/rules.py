@@ -52,7 +52,7 @@ def order_is_random(measure: Measure, ranking: Ranking) -> bool:
         return False
     divides_by_the_list = {
         "P": convention.precision_over == "judged",
-        "AP": convention.average_precision_over == "found",
+        "AP": convention.average_precision_over == "found" or measure.param("divisor", "relevant") == "retrieved",
         "nDCG": convention.ideal == "retrieved",
     }
     if divides_by_the_list.get(measure.name, False):

@@ -71,7 +71,7 @@ def ndcg(ranking: Ranking, cutoff: int | None, *, dcg: str = "log2") -> FloatQ:
     return kernels.over(discounted_gain(ranking, cutoff, dcg=dcg), kernels.ideal_dcg(ranking, cutoff, dcg=dcg))
 
 
-def average_precision(ranking: Ranking, cutoff: int | None, *, rel: int = 1) -> FloatQ:
+def average_precision(ranking: Ranking, cutoff: int | None, *, rel: int = 1, divisor: str = "relevant") -> FloatQ:
     """Expected sum of the precision at each relevant rank, over all that were expected.
 
     In a tie of m results of which r are relevant, n relevant ones above it, the result after t others of the tie is relevant
@@ -84,7 +84,7 @@ def average_precision(ranking: Ranking, cutoff: int | None, *, rel: int = 1) -> 
         before = above[query] + t * ((r - 1) / (m - 1) if m > 1 else 0.0)
         total[query] += float((r / m * (1.0 + before) / (first + t)).sum())
         above[query] += r
-    return kernels.over(total, kernels.expected_relevant(ranking, rel))
+    return kernels.over(total, kernels.most_relevant(ranking, cutoff, rel=rel, divisor=divisor))
 
 
 def reciprocal_rank(ranking: Ranking, cutoff: int | None, *, rel: int = 1) -> FloatQ:

@@ -147,6 +147,8 @@ class Run(Displayed):
     """A digest that tells the machine of the collection from others; None where it is not known."""
     says_empty: bool = True
     """False where it was read from a table of results, which has no row for an answer without a result."""
+    extra_queries: tuple[str, ...] = ()
+    """Ids of the file that the answers were looked up in and that no query of the test set has; a thousand at most."""
 
     def __hash__(self) -> int:
         """Of the name and the queries: equal runs have equal hashes."""

@@ -75,7 +75,7 @@ def read_for(testset: TestSet, convention: str, path: Path) -> Run:
             raise error from None
     run, _ = by_own_ids(testset, run)
     if run.answers and not any(query_id in testset.by_id for query_id in run.answers):
-        raise no_common_query(testset, tuple(run.answers))
+        raise no_common_query(testset.name, testset.query_ids, tuple(run.answers))
     return run
 
 

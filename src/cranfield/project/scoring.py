@@ -22,8 +22,9 @@ from cranfield.project.matched_ids import RunMatch, by_own_ids, ranked_by_own_id
 from cranfield.ranking import RankedRun, rank_file, rank_run
 from cranfield.ranking.collected import cut_at
 from cranfield.ranking.file import FileReading
+from cranfield.ranking.join import no_common_query
 from cranfield.ranking.value import Ranking
-from cranfield.words import first_of, n_of
+from cranfield.words import first_of, n_of, shown_id
 
 TIES = {
     "descending": "to the larger document id",
@@ -57,6 +58,10 @@ def score(
         from cranfield.formats.runs.mapping import run_of_mapping
 
         run = run_of_mapping(run, given.name or "run")
+    if not isinstance(run, Run | Mapping | FileReading) and (found is None or found.name == "parquet"):
+        from cranfield.ranking.memory import run_of_ranks
+
+        run = run_of_ranks(run, given.columns, given.name) or run
     if isinstance(run, Run):
         return _score_collected(testset, run, measures, given, rules)
     given_run, trec_file = run, path if found is not None and found.name == "trec" else None
@@ -77,6 +82,7 @@ def score(
         measures,
         name=given.name or ranked.name,
         run_digest=ranked.digest,
+        extra_queries=ranked.extra_queries,
         warnings=warnings,
         reading=_reading(given, match),
         keep_undefined=given.keep_undefined,
@@ -145,11 +151,8 @@ def _score_collected(
     run, match = by_own_ids(testset, run)
     extra = [query_id for query_id in run.answers if query_id not in testset.by_id]
     if extra and len(extra) == len(run.answers):
-        raise NoCommonQueryError(
-            f"test set {testset.name!r} and run {run.name!r} share no query id",
-            expected=f"ids such as {first_of(testset.query_ids)}",
-            got=first_of(extra),
-        )
+        raise no_common_query(testset.name, testset.query_ids, extra)
+    extra += run.extra_queries
     warnings = [*match.warnings, *_extra_queries(extra), *_ordered_ties(run, rules)]
     if run.testset_digest is not None and run.testset_digest != testset.digest:
         warnings.append("the run was collected on another version of this test set (the digests differ)")
@@ -164,6 +167,7 @@ def _score_collected(
         name=given.name or run.name,
         run_digest=digest,
         run=run,
+        extra_queries=extra,
         warnings=warnings,
         reading=_reading(given, match),
         keep_undefined=given.keep_undefined,
@@ -190,7 +194,8 @@ def _ordered_ties(run: Run, rules: Convention) -> Iterable[str]:
 
 def _extra_queries(extra: Sequence[str]) -> Iterable[str]:
     if extra:
-        text = f"queries of the run that are not in the test set, ignored: {len(extra)} ({first_of(extra)})"
+        ids = first_of(shown_id(each, quoted=False) for each in extra)
+        text = f"queries of the run that are not in the test set, ignored: {len(extra)} ({ids})"
         yield Caveat(text, CaveatKind.EXTRA_QUERIES)
 
 

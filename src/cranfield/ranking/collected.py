@@ -75,7 +75,7 @@ def rank_as_shown(
     """
     scan, hits = scan_hits(path, testset.query_ids, convention)
     if not hits:
-        raise no_common_query(testset, scan.extra_queries)
+        raise no_common_query(testset.name, testset.query_ids, scan.extra_queries)
     run = table_run(path, hits, convention)
     return RankedRun(
         rank_run(testset, run, convention, missing=missing, depth=depth, keep=keep),

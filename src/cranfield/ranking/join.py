@@ -18,7 +18,8 @@ from numpy.typing import NDArray
 
 from cranfield.errors import NoCommonQueryError, Problem
 from cranfield.formats.io.cells import id_bytes, id_text
-from cranfield.model import Absence, Convention, Hit, Order, Outcome, TestSet
+from cranfield.matching.id_forms import query_form
+from cranfield.model import Absence, Convention, Hit, Order, Outcome
 from cranfield.patterns import search_limit
 from cranfield.ranking.list_matcher import (
     NO_TIES,
@@ -46,6 +47,7 @@ from cranfield.ranking.scan import (
 )
 from cranfield.ranking.transform import only_queries
 from cranfield.ranking.value import RankedHit, Ranking, Silence, State
+from cranfield.words import shown_id
 
 if TYPE_CHECKING:
     from cranfield.formats.io.table import Role
@@ -146,7 +148,7 @@ class RankingBuilder:
         judgments, expected = self.judgments, self.judgments.expected
         answered = np.array([outcome is not Outcome.MISSING for outcome in self._outcomes], dtype=np.bool_)
         if not answered.any():
-            raise no_common_query(judgments.testset, extra_queries)
+            raise no_common_query(judgments.testset.name, judgments.testset.query_ids, extra_queries)
         for query in np.flatnonzero(~answered).tolist():
             self._reasons[query] = Absence.NOT_RETURNED
             if judgments.whole[query]:
@@ -468,15 +470,23 @@ def _narrow(query_ids: Sequence[str], top: TopHits) -> tuple[str, ...]:
     return tuple(query_ids[query] for query in dict.fromkeys(queries[inside].tolist()))
 
 
-def no_common_query(testset: TestSet, examples: Sequence[str] = ()) -> NoCommonQueryError:
-    """The error of a run that answers no query of the test set, with an id of each side."""
-    expected = ", ".join(repr(q) for q in testset.query_ids[:3])
-    got = ", ".join(repr(q) for q in examples[:3]) or "none"
+def no_common_query(testset: str, query_ids: Sequence[str], examples: Sequence[str] = ()) -> NoCommonQueryError:
+    """The error of a run that answers no query of a test set, with the form of ids that would make queries match.
+
+    Args:
+        testset: its name.
+        query_ids: of the test set, all or some.
+        examples: query ids of the run.
+    """
+    hint = "are these the queries the run was made for?"
+    if form := query_form(examples, query_ids):
+        theirs, ours = next(iter(form.names.items()))
+        hint = f"queries would match if {form.what}: write {shown_id(theirs)} of the run as {shown_id(ours)}"
     return NoCommonQueryError(
         Problem(
-            f"test set {testset.name!r} and the run share no query id",
-            expected=f"ids such as {expected}",
-            got=got,
-            hint="are these the queries the run was made for?",
+            f"test set {testset!r} and the run share no query id",
+            expected=f"ids such as {', '.join(map(shown_id, query_ids[:3]))}",
+            got=", ".join(map(shown_id, examples[:3])) or "none",
+            hint=hint,
         )
     )

@@ -17,9 +17,10 @@ from numpy.typing import NDArray
 
 from cranfield.errors import SHOWN_PROBLEMS, Problem, ProblemList, RunFormatError, UsageError
 from cranfield.formats.io.cells import id_bytes
-from cranfield.formats.io.delimited import note_unused
-from cranfield.formats.io.table import Role, Table, read_arrays, read_table
-from cranfield.model import Convention, TestSet
+from cranfield.formats.io.delimited import COLUMN_NAMES, note_unused
+from cranfield.formats.io.table import Role, Table, column_names, read_arrays, read_table
+from cranfield.model import Answer, Convention, Outcome, Run, TestSet
+from cranfield.model import Hit as RunHit
 from cranfield.ranking import query_ranker
 from cranfield.ranking.engine import kernel_requested
 from cranfield.ranking.join import RankedRun, join_ranks
@@ -136,6 +137,49 @@ def table_answers(
     return answers, tuple(query_id for query_id in run if query_id not in answers)
 
 
+def run_of_ranks(source: Any, columns: Mapping[str, str] | None = None, name: str | None = None) -> Run | None:
+    """A table that has ranks and no scores as a run in the order of its ranks, as a table of text is read; None of another.
+
+    Args:
+        source: as `rank_frame` takes it.
+        columns: names of columns, as there.
+        name: of the run; by default the file's stem, or `run`.
+
+    Raises:
+        RunFormatError: with the first rows whose rank is no whole number, or is that of another result of their query.
+        MissingExtraError: a Parquet file, without pyarrow.
+    """
+    there = column_names(source, RunFormatError)
+    has = {role for role in ("rank", "score") if {(columns or {}).get(role), *COLUMN_NAMES[role]} & set(there)}
+    if has != {"rank"}:
+        return None
+    shown = name or (Path(source).stem if isinstance(source, str | Path) else "run")
+    table = read_table(source, ("query_id", "doc_id", "rank"), RunFormatError, columns=columns, name=shown)
+    note_unused(table.name, table.unused)
+    if not table.n_rows:
+        raise RunFormatError(_no_row(table))
+    _check_ranks(table)
+    query_ids, doc_ids = (table.ids[role].text(0, table.n_rows) for role in ("query_id", "doc_id"))
+    found, ranked = ProblemList(RunFormatError), dict[str, dict[int, int]]()
+    for row, (query_id, rank) in enumerate(
+        zip(query_ids, table.numbers["rank"].astype(np.int64).tolist(), strict=True)
+    ):
+        first = ranked.setdefault(query_id, {}).setdefault(rank, row)
+        if first != row and len(found.problems) < SHOWN_PROBLEMS:
+            message = f"rows {first} and {row}: query {query_id!r} has two results of rank {rank}"
+            found.add(message, path=table.name, expected="each rank once a query, or a column score")
+    found.raise_if_any()
+    answers = {
+        query_id: Answer(Outcome.ANSWERED, tuple(RunHit(doc_ids[row]) for _, row in sorted(rows.items())))
+        for query_id, rows in ranked.items()
+    }
+    return Run(shown, answers, order="given", says_empty=False)
+
+
+def _no_row(table: Table) -> Problem:
+    return Problem("no row in this run", path=table.name, expected="a row per result")
+
+
 def _read_table(frame: Any, options: ScanOptions, columns: Mapping[str, str] | None, name: str) -> Table:
     by_rank = options.order == "rank"
     required: tuple[Role, ...] = ("query_id", "doc_id", "score", "rank") if by_rank else ("query_id", "doc_id", "score")
@@ -197,7 +241,7 @@ def _ranked_table(
 def _checked(table: Table, options: ScanOptions) -> Table:
     """The table, where it has a row, and ranks where they order it."""
     if not table.n_rows:
-        raise RunFormatError(Problem("no row in this run", path=table.name, expected="a row per result"))
+        raise RunFormatError(_no_row(table))
     if options.order == "rank":
         _check_ranks(table)
     return table

@@ -41,8 +41,10 @@ def read_first_results(
     query_ids = None if testset is None else testset.query_ids
     digest = ""
     if found.name == "parquet":
-        from cranfield.ranking.memory import table_answers
+        from cranfield.ranking.memory import run_of_ranks, table_answers
 
+        if (by_rank := run_of_ranks(path)) is not None:
+            return by_rank, by_rank.digest
         answers, extra = table_answers(path, query_ids, rules)
         hits: Mapping[str, Sequence[Hit]] = {
             query_id: [Hit(doc_id, score) for doc_id, score in scores.items()] for query_id, scores in answers.items()
@@ -51,8 +53,8 @@ def read_first_results(
         scan, hits = scan_hits(path, query_ids, rules, depth)
         extra, digest = scan.extra_queries, scan.digest
     if testset is not None and not hits:
-        raise no_common_query(testset, extra)
-    run = table_run(path, hits, rules)
+        raise no_common_query(testset.name, testset.query_ids, extra)
+    run = replace(table_run(path, hits, rules), extra_queries=() if testset is None else extra)
     return (_best_first(run, rules) if found.name == "parquet" else run), digest or run.digest
 
 

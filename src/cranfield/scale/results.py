@@ -24,6 +24,7 @@ from cranfield.errors import CranfieldError, InputError, NoCommonQueryError, Pro
 from cranfield.formats.io.files import new_part, read_bytes, refusal, remove_parts, write_text
 from cranfield.measures import parse_all
 from cranfield.model import Convention
+from cranfield.ranking.join import no_common_query
 from cranfield.record import Fields, record_of
 from cranfield.scale.judgments import JudgmentTable
 from cranfield.scale.result_files import batches_of, is_result
@@ -36,6 +37,8 @@ FORMAT = 1
 ROWS_AT_ONCE = 1 << 17
 """Rows of a row group, and of a block."""
 ROWS_PER_FILE = 1 << 23
+ROWS_OF_EXAMPLES = 1000
+"""Rows whose query ids a message compares with those of a run."""
 COUNTS = ("n_rows", "n_returned", "n_judged", "n_duplicates")
 SHARE = "judged_share"
 MISSING = "missing"
@@ -233,24 +236,13 @@ def finish_results(folder: Path, about: ResultsInfo) -> None:
         NoCommonQueryError: no row of the runs is of a query of the test set.
     """
     if about.n_rows and about.n_rows_unjudged == about.n_rows:
-        raise _no_common_query(folder, about)
+        ids: list[str] = []
+        for path in _parquet(folder)[:1]:
+            ids = next(_tables(path, ["query_id"], ROWS_OF_EXAMPLES))["query_id"].to_pylist()
+        raise no_common_query(about.testset, list(dict.fromkeys(ids)), about.extra_queries)
     rows = sum(_query_rows(path) for path in _parquet(folder))
     record = {"format": FORMAT, "cranfield": __version__, **record_of(about, FIELDS), "result_rows": rows}
     write_text(folder / INFO_FILE, [json.dumps(record, indent=1, ensure_ascii=False), "\n"])
-
-
-def _no_common_query(folder: Path, about: ResultsInfo) -> NoCommonQueryError:
-    ids: list[str] = []
-    for path in _parquet(folder)[:1]:
-        ids = next(_tables(path, ["query_id"], 1))["query_id"].to_pylist()
-    return NoCommonQueryError(
-        Problem(
-            f"test set {about.testset!r} and the run share no query id",
-            expected=f"ids such as {', '.join(map(repr, ids))}",
-            got=", ".join(map(repr, about.extra_queries[:3])) or None,
-            hint="are these the queries the run was made for?",
-        )
-    )
 
 
 def read_results(folder: Path) -> Results:

@@ -146,7 +146,7 @@ class ParquetRuns:
 
     Args:
         runs: of `find_runs`.
-        order: of the results: `rank` needs a column of ranks, `score` one of scores.
+        order: of the results: `rank` needs a column of ranks, `score` one of scores, or of ranks where there is none.
         columns: names of columns that are not among those known: `{"score": "bm25", "system": "variant"}`.
 
     Raises:
@@ -160,7 +160,8 @@ class ParquetRuns:
         self._roles = ("query_id", "doc_id", *(() if order == "given" else (order,)))
         self._metadata: list[pq.FileMetaData] = []
         self._columns: list[dict[str, str]] = []
-        """Of each file: role to the name of the column."""
+        """Of each file: role to the name of the column; ranks are the score of a file that has no scores."""
+        self._ranks_are_scores: list[bool] = []
         problems, unused = ProblemList(RunFormatError), dict[Path, list[str]]()
         for path in self.files:
             try:
@@ -168,6 +169,8 @@ class ParquetRuns:
                     self._metadata.append(file.metadata)
                     self._columns.append(self._choose(path, file.schema_arrow, columns or {}, problems))
                     used = {*self._columns[-1].values()}
+                    score = self._columns[-1].get("score")
+                    self._ranks_are_scores.append(score in COLUMN_NAMES["rank"] and "score" not in (columns or {}))
                     unused[path] = [name for name in file.schema_arrow.names if name not in used]
             except RunFormatError as error:
                 problems.problems += error.problems
@@ -241,13 +244,13 @@ class ParquetRuns:
         with self._opened(chunk.file, ("query_id", "system")) as file:
             names = list(dict.fromkeys(chosen.values()))
             for batch in file.iter_batches(ROWS_AT_ONCE, [chunk.row_group], names, use_threads=False):
-                yield pa.RecordBatch.from_arrays(
-                    [
-                        _number(batch[name]) if role in {"score", "rank"} else batch[name]
-                        for role, name in chosen.items()
-                    ],
-                    names=list(chosen),
-                )
+                arrays = [
+                    _number(batch[name]) if role in {"score", "rank"} else batch[name] for role, name in chosen.items()
+                ]
+                if self._ranks_are_scores[chunk.file]:
+                    place = list(chosen).index("score")
+                    arrays[place] = pc.negate(pc.cast(arrays[place], pa.float64()))
+                yield pa.RecordBatch.from_arrays(arrays, names=list(chosen))
 
     def place(self, ordinal: int) -> tuple[Path, int]:
         """The file of a row, and its number there."""
@@ -269,7 +272,7 @@ class ParquetRuns:
         chosen: dict[str, str] = {}
         for role in (*self._roles, "system"):
             known = SYSTEM_COLUMNS if role == "system" else COLUMN_NAMES[role]
-            names = (named[role],) if role in named else known
+            names = (named[role],) if role in named else (*known, *(COLUMN_NAMES["rank"] if role == "score" else ()))
             found = next((name for name in names if name in schema.names), None)
             if found is not None:
                 chosen[role] = found

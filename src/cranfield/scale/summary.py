@@ -9,9 +9,12 @@ from pathlib import Path
 from cranfield.errors import UsageError
 from cranfield.evaluation.evidence.inspection import threshold_of
 from cranfield.evaluation.evidence.limits import mostly_unjudged_sentence
+from cranfield.evaluation.evidence.table import CHECKS
+from cranfield.evaluation.evidence.values import Consequence, Setting
 from cranfield.evaluation.unjudged import MOSTLY_UNJUDGED
 from cranfield.evaluation.values import among
 from cranfield.evaluation.verdict import CompareOptions
+from cranfield.matching.id_forms import query_form
 from cranfield.measures import CATALOGUE, Measure
 from cranfield.numbers import format_count, format_percent
 from cranfield.scale.attributes import N_UNITS, AttributeColumns, Attributes, read_attributes
@@ -23,9 +26,10 @@ from cranfield.scale.strata import stratified_means, stratum_means
 from cranfield.scale.tally import Progress, Tally, tally_results
 from cranfield.scale.values import PairSummary, ScaleSummary, SystemSummary, UnitKind, Units
 from cranfield.stats.clustered import FEW_CLUSTERS
-from cranfield.words import first_of, n_of
+from cranfield.words import first_of, n_of, shown_id
 
 FEW_UNITS = 2
+QUERY_FORM = "query-form"
 FEW_ANSWERED = 10
 """Under so many answered queries, none with a judged result may be chance."""
 
@@ -124,6 +128,8 @@ def _void(
     limits, judged = options.limits, about.scoring.judged
     yield from (f"{side.name} answers none of the queries" for side in sides if side.n_missing == tally.n)
     yield from filter(None, map(_nothing_judged, sides))
+    if _is_void(QUERY_FORM, options):
+        yield from _query_forms(tally, about, [side.name for side in sides], options)
     for side in sides:
         share = side.judged_share
         if limits.min_judged_share is not None and share is not None and round(share, 12) < limits.min_judged_share:
@@ -138,6 +144,24 @@ def _void(
             f"({format_percent(lost / tally.n)}); the limit is {format_percent(limits.max_failed_share)} "
             "(limits.max_failed_share)"
         )
+
+
+def _is_void(check: str, options: CompareOptions) -> bool:
+    setting = options.limits.evidence.get(check, Setting())
+    return (setting.consequence or CHECKS[check].consequence) is Consequence.VOID
+
+
+def _query_forms(tally: Tally, about: ResultsInfo, names: Sequence[str], options: CompareOptions) -> Iterator[str]:
+    """Of systems: queries without an answer that the runs answer under ids in another form, as far as examples show."""
+    limit = threshold_of(QUERY_FORM, options.limits.evidence)
+    for name in () if limit is None else names:
+        form = query_form(about.extra_queries, tally.unanswered[about.scoring.systems.index(name)])
+        if form is not None and limit is not None and len(form.names) >= limit * len(about.extra_queries):
+            theirs, ours = next(iter(form.names.items()))
+            yield (
+                f"{name} does not answer queries that the runs would answer if {form.what} (in the runs {shown_id(theirs)}, "
+                f"in the test set {shown_id(ours)})"
+            )
 
 
 def _nothing_judged(system: SystemSummary) -> str:
@@ -183,9 +207,7 @@ def _caveats(summary: ScaleSummary, tally: Tally) -> Iterator[str]:
     if summary.n_without_row and not (units.n_without == summary.n_without_row and not tally.strata):
         named = first_of(summary.without_row) + (" …" if summary.n_without_row > len(summary.without_row) else "")
         yield f"queries that are not in {summary.table}: {format_count(summary.n_without_row)} of {total} ({named})"
-    if about.n_rows_unjudged:
-        named = f" ({', '.join(about.extra_queries[:5])} …)" if about.extra_queries else ""
-        yield f"rows of queries that are not in the test set: {format_count(about.n_rows_unjudged)}{named}"
+    yield from _extra_queries(summary, tally)
     yield from _identical(summary.systems)
     yield from filter(None, map(_nothing_judged, () if summary.pairs else summary.systems))
     for system in summary.systems:
@@ -198,6 +220,20 @@ def _caveats(summary: ScaleSummary, tally: Tally) -> Iterator[str]:
     pooled = [str(m) for m in tally.layout.measures if CATALOGUE[m.name].aggregate != "mean"]
     if pooled and len(summary.systems) > 1:
         yield f"{', '.join(pooled)}: one number over all queries, which has no difference query by query"
+
+
+def _extra_queries(summary: ScaleSummary, tally: Tally) -> Iterator[str]:
+    """Rows of queries that the test set does not have, and whether these are its own in another form."""
+    about = summary.about
+    if about.n_rows_unjudged:
+        named = (
+            f" ({', '.join(shown_id(each, quoted=False) for each in about.extra_queries[:5])} …)"
+            if about.extra_queries
+            else ""
+        )
+        yield f"rows of queries that are not in the test set: {format_count(about.n_rows_unjudged)}{named}"
+    if not summary.pairs or not _is_void(QUERY_FORM, summary.options):
+        yield from _query_forms(tally, about, about.scoring.systems, summary.options)
 
 
 def _mostly_unjudged(summary: ScaleSummary) -> Iterator[str]:

@@ -25,6 +25,7 @@ CELLS = 1 << 19
 STRATUM_UNITS = 1 << 10
 """Most units within a stratum."""
 EXAMPLES = 5
+MOST_UNANSWERED = 100_000
 Progress = Callable[[int, int], None]
 """Called with the number of queries that are done, and of all."""
 
@@ -105,8 +106,12 @@ class Tally:
     n_units: int
     """Most units."""
     seed: int
+    with_unanswered: bool = False
+    """Whether ids of unanswered queries are kept."""
     n: int = 0
     n_missing: NDArray[np.int64] = field(init=False)
+    unanswered: list[list[str]] = field(init=False)
+    """Of each system, `MOST_UNANSWERED` ids at most."""
     judged_shares: FloatN = field(init=False)
     n_with_share: NDArray[np.int64] = field(init=False)
     n_without_row: int = 0
@@ -119,6 +124,7 @@ class Tally:
         self.counts = {name: np.zeros(n_systems, dtype=np.int64) for name in COUNTS}
         self.n_missing, self.n_with_share = (np.zeros(n_systems, dtype=np.int64) for _ in range(2))
         self.judged_shares = np.zeros(n_systems)
+        self.unanswered = [[] for _ in range(n_systems)]
         self.moments, self.logs = Moments(layout.n_columns), Moments(layout.n_values)
         self.weights = WeightedSums(layout.n_values)
         columns = tuple(range(layout.n_columns)) if self.is_clustered else layout.difference_columns
@@ -177,6 +183,9 @@ class Tally:
         for name in COUNTS:
             self.counts[name] += block.counts[name].sum(axis=0)
         self.n_missing += (~block.answered).sum(axis=0)
+        for system, known in enumerate(self.unanswered if self.with_unanswered else ()):
+            places = np.flatnonzero(~block.answered[:, system])
+            known.extend(_examples(block.query_ids, places, MOST_UNANSWERED - len(known)))
         self.n_with_share += (~np.isnan(block.judged)).sum(axis=0)
         self.judged_shares += np.nansum(np.ascontiguousarray(block.judged.T), axis=1)  # pairwise
 
@@ -230,7 +239,8 @@ def tally_results(
     """Go through all blocks once."""
     scoring = results.about.scoring
     layout = Layout(scoring.measures, len(scoring.systems))
-    tally = Tally(layout, results.n_queries, attributes, n_units, seed)
+    with_unanswered = bool(results.about.extra_queries)
+    tally = Tally(layout, results.n_queries, attributes, n_units, seed, with_unanswered=with_unanswered)
     for block in results.blocks():
         tally.add(block)
         if progress is not None:

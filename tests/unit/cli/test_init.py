@@ -380,6 +380,17 @@ def test_an_mcp_server_is_asked_for_its_tools(cranfield):
     assert cranfield("run")[0] == 0
 
 
+@pytest.mark.parametrize("kind", ["rows", "text", "lines", "structure"])
+def test_lists_of_an_mcp_server_are_found_however_they_are_sent(cranfield, kind):
+    server = str(MCP_SERVER.with_name("mcp_list_server.py"))
+    code, _, err = cranfield("init", "qrels.txt", "queries.jsonl", "--", sys.executable, server, kind)
+    assert (code, err) == (0, err)
+    (system,) = systems_of().values()
+    assert system["extract"]["id"] == "id"
+    assert cranfield("run")[0] == 0
+    assert means(cranfield)["AP"] == 1.0
+
+
 def test_ids_that_the_test_set_does_not_know_are_doubted(cranfield, service, folder):
     (folder / "patterns.csv").write_text("query,pattern\ngrid,^docs://d1$\n")
     code, out, _ = cranfield("init", "patterns.csv", f"{service}/search?q=grid")

@@ -82,13 +82,15 @@ def test_every_format_has_a_sample_or_has_to_be_named() -> None:
     without = set(FORMATS) - {name.partition(" ")[0] for name in SAMPLES}
     read_only = {
         "llama-index",
+        "label-studio",
+        "argilla",
         "samples",
         "samples-run",
         "documents",
         "json-run",
         "msmarco",
         "queries-csv",
-    }  # see test_public_reports
+    }  # see test_public_reports and test_annotations
     assert without == NAMED | read_only | {"parquet", "ir_datasets"}  # bytes like the other's; a name and no file
 
 

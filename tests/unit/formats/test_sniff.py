@@ -93,7 +93,7 @@ def test_a_collected_run_is_told_by_its_header(tmp_path: Path) -> None:
     assert sniff_run(packed).name == "jsonl"
 
 
-@pytest.mark.parametrize("content", ["[]", "{}", '{"a": 1}', "q1 Q0 d1 1 high tag", "\0\1\2", b"\xff\xfe", "q1 0 d1 1"])
+@pytest.mark.parametrize("content", ["[]", "{}", '{"a": 1}', "q1 Q0 d1 1 high tag", "\0\1\2", b"\xff\xfa", "q1 0 d1 1"])
 def test_what_is_no_run_is_refused(tmp_path: Path, content: str | bytes) -> None:
     with pytest.raises(RunFormatError, match="not a run; expected a collected run"):
         sniff_run(put(tmp_path / "r", content))

@@ -43,7 +43,7 @@ TESTSET_MESSAGES: dict[str, tuple[str | bytes, str]] = {
     ),
     "UTF-16": (
         "a: 1".encode("utf-16"),
-        ":1: not UTF-8: byte 0xff at offset 0.\nHint: save the file as UTF-8.",
+        ": this is UTF-16 text; expected UTF-8.\nHint: save it as UTF-8; `iconv -f UTF-16 -t UTF-8 FILE > NEW` does it.",
     ),
     "control character": ("a: 1\nb: x\0\n", ":2:5: control character U+0000."),
     "top-level list": ("- a\n", ":1:1: a list at the top of the file; expected keys with values, as `name: …`."),

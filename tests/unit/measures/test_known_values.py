@@ -58,6 +58,14 @@ CASES = [
     # one of two never found: (1/1) / 2
     ("AP", {"a": 1, "z": 1}, list("abc"), 1 / 2),
     ("AP@2", {"a": 1, "c": 1}, list("abc"), 1 / 2),
+    # ranks 1 and 3 of three, four relevant: (1/1 + 2/3), over all four, the three that fit, the two that are there
+    ("AP@3", {"a": 1, "c": 1, "x": 1, "y": 1}, list("abc"), (1 + 2 / 3) / 4),
+    ("AP(divisor='reachable')@3", {"a": 1, "c": 1, "x": 1, "y": 1}, list("abc"), (1 + 2 / 3) / 3),
+    ("AP(divisor='retrieved')@3", {"a": 1, "c": 1, "x": 1, "y": 1}, list("abc"), (1 + 2 / 3) / 2),
+    ("AP(divisor='reachable')", {"a": 1, "c": 1, "x": 1, "y": 1}, list("abc"), (1 + 2 / 3) / 4),
+    ("AP(divisor='retrieved')@3", {"x": 1}, list("abc"), 0.0),
+    # grades 2 at rank 1 and 1 at rank 3, (1 - p) p^(i - 1) = 1/2, 1/4, 1/8: 2/2 + 1/8
+    ("RBP(p=0.5, scaled=False, depth=0)", {"a": 2, "c": 1}, list("abc"), 2 / 2 + 1 / 8),
     # precision divides by k even when fewer are returned
     ("P@5", {"a": 1}, ["a"], 1 / 5),
     ("P(rel=2)@2", {"a": 1, "b": 2}, ["a", "b"], 1 / 2),

@@ -3,7 +3,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from cranfield import evaluate
-from cranfield.errors import UsageError
+from cranfield.errors import MeasureError, UsageError
 from cranfield.measures import CATALOGUE, DEFAULT_MEASURES, Measure, as_typed, parse, parse_all
 
 
@@ -34,10 +34,62 @@ from cranfield.measures import CATALOGUE, DEFAULT_MEASURES, Measure, as_typed, p
         ("P(cutoff=5,rel=2)@5", "P(rel=2)@5"),
         ("IPrec(recall=0.4)", "IPrec@0.4"),
         ("Judged", "Judged"),
+        ("precision@2-l2", "P(rel=2)@2"),  # of ranx: the lowest relevant grade
+        ("mrr-l3", "RR(rel=3)"),
+        ("map-l2", "AP(rel=2)"),
+        ("map@5-l1", "AP@5"),
+        ("r-precision-l2", "Rprec(rel=2)"),
+        ("ndcg-l3", "nDCG(gains={1: 0, 2: 0})"),
+        ("ndcg_burges@10-l2", "nDCG(dcg='exp-log2', gains={1: 0})@10"),
+        ("rbp.95", "RBP(p=0.95, scaled=False, depth=0)"),
+        ("rbp.80-l2", "RBP(scaled=False, depth=0, gains={1: 0})"),
+        ("recall_cap@5", "RelP@5"),  # of BEIR
+        ("cosine_accuracy@3", "Success@3"),  # of sentence-transformers
+        ("dot_ndcg@10", "nDCG@10"),
+        ("euclidean_map@100", "AP(divisor='reachable')@100"),
+        ("manhattan_mrr@10", "RR@10"),
+        ("average_precision", "AP"),
+        ("mean_average_precision@5", "AP@5"),
+        ("mean_reciprocal_rank", "RR"),
+        ("Accuracy@3", "Accuracy@3"),
     ],
 )
 def test_one_spelling(text, spelling):
     assert str(parse(text)) == spelling
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("accuracy@3", "Success@3, the hit rate of sentence-transformers, or Accuracy@3 of ir_measures"),
+        ("rbp@95", "rbp.95, for p = 0.95, or RBP@95"),
+        ("Judged@5-l2", "Judged@5"),
+    ],
+)
+def test_a_name_with_two_meanings_is_no_measure(text, expected):
+    with pytest.raises(MeasureError) as caught:
+        parse(text)
+    assert f"expected {expected}." in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("text", "nearest"),
+    [
+        ("context_recall", "R@10 is nearest to it"),
+        ("context_recall@5", "R@5 is nearest to it"),
+        ("ContextualRecall", "R@10 is nearest to it"),
+        ("contextual_relevancy", "P@10 is nearest to it"),
+        ("F@5", "F1@5 is nearest to it"),
+        ("f1_score@5", "F1@5 is nearest to it"),
+        ("fbeta@5", "F1@5 is nearest to it"),
+        ("context_precision@5", "AP(divisor='retrieved')@5 is the same"),
+        ("ContextPrecision", "AP(divisor='retrieved') is the same"),
+    ],
+)
+def test_names_of_other_tools_lead_to_what_is_nearest(text, nearest):
+    with pytest.raises(UsageError) as caught:
+        parse(text)
+    assert f"Hint: of results that are judged, {nearest}. " in str(caught.value)
 
 
 @pytest.mark.parametrize(
@@ -53,14 +105,6 @@ def test_one_spelling(text, spelling):
         ("p5", "P@5"),
         ("nDCG10", "nDCG@10"),
         ("Mapp@7", "AP@7"),
-        ("F@5", "F1@5"),  # names of others
-        ("f1_score@5", "F1@5"),
-        ("fbeta@5", "F1@5"),
-        ("context_recall", "R@10"),
-        ("context_recall@5", "R@5"),
-        ("ContextualRecall", "R@10"),
-        ("context_precision@5", "AP@5"),
-        ("contextual_relevancy", "P@10"),
     ],
 )
 def test_a_wrong_measure_suggests_the_whole_spelling(text, suggestion):

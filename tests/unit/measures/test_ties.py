@@ -47,7 +47,19 @@ MEASURES = parse_all(
             "Success@3",
             "Success(rel=2)@2",
         ),
-        *("RR", "RR@2", "RR(rel=2)@4", "AP", "AP@1", "AP@3", "AP(rel=2)@4", "Judged@1", "Judged@3", "Judged"),
+        *(
+            "RR",
+            "RR@2",
+            "RR(rel=2)@4",
+            "AP",
+            "AP@1",
+            "AP@3",
+            "AP(rel=2)@4",
+            "AP(divisor='reachable')@3",
+            "Judged@1",
+            "Judged@3",
+            "Judged",
+        ),
         *("NumRet", "NumRel", "NumRelRet", "NumQ", "SetP", "SetR", "SetF", "SetAP", "SetRelP"),
     ]
 )

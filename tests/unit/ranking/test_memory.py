@@ -15,12 +15,15 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from cranfield import evaluate, load
 from cranfield.errors import NoCommonQueryError, RunFormatError, UsageError
 from cranfield.measures import compute, parse
 from cranfield.model import Convention, Outcome, Pattern, Query, TestSet, convention_named
+from cranfield.model.convention import CONVENTIONS
 from cranfield.ranking.file import rank_file
 from cranfield.ranking.memory import rank_arrays, rank_frame, rank_mapping
 from cranfield.ranking.prepared import PreparedJudgments
+from cranfield.ranking.stored import read_run_file
 
 TREC = convention_named("trec")
 NARROW = dataclasses.replace(TREC, name="narrow", score_width=32)
@@ -378,6 +381,46 @@ def test_ranks_are_asked_for_where_they_order_the_run():
     halves = polars_of({"q1": {"d1": 1.0}}).with_columns(rank=pl.lit(1.5))
     with pytest.raises(RunFormatError, match=r"row 0: the rank is no rank.*got 1\.5"):
         rank_frame(TESTSET, halves, BY_RANK)
+
+
+@pytest.mark.parametrize("convention", CONVENTIONS)
+@pytest.mark.parametrize("kind", ["pandas", "Polars", "Parquet", "CSV"])
+def test_a_table_with_ranks_and_no_scores_is_in_the_order_of_its_ranks(kind, convention, tmp_path):
+    table = pl.DataFrame({"query_id": ["q1"] * 3, "doc_id": ["d3", "d1", "d2"], "rank": [3, 1, 2]})
+    path = tmp_path / {"Parquet": "run.parquet"}.get(kind, "run.csv")
+    if kind == "Parquet":
+        table.write_parquet(path)
+    if kind == "CSV":
+        table.write_csv(path)
+    run = {"pandas": table.to_pandas(), "Polars": table}.get(kind, path)
+    testset = load({"q1": {"d1": 1, "d2": 0}})
+    found = evaluate(testset, run, measures=["RR"], convention=convention)
+    assert found.mean("RR") == 1.0  # rank 1 is first
+    assert [(hit.rank, hit.id, hit.score) for hit in found.ranking.top["q1"]] == [
+        (1, "d1", None),
+        (2, "d2", None),
+        (3, "d3", None),
+    ]
+
+
+def test_ranks_that_come_twice_and_halves_are_errors():
+    testset = load({"q1": {"d1": 1}})
+    twice = pl.DataFrame({"query_id": ["q1", "q1"], "doc_id": ["d1", "d2"], "rank": [1, 1]})
+    with pytest.raises(RunFormatError, match="rows 0 and 1: query 'q1' has two results of rank 1"):
+        evaluate(testset, twice)
+    with pytest.raises(RunFormatError, match="row 0: the rank is no rank"):
+        evaluate(testset, twice.with_columns(rank=pl.lit(1.5)))
+    with pytest.raises(RunFormatError, match="no row in this run"):
+        evaluate(testset, twice.clear())
+
+
+def test_a_run_file_of_ranks_is_read_as_answers_without_scores(tmp_path):
+    pl.DataFrame({"query_id": ["q1", "q1"], "doc_id": ["d2", "d1"], "rank": [2, 1]}).write_parquet(
+        tmp_path / "run.parquet"
+    )
+    run = read_run_file(tmp_path / "run.parquet")
+    assert run.order == "given"
+    assert [(hit.id, hit.score) for hit in run.answers["q1"].hits] == [("d1", None), ("d2", None)]
 
 
 @pytest.mark.parametrize("depth", [0, -3])

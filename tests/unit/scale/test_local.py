@@ -9,6 +9,7 @@ from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.parquet as pq
 import pytest
 from tests.scale_contract import CASES, Case, check
@@ -71,6 +72,18 @@ def test_systems_in_files_of_their_own(tmp_path):
     runs = ParquetRuns(find_runs([str(tmp_path / system) for system in case.systems]), "score")
     results, _ = results_of(evaluation(case, runs))
     check(case, results, drops_rows_without_query=True)
+
+
+def test_ranks_order_a_file_that_has_no_scores(tmp_path):
+    case = CASES[2]
+    table = case.table()
+    ranks = pc.cast(pc.rank(table["score"], "descending", tiebreaker="min"), pa.int32())
+    ranked = table.set_column(table.schema.get_field_index("score"), "rank", ranks)
+    by_score, by_rank = (
+        results_of(evaluation(case, ParquetRuns(find_runs([str(striped(each, tmp_path / name))]), "score")))[0]
+        for name, each in (("scores", table), ("ranks", ranked))
+    )
+    assert by_rank.drop_columns(["problem"]) == by_score.drop_columns(["problem"])
 
 
 @pytest.mark.parametrize("n_parts", [1, 3])

@@ -292,6 +292,25 @@ def test_missing_queries_judged_share_and_rows_are_counted(tmp_path):
     assert any("new does not answer 3 of 20 queries" in caveat for caveat in caveats)
 
 
+def test_queries_under_ids_in_another_form_make_a_comparison_void(tmp_path):
+    answered = np.ones((20, 2), dtype=bool)
+    answered[:9, 1] = False
+    ids = [f"{number:02d}" for number in range(1, 21)]
+    sentence = (
+        "new does not answer queries that the runs would answer if leading zeros of numbers were removed (in the runs '1', "
+        "in the test set '01')"
+    )
+    values = {"AP": noisy(20)}
+    results = results_of(
+        *(tmp_path, values), query_ids=ids, answered=answered, n_rows_unjudged=90, extra_queries=tuple("123456789")
+    )
+    summary = summarise_results(results, QUICK)
+    assert sentence in summary.pairs[0].verdict.reasons
+    accepted = summarise_results(results, replace(QUICK, limits=Limits(evidence={"query-form": "caveat"})))
+    assert sentence not in accepted.pairs[0].verdict.reasons
+    assert sentence in accepted.caveats
+
+
 @pytest.mark.parametrize(
     ("options", "message"),
     [

@@ -132,10 +132,11 @@ def test_a_program_sees_no_input(ask):
     assert [hit.id for hit in answer.hits] == ["docs://''"]
 
 
-def test_output_that_is_no_utf8_is_read_with_replacements(ask):
-    answer, log = ask(r"import sys; sys.stdout.buffer.write(b'docs://caf\xe9\n')")
-    assert [hit.id for hit in answer.hits] == ["docs://caf\ufffd"]
-    assert log.stdout_head == "docs://caf\ufffd\n"
+def test_output_that_is_no_utf8_is_unparsable_and_is_in_the_log_as_it_was(ask):
+    answer, log = ask(r"import sys; sys.stdout.buffer.write(b'docs://caf\xe9\ndocs://caf\xe8\n')")
+    reason = "the output is not UTF-8 (byte 0xe9 at 10)"
+    assert (answer.outcome, answer.reason, answer.hits) == (Outcome.UNPARSABLE, reason, ())
+    assert log.stdout_head == "docs://caf\\xe9\ndocs://caf\\xe8\n"
 
 
 def test_the_log_keeps_the_head_of_each_stream(ask):

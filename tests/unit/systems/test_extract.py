@@ -26,6 +26,29 @@ def ids(answer):
 URI = {"regex": r"docs://[^\s`]+"}
 
 
+class TestFailed:
+    @pytest.mark.parametrize(
+        ("failed", "document", "reason"),
+        [
+            ("partial", {"r": ["a"], "partial": True}, "true"),
+            ("warnings", {"r": ["a"], "warnings": ["one shard is down"]}, '["one shard is down"]'),
+            ("note", {"r": ["a"], "note": "the index is loading\nline 2"}, "the index is loading"),
+            ("{missing: missing, slow: slow}", {"r": ["a"], "missing": 3, "slow": False}, "missing: 3"),
+        ],
+    )
+    def test_what_it_gives_is_why_the_answer_is_a_failure(self, failed, document, reason):
+        answer = read(json.dumps(document), {"json": "r", "failed": failed})
+        assert (answer.outcome, answer.reason) == (Outcome.ERROR, f"the answer is not whole: {reason}")
+        lines = read(json.dumps(document), {"jsonl": "r", "failed": f"[].{failed} | [0]"})
+        assert (lines.outcome, lines.hits) == (Outcome.ERROR, ())
+
+    @pytest.mark.parametrize("value", [None, False, 0, "", [], {}])
+    def test_nothing_of_any_kind_is_no_failure(self, value):
+        for failed in ("partial", "{partial: partial}", "absent"):
+            answer = read(json.dumps({"r": ["a"], "partial": value}), {"json": "r", "failed": failed})
+            assert ids(answer) == ["a"]
+
+
 class TestRegex:
     @pytest.mark.parametrize(
         ("regex", "output", "expected"),

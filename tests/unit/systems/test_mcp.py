@@ -181,6 +181,28 @@ def test_text_is_read_where_the_tool_gives_no_structure(over_http, url, extract)
     assert ids(ask(system, "layout")[0]) == ["d3", "d1"]
 
 
+@pytest.mark.parametrize(
+    ("kind", "extract"),
+    [
+        ("rows", {"json": "@", "id": "id"}),
+        ("rows", {"jsonl": True, "id": "id"}),
+        ("text", {"json": "@", "id": "id"}),
+        ("text", {"jsonl": True, "id": "id"}),
+        ("lines", {"jsonl": True, "id": "id"}),
+        ("structure", {"json": "result", "id": "id"}),
+    ],
+)
+def test_a_list_is_read_however_it_is_sent(served, kind, extract):
+    command = ["{python}", str(SERVER.with_name("mcp_list_server.py")), kind]
+    system = served(command=command, arguments={"query": "{query}"}, extract=extract)
+    answers = {query: ask(system, query)[0] for query in ("grid", "wires", "nothing")}
+    assert {query: (answer.outcome, ids(answer)) for query, answer in answers.items()} == {
+        "grid": (Outcome.ANSWERED, ["d1", "d2"]),
+        "wires": (Outcome.ANSWERED, ["d4"]),
+        "nothing": (Outcome.EMPTY, []),
+    }
+
+
 def test_an_error_of_the_tool_is_an_error_with_its_first_line(over_http, url):
     system = over_http(url)
     answer, _ = ask(system, "fail")

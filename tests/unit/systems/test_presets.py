@@ -308,26 +308,78 @@ def test_every_query_has_the_hits_of_the_engine_asked_directly(name, servers, se
     [
         ("elasticsearch", {"error": {"type": "index_not_found_exception"}, "status": 404}, "extract.json gave null"),
         ("solr", {"responseHeader": {"status": 0}}, "extract.json gave null"),
-        (
-            "vespa",
-            {"root": {"fields": {"totalCount": 0}, "errors": [{"code": 12}], "children": []}},
-            "extract.json gave",
-        ),
-        (
-            "vespa",
-            {"root": {"fields": {"totalCount": 9}, "coverage": {"degraded": {"timeout": True}}, "children": []}},
-            "extract.json gave",
-        ),
         ("vespa", {}, "extract.json gave"),
         ("qdrant", {"status": {"error": "Not found"}}, "extract.json gave null"),
     ],
-    ids=["elasticsearch", "solr", "vespa errors", "vespa timeout", "vespa nothing", "qdrant"],
+    ids=["elasticsearch", "solr", "vespa", "qdrant"],
 )
 def test_a_reply_that_is_no_answer_is_not_an_empty_one(name, reply, reason, servers, serve, preset):
     service = serve(servers.script(servers.json_reply(reply)))
     answer, _ = preset(name, {**PRESETS[name].example, "url": service.url}).search(Query("q", "grid"), 10)
     assert answer.outcome is Outcome.UNPARSABLE
     assert answer.reason.startswith(reason)
+
+
+HITS = {"hits": {"hits": [{"_id": "d1", "_score": 1.0}]}}
+DOCS = {"response": {"docs": [{"id": "d1", "score": 1.0}]}}
+CHILDREN = {"fields": {"totalCount": 1}, "children": [{"id": "d1", "relevance": 1.0}]}
+
+
+@pytest.mark.parametrize(
+    ("name", "reply", "reason"),
+    [
+        ("elasticsearch", {**HITS, "timed_out": True, "_shards": {"failed": 0}}, "timed_out: true"),
+        ("elasticsearch", {**HITS, "timed_out": False, "_shards": {"total": 5, "failed": 2}}, "failed_shards: 2"),
+        ("elasticsearch", {**HITS, "_clusters": {"successful": 1, "skipped": 1}}, "skipped_clusters: 1"),
+        ("opensearch", {**HITS, "timed_out": True, "_shards": {"failed": 1}}, "timed_out: true; failed_shards: 1"),
+        ("solr", {**DOCS, "responseHeader": {"status": 0, "partialResults": True}}, "partialResults: true"),
+        (
+            "solr",
+            {**DOCS, "responseHeader": {"partialResults": "omitted", "partialResultsDetails": "Limits exceeded!"}},
+            "partialResults: omitted; details: Limits exceeded!",
+        ),
+        (
+            "vespa",
+            {"root": {"fields": {"totalCount": 0}, "errors": [{"code": 12, "message": "Timed out"}]}},
+            'errors: ["Timed out"]',
+        ),
+        ("vespa", {"root": {"errors": [{"code": 12}]}}, 'errors: [{"code": 12}]'),
+        ("vespa", {"root": {**CHILDREN, "coverage": {"degraded": {"timeout": True}}}}, "timeout: true"),
+        (
+            "vespa",
+            {"root": {**CHILDREN, "coverage": {"degraded": {"non-ideal-state": True}}}},
+            "non_ideal_state: true",
+        ),
+    ],
+)
+def test_a_part_of_the_results_is_a_failure(name, reply, reason, servers, serve, preset):
+    service = serve(servers.script(servers.json_reply(reply)))
+    answer, _ = preset(name, {**PRESETS[name].example, "url": service.url}).search(Query("q", "grid"), 10)
+    assert (answer.outcome, answer.hits) == (Outcome.ERROR, ())
+    assert answer.reason == f"the answer is not whole: {reason}"
+
+
+def test_ids_of_solr_that_come_as_lists_of_one_are_read(servers, serve, preset):
+    docs = [{"id": ["d1"], "title": ["Grid"], "score": 2.0}, {"id": "d2", "title": "Wire", "score": 1.0}]
+    service = serve(servers.script(servers.json_reply({"response": {"docs": docs}})))
+    settings = {**PRESETS["solr"].example, "url": service.url, "title_field": "title"}
+    answer, _ = preset("solr", settings).search(Query("q", "grid"), 10)
+    assert [(hit.id, hit.title) for hit in answer.hits] == [("d1", "Grid"), ("d2", "Wire")]
+
+
+@pytest.mark.parametrize(
+    ("name", "reply"),
+    [
+        ("elasticsearch", {**HITS, "timed_out": False, "_shards": {"failed": 0, "skipped": 3}}),
+        ("opensearch", HITS),
+        ("solr", {**DOCS, "responseHeader": {"status": 0, "partialResults": False}}),
+        ("vespa", {"root": {**CHILDREN, "coverage": {"coverage": 100, "degraded": {"match-phase": True}}}}),
+    ],
+)
+def test_a_whole_reply_is_an_answer(name, reply, servers, serve, preset):
+    service = serve(servers.script(servers.json_reply(reply)))
+    answer, _ = preset(name, {**PRESETS[name].example, "url": service.url}).search(Query("q", "grid"), 10)
+    assert [hit.id for hit in answer.hits] == ["d1"]
 
 
 # SQLite

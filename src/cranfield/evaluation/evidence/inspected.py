@@ -46,6 +46,7 @@ class Inspected:
         self.run_digest: str = system.run_digest
         self.reading: Mapping[str, str | int | None] = system.reading
         self.query_ids: tuple[str, ...] = system.query_ids
+        self.extra_queries: tuple[str, ...] = system.extra_queries
         self.values: Mapping[Measure, FloatQ] = system.values
         self.scored: Mapping[Measure, NDArray[np.bool_]] = system.scored
 

@@ -10,17 +10,17 @@ from __future__ import annotations
 
 import operator
 import re
-import unicodedata
 from collections import Counter
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
-from urllib.parse import unquote
+from collections.abc import Collection, Iterable, Iterator, Mapping
 
 import numpy as np
 from numpy.typing import NDArray
 
 from cranfield.evaluation.evidence.inspected import MOST_LISTS, Inspected, sample
 from cranfield.evaluation.evidence.values import Found
+from cranfield.matching.id_forms import FORMS, Form, is_boundary
 from cranfield.patterns import Expression, any_match
+from cranfield.words import shown_id
 
 FEWEST_QUERIES = 3
 PROVES = 2
@@ -31,25 +31,11 @@ MOST_AFFIXES = 50
 """Prefixes and suffixes that are counted over all results."""
 LEAST_SHARE = 0.5
 
-Form = Callable[[str], str]
-
 
 def _without_extension(text: str) -> str:
     return re.sub(r"\.[A-Za-z][A-Za-z0-9]{0,4}$", "", text)
 
 
-FORMS: Mapping[str, Form] = {
-    "upper and lower case were ignored": str.casefold,
-    "blanks at both ends were removed": str.strip,
-    "percent-encoding was decoded": unquote,
-    "backslashes were written as slashes": lambda text: text.replace("\\", "/"),
-    "leading zeros of numbers were removed": lambda text: re.sub(r"(?<!\d)0+(?=\d)", "", text),
-    "a slash at the end was removed": lambda text: text.rstrip("/"),
-    "http://, https:// and www. were removed": lambda text: re.sub(r"^https?://(www\.)?", "", text),
-    "characters were normalised (Unicode NFC)": lambda text: unicodedata.normalize("NFC", text),
-    "upper and lower case, blanks and punctuation were ignored": lambda text: re.sub(r"[\W_]+", "", text.casefold()),
-}
-"""What is done to both ids, to the function that does it; the first of those that make most queries match is named."""
 PARTS: Mapping[str, Form] = {
     "what follows # or ? was removed": lambda text: re.sub(r"[#?].*$", "", text, flags=re.DOTALL),
     "the extension was removed": _without_extension,
@@ -206,17 +192,12 @@ def _affixes(text: str, other: str) -> Iterator[tuple[str, str, str]]:
             continue
         if longer.endswith(shorter):
             affix = longer[: -len(shorter)]
-            if _is_boundary(affix[-1], shorter[0]):
+            if is_boundary(affix[-1], shorter[0]):
                 yield what, "prefix", affix
         elif longer.startswith(shorter):
             affix = longer[len(shorter) :]
-            if _is_boundary(shorter[-1], affix[0]):
+            if is_boundary(shorter[-1], affix[0]):
                 yield what, "suffix", affix
-
-
-def _is_boundary(before: str, after: str) -> bool:
-    """Whether an id can be divided between two characters: not within a word or a number."""
-    return not (before.isalpha() and after.isalpha()) and not (before.isdigit() and after.isdigit())
 
 
 def _example(pairs: Pairs, place: int) -> str:
@@ -228,4 +209,4 @@ def _example(pairs: Pairs, place: int) -> str:
     if not texts:
         return ""
     text, other = max(texts, key=lambda two: SequenceMatcher(None, two[0].casefold(), two[1].casefold()).ratio())
-    return f" (returned {text!r}, expected {other!r})"
+    return f" (returned {shown_id(text)}, expected {shown_id(other)})"

@@ -9,10 +9,11 @@ import numpy as np
 from cranfield.evaluation.evidence.inspected import MOST_LISTS, Inspected, Sides, sample
 from cranfield.evaluation.evidence.likeness import matching_form
 from cranfield.evaluation.evidence.values import Found
+from cranfield.matching.id_forms import query_form
 from cranfield.model import Outcome
 from cranfield.numbers import format_percent
 from cranfield.patterns import any_match
-from cranfield.words import first_of, n_of
+from cranfield.words import first_of, n_of, shown_id
 
 FEWEST = 5
 """Queries below which a share of them proves nothing."""
@@ -98,6 +99,25 @@ def missing_queries(system: Inspected, limit: float) -> Iterator[Found]:
         f"the run has no line for {count} of {total} queries ({first_of(system.ids_of(missing))}){cut}; they count as 0",
         system.ids_of(missing),
         total,
+    )
+
+
+def query_form_differs(system: Inspected, limit: float) -> Iterator[Found]:
+    """Queries that a run answers under ids in another form than those of the test set, where they count as unanswered."""
+    if not system.extra_queries:
+        return
+    outcomes = zip(system.query_ids, system.ranking.outcomes, strict=True)
+    answered = {query_id for query_id, outcome in outcomes if outcome is not Outcome.MISSING}
+    unanswered = [query_id for query_id in system.testset.query_ids if query_id not in answered]
+    form = query_form(system.extra_queries, unanswered)
+    if form is None or len(form.names) < limit * min(len(system.extra_queries), len(unanswered)):
+        return
+    theirs, ours = next(iter(form.names.items()))
+    yield Found.of(
+        f"{n_of(len(form.names), 'queries')} of the test set have no answer, and would have one of the run if {form.what} "
+        f"(in the run {shown_id(theirs)}, in the test set {shown_id(ours)})",
+        tuple(form.names.values()),
+        len(system.testset.query_ids),
     )
 
 

@@ -29,6 +29,7 @@ from cranfield.evaluation.evidence.results import (
     missing_queries,
     nothing_matched,
     nothing_relevant,
+    query_form_differs,
     results_without_lines,
     self_retrieval,
     short_lists,
@@ -164,6 +165,17 @@ _ROWS = (
         Consequence.VOID,
         systems=nothing_judged,
         cause="Judge results of the test set, or give judgments with --qrels.",
+    ),
+    Check(
+        "query-form",
+        "The run answers queries under ids in another form than those of the test set, and they count as unanswered.",
+        "unanswered queries that a transformation pairs with queries that only the run has / queries without a pair, of the "
+        "side that has fewer >= t",
+        0.5,
+        Consequence.VOID,
+        system=query_form_differs,
+        cause="Write the query ids of the run as the test set has them: the transformation is named with an example. A table "
+        "whose ids were read as numbers has lost their zeros: read that column as text.",
     ),
     Check(
         "answer-rules",
@@ -320,6 +332,7 @@ _ROWS = (
         0.1,
         Consequence.CAVEAT,
         system=missing_queries,
+        unless=("query-form",),
         cause="The file was cut short, or is of another test set; `--missing skip` leaves these queries out.",
     ),
     Check(

@@ -125,6 +125,10 @@ class Scored(Protocol):
         """Q."""
 
     @property
+    def extra_queries(self) -> tuple[str, ...]:
+        """Ids of the run that the test set does not have."""
+
+    @property
     def values(self) -> Mapping[Measure, FloatQ]:
         """float64[Q] of each measure."""
 

@@ -23,7 +23,7 @@ from cranfield.words import first_of, printable
 
 COLUMN_NAMES: Mapping[str, tuple[str, ...]] = {
     "query_id": ("query_id", "q_id", "qid", "query"),
-    "doc_id": ("doc_id", "docno", "docid", "did", "document_id", "doc", "document"),
+    "doc_id": ("doc_id", "docno", "docid", "did", "document_id", "doc", "document", "pid"),
     "score": ("score",),
     "grade": ("grade", "relevance", "rel", "label"),
     "subtopic": ("subtopic", "subtopic_id"),
@@ -37,8 +37,8 @@ JUDGMENT_COLUMNS: Mapping[str, tuple[str, ...]] = {
         *(*COLUMN_NAMES["doc_id"], "corpus-id", "path", "file"),
         *("answer_doc", "answer_id", "answer_document", "expected_doc", "expected_id", "relevant_doc", "relevant_id"),
     ),
-    "grade": (*COLUMN_NAMES["grade"], "score"),
-    "rater": ("rater",),
+    "grade": (*COLUMN_NAMES["grade"], "score", "rating"),
+    "rater": ("rater", "annotator", "annotator_id", "assessor"),
     "text": ("query_text", "text", "query", "question", "topic"),
     "query_class": ("query_class",),
     "class": ("class",),

@@ -14,7 +14,7 @@ import shutil
 import sys
 import tempfile
 import zlib
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any, BinaryIO, cast
@@ -45,6 +45,17 @@ MOST_RATIO = 250
 FREE_BYTES = 1 << 26
 BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 """Of UTF-8: some editors begin a file with it."""
+
+
+_NO_TEXT: Mapping[bytes, tuple[str, str, str]] = {
+    b"BZh": ("packed by bzip2", "a plain, gzip or Zstandard file", "`bunzip2 -k FILE` unpacks it"),
+    b"\xfd7zXZ\x00": ("packed by xz", "a plain, gzip or Zstandard file", "`xz -dk FILE` unpacks it"),
+    b"7z\xbc\xaf\x27\x1c": ("a 7-Zip archive", "a plain, gzip or Zstandard file", "`7z x FILE` unpacks it"),
+    ZIP_MAGIC: ("a zip archive", "a plain, gzip or Zstandard file", "`unzip FILE` unpacks it"),
+    b"\xff\xfe": ("UTF-16 text", "UTF-8", "save it as UTF-8; `iconv -f UTF-16 -t UTF-8 FILE > NEW` does it"),
+    b"\xfe\xff": ("UTF-16 text", "UTF-8", "save it as UTF-8; `iconv -f UTF-16 -t UTF-8 FILE > NEW` does it"),
+}
+"""What files begin with that are not read: what each is, what is expected in its place, and what makes it that."""
 
 
 class ExpandingError(EOFError):
@@ -120,7 +131,8 @@ def opened(path: Path, error: type[CranfieldError]) -> Iterator[BinaryIO]:
     """
     try:
         with _readable_again(path).open("rb") as stream:
-            magic = stream.read(len(ZSTD_MAGIC))
+            begin = stream.read(len(max(_NO_TEXT, key=len)))
+            magic = begin[: len(ZSTD_MAGIC)]
             stream.seek(0)
             if magic.startswith(GZIP_MAGIC):
                 with gzip.GzipFile(fileobj=stream) as unpacked, _limited(unpacked, stream) as buffered:
@@ -132,6 +144,9 @@ def opened(path: Path, error: type[CranfieldError]) -> Iterator[BinaryIO]:
                 yield io.BytesIO(unpacked_lz4(stream.read(), shown(path), error))
             elif magic == ZIP_MAGIC and is_workbook(Path(stream.name)):
                 yield io.BytesIO(sheet_text(Path(stream.name), shown(path), error))
+            elif other := next((what for sign, what in _NO_TEXT.items() if begin.startswith(sign)), None):
+                what, expected, hint = other
+                raise error(Problem(f"this is {what}", path=shown(path), expected=expected, hint=hint))
             else:
                 yield stream
     except (OSError, EOFError, zlib.error) as cause:

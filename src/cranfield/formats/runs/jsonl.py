@@ -31,7 +31,18 @@ LOG_KEY = "cranfield_run_log"
 VERSION = 1
 Taken = TypeVar("Taken")
 Made = TypeVar("Made")
-HEADER_KEYS = (RUN_KEY, "name", "depth", "order", "testset_digest", "config_digest", "pilot", "config", "says_empty")
+HEADER_KEYS = (
+    RUN_KEY,
+    "name",
+    "depth",
+    "order",
+    "testset_digest",
+    "config_digest",
+    "pilot",
+    "config",
+    "says_empty",
+    "extra_queries",
+)
 
 
 def log_path(path: Path | str) -> Path:
@@ -54,9 +65,11 @@ def write_run(run: Run, path: Path | str, *, root: Path | None = None) -> None:
         RunFormatError: a score is not finite, or a field is nothing that JSON can say.
     """
     path = Path(path)
-    header = {key: getattr(run, key) for key in HEADER_KEYS[1:-1]}
+    header = {key: getattr(run, key) for key in HEADER_KEYS[1:-2]}
     if not run.says_empty:
         header["says_empty"] = False
+    if run.extra_queries:
+        header["extra_queries"] = list(run.extra_queries)
     lines = [json_line({RUN_KEY: VERSION, **header, "config": dict(run.config)})]
     lines += [json_line(answer_record(query_id, answer)) for query_id, answer in run.answers.items()]
     logs = [json_line({"query_id": query_id, **log_record(log)}) for query_id, log in run.logs.items()]
@@ -113,6 +126,7 @@ def read_run(path: Path | str) -> Run:
         changed=about.get("changed") is True,
         machine=machine if isinstance(machine := about.get("machine"), str) else None,
         says_empty=header.get("says_empty", True),
+        extra_queries=tuple(header.get("extra_queries", ())),
     )
 
 
@@ -171,6 +185,9 @@ def _check_header(header: dict[str, Any]) -> None:
         if not isinstance(value, bool):
             members.wrong(f"wrong value for {key}", expected="true or false", got=shorten(value))
     members.mapping(header.get("config", {}), "config")
+    extra = header.get("extra_queries", [])
+    if not isinstance(extra, list) or not all(isinstance(each, str) for each in extra):
+        members.wrong("wrong value for extra_queries", expected="a list of texts", got=shorten(extra))
     if members.problems:
         raise RunFormatError(members.problems)
 

@@ -6,7 +6,7 @@ A document goes by its source where its metadata name one, else by its id; the r
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -125,6 +125,9 @@ def _answer(query_id: str, documents: Any, problems: ProblemList, place: dict[st
                 break
         else:
             hits.append(hit)
+    if not hits and isinstance(documents, Iterator):
+        message = f"the answer to {where} is an iterator that gives nothing, as one does that was read before"
+        problems.add(message, **place, expected=f"a list of {_LISTED}", hint="`list(...)` of it can be read again")
     return Answer(Outcome.ANSWERED if hits else Outcome.EMPTY, tuple(hits))
 
 

@@ -48,7 +48,7 @@ SPECS = (
         kernel=kernels.reciprocal_rank,
         over_ties=ties.reciprocal_rank,
         parameters=(REL, JUDGED_ONLY),
-        aliases=("MRR", "mrr"),
+        aliases=("MRR", "mrr", "reciprocal_rank", "mean_reciprocal_rank"),
         trec_name="recip_rank",
         source="Voorhees 1999, TREC-8 Question Answering Track Report; trec_eval recip_rank",
     ),
@@ -62,12 +62,23 @@ SPECS = (
         title="average precision",
         sentence="Mean of the precision at the rank of each relevant document; documents that were not retrieved count"
         " as 0.",
-        formula="(1 / R) * sum_{i<=k, grade_i >= rel} P@i",
+        formula="(1 / R) * sum_{i<=k, grade_i >= rel} P@i; divisor='reachable' divides by min(R, k), 'retrieved' by "
+        "|{i <= k : grade_i >= rel}|",
         cutoff="optional",
         kernel=kernels.average_precision,
         over_ties=ties.average_precision,
-        parameters=(REL, JUDGED_ONLY),
-        aliases=("MAP",),
+        parameters=(
+            REL,
+            ParameterSpec(
+                "divisor",
+                "relevant",
+                "'relevant': all relevant documents; 'reachable': as many of them as stand within the cutoff; 'retrieved': those "
+                "within the cutoff",
+                choices=("relevant", "reachable", "retrieved"),
+            ),
+            JUDGED_ONLY,
+        ),
+        aliases=("MAP", "average_precision", "mean_average_precision"),
         trec_name="map",
         trec_cut_name="map_cut",
         source="Harman 1992, TREC-1; trec_eval map, map_cut",

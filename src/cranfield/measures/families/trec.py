@@ -231,7 +231,7 @@ SPECS = (
     ),
     MeasureSpec(
         name="RelP",
-        aliases=("RCap", "R_cap"),
+        aliases=("RCap", "R_cap", "recall_cap"),
         title="relative precision",
         sentence="Number of relevant results among the first k, divided by the largest possible number: precision for "
         "k up to R, recall beyond.",

@@ -40,6 +40,7 @@ def rank_biased_precision(
     p: float = 0.8,
     rel: int = 0,
     max_rel: float = 0.0,
+    scaled: bool = True,
     depth: int = 1000,
 ) -> FloatQ:
     """Gain per result inspected, for a user who goes on from each rank with chance p.
@@ -47,7 +48,7 @@ def rank_biased_precision(
         RBP = sum_{i<=k} W_i g_i,  W_i = (1 - p) p^(i - 1) / (1 - p^depth)
 
     Returns:
-        float64[Q] in [0, 1], one value per query.
+        float64[Q] in [0, 1], one value per query; above 1 where gains are not scaled.
 
     Conventions:
         the weights of a list shorter than k are lost · with a depth of 0 the user has no last rank, and the weights are
@@ -57,7 +58,10 @@ def rank_biased_precision(
         Moffat & Zobel 2008, ACM TOIS 27(1).
     """
     end = depth or np.inf
-    gain = _graded(ranking, max_rel) if rel == 0 else (ranking.level >= rel).astype(np.float64)
+    if rel:
+        gain = (ranking.level >= rel).astype(np.float64)
+    else:
+        gain = _graded(ranking, max_rel) if scaled else ranking.gain.astype(np.float64)
     rows = (gain > 0) & (ranking.rank <= end)
     if cutoff is not None:
         rows &= ranking.rank <= cutoff
@@ -193,7 +197,8 @@ SPECS = (
         presets=(("rbp", "p=0.9, depth=0"),),
         title="rank-biased precision",
         sentence="Expected gain per inspected result for a user who continues from each rank with probability p.",
-        formula="sum_{i<=k} W_i g_i, W_i = (1 - p) p^(i - 1) / (1 - p^depth); g = [grade >= rel], or grade / max_rel",
+        formula="sum_{i<=k} W_i g_i, W_i = (1 - p) p^(i - 1) / (1 - p^depth); g = [grade >= rel], or grade / max_rel, or the "
+        "grade",
         cutoff="optional",
         kernel=rank_biased_precision,
         parameters=(
@@ -202,6 +207,7 @@ SPECS = (
             ParameterSpec(
                 "max_rel", 0.0, "grade with gain 1 if gains are graded; 0: the highest grade of the query", **_GRADED
             ),
+            ParameterSpec("scaled", True, "graded gains are from 0 to 1; False: the grades themselves, as in ranx"),
             c_w_l.DEPTH,
             GAINS,
             JUDGED_ONLY,

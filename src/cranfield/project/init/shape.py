@@ -55,6 +55,8 @@ def shape_of(outputs: Sequence[str], known: Known) -> Shape | None:
         return None
     documents = _documents(written)
     if documents is not None:
+        if any(isinstance(document, list) for document in documents):  # an answer of one result may be no list
+            documents = [[document] if isinstance(document, dict) else document for document in documents]
         shapes = [shape for steps in _list_places(documents) if (shape := _list_shape(documents, steps, known))]
         return max(shapes, key=lambda shape: shape.rank, default=None)
     lines = _json_lines(written)

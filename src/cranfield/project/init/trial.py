@@ -29,7 +29,7 @@ _LINE = "(?m)^"
 """What a pattern of lines begins with."""
 _NOTHING = re.compile(r"(?i)\s*[(\[]?(?:no|none|nothing|not|0|sorry)(?:[ .,:!)\]][^\r\n]*)?\s*")
 """One line that says that nothing was found, in its first word."""
-UNREAD: Settings = {"extract": {"json": "@"}}
+UNREAD: Settings = {"extract": {"json": "not_known_yet"}}
 """Stands for how results are read, as long as that is not known: what the system answers is kept."""
 
 

@@ -40,6 +40,10 @@ from cranfield.systems.calls.answer_schema import (
 from cranfield.systems.calls.regex_process import Found, SearchError, find
 
 
+class _NotWholeError(Exception):
+    """The system says that its answer is not whole."""
+
+
 class Extractor:
     """Reads the output of one system according to its config."""
 
@@ -62,12 +66,15 @@ class Extractor:
         self._paths = {name: compile_path(path) for name, path in named.items() if path is not None}
         self._result_fields = {name: compile_path(path) for name, path in paths.result_fields.items()}
         self._fields = {name: compile_path(path) for name, path in paths.fields.items()}
+        self._failed = None if paths.failed is None else compile_path(paths.failed)
 
     def read(self, output: str, k: int) -> Answer:
         """Parse output: hits, an empty answer, or a failure with its reason."""
         output = output.removeprefix("\ufeff")
         try:
             return self._read_or_empty(output, k)
+        except _NotWholeError as error:
+            return Answer(Outcome.ERROR, reason=str(error))
         except UnparsableError as error:
             return Answer(Outcome.UNPARSABLE, reason=str(error))
 
@@ -89,15 +96,25 @@ class Extractor:
             return limit_hits(self._from_regex(output, k), k, self._order), self._matched_fields(output)
         if self._is_lines:
             document: object = list(_json_lines(output))
+            self._require_whole(document)
             results: Iterable[object] = self._from_lines(document)
         else:
             document = _json_document(output)
+            self._require_whole(document)
             results = self._from_document(document)
         where = {name: f"extract.fields.{name}" for name in self._fields}
         fields = {
             name: plain_json(_pick(path, document, where[name]), where[name]) for name, path in self._fields.items()
         }
         return limit_hits(self._hits(results), k, self._order), fields
+
+    def _require_whole(self, document: object) -> None:
+        """Raise `_NotWholeError` where `extract.failed` says that a part of the results is missing."""
+        found = None if self._failed is None else _pick(self._failed, document, "extract.failed")
+        if isinstance(found, dict):
+            found = "; ".join(f"{name}: {_text(value)}" for name, value in found.items() if value)
+        if found:
+            raise _NotWholeError(first_line(f"the answer is not whole: {_text(found)}"))
 
     def _matched_fields(self, output: str) -> dict[str, Any]:
         """The fields that a regular expression finds; of JSON none: where a document could be read they are in it."""
@@ -162,6 +179,10 @@ class Extractor:
             name: _pick(path, result, f"extract.result_fields.{name}") for name, path in self._result_fields.items()
         }
         return {name: value for name, value in found.items() if value is not None}
+
+
+def _text(value: object) -> str:
+    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
 
 
 def _scalar(text: str | None) -> Any:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import platform
 import re
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Container, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from hashlib import sha256
@@ -283,6 +283,7 @@ class Collector:
 
     def _run(self, system: System) -> Run:
         kept = {query_id: self.answers[system.name].kept[query_id] for query_id in self.testset.query_ids}
+        extra: Callable[[Container[str]], tuple[str, ...]] | None = getattr(system, "extra_queries", None)
         return Run(
             name=system.name,
             answers={query_id: entry.answer for query_id, entry in kept.items()},
@@ -296,4 +297,5 @@ class Collector:
             changed=system.name in self.changed,
             machine=getattr(system, "machine", None) or this_machine(),
             says_empty=getattr(system, "says_empty", True),
+            extra_queries=extra(self.testset.by_id) if extra else (),
         )

@@ -60,9 +60,9 @@ class CommandSystem(ConfiguredSystem):
         try:
             async with child_process(argv, cwd=self.cwd, env=self.environment) as child:
                 try:
-                    answer = await _answer_of_status(await child.run())
+                    answer = await _answer_of_status(await child.run()) or _unreadable(child.stdout)
                 finally:
-                    received.output = child.stdout.decode("utf-8", "replace")
+                    received.output = child.stdout.decode("utf-8", "backslashreplace")
                     received.stderr = child.stderr.decode("utf-8", "replace")
         except NotStartedError as error:
             answer = Answer(Outcome.NONZERO_EXIT, reason=f"could not be started: {error}")
@@ -156,3 +156,14 @@ async def _answer_of_status(status: int) -> Answer | None:
         # call is not counted as a failure of the system.
         await asyncio.sleep(_INTERRUPTION_LAG_S)
     return Answer(Outcome.NONZERO_EXIT, reason=exit_reason(status)) if status else None
+
+
+def _unreadable(output: bytes | bytearray) -> Answer | None:
+    """The failure of output that is not UTF-8, in which two ids could become one; else None."""
+    try:
+        output.decode("utf-8")
+    except UnicodeDecodeError as error:
+        return Answer(
+            Outcome.UNPARSABLE, reason=f"the output is not UTF-8 (byte 0x{output[error.start]:02x} at {error.start})"
+        )
+    return None

@@ -6,7 +6,7 @@ import asyncio
 import atexit
 import json
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from functools import partial
@@ -15,17 +15,18 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from cranfield.concurrency.loop import event_loop
-from cranfield.config.reading import RegexExtract
+from cranfield.config.reading import JsonExtract, JsonLinesExtract, RegexExtract, compile_list_path
 from cranfield.config.services import McpProgram, McpServer
 from cranfield.config.systems import McpConfig
 from cranfield.config.template import environment_names, fill, fill_value, request_values
 from cranfield.errors import MissingExtraError, shorten, unknown_name
-from cranfield.model import Outcome, Scalar
+from cranfield.model import Answer, Outcome, Scalar
 from cranfield.systems.calls.answer_schema import first_line, output_hint
+from cranfield.systems.calls.extract import load_json
 from cranfield.systems.calls.stages import in_stages
 from cranfield.systems.configured import CheckFailedError, ConfiguredSystem, Received, Reply, Step, failed
 from cranfield.systems.kinds.command import argument_files, check_command
-from cranfield.systems.kinds.mcp_schema import find_mismatch
+from cranfield.systems.kinds.mcp_schema import find_mismatch, wrapped_text
 from cranfield.systems.kinds.mcp_session import BrokenError, NoSessionError, Session, SessionOptions, ToolFailedError
 from cranfield.words import first_of
 
@@ -135,14 +136,42 @@ class McpSystem(ConfiguredSystem):
         output = "\n".join(text for text in blocks if text is not None)
         if result.is_error:
             return failed(first_line(output) or "the tool says that it failed, not why", output=output)
-        extract = self.config.extract
-        is_json = not isinstance(extract, RegexExtract)
-        if is_json and result.structured_content is not None:
-            return Reply(json.dumps(result.structured_content, ensure_ascii=False))
-        if blocks and all(text is None for text in blocks):
+        is_json, structure = not isinstance(self.config.extract, RegexExtract), result.structured_content
+        if is_json and structure is not None and wrapped_text(structure) is None:
+            return Reply(json.dumps(structure, ensure_ascii=False))
+        if not blocks:
+            return Reply(answer=Answer(Outcome.EMPTY))
+        texts = [text for text in blocks if text is not None]
+        if not texts:
             kinds = ", ".join(sorted({block.type for block in result.content}))
             return failed(f"the tool answered with {kinds}, not text", outcome=Outcome.UNPARSABLE)
-        return Reply(output)
+        return Reply(self._document(texts) if is_json else output)
+
+    def _document(self, texts: Sequence[str]) -> str:
+        """The text that `extract` reads of a tool that returned a list, of which SDKs send each item as a text of its own."""
+        output = "\n".join(texts)
+        try:
+            values = [load_json(text) for text in texts]
+        except (ValueError, RecursionError):
+            return output
+        value, extract = values[0] if len(values) == 1 else values, self.config.extract
+        if isinstance(extract, JsonLinesExtract):
+            lines = value if isinstance(value, list) else [value]
+            return "\n".join(json.dumps(line, ensure_ascii=False) for line in lines)
+        if isinstance(value, dict) and self._is_one_of_a_list(value):
+            value = [value]
+        return output if len(values) == 1 and value is values[0] else json.dumps(value, ensure_ascii=False)
+
+    def _is_one_of_a_list(self, value: Mapping[str, Any]) -> bool:
+        """Whether an object is the only item of a list: `extract` finds a list where there is one around it."""
+        from jmespath.exceptions import JMESPathError
+
+        if not isinstance(self.config.extract, JsonExtract):
+            return False
+        path = compile_list_path(self.config.extract.json_)
+        with suppress(JMESPathError, TypeError, ValueError):
+            return isinstance(path.search([value]), list) and not isinstance(path.search(value), list)
+        return False
 
     async def _open(self) -> Session:
         """The session, opened if necessary."""

@@ -1,4 +1,4 @@
-"""The schemas of MCP tools: types, required keys and alternatives are checked, as far as they stand in the schema itself.
+"""The schemas of MCP tools, and what their SDKs make of results: types, required keys and alternatives are checked, as far as they stand in the schema itself.
 
 A server may send any schema. References, patterns and what combines with them are not followed: a reference can lead to
 another server or back to itself, and a pattern or a tree of references can take for ever.
@@ -68,3 +68,9 @@ def _found(schema: object, value: object, depth: int) -> bool:
 
 def _as_list(value: object) -> list[Any]:
     return value if isinstance(value, list) else []
+
+
+def wrapped_text(value: object) -> str | None:
+    """The text that a tool returned, of the structure that SDKs send it in: `{"result": "..."}`; None of another structure."""
+    text = value.get("result") if isinstance(value, dict) and len(value) == 1 else None
+    return text if isinstance(text, str) else None

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Container, Iterable, Iterator, Mapping
 from dataclasses import replace
 from functools import cached_property
 from pathlib import Path
@@ -14,6 +14,8 @@ from cranfield.systems.configured import CheckFailedError, ConfiguredSystem, Exc
 from cranfield.words import n_of, noun
 
 NOT_THERE = "the run file holds no answer for it"
+MOST_EXTRA = 1000
+"""Ids of queries that no test set has, which a collected run keeps."""
 
 
 def run_file_systems(systems: Iterable[ConfiguredSystem]) -> Iterator[RunFileSystem]:
@@ -89,6 +91,11 @@ class RunFileSystem(ConfiguredSystem):
     def says_empty(self) -> bool:
         """Whether the file can state that a query was answered with nothing: no table of results can."""
         return self.run.says_empty
+
+    def extra_queries(self, known: Container[str]) -> tuple[str, ...]:
+        """The first ids of the file that no query has."""
+        found = (*self.run.extra_queries, *(query_id for query_id in self.run.answers if query_id not in known))
+        return found[:MOST_EXTRA]
 
     @property
     def machine(self) -> str | None:

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import random
 import re
+import unicodedata
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from typing import Any
 from urllib.parse import quote
 
+import pandas as pd
 import pytest
 
 from cranfield import (
@@ -255,6 +257,30 @@ def relisted(
         return [of(testset, run_of(healthy_lists, "old")), of(testset, run_of(broken, **more))]
 
     return build
+
+
+def renamed(change: Callable[[str], str], n: int, *, kind: str) -> Callable[[], list[Evaluation]]:
+    """A system whose last `n` queries have ids in another form, next to a healthy one; the test set has `01`, `é` and the like."""
+
+    def build() -> list[Evaluation]:
+        ids = corpus("paths")
+        plain = judged_queries(ids)
+        names = {query_id: f"Größe-{int(query_id[1:]):03d}" for query_id in plain.grades}
+        grades = {names[query_id]: judged for query_id, judged in plain.grades.items()}
+        testset = TestSet("set", tuple(Query(query_id, f"text of {query_id}") for query_id in grades), grades)
+        lists = {names[query_id]: hits for query_id, hits in lists_of(plain, ids).items()}
+        last = set(list(lists)[-n:])
+        broken = {change(query_id) if query_id in last else query_id: hits for query_id, hits in lists.items()}
+        made = {"run": run_of, "scores": scored, "frame": frame_of}[kind](broken)
+        return [of(testset, run_of(lists, "old")), of(testset, made)]
+
+    return build
+
+
+def frame_of(lists: Lists) -> Any:
+    """The same as a data frame."""
+    rows = [(query_id, doc_id, score) for query_id, scores in scored(lists).items() for doc_id, score in scores.items()]
+    return pd.DataFrame(rows, columns=["query_id", "doc_id", "score"])
 
 
 def with_scores(score: Callable[[int], float], *, style: str = "paths", n: int = 40) -> Callable[[], list[Evaluation]]:
@@ -550,6 +576,13 @@ BROKEN: Mapping[str, Sequence[Callable[[], list[Evaluation]]]] = {
     ],
     "row-ids": [by_row(n) for n in (12, 40, 150)],
     "changed-meanwhile": [rebuilt(style) for style in ("paths", "hashes", "urls")],
+    "query-form": [
+        renamed(lambda query_id: query_id.replace("-0", "-"), 30, kind="run"),
+        renamed(partial(unicodedata.normalize, "NFD"), 8, kind="scores"),
+        renamed(lambda query_id: f"{query_id} ", 3, kind="frame"),
+        renamed(str.casefold, 1, kind="scores"),
+        renamed(lambda query_id: f"topic:{query_id}", 12, kind="run"),
+    ],
     "answer-rules": [
         ruled("mode = semantic", {"mode": "text", "confidence": 0.9}, 1),
         ruled("confidence >= 0.5", {"mode": "semantic", "confidence": 0.1}, 9),
