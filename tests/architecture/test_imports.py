@@ -59,7 +59,7 @@ TABLE: dict[str, set[str]] = {
     "ranking": {"model", "formats", "matching"},
     "testsets": {"model", "numbers", "stats", "matching", "formats", "ranking"},
     "measures": {"model", "ranking.value", "ranking.transform"},
-    "evaluation": {"model", "numbers", "matching.place", "ranking", "measures", "stats"},
+    "evaluation": {"model", "numbers", "matching.place", "matching.id_forms", "ranking", "measures", "stats"},
     "config": {"model", "formats", "measures", "stats.table", "evaluation.evidence"},
     "systems": {"model", "concurrency", "formats", "config", "ranking.stored"},
     "gate": {"model", "numbers", "stats", "formats", "ranking.value", "measures", "evaluation", "config", "repo.git"},

@@ -76,8 +76,8 @@ def query_form(extra: Collection[str], unanswered: Iterable[str]) -> QueryForm |
 
 def _pairs(extra: Iterable[str], wanted: Iterable[str], form: Form) -> dict[str, str]:
     """Each id that is equal in a form to one of the others, and to no second one."""
-    ours, theirs = (_once((form(each), each) for each in ids) for ids in (wanted, extra))
-    return {theirs[key]: ours[key] for key in theirs if key and key in ours}
+    in_set, in_run = (_once((form(each), each) for each in ids) for ids in (wanted, extra))
+    return {in_run[key]: in_set[key] for key in in_run if key and key in in_set}
 
 
 def _once(pairs: Iterable[tuple[str, str]]) -> dict[str, str]:
@@ -89,9 +89,9 @@ def _once(pairs: Iterable[tuple[str, str]]) -> dict[str, str]:
 
 def _by_affix(extra: Iterable[str], wanted: Iterable[str]) -> dict[str, dict[str, str]]:
     """The prefix or suffix of one side that makes most ids match."""
-    ours, theirs = set(wanted), set(extra)
+    in_set, in_run = set(wanted), set(extra)
     found: dict[tuple[str, str, str], dict[str, str]] = {}
-    for of, longer, shorter in (("run", theirs, ours), ("test set", ours, theirs)):
+    for of, longer, shorter in (("run", in_run, in_set), ("test set", in_set, in_run)):
         for text in longer:
             for side, affix, rest in _divided(text):
                 if rest in shorter:

@@ -112,10 +112,10 @@ def query_form_differs(system: Inspected, limit: float) -> Iterator[Found]:
     form = query_form(system.extra_queries, unanswered)
     if form is None or len(form.names) < limit * min(len(system.extra_queries), len(unanswered)):
         return
-    theirs, ours = next(iter(form.names.items()))
+    in_run, in_set = next(iter(form.names.items()))
     yield Found.of(
         f"{n_of(len(form.names), 'queries')} of the test set have no answer, and would have one of the run if {form.what} "
-        f"(in the run {shown_id(theirs)}, in the test set {shown_id(ours)})",
+        f"(in the run {shown_id(in_run)}, in the test set {shown_id(in_set)})",
         tuple(form.names.values()),
         len(system.testset.query_ids),
     )

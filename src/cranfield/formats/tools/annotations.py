@@ -43,7 +43,7 @@ _NUMBERED = re.compile(r"\s*(?P<grade>[+-]?\d+(?:\.\d+)?)(?![\w.]).*", re.DOTALL
 
 
 @dataclass(frozen=True, slots=True)
-class _Said:
+class _Annotation:
     """What an annotator answered to one question."""
 
     rater: str
@@ -71,7 +71,7 @@ def read_argilla(path: Path | str) -> TestSet:
     return _read(Path(path), "record", lambda record: [record.get("metadata"), record.get("fields")], _of_argilla)
 
 
-def _of_label_studio(record: Mapping[str, Any], lost: Counter[str]) -> Iterator[_Said]:
+def _of_label_studio(record: Mapping[str, Any], lost: Counter[str]) -> Iterator[_Annotation]:
     lost["predictions"] += len(_objects(record.get("predictions")))
     for annotation in _objects(record.get("annotations")):
         by = annotation.get("completed_by")
@@ -80,17 +80,17 @@ def _of_label_studio(record: Mapping[str, Any], lost: Counter[str]) -> Iterator[
         texts = [result["value"].get("text") for result in results if isinstance(result.get("value"), Mapping)]
         reason = " ".join(str(part) for text in texts if text for part in (text if isinstance(text, list) else [text]))
         if annotation.get("was_cancelled"):
-            yield _Said(rater, "", None, reason)
+            yield _Annotation(rater, "", None, reason)
             continue
         for result in results:
             value, kind = result.get("value"), str(result.get("type", ""))
             if kind in {"rating", "number", "choices"} and isinstance(value, Mapping):
-                yield _Said(rater, str(result.get("from_name", "")), value.get(kind), reason)
+                yield _Annotation(rater, str(result.get("from_name", "")), value.get(kind), reason)
             elif kind != "textarea":
                 lost[f"results of type {shorten(kind)}"] += 1
 
 
-def _of_argilla(record: Mapping[str, Any], lost: Counter[str]) -> Iterator[_Said]:
+def _of_argilla(record: Mapping[str, Any], lost: Counter[str]) -> Iterator[_Annotation]:
     lost["suggestions"] += len(record.get("suggestions") or ())
     responses = record.get("responses")
     if isinstance(responses, Mapping):  # question to its answers
@@ -108,12 +108,12 @@ def _of_argilla(record: Mapping[str, Any], lost: Counter[str]) -> Iterator[_Said
             lost["answers that are drafts"] += 1
         else:
             discarded = answer.get("status") == "discarded"
-            yield _Said(_named(answer, ("user_id",)) or ANONYMOUS, question, None if discarded else value)
+            yield _Annotation(_named(answer, ("user_id",)) or ANONYMOUS, question, None if discarded else value)
 
 
 def _read(path: Path, what: str, fields_of: Any, answers_of: Any) -> TestSet:
     problems, lost = ProblemList(TestSetError), Counter[str]()
-    rows: list[tuple[int, str, str, str, list[_Said]]] = []
+    rows: list[tuple[int, str, str, str, list[_Annotation]]] = []
     """Line, id and text of the query, document, and answers."""
     for line, record in json_records(path, problems):
         fields: dict[str, Any] = {}
@@ -131,24 +131,26 @@ def _read(path: Path, what: str, fields_of: Any, answers_of: Any) -> TestSet:
         else:
             rows.append((line, named["id"], named["text"], doc_id or context_id(text), list(answers_of(record, lost))))
     question = _question(
-        path, [said.question for *_, answers in rows for said in answers if said.value is not None], problems
+        path,
+        [annotation.question for *_, answers in rows for annotation in answers if annotation.value is not None],
+        problems,
     )
     builder = (TestSetBuilder if rows and all(row[1] for row in rows) else TextBuilder)(path, problems=problems)
     for line, query_id, text, doc_id, answers in rows:
         key = query_id if type(builder) is TestSetBuilder else text or query_id
         builder.queries.setdefault(key, Query(key if type(builder) is TestSetBuilder else "", text or query_id))
-        for said in answers:
-            grade = _grade(said.value)
-            if said.question not in {"", question}:
-                lost[f"answers to {shorten(said.question)}"] += 1
-            elif said.value is not None and grade is None:
+        for annotation in answers:
+            grade = _grade(annotation.value)
+            if annotation.question not in {"", question}:
+                lost[f"answers to {shorten(annotation.question)}"] += 1
+            elif annotation.value is not None and grade is None:
                 problems.add(
-                    "an answer is no grade", path=shown(path), line=line, got=shorten(said.value),
+                    "an answer is no grade", path=shown(path), line=line, got=shorten(annotation.value),
                     expected="a number, a choice that begins with one as in `2 relevant`, or relevant and not relevant",
                 )  # fmt: skip
             else:
-                more: RatingMore = {"reason": said.reason} if said.reason else {}
-                builder.rate(key, doc_id, said.rater, grade, line, more)
+                more: RatingMore = {"reason": annotation.reason} if annotation.reason else {}
+                builder.rate(key, doc_id, annotation.rater, grade, line, more)
     problems.raise_if_any()
     if not builder.ratings.values:
         expected = "answers of annotators; predictions and suggestions are none"
@@ -160,14 +162,14 @@ def _read(path: Path, what: str, fields_of: Any, answers_of: Any) -> TestSet:
 
 def _question(path: Path, names: Sequence[str], problems: ProblemList) -> str:
     """The question whose answers are grades."""
-    asked = list(dict.fromkeys(names))
-    usual = [name for name in GRADES if name in asked]
-    if len(asked) > 1 and not usual:
+    questions = list(dict.fromkeys(names))
+    usual = [name for name in GRADES if name in questions]
+    if len(questions) > 1 and not usual:
         problems.add(
             "several questions, and none of a usual name", path=shown(path), expected=" or ".join(GRADES),
-            got=", ".join(map(shorten, asked)), hint="rename the question that is the grade, or leave the others out of the export",
+            got=", ".join(map(shorten, questions)), hint="rename the question that is the grade, or leave the others out of the export",
         )  # fmt: skip
-    return usual[0] if usual else next(iter(asked), "")
+    return usual[0] if usual else next(iter(questions), "")
 
 
 def _named(fields: Mapping[str, Any], names: Sequence[str]) -> str:
