@@ -15,7 +15,7 @@ from cranfield.errors import InputError, Problem, UsageError
 from cranfield.evaluation.values import Evaluation
 from cranfield.formats.runs.jsonl import read_run
 from cranfield.gate.result import EarlierSource, SourceKind
-from cranfield.model import CallLog, Run
+from cranfield.model import CallLog, Outcome, Run
 from cranfield.project.experiment import Experiment
 from cranfield.project.gate_folder import CollectionFolder, Source, keeps_nothing
 from cranfield.systems.collect.collection import PARTIAL, RUNS
@@ -228,10 +228,9 @@ def _earlier(experiment: Experiment, evaluation: Evaluation, found: _Found) -> I
         return
     files = list(run_file_systems(experiment.systems))
     for part in files:
-        answers, place = part.run.answers, part.config.run
-        yield _earlier_source(
-            experiment, "run file of the config", place, _file_digest(part.path), [*answers], part.run.logs
-        )
+        answered = [name for name, answer in part.run.answers.items() if answer.outcome is not Outcome.MISSING]
+        place, digest = part.config.run, _file_digest(part.path)
+        yield _earlier_source(experiment, "run file of the config", place, digest, answered, part.run.logs)
     kept = {query_id: log for query_id, log in logs.items() if log.age_s is not None and not (log.cached and files)}
     kinds: dict[SourceKind, list[str]] = {"answer cache": [], "interrupted gate": []}
     for query_id, log in kept.items():

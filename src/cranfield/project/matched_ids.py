@@ -9,12 +9,13 @@ from typing import NamedTuple, TypeVar
 
 from cranfield.errors import InputError, NoCommonQueryError
 from cranfield.evaluation.caveat import Caveat, CaveatKind
-from cranfield.model import IdRule, Outcome, Run, TestSet
+from cranfield.matching.id_forms import query_form
+from cranfield.model import Answer, IdRule, Outcome, Run, TestSet
 from cranfield.model.renaming import IdMatch, match_ids, rule_of_digest, under_rule
 from cranfield.ranking import RankedRun
 from cranfield.ranking.join import no_common_query
 from cranfield.ranking.transform import rename_queries
-from cranfield.words import first_of
+from cranfield.words import first_of, shown_id
 
 T = TypeVar("T")
 
@@ -61,6 +62,8 @@ def by_own_ids(testset: TestSet, run: Run) -> tuple[Run, RunMatch]:
 def read_for(testset: TestSet, convention: str, path: Path) -> Run:
     """A run file as a system under test answers from it: read for the queries of a test set, under its ids.
 
+    A query that the file has under an id in another form has an answer, which is missing.
+
     Raises:
         RunFormatError: as in scoring the file.
         NoCommonQueryError: it answers no query of the set, by any rule of ids.
@@ -76,7 +79,17 @@ def read_for(testset: TestSet, convention: str, path: Path) -> Run:
     run, _ = by_own_ids(testset, run)
     if run.answers and not any(query_id in testset.by_id for query_id in run.answers):
         raise no_common_query(testset.name, testset.query_ids, tuple(run.answers))
-    return run
+    extra = (*run.extra_queries, *(query_id for query_id in run.answers if query_id not in testset.by_id))
+    form = query_form(extra, (query_id for query_id in testset.query_ids if query_id not in run.answers))
+    names = {} if form is None else form.names
+    return replace(
+        run,
+        answers={**run.answers}
+        | {
+            in_set: Answer(Outcome.MISSING, reason=f"the run file has an answer for {shown_id(in_run)}")
+            for in_run, in_set in names.items()
+        },
+    )
 
 
 def _caveat(name: str, match: IdMatch) -> Caveat:

@@ -9,7 +9,7 @@ import asyncio
 import os
 import time
 from abc import ABC, abstractmethod
-from collections.abc import Awaitable, Callable, Iterator, Mapping
+from collections.abc import Awaitable, Callable, Container, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -255,6 +255,10 @@ class ConfiguredSystem(ABC):
     def is_pilot(self) -> bool:
         """True if it, or any component, is a pilot."""
         return any(part.is_pilot for part in self.parts.values())
+
+    def extra_queries(self, known: Container[str]) -> tuple[str, ...]:
+        """The first ids of run files that no query has: its own, and those of its parts."""
+        return tuple(dict.fromkeys(each for part in self.parts.values() for each in part.extra_queries(known)))
 
     def params_of(self, query: Query) -> dict[str, Scalar]:
         """Parameters of a query: those of the query override those of the set, which override those of the system."""

@@ -78,7 +78,7 @@ RUN_MESSAGES: dict[str, tuple[str | bytes, str]] = {
         '{"cranfield_run":1,"depth":0,"order":"up","pilot":1,"config":[],"testset_digest":3,"nmae":"r"}\n',
         (
             ":1: unknown key 'nmae'; "
-            "expected config, config_digest, cranfield_run, depth, name, order, pilot, says_empty, testset_digest.\n"
+            "expected config, config_digest, cranfield_run, depth, extra_queries, name, order, pilot, says_empty, testset_digest.\n"
             "Hint: did you mean name?\n"
             "{path}:1: missing key 'name'.\n"
             "{path}:1: wrong value for testset_digest; expected a string, got 3.\n"

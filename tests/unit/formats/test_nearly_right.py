@@ -102,6 +102,12 @@ def test_what_is_packed_or_in_another_encoding_is_named_with_what_unpacks_it(tmp
             assert hint in found
 
 
+@pytest.mark.parametrize("query_id", [b"BZh", b"BZh9", b"PK", b"7z", b"\xff\xfe", b"\xfe\xff1"])
+def test_an_id_that_begins_as_a_packed_file_does_is_an_id(query_id: bytes, tmp_path: Path) -> None:
+    (tmp_path / "a.qrels").write_bytes(query_id + b" 0 d1 1\n")
+    assert read_testset(tmp_path / "a.qrels").query_ids == (query_id.decode("utf-8", "surrogateescape"),)
+
+
 def test_tables_with_semicolons_and_of_annotators_are_read(tmp_path: Path) -> None:
     (tmp_path / "case.csv").write_text("query;docid;rating\nshoes;d1;3\nshoes;d2;0\n")
     (query,) = read_testset(tmp_path / "case.csv").queries

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from cranfield import Answer, Hit, Outcome, Query, Run, TestSet, evaluate
 from cranfield.cli.main import run_command_line
 from cranfield.errors import NoCommonQueryError
+from cranfield.formats.runs.jsonl import read_run, write_run
 from cranfield.matching.id_forms import query_form
 from cranfield.words import shown_id
 
@@ -117,3 +118,45 @@ def test_the_verdict_of_files_in_another_form_is_invalid(tmp_path: Path, capsys:
         "b: 9 queries of the test set have no answer, and would have one of the run if leading zeros of numbers were removed "
         "(in the run '1', in the test set '01')"
     ) in printed
+
+
+def config_with_ids_in_another_form(folder: Path, unmatched: int) -> Path:
+    """A config of two run files with the same lists, of which the second writes some ids without their zeros; and a gate."""
+    ids = [f"{number:02d}" for number in range(1, 51)]
+    (folder / "qrels.txt").write_text("".join(f"{query_id} 0 d{query_id} 1\n" for query_id in ids), encoding="utf-8")
+    for name, other in (("old", 0), ("new", unmatched)):
+        lines = [f"{int(each) if at < other else each} Q0 d{each} 1 9 {name}\n" for at, each in enumerate(ids)]
+        (folder / f"{name}.run").write_text("".join(lines), encoding="utf-8")
+    config = folder / "cranfield.yaml"
+    config.write_text(
+        "testset: qrels.txt\nmeasures: [RR]\nsystems:\n  old: {run: old.run}\n  new: {run: new.run}\n"
+        "  fused: {fusion: {of: [old, new]}}\nbaseline: old\n"
+        "gate: {system: fused, rules: [floor: {measure: RR, at_least: 0.5}]}\n",
+        encoding="utf-8",
+    )
+    return config
+
+
+@pytest.mark.parametrize("unmatched", [4, 9])
+def test_run_files_of_a_config_in_another_form_have_no_verdict_and_pass_no_gate(
+    unmatched: int, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    config = str(config_with_ids_in_another_form(tmp_path, unmatched))
+    for command, names in (
+        (["run", "--config", config, "--quiet"], ["new and fused"]),
+        (["gate", config], ["fused"]),
+    ):
+        assert run_command_line(command) == 3
+        printed = capsys.readouterr()
+        text = " ".join((printed.out + printed.err).split())
+        for name in names:
+            assert (
+                f"{name}: {unmatched} queries of the test set have no answer, and would have one of the run if leading zeros of "
+                "numbers were removed (in the run '1', in the test set '01')"
+            ) in text
+
+
+def test_a_stored_run_keeps_ids_that_the_test_set_does_not_have(tmp_path: Path) -> None:
+    run = Run("new", {"01": Answer(Outcome.MISSING)}, extra_queries=("1", "2"))
+    write_run(run, tmp_path / "new.jsonl")
+    assert read_run(tmp_path / "new.jsonl") == run

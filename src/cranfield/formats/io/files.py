@@ -47,15 +47,25 @@ BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 """Of UTF-8: some editors begin a file with it."""
 
 
-_NO_TEXT: Mapping[bytes, tuple[str, str, str]] = {
-    b"BZh": ("packed by bzip2", "a plain, gzip or Zstandard file", "`bunzip2 -k FILE` unpacks it"),
-    b"\xfd7zXZ\x00": ("packed by xz", "a plain, gzip or Zstandard file", "`xz -dk FILE` unpacks it"),
-    b"7z\xbc\xaf\x27\x1c": ("a 7-Zip archive", "a plain, gzip or Zstandard file", "`7z x FILE` unpacks it"),
-    ZIP_MAGIC: ("a zip archive", "a plain, gzip or Zstandard file", "`unzip FILE` unpacks it"),
-    b"\xff\xfe": ("UTF-16 text", "UTF-8", "save it as UTF-8; `iconv -f UTF-16 -t UTF-8 FILE > NEW` does it"),
-    b"\xfe\xff": ("UTF-16 text", "UTF-8", "save it as UTF-8; `iconv -f UTF-16 -t UTF-8 FILE > NEW` does it"),
+_UTF_16 = ("UTF-16 text", "UTF-8", "save it as UTF-8; `iconv -f UTF-16 -t UTF-8 FILE > NEW` does it")
+_NO_TEXT: Mapping[re.Pattern[bytes], tuple[str, str, str]] = {
+    re.compile(rb"BZh[1-9]1AY&SY"): (
+        "packed by bzip2",
+        "a plain, gzip or Zstandard file",
+        "`bunzip2 -k FILE` unpacks it",
+    ),
+    re.compile(rb"\xfd7zXZ\x00"): ("packed by xz", "a plain, gzip or Zstandard file", "`xz -dk FILE` unpacks it"),
+    re.compile(rb"7z\xbc\xaf\x27\x1c"): (
+        "a 7-Zip archive",
+        "a plain, gzip or Zstandard file",
+        "`7z x FILE` unpacks it",
+    ),
+    re.compile(rb"PK\x03\x04"): ("a zip archive", "a plain, gzip or Zstandard file", "`unzip FILE` unpacks it"),
+    re.compile(rb"\xff\xfe([^\x00]\x00){4}"): _UTF_16,
+    re.compile(rb"\xfe\xff(\x00[^\x00]){4}"): _UTF_16,
 }
 """What files begin with that are not read: what each is, what is expected in its place, and what makes it that."""
+_SIGNATURE_BYTES = 10
 
 
 class ExpandingError(EOFError):
@@ -131,7 +141,7 @@ def opened(path: Path, error: type[CranfieldError]) -> Iterator[BinaryIO]:
     """
     try:
         with _readable_again(path).open("rb") as stream:
-            begin = stream.read(len(max(_NO_TEXT, key=len)))
+            begin = stream.read(_SIGNATURE_BYTES)
             magic = begin[: len(ZSTD_MAGIC)]
             stream.seek(0)
             if magic.startswith(GZIP_MAGIC):
@@ -144,7 +154,7 @@ def opened(path: Path, error: type[CranfieldError]) -> Iterator[BinaryIO]:
                 yield io.BytesIO(unpacked_lz4(stream.read(), shown(path), error))
             elif magic == ZIP_MAGIC and is_workbook(Path(stream.name)):
                 yield io.BytesIO(sheet_text(Path(stream.name), shown(path), error))
-            elif other := next((what for sign, what in _NO_TEXT.items() if begin.startswith(sign)), None):
+            elif other := next((what for sign, what in _NO_TEXT.items() if sign.match(begin)), None):
                 what, expected, hint = other
                 raise error(Problem(f"this is {what}", path=shown(path), expected=expected, hint=hint))
             else:

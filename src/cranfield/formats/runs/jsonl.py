@@ -65,12 +65,12 @@ def write_run(run: Run, path: Path | str, *, root: Path | None = None) -> None:
         RunFormatError: a score is not finite, or a field is nothing that JSON can say.
     """
     path = Path(path)
-    header = {key: getattr(run, key) for key in HEADER_KEYS[1:-2]}
+    header: dict[str, Any] = {key: getattr(run, key) for key in HEADER_KEYS[1:7]} | {"config": dict(run.config)}
     if not run.says_empty:
         header["says_empty"] = False
     if run.extra_queries:
         header["extra_queries"] = list(run.extra_queries)
-    lines = [json_line({RUN_KEY: VERSION, **header, "config": dict(run.config)})]
+    lines = [json_line({RUN_KEY: VERSION, **header})]
     lines += [json_line(answer_record(query_id, answer)) for query_id, answer in run.answers.items()]
     logs = [json_line({"query_id": query_id, **log_record(log)}) for query_id, log in run.logs.items()]
     if logs:

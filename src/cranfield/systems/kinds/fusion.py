@@ -23,6 +23,7 @@ from cranfield.errors import UsageError
 from cranfield.model import Answer, CallLog, Order, Outcome, Query, Scalar
 from cranfield.systems.configured import CheckFailedError, ConfiguredSystem, Exchange, Received, Reply, Step
 from cranfield.systems.kinds.fusing import ResultList, UnusableScoreError, fuse
+from cranfield.systems.kinds.run_file import RunFileSystem
 
 DEFAULT_DEPTH = 100
 """Default number of results requested from each part; k if that is larger."""
@@ -35,7 +36,8 @@ class FusionSystem(ConfiguredSystem):
     """A fusion of systems of cranfield.yaml. `build_systems` sets `parts`.
 
     Parts are called one after the other, so the latency of a call is the sum of theirs. A part with weight 0 is not
-    called. If a part fails, the fusion fails with its outcome and reason: the other parts would be a different system.
+    called. If a part fails, the fusion fails with its outcome and reason: the other parts would be a different system. So it
+    does where the run file of a part lacks an answer, unless a file of its format has no other way to say that it is empty.
     """
 
     kind = "fusion"
@@ -170,7 +172,7 @@ class FusionSystem(ConfiguredSystem):
         failure: Answer | None = None
         for name, part in self.active_parts.items():
             answers[name], logs[name] = await _memory(part).ask(self, part, query, request)
-            if answers[name].outcome.is_failure:
+            if answers[name].outcome.is_failure or _is_lacking(part, query, answers[name]):
                 failure = _failure(name, answers[name])
                 break
         self._times[first] += 1
@@ -189,6 +191,13 @@ class FusionSystem(ConfiguredSystem):
             return Answer(Outcome.ERROR, reason=f"{unusable} ({needs})")
         fields = {f"{name}.{key}": value for name, answer in answers.items() for key, value in answer.fields.items()}
         return Answer(Outcome.ANSWERED if hits else Outcome.EMPTY, tuple(hits), fields=fields)
+
+
+def _is_lacking(part: ConfiguredSystem, query: Query, answer: Answer) -> bool:
+    """Whether a missing answer of a part is more than an empty one that the format of its run file cannot say."""
+    if answer.outcome is not Outcome.MISSING:
+        return False
+    return not isinstance(part, RunFileSystem) or part.says_empty or query.id in part.run.answers
 
 
 def _failure(name: str, answer: Answer) -> Answer:
