@@ -20,6 +20,7 @@ from cranfield.systems.collect.preflight import preflight
 from cranfield.systems.configured import ConfiguredSystem, Reply
 from cranfield.systems.kinds.build import build_systems
 from cranfield.systems.kinds.fusion import FusionSystem
+from cranfield.systems.kinds.run_file import RunFileSystem
 from cranfield.systems.system import CallInterruptedError
 
 STAND_IN = {"command": ["x", "{query}"], "extract": {"regex": r"x"}}
@@ -282,3 +283,21 @@ def test_every_check_of_every_part_is_made_before_the_first_query(project: Path)
     assert [(problem.path, problem.message) for problem in caught.value.problems] == [
         ("system hybrid", "one: file one.json")
     ]
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "expected"),
+    [
+        # A TREC file cannot say that an answer is empty; JSONL can, and here it does not have one.
+        ("old.run", "q2 Q0 w 1 1.0 old\n", Answer(Outcome.ANSWERED, (Hit("x", 1 / 61),))),
+        (
+            "old.jsonl",
+            '{"cranfield_run": 1, "name": "old"}\n{"query_id": "q2", "outcome": "answered", "hits": [{"id": "w"}]}\n',
+            Answer(Outcome.MISSING, reason="old: missing: the run file holds no answer for it"),
+        ),
+    ],
+)
+def test_a_query_that_the_run_file_of_a_part_lacks(name: str, content: str, expected: Answer, tmp_path: Path) -> None:
+    (tmp_path / name).write_text(content, encoding="utf-8")
+    stored = RunFileSystem.of("old", folder=tmp_path, run=name)
+    assert fusion(shelf("a", {"grid": found("x")}), stored).search(Q, 10)[0] == expected
