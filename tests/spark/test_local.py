@@ -54,6 +54,9 @@ def test_local_mode_tries_a_task_again_shows_no_page_and_listens_to_this_machine
     assert context.getConf().get("spark.driver.bindAddress") == "127.0.0.1"
 
 
+@pytest.mark.filterwarnings(
+    "ignore:Deprecated in 3.0.0:FutureWarning"
+)  # RankingMetrics uses what Spark itself deprecates
 @pytest.mark.parametrize("k", [1, 3, 10])
 def test_average_precision_over_what_is_reachable_is_that_of_mllib(spark: SparkSession, k: int) -> None:
     from pyspark.mllib.evaluation import RankingMetrics
