@@ -11,10 +11,14 @@ import select
 import shutil
 import signal
 import sys
-from collections.abc import Callable
-from functools import partial
-from importlib.machinery import BuiltinImporter, PathFinder
+from collections.abc import Sequence
+from importlib.machinery import ModuleSpec
 from pathlib import Path
+from types import ModuleType
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from _typeshed.importlib import MetaPathFinderProtocol
 
 MODULES = {"fcntl", "grp", "pty", "pwd", "resource", "syslog", "termios", "tty"}
 NAMES = {
@@ -56,17 +60,27 @@ OTHER_LIBRARIES = (
 """Of commands that are not called here, and slow to import."""
 
 
+class Hiding:
+    """A finder of modules that finds none of POSIX, nor the kernel."""
+
+    def __init__(self, finder: "MetaPathFinderProtocol") -> None:
+        self.finder = finder
+
+    def __getattr__(self, name: str) -> object:
+        return getattr(self.finder, name)
+
+    def find_spec(
+        self, name: str, path: Sequence[str] | None, target: ModuleType | None = None, /
+    ) -> ModuleSpec | None:
+        hidden = name in {*MODULES, "cranfield.ranking._kernel"}
+        return None if hidden else self.finder.find_spec(name, path, target)
+
+
 def without_modules() -> None:
-    """Let the search of modules find none of POSIX, nor the kernel: beside the library, or built into the interpreter."""
-    for finder in (PathFinder, BuiltinImporter):
-        finder.find_spec = partial(found, finder.find_spec)  # type: ignore[method-assign, assignment]
+    """Hide modules, be they files or built into the interpreter, and forget those that are imported."""
+    sys.meta_path[:] = map(Hiding, sys.meta_path)
     for module in MODULES:
         sys.modules.pop(module, None)
-
-
-def found(find: Callable[..., object], name: str, *args: object) -> object:
-    """What a finder finds, but for what is taken away."""
-    return None if name in {*MODULES, "cranfield.ranking._kernel"} else find(name, *args)
 
 
 def without_descriptors(name: str) -> None:
