@@ -18,17 +18,6 @@ from cranfield.formats.io.validation import Text
 
 VariableName = Annotated[str, Field(pattern=r"^[A-Za-z_][A-Za-z0-9_]*$")]
 Boost = Annotated[float, Field(ge=0)]
-_LUCENE_FAILED = (
-    "{timed_out: timed_out, failed_shards: _shards.failed, skipped_clusters: _clusters.skipped, "
-    "failed_clusters: _clusters.failed, partial_clusters: _clusters.partial}"
-)
-_SOLR_FAILED = "{partialResults: responseHeader.partialResults, details: responseHeader.partialResultsDetails}"
-_VESPA_FAILED = (
-    "{errors: root.errors[].message || root.errors, timeout: root.coverage.degraded.timeout, "
-    'adaptive_timeout: root.coverage.degraded."adaptive-timeout", '
-    'non_ideal_state: root.coverage.degraded."non-ideal-state"}'
-)
-"""Where each server says that a part of the results is missing."""
 
 
 class Service(Strict):
@@ -172,7 +161,7 @@ def _lucene(settings: Lucene, headers: Mapping[str, str]) -> Mapping[str, Any]:
         headers=headers,
         parameters={"allow_partial_search_results": False},
         body={"query": query, "size": "{k}", "_source": shown or False},
-        extract=_extract(settings, "hits.hits", failed=_LUCENE_FAILED, id="_id", score="_score", stored="_source"),
+        extract=_extract(settings, "hits.hits", id="_id", score="_score", stored="_source"),
     )
 
 
@@ -199,7 +188,7 @@ def solr(settings: Solr) -> Mapping[str, Any]:
         headers=_authorization("Bearer", settings.token_env),
         parameters={"expandMacros": False},
         body=body,
-        extract=_first_values(_extract(settings, "response.docs", failed=_SOLR_FAILED), "id", "title"),
+        extract=_first_values(_extract(settings, "response.docs"), "id", "title"),
     )
 
 
@@ -229,7 +218,6 @@ def vespa(settings: Vespa) -> Mapping[str, Any]:
         extract=_extract(
             settings,
             "root.fields && (root.children || `[]`)",
-            failed=_VESPA_FAILED,
             score="relevance",
             stored="fields",
         ),
@@ -289,7 +277,6 @@ def _extract(
     settings: Lucene | Solr | Vespa | Qdrant,
     results: str,
     *,
-    failed: str | None = None,
     id: str = "id",  # noqa: A002  as in the config
     score: str = "score",
     stored: str | None = None,
@@ -297,7 +284,6 @@ def _extract(
     """How results are read; `stored` is the member of a result that holds its fields, None the result itself."""
     steps = [] if stored is None else [stored]
     extract = {"json": results, "id": _path(*steps, settings.id_field) if settings.id_field else id, "score": score}
-    extract |= {"failed": failed} if failed else {}
     return extract | ({"title": _path(*steps, settings.title_field)} if settings.title_field else {})
 
 

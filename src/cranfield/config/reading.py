@@ -151,6 +151,17 @@ class RegexExtract(Strict):
         return "score" in compile_result_regex(self.regex).groupindex
 
 
+PARTIAL = (
+    "{timed_out: timed_out, failed_shards: _shards.failed, skipped_clusters: _clusters.skipped, "
+    "failed_clusters: _clusters.failed, partial_clusters: _clusters.partial, "
+    "partialResults: responseHeader.partialResults, details: responseHeader.partialResultsDetails, "
+    "errors: root.errors[].message || root.errors, timeout: root.coverage.degraded.timeout, "
+    'adaptive_timeout: root.coverage.degraded."adaptive-timeout", '
+    'non_ideal_state: root.coverage.degraded."non-ideal-state"}'
+)
+"""Where Elasticsearch and OpenSearch, Solr and Vespa say that a part of the results is missing; null in other documents."""
+
+
 class ResultPaths(Strict):
     """What is read from each result of a JSON document."""
 
@@ -166,9 +177,10 @@ class ResultPaths(Strict):
     """JMESPath of what reading a result costs, in tokens, in a result."""
     result_fields: OfChange[dict[str, ResultPath]] = Field(default_factory=dict)
     """Name to JMESPath in a result: what raters see of its document (`text`, `url`, `image`)."""
-    failed: OfChange[ResultPath | None] = None
+    failed: OfChange[ResultPath | None] = PARTIAL
     """JMESPath over the document, which says that the answer is not whole: a failure, with what it gives as the reason, where
-    that is more than null, false, 0 or empty. Of an object each member counts: `{timed_out: timed_out, shards: _shards.failed}`."""
+    that is more than null, false, 0 or empty. Of an object each member counts: `{timed_out: timed_out, shards: _shards.failed}`.
+    By default where Elasticsearch, OpenSearch, Solr and Vespa say so; null: nowhere."""
     fields: OfChange[dict[str, ResultPath]] = Field(default_factory=dict)
     """Name to JMESPath: what is kept of the document as a whole, per query (confidence, answer, tokens). For JSON
     lines the document is the list of all lines."""

@@ -42,6 +42,21 @@ class TestFailed:
         lines = read(json.dumps(document), {"jsonl": "r", "failed": f"[].{failed} | [0]"})
         assert (lines.outcome, lines.hits) == (Outcome.ERROR, ())
 
+    @pytest.mark.parametrize(
+        ("document", "reason"),
+        [
+            ({"timed_out": True, "_shards": {"failed": 0}}, "timed_out: true"),
+            ({"timed_out": False, "_shards": {"failed": 2}}, "failed_shards: 2"),
+            ({"responseHeader": {"partialResults": True}}, "partialResults: true"),
+            ({"root": {"coverage": {"degraded": {"timeout": True}}}}, "timeout: true"),
+        ],
+    )
+    def test_by_default_it_is_what_engines_say(self, document, reason):
+        text = json.dumps({"r": ["a"], **document})
+        answer = read(text, {"json": "r"})
+        assert (answer.outcome, answer.reason) == (Outcome.ERROR, f"the answer is not whole: {reason}")
+        assert ids(read(text, {"json": "r", "failed": None})) == ["a"]
+
     @pytest.mark.parametrize("value", [None, False, 0, "", [], {}])
     def test_nothing_of_any_kind_is_no_failure(self, value):
         for failed in ("partial", "{partial: partial}", "absent"):
