@@ -11,6 +11,8 @@ from urllib.parse import unquote
 
 Form = Callable[[str], str]
 
+_FOLDED = "upper and lower case, blanks and punctuation were ignored"
+_LOOSEST = "upper and lower case, blanks, punctuation and leading zeros were ignored"
 FORMS: Mapping[str, Form] = {
     "upper and lower case were ignored": str.casefold,
     "blanks at both ends were removed": str.strip,
@@ -20,7 +22,7 @@ FORMS: Mapping[str, Form] = {
     "a slash at the end was removed": lambda text: text.rstrip("/"),
     "http://, https:// and www. were removed": lambda text: re.sub(r"^https?://(www\.)?", "", text),
     "characters were normalised (Unicode NFC)": lambda text: unicodedata.normalize("NFC", text),
-    "upper and lower case, blanks and punctuation were ignored": lambda text: re.sub(r"[\W_]+", "", text.casefold()),
+    _FOLDED: lambda text: re.sub(r"[\W_]+", "", text.casefold()),
 }
 """What is done to both ids, to the function that does it; the first of those that make most queries match is named."""
 
@@ -35,9 +37,9 @@ _QUERY_FORMS: Mapping[str, Form] = {
     "characters were normalised (Unicode NFKC)": lambda text: unicodedata.normalize("NFKC", text),
     "characters that are not shown were removed": lambda text: "".join(filter(str.isprintable, text)),
     "`.0` at the end of numbers was removed": lambda text: re.sub(r"(?<=\d)\.0+$", "", text),
-    "upper and lower case, blanks, punctuation and leading zeros were ignored": _loosest,
+    _LOOSEST: _loosest,
 }
-_LOOSE = frozenset((list(FORMS)[-1], list(_QUERY_FORMS)[-1]))
+_LOOSE = (_FOLDED, _LOOSEST)
 """Forms in which ids of other queries may be equal."""
 _PROVES = 2
 """Queries that prove a loose form, or a prefix or suffix, where they are also half of the ids without a match on either side."""

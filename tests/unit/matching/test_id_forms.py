@@ -139,8 +139,9 @@ def config_with_ids_in_another_form(folder: Path, unmatched: int) -> Path:
 
 @pytest.mark.parametrize("unmatched", [4, 9])
 def test_run_files_of_a_config_in_another_form_have_no_verdict_and_pass_no_gate(
-    unmatched: int, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    unmatched: int, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.chdir(tmp_path)
     config = str(config_with_ids_in_another_form(tmp_path, unmatched))
     for command, names in (
         (["run", "--config", config, "--quiet"], ["new and fused"]),
