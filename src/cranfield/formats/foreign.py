@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from cranfield.errors import Problem, shorten
+from cranfield.formats.io.delimited import JUDGMENT_COLUMNS
 from cranfield.formats.io.files import shown
 from cranfield.formats.registry import HEAD_BYTES, Format, Head, is_number
 from cranfield.words import command_word
@@ -94,6 +95,12 @@ def nearly(path: Path, what: str, head: Head, fitting: Callable[[Head], Format |
         "line": _line_of(head),
         "got": shorten(head.first_line.decode("utf-8", "replace")),
     }
+    names = {*head.first_line.decode("utf-8", "replace").lower().split()}
+    if not re.search(rb"[\t,;]", head.first_line) and all(
+        names & {*JUDGMENT_COLUMNS[role]} for role in ("query_id", "doc_id")
+    ):
+        hint = "`tr -s ' ' '\\t' < FILE > NEW` puts tabs there"
+        return Problem(f"not a {what}: blanks between its columns", expected="tabs or commas", hint=hint, **given)
     for message, hint, changes in _NEARLY:
         data = head.data
         for old, new in changes:

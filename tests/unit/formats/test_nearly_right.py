@@ -56,6 +56,11 @@ def refused(path: Path, content: bytes | str, *, run: bool = False) -> str:
             "remove the column that is none of these",
         ),
         (
+            "qid  pid grade\n1 23 1\n",
+            "a.qrels:1: not a test set: blanks between its columns; expected tabs or commas, got 'qid  pid grade'.",
+            "`tr -s ' ' '\\t' < FILE > NEW` puts tabs there",
+        ),
+        (
             "qid\tpid\n1\t23\n",
             "a.qrels: not a test set: this table has no column of grades; expected grade, got 'qid\\tpid'.",
             "add a column `grade`; where all of these documents are relevant, with 1 in each row",
