@@ -9,6 +9,8 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from urllib.parse import unquote
 
+from cranfield.words import shown_id
+
 Form = Callable[[str], str]
 
 _FOLDED = "upper and lower case, blanks and punctuation were ignored"
@@ -53,6 +55,12 @@ class QueryForm:
     """What would make them match, as a clause: `leading zeros of numbers were removed`."""
     names: Mapping[str, str]
     """Id of the run to the one of the test set that it then is."""
+
+    @property
+    def example(self) -> tuple[str, str]:
+        """An id of the run and the one of the test set that it then is, as they are shown."""
+        in_run, in_set = next(iter(self.names.items()))
+        return shown_id(in_run), shown_id(in_set)
 
 
 def query_form(extra: Collection[str], unanswered: Iterable[str]) -> QueryForm | None:

@@ -480,8 +480,8 @@ def no_common_query(testset: str, query_ids: Sequence[str], examples: Sequence[s
     """
     hint = "are these the queries the run was made for?"
     if form := query_form(examples, query_ids):
-        in_run, in_set = next(iter(form.names.items()))
-        hint = f"queries would match if {form.what}: write {shown_id(in_run)} of the run as {shown_id(in_set)}"
+        in_run, in_set = form.example
+        hint = f"queries would match if {form.what}: write {in_run} of the run as {in_set}"
     return NoCommonQueryError(
         Problem(
             f"test set {testset!r} and the run share no query id",

@@ -157,10 +157,10 @@ def _query_forms(tally: Tally, about: ResultsInfo, names: Sequence[str], options
     for name in () if limit is None else names:
         form = query_form(about.extra_queries, tally.unanswered[about.scoring.systems.index(name)])
         if form is not None and limit is not None and len(form.names) >= limit * len(about.extra_queries):
-            in_run, in_set = next(iter(form.names.items()))
+            in_run, in_set = form.example
             yield (
-                f"{name} does not answer queries that the runs would answer if {form.what} (in the runs {shown_id(in_run)}, "
-                f"in the test set {shown_id(in_set)})"
+                f"{name} does not answer queries that the runs would answer if {form.what} (in the runs {in_run}, "
+                f"in the test set {in_set})"
             )
 
 

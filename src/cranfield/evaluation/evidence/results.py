@@ -13,7 +13,7 @@ from cranfield.matching.id_forms import query_form
 from cranfield.model import Outcome
 from cranfield.numbers import format_percent
 from cranfield.patterns import any_match
-from cranfield.words import first_of, n_of, shown_id
+from cranfield.words import first_of, n_of
 
 FEWEST = 5
 """Queries below which a share of them proves nothing."""
@@ -112,10 +112,10 @@ def query_form_differs(system: Inspected, limit: float) -> Iterator[Found]:
     form = query_form(system.extra_queries, unanswered)
     if form is None or len(form.names) < limit * min(len(system.extra_queries), len(unanswered)):
         return
-    in_run, in_set = next(iter(form.names.items()))
+    in_run, in_set = form.example
     yield Found.of(
         f"{n_of(len(form.names), 'queries')} of the test set have no answer, and would have one of the run if {form.what} "
-        f"(in the run {shown_id(in_run)}, in the test set {shown_id(in_set)})",
+        f"(in the run {in_run}, in the test set {in_set})",
         tuple(form.names.values()),
         len(system.testset.query_ids),
     )
