@@ -63,12 +63,13 @@ class QueryForm:
         return shown_id(in_run), shown_id(in_set)
 
 
-def query_form(extra: Collection[str], unanswered: Iterable[str]) -> QueryForm | None:
+def query_form(extra: Collection[str], unanswered: Iterable[str], limit: float = 0) -> QueryForm | None:
     """The form in which most query ids of a run that a test set does not have are ids of it that the run does not answer.
 
     Args:
         extra: ids of the run that the test set does not have.
         unanswered: ids of the test set that the run does not answer.
+        limit: least share of these ids that it pairs, of the side that has fewer.
 
     Returns:
         The form, with the ids that it pairs one to one; None where there is none.
@@ -81,7 +82,8 @@ def query_form(extra: Collection[str], unanswered: Iterable[str]) -> QueryForm |
     loose = {what: strict.pop(what) for what in _LOOSE} | _by_affix(extra, wanted)
     proven = strict | {what: names for what, names in loose.items() if len(names) >= enough}
     what = max(proven, key=lambda each: len(proven[each]))
-    return QueryForm(what, proven[what]) if proven[what] else None
+    is_found = proven[what] and len(proven[what]) >= limit * min(len(extra), len(wanted))
+    return QueryForm(what, proven[what]) if is_found else None
 
 
 def _pairs(extra: Iterable[str], wanted: Iterable[str], form: Form) -> dict[str, str]:

@@ -81,15 +81,13 @@ def read_for(testset: TestSet, convention: str, path: Path) -> Run:
         raise no_common_query(testset.name, testset.query_ids, tuple(run.answers))
     extra = (*run.extra_queries, *(query_id for query_id in run.answers if query_id not in testset.by_id))
     form = query_form(extra, (query_id for query_id in testset.query_ids if query_id not in run.answers))
-    names = {} if form is None else form.names
-    return replace(
-        run,
-        answers={**run.answers}
-        | {
-            in_set: Answer(Outcome.MISSING, reason=f"the run file has an answer for {shown_id(in_run)}")
-            for in_run, in_set in names.items()
-        },
-    )
+    if form is None:
+        return run
+    missing = {
+        in_set: Answer(Outcome.MISSING, reason=f"the run file has an answer for {shown_id(in_run)}")
+        for in_run, in_set in form.names.items()
+    }
+    return replace(run, answers={**run.answers, **missing}, extra_queries=(*form.names, *run.extra_queries))
 
 
 def _caveat(name: str, match: IdMatch) -> Caveat:

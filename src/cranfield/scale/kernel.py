@@ -47,6 +47,8 @@ COUNTED = (
     ("problem", pa.string()),
 )
 """Columns of the results before those of the measures."""
+MAX_EXAMPLES = 1000
+"""Ids of queries without judgments that are kept, the first by name: they may be those of the test set in another form."""
 QUERIES_AT_ONCE = 1 << 15
 """Queries whose values are computed at a time."""
 
@@ -261,7 +263,7 @@ class Passes:
             self.unjudged_rows_of += np.bincount(which, minlength=len(self.scoring.systems))
             if self.with_examples:
                 unknown = self._unknown(batch["query_id"].take(pa.array(without)))
-                self.examples = sorted({*self.examples, *unknown})[:SHOWN_PROBLEMS]
+                self.examples = sorted({*self.examples, *unknown})[:MAX_EXAMPLES]
 
     def _unknown(self, query_ids: pa.Array) -> list[str]:
         """The first by name of those of some queries that no judgment is of."""
@@ -269,7 +271,7 @@ class Passes:
         different = pc.cast(pc.unique(different), pa.large_string())
         if self._every_query is not None:
             different = different.filter(pa.array(self._every_query.places(texts_of(different)) < 0))
-        first = pc.select_k_unstable(different, SHOWN_PROBLEMS, sort_keys=[("", "ascending")])
+        first = pc.select_k_unstable(different, MAX_EXAMPLES, sort_keys=[("", "ascending")])
         names = different.take(first).cast(pa.large_binary()).to_pylist()
         return [name.decode("utf-8", "backslashreplace") for name in names]
 

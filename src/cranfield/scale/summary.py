@@ -154,9 +154,11 @@ def _is_void(check: str, options: CompareOptions) -> bool:
 def _query_forms(tally: Tally, about: ResultsInfo, names: Sequence[str], options: CompareOptions) -> Iterator[str]:
     """Of systems: queries without an answer that the runs answer under ids in another form, as far as examples show."""
     limit = threshold_of(QUERY_FORM, options.limits.evidence)
-    for name in () if limit is None else names:
-        form = query_form(about.extra_queries, tally.unanswered[about.scoring.systems.index(name)])
-        if form is not None and limit is not None and len(form.names) >= limit * len(about.extra_queries):
+    if limit is None:
+        return
+    for name in names:
+        form = query_form(about.extra_queries, tally.unanswered[about.scoring.systems.index(name)], limit)
+        if form is not None:
             in_run, in_set = form.example
             yield (
                 f"{name} does not answer queries that the runs would answer if {form.what} (in the runs {in_run}, "

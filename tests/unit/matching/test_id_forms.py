@@ -120,12 +120,16 @@ def test_the_verdict_of_files_in_another_form_is_invalid(tmp_path: Path, capsys:
     ) in printed
 
 
-def config_with_ids_in_another_form(folder: Path, unmatched: int) -> Path:
-    """A config of two run files with the same lists, of which the second writes some ids without their zeros; and a gate."""
+def config_with_ids_in_another_form(folder: Path, unmatched: int, n_others: int) -> Path:
+    """A config of two run files with the same lists, of which the second writes some ids without their zeros; and a gate.
+
+    Both begin with other queries, which the test set does not have in any form.
+    """
     ids = [f"{number:02d}" for number in range(1, 51)]
     (folder / "qrels.txt").write_text("".join(f"{query_id} 0 d{query_id} 1\n" for query_id in ids), encoding="utf-8")
     for name, other in (("old", 0), ("new", unmatched)):
-        lines = [f"{int(each) if at < other else each} Q0 d{each} 1 9 {name}\n" for at, each in enumerate(ids)]
+        lines = [f"other{number} Q0 d 1 9 {name}\n" for number in range(n_others)]
+        lines += [f"{int(each) if at < other else each} Q0 d{each} 1 9 {name}\n" for at, each in enumerate(ids)]
         (folder / f"{name}.run").write_text("".join(lines), encoding="utf-8")
     config = folder / "cranfield.yaml"
     config.write_text(
@@ -137,12 +141,12 @@ def config_with_ids_in_another_form(folder: Path, unmatched: int) -> Path:
     return config
 
 
-@pytest.mark.parametrize("unmatched", [4, 9])
+@pytest.mark.parametrize(("unmatched", "n_others"), [(4, 0), (9, 2000)])
 def test_run_files_of_a_config_in_another_form_have_no_verdict_and_pass_no_gate(
-    unmatched: int, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+    unmatched: int, n_others: int, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    config = str(config_with_ids_in_another_form(tmp_path, unmatched))
+    config = str(config_with_ids_in_another_form(tmp_path, unmatched, n_others))
     for command, names in (
         (["run", "--config", config, "--quiet"], ["new and fused"]),
         (["gate", config], ["fused"]),

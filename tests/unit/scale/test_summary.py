@@ -292,7 +292,8 @@ def test_missing_queries_judged_share_and_rows_are_counted(tmp_path):
     assert any("new does not answer 3 of 20 queries" in caveat for caveat in caveats)
 
 
-def test_queries_under_ids_in_another_form_make_a_comparison_void(tmp_path):
+@pytest.mark.parametrize("others", [(), tuple(f"other {number}" for number in range(100))])
+def test_queries_under_ids_in_another_form_make_a_comparison_void(tmp_path, others):
     answered = np.ones((20, 2), dtype=bool)
     answered[:9, 1] = False
     ids = [f"{number:02d}" for number in range(1, 21)]
@@ -302,7 +303,7 @@ def test_queries_under_ids_in_another_form_make_a_comparison_void(tmp_path):
     )
     values = {"AP": noisy(20)}
     results = results_of(
-        *(tmp_path, values), query_ids=ids, answered=answered, n_rows_unjudged=90, extra_queries=tuple("123456789")
+        *(tmp_path, values), query_ids=ids, answered=answered, n_rows_unjudged=90, extra_queries=(*others, *"123456789")
     )
     summary = summarise_results(results, QUICK)
     assert sentence in summary.pairs[0].verdict.reasons

@@ -109,8 +109,8 @@ def query_form_differs(system: Inspected, limit: float) -> Iterator[Found]:
     outcomes = zip(system.query_ids, system.ranking.outcomes, strict=True)
     answered = {query_id for query_id, outcome in outcomes if outcome is not Outcome.MISSING}
     unanswered = [query_id for query_id in system.testset.query_ids if query_id not in answered]
-    form = query_form(system.extra_queries, unanswered)
-    if form is None or len(form.names) < limit * min(len(system.extra_queries), len(unanswered)):
+    form = query_form(system.extra_queries, unanswered, limit)
+    if form is None:
         return
     in_run, in_set = form.example
     yield Found.of(

@@ -95,7 +95,7 @@ class RunFileSystem(ConfiguredSystem):
     def extra_queries(self, known: Container[str]) -> tuple[str, ...]:
         """The first ids of the file that no query has."""
         found = (*self.run.extra_queries, *(query_id for query_id in self.run.answers if query_id not in known))
-        return found[:MOST_EXTRA]
+        return tuple(dict.fromkeys(found))[:MOST_EXTRA]
 
     @property
     def machine(self) -> str | None:
