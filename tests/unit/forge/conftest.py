@@ -129,15 +129,16 @@ class Handler(BaseHTTPRequestHandler):
         with forge.lock:
             forge.asked.append((self.command, parts.path))
             waits, is_first = forge.first_lists, is_list and len(forge.asked) <= 4
-        if waits is not None and is_first:
-            waits.wait(timeout=60)
-        with forge.lock:
             planned = next((one for one in forge.instead if one[0] == self.command), None)
             reply: Reply | None = None
             if planned is not None:
                 forge.instead.remove(planned)
                 reply = planned[1]() if callable(planned[1]) else planned[1]
-            self.answer(*(reply or self.done(parts.path, parse_qs(parts.query), body)))
+            reply = reply or self.done(parts.path, parse_qs(parts.query), body)
+        if waits is not None and is_first:
+            waits.wait(timeout=60)  # with what is in the list now: the other job may write as soon as it has its own
+        with forge.lock:
+            self.answer(*reply)
 
     do_GET = do_POST = do_PATCH = do_PUT = do_DELETE = handle_any
 
