@@ -35,6 +35,7 @@ step types .venv/bin/mypy
 for platform in darwin win32; do
     step "types $platform" .venv/bin/mypy --platform "$platform" --no-warn-unreachable --cache-dir ".mypy_cache/$platform" src
 done
+step corpus .venv/bin/python tests/corpus/corpus.py
 step architecture .venv/bin/python -m pytest -q tests/architecture
 step workflows .venv/bin/check-jsonschema --builtin-schema vendor.github-workflows .github/workflows/*.yml examples/ci/github-actions.yml
 step action .venv/bin/check-jsonschema --builtin-schema vendor.github-actions action.yml
