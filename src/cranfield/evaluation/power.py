@@ -14,8 +14,9 @@ from cranfield.evaluation.pairing import pair_values, primary_measure, shared_me
 from cranfield.evaluation.values import Evaluation
 from cranfield.evaluation.verdict import CompareOptions
 from cranfield.measures import Measure
-from cranfield.model import TestSet
 from cranfield.ranking.value import FloatQ
+from cranfield.results import Record
+from cranfield.results.testset import TestSetRecord
 from cranfield.stats.describe import describe
 from cranfield.stats.interval import t_interval
 from cranfield.stats.power import (
@@ -48,12 +49,13 @@ class Planned:
     note: str = ""
 
 
-@dataclass(frozen=True, slots=True, repr=False)
-class PowerPlan(Displayed):
+@dataclass(frozen=True, slots=True, repr=False, kw_only=True)
+class PowerPlan(Displayed, Record):
     """Detectable differences and required numbers of queries, by a two-sided paired t test."""
 
-    names: tuple[str, str]
-    testset: TestSet
+    testset: TestSetRecord
+    baseline: str
+    candidate: str
     evidence: tuple[Finding, ...]
     """What the evidence checks find in the two runs."""
     measure: Measure
@@ -78,7 +80,7 @@ class PowerPlan(Displayed):
     trials: int = TRIALS
 
     def _summary(self) -> str:
-        names = " and ".join(map(in_line, self.names))
+        names = f"{in_line(self.baseline)} and {in_line(self.candidate)}"
         return f"{names} by {self.measure}: {n_of(len(self.planned), 'plans')} from {n_of(self.n, 'queries')}"
 
 
@@ -127,8 +129,9 @@ def plan(
         )
     rows = _rows(described.std, n, difference, queries, alpha, power)
     return PowerPlan(
-        names=(baseline.name, candidate.name),
-        testset=baseline.testset,
+        testset=TestSetRecord.of(baseline.testset),
+        baseline=baseline.name,
+        candidate=candidate.name,
         evidence=baseline.limits.inspect(sides, primary),
         measure=primary,
         n=n,

@@ -6,9 +6,12 @@ from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from functools import cached_property
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
 from cranfield.ranking.value import FloatQ
+
+if TYPE_CHECKING:
+    from pydantic_core import CoreSchema
 
 Gains = tuple[tuple[int, float], ...]
 """Grade to gain, by grade."""
@@ -57,6 +60,20 @@ class Measure:
     def __lt__(self, other: Measure) -> bool:
         return str(self) < str(other)
 
+    @classmethod
+    def __get_pydantic_core_schema__(cls, source: object, handler: object) -> CoreSchema:
+        """In records a measure is its canonical spelling."""
+        from pydantic_core import core_schema
+
+        text = core_schema.str_schema()
+        return core_schema.no_info_plain_validator_function(
+            lambda value: value if isinstance(value, cls) else READERS[0](value),
+            json_schema_input_schema=text,
+            serialization=core_schema.plain_serializer_function_ser_schema(
+                lambda measure: measure.canonical, return_schema=text
+            ),
+        )
+
     @property
     def depth(self) -> int | None:
         """The cutoff, where it is a rank."""
@@ -70,6 +87,10 @@ class Measure:
     def param(self, name: str, default: Parameter) -> Parameter:
         """Value of one parameter, or its default."""
         return dict(self.params).get(name, default)
+
+
+READERS: list[Callable[[str], Measure]] = []
+"""What reads a spelling: `cranfield.measures.parse`, which knows the catalogue, adds itself."""
 
 
 def spell(value: Parameter) -> str:

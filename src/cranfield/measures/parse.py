@@ -9,7 +9,7 @@ from dataclasses import replace
 
 from cranfield.errors import CranfieldError, MeasureError, Problem, UsageError, shorten, unknown_name
 from cranfield.measures.catalogue import ALIASES, CATALOGUE, PRESETS, TREC_CUTS
-from cranfield.measures.measure import Gains, Measure, MeasureSpec, Parameter, ParameterSpec, spell
+from cranfield.measures.measure import READERS, Gains, Measure, MeasureSpec, Parameter, ParameterSpec, spell
 from cranfield.measures.nearest import EXAMPLE, known_cut, known_name, unknown_measure, with_name
 
 MAX_CUTOFF = 2**31 - 1
@@ -51,6 +51,9 @@ def parse(text: str) -> Measure:
         MeasureError: naming each thing wrong with it.
     """
     return parse_all([text])[0]
+
+
+READERS.append(parse)
 
 
 def parse_all(texts: Sequence[str]) -> tuple[Measure, ...]:

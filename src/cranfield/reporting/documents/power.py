@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
-from cranfield.evaluation.evidence.values import Finding, caveat_sentences, void_sentences
+from cranfield.evaluation.evidence.values import caveat_sentences, void_sentences
 from cranfield.evaluation.power import Planned, PowerPlan
 from cranfield.numbers import (
     format_count,
@@ -15,21 +14,10 @@ from cranfield.numbers import (
     format_percent,
     format_value,
 )
-from cranfield.record import Fields, record_of
-from cranfield.reporting.document import (
-    Block,
-    Bullets,
-    Cell,
-    Column,
-    Document,
-    KeyValues,
-    Paragraph,
-    Section,
-    Table,
-    tidy_table,
-)
-from cranfield.reporting.payload import FIELDS as COMPARED
+from cranfield.reporting.document import Block, Bullets, Document, KeyValues, Paragraph, Section
 from cranfield.reporting.sections.labels import testset_label
+from cranfield.reporting.table_spec import Col, TableSpec
+from cranfield.results import to_jsonable
 
 BEYOND = "more than 10,000,000"
 WHAT_IT_IS = (
@@ -38,7 +26,8 @@ WHAT_IT_IS = (
 )
 NO_RESAMPLED_CHECK = "No resampled check: the difference is outside the range of these differences, or there are too many queries to draw."
 OBSERVED_POWER = "Observed power only restates the p-value: a difference that is not significant always has low power."
-TIDY = ("measure", "given", "difference", "queries", "power", "alpha", "note")
+TITLES = {"both": "Power", "queries": "Minimum detectable effect", "difference": "Queries required"}
+"""What is given to the heading of what follows from it."""
 
 
 def power_document(plan: PowerPlan) -> Document:
@@ -46,22 +35,16 @@ def power_document(plan: PowerPlan) -> Document:
     sections = [Section("pair", "This pair", (KeyValues(_facts(plan)), Paragraph(OBSERVED_POWER, "note")))]
     if found := (*void_sentences(plan.evidence), *caveat_sentences(plan.evidence)):
         sections.append(Section("warnings", "Caveats", (Bullets(found, "warning"),)))
-    sections += [
-        Section(name, title, (table,))
-        for name, title, table in (
-            ("both", "Power", _table(plan, "both")),
-            ("queries", "Minimum detectable effect", _table(plan, "queries")),
-            ("difference", "Queries required", _table(plan, "difference")),
-        )
-        if table.rows
-    ]
+    for name, title in TITLES.items():
+        if rows := [row for row in plan.planned if row.given == name]:
+            sections.append(Section(name, title, (_spec(plan, rows).table(),)))
     about: list[Block] = [Bullets((WHAT_IT_IS, *_resampled_check(plan)))]
     return Document(
         title="Queries needed",
-        subtitle=(f"{plan.names[1]} against {plan.names[0]}, {plan.measure}, test set {testset_label(plan.testset)}",),
+        subtitle=(f"{plan.candidate} against {plan.baseline}, {plan.measure}, test set {testset_label(plan.testset)}",),
         sections=(*sections, Section("about", "Method", tuple(about))),
-        tidy=lambda: tidy_table(TIDY, _tidy(plan)),
-        payload=lambda: _payload(plan),
+        tidy=_spec(plan, plan.planned).tidy,
+        payload=lambda: to_jsonable(plan),
     )
 
 
@@ -75,26 +58,22 @@ def _facts(plan: PowerPlan) -> tuple[tuple[str, str], ...]:
     )
 
 
-def _table(plan: PowerPlan, given: str) -> Table:
-    rows: list[tuple[Cell, ...]] = []
-    for row in plan.planned:
-        if row.given == given:
-            queries, difference = BEYOND if row.n is None else row.n, row.difference
-            first: tuple[Cell, Cell] = (difference, queries) if given == "difference" else (queries, difference)
-            rows.append((*first, *([row.power] if given == "both" else []), row.note))
-    noted = any(row[-1] for row in rows)
-    queries_column, difference_column = Column("queries", "count"), Column("true difference", "value")
-    columns = [difference_column, queries_column] if given == "difference" else [queries_column, difference_column]
-    if given == "both":
-        columns.append(Column("power", "percent"))
-    if noted:
-        columns.append(Column("note"))
-    return Table(tuple(columns), [row if noted else row[:-1] for row in rows], _caption(plan, given), shown=None)
-
-
-def _caption(plan: PowerPlan, given: str) -> str:
+def _spec(plan: PowerPlan, rows: Sequence[Planned]) -> TableSpec[Planned]:
+    """The plans of one kind for a report; all of them for CSV."""
+    given = rows[0].given
     often = "" if given == "both" else f", power {format_percent(plan.power)}"
-    return f"True differences of {plan.measure}{often}, alpha {plan.alpha:g}"
+    difference: Col[Planned] = Col("true difference", lambda row: row.difference, "value", "difference")
+    queries: Col[Planned] = Col("queries", lambda row: BEYOND if row.n is None else row.n, "count", only="report")
+    columns: list[Col[Planned]] = [
+        Col("measure", lambda _: plan.measure.canonical, only="tidy"),
+        Col("given", lambda row: row.given, only="tidy"),
+        *((difference, queries) if given == "difference" else (queries, difference)),
+        Col("n", lambda row: row.n, "count", only="tidy"),
+        Col("power", lambda row: row.power, "percent", only="" if given == "both" else "tidy"),
+        Col("alpha", lambda _: plan.alpha, "value", only="tidy"),
+        Col("note", lambda row: row.note, only="" if any(row.note for row in rows) else "tidy"),
+    ]
+    return TableSpec(f"True differences of {plan.measure}{often}, alpha {plan.alpha:g}", rows, tuple(columns))
 
 
 def _resampled_check(plan: PowerPlan) -> Sequence[str]:
@@ -110,27 +89,3 @@ def _resampled_check(plan: PowerPlan) -> Sequence[str]:
         f"permutation test: {format_percent(second.power)}; of the t test: {format_percent(t_power)}."
     )
     return (sentence,)
-
-
-def _tidy(plan: PowerPlan) -> list[tuple[Cell, ...]]:
-    return [
-        (str(plan.measure), row.given, row.difference, row.n, row.power, plan.alpha, row.note) for row in plan.planned
-    ]
-
-
-FIELDS: Fields = {
-    Planned: "given difference queries=n power",
-    PowerPlan: (
-        "testset=testset.name baseline=names.0 candidate=names.1 measure n n_nonzero delta ci_low ci_high std alpha power seed observed_power "
-        "planned resampled evidence"
-    ),
-    Finding: COMPARED[Finding],
-}
-"""What is written of each class; see `cranfield.record`."""
-
-
-def _payload(plan: PowerPlan) -> dict[str, Any]:
-    record = {"schema_version": 1, **record_of(plan, FIELDS)}
-    if record["resampled"] is not None:
-        record["resampled"]["trials"] = plan.trials
-    return record

@@ -14,6 +14,7 @@ from cranfield.measures import CATALOGUE, Measure
 from cranfield.model import Absence, TestSet
 from cranfield.numbers import format_count
 from cranfield.reporting.document import FARTHEST, Cell, Tone, TonedCell
+from cranfield.results.testset import TestSetRecord
 from cranfield.words import n_of, short_name
 
 SIDES = ("A", "B")
@@ -41,10 +42,11 @@ def lettered(evaluations: Sequence[Evaluation]) -> list[str]:
     return [f"{letter} {each.name}" for letter, each in zip(letters(len(evaluations)), evaluations, strict=True)]
 
 
-def testset_label(testset: TestSet) -> str:
+def testset_label(testset: TestSet | TestSetRecord) -> str:
     """`handbook 1.2, 60 queries`; with other judgments also whose, and of how many queries."""
     version = f" {testset.version}" if testset.version else ""
-    label = f"{short_name(testset.name)}{version}, {n_of(len(testset.queries), 'queries', format_count)}"
+    n_queries = len(testset.queries) if isinstance(testset, TestSet) else testset.n_queries
+    label = f"{short_name(testset.name)}{version}, {n_of(n_queries, 'queries', format_count)}"
     source = testset.other_judgments
     if source is None:
         return label
