@@ -240,7 +240,7 @@ def test_four_runs_are_compared_at_once_against_the_first(four: list[str]) -> No
     for pair in payload["pairs"]:
         names = ["bm25", "splade", "dense", "hybrid"]
         first, second = (columns[names.index(pair[side])] for side in ("first", "second"))
-        assert pair["test"]["p_two_sided"] == pytest.approx(stats.ttest_rel(second, first).pvalue, rel=1e-9)
+        assert pair["result"]["p_two_sided"] == pytest.approx(stats.ttest_rel(second, first).pvalue, rel=1e-9)
 
 
 def test_a_comparison_of_many_runs_exits_as_fail_on_requires(four: list[str]) -> None:
@@ -281,5 +281,5 @@ def test_sensitivity_is_one_option_away(four: list[str]) -> None:
     assert "alternative analyses also favour B" in text
     assert text.index("alternative analyses") < text.index("All alternative analyses, those that disagree first")
     payload = json.loads(cranfield("compare", TESTSET, four[0], four[3], "--sensitivity", "--format", "json"))
-    assert payload["sensitivity"]["n_variations"] == len(payload["sensitivity"]["variations"])
-    assert "sensitivity" not in json.loads(cranfield("compare", TESTSET, four[0], four[3], "--format", "json"))
+    assert payload["sensitivity"]["line"] in text.replace("\n", " ")
+    assert json.loads(cranfield("compare", TESTSET, four[0], four[3], "--format", "json"))["sensitivity"] is None

@@ -60,8 +60,8 @@ def test_a_healthy_run_has_its_table(cranfield, tmp_path):
     (table,) = results(tmp_path)["systems"][0]["confusion"]
     assert (table["field"], table["stratum"], table["accuracy"], table["n"]) == ("routed", "task_type", 0.5, 4)
     assert table["wrong"] == {
-        "q3": {"expected": "product", "predicted": "help"},
-        "q4": {"expected": "help", "predicted": "product"},
+        "q3": ["product", "help"],
+        "q4": ["help", "product"],
     }
 
 
@@ -79,7 +79,7 @@ def test_a_system_that_changes_its_mode_on_the_way_has_a_void_run(cranfield, tmp
     code, out, _ = cranfield("run", mode="tired", rule="tired")
     sentence = "shop: 2 of 4 answers break the rule that its config declares for every answer, mode = tired: q3"
     assert (code, "VERDICT: invalid" in out, sentence in out) == (3, True, True)
-    assert [(found["check"], found["queries"]) for found in results(tmp_path)["evidence"]] == [
+    assert [(found["check"], found["query_ids"]) for found in results(tmp_path)["evidence"]] == [
         ("answer-rules", ["q3", "q4"])
     ]
     # The saved run says so too, and the check is switched off by its name.

@@ -45,7 +45,7 @@ def comparison(pair):
 )
 def test_means(comparison, measure, baseline, candidate):
     row = comparison["comparisons"][measure]
-    assert (round(row["baseline"], 4), round(row["candidate"], 4)) == (baseline, candidate)
+    assert (round(row["baseline"]["mean"], 4), round(row["candidate"]["mean"], 4)) == (baseline, candidate)
     assert row["n"] == 50
 
 
@@ -82,7 +82,7 @@ def test_under_the_default_convention_a_pattern_is_credited_once(pair):
     files = [pair / name for name in ("testset.yaml", "brew.jsonl", "new.jsonl")]
     result = json.loads(cranfield("compare", *files, "--format", "json"))
     row = result["comparisons"]["nDCG@10"]
-    assert row["candidate"] <= 1
+    assert row["candidate"]["mean"] <= 1
     assert "Judged@10" not in result["comparisons"]
 
 

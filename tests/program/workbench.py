@@ -5,9 +5,10 @@ from __future__ import annotations
 import random
 from pathlib import Path
 
+from cranfield.evaluation.result import result_of
 from cranfield.project.experiment import Experiment
 from cranfield.project.loading import load
-from cranfield.reporting import results_payload, to_json
+from cranfield.results import to_json
 from cranfield.service.requests import CompareRequest, EvaluateRequest
 from cranfield.service.responses import Trigger
 from cranfield.service.scoring import figures_of, score, settings_of, void_of
@@ -105,7 +106,7 @@ def evaluate(
     experiment = Experiment(loaded, (), k=10, measures=measures)
     settings = settings_of(experiment, name=system, pilot=pilot)
     found = score(settings, loaded, run, info.format)
-    payload = to_json(results_payload([found])).encode()
+    payload = to_json(result_of([found], with_answers=True)).encode()
     figures = figures_of(found, settings)
     new = NewEvaluation(
         *(made.id or 0, info.id, system, figures, settings, payload),
@@ -133,7 +134,7 @@ def compare(service: Service, baseline: int, candidate: int) -> int:
         "p_value": None,
     }
     options = {"request": request.model_dump(mode="json"), "figures": figures}
-    payload = to_json(results_payload(found)).encode()
+    payload = to_json(result_of(found, with_answers=True)).encode()
     new = NewComparison(baseline, candidate, options, found.verdict.code.value, found.verdict.sentence, payload)
     assert service.jobs.finish(claim, [new])
     return service.comparisons.for_job(claim.job).id

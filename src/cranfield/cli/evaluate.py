@@ -102,14 +102,15 @@ def evaluate_command(
     if means is not None:
         write_means(evaluations, means)
     if only_numbers:
-        from cranfield.reporting.payload import json_parts, payload_of
+        from cranfield.evaluation.result import result_of
+        from cranfield.results import to_json, to_jsonable
 
         record: dict[str, object] = {}
         if judged:
             from cranfield.reporting.documents.gate import floors_record
 
             record = floors_record(judged)
-        show(json_parts({**payload_of(evaluations), **record}))
+        show([to_json({**to_jsonable(result_of(evaluations)), **record})])
     else:
         from cranfield.reporting import evaluation_document
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Literal
 
 from cranfield.evaluation.unseen import Unseen
@@ -46,11 +46,22 @@ class ClassRow:
     unseen: Unseen | None = None
     """Queries of a kind that is not among these, and what would turn the verdict of the class; None from 50 queries on, and
     where the class cannot decide."""
+    n: int = field(init=False, default=0)
+    """Queries with a value on both sides."""
+    can_decide: bool = field(init=False, default=False)
+    """Whether the class counts in the family of tests."""
+    move: Move = field(init=False, default="level")
+    """Where the difference moves, in favour of the candidate or against it, significant or not."""
 
-    @property
-    def n(self) -> int:
-        """Queries with a value on both sides."""
-        return len(self.query_ids)
+    def __post_init__(self) -> None:
+        gain = (self.shown or 0.0) * (1 if CATALOGUE[self.measure.name].higher_is_better else -1)
+        derived = {
+            "n": len(self.query_ids),
+            "can_decide": self.result is not None and self.result.p_adjusted is not None,
+            "move": "rises" if gain > TOLERANCE else "falls" if gain < -TOLERANCE else "level",
+        }
+        for name, value in derived.items():
+            object.__setattr__(self, name, value)
 
     @property
     def name(self) -> str:
@@ -58,20 +69,9 @@ class ClassRow:
         return self.label or "queries without a class"
 
     @property
-    def can_decide(self) -> bool:
-        """Whether the class counts in the family of tests."""
-        return self.result is not None and self.result.p_adjusted is not None
-
-    @property
     def shown(self) -> float | None:
         """The estimate that the interval is about, else the mean difference."""
         return self.delta if self.estimate is None else self.estimate
-
-    @property
-    def move(self) -> Move:
-        """Where the difference moves, in favour of the candidate or against it, significant or not."""
-        gain = (self.shown or 0.0) * (1 if CATALOGUE[self.measure.name].higher_is_better else -1)
-        return "rises" if gain > TOLERANCE else "falls" if gain < -TOLERANCE else "level"
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,6 +85,11 @@ class ClassVerdict:
     """The declared test on the primary measure, over all queries, with the classes as strata."""
     pooled: VerdictCode
     """The verdict of the mean over all queries."""
+    n_tested: int = field(init=False, default=0)
+    """Classes in the family of Holm's adjustment."""
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "n_tested", sum(row.can_decide for row in self.rows))
 
     def with_code(self, code: VerdictCode) -> tuple[ClassRow, ...]:
         """The classes with this verdict."""
@@ -94,8 +99,3 @@ class ClassVerdict:
     def falling(self) -> tuple[ClassRow, ...]:
         """Classes with a lower mean of the candidate that is not significant."""
         return tuple(row for row in self.rows if row.move == "falls" and row.code is not VerdictCode.WORSE)
-
-    @property
-    def n_tested(self) -> int:
-        """Classes in the family of Holm's adjustment."""
-        return sum(row.can_decide for row in self.rows)

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -24,10 +23,8 @@ from cranfield.ranking.transform import only_queries
 from cranfield.ranking.value import FloatQ, Ranking
 from cranfield.stats.describe import describe
 from cranfield.stats.interval import t_interval
+from cranfield.stats.result import TestResult
 from cranfield.stats.vectors import differences
-
-if TYPE_CHECKING:
-    from cranfield.stats.result import TestResult
 
 ALPHA = 0.05
 """Significance level of the test of one system."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
 from collections import Counter
 from collections.abc import Mapping, Sequence
@@ -30,26 +31,26 @@ class ExpectedErrors:
     """Answers with the task type of the query."""
     level: float = 0.95
     """Of the interval."""
+    n: int = dataclasses.field(init=False, default=0)
+    """Answers to queries with such a label."""
+    n_as_expected: int = dataclasses.field(init=False, default=0)
+    """Answers with the expected wrong type."""
+    share: float = dataclasses.field(init=False, default=0.0)
+    """Share of the answers with the expected wrong type."""
+    interval: tuple[float, float] = dataclasses.field(init=False, default=(0.0, 1.0))
+    """Wilson's interval of the share."""
 
-    @property
-    def n(self) -> int:
-        """Answers to queries with such a label."""
-        return len(self.picked)
-
-    @property
-    def n_as_expected(self) -> int:
-        """Answers with the expected wrong type."""
-        return sum(expected == predicted for expected, predicted in self.picked.values())
-
-    @property
-    def share(self) -> float:
-        """Share of the answers with the expected wrong type."""
-        return self.n_as_expected / self.n
-
-    @property
-    def interval(self) -> tuple[float, float]:
-        """Wilson's interval of the share."""
-        return wilson_interval(self.n_as_expected, self.n, self.level)
+    def __post_init__(self) -> None:
+        n = len(self.picked)
+        n_as_expected = sum(expected == predicted for expected, predicted in self.picked.values())
+        derived = {
+            "n": n,
+            "n_as_expected": n_as_expected,
+            "share": n_as_expected / n,
+            "interval": wilson_interval(n_as_expected, n, self.level),
+        }
+        for name, value in derived.items():
+            object.__setattr__(self, name, value)
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,35 +76,50 @@ class Confusion:
     expected_errors: ExpectedErrors | None = None
     """Of task types, where labels of queries expect a classifier to pick another one."""
 
-    @property
-    def n(self) -> int:
-        """Answers in the table."""
-        return sum(map(sum, self.counts))
+    n: int = dataclasses.field(init=False, default=0)
+    """Answers in the table."""
+    is_prediction: bool = dataclasses.field(init=False, default=False)
+    """Whether any answer has a value of the stratum: `true` and `false` against task types are counted, and never right."""
+    n_right: int = dataclasses.field(init=False, default=0)
+    """Answers whose value is the expected one."""
+    accuracy: float | None = dataclasses.field(init=False, default=None)
+    """Share of the answers that are right; None where the field predicts no value of the stratum."""
+    interval: tuple[float, float] | None = dataclasses.field(init=False, default=None)
+    """Wilson's interval of the accuracy; None where that is None."""
+    commonest: float | None = dataclasses.field(init=False, default=None)
+    """Accuracy of always predicting the commonest expected value; None where the accuracy is None."""
+    recall: Mapping[str, float | None] = dataclasses.field(init=False, default_factory=dict)
+    """Share of the answers of each expected value that are right; None where the accuracy is None."""
+    precision: Mapping[str, float | None] = dataclasses.field(init=False, default_factory=dict)
+    """Share of the answers with each predicted value of the stratum that are right; None where there is none."""
 
-    @property
-    def is_prediction(self) -> bool:
-        """Whether any answer has a value of the stratum: `true` and `false` against task types are counted, and never right."""
-        return not set(self.predicted).isdisjoint(self.expected)
-
-    @property
-    def n_right(self) -> int:
-        """Answers whose value is the expected one."""
-        return self.n - len(self.wrong)
-
-    @property
-    def accuracy(self) -> float | None:
-        """Share of the answers that are right; None where the field predicts no value of the stratum."""
-        return self.n_right / self.n if self.is_prediction else None
-
-    @property
-    def interval(self) -> tuple[float, float] | None:
-        """Wilson's interval of the accuracy; None where that is None."""
-        return wilson_interval(self.n_right, self.n, self.level) if self.is_prediction else None
-
-    @property
-    def commonest(self) -> float | None:
-        """Accuracy of always predicting the commonest expected value; None where the accuracy is None."""
-        return max(map(sum, self.counts)) / self.n if self.is_prediction else None
+    def __post_init__(self) -> None:
+        n = sum(map(sum, self.counts))
+        n_right = n - len(self.wrong)
+        known = not set(self.predicted).isdisjoint(self.expected)
+        places = {label: place for place, label in enumerate(self.predicted)}
+        right = {
+            label: row[places[label]] if label in places else 0
+            for label, row in zip(self.expected, self.counts, strict=True)
+        }
+        of_row = dict(zip(self.expected, map(sum, self.counts), strict=True))
+        of_column = dict(zip(self.predicted, map(sum, zip(*self.counts, strict=True)), strict=True))
+        derived = {
+            "n": n,
+            "is_prediction": known,
+            "n_right": n_right,
+            "accuracy": n_right / n if known else None,
+            "interval": wilson_interval(n_right, n, self.level) if known else None,
+            "commonest": max(of_row.values()) / n if known else None,
+            "recall": {label: right[label] / of_row[label] if known else None for label in self.expected},
+            "precision": {
+                label: right[label] / total if total else None
+                for label, total in of_column.items()
+                if label in self.expected
+            },
+        }
+        for name, value in derived.items():
+            object.__setattr__(self, name, value)
 
     @property
     def differs_by_case(self) -> Mapping[str, str]:
@@ -111,33 +127,6 @@ class Confusion:
         folded = {label.casefold(): label for label in self.expected}
         others = [label for label in self.predicted if label not in self.expected and label != NO_VALUE]
         return {label: folded[label.casefold()] for label in others if label.casefold() in folded}
-
-    @property
-    def recall(self) -> Mapping[str, float | None]:
-        """Share of the answers of each expected value that are right; None where the accuracy is None."""
-        return {
-            label: self._right[label] / sum(row) if self.is_prediction else None
-            for label, row in zip(self.expected, self.counts, strict=True)
-        }
-
-    @property
-    def precision(self) -> Mapping[str, float | None]:
-        """Share of the answers with each predicted value of the stratum that are right; None where there is none."""
-        totals = map(sum, zip(*self.counts, strict=True))
-        return {
-            label: self._right[label] / total if total else None
-            for label, total in zip(self.predicted, totals, strict=True)
-            if label in self.expected
-        }
-
-    @property
-    def _right(self) -> Mapping[str, int]:
-        """Right answers of each expected value."""
-        places = {label: place for place, label in enumerate(self.predicted)}
-        return {
-            label: row[places[label]] if label in places else 0
-            for label, row in zip(self.expected, self.counts, strict=True)
-        }
 
 
 def confusions_of(system: Scored, pairs: Mapping[str, str] | None) -> tuple[tuple[Confusion, ...], list[str]]:

@@ -97,7 +97,12 @@ def compare_many(
         ranks=_ranks(paired, names, options.alpha),
         agreements=_agreements(summaries),
         strata=tuple(
-            StratumRow(key, value, len(part.query_ids), part.summaries(options.alpha))
+            StratumRow(
+                key,
+                value,
+                len(part.query_ids),
+                dict(zip(names, part.summaries(options.alpha), strict=True)),
+            )
             for key, value, part in paired.strata(evaluations[0].testset)
         ),
         procedure=procedure_of(paired.values, len(places), options),
@@ -116,11 +121,10 @@ def compare_many(
 def _class_note(many: ManyComparison, verdict: ManyVerdict, key: str) -> tuple[str, ...]:
     """That the classes do not decide here, and the classes in which the first of the best systems is not first."""
     rows, sign = [row for row in many.strata if row.key == key], sign_of(many.primary)
-    place = many.names.index(verdict.best[0]) if verdict.best else None
     overtaken = []
     for row in rows:
-        means = [sign * about.mean for about in row.summaries if about.mean is not None]
-        if place is not None and (mean := row.summaries[place].mean) is not None and sign * mean < max(means):
+        means = [sign * about.mean for about in row.summaries.values() if about.mean is not None]
+        if verdict.best and (mean := row.summaries[verdict.best[0]].mean) is not None and sign * mean < max(means):
             overtaken.append(row.value)
     note = "the mean over all queries decides here; compare two of the systems for a verdict by class"
     if overtaken:
@@ -149,7 +153,7 @@ def _ranks(paired: PairedValues, names: Sequence[str], alpha: float) -> Ranks | 
     means = mean_ranks(paired.values, higher_is_better=sign_of(paired.measure) > 0).tolist()
     distance = critical_difference(len(paired.query_ids), len(names), alpha)
     groups = tuple(tuple(names[place] for place in group) for group in cliques(means, distance))
-    return Ranks(tuple(means), distance, groups)
+    return Ranks(dict(zip(names, map(float, means), strict=True)), distance, groups)
 
 
 def _agreements(summaries: Mapping[Measure, Sequence[Summary]]) -> tuple[OrderAgreement, ...]:

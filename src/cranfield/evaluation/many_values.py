@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
+from itertools import groupby
+from string import ascii_lowercase
 from typing import TYPE_CHECKING
 
 from cranfield.display import DisplayedByQuery, in_line
@@ -45,6 +47,11 @@ class PairComparison:
     """Adjusted p of Tukey's honestly significant difference, which does not decide."""
     unseen: Unseen | None = None
     """Queries of a kind that is not among these, and what would turn the verdict; None from 50 queries on."""
+    estimate: float = field(init=False, default=0.0)
+    """What the interval is about: the mean difference unless the test is about another quantity."""
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "estimate", self.delta if self.result.estimate is None else self.result.estimate)
 
     @property
     def is_significant(self) -> bool:
@@ -56,32 +63,42 @@ class PairComparison:
         """The better system; None where neither is significantly better."""
         return {VerdictCode.BETTER: self.second, VerdictCode.WORSE: self.first}.get(self.verdict)
 
-    @property
-    def estimate(self) -> float:
-        """What the interval is about: the mean difference unless the test is about another quantity."""
-        return self.delta if self.result.estimate is None else self.result.estimate
-
 
 @dataclass(frozen=True, slots=True)
 class StratumRow:
-    """The primary measure of every system within one stratum, in the order of the systems."""
+    """The primary measure of every system within one stratum."""
 
     key: str
     value: str
     n: int
-    summaries: tuple[Summary, ...]
+    summaries: Mapping[str, Summary]
 
 
 @dataclass(frozen=True, slots=True)
 class Ranks:
     """Mean ranks of the systems, and the critical difference."""
 
-    means: tuple[float, ...]
+    means: Mapping[str, float]
     """Mean rank of each system; 1 is best, and ties share theirs."""
     critical_difference: float
     """Nemenyi's, at alpha."""
     groups: tuple[tuple[str, ...], ...]
     """Systems whose mean ranks are not further apart than that."""
+
+
+@dataclass(frozen=True, slots=True)
+class LeaderboardLine:
+    """A system among the others."""
+
+    rank: int
+    """By the mean of the primary measure."""
+    system: str
+    group: str
+    """Letters of a compact letter display, `ab`; of more than 26 groups in runs, `b-f, aa`. Empty where nothing could be
+    significant."""
+    better_than: int | None
+    worse_than: int | None
+    """Number of systems; None where nothing could be significant."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -196,9 +213,40 @@ class ManyComparison(DisplayedByQuery):
                 worse[pair.first if pair.winner == pair.second else pair.second] += 1
         return {name: (better[name], worse[name]) for name in self.names}
 
+    @cached_property
+    def leaderboard(self) -> tuple[LeaderboardLine, ...]:
+        """The systems, the best first."""
+        numbers: dict[str, list[int]] = {name: [] for name in self.names}
+        for number, group in enumerate(self.groups):
+            for name in group:
+                numbers[name].append(number)
+        return tuple(
+            LeaderboardLine(
+                rank,
+                name,
+                _letters(numbers[name], len(self.groups)),
+                *(self.wins[name] if self.groups else (None, None)),
+            )
+            for rank, name in enumerate((self.names[place] for place in self.best_first), start=1)
+        )
+
     def _summary(self) -> str:
         means = dict(zip(self.names, self.summaries[self.primary], strict=True))
         best = [f"{in_line(name)} {format_value(means[name].mean)}" for name in self.verdict.best]
         named = f": {first_of(best, 2)}" if best else ""
         about = f"{len(self.names)} systems by {self.primary}, {n_of(len(self.query_ids), 'queries')}"
         return f"{about}: {self.verdict.name}{named}{invalid_reason(self.evaluations, self.evidence)}"
+
+
+def _letters(numbers: Sequence[int], most: int) -> str:
+    """`ab`, of groups that have one letter each; of more than those in runs."""
+    if most <= len(ascii_lowercase):
+        return "".join(map(_letter, numbers))
+    runs = [[n for _, n in run] for _, run in groupby(enumerate(numbers), key=lambda each: each[1] - each[0])]
+    return ", ".join(_letter(run[0]) if len(run) == 1 else f"{_letter(run[0])}-{_letter(run[-1])}" for run in runs)
+
+
+def _letter(place: int) -> str:
+    """`a` to `z`, then `aa`, `ab`."""
+    most = len(ascii_lowercase)
+    return (_letter(place // most - 1) if place >= most else "") + ascii_lowercase[place % most]

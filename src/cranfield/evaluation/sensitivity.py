@@ -96,24 +96,23 @@ class Sensitivity:
     test: str
     n_draws: int
     """Random draws of each variation, where its test draws."""
+    n_agree: int = field(init=False, default=0)
+    """Number of variations with the same verdict."""
+    line: str = field(init=False, default="")
+    """`17 of 21 alternative analyses also favour B; 1 not applicable`."""
+
+    def __post_init__(self) -> None:
+        n_agree = len(self.variations) - len(self.disagreeing)
+        out = f"; {len(self.left_out)} not applicable" if self.left_out else ""
+        line = f"{n_agree} of {len(self.variations)} alternative analyses also {AGREEMENT.get(self.verdict)}{out}"
+        object.__setattr__(self, "n_agree", n_agree)
+        none = f"No alternative analysis is possible: {self.verdict.text}"
+        object.__setattr__(self, "line", line if self.variations else none)
 
     @property
     def disagreeing(self) -> tuple[Variation, ...]:
         """Variations with a different verdict."""
         return tuple(variation for variation in self.variations if variation.verdict is not self.verdict)
-
-    @property
-    def n_agree(self) -> int:
-        """Number of variations with the same verdict."""
-        return len(self.variations) - len(self.disagreeing)
-
-    @property
-    def line(self) -> str:
-        """`17 of 21 alternative analyses also favour B; 1 not applicable`."""
-        if not self.variations:
-            return f"No alternative analysis is possible: {self.verdict.text}"
-        out = f"; {len(self.left_out)} not applicable" if self.left_out else ""
-        return f"{self.n_agree} of {len(self.variations)} alternative analyses also {AGREEMENT[self.verdict]}{out}"
 
 
 def sensitivity(

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -15,9 +14,7 @@ from cranfield.measures import CATALOGUE, Measure
 from cranfield.model import TestSet, is_in_stratum
 from cranfield.model.query import CLASS
 from cranfield.ranking.value import FloatQ
-
-if TYPE_CHECKING:
-    from cranfield.stats.contrast import GroupContrast
+from cranfield.stats.contrast import GroupContrast
 
 ContrastSpec = tuple[str, str, str]
 """Key of the strata, and two of its values: `("difficulty", "standard", "hard")`."""

@@ -92,9 +92,13 @@ class Unjudged:
     best: tuple[str, ...] = ()
     """Of three systems and more: those that are best with these judgments; empty where no two differ significantly then."""
 
-    @property
-    def sentence(self) -> str:
-        """One sentence for reports; empty where there is nothing to say."""
+    sentence: str = field(init=False, default="")
+    """One sentence for reports; empty where there is nothing to say."""
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "sentence", self._sentence())
+
+    def _sentence(self) -> str:
         if self.kind is UnjudgedKind.NO_BOUND:
             if not self.low_shares:
                 return ""

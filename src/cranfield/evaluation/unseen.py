@@ -18,7 +18,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Literal
 
@@ -74,10 +74,13 @@ class Unseen:
     among: str = "all queries"
     """What the share is a share of: `its queries`, of a class."""
     turned: str = "the verdict"
+    sentence: str = field(init=False, default="")
+    """One sentence for reports."""
 
-    @property
-    def sentence(self) -> str:
-        """One sentence for reports."""
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "sentence", self._sentence())
+
+    def _sentence(self) -> str:
         those = f"not among these {self.n}" if self.n > 1 else "other than this one"
         lead = f"{self.of}: " if self.of else ""
         share = (

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar, get_args
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,6 +15,7 @@ from cranfield.errors import NotEvaluatedError, UsageError
 from cranfield.evaluation.evidence.inspection import as_setting, inspect_systems
 from cranfield.evaluation.evidence.values import Finding, Scored, Setting, void_sentences, without_secrets
 from cranfield.evaluation.latency_rule import LatencyRule
+from cranfield.evaluation.unseen import Unseen
 from cranfield.evaluation.verdict_table import VerdictCode
 from cranfield.measures import CATALOGUE, Measure
 from cranfield.model import Run, TestSet
@@ -25,10 +26,12 @@ from cranfield.stats.result import TestResult
 from cranfield.words import n_of
 
 if TYPE_CHECKING:
+    from pydantic import GetCoreSchemaHandler
+    from pydantic_core import CoreSchema
+
     from cranfield.evaluation.class_values import ClassVerdict
     from cranfield.evaluation.confusion import Confusion
     from cranfield.evaluation.unjudged import Unjudged
-    from cranfield.evaluation.unseen import Unseen
     from cranfield.stats.scale import Scale
 
 Value = TypeVar("Value")
@@ -98,6 +101,15 @@ class ByMeasure(Mapping[Measure, Value]):
             hint = f"evaluate with measures={[*known, str(found)]}"
             raise NotEvaluatedError(f"{found} was not evaluated", expected=", ".join(known) or "no measure", hint=hint)
         return self._items[found]
+
+    @classmethod
+    def __get_pydantic_core_schema__(cls, source: Any, handler: GetCoreSchemaHandler) -> CoreSchema:
+        """In records it is a mapping."""
+        from pydantic_core import core_schema
+
+        inner = handler.generate_schema(dict[Measure, get_args(source)[0]])  # type: ignore[misc]  # known when it runs
+        to_dict = core_schema.plain_serializer_function_ser_schema(dict, return_schema=inner)
+        return core_schema.no_info_after_validator_function(cls, inner, serialization=to_dict)
 
     def __iter__(self) -> Iterator[Measure]:
         return iter(self._items)

@@ -10,9 +10,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
 from cranfield.errors import UnknownNameError
+
+if TYPE_CHECKING:
+    from pydantic_core import CoreSchema
 
 Scalar = str | int | float | bool
 ClassTest = Literal["permutation", "sign", "mcnemar"]
@@ -76,6 +79,18 @@ class QueryClass:
     """Name of a measure to the reason why it does not apply to the class."""
     others_refused: str = ""
     """Why only the measures in `measures` apply to the class; empty where others apply too."""
+
+    @classmethod
+    def __get_pydantic_core_schema__(cls, source: object, handler: object) -> CoreSchema:
+        """In records a class is its name."""
+        from pydantic_core import core_schema
+
+        text = core_schema.str_schema()
+        return core_schema.no_info_plain_validator_function(
+            lambda value: value if isinstance(value, cls) else QUERY_CLASSES[value],
+            json_schema_input_schema=text,
+            serialization=core_schema.plain_serializer_function_ser_schema(lambda row: row.name, return_schema=text),
+        )
 
     def why_refused(self, measure: str) -> str:
         """Why a measure, by its name without cutoff and parameters, does not apply; empty where it does."""

@@ -12,7 +12,6 @@ if TYPE_CHECKING:
     from cranfield.reporting.document import Document
     from cranfield.reporting.documents.comparison import comparison_document, evaluation_document
     from cranfield.reporting.documents.scale import scale_document
-    from cranfield.reporting.payload import payload_of, results_payload, to_json
     from cranfield.reporting.renderers.table import RENDERERS, render, save_report, save_reports
 
 __all__ = [
@@ -20,20 +19,16 @@ __all__ = [
     "Document",
     "comparison_document",
     "evaluation_document",
-    "payload_of",
     "render",
-    "results_payload",
     "save_report",
     "save_reports",
     "scale_document",
-    "to_json",
 ]
 
 _HOMES = {
     "documents.comparison": ("comparison_document", "evaluation_document"),
     "documents.scale": ("scale_document",),
     "document": ("Document",),
-    "payload": ("payload_of", "results_payload", "to_json"),
     "renderers.table": ("RENDERERS", "render", "save_report", "save_reports"),
 }
 _HOME_OF = {name: home for home, names in _HOMES.items() for name in names}

@@ -15,13 +15,13 @@ from typing import Any
 from cranfield.evaluation.classes import by_class
 from cranfield.evaluation.expected import ExpectedItems
 from cranfield.evaluation.many_values import ManyComparison
+from cranfield.evaluation.result import first_ranks
 from cranfield.evaluation.values import Comparison, Evaluation
 from cranfield.evaluation.verdict import sign_of
 from cranfield.measures import CATALOGUE, Measure
 from cranfield.model import Absence, query_strata
 from cranfield.model.query import class_of
 from cranfield.ranking.value import RankedHit
-from cranfield.reporting.derived import first_ranks
 from cranfield.reporting.sections.answers import hit_line, list_note, nothing_expected
 from cranfield.reporting.sections.labels import lettered, tone_of
 from cranfield.reporting.sections.movement import bucket_words

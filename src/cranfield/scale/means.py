@@ -43,7 +43,7 @@ def _system(tally: Tally, name: str, place: int, level: float, digest: str) -> S
         n_missing=int(tally.n_missing[place]),
         **{count: int(total[place]) for count, total in tally.counts.items()},
         judged_share=float(tally.judged_shares[place]) / with_share if with_share else None,
-        means=means,
+        measures=means,
         n_without_value=ByMeasure({measure: tally.n - summary.n for measure, summary in means.items()}),
         digest=digest,
     )

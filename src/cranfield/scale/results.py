@@ -22,10 +22,8 @@ from numpy.typing import NDArray
 
 from cranfield.errors import CranfieldError, InputError, NoCommonQueryError, Problem, UsageError
 from cranfield.formats.io.files import new_part, read_bytes, refusal, remove_parts, write_text
-from cranfield.measures import parse_all
-from cranfield.model import Convention
 from cranfield.ranking.join import no_common_query
-from cranfield.record import Fields, record_of
+from cranfield.results import from_jsonable, to_jsonable
 from cranfield.scale.judgments import JudgmentTable
 from cranfield.scale.result_files import batches_of, is_result
 from cranfield.scale.scoring import Scoring
@@ -76,16 +74,6 @@ class ResultsInfo:
     def of(cls, judgments: JudgmentTable, scoring: Scoring, **counts: Any) -> Self:
         """The same of judgments, with the other fields by name."""
         return cls(scoring, judgments.name, judgments.digest, judgments.n_queries, len(judgments), **counts)
-
-
-FIELDS: Fields = {
-    ResultsInfo: (
-        "testset.name=testset testset.digest=digest testset.n_queries=n_queries testset.n_judgments=n_judgments "
-        "systems=scoring.systems measures=scoring.measures convention=scoring.convention missing=scoring.missing "
-        "duplicates=scoring.duplicates depth=scoring.depth judged_depth=scoring.judged_depth engine rows.read=n_rows rows.without_judgments=n_rows_unjudged "
-        "rows.duplicates=n_duplicates extra_queries runs"
-    ),
-}
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -241,7 +229,7 @@ def finish_results(folder: Path, about: ResultsInfo) -> None:
             ids = next(_tables(path, ["query_id"], ROWS_OF_EXAMPLES))["query_id"].to_pylist()
         raise no_common_query(about.testset, list(dict.fromkeys(ids)), about.extra_queries)
     rows = sum(_query_rows(path) for path in _parquet(folder))
-    record = {"format": FORMAT, "cranfield": __version__, **record_of(about, FIELDS), "result_rows": rows}
+    record = {"format": FORMAT, "cranfield": __version__, **to_jsonable(about), "result_rows": rows}
     write_text(folder / INFO_FILE, [json.dumps(record, indent=1, ensure_ascii=False), "\n"])
 
 
@@ -282,26 +270,7 @@ def _read_info(path: Path) -> tuple[ResultsInfo, str, int]:
                 "results of another format", str(path), expected=str(FORMAT), got=str(record["format"]), hint=hint
             )
             raise InputError(problem)
-        testset, rows, convention = record["testset"], record["rows"], record["convention"]
-        convention["names"] = tuple(map(tuple, convention["names"]))
-        scoring = Scoring(
-            measures=parse_all(record["measures"]),
-            convention=Convention(**convention),
-            systems=tuple(record["systems"]),
-            missing=record["missing"],
-            duplicates=record["duplicates"],
-            depth=record["depth"],
-            judged_depth=record["judged_depth"],
-        )
-        about = ResultsInfo(
-            *(scoring, testset["name"], testset["digest"], testset["n_queries"], testset["n_judgments"]),
-            engine=record["engine"],
-            n_rows=rows["read"],
-            n_rows_unjudged=rows["without_judgments"],
-            n_duplicates=rows["duplicates"],
-            extra_queries=tuple(record["extra_queries"]),
-            runs=dict(record["runs"]),
-        )
+        about = from_jsonable(ResultsInfo, {name: record[name] for name in ResultsInfo.__dataclass_fields__})
         return about, record["cranfield"], record["result_rows"]
     except (ValueError, KeyError, TypeError, AttributeError) as cause:
         problem = Problem("this is no description of results", str(path), got=repr(cause)[:80], hint="evaluate again")

@@ -11,6 +11,7 @@ from cranfield.evaluation.evidence.inspection import threshold_of
 from cranfield.evaluation.evidence.limits import mostly_unjudged_sentence
 from cranfield.evaluation.evidence.table import CHECKS
 from cranfield.evaluation.evidence.values import Consequence, Setting
+from cranfield.evaluation.result import versions
 from cranfield.evaluation.unjudged import MOSTLY_UNJUDGED
 from cranfield.evaluation.values import among
 from cranfield.evaluation.verdict import CompareOptions
@@ -74,8 +75,18 @@ def summarise_results(
     systems = system_summaries(tally, results.about, level)
     pairs = _pairs(tally, systems, results.about, primary, options)
     summary = ScaleSummary(
-        *(results.about, results.version, tally.n, options, primary, _units(tally), systems, pairs),
-        *(tuple(stratum_means(tally, level)), tuple(stratified_means(tally, names, level))),
+        about=results.about,
+        scored_by=results.version,
+        versions=versions("numpy", "scipy", "pyarrow"),
+        n_queries=tally.n,
+        options=options,
+        primary=primary,
+        baseline=systems[0].name,
+        units=_units(tally),
+        systems=systems,
+        pairs=pairs,
+        strata=tuple(stratum_means(tally, level)),
+        stratified=tuple(stratified_means(tally, names, level)),
         table=table.name if table is not None else "",
         weight=weight or "",
         n_without_row=tally.n_without_row,
@@ -137,7 +148,7 @@ def _void(
             yield f"{side.name}: {judged} is {format_percent(share)}; {limit}"
     place = about.scoring.systems.index(sides[1].name)
     paired = int(tally.moments.n[tally.layout.pair(primary, place)[2]])
-    lost = sum(side.means[primary].n - paired for side in sides)
+    lost = sum(side.measures[primary].n - paired for side in sides)
     if limits.max_failed_share is not None and tally.n and lost / tally.n > limits.max_failed_share:
         yield (
             f"{lost} of {tally.n} queries have a value of {primary} on one side only "
@@ -258,8 +269,8 @@ def _unpaired(summary: ScaleSummary) -> Iterator[str]:
     for pair in summary.pairs:
         n = pair.measures[summary.primary].n
         system = next(each for each in summary.systems if each.name == pair.name)
-        counts = [(summary.baseline, summary.systems[0].means[summary.primary].n - n)]
-        counts.append((pair.name, system.means[summary.primary].n - n))
+        counts = [(summary.baseline, summary.systems[0].measures[summary.primary].n - n)]
+        counts.append((pair.name, system.measures[summary.primary].n - n))
         shown = ", ".join(f"{format_count(lost)} on {name} only" for name, lost in counts if lost)
         if shown:
             yield f"queries with a value of {summary.primary} on one side are in no pair: {shown}"

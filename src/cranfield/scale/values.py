@@ -11,6 +11,7 @@ from cranfield.evaluation.values import ByMeasure, MeasureComparison, StratumCom
 from cranfield.evaluation.verdict import CompareOptions
 from cranfield.measures import Measure
 from cranfield.numbers import format_count, format_value
+from cranfield.results import Record
 from cranfield.scale.results import ResultsInfo
 from cranfield.words import first_of, n_of
 
@@ -68,7 +69,7 @@ class SystemSummary:
     n_duplicates: int
     judged_share: float | None
     """Mean share of the first results of a query that is judged, to `scoring.judged_depth`; None where no query has one."""
-    means: ByMeasure[Summary]
+    measures: ByMeasure[Summary]
     """Without a median; the interval is of clusters where there are any."""
     n_without_value: ByMeasure[int]
     digest: str = ""
@@ -118,13 +119,15 @@ class StratifiedMean:
     """Whether the shares are those of weights, and not of the queries."""
 
 
-@dataclass(frozen=True, repr=False)
-class ScaleSummary(Displayed):
+@dataclass(frozen=True, repr=False, kw_only=True)
+class ScaleSummary(Displayed, Record):
     """What the statistics of a folder of results are."""
 
     about: ResultsInfo
-    version: str
-    """Of the Cranfield that scored the queries."""
+    scored_by: str
+    """Version of the Cranfield that scored the queries."""
+    versions: Mapping[str, str]
+    """What made the summary."""
     n_queries: int
     options: CompareOptions
     primary: Measure
@@ -144,12 +147,10 @@ class ScaleSummary(Displayed):
     """Some of them."""
     caveats: tuple[str, ...] = ()
 
-    @property
-    def baseline(self) -> str:
-        """The first system."""
-        return self.systems[0].name
+    baseline: str
+    """The first system."""
 
     def _summary(self) -> str:
-        means = [f"{in_line(each.name)} {format_value(each.means[self.primary].mean)}" for each in self.systems]
+        means = [f"{in_line(each.name)} {format_value(each.measures[self.primary].mean)}" for each in self.systems]
         verdict = f": {self.pairs[0].verdict.name}" if len(self.pairs) == 1 else ""
         return f"{self.primary} of {first_of(means, 3)}; {n_of(self.n_queries, 'queries', format_count)}{verdict}"

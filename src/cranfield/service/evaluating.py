@@ -11,13 +11,14 @@ from typing import TYPE_CHECKING
 from cranfield.config import Config
 from cranfield.config.grid import with_systems
 from cranfield.errors import MeasureError, Problem, UsageError
+from cranfield.evaluation.result import result_of
 from cranfield.evaluation.values import RATED_BY_SLOT
 from cranfield.measures import deepest_cutoff, parse, parse_all
 from cranfield.model import DEFAULT_CONVENTION, Run, TestSet
 from cranfield.project.experiment import AnswerCache, Experiment, experiment_on
 from cranfield.project.loading import SetOverrides, options_of
 from cranfield.reporting.comparison_page import made_page
-from cranfield.reporting.payload import results_payload, to_json
+from cranfield.results import to_json
 from cranfield.service.contents import pack_run, run_file
 from cranfield.service.gating import gate_of
 from cranfield.service.requests import CompareRequest, CompareResultsRequest, EvaluateRequest
@@ -91,7 +92,7 @@ def compared(service: Service, request: CompareRequest | CompareResultsRequest) 
     if isinstance(request, CompareResultsRequest):
         request = _of_results(service, request)
     comparison = service.comparisons.compare(request)
-    payload = to_json(results_payload(comparison)).encode()
+    payload = to_json(result_of(comparison, with_answers=True)).encode()
     verdict = comparison.verdict
     options = {"request": request.model_dump(mode="json"), "figures": _figures(comparison), **_declared(comparison)}
     return NewComparison(
@@ -273,7 +274,7 @@ def _scored(
         system=name,
         figures=replace(figures, warnings=(*figures.warnings, *undecided, *_left_out(subject, experiment))),
         settings=settings,
-        payload=to_json(results_payload([evaluation])).encode(),
+        payload=to_json(result_of(evaluation, with_answers=True)).encode(),
         void=void_of(evaluation, settings),
         book_id=book_id,
         tags=request.tags,

@@ -73,10 +73,9 @@ def test_an_unscored_value_is_null_with_its_reason(files):
         "- {id: q1, text: one, patterns: [{regex: ^a, credit: every}]}\n- {id: q2, text: two, patterns: [{regex: ^c}]}\n"
     )
     done = cranfield(files, "evaluate", "set.yaml", "old.run", "-m", "AP", "--format", "json")
-    queries = json.loads(done.stdout)["systems"][0]["queries"]
-    assert queries["q1"]["AP"] is None
-    assert "expected_count" in queries["q1"]["unscored"]["AP"]
-    assert queries["q2"] == {"AP": 1.0}
+    (system,) = json.loads(done.stdout)["systems"]
+    assert system["queries"] == {"q1": {"AP": None}, "q2": {"AP": 1.0}}
+    assert "expected_count" in system["unscored"]["q1"]["AP"]
 
 
 @pytest.mark.parametrize(

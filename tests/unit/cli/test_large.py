@@ -80,9 +80,9 @@ def test_a_comparison_of_two_systems_of_a_table():
     code, out, _ = run("compare", "qrels.txt", "old.run", "new.run", *MEASURES, "--format", "json")
     expected = json.loads(out)
     code, out, _ = run("compare", "qrels.txt", "run", "--baseline-system", "old", *MEASURES, "--format", "json")
-    pair = json.loads(out)["against_baseline"][0]
-    assert pair["verdict"] == expected["verdict"] == "better"
-    found, theirs = pair["comparisons"]["nDCG@10"], expected["comparisons"]["nDCG@10"]
+    pair = json.loads(out)["pairs"][0]
+    assert pair["verdict"]["code"] == expected["verdict"] == "better"
+    found, theirs = pair["measures"]["nDCG@10"], expected["comparisons"]["nDCG@10"]
     for part in ("delta", "ci_low", "ci_high"):
         assert found[part] == pytest.approx(theirs[part], abs=1e-12)
 
@@ -94,7 +94,7 @@ def test_the_judged_share_is_that_of_run_files(limit):
     expected = json.loads(out)
     _, out, error = run("compare", "qrels.txt", "run", "--baseline-system", "old", *options)
     found = json.loads(out)
-    assert found["against_baseline"][0]["verdict"] == expected["verdict"], error
+    assert found["pairs"][0]["verdict"]["code"] == expected["verdict"], error
     theirs = {each["name"]: each for each in expected["systems"]}
     for system in found["systems"]:
         assert system["judged_share"] == pytest.approx(theirs[system["name"]]["judged"]["mean"], abs=1e-12)
@@ -275,7 +275,7 @@ def test_from_python(tmp_path):
     )
     assert [system.name for system in summary.systems] == ["old", "new"]
     expected = cranfield.evaluate("qrels.txt", "new.run", measures=["nDCG@10"]).mean("nDCG@10")
-    assert summary.systems[1].means["nDCG@10"].mean == pytest.approx(expected, abs=1e-12)
+    assert summary.systems[1].measures["nDCG@10"].mean == pytest.approx(expected, abs=1e-12)
     assert "new is better than old" in cranfield.report(summary, tmp_path / "report.html")
     assert (tmp_path / "report.html").stat().st_size > 10_000
 

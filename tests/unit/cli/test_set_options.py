@@ -150,8 +150,11 @@ def test_other_judgments_give_the_same_figures_everywhere(
         return
     (system,) = found["systems"]
     assert (system["measures"]["RR"]["mean"], system["measures"]["RR"]["n"]) == (mean, n)
-    assert [(part["value"], part["n"]) for part in system["strata"]] == [("first", 2), ("last", 2 * fallback)]
-    qrels = found["testset"]["qrels"]
+    assert [(part["value"], part["measures"]["RR"]["n"]) for part in system["by_stratum"]] == [
+        ("first", 2),
+        ("last", 2 * fallback),
+    ]
+    qrels = found["testset"]["other_judgments"]
     assert {key: value for key, value in qrels.items() if key != "digest"} == {
         "name": "new", "fallback": fallback, "n_judged": 2, "n_own": 2 * fallback, "n_unjudged": 2 * (not fallback),
     }  # fmt: skip

@@ -94,7 +94,7 @@ def test_the_statistics_are_those_of_scipy(many: ManyComparison) -> None:
     assert agreement.tau == pytest.approx(stats.kendalltau(*means).statistic, abs=1e-12)
     ranks = np.mean([stats.rankdata(-row) for row in np.column_stack(columns)], axis=0)
     assert many.ranks is not None
-    assert many.ranks.means == pytest.approx(ranks.tolist(), abs=1e-12)
+    assert list(many.ranks.means.values()) == pytest.approx(ranks.tolist(), abs=1e-12)
 
 
 def test_p_is_adjusted_over_all_pairs_and_against_the_baseline_over_those_alone(many: ManyComparison) -> None:
@@ -308,7 +308,7 @@ def test_where_less_is_better_the_lowest_mean_is_best() -> None:
     assert [pair.verdict for pair in found.pairs] == ["better"] * 3
     assert [(pair.delta, pair.wins) for pair in found.pairs] == [(-1.0, 12), (-2.0, 12), (-1.0, 12)]
     assert found.ranks is not None
-    assert found.ranks.means == (3.0, 2.0, 1.0)
+    assert found.ranks.means == {"a": 3.0, "b": 2.0, "c": 1.0}
 
 
 def test_queries_that_one_system_lacks_are_dropped_for_all_and_counted() -> None:
@@ -348,15 +348,15 @@ def test_too_many_dropped_queries_make_it_invalid() -> None:
 def test_strata_are_means_of_every_system(many: ManyComparison) -> None:
     even, odd = many.strata
     assert (even.value, even.n, odd.value, odd.n) == ("even", 20, "odd", 20)
-    for place, evaluation in enumerate(many.evaluations):
-        assert even.summaries[place].mean == pytest.approx(float(evaluation.values[RR][0::2].mean()))
+    for evaluation in many.evaluations:
+        assert even.summaries[evaluation.name].mean == pytest.approx(float(evaluation.values[RR][0::2].mean()))
 
 
 def test_systems_within_the_critical_difference_share_a_group(many: ManyComparison) -> None:
     assert many.ranks is not None
     # Nemenyi: q(.95; 4, inf) = 3.633; 3.633 / sqrt(2) * sqrt(4 * 5 / (6 * 40))
     assert many.ranks.critical_difference == pytest.approx(3.633 / math.sqrt(2) * math.sqrt(20 / 240), abs=1e-3)
-    rank = dict(zip(many.names, many.ranks.means, strict=True))
+    rank = many.ranks.means
     for group in many.ranks.groups:
         assert max(rank[name] for name in group) - min(rank[name] for name in group) <= many.ranks.critical_difference
 

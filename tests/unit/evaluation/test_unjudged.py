@@ -128,14 +128,19 @@ def test_every_form_of_a_report_has_the_same_sentence():
     for form, text in forms.items():
         plain = " ".join(html.unescape(re.sub(r"<[^>]+>|\x1b\[\d+m", " ", text)).split())
         assert sentence in plain.replace(" ,", ","), form
-    assert json.loads(render(document, "json"))["unjudged"] == {
-        "kind": "can_turn",
-        "n_results": 12,
-        "n_queries": 12,
-        "n_judgments": 7,
-        "verdict": "not_significant",
-        "sentence": sentence,
-    }
+    found = json.loads(render(document, "json"))["unjudged"]
+    assert (
+        found
+        | {
+            "kind": "can_turn",
+            "n_results": 12,
+            "n_queries": 12,
+            "n_judgments": 7,
+            "verdict": "not_significant",
+            "sentence": sentence,
+        }
+        == found
+    )
 
 
 cases = st.lists(

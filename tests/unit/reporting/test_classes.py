@@ -13,6 +13,7 @@ from pathlib import Path
 import pytest
 
 from cranfield.errors import UnknownNameError
+from cranfield.evaluation.result import result_of
 from cranfield.evaluation.values import Comparison, Evaluation
 from cranfield.model import (
     QUERY_CLASSES,
@@ -30,10 +31,11 @@ from cranfield.model import (
 )
 from cranfield.model.note import info
 from cranfield.project.recipe import compare, evaluate
-from cranfield.reporting import RENDERERS, comparison_document, evaluation_document, render, results_payload
+from cranfield.reporting import RENDERERS, comparison_document, evaluation_document, render
 from cranfield.reporting.document import Document, HitLists, Paragraph, Table
 from cranfield.reporting.renderers.brief import render_brief
 from cranfield.reporting.sections.answers import side_by_side
+from cranfield.results import to_jsonable
 from cranfield.stats.table import TESTS
 
 FORMS = [f"e{n}" for n in range(3)]
@@ -111,33 +113,26 @@ def test_classes_are_in_every_form_for_people(form: str, kinds: Comparison) -> N
 
 def test_json_holds_classes_with_their_values_and_tests(kinds: Comparison) -> None:
     found = json.loads(render(comparison_document(kinds), "json"))
-    assert [(one["class"], one["test"]) for one in found["classes"]] == [
-        ("deprecation", "sign"),
-        ("attribute", "permutation"),
-        ("negative", "mcnemar"),
+    assert [(one["query_class"], one["measures"][0]["measure"]) for one in found["classes"]] == [
+        ("deprecation", "ModernFirst"),
+        ("attribute", "P@5"),
+        ("negative", "Silence"),
     ]
-    assert found["classes"][0]["measures"]["ModernFirst"] == {
-        "baseline": 0.0,
-        "candidate": 1.0,
-        "delta": 1.0,
-        "ci_low": 1.0,
-        "ci_high": 1.0,
-        "n": 3,
-        "n_nonzero": 3,
-    }
-    assert found["classes"][0]["p_two_sided"] == pytest.approx(2 / 2**3)
+    first = found["classes"][0]["measures"][0]
+    assert (first["baseline"]["mean"], first["candidate"]["mean"], first["delta"]) == (0.0, 1.0, 1.0)
+    assert (first["ci_low"], first["ci_high"], first["n"], first["n_nonzero"]) == (1.0, 1.0, 3, 3)
+    assert found["classes"][0]["test"]["p_two_sided"] == pytest.approx(2 / 2**3)
     own = found["systems"][0]["classes"]
     assert own[0]["forms"]["losses"] == 3
-    assert own[2]["measures"]["Silence"]["values"] == {"n": 0.0}
-    assert found["systems"][0]["queries"]["n"]["unscored"]["nDCG@10"] == "nothing should be found"
-    saved = results_payload(kinds)["queries"]
-    assert saved["n"]["class"] == "negative"
+    assert own[2]["measures"][0]["values"] == {"n": 0.0}
+    assert found["systems"][0]["unscored"]["n"]["nDCG@10"] == "nothing should be found"
+    saved = to_jsonable(result_of(kinds, with_answers=True))["queries"]
+    assert saved["n"]["query_class"] == "negative"
 
 
 def test_a_report_without_classes_says_nothing_of_them(comparison: Comparison) -> None:
     found = json.loads(render(comparison_document(comparison), "json"))
-    assert "classes" not in found
-    assert "contrasts" not in found
+    assert (found["classes"], found["contrasts"]) == ([], [])
     assert "By class of question" not in render(comparison_document(comparison), "text")
 
 
@@ -166,7 +161,7 @@ def test_a_contrast_has_both_sides_and_the_gain(kinds: Comparison) -> None:
     page = render(document, "text")
     assert "weighted, standard: at the ceiling: mean 1.000 of 1, and 3 of 3 queries have the maximum" in page
     found = json.loads(render(document, "json"))["contrasts"]
-    assert [one["of"] for one in found] == ["plain", "weighted", "difference"]
+    assert [one["what"] for one in found] == ["plain", "weighted", "difference"]
     assert found[1]["ceilings"]
 
 
@@ -195,7 +190,7 @@ def test_review_status_and_notes_are_on_every_report(form: str, kinds: Compariso
 def test_json_holds_review_and_notes(kinds: Comparison) -> None:
     about = json.loads(render(evaluation_document([kinds.baseline]), "json"))["testset"]
     assert about["review"] == SET.meta.review
-    assert about["notes"] == list(map(str, SET.notes))
+    assert [note["text"] for note in about["notes"]] == list(map(str, SET.notes))
 
 
 def test_a_review_that_nobody_stated_is_not_stated(comparison: Comparison) -> None:
@@ -240,7 +235,7 @@ def test_a_hit_list_says_which_place_was_hit_and_where_the_result_lies() -> None
         ("at 55-70", "duplicate match of a.rs:41-61, credited above"),
         ("", "not relevant"),
     ]
-    assert results_payload([found])["queries"]["q"]["sides"][0]["hits"][0]["span"] == "50-60"
+    assert to_jsonable(result_of([found], with_answers=True))["queries"]["q"]["sides"][0]["hits"][0]["span"] == "50-60"
 
 
 def test_the_page_on_classes_shows_the_table_as_it_is(checkout: Path) -> None:
@@ -342,14 +337,14 @@ def test_every_measure_by_stratum_is_in_every_form(kinds: Comparison) -> None:
     measures = {str(measure) for measure in kinds.measures}
     assert record["by_stratum"]
     assert all(set(entry["measures"]) <= measures for entry in record["by_stratum"])
-    primary = {(row["key"], row["value"]): row["delta"] for row in record["strata"]}
+    primary = {(row.key, row.value): row.delta for row in kinds.strata}
     found = {
         (entry["key"], entry["value"]): entry["measures"][str(kinds.primary)]["delta"]
         for entry in record["by_stratum"]
         if str(kinds.primary) in entry["measures"]
     }
     assert found == primary
-    assert {row["class"] for row in record["verdict_by_class"]["classes"]} == {row.label for row in kinds.by_class.rows}
+    assert {row["label"] for row in record["verdict_by_class"]["rows"]} == {row.label for row in kinds.by_class.rows}
     assert all(entry["measures"] for system in record["systems"] for entry in system["by_stratum"])
     assert "Other measures by stratum" in render(comparison_document(kinds), "html")
     assert "stratum.class" in render(comparison_document(kinds), "csv").splitlines()[0]

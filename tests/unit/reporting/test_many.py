@@ -40,7 +40,7 @@ from cranfield.reporting.renderers.brief import render_brief
 from cranfield.reporting.renderers.data import csv_text
 from cranfield.reporting.renderers.html import draw
 from cranfield.reporting.sections.labels import letters, shaded
-from cranfield.reporting.sections.leaderboard import means_table, ranked_systems
+from cranfield.reporting.sections.leaderboard import means_table
 
 EVIL = "<script>alert(1)</script>"
 
@@ -243,7 +243,7 @@ def test_the_payload_is_json_and_holds_every_pair(many: ManyComparison) -> None:
     assert payload["best"] == list(many.verdict.best)
     assert len(payload["pairs"]) == 10
     assert len(payload["against_baseline"]) == 4
-    assert payload["pairs"][0]["test"]["p_adjusted"] == many.pairs[0].result.p_adjusted
+    assert payload["pairs"][0]["result"]["p_adjusted"] == many.pairs[0].result.p_adjusted
     assert payload["ranks"]["critical_difference"] == many.ranks.critical_difference if many.ranks else False
     assert payload["means"]["nDCG@10"]["plain"]["n"] == 30
     assert "latency" not in json.dumps(payload)
@@ -293,7 +293,7 @@ def test_sensitivity_is_a_section_with_those_that_disagree_first() -> None:
     assert agrees == sorted(agrees)
     assert len(agrees) == len(varied.variations)
     payload = json.loads(render(document, "json"))["sensitivity"]
-    assert (payload["n_agree"], payload["n_variations"]) == (varied.n_agree, len(varied.variations))
+    assert (payload["n_agree"], len(payload["variations"])) == (varied.n_agree, len(varied.variations))
     assert "sensitivity" not in [section.name for section in comparison_document(comparison).sections]
 
 
@@ -325,7 +325,7 @@ def test_a_system_has_every_letter_of_its_groups() -> None:
     ends = {frozenset((pair.first, pair.second)): n for n, pair in enumerate(found.pairs)}[frozenset((first, last))]
     pairs = [replace(p, verdict=VerdictCode.BETTER) if n == ends else p for n, p in enumerate(found.pairs)]
     found = replace(found, pairs=tuple(pairs))
-    assert [line.group for line in ranked_systems(found).values()] == ["a", "ab", "b"]
+    assert [line.group for line in found.leaderboard] == ["a", "ab", "b"]
     assert [line["group"] for line in json.loads(render(comparison_document(found), "json"))["leaderboard"]] == [
         *("a", "ab", "b"),
     ]
@@ -347,7 +347,7 @@ def test_more_than_26_groups_are_written_in_runs() -> None:
         )
         for pair in found.pairs
     ]
-    written = [line.group for line in ranked_systems(replace(found, pairs=tuple(pairs))).values()]
+    written = [line.group for line in replace(found, pairs=tuple(pairs)).leaderboard]
     assert (written[0], written[1], written[26], written[29]) == ("a", "a-b", "z-aa", "ac")
 
 

@@ -11,17 +11,19 @@ from pathlib import Path
 import pytest
 
 from cranfield.errors import InternalError
+from cranfield.evaluation.result import result_of
 from cranfield.evaluation.values import Comparison, Evaluation
 from cranfield.measures import parse_all
 from cranfield.model import CallLog, Run, TestSet
 from cranfield.project.recipe import compare, evaluate
-from cranfield.reporting import payload_of, results_payload, to_json
+from cranfield.results import to_json, to_jsonable
 
 
 def test_evaluate_has_the_promised_shape(pair: tuple[Evaluation, Evaluation], testset: TestSet) -> None:
-    payload = json.loads(to_json(payload_of(pair)))
+    payload = json.loads(to_json(result_of(pair)))
     assert payload["schema_version"] == 1
-    assert payload["testset"] == {"name": "small", "version": "3", "digest": testset.digest, "n_queries": 8}
+    named = {name: payload["testset"][name] for name in ("name", "version", "digest", "n_queries")}
+    assert named == {"name": "small", "version": "3", "digest": testset.digest, "n_queries": 8}
     assert payload["convention"] == "trec"
     assert [system["name"] for system in payload["systems"]] == ["plain", "weighted"]
     weighted = payload["systems"][1]
@@ -30,7 +32,7 @@ def test_evaluate_has_the_promised_shape(pair: tuple[Evaluation, Evaluation], te
     assert set(weighted["measures"]) == {"nDCG@10", "RR@10", "AP", "P@5", "R@10", "Success@5", "Judged@10"}
     assert set(weighted["measures"]["AP"]) == {
         *("mean", "median", "std", "ci_low", "ci_high", "n"),
-        *("aggregate", "total", "geometric_mean", "weighted_mean"),
+        *("ci_level", "aggregate", "total", "geometric_mean", "weighted_mean"),
     }
     # B finds first relevant results at ranks 1 2 1 3 - 1 - and fails on q8: (1 + 1/2 + 1 + 1/3 + 1) / 8
     assert weighted["measures"]["RR@10"]["mean"] == pytest.approx((1 + 1 / 2 + 1 + 1 / 3 + 1) / 8, abs=1e-15)
@@ -57,7 +59,7 @@ def test_other_means_are_there(testset: TestSet) -> None:
     found = evaluate(
         replace(testset, queries=queries), {q: list(testset.grades[q])[:1] for q in ("q1",)}, measures=["RR"]
     )
-    rr = payload_of([found])["systems"][0]["measures"]["RR"]
+    rr = to_jsonable(result_of([found]))["systems"][0]["measures"]["RR"]
     # one of eight queries has the value 1, seven are missing: 1/8; its weight is 3 of 10; 8th root of 1e-5 ** 7
     assert (rr["mean"], rr["total"], rr["weighted_mean"]) == pytest.approx((1 / 8, 1.0, 3 / 10))
     assert rr["geometric_mean"] == pytest.approx(1e-5 ** (7 / 8))
@@ -65,47 +67,49 @@ def test_other_means_are_there(testset: TestSet) -> None:
 
 def test_means_by_stratum_are_those_of_their_queries(pair: tuple[Evaluation, Evaluation]) -> None:
     evaluation = pair[1]
-    system = payload_of(pair)["systems"][1]
-    assert system["strata"]
-    for stratum in system["strata"]:
+    system = to_jsonable(result_of(pair))["systems"][1]
+    assert system["by_stratum"]
+    for stratum in system["by_stratum"]:
         members = [q.id for q in evaluation.testset.queries if q.strata.get(stratum["key"]) == stratum["value"]]
-        values = [system["queries"][q][stratum["measure"]] for q in members]
-        assert stratum["n"] == len(values)
-        assert stratum["mean"] == pytest.approx(sum(values) / len(values))
+        values = [system["queries"][q]["nDCG@10"] for q in members]
+        assert stratum["measures"]["nDCG@10"]["n"] == len(values)
+        assert stratum["measures"]["nDCG@10"]["mean"] == pytest.approx(sum(values) / len(values))
 
 
 def test_an_unscored_value_is_null_with_its_reason(pair: tuple[Evaluation, Evaluation]) -> None:
-    queries = payload_of(pair)["systems"][1]["queries"]
-    assert queries["q8"]["Judged@10"] is None
-    assert queries["q8"]["unscored"] == {"Judged@10": "nothing was returned"}
-    assert "unscored" not in queries["q1"]
+    system = to_jsonable(result_of(pair))["systems"][1]
+    assert system["queries"]["q8"]["Judged@10"] is None
+    assert system["unscored"]["q8"] == {"Judged@10": "nothing was returned"}
+    assert "q1" not in system["unscored"]
 
 
 def test_the_judged_share_is_there_and_null_where_it_has_no_meaning(
     pair: tuple[Evaluation, Evaluation], patterned: Evaluation
 ) -> None:
     # plain returned 2 judged of 3, 1 of 2, 2 of 2, 0 of 2, 1 of 2, 2 of 2, 0 of 1, 1 of 1
-    judged = payload_of(pair)["systems"][0]["judged"]
+    judged = to_jsonable(result_of(pair))["systems"][0]["judged"]
     assert judged["measure"] == "Judged@10"
     assert judged["mean"] == pytest.approx((2 / 3 + 1 / 2 + 1 + 0 + 1 / 2 + 1 + 0 + 1) / 8)
-    assert payload_of([patterned])["systems"][0]["judged"] == {"measure": "Judged@10", "mean": None, "n": 0}
+    nothing = to_jsonable(result_of([patterned]))["systems"][0]["judged"]
+    assert (nothing["measure"], nothing["mean"], nothing["n"]) == ("Judged@10", None, 0)
+    assert nothing["why"] == "its truth is a rule: nothing can be unjudged"
 
 
 def test_compare_has_the_promised_shape(comparison: Comparison) -> None:
-    payload = json.loads(to_json(payload_of(comparison)))
+    payload = json.loads(to_json(result_of(comparison)))
     assert payload["verdict"] == "not_significant"
     assert payload["verdict_sentence"] == comparison.verdict.sentence
     assert payload["primary"] == "nDCG@10"
     assert payload["test"] == "permutation"
     assert (payload["alpha"], payload["margin"], payload["seed"]) == (0.05, 0.05, 0)
-    assert payload["limits"] == {"max_failed_share": 0.2, "min_judged_share": None}
+    assert payload["limits"] == {"max_failed_share": 0.2, "min_judged_share": None, "evidence": {}}
     about = payload["comparisons"]["RR@10"]
     assert set(about) >= {
         *("baseline", "candidate", "delta", "ci_low", "ci_high", "interval_method", "effect_size"),
         *("n", "n_nonzero", "mde", "tests"),
     }
     # A: ranks 2 1 1 - 2 1 - 1, B: ranks 1 2 1 3 - 1 - failed
-    assert about["baseline"] == pytest.approx((1 / 2 + 1 + 1 + 0 + 1 / 2 + 1 + 0 + 1) / 8)
+    assert about["baseline"]["mean"] == pytest.approx((1 / 2 + 1 + 1 + 0 + 1 / 2 + 1 + 0 + 1) / 8)
     assert about["delta"] == pytest.approx((1 / 2 - 1 / 2 + 0 + 1 / 3 - 1 / 2 + 0 + 0 - 1) / 8)
     assert about["n_nonzero"] == 5
     assert set(about["tests"]["wilcoxon"]) >= {"statistic", "p_two_sided", "p_one_sided", "p_adjusted"}
@@ -113,12 +117,13 @@ def test_compare_has_the_promised_shape(comparison: Comparison) -> None:
     assert sum(len(ids) for ids in payload["moves"].values()) == 8
     assert payload["buckets"]["failed in candidate"] == ["q8"]
     assert payload["buckets"]["lost"] == ["q5"]
-    assert [(s["key"], s["value"], s["n"]) for s in payload["strata"]] == [("class", "even", 4), ("class", "odd", 4)]
+    strata = [(s["key"], s["value"], s["measures"]["nDCG@10"]["n"]) for s in payload["by_stratum"]]
+    assert strata == [("class", "even", 4), ("class", "odd", 4)]
     assert "disagreements" in payload
 
 
 def test_results_hold_every_query_with_both_answers(comparison: Comparison) -> None:
-    queries = results_payload(comparison)["queries"]
+    queries = to_jsonable(result_of(comparison, with_answers=True))["queries"]
     assert list(queries) == [f"q{n}" for n in range(1, 9)]
     first = queries["q1"]
     assert first["text"] == "json dumps"
@@ -126,10 +131,11 @@ def test_results_hold_every_query_with_both_answers(comparison: Comparison) -> N
     assert (first["bucket"], first["move"]) == ("improved", "moved to rank 1")
     assert [side["system"] for side in first["sides"]] == ["plain", "weighted"]
     assert [side["first_relevant_rank"] for side in first["sides"]] == [2, 1]
-    assert first["sides"][0]["hits"] == [
-        {"rank": 1, "id": "x", "title": "About x", "grade": None, "item": None, "credited": False},
-        {"rank": 2, "id": "q1-a", "title": "About q1-a", "grade": 2, "item": "q1-a", "credited": True},
-        {"rank": 3, "id": "q1-b", "title": "About q1-b", "grade": 1, "item": "q1-b", "credited": True},
+    told = ("rank", "id", "title", "state", "grade", "item", "credited")
+    assert [tuple(hit[name] for name in told) for hit in first["sides"][0]["hits"]] == [
+        (1, "x", "About x", "unjudged", None, None, False),
+        (2, "q1-a", "About q1-a", "judged", 2, "q1-a", True),
+        (3, "q1-b", "About q1-b", "judged", 1, "q1-b", True),
     ]
     assert [side["missed"] for side in first["sides"]] == [[], []]
     failed = queries["q8"]["sides"][1]
@@ -140,7 +146,7 @@ def test_results_hold_every_query_with_both_answers(comparison: Comparison) -> N
 
 
 def test_a_result_that_is_known_not_to_be_relevant_has_grade_0(patterned: Evaluation) -> None:
-    hits = results_payload([patterned])["queries"]["p1"]["sides"][0]["hits"]
+    hits = to_jsonable(result_of([patterned], with_answers=True))["queries"]["p1"]["sides"][0]["hits"]
     assert [(hit["grade"], hit["item"], hit["credited"]) for hit in hits] == [
         (1, "^doc://a", True),
         (0, "^doc://a", False),
@@ -151,14 +157,15 @@ def test_a_result_that_is_known_not_to_be_relevant_has_grade_0(patterned: Evalua
 def test_a_query_left_out_of_one_side_says_so(testset: TestSet, runs: tuple[Run, Run]) -> None:
     some = {query_id: answer for query_id, answer in runs[1].answers.items() if query_id != "q3"}
     pair = evaluate(testset, runs[0]), evaluate(testset, replace(runs[1], answers=some), missing="skip")
-    payload = results_payload(compare(*pair))
-    assert payload["queries"]["q3"]["sides"][1] == {"system": "weighted", "outcome": None}
+    payload = to_jsonable(result_of(compare(*pair), with_answers=True))
+    side = payload["queries"]["q3"]["sides"][1]
+    assert (side["system"], side["outcome"], side["hits"]) == ("weighted", None, [])
     assert payload["unpaired"] == {"q3": "weighted does not answer it"}
-    assert "bucket" not in payload["queries"]["q3"]
+    assert payload["queries"]["q3"]["bucket"] == ""
 
 
 def test_no_time_and_no_raw_output_enters(comparison: Comparison) -> None:
-    text = to_json(results_payload(comparison))
+    text = to_json(result_of(comparison, with_answers=True))
     assert "boom" not in text
     assert "latency" not in text
     assert not re.search(r"(?<![\d.])30000", text)
@@ -176,19 +183,20 @@ def test_the_same_collected_afresh_gives_the_same_bytes(
         for run in runs
     ]
     second = compare(*(evaluate(testset, run) for run in again), margin=0.05, limits=comparison.limits)
-    assert to_json(results_payload(second)) == to_json(results_payload(comparison))
+    assert to_json(result_of(second, with_answers=True)) == to_json(result_of(comparison, with_answers=True))
 
 
 def test_another_process_in_another_folder_gives_the_same_bytes(tmp_path: Path) -> None:
     code = """if True:
         import sys
         from cranfield import Query, TestSet, compare, evaluate
-        from cranfield.reporting import results_payload, to_json
+        from cranfield.evaluation.result import result_of
+        from cranfield.results import to_json
         queries = tuple(Query(f"q{n}", "text", {"kind": "ab"[n % 2], "size": "s"}) for n in range(12))
         truth = TestSet("t", queries, {query.id: {"d1": 1, "d2": 2} for query in queries})
         a = evaluate(truth, {query.id: ["x", "d1"] for query in queries}, name="a")
         b = evaluate(truth, {query.id: ["d2", "x", "d1"][n % 3:] for n, query in enumerate(queries)}, name="b")
-        sys.stdout.write(to_json(results_payload(compare(a, b))))
+        sys.stdout.write(to_json(result_of(compare(a, b), with_answers=True)))
     """
     found = set()
     for seed in ("1", "2"):
@@ -206,7 +214,7 @@ def test_another_process_in_another_folder_gives_the_same_bytes(tmp_path: Path) 
 def test_the_bytes_differ_when_a_result_does(testset: TestSet, runs: tuple[Run, Run], comparison: Comparison) -> None:
     answers = dict(runs[1].answers) | {"q1": runs[1].answers["q2"]}
     other = compare(evaluate(testset, runs[0]), evaluate(testset, replace(runs[1], answers=answers)))
-    assert to_json(results_payload(other)) != to_json(results_payload(comparison))
+    assert to_json(result_of(other, with_answers=True)) != to_json(result_of(comparison, with_answers=True))
 
 
 def test_a_number_that_is_no_number_is_refused() -> None:
@@ -215,7 +223,7 @@ def test_a_number_that_is_no_number_is_refused() -> None:
 
 
 def test_nothing_a_terminal_would_obey_is_printed(evil: Comparison) -> None:
-    text = to_json(results_payload(evil))
+    text = to_json(result_of(evil, with_answers=True))
     text.encode("utf-8")
     assert not [character for character in text if character != "\n" and not character.isprintable()]
     hits = [h["id"] for q in json.loads(text)["queries"].values() for side in q["sides"] for h in side["hits"]]
@@ -229,7 +237,7 @@ def test_the_versions_that_made_it_are_named(comparison: Comparison) -> None:
 
     import cranfield
 
-    versions = payload_of(comparison)["provenance"]["versions"]
+    versions = to_jsonable(result_of(comparison))["versions"]
     assert versions["cranfield"] == cranfield.__version__
     assert versions["numpy"] == np.__version__
     assert versions["scipy"] == scipy.__version__
@@ -237,8 +245,9 @@ def test_the_versions_that_made_it_are_named(comparison: Comparison) -> None:
 
 def test_a_system_without_a_value_has_nulls(testset: TestSet) -> None:
     nothing = evaluate(testset, {query.id: [] for query in testset.queries}, measures=["Judged@10", "RR"])
-    measures = payload_of([nothing])["systems"][0]["measures"]
+    measures = to_jsonable(result_of([nothing]))["systems"][0]["measures"]
     assert measures["Judged@10"] == {
+        "ci_level": 0.95,
         "aggregate": "mean",
         "mean": None,
         "median": None,

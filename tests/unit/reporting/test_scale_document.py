@@ -77,7 +77,7 @@ def test_several_systems_have_a_verdict_each(summary):
     text = render(scale_document(found), "text")
     assert "Of 3 systems against old, on nDCG@10: better: new, third, fourth." in text
     payload = json.loads(render(scale_document(found), "json"))
-    assert [(each["name"], each["verdict"]) for each in payload["against_baseline"]] == [
+    assert [(each["name"], each["verdict"]["code"]) for each in payload["pairs"]] == [
         (pair.name, pair.verdict.code.value) for pair in found.pairs
     ]
 
@@ -87,9 +87,9 @@ def test_json_and_csv_hold_the_numbers_of_the_summary(summary):
     document = scale_document(found)
     payload = json.loads(render(document, "json"))
     about = found.pairs[0].measures[found.primary]
-    told = payload["against_baseline"][0]["comparisons"]["nDCG@10"]
+    told = payload["pairs"][0]["measures"]["nDCG@10"]
     assert (told["delta"], told["ci_low"], told["n"]) == (about.delta, about.ci_low, N)
-    assert payload["against_baseline"][0]["better_same_worse"]["nDCG@10"] == list(found.pairs[0].counts[found.primary])
+    assert payload["pairs"][0]["counts"]["nDCG@10"] == list(found.pairs[0].counts[found.primary])
     assert payload["units"] == {
         "kind": "clusters",
         "n": 32,
@@ -99,7 +99,7 @@ def test_json_and_csv_hold_the_numbers_of_the_summary(summary):
         "n_without": 2,
         "without": ["q238", "q239"],
     }
-    assert (payload["testset"]["n_queries"], payload["rows"]["without_judgments"]) == (N, 9)
+    assert (payload["about"]["n_queries"], payload["about"]["n_rows_unjudged"]) == (N, 9)
     rows = list(csv.DictReader(render(document, "csv").splitlines()))
     new = next(row for row in rows if (row["system"], row["measure"], row["stratum"]) == ("new", "nDCG@10", ""))
     assert float(new["difference"]) == about.delta

@@ -105,9 +105,9 @@ def test_a_file_too_few_or_too_many_is_found(tmp_path):
     ("change", "message"),
     [
         ({"format": 99}, "results of another format"),
-        ({"measures": ["nDGC@10"]}, None),
-        ({"convention": {"name": "trec", "colour": "red"}}, "no description of results"),
-        ({"rows": None}, "no description of results"),
+        ({"scoring": {"measures": ["nDGC@10"]}}, None),
+        ({"scoring": {"measures": ["AP"], "convention": "trec"}}, "no description of results"),
+        ({"n_rows": None}, "no description of results"),
     ],
 )
 def test_a_description_by_other_code_is_refused(tmp_path, change, message):

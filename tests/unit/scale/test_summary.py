@@ -52,7 +52,7 @@ def test_means_are_those_of_the_values_in_memory(tmp_path_factory, n, seed, n_un
     summary = summarise_results(results, QUICK, n_units=n_units)
     for place, system in enumerate(summary.systems):
         known = values[~np.isnan(values[:, place]), place]
-        expected, found = summarise(known, measure=AP), system.means[AP]
+        expected, found = summarise(known, measure=AP), system.measures[AP]
         for name in ("mean", "std", "ci_low", "ci_high", "total", "geometric_mean"):
             assert getattr(found, name) == (None if getattr(expected, name) is None else close(getattr(expected, name)))
         assert (found.n, system.n_without_value[AP]) == (len(known), n - len(known))
@@ -120,7 +120,7 @@ def test_clusters_are_the_units_and_the_error_is_that_of_statsmodels(tmp_path, n
     assert (summary.units.kind, summary.units.n) == (UnitKind.CLUSTER, len(np.unique(user)))
     for column, found in (
         (values[:, 1] - values[:, 0], about.tests["t"]),
-        (values[:, 0], summary.systems[0].means[AP]),
+        (values[:, 0], summary.systems[0].measures[AP]),
     ):
         fitted = sm.OLS(column, np.ones(n)).fit(cov_type="cluster", cov_kwds={"groups": user}, use_t=True)
         assert (found.ci_low, found.ci_high) == pytest.approx(tuple(fitted.conf_int()[0]), rel=1e-8)
@@ -260,7 +260,7 @@ def test_weights_give_weighted_means_and_shares_of_strata(tmp_path):
     summary = summarise_results(
         results_of(tmp_path / "r", {"AP": values}), QUICK, table=table, weight="w", strata=["kind"]
     )
-    assert summary.systems[1].means[AP].weighted_mean == close(weighted_mean(values[:, 1], weight))
+    assert summary.systems[1].measures[AP].weighted_mean == close(weighted_mean(values[:, 1], weight))
     share = weight[:30].sum() / weight.sum()
     expected = share * values[:30, 0].mean() + (1 - share) * values[30:, 0].mean()
     assert next(row.mean for row in summary.stratified) == close(expected)
@@ -269,7 +269,7 @@ def test_weights_give_weighted_means_and_shares_of_strata(tmp_path):
 def test_a_measure_that_is_one_number_over_all_queries_is_summed_up_and_not_compared(tmp_path):
     values = {"GMAP": noisy(50), "AP": noisy(50)}
     summary = summarise_results(results_of(tmp_path, values), QUICK)
-    found = summary.systems[0].means[parse("GMAP")]
+    found = summary.systems[0].measures[parse("GMAP")]
     assert (found.aggregate, found.mean) == ("geometric mean", close(geometric_mean(values["GMAP"][:, 0])))
     expected = summarise(np.log(np.maximum(values["GMAP"][:, 0], 1e-5)))
     assert (found.ci_low, found.ci_high) == close((math.exp(expected.ci_low), math.exp(expected.ci_high)))

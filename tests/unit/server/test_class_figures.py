@@ -8,10 +8,11 @@ import pytest
 from tests.unit.service.metrics.observations import observed, written
 
 from cranfield import Query, TestSet, evaluate
+from cranfield.evaluation.result import result_of
 from cranfield.evaluation.values import Evaluation
 from cranfield.model import Answer, Hit, Negative, Outcome, Run
 from cranfield.reporting.document import Figure, TonedCell
-from cranfield.reporting.payload import results_payload
+from cranfield.results import to_jsonable
 from cranfield.server.summary import headline, summary_sections
 from cranfield.server.tables import state_cell
 from cranfield.server.v1.results import evaluation_summary
@@ -82,7 +83,7 @@ def test_they_are_in_the_heat_map_and_the_tables_of_the_page(info: EvaluationInf
 
 def test_they_are_a_series_of_the_metrics(info: EvaluationInfo, scored: Evaluation) -> None:
     from_server = written(observed(measured(info)))
-    [file] = from_results(results_payload([scored]), 1_000.0)
+    [file] = from_results(to_jsonable(result_of([scored], with_answers=True)), 1_000.0)
     for lines in (from_server, written(file)):
         [line] = [line for line in lines if line.startswith('cranfield_measure{measure="Silence",stratum="class=N"')]
         assert line.endswith(" 0.75")

@@ -13,12 +13,13 @@ from tests.unit.service.shop import work_here
 
 from cranfield.database.migrate import back_up
 from cranfield.errors import UnknownNameError, UsageError
+from cranfield.evaluation.result import result_of
 from cranfield.judging.settings import BookSettings
 from cranfield.judging.store.database import open_store
 from cranfield.measures import DEFAULT_MEASURES
 from cranfield.model import Predicate, Query, TestSet
 from cranfield.project.loading import load
-from cranfield.reporting.payload import results_payload, to_json
+from cranfield.results import to_json
 from cranfield.service.contents import pack_testset, unpack_testset
 from cranfield.service.requests import CompareRequest, CompareResultsRequest, EvaluateRequest, JobRequest
 from cranfield.service.responses import JobState, Trigger
@@ -74,7 +75,7 @@ def test_an_evaluation_is_scored_again_to_the_same_numbers_whatever_became_of_th
     for info in infos:
         again = service.evaluations.rescore(info.id)
         assert figures_of(again, service.evaluations.settings(info.id), info.figures.gate) == info.figures
-        assert json.loads(to_json(results_payload([again]))) == service.evaluations.payload(info.id)
+        assert json.loads(to_json(result_of([again], with_answers=True))) == service.evaluations.payload(info.id)
         assert info.figures.primary == "P@1"
 
 
@@ -156,7 +157,7 @@ def test_two_evaluations_are_compared_and_the_comparison_is_made_again(project) 
     assert info.delta == pytest.approx(means(search)["nDCG@10"] - means(old)["nDCG@10"])
     again = service.comparisons.rebuild(info.id)
     assert again.verdict.sentence == info.sentence
-    assert json.loads(to_json(results_payload(again))) == service.comparisons.payload(info.id)
+    assert json.loads(to_json(result_of(again, with_answers=True))) == service.comparisons.payload(info.id)
     assert service.comparisons.for_job(job.id) == info
 
 

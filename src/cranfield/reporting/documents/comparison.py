@@ -10,6 +10,7 @@ from functools import partial
 from cranfield.errors import Problem
 from cranfield.evaluation.classes import by_class, compare_classes
 from cranfield.evaluation.many_values import ManyComparison
+from cranfield.evaluation.result import result_of
 from cranfield.evaluation.sensitivity import Sensitivity
 from cranfield.evaluation.strata import ContrastSpec
 from cranfield.evaluation.values import Comparison, Evaluation
@@ -29,7 +30,6 @@ from cranfield.reporting.document import (
     tidy_table,
     without_tones,
 )
-from cranfield.reporting.payload import payload_of, results_payload
 from cranfield.reporting.query_data import QueryData
 from cranfield.reporting.sections.answers import answers, by_query
 from cranfield.reporting.sections.brief import brief_of
@@ -47,6 +47,7 @@ from cranfield.reporting.sections.provenance import provenance
 from cranfield.reporting.sections.strata import breakdown, find_contrasts, strata_contrasts
 from cranfield.reporting.sections.subject import Preflight, Subject
 from cranfield.reporting.sections.verdict import paired_tests, sensitivity_section, verdict_block
+from cranfield.results import to_jsonable
 from cranfield.words import and_list
 
 MEASURED = ("value", "baseline", "candidate", "delta")
@@ -170,8 +171,8 @@ def _document(subject: Subject, title: str, roles: Sequence[str] | None = None) 
         ),
         sections=sections,
         tidy=partial(tidy_comparison, subject.pair) if subject.pair else partial(tidy_evaluations, subject.evaluations),
-        payload=partial(payload_of, result, subject.contrasts, subject.sensitivity),
-        record=partial(results_payload, result, subject.contrasts, subject.sensitivity),
+        payload=lambda: to_jsonable(result_of(result, subject.contrasts, subject.sensitivity)),
+        record=lambda: to_jsonable(result_of(result, subject.contrasts, subject.sensitivity, with_answers=True)),
         verdict=verdict_block(subject),
         stamps=((PILOT_STAMP,) if subject.pilot else ()) + ((VOID_STAMP,) if subject.is_void else ()),
         made_by=MADE_BY,

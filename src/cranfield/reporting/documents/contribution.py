@@ -5,13 +5,13 @@ from __future__ import annotations
 from functools import partial
 
 from cranfield.evaluation.contribution import Contribution, Contributions
-from cranfield.evaluation.unseen import Unseen, nearest
+from cranfield.evaluation.result import result_of
+from cranfield.evaluation.unseen import nearest
 from cranfield.evaluation.verdict_table import VerdictCode
 from cranfield.measures import CATALOGUE
 from cranfield.numbers import format_delta, format_delta_interval, format_level, format_p, format_value
 from cranfield.record import Fields, record_of
 from cranfield.reporting.charts.differences import Whisker
-from cranfield.reporting.derived import UNSEEN
 from cranfield.reporting.document import (
     MADE_BY,
     PILOT_STAMP,
@@ -29,13 +29,13 @@ from cranfield.reporting.document import (
     tidy_table,
 )
 from cranfield.reporting.documents.comparison import sections_of
-from cranfield.reporting.payload import payload_of, results_payload
 from cranfield.reporting.sections.collection import collection, warnings
 from cranfield.reporting.sections.labels import news_of, testset_label
 from cranfield.reporting.sections.latency import latencies
 from cranfield.reporting.sections.measures import interval_figure, measures
 from cranfield.reporting.sections.provenance import provenance
 from cranfield.reporting.sections.subject import Preflight, Subject
+from cranfield.results import to_jsonable
 from cranfield.stats.table import TESTS
 
 HOW_TO_READ = (
@@ -88,8 +88,8 @@ def contribution_document(found: Contributions, *, preflight: Preflight = ()) ->
         ),
         sections=(_contribution(found), *sections),
         tidy=partial(_tidy, found),
-        payload=lambda: payload_of(found.variants) | record_of(found, FIELDS),
-        record=lambda: results_payload(found.variants) | record_of(found, FIELDS),
+        payload=lambda: to_jsonable(result_of(found.variants)) | record_of(found, FIELDS),
+        record=lambda: to_jsonable(result_of(found.variants, with_answers=True)) | record_of(found, FIELDS),
         stamps=(PILOT_STAMP,) if found.pilot else (),
         made_by=MADE_BY,
         brief=lambda: _brief(found, subject),
@@ -243,6 +243,5 @@ FIELDS: Fields = {
         "system=name primary test=options.test alpha=options.alpha margin=options.margin seed=options.seed whole=whole.name "
         "components=rows"
     ),
-    Unseen: UNSEEN,
 }
 """What is written of each class; see `cranfield.record`."""

@@ -8,7 +8,7 @@ from typing import Any
 
 from cranfield.evaluation.columns import as_printed
 from cranfield.evaluation.evidence.values import Finding, caveat_sentences
-from cranfield.evaluation.unseen import Unseen
+from cranfield.evaluation.result import result_of
 from cranfield.evaluation.values import Evaluation
 from cranfield.gate.result import (
     BaselineChange,
@@ -21,10 +21,9 @@ from cranfield.gate.result import (
     StratumChange,
 )
 from cranfield.measures import parse
-from cranfield.model import OtherJudgments, TestSet
+from cranfield.model import TestSet
 from cranfield.numbers import format_count, format_level
 from cranfield.record import Fields, record_of
-from cranfield.reporting.derived import UNSEEN
 from cranfield.reporting.document import (
     MADE_BY,
     VOID_STAMP,
@@ -47,9 +46,9 @@ from cranfield.reporting.document import (
     tidy_table,
     without_tones,
 )
-from cranfield.reporting.payload import OTHER_JUDGMENTS, figures_record
 from cranfield.reporting.sections.earlier import EARLIER, earlier_lines, earlier_record, earlier_table, is_of_run_files
 from cranfield.reporting.sections.labels import testset_label, tone_of
+from cranfield.results import to_jsonable
 from cranfield.words import capitalised, n_of
 
 SCHEMA_VERSION = 1
@@ -353,17 +352,21 @@ FIELDS: Fields = {
         "convention=evaluation.ranking.convention.name primary baseline rules measures strata by_stratum worse evidence alpha test overruled notes "
         "n_earlier earlier"
     ),
-    OtherJudgments: OTHER_JUDGMENTS,
     TestSet: "name version digest qrels=other_judgments?",
     EarlierSource: "path kind digest oldest latest n_answers=n",
     Finding: "check consequence system sentence queries=query_ids count total",
     BaselineChange: "testset path facts measures worse better notes",
-    Unseen: UNSEEN,
 }
 """What is written of each class; see `cranfield.record`."""
 
 
 FLOOR: Fields = {RuleResult: "kind rule status got expected sentence queries"}
+
+
+def _figures(evaluation: Evaluation) -> dict[str, Any]:
+    """The figures of a system as `results.json` has them, without those of each query."""
+    record = to_jsonable(result_of(evaluation).systems[0])
+    return {key: record[key] for key in ("n_queries", "measures", "by_stratum", "outcomes", "judged")}
 
 
 def gate_payload(results: Named) -> dict[str, Any]:
@@ -374,7 +377,7 @@ def gate_payload(results: Named) -> dict[str, Any]:
         "not_of_this_call": earlier_record(results),
         "status": _worst_status(results),
         "gates": [
-            {"name": name, **record_of(result, FIELDS), "evaluation": figures_record(result.evaluation)}
+            {"name": name, **record_of(result, FIELDS), "evaluation": _figures(result.evaluation)}
             for name, result in results
         ],
     }

@@ -7,6 +7,7 @@ from functools import partial
 from typing import Any
 
 from cranfield.evaluation.grid import GridPoint, GridResult
+from cranfield.evaluation.result import result_of
 from cranfield.measures import CATALOGUE
 from cranfield.numbers import format_count, format_delta, format_value
 from cranfield.record import Fields, record_of
@@ -30,7 +31,6 @@ from cranfield.reporting.document import (
     tidy_table,
 )
 from cranfield.reporting.documents.comparison import sections_of
-from cranfield.reporting.payload import payload_of
 from cranfield.reporting.sections.class_verdict import class_verdicts
 from cranfield.reporting.sections.collection import collection, warnings
 from cranfield.reporting.sections.measures import measures
@@ -38,6 +38,7 @@ from cranfield.reporting.sections.movement import query_differences
 from cranfield.reporting.sections.provenance import provenance
 from cranfield.reporting.sections.subject import Preflight, Subject
 from cranfield.reporting.sections.verdict import verdict_block
+from cranfield.results import to_jsonable
 
 DRAWN = 25
 """Points in the picture, the best first."""
@@ -234,5 +235,5 @@ def _payload(found: GridResult) -> dict[str, Any]:
             }
             for point in found.all_points
         ],
-        "comparison": None if found.comparison is None else payload_of(found.comparison),
+        "comparison": None if found.comparison is None else to_jsonable(result_of(found.comparison)),
     }

@@ -6,9 +6,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from cranfield.evaluation.history import Change, FirstBad, HistoryPoint, HistoryReport, Line, Score
-from cranfield.evaluation.unseen import Unseen
 from cranfield.record import Fields, record_of
-from cranfield.reporting.derived import UNSEEN
 from cranfield.reporting.document import Cell
 
 TIDY = (
@@ -84,7 +82,7 @@ def _point_payload(line: Line, point: HistoryPoint, change: Change | None) -> di
 
 
 STRETCH: Fields = {HistoryPoint: "digest convention config_digest k"}
-CHANGE: Fields = {Change: "test n n_differ delta ci_low ci_high p p_adjusted verdict unseen?", Unseen: UNSEEN}
+CHANGE: Fields = {Change: "test n n_differ delta ci_low ci_high p p_adjusted verdict unseen?"}
 RUN: Fields = {HistoryPoint: "time=time.isoformat commit dirty version"}
 REST: Fields = {
     HistoryPoint: (

@@ -3,37 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import Any
 
 from cranfield.evaluation.verdict_table import VerdictCode
-from cranfield.record import Fields, record_of
-from cranfield.reporting.derived import versions
 from cranfield.reporting.document import MADE_BY, VOID_STAMP, Brief, Cell, Document, Table, tidy_table, without_tones
 from cranfield.reporting.document import Section as Part
-from cranfield.reporting.payload import FIELDS as OF_VALUES
-from cranfield.reporting.payload import SCHEMA_VERSION
 from cranfield.reporting.sections.scale import caveats, comparisons, means, provenance, strata, verdict_block
-from cranfield.scale.results import FIELDS as OF_RESULTS
-from cranfield.scale.values import PairSummary, ScaleSummary, StratumMeans, SystemSummary, Units
+from cranfield.results import to_jsonable
+from cranfield.scale.values import ScaleSummary
 
 TIDY = (
     *("system", "stratum_key", "stratum", "measure", "n", "mean", "ci_low", "ci_high"),
     *("difference", "difference_ci_low", "difference_ci_high", "p", "p_adjusted", "verdict"),
 )
-FIELDS: Fields = {
-    **OF_VALUES,
-    **OF_RESULTS,
-    PairSummary: (
-        "name verdict=verdict.code verdict_sentence=verdict.sentence reasons=verdict.reasons "
-        "disagreements=verdict.disagreements comparisons=measures better_same_worse=counts"
-    ),
-    SystemSummary: (
-        "name digest? n_queries n_missing n_rows n_returned n_judged n_duplicates judged_share measures=means n_without_value"
-    ),
-    StratumMeans: "key value measure n systems=means differences?",
-    Units: "kind n column? n_clusters? largest? n_without? without?",
-}
-"""What is written of each class; see `cranfield.record`."""
 BUILDERS = (comparisons, caveats, means, strata, provenance)
 
 
@@ -52,7 +33,7 @@ def scale_document(summary: ScaleSummary) -> Document:
         ),
         sections=sections,
         tidy=lambda: _tidy(summary),
-        payload=lambda: scale_record(summary),
+        payload=lambda: to_jsonable(summary),
         verdict=verdict_block(summary),
         stamps=(VOID_STAMP,) if is_void else (),
         made_by=MADE_BY,
@@ -88,42 +69,6 @@ def _lettered(summary: ScaleSummary) -> tuple[tuple[str, str], ...]:
     return (("A", f"{summary.baseline} (baseline)"),) if len(summary.systems) > 2 else ()
 
 
-def scale_record(summary: ScaleSummary) -> dict[str, Any]:
-    """What `--format json` prints."""
-    about = record_of(summary.about, OF_RESULTS)
-    about["convention"] = summary.about.scoring.convention.name
-    about["n_results"] = summary.n_queries
-    return {
-        "schema_version": SCHEMA_VERSION,
-        **about,
-        "ci_level": 1 - summary.options.alpha,
-        "systems": [record_of(system, FIELDS) for system in summary.systems],
-        "primary": summary.primary.canonical,
-        "baseline": summary.baseline,
-        "units": record_of(summary.units, FIELDS),
-        **_declared(summary),
-        "by_stratum": [record_of(row, FIELDS) for row in summary.strata],
-        "stratified": [record_of(row, FIELDS) for row in summary.stratified],
-        "caveats": list(summary.caveats),
-        "provenance": {"scored_by": summary.version, "versions": dict(versions("numpy", "scipy", "pyarrow"))},
-    }
-
-
-def _declared(summary: ScaleSummary) -> dict[str, Any]:
-    if not summary.pairs:
-        return {}
-    options = summary.options
-    return {
-        "test": options.test,
-        "alpha": options.alpha,
-        "margin": options.margin,
-        "seed": options.seed,
-        "n_draws": options.n_draws,
-        "limits": record_of(options.limits, FIELDS),
-        "against_baseline": [record_of(pair, FIELDS) for pair in summary.pairs],
-    }
-
-
 def _tidy(summary: ScaleSummary) -> Table:
     """A row a system, measure and stratum; the stratum of all queries is empty."""
     return tidy_table(TIDY, [*_tidy_systems(summary), *_tidy_strata(summary)])
@@ -133,7 +78,7 @@ def _tidy_systems(summary: ScaleSummary) -> Iterator[tuple[Cell, ...]]:
     pairs = {pair.name: pair for pair in summary.pairs}
     for system in summary.systems:
         pair = pairs.get(system.name)
-        for measure, about in system.means.items():
+        for measure, about in system.measures.items():
             row = (system.name, "", "", measure.canonical, about.n, about.mean, about.ci_low, about.ci_high)
             found = pair.measures.get(measure) if pair is not None else None
             if pair is None or found is None:

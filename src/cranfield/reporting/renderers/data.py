@@ -10,7 +10,7 @@ import csv
 import io
 
 from cranfield.reporting.document import Cell, Document, Table, cell_value
-from cranfield.reporting.payload import to_json
+from cranfield.results import to_json
 from cranfield.words import is_formula, printable
 
 

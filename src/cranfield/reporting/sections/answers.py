@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
+from cranfield.evaluation.result import first_ranks, missed_items
 from cranfield.evaluation.values import Comparison, Evaluation
 from cranfield.evaluation.verdict import sign_of
 from cranfield.measures import CATALOGUE, Measure
@@ -12,7 +13,6 @@ from cranfield.model import Absence, Outcome, TestSet
 from cranfield.model.query import NEGATIVE, class_of
 from cranfield.numbers import format_count, format_delta, format_value
 from cranfield.ranking.value import RankedHit, State
-from cranfield.reporting.derived import first_ranks, missed_items
 from cranfield.reporting.document import (
     Block,
     Cell,

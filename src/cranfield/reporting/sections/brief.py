@@ -17,7 +17,7 @@ from cranfield.reporting.sections.classes import class_means, has_classes
 from cranfield.reporting.sections.collection import warnings
 from cranfield.reporting.sections.labels import interval_tone, mean_cells, text_of
 from cranfield.reporting.sections.latency import moved_latencies
-from cranfield.reporting.sections.leaderboard import order_of, ranked_systems
+from cranfield.reporting.sections.leaderboard import lines_by_place, order_of
 from cranfield.reporting.sections.subject import Subject
 from cranfield.reporting.sections.verdict import verdict_block
 from cranfield.stats.table import TESTS
@@ -161,7 +161,7 @@ def _named(evaluation: Evaluation, query_id: str) -> str:
 
 def _board(many: ManyComparison, sort: str) -> Table:
     """The systems with their means, the best first."""
-    lines = ranked_systems(many)
+    lines = lines_by_place(many)
     columns = (
         *(Column("#", "count"), Column("system"), Column("group"), Column(str(many.primary), "value")),
         Column(f"{format_level(many.options.alpha)} CI", "interval"),
@@ -172,7 +172,9 @@ def _board(many: ManyComparison, sort: str) -> Table:
         line, summary = lines[place], many.summaries[many.primary][place]
         name = f"{line.system} (baseline)" if line.system == many.baseline else line.system
         mean = TonedCell(summary.mean, "good" if line.system in many.verdict.best else "")
-        rows.append((line.rank, name, line.group, mean, (summary.ci_low, summary.ci_high), *line[3:]))
+        rows.append(
+            (line.rank, name, line.group, mean, (summary.ci_low, summary.ci_high), line.better_than, line.worse_than)
+        )
     return Table(columns, rows, f"{many.primary}")
 
 

@@ -3,12 +3,9 @@
 from __future__ import annotations
 
 from cranfield.evaluation.class_values import CHANGED, ClassRow, ClassVerdict
-from cranfield.evaluation.unseen import Unseen
 from cranfield.evaluation.values import Comparison
 from cranfield.evaluation.verdict_table import VerdictCode
 from cranfield.numbers import format_delta, format_level, format_p
-from cranfield.record import Fields
-from cranfield.reporting.derived import UNSEEN
 from cranfield.reporting.document import Bullets, Cell, Column, Details, Fact, Paragraph, Section, Table, TonedCell
 from cranfield.reporting.sections.subject import Subject
 from cranfield.stats.table import TESTS
@@ -115,14 +112,3 @@ def class_fact(comparison: Comparison) -> tuple[Fact, ...]:
     better, worse = (len(found.with_code(code)) for code in (VerdictCode.BETTER, VerdictCode.WORSE))
     lower = f", {len(found.falling)} lower without significance" if found.falling else ""
     return (Fact("Classes better", f"{better} of {len(found.rows)}", f"{worse} worse{lower}"),)
-
-
-FIELDS: Fields = {
-    ClassVerdict: "key n_tested pooled_verdict=pooled overall classes=rows",
-    ClassRow: (
-        "class=label measure test verdict=code can_decide move n n_nonzero baseline candidate delta estimate=shown ci_low ci_high "
-        "p_two_sided=result.p_two_sided p_adjusted=result.p_adjusted too_few unseen"
-    ),
-    Unseen: UNSEEN,
-}
-"""What is written of each class; see `cranfield.record`."""

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 import numpy as np
 
@@ -11,8 +10,6 @@ from cranfield.evaluation.absence import effect_text, in_brackets
 from cranfield.evaluation.class_values import WITHOUT
 from cranfield.evaluation.classes import (
     ClassComparison,
-    ClassDifference,
-    ClassMeasure,
     ClassResult,
     FormWins,
     by_class,
@@ -25,7 +22,6 @@ from cranfield.measures import Measure
 from cranfield.model import QueryClass
 from cranfield.model.query import NEGATIVE
 from cranfield.numbers import format_count, format_level, format_p
-from cranfield.record import Fields, record_of
 from cranfield.reporting.document import Block, Bullets, Cell, Column, Paragraph, Section, Table, TonedCell
 from cranfield.reporting.sections.labels import interval_tone, lettered
 from cranfield.reporting.sections.subject import Subject
@@ -219,28 +215,3 @@ def _unscored(result: ClassResult) -> list[str]:
             for why, queries in reasons.items()
         ]
     return sentences
-
-
-FIELDS: Fields = {
-    ClassResult: (
-        "class=query_class.name letter=query_class.letter n_queries=query_ids.__len__ n_failed=failed.__len__ measures forms?"
-    ),
-    ClassMeasure: ("mean=summary.mean ci_low=summary.ci_low ci_high=summary.ci_high n=summary.n values unscored"),
-    ClassComparison: (
-        "class=query_class.name letter=query_class.letter n_queries=query_ids.__len__ test=query_class.test "
-        "p_two_sided=test.p_two_sided p_one_sided=test.p_one_sided p_adjusted=test.p_adjusted too_few measures"
-    ),
-    ClassDifference: "baseline=baseline.mean candidate=candidate.mean delta ci_low ci_high n n_nonzero",
-    FormWins: "wins losses neither alpha p_two_sided=test.p_two_sided p_one_sided=test.p_one_sided too_few",
-}
-"""What is written of each class; see `cranfield.record`."""
-
-
-def classes_payload(results: Sequence[ClassResult] | Sequence[ClassComparison]) -> list[dict[str, Any]]:
-    """The classes of one system, or of a comparison, for JSON."""
-    records = []
-    for result in results:
-        record = record_of(result, FIELDS)
-        names = [about.measure.canonical for about in result.measures]
-        records.append({**record, "measures": dict(zip(names, record["measures"], strict=True))})
-    return records

@@ -14,10 +14,10 @@ from cranfield.evaluation.absence import effect_of, in_brackets
 from cranfield.evaluation.caveat import Caveat, CaveatKind
 from cranfield.evaluation.evidence.values import caveat_sentences, merged
 from cranfield.evaluation.judged import judged_share
+from cranfield.evaluation.result import duplicates, outcome_counts
 from cranfield.evaluation.values import Evaluation
 from cranfield.model import CallLog, Outcome, TestSet
 from cranfield.numbers import format_count, format_percent, format_value
-from cranfield.reporting.derived import duplicates, outcome_counts
 from cranfield.reporting.document import (
     Block,
     Bullets,

@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
-from cranfield.evaluation.confusion import Confusion, ExpectedErrors
+from cranfield.evaluation.confusion import Confusion
 from cranfield.numbers import format_count, format_level, format_value
-from cranfield.record import Fields, record_of
 from cranfield.reporting.document import Block, Cell, Column, Paragraph, Section, Table
 from cranfield.reporting.sections.subject import Subject
 from cranfield.words import and_list, first_of, n_of
@@ -102,23 +100,3 @@ def _counts(label: str, found: Confusion) -> list[Block]:
         have, are = ("has", "is") if found.n_unanswered == 1 else ("have", "are")
         blocks.append(Paragraph(f"{label}: {left_out} failed or {have} no answer, and {are} not in the table.", "note"))
     return blocks
-
-
-FIELDS: Fields = {
-    Confusion: (
-        "field stratum accuracy ci_low=interval.0 ci_high=interval.1 ci_level=level commonest n n_right n_unanswered expected "
-        "predicted counts recall precision"
-    ),
-    ExpectedErrors: "n n_as_expected share ci_low=interval.0 ci_high=interval.1 ci_level=level n_right",
-}
-"""What is written of each class; see `cranfield.record`."""
-
-
-def confusion_record(found: Confusion) -> dict[str, Any]:
-    """A table in JSON."""
-    wrong = {query_id: {"expected": e, "predicted": p} for query_id, (e, p) in found.wrong.items()}
-    record = record_of(found, FIELDS) | {"wrong": wrong}
-    if (errors := found.expected_errors) is not None:
-        picked = {query_id: {"expected": e, "predicted": p} for query_id, (e, p) in errors.picked.items()}
-        record["expected_errors"] = record_of(errors, FIELDS) | {"queries": picked}
-    return record

@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from itertools import groupby
-from string import ascii_lowercase
-from typing import NamedTuple
+from dataclasses import astuple
 
 from cranfield.errors import UnknownNameError
-from cranfield.evaluation.many_values import ManyComparison
+from cranfield.evaluation.many_values import LeaderboardLine, ManyComparison
 from cranfield.evaluation.values import Evaluation
 from cranfield.evaluation.verdict import sign_of
 from cranfield.measures import CATALOGUE, Measure
@@ -46,46 +44,9 @@ def leaderboard(subject: Subject) -> Section | None:
     return Section("systems", "Systems", tuple(blocks))
 
 
-class Ranked(NamedTuple):
-    """A line of the leaderboard."""
-
-    rank: int
-    """By the mean of the primary measure."""
-    system: str
-    group: str
-    """Letters of a compact letter display, `ab`; of more than 26 groups in runs, `b-f, aa`. Empty where nothing could be
-    significant."""
-    better_than: int | None
-    worse_than: int | None
-    """Number of systems; None where nothing could be significant."""
-
-
-def ranked_systems(many: ManyComparison) -> dict[int, Ranked]:
+def lines_by_place(many: ManyComparison) -> dict[int, LeaderboardLine]:
     """Place of each system to its line, the best first."""
-    numbers: dict[str, list[int]] = {name: [] for name in many.names}
-    for number, group in enumerate(many.groups):
-        for name in group:
-            numbers[name].append(number)
-    lines: dict[int, Ranked] = {}
-    for rank, place in enumerate(many.best_first, start=1):
-        name = many.names[place]
-        wins = many.wins[name] if many.groups else (None, None)
-        lines[place] = Ranked(rank, name, _letters(numbers[name], len(many.groups)), *wins)
-    return lines
-
-
-def _letters(numbers: Sequence[int], most: int) -> str:
-    """`ab`, of groups that have one letter each; of more than those in runs."""
-    if most <= len(ascii_lowercase):
-        return "".join(map(_letter, numbers))
-    runs = [[n for _, n in run] for _, run in groupby(enumerate(numbers), key=lambda each: each[1] - each[0])]
-    return ", ".join(_letter(run[0]) if len(run) == 1 else f"{_letter(run[0])}-{_letter(run[-1])}" for run in runs)
-
-
-def _letter(place: int) -> str:
-    """`a` to `z`, then `aa`, `ab`."""
-    most = len(ascii_lowercase)
-    return (_letter(place // most - 1) if place >= most else "") + ascii_lowercase[place % most]
+    return dict(zip(many.best_first, many.leaderboard, strict=True))
 
 
 def order_of(many: ManyComparison, sort: str) -> tuple[int, ...]:
@@ -106,11 +67,11 @@ def order_of(many: ManyComparison, sort: str) -> tuple[int, ...]:
     if sort == "name":
         return tuple(sorted(places, key=lambda place: many.names[place]))
     if sort == "rank":
-        means = many.ranks.means if many.ranks is not None else (0.0,) * len(many.names)
-        return tuple(sorted(places, key=lambda place: (means[place], place)))
+        means = many.ranks.means if many.ranks is not None else dict.fromkeys(many.names, 0.0)
+        return tuple(sorted(places, key=lambda place: (means[many.names[place]], place)))
     measure = _measure_of(sort, many.summaries, SORTS)
-    means = tuple((row.mean or 0.0) * sign_of(measure) for row in many.summaries[measure])
-    return tuple(sorted(places, key=lambda place: (-means[place], place)))
+    values = [(row.mean or 0.0) * sign_of(measure) for row in many.summaries[measure]]
+    return tuple(sorted(places, key=lambda place: (-values[place], place)))
 
 
 def _measure_of(sort: str, measures: Iterable[Measure], others: Sequence[str]) -> Measure:
@@ -164,7 +125,7 @@ def sorted_evaluations(evaluations: Sequence[Evaluation], sort: str) -> list[Eva
 
 
 def _board(many: ManyComparison, sort: str) -> Table:
-    labels, lines, measures = lettered(many.evaluations), ranked_systems(many), _other_measures(many)
+    labels, lines, measures = lettered(many.evaluations), lines_by_place(many), _other_measures(many)
     others = [mean_cells([row.mean for row in many.summaries[measure]], measure) for measure in measures]
     rows: list[tuple[Cell, ...]] = []
     for place in order_of(many, sort):
@@ -196,7 +157,7 @@ def _means_figure(many: ManyComparison, sort: str, board: Table) -> tuple[Figure
     """A row for each system, its mean and interval, with the letters at its end; nothing where there are too many."""
     if len(many.names) > MOST_DRAWN or not many.query_ids:
         return ()
-    labels, lines = lettered(many.evaluations), ranked_systems(many)
+    labels, lines = lettered(many.evaluations), lines_by_place(many)
     drawn = [(labels[place], lines[place], many.summaries[many.primary][place]) for place in order_of(many, sort)]
     marks = [
         Whisker(label, *(about.mean, about.ci_low, about.ci_high), _tone(many, line.system), line.group)
@@ -284,7 +245,7 @@ def _spread(many: ManyComparison, sort: str) -> Table:
     rows: list[tuple[Cell, ...]] = []
     for place in order_of(many, sort):
         summary = many.summaries[many.primary][place]
-        rank = UNKNOWN if ranks is None else f"{ranks[place]:.2f}"
+        rank = UNKNOWN if ranks is None else f"{ranks[many.names[place]]:.2f}"
         rows.append((labels[place], summary.median, summary.std, rank))
     columns = (
         Column("system"),
@@ -315,14 +276,14 @@ def means_table(result: ManyComparison | Sequence[Evaluation], sort: str = "mean
 
 
 def _compared_means(many: ManyComparison, sort: str) -> Table:
-    lines = ranked_systems(many)
+    lines = lines_by_place(many)
     rows: list[tuple[Cell, ...]] = []
     for place in order_of(many, sort):
-        cells: list[Cell] = [*lines[place], int(lines[place].system in many.verdict.best)]
+        cells: list[Cell] = [*astuple(lines[place]), int(lines[place].system in many.verdict.best)]
         for row in many.summaries.values():
             cells += [row[place].mean, row[place].ci_low, row[place].ci_high]
         rows.append(tuple(cells))
-    return tidy_table((*Ranked._fields, "best", *_mean_headings(list(many.summaries))), rows)
+    return tidy_table((*LeaderboardLine.__dataclass_fields__, "best", *_mean_headings(list(many.summaries))), rows)
 
 
 def _mean_headings(measures: Sequence[Measure]) -> list[str]:

@@ -4,17 +4,13 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
-from typing import Any
 
-from cranfield.evaluation.many_values import ManyComparison, OrderAgreement, PairComparison, Ranks, StratumRow
-from cranfield.evaluation.values import Summary
+from cranfield.evaluation.many_values import ManyComparison, PairComparison, Ranks
 from cranfield.evaluation.verdict_table import VerdictCode
 from cranfield.numbers import UNKNOWN, format_count, format_delta, format_effect, format_level, format_p, format_value
-from cranfield.record import Fields, record_of
 from cranfield.reporting.charts.differences import Whisker
 from cranfield.reporting.charts.spec import SCREENS
 from cranfield.reporting.charts.systems import RankedSystem, mean_ranks
-from cranfield.reporting.derived import versions
 from cranfield.reporting.document import (
     Block,
     Bullets,
@@ -28,7 +24,6 @@ from cranfield.reporting.document import (
     TonedCell,
 )
 from cranfield.reporting.sections.labels import news_of, short_names
-from cranfield.reporting.sections.leaderboard import ranked_systems
 from cranfield.reporting.sections.measures import CLAIMS, interval_figure, margin_legend, why_mean_differs
 from cranfield.reporting.sections.subject import Subject
 from cranfield.stats.table import TESTS
@@ -265,13 +260,13 @@ ABOUT_THE_TESTS = (
 
 
 def _rank_table(many: ManyComparison, ranks: Ranks, labels: Sequence[str]) -> Table:
-    order = sorted(range(len(many.names)), key=lambda place: (ranks.means[place], place))
+    order = sorted(range(len(many.names)), key=lambda place: (ranks.means[many.names[place]], place))
     joined: dict[str, list[str]] = {name: [] for name in many.names}
     for number, group in enumerate(ranks.groups, start=1):
         for name in group:
             joined[name].append(str(number))
     rows: list[tuple[Cell, ...]] = [
-        (labels[place], f"{ranks.means[place]:.2f}", _bars(joined[many.names[place]])) for place in order
+        (labels[place], f"{ranks.means[many.names[place]]:.2f}", _bars(joined[many.names[place]])) for place in order
     ]
     return Table(
         (Column("system"), Column("mean rank", "average"), Column("bars")),
@@ -287,14 +282,17 @@ def _bars(numbers: Sequence[str]) -> str:
 
 
 def _rank_figure(many: ManyComparison, ranks: Ranks, labels: Sequence[str]) -> Figure:
-    order = sorted(range(len(many.names)), key=lambda place: (ranks.means[place], place))
+    order = sorted(range(len(many.names)), key=lambda place: (ranks.means[many.names[place]], place))
     names = [many.names[place] for place in order]
-    drawn = [RankedSystem(labels[place], ranks.means[place], many.names[place] in many.verdict.best) for place in order]
+    drawn = [
+        RankedSystem(labels[place], ranks.means[many.names[place]], many.names[place] in many.verdict.best)
+        for place in order
+    ]
     groups = [
         (min(names.index(name) for name in group), max(names.index(name) for name in group)) for group in ranks.groups
     ]
     spec, narrow = (mean_ranks(drawn, groups, ranks.critical_difference, screen) for screen in SCREENS)
-    means = "; ".join(f"{labels[place]} {ranks.means[place]:.2f}" for place in order)
+    means = "; ".join(f"{labels[place]} {ranks.means[many.names[place]]:.2f}" for place in order)
     bars = "; ".join(f"no significant difference between {and_list(group)}" for group in ranks.groups) or "all differ"
     return Figure(
         "ranks",
@@ -335,38 +333,3 @@ def measure_agreement(subject: Subject) -> Section | None:
         (Paragraph(note), Table(columns, rows, "Kendall's tau of the system rankings", shown=None)),
         f"tau from {format_effect(min(known))} to {format_effect(max(known))}" if known else "no tau",
     )
-
-
-FIELDS: Fields = {
-    ManyComparison: (
-        "verdict=verdict.code verdict_sentence=verdict.sentence best=verdict.best reasons=verdict.reasons "
-        "disagreements=verdict.disagreements evidence baseline primary test=options.test adjust=options.adjustment "
-        "smallest_p=procedure.smallest_p alpha=options.alpha margin=options.margin "
-        "seed=options.seed n_draws limits=options.limits n=query_ids.__len__ means=summaries pairs against_baseline=against "
-        "omnibus ranks orders=agreements strata unpaired=dropped unjudged unseen=verdict.unseen"
-    ),
-    OrderAgreement: "a b kendall_tau=tau",
-    PairComparison: "first second delta estimate wins ties losses verdict p_tukey test=result "
-    "unseen.kind=unseen.kind? unseen.change=unseen.change? unseen.size=unseen.size?",
-    Ranks: "means critical_difference not_told_apart=groups",
-    StratumRow: "key value n means=summaries",
-    Summary: "mean ci_low ci_high n",
-}
-
-
-def many_record(many: ManyComparison, fields: Fields) -> dict[str, Any]:
-    """Verdict, pairs, ranks and strata; what is a list in the order of the systems is written by their names.
-
-    Args:
-        many: the comparison.
-        fields: of the classes that it shares with a comparison of two.
-    """
-    record = {"provenance": {"versions": dict(versions("numpy", "scipy"))}, **record_of(many, {**fields, **FIELDS})}
-    for measure, row in record["means"].items():
-        record["means"][measure] = dict(zip(many.names, row, strict=True))
-    for row in record["strata"]:
-        row["means"] = {name: summary["mean"] for name, summary in zip(many.names, row["means"], strict=True)}
-    record["leaderboard"] = [line._asdict() for line in ranked_systems(many).values()]
-    if record["ranks"] is not None:
-        record["ranks"]["means"] = dict(zip(many.names, record["ranks"]["means"], strict=True))
-    return record

@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
+from cranfield.evaluation.result import first_ranks
 from cranfield.evaluation.values import Comparison, Evaluation
 from cranfield.evaluation.verdict import sign_of
 from cranfield.measures import Measure
@@ -13,7 +14,6 @@ from cranfield.numbers import format_count, format_delta
 from cranfield.reporting.charts.differences import Bar, difference_bars
 from cranfield.reporting.charts.movement import slopes
 from cranfield.reporting.charts.spec import SCREENS
-from cranfield.reporting.derived import first_ranks
 from cranfield.reporting.document import (
     Block,
     Cell,

@@ -5,9 +5,9 @@ from __future__ import annotations
 import json
 
 from cranfield.evaluation.many_values import ManyComparison
+from cranfield.evaluation.result import versions
 from cranfield.evaluation.values import Comparison, Evaluation
 from cranfield.numbers import format_count, format_percent, format_plain
-from cranfield.reporting.derived import versions
 from cranfield.reporting.document import (
     MADE_BY,
     Block,

@@ -17,7 +17,6 @@ from cranfield.numbers import (
     format_value,
 )
 from cranfield.reporting.charts.differences import Whisker
-from cranfield.reporting.derived import versions
 from cranfield.reporting.document import (
     Block,
     Bullets,
@@ -206,8 +205,8 @@ def means(summary: ScaleSummary) -> Section:
     """Every system: its means with intervals, what it answered, and how much of that is judged."""
     level = format_level(summary.options.alpha)
     systems = summary.systems
-    measures = tuple(systems[0].means)
-    weighted = any(each.weighted_mean is not None for system in systems for each in system.means.values())
+    measures = tuple(systems[0].measures)
+    weighted = any(each.weighted_mean is not None for system in systems for each in system.measures.values())
     several = (Column("system"),) if len(systems) > 1 else ()
     columns = (
         Column("measure"),
@@ -223,7 +222,7 @@ def means(summary: ScaleSummary) -> Section:
         others = [
             (str(measure), *((system.name,) if several else ()), about.geometric_mean, about.total)
             for measure in measures
-            for system, about in ((system, system.means[measure]) for system in systems)
+            for system, about in ((system, system.measures[measure]) for system in systems)
         ]
         heads = (Column("measure"), *several, Column("geometric mean", "value"), Column("sum", "value"))
         note = "A value under 0.00001 counts as that much in the geometric mean"
@@ -232,9 +231,9 @@ def means(summary: ScaleSummary) -> Section:
 
 
 def _mean_rows(systems: Sequence[SystemSummary], measure: Measure, *, with_weight: bool) -> Iterator[tuple[Cell, ...]]:
-    cells = mean_cells([system.means[measure].mean for system in systems], measure)
+    cells = mean_cells([system.measures[measure].mean for system in systems], measure)
     for system, cell in zip(systems, cells, strict=True):
-        about = system.means[measure]
+        about = system.measures[measure]
         spelled = str(measure) if about.aggregate == "mean" else f"{measure} ({about.aggregate})"
         yield (
             spelled,
@@ -352,11 +351,11 @@ def provenance(summary: ScaleSummary) -> Section:
         ("rows without judgments", f"{format_count(about.n_rows_unjudged)} (of queries that are not in the test set)"),
         ("convention", f"{scoring.convention.name}: {scoring.convention.sentence}"),
         ("missing, duplicates, depth", f"{scoring.missing}, {scoring.duplicates}, {scoring.depth or 'all'}"),
-        ("engine", f"{about.engine}, Cranfield {summary.version}"),
+        ("engine", f"{about.engine}, Cranfield {summary.scored_by}"),
         *((("table of queries", summary.table),) if summary.table else ()),
         *((("clusters", _clusters(summary)),) if summary.units.is_clustered else ()),
         *((("weights", summary.weight),) if summary.weight else ()),
-        ("software", ", ".join(f"{name} {version}" for name, version in versions("numpy", "pyarrow").items())),
+        ("software", ", ".join(f"{name} {version}" for name, version in summary.versions.items() if name != "scipy")),
     )
     declared = (
         ("primary measure", str(summary.primary)),

@@ -23,7 +23,6 @@ from cranfield.evaluation.verdict import sign_of
 from cranfield.measures import Measure
 from cranfield.model import query_strata
 from cranfield.numbers import format_delta, format_level, format_value
-from cranfield.record import Fields
 from cranfield.reporting.charts.differences import Whisker
 from cranfield.reporting.charts.spec import SCREENS
 from cranfield.reporting.charts.systems import HeatRow, heat_map
@@ -221,7 +220,7 @@ def _systems_by_stratum(many: ManyComparison, labels: Sequence[str], key: str, s
 
 
 def _means(row: StratumRow) -> tuple[float | None, ...]:
-    return tuple(summary.mean for summary in row.summaries)
+    return tuple(summary.mean for summary in row.summaries.values())
 
 
 def _means_by_stratum(evaluations: Sequence[Evaluation]) -> Section | None:
@@ -329,13 +328,3 @@ def _table(contrasts: Sequence[StrataContrast]) -> Table:
         for contrast in contrasts
     ]
     return Table(columns, rows, f"{first.measure} by {first.key}: {first.a} minus {first.b}", shown=None)
-
-
-FIELDS: Fields = {
-    StrataContrast: (
-        "key a b measure of=what mean_a=groups.a.mean n_a=groups.a.n mean_b=groups.b.mean n_b=groups.b.n "
-        "difference=groups.difference ci_low=groups.ci_low ci_high=groups.ci_high p_permutation=groups.p_permutation "
-        "p_welch=groups.p_welch hedges_g=groups.hedges_g labellings=groups.labellings note=groups.note ceilings"
-    ),
-}
-"""What is written of each class; see `cranfield.record`."""

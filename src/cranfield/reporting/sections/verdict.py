@@ -20,7 +20,6 @@ from cranfield.numbers import (
     format_plain,
     format_value,
 )
-from cranfield.record import Fields
 from cranfield.reporting.document import (
     Block,
     Bullets,
@@ -305,10 +304,3 @@ def _variation_row(variation: Variation) -> tuple[Cell, ...]:
         (variation.ci_low, variation.ci_high),
         variation.n,
     )
-
-
-FIELDS: Fields = {
-    Sensitivity: "line n_agree n_variations=variations.__len__ n_draws variations left_out",
-    Variation: "varied=family to=name delta estimate? ci_low ci_high n verdict",
-}
-"""What is written of each class; see `cranfield.record`."""

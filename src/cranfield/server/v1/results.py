@@ -233,11 +233,10 @@ def _query_fields(query: Mapping[str, Any]) -> dict[str, Any]:
 def _side_of(payload: Mapping[str, Any], query_id: str, query: Mapping[str, Any], place: int) -> dict[str, Any]:
     """Values and results of one system for a query."""
     system = payload["systems"][place]
-    measured = dict(system["queries"].get(query_id, {}))
     side: Mapping[str, Any] = next((each for each in query["sides"] if each["system"] == system["name"]), {})
     return {
-        "unscored": measured.pop("unscored", {}),
-        "values": measured,
+        "unscored": system["unscored"].get(query_id, {}),
+        "values": system["queries"].get(query_id, {}),
         "outcome": side.get("outcome"),
         "reason": side.get("reason"),
         "hits": side.get("hits", []),

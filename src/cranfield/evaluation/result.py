@@ -1,0 +1,488 @@
+"""Evaluations and comparisons as records: plain values, from which JSON is written and read.
+
+Same inputs give the same record, in any folder and at any time: no path, no clock, no latency enters.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from cranfield.evaluation.class_values import ClassVerdict
+from cranfield.evaluation.classes import (
+    ClassComparison,
+    ClassResult,
+    by_class,
+    class_measures_by_stratum,
+    compare_classes,
+)
+from cranfield.evaluation.confusion import Confusion
+from cranfield.evaluation.evidence.values import Finding
+from cranfield.evaluation.expected import ExpectedItems
+from cranfield.evaluation.judged import JudgedShare, judged_share
+from cranfield.evaluation.many_values import (
+    LeaderboardLine,
+    ManyComparison,
+    OrderAgreement,
+    PairComparison,
+    Ranks,
+    StratumRow,
+)
+from cranfield.evaluation.sensitivity import Sensitivity
+from cranfield.evaluation.strata import StrataContrast, StratumSummary, summaries_by_stratum
+from cranfield.evaluation.unjudged import Unjudged
+from cranfield.evaluation.unseen import Unseen
+from cranfield.evaluation.values import Comparison, Evaluation, Limits, MeasureComparison, StratumComparison, Summary
+from cranfield.evaluation.verdict_table import VerdictCode
+from cranfield.measures import Measure
+from cranfield.measures.kernels import first_relevant_rank
+from cranfield.model import Outcome, Scalar
+from cranfield.model.query import class_of
+from cranfield.ranking.value import RankedHit
+from cranfield.results import Record
+from cranfield.results.testset import TestSetRecord
+from cranfield.stats.result import TestResult
+
+
+@dataclass(frozen=True, slots=True)
+class Failure:
+    """A query that a system failed on."""
+
+    query: str
+    outcome: str
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class StratumMeasures:
+    """Measures of one system within one stratum."""
+
+    key: str
+    value: str
+    measures: Mapping[Measure, Summary]
+
+
+@dataclass(frozen=True, slots=True)
+class StratumDifferences:
+    """Measures of two systems within one stratum."""
+
+    key: str
+    value: str
+    measures: Mapping[Measure, StratumComparison]
+
+
+@dataclass(frozen=True, slots=True)
+class SystemResult:
+    """One system on the test set."""
+
+    name: str
+    digest: str
+    """Of its run."""
+    config_digest: str | None
+    """Of the settings of the system; None for a run that was not collected from one."""
+    pilot: bool
+    reading: Mapping[str, str | int | None]
+    """Options of the reader: depth, missing, duplicates."""
+    n_queries: int
+    measures: Mapping[Measure, Summary]
+    by_stratum: tuple[StratumMeasures, ...]
+    classes: tuple[ClassResult, ...]
+    confusion: tuple[Confusion, ...]
+    n_failed: int
+    failures: tuple[Failure, ...]
+    outcomes: Mapping[str, int]
+    """Every outcome and how many queries had it."""
+    judged: JudgedShare
+    n_duplicates: int
+    """Results dropped because the list had them before."""
+    warnings: tuple[str, ...]
+    queries: Mapping[str, Mapping[Measure, float | None]]
+    """Query to its value of each measure; None: it has none, and `unscored` says why."""
+    unscored: Mapping[str, Mapping[Measure, str]]
+
+
+@dataclass(frozen=True, slots=True)
+class HitRecord:
+    """A result, as it was judged."""
+
+    rank: int
+    id: str
+    title: str | None
+    state: str
+    """`judged`, `pooled` (in the pool, and not judged) or `unjudged`."""
+    grade: int | None
+    """None: not judged."""
+    item: str | None
+    """The expected item that it matched."""
+    credited: bool
+    span: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class Side:
+    """The answer of one system to one query."""
+
+    system: str
+    outcome: str | None
+    """None: the query is left out of the means of this system, because its run does not answer it."""
+    reason: str | None = None
+    n_returned: int = 0
+    n_duplicates: int = 0
+    first_relevant_rank: int | None = None
+    missed: tuple[str, ...] = ()
+    """Expected items that it does not have, best first."""
+    fields: Mapping[str, Any] | None = None
+    """What the answer says of itself."""
+    hits: tuple[HitRecord, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class QueryRecord:
+    """A query, and what each system answered."""
+
+    text: str
+    strata: Mapping[str, str]
+    params: Mapping[str, Scalar]
+    query_class: str
+    sides: tuple[Side, ...]
+    bucket: str = ""
+    """Of a comparison of two: improved, regressed and so on."""
+    move: str = ""
+    """Of the first relevant result, of a comparison of two."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EvaluationResult(Record):
+    """Systems on one test set, side by side."""
+
+    testset: TestSetRecord
+    convention: str
+    ci_level: float | None
+    systems: tuple[SystemResult, ...]
+    evidence: tuple[Finding, ...]
+    """What the evidence checks found, what makes scores void first."""
+    contrasts: tuple[StrataContrast, ...]
+    versions: Mapping[str, str]
+    """What made it."""
+    queries: Mapping[str, QueryRecord] | None
+    """What each system answered; None in what is printed."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ComparisonResult(EvaluationResult):
+    """Two systems compared."""
+
+    baseline: str
+    candidate: str
+    verdict: VerdictCode
+    verdict_sentence: str
+    reasons: tuple[str, ...]
+    disagreements: tuple[str, ...]
+    unseen: Unseen | None
+    primary: Measure
+    test: str
+    alpha: float
+    margin: float | None
+    seed: int
+    n_draws: int
+    limits: Limits
+    comparisons: Mapping[Measure, MeasureComparison]
+    by_stratum: tuple[StratumDifferences, ...]
+    verdict_by_class: ClassVerdict | None
+    """None: the mean over all queries decides."""
+    classes: tuple[ClassComparison, ...]
+    rank_one: TestResult
+    buckets: Mapping[str, tuple[str, ...]]
+    moves: Mapping[str, tuple[str, ...]]
+    unpaired: Mapping[str, str]
+    """Query to why it could not be paired."""
+    unjudged: Unjudged | None
+    sensitivity: Sensitivity | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ManyResult(EvaluationResult):
+    """Three systems or more compared."""
+
+    baseline: str | None
+    verdict: VerdictCode
+    verdict_sentence: str
+    best: tuple[str, ...]
+    reasons: tuple[str, ...]
+    disagreements: tuple[str, ...]
+    unseen: Unseen | None
+    primary: Measure
+    test: str
+    adjust: str
+    smallest_p: float
+    alpha: float
+    margin: float | None
+    seed: int
+    n_draws: int
+    limits: Limits
+    n: int
+    """Queries that count for the primary measure."""
+    means: Mapping[Measure, Mapping[str, Summary]]
+    """Over the queries that all systems have a value for."""
+    leaderboard: tuple[LeaderboardLine, ...]
+    pairs: tuple[PairComparison, ...]
+    against_baseline: tuple[PairComparison, ...]
+    omnibus: Mapping[str, TestResult]
+    ranks: Ranks | None
+    orders: tuple[OrderAgreement, ...]
+    strata: tuple[StratumRow, ...]
+    unpaired: Mapping[str, str]
+    unjudged: Unjudged | None
+
+
+def result_of(
+    result: Evaluation | Sequence[Evaluation] | Comparison | ManyComparison,
+    contrasts: Sequence[StrataContrast] = (),
+    sensitivity: Sensitivity | None = None,
+    *,
+    with_answers: bool = False,
+) -> EvaluationResult | ComparisonResult | ManyResult:
+    """The record of evaluations, or of a comparison of two or many.
+
+    Args:
+        result: what was computed.
+        contrasts: of strata, where any were asked for.
+        sensitivity: of a comparison of two, where it was asked for.
+        with_answers: with the texts of the queries and what each system answered, as files have it.
+    """
+    if isinstance(result, Evaluation):
+        evaluations: Sequence[Evaluation] = (result,)
+    else:
+        evaluations = result.evaluations if isinstance(result, Comparison | ManyComparison) else result
+    summaries = [summary for evaluation in evaluations for summary in evaluation.summaries.values()]
+    about: dict[str, Any] = {
+        "testset": TestSetRecord.of(evaluations[0].testset),
+        "convention": evaluations[0].ranking.convention.name,
+        "ci_level": summaries[0].ci_level if summaries else None,
+        "systems": tuple(map(_system, evaluations)),
+        "contrasts": tuple(contrasts),
+        "queries": _queries(evaluations, result) if with_answers else None,
+    }
+    if isinstance(result, Comparison):
+        return _of_two(result, about, sensitivity)
+    if isinstance(result, ManyComparison):
+        return _of_many(result, about)
+    found = tuple(finding for evaluation in evaluations for finding in evaluation.evidence)
+    return EvaluationResult(**about, evidence=found, versions=versions("numpy"))
+
+
+def _of_two(comparison: Comparison, about: Mapping[str, Any], sensitivity: Sensitivity | None) -> ComparisonResult:
+    strata: dict[tuple[str, str], dict[Measure, StratumComparison]] = {}
+    for measure, found in comparison.strata_by_measure.items():
+        for row in found:
+            strata.setdefault((row.key, row.value), {})[measure] = row
+    verdict = comparison.verdict
+    return ComparisonResult(
+        **about,
+        evidence=comparison.evidence,
+        versions=versions("numpy", "scipy"),
+        baseline=comparison.baseline.name,
+        candidate=comparison.candidate.name,
+        verdict=verdict.code,
+        verdict_sentence=verdict.sentence,
+        reasons=_texts(verdict.reasons),
+        disagreements=verdict.disagreements,
+        unseen=verdict.unseen,
+        primary=comparison.primary,
+        test=comparison.test,
+        alpha=comparison.alpha,
+        margin=comparison.margin,
+        seed=comparison.seed,
+        n_draws=comparison.n_draws,
+        limits=comparison.limits,
+        comparisons=comparison.measures,
+        by_stratum=tuple(StratumDifferences(*place, measures) for place, measures in strata.items()),
+        verdict_by_class=comparison.by_class,
+        classes=compare_classes(comparison) if comparison.baseline.ranking.classes else (),
+        rank_one=comparison.rank_one,
+        buckets=comparison.buckets,
+        moves=comparison.moves,
+        unpaired=comparison.dropped,
+        unjudged=comparison.unjudged,
+        sensitivity=sensitivity,
+    )
+
+
+def _of_many(many: ManyComparison, about: Mapping[str, Any]) -> ManyResult:
+    options, verdict = many.options, many.verdict
+    return ManyResult(
+        **about,
+        evidence=many.evidence,
+        versions=versions("numpy", "scipy"),
+        baseline=many.baseline,
+        verdict=verdict.code,
+        verdict_sentence=verdict.sentence,
+        best=verdict.best,
+        reasons=_texts(verdict.reasons),
+        disagreements=verdict.disagreements,
+        unseen=verdict.unseen,
+        primary=many.primary,
+        test=options.test,
+        adjust=options.adjustment,
+        smallest_p=many.procedure.smallest_p,
+        alpha=options.alpha,
+        margin=options.margin,
+        seed=options.seed,
+        n_draws=many.n_draws,
+        limits=options.limits,
+        n=len(many.query_ids),
+        means={measure: dict(zip(many.names, row, strict=True)) for measure, row in many.summaries.items()},
+        leaderboard=many.leaderboard,
+        pairs=many.pairs,
+        against_baseline=many.against,
+        omnibus=many.omnibus,
+        ranks=many.ranks,
+        orders=many.agreements,
+        strata=many.strata,
+        unpaired=many.dropped,
+        unjudged=many.unjudged,
+    )
+
+
+def _texts(sentences: Sequence[str]) -> tuple[str, ...]:
+    """Sentences without the kinds that decide where they stand."""
+    return tuple(map(str, sentences))
+
+
+def _system(evaluation: Evaluation) -> SystemResult:
+    measure = evaluation.measures[0] if evaluation.measures else None
+    failures = tuple(Failure(*each) for each in evaluation.failures)
+    measured: dict[Measure, tuple[StratumSummary, ...]] = {
+        each: summaries_by_stratum(evaluation, each) for each in evaluation.measures
+    }
+    if evaluation.ranking.classes:
+        measured |= class_measures_by_stratum(evaluation)
+    strata: dict[tuple[str, str], dict[Measure, Summary]] = {}
+    for each, found in measured.items():
+        for row in found:
+            strata.setdefault((row.key, row.value), {})[each] = row.summary
+    columns = {
+        each: [value if scored else None for value, scored in zip(evaluation.values[each].tolist(), known, strict=True)]
+        for each in evaluation.measures
+        for known in [evaluation.scored[each].tolist()]
+    }
+    rows = zip(*columns.values(), strict=True) if columns else ((),) * len(evaluation.query_ids)
+    unscored: dict[str, dict[Measure, str]] = {}
+    for each in evaluation.measures:
+        for query_id, why in evaluation.unscored[each].items():
+            unscored.setdefault(query_id, {})[each] = str(why)
+    return SystemResult(
+        name=evaluation.name,
+        digest=evaluation.run_digest,
+        config_digest=None if evaluation.run is None else evaluation.run.config_digest,
+        pilot=evaluation.pilot,
+        reading=evaluation.reading,
+        n_queries=len(evaluation.query_ids),
+        measures=dict(evaluation.summaries),
+        by_stratum=tuple(StratumMeasures(*place, measures) for place, measures in strata.items()),
+        classes=by_class(evaluation) if evaluation.ranking.classes else (),
+        confusion=evaluation.confusions,
+        n_failed=len(failures),
+        failures=failures,
+        outcomes=outcome_counts(evaluation),
+        judged=judged_share(evaluation.ranking, None if measure is None else measure.depth),
+        n_duplicates=duplicates(evaluation),
+        warnings=_texts(evaluation.warnings),
+        queries={
+            query_id: dict(zip(columns, row, strict=True))
+            for query_id, row in zip(evaluation.query_ids, rows, strict=True)
+        },
+        unscored={query_id: unscored[query_id] for query_id in evaluation.query_ids if query_id in unscored},
+    )
+
+
+def _queries(evaluations: Sequence[Evaluation], result: object) -> dict[str, QueryRecord]:
+    pair = result if isinstance(result, Comparison) else None
+    buckets, moves = (
+        {query_id: name for name, query_ids in parts.items() for query_id in query_ids}
+        for parts in ((pair.buckets, pair.moves) if pair is not None else ({}, {}))
+    )
+    sides = [_sides(evaluation) for evaluation in evaluations]
+    return {
+        query.id: QueryRecord(
+            query.text,
+            query.strata,
+            query.params,
+            class_of(query),
+            tuple(side(query.id) for side in sides),
+            buckets.get(query.id, ""),
+            moves.get(query.id, ""),
+        )
+        for query in evaluations[0].testset.queries
+    }
+
+
+def _sides(evaluation: Evaluation) -> Callable[[str], Side]:
+    """From a query to the answer of a system."""
+    ranking, first, missed = evaluation.ranking, first_ranks(evaluation), missed_items(evaluation)
+
+    def side(query_id: str) -> Side:
+        place = evaluation.index.get(query_id)
+        if place is None:
+            return Side(evaluation.name, None)
+        answer = evaluation.run.answers.get(query_id) if evaluation.run is not None else None
+        return Side(
+            evaluation.name,
+            ranking.outcomes[place].value,
+            ranking.reasons.get(query_id),
+            int(ranking.n_returned[place]),
+            int(ranking.n_duplicates[place]),
+            first[query_id],
+            tuple(missed(query_id)),
+            None if answer is None or not answer.fields else dict(answer.fields),
+            tuple(map(_hit, ranking.top.get(query_id, ()))),
+        )
+
+    return side
+
+
+def _hit(hit: RankedHit) -> HitRecord:
+    state = hit.state.name.lower()
+    grade = hit.level if state == "judged" else None
+    return HitRecord(hit.rank, hit.id, hit.title, state, grade, hit.item, hit.credited, hit.span)
+
+
+def outcome_counts(evaluation: Evaluation) -> dict[str, int]:
+    """Every outcome and how many queries had it, zeros included."""
+    counts = Counter(evaluation.ranking.outcomes)
+    return {outcome.value: counts[outcome] for outcome in Outcome}
+
+
+def first_ranks(evaluation: Evaluation) -> dict[str, int | None]:
+    """Query id to the rank of its first relevant result in the whole list kept; None where there is none."""
+    ranks = first_relevant_rank(evaluation.ranking)
+    return {
+        query_id: int(rank) if math.isfinite(rank) else None
+        for query_id, rank in zip(evaluation.query_ids, ranks.tolist(), strict=True)
+    }
+
+
+def missed_items(evaluation: Evaluation) -> Callable[[str], list[str]]:
+    """From the id of a query to its expected items that are not in the list kept, best first."""
+    expected = ExpectedItems(evaluation)
+    return lambda query_id: [item.name for item in expected[query_id] if item.rank is None]
+
+
+def duplicates(evaluation: Evaluation) -> int:
+    """Results dropped because the list had them before."""
+    return int(evaluation.ranking.n_duplicates.sum())
+
+
+def versions(*libraries: str) -> Mapping[str, str]:
+    """What made this result: Cranfield, Python, and the libraries named."""
+    import importlib
+    import sys
+
+    from cranfield.version import __version__
+
+    made = {"cranfield": __version__, "python": ".".join(map(str, sys.version_info[:3]))}
+    # Not importlib.metadata: it reads mail headers, and that takes longer to import than these two to load.
+    return made | {library: str(importlib.import_module(library).__version__) for library in libraries}
