@@ -331,14 +331,21 @@ def _open(document: Document, report: Path | None) -> None:
     """Show the page in the browser; one that no option named is written to a folder for temporary files."""
     import tempfile
 
-    from cranfield.project.viewing.browser import open_report
     from cranfield.reporting import save_report
 
     if report is None:
         report = Path(tempfile.mkdtemp(prefix="cranfield-")) / "report.html"
         save_report(document, report)
-    if address := open_report(report):
-        typer.echo(f"open this address in a browser: {address}", err=True)
+    open_in_browser(report)
+
+
+def open_in_browser(path: Path) -> None:
+    """Open a file in the browser; where there is none, say so with its address."""
+    import webbrowser
+
+    address = path.resolve().as_uri()
+    if not webbrowser.open(address):
+        typer.echo(f"no browser was found: open {address}", err=True)
 
 
 def rendered(document: Document, output: Output) -> str:
