@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from cranfield.cli import registries
 from cranfield.cli.ending import EXIT_INCONCLUSIVE, EXIT_SYSTEM, EXIT_VERDICT
 from cranfield.cli.stale import stamped
 from cranfield.errors import CranfieldError, Problem, UnknownNameError, UsageError, shorten
@@ -138,6 +139,7 @@ MeasureOption = Annotated[
         "--measure",
         metavar="MEASURE",
         help="Measure such as nDCG@10; repeat for more. `cranfield measures` lists them.",
+        autocompletion=registries.measures,
     ),
 ]
 FloorOption = Annotated[
@@ -155,11 +157,15 @@ FailOnOption = Annotated[
         "--fail-on",
         metavar="VERDICT",
         parser=parse_fail_on,
+        autocompletion=registries.verdicts,
         help=f"Exit with {_fail_on_help()}; repeat for more.",
     ),
 ]
 ConventionOption = Annotated[
-    str, typer.Option("--convention", metavar="NAME", help="Scoring convention: {conventions}.")
+    str,
+    typer.Option(
+        "--convention", metavar="NAME", help="Scoring convention: {conventions}.", autocompletion=registries.conventions
+    ),
 ]
 SeedOption = Annotated[
     int, typer.Option("--seed", metavar="N", min=0, help="Random seed for permutation and bootstrap.")
@@ -175,6 +181,7 @@ TestSetFormatOption = Annotated[
         "--testset-format",
         metavar="FORMAT",
         help="Format of the test set, such as qrels or beir; default: detected from the content.",
+        autocompletion=registries.testset_formats,
     ),
 ]
 

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import html
 import re
 from collections.abc import Iterator
 from contextlib import suppress
-from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, NamedTuple
 
 import typer
 
@@ -22,14 +20,13 @@ DEPTHS = ("*.html", "*/*.html", "*/*/*.html")
 """Where reports are looked for in a folder: those of test sets, and of cases in these, lie in folders of their own."""
 HEAD_BYTES = 4000
 """Mark and title are in these."""
-MARK = re.compile(r"<html\b[^>]*\bclass=\"report\"")
+MARK = r"<html\b[^>]*\bclass=\"report\""
 """Of every page that Cranfield writes into a file."""
-TITLE = re.compile(r"<title>(.*?)</title>", re.DOTALL)
+TITLE = r"(?s)<title>(.*?)</title>"
 HINT = "`cranfield run` writes a report, and `cranfield demo` too; so does --html of commands that evaluate or compare."
 
 
-@dataclass(frozen=True, slots=True)
-class Report:
+class Report(NamedTuple):
     """A report, with what identifies it."""
 
     path: Path
@@ -115,9 +112,11 @@ def _in_folder(folder: Path) -> Iterator[Report]:
 
 def _read(path: Path) -> Report | None:
     """A page that Cranfield wrote; None for another file."""
+    import html
+
     with path.open("rb") as stream:
         head = stream.read(HEAD_BYTES).decode("utf-8", "replace")
-    title = TITLE.search(head)
-    if title is None or MARK.search(head) is None:
+    title = re.search(TITLE, head)
+    if title is None or re.search(MARK, head) is None:
         return None
     return Report(path, " ".join(html.unescape(title[1]).split()), path.stat().st_mtime)
