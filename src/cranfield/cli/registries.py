@@ -29,13 +29,6 @@ def adjustments() -> list[str]:
     return list(ADJUSTMENTS)
 
 
-def verdicts() -> list[str]:
-    """Verdicts of `--fail-on`."""
-    from cranfield.cli.shared import FAIL_ON, spell_fail_on
-
-    return [spell_fail_on(code) for code in FAIL_ON]
-
-
 def run_formats() -> list[str]:
     """Formats of runs."""
     from cranfield.formats.sniff import format_names

@@ -157,7 +157,7 @@ FailOnOption = Annotated[
         "--fail-on",
         metavar="VERDICT",
         parser=parse_fail_on,
-        autocompletion=registries.verdicts,
+        autocompletion=lambda: [spell_fail_on(code) for code in FAIL_ON],
         help=f"Exit with {_fail_on_help()}; repeat for more.",
     ),
 ]
