@@ -1,8 +1,7 @@
-"""The history of several systems in a browser, shown by the viewer: each point leads to its report, by mouse and by keyboard."""
+"""The history of several systems in a browser: each point leads to its report, by mouse and by keyboard."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 
 import pytest
@@ -10,8 +9,6 @@ from axe_playwright_python.sync_playwright import Axe
 from playwright.sync_api import Browser, Page
 
 from cranfield.evaluation.history import HistoryPoint, HistoryReport, Score, lines
-from cranfield.project.viewing.find import shown_at
-from cranfield.project.viewing.server import served
 from cranfield.reporting import save_report
 from cranfield.reporting.documents.history import history_document
 
@@ -25,7 +22,7 @@ REPORT = (
 
 
 @pytest.fixture(scope="module")
-def address(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+def address(tmp_path_factory: pytest.TempPathFactory) -> str:
     """The page of a history of three systems over five days, with a kept report for each day."""
     folder = tmp_path_factory.mktemp("history")
     points = [
@@ -44,8 +41,7 @@ def address(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
         HistoryReport("AP", lines(points, "AP")), lambda point: f".kept/{point.time.day - 1}.html"
     )
     save_report(document, folder / "history.html")
-    with served(shown_at(folder / "history.html")) as server:
-        yield server.url
+    return (folder / "history.html").as_uri()
 
 
 MESSAGES: list[str] = []

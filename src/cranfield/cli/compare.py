@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Annotated, NoReturn, TypedDict
 
 import typer
 
+from cranfield.cli import registries
 from cranfield.cli.ending import EXIT_SYSTEM
 from cranfield.cli.named import takes_runs
 from cranfield.cli.option_groups import PairsOption, SortOption, option_groups
@@ -60,6 +61,7 @@ TestOption = Annotated[
         "--test",
         metavar="NAME",
         help="Test for the verdict and its confidence interval: {tests}.",
+        autocompletion=registries.tests,
     ),
 ]
 MarginOption = Annotated[
@@ -92,6 +94,7 @@ AdjustOption = Annotated[
         "--adjust",
         metavar="NAME",
         help="Adjustment of all pairs of three or more runs: {adjustments}; default: max-t for the test permutation, else holm.",
+        autocompletion=registries.adjustments,
     ),
 ]
 DrawsOption = Annotated[
@@ -119,7 +122,10 @@ def compare_command(
     primary: Annotated[
         str | None,
         typer.Option(
-            "--primary", metavar="MEASURE", help="Primary measure, which decides the verdict; default: the first."
+            "--primary",
+            metavar="MEASURE",
+            help="Primary measure, which decides the verdict; default: the first.",
+            autocompletion=registries.measures,
         ),
     ] = None,
     test: TestOption = "permutation",

@@ -11,7 +11,7 @@ EXAMPLES: Mapping[str, tuple[str, ...]] = {
         "init qrels.txt topics.tsv old.run new.run --yes",
         "init 'http://localhost:9200/docs/_search?q=test'",
     ),
-    "view": ("view", "view cranfield-demo", "view cranfield-out/report.html --file"),
+    "view": ("view", "view cranfield-demo", "view --list"),
     "schema": ("schema", "schema workbench"),
     "run": (
         "run",

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from cranfield.cli import registries
 from cranfield.cli.named import takes_runs
 from cranfield.cli.option_groups import DepthOption, DuplicatesOption, MissingOption, RunFormatOption, option_groups
 from cranfield.cli.shared import (
@@ -28,8 +29,13 @@ if TYPE_CHECKING:
 def explain_command(
     testset: Annotated[Path, typer.Argument(metavar="TESTSET", help="Test set file or TREC qrels.")],
     run: Annotated[Path, typer.Argument(metavar="RUN", help="TREC run file, or a run written by `cranfield run`.")],
-    a: Annotated[str, typer.Argument(metavar="A", help="First convention, such as trec.")],
-    b: Annotated[str, typer.Argument(metavar="B", help="Second convention, such as trec9.")],
+    a: Annotated[
+        str, typer.Argument(metavar="A", help="First convention, such as trec.", autocompletion=registries.conventions)
+    ],
+    b: Annotated[
+        str,
+        typer.Argument(metavar="B", help="Second convention, such as trec9.", autocompletion=registries.conventions),
+    ],
     *,
     measures: MeasureOption = None,
     top: Annotated[int, typer.Option("--top", metavar="N", min=1, help="Number of queries to show per measure.")] = 10,

@@ -7,6 +7,7 @@ from typing import Any, ClassVar
 
 from typer.core import TyperCommand, TyperGroup
 
+from cranfield.cli import registries
 from cranfield.cli.named import with_config_testset
 from cranfield.words import or_list
 
@@ -48,24 +49,6 @@ def _parts() -> str:
     return or_list(PARTS)
 
 
-def _run_formats() -> str:
-    from cranfield.formats.sniff import format_names
-
-    return or_list(format_names("run"))
-
-
-def _tests() -> str:
-    from cranfield.stats.table import TESTS
-
-    return or_list([name for name, spec in TESTS.items() if spec.can_declare])
-
-
-def _adjustments() -> str:
-    from cranfield.stats.table import ADJUSTMENTS
-
-    return or_list(list(ADJUSTMENTS))
-
-
 def _schemas() -> str:
     from cranfield.project.schemas import SCHEMAS
 
@@ -73,13 +56,13 @@ def _schemas() -> str:
 
 
 LISTS: dict[str, Callable[[], str]] = {
-    "{adjustments}": _adjustments,
+    "{adjustments}": lambda: or_list(registries.adjustments()),
     "{conventions}": _conventions,
     "{id_rules}": _id_rules,
     "{parts}": _parts,
-    "{run_formats}": _run_formats,
+    "{run_formats}": lambda: or_list(registries.run_formats()),
     "{schemas}": _schemas,
-    "{tests}": _tests,
+    "{tests}": lambda: or_list(registries.tests()),
 }
 """Names in braces in the help of options: read from their tables when help is shown, and imported no sooner."""
 

@@ -8,6 +8,7 @@ from typing import Annotated
 
 import typer
 
+from cranfield.cli import registries
 from cranfield.cli.option_groups import option_groups
 from cranfield.cli.shared import Output, deliver
 from cranfield.errors import UsageError, shorten
@@ -26,6 +27,7 @@ def history_command(
             "--measure",
             metavar="MEASURE",
             help="Measure to show; default: the primary measure of the latest evaluation.",
+            autocompletion=registries.measures,
         ),
     ] = None,
     system: Annotated[str | None, typer.Option("--system", metavar="NAME", help="Show only this system.")] = None,

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from cranfield.cli import registries
 from cranfield.cli.book_options import DEFAULT_DATABASE, DbOption, open_books
 from cranfield.cli.compare import MarginOption, TestOption
 from cranfield.cli.named import takes_runs
@@ -30,7 +31,13 @@ CandidateArgument = Annotated[str, typer.Argument(metavar="CANDIDATE", help="Can
 TestSetOption = Annotated[Path, typer.Option("--testset", metavar="TESTSET", help="Test set file or TREC qrels.")]
 PrimaryOption = Annotated[
     str | None,
-    typer.Option("-m", "--measure", metavar="MEASURE", help="Primary measure; default: the first default measure."),
+    typer.Option(
+        "-m",
+        "--measure",
+        metavar="MEASURE",
+        help="Primary measure; default: the first default measure.",
+        autocompletion=registries.measures,
+    ),
 ]
 TopOption = Annotated[int, typer.Option("--top", metavar="N", min=1, help="Holes to list, and to put into the pool.")]
 OutOption = Annotated[

@@ -42,44 +42,10 @@ def _print_version(*, value: bool) -> None:
         raise typer.Exit
 
 
-def _install_completion(*, value: bool) -> None:
-    if value:
-        from cranfield.cli.completion import install
-
-        typer.echo(install(None))
-        raise typer.Exit
-
-
-def _show_completion(*, value: bool) -> None:
-    if value:
-        from cranfield.cli.completion import script
-
-        typer.echo(script(None))
-        raise typer.Exit
-
-
 def root(
     *,
     version: Annotated[  # noqa: ARG001 - its callback prints and leaves
         bool, typer.Option("--version", callback=_print_version, is_eager=True, help="Print the version and exit.")
-    ] = False,
-    install_completion: Annotated[  # noqa: ARG001
-        bool,
-        typer.Option(
-            "--install-completion",
-            callback=_install_completion,
-            is_eager=True,
-            help="Install completion for this shell.",
-        ),
-    ] = False,
-    show_completion: Annotated[  # noqa: ARG001
-        bool,
-        typer.Option(
-            "--show-completion",
-            callback=_show_completion,
-            is_eager=True,
-            help="Print the completion script of this shell.",
-        ),
     ] = False,
     debug: Annotated[bool, typer.Option("--debug", help="Show the traceback of an error.")] = False,
 ) -> None:
@@ -104,7 +70,6 @@ def command_line(*names: str) -> typer.Typer:
         ),
         rich_markup_mode=None,
         no_args_is_help=True,
-        add_completion=False,
         pretty_exceptions_enable=False,
         context_settings=HELP,
     )
@@ -160,10 +125,8 @@ def run_command_line(arguments: list[str]) -> int:
 def main() -> None:
     """Entry point of the console script."""
     gc.set_threshold(FEW_COLLECTIONS)
-    if "_CRANFIELD_COMPLETE" in os.environ:
-        from cranfield.cli.completion import complete
-
-        sys.exit(complete(command_line, requested_command, COMMANDS))
+    if "_CRANFIELD_COMPLETE" in os.environ or sys.argv[1:2] in (["--install-completion"], ["--show-completion"]):
+        command_line()(prog_name="cranfield")  # typer ends the process
     command = sys.argv[1:2]
     if command and command[0] in WITHOUT_MATRICES:
         os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")

@@ -6,6 +6,7 @@ from typing import Annotated
 
 import typer
 
+from cranfield.cli import registries
 from cranfield.cli.option_groups import option_groups
 from cranfield.cli.shared import Output, deliver
 
@@ -13,7 +14,10 @@ from cranfield.cli.shared import Output, deliver
 @option_groups
 def measures_command(
     names: Annotated[
-        list[str] | None, typer.Argument(metavar="NAME", help="Show these measures in full; default: list all.")
+        list[str] | None,
+        typer.Argument(
+            metavar="NAME", help="Show these measures in full; default: list all.", autocompletion=registries.measures
+        ),
     ] = None,
     *,
     output: Output,

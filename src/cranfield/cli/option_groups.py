@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, NamedTuple, TypeVar, 
 
 import typer
 
+from cranfield.cli import registries
 from cranfield.cli.shared import ConventionOption, Format, Output
 from cranfield.errors import UsageError
 from cranfield.model.convention import Ties
@@ -25,7 +26,10 @@ R = TypeVar("R")
 RunFormatOption = Annotated[
     str | None,
     typer.Option(
-        "--run-format", metavar="FORMAT", help="Format of the runs: {run_formats}; default: detected from the content."
+        "--run-format",
+        metavar="FORMAT",
+        help="Format of the runs: {run_formats}; default: detected from the content.",
+        autocompletion=registries.run_formats,
     ),
 ]
 MissingOption = Annotated[

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from cranfield.cli import registries
 from cranfield.cli.named import takes_runs
 from cranfield.cli.option_groups import option_groups
 from cranfield.cli.shared import (
@@ -38,7 +39,11 @@ def power_command(
     measure: Annotated[
         str | None,
         typer.Option(
-            "-m", "--measure", metavar="MEASURE", help="Measure such as nDCG@10; default: the first default measure."
+            "-m",
+            "--measure",
+            metavar="MEASURE",
+            help="Measure such as nDCG@10; default: the first default measure.",
+            autocompletion=registries.measures,
         ),
     ] = None,
     difference: Annotated[

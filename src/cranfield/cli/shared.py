@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from cranfield.cli import registries
 from cranfield.cli.ending import EXIT_INCONCLUSIVE, EXIT_SYSTEM, EXIT_VERDICT
 from cranfield.cli.stale import stamped
 from cranfield.errors import CranfieldError, Problem, UnknownNameError, UsageError, shorten
@@ -138,6 +139,7 @@ MeasureOption = Annotated[
         "--measure",
         metavar="MEASURE",
         help="Measure such as nDCG@10; repeat for more. `cranfield measures` lists them.",
+        autocompletion=registries.measures,
     ),
 ]
 FloorOption = Annotated[
@@ -155,11 +157,15 @@ FailOnOption = Annotated[
         "--fail-on",
         metavar="VERDICT",
         parser=parse_fail_on,
+        autocompletion=lambda: [spell_fail_on(code) for code in FAIL_ON],
         help=f"Exit with {_fail_on_help()}; repeat for more.",
     ),
 ]
 ConventionOption = Annotated[
-    str, typer.Option("--convention", metavar="NAME", help="Scoring convention: {conventions}.")
+    str,
+    typer.Option(
+        "--convention", metavar="NAME", help="Scoring convention: {conventions}.", autocompletion=registries.conventions
+    ),
 ]
 SeedOption = Annotated[
     int, typer.Option("--seed", metavar="N", min=0, help="Random seed for permutation and bootstrap.")
@@ -175,6 +181,7 @@ TestSetFormatOption = Annotated[
         "--testset-format",
         metavar="FORMAT",
         help="Format of the test set, such as qrels or beir; default: detected from the content.",
+        autocompletion=registries.testset_formats,
     ),
 ]
 
@@ -331,14 +338,21 @@ def _open(document: Document, report: Path | None) -> None:
     """Show the page in the browser; one that no option named is written to a folder for temporary files."""
     import tempfile
 
-    from cranfield.project.viewing.browser import open_report
     from cranfield.reporting import save_report
 
     if report is None:
         report = Path(tempfile.mkdtemp(prefix="cranfield-")) / "report.html"
         save_report(document, report)
-    if address := open_report(report):
-        typer.echo(f"open this address in a browser: {address}", err=True)
+    open_in_browser(report)
+
+
+def open_in_browser(path: Path) -> None:
+    """Open a file in the browser; where there is none, say so with its address."""
+    import webbrowser
+
+    address = path.resolve().as_uri()
+    if not webbrowser.open(address):
+        typer.echo(f"no browser was found: open {address}", err=True)
 
 
 def rendered(document: Document, output: Output) -> str:

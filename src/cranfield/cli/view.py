@@ -1,58 +1,122 @@
-"""`cranfield view`: reports in the browser."""
+"""`cranfield view`: a report in the browser."""
 
 from __future__ import annotations
 
-import time
+import re
+from collections.abc import Iterator
 from contextlib import suppress
+from datetime import datetime
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, NamedTuple
 
 import typer
+
+from cranfield.errors import UsageError
+
+RESULTS, REPORT = "results.json", "report.html"
+DEFAULT_FOLDERS = "cranfield-*"
+"""Folders that commands write to where the call names none."""
+DEPTHS = ("*.html", "*/*.html", "*/*/*.html")
+"""Where reports are looked for in a folder: those of test sets, and of cases in these, lie in folders of their own."""
+HEAD_BYTES = 4000
+"""Mark and title are in these."""
+MARK = r"<html\b[^>]*\bclass=\"report\""
+"""Of every page that Cranfield writes into a file."""
+TITLE = r"(?s)<title>(.*?)</title>"
+HINT = "`cranfield run` writes a report, and `cranfield demo` too; so does --html of commands that evaluate or compare."
+
+
+class Report(NamedTuple):
+    """A report, with what identifies it."""
+
+    path: Path
+    title: str
+    written_s: float
+
+    def __str__(self) -> str:
+        written = datetime.fromtimestamp(self.written_s)  # noqa: DTZ006 - local time
+        return f"{written:%Y-%m-%d %H:%M}  {self.path}  {self.title}"
 
 
 def view_command(
     target: Annotated[
-        Path,
+        Path | None,
         typer.Argument(
-            metavar="PATH", help="Folder of reports, a report, or its results.json; default: cranfield-out."
+            metavar="PATH",
+            help="A report, the results.json beside one, or a folder of reports; default: the folders cranfield-* here.",
         ),
-    ] = Path("cranfield-out"),
+    ] = None,
     *,
-    file: Annotated[
-        bool, typer.Option("--file", help="Open the file itself, without a server, and return at once.")
+    list_reports: Annotated[
+        bool, typer.Option("--list", help="List the reports, the newest first; open none.")
     ] = False,
-    port: Annotated[
-        int, typer.Option("--port", metavar="N", min=0, max=65535, help="Port of the server; default: a free one.")
-    ] = 0,
-    no_browser: Annotated[bool, typer.Option("--no-browser", help="Only print the address.")] = False,
+    no_browser: Annotated[bool, typer.Option("--no-browser", help="Only print the path.")] = False,
 ) -> None:
-    """Show reports in the browser, until Ctrl-C.
+    """Open the newest report in the browser, and print its path.
 
-    A server on this machine alone (127.0.0.1) shows the reports of the folder and the files that they link to. Where no
-    browser can be opened, as over ssh, the address is printed. Results without a report get one from the saved runs,
-    without asking a system.
+    A folder that has a report.html shows it, else the newest report in it. Where no browser is found, as over ssh, the
+    path is printed all the same.
     """
-    from cranfield.errors import UsageError
-    from cranfield.project.viewing.browser import open_address
-    from cranfield.project.viewing.find import shown_at
-    from cranfield.project.viewing.server import served
-
-    shown = shown_at(target)
-    for warning in shown.warnings:
-        typer.echo(f"warning: {warning}", err=True)
-    if file:
-        if not shown.start:
-            raise UsageError("several reports, and --file opens one", path=str(target), expected="the path of one")
-        url = (shown.root / shown.start).resolve().as_uri()
-        typer.echo(url)
-        if not no_browser:
-            open_address(url)
+    found = reports_at(target)
+    if list_reports:
+        for report in found:
+            typer.echo(report)
         return
-    with suppress(KeyboardInterrupt), served(shown, port) as server:
-        typer.echo(server.url)
-        opened = not no_browser and open_address(server.url)
-        typer.echo(
-            f"{'opened in the browser' if opened else 'open this address in a browser'}; Ctrl-C ends it", err=True
-        )
-        while True:
-            time.sleep(3600)
+    own = [report for report in found if target is not None and report.path == target / REPORT]
+    path = (own or found)[0].path
+    typer.echo(path)
+    if not no_browser:
+        from cranfield.cli.shared import open_in_browser
+
+        open_in_browser(path)
+
+
+def reports_at(target: Path | None) -> list[Report]:
+    """The reports that a path stands for, the newest first; at least one.
+
+    Args:
+        target: a report, results, or a folder; None: the folders that commands write to.
+
+    Raises:
+        UsageError: there is none.
+    """
+    if target is not None and not target.is_dir():
+        return [_of_file(target)]
+    folders = sorted(Path().glob(DEFAULT_FOLDERS)) if target is None else [target]
+    found = sorted((each for folder in folders for each in _in_folder(folder)), key=lambda each: -each.written_s)
+    if not found:
+        raise UsageError("no report", path=str(target or DEFAULT_FOLDERS), hint=HINT)
+    return found
+
+
+def _of_file(path: Path) -> Report:
+    path = path.with_name(REPORT) if path.name == RESULTS else path
+    if not path.is_file():
+        raise UsageError("no report", path=str(path), hint=HINT)
+    report = _read(path)
+    if report is None:
+        expected = f"a folder, a report (.html), or the {RESULTS} beside one"
+        raise UsageError("this is no report", path=str(path), expected=expected)
+    return report
+
+
+def _in_folder(folder: Path) -> Iterator[Report]:
+    """Reports below a folder, without hidden ones."""
+    for path in (path for pattern in DEPTHS for path in folder.glob(pattern)):
+        if any(part.startswith(".") for part in path.relative_to(folder).parts):
+            continue
+        with suppress(OSError):  # of a file that is not for this user
+            if path.is_file() and (report := _read(path)) is not None:
+                yield report
+
+
+def _read(path: Path) -> Report | None:
+    """A page that Cranfield wrote; None for another file."""
+    import html
+
+    with path.open("rb") as stream:
+        head = stream.read(HEAD_BYTES).decode("utf-8", "replace")
+    title = re.search(TITLE, head)
+    if title is None or re.search(MARK, head) is None:
+        return None
+    return Report(path, " ".join(html.unescape(title[1]).split()), path.stat().st_mtime)

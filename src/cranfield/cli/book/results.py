@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from cranfield.cli import registries
 from cranfield.cli.book_options import DEFAULT_DATABASE, BookArgument, DbOption, open_books
 from cranfield.cli.named import takes_runs
 from cranfield.cli.option_groups import option_groups
@@ -175,7 +176,10 @@ def sensitivity_command(
     candidate: Annotated[Path, typer.Argument(metavar="CANDIDATE", help="Candidate run.")],
     *,
     measure: Annotated[
-        str, typer.Option("-m", "--measure", metavar="MEASURE", help="Measure that decides.")
+        str,
+        typer.Option(
+            "-m", "--measure", metavar="MEASURE", help="Measure that decides.", autocompletion=registries.measures
+        ),
     ] = "nDCG@10",
     rule: RuleOption = None,
     to_scale: ToScaleOption = None,

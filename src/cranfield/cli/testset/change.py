@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from cranfield.cli import registries
 from cranfield.cli.option_groups import option_groups
 from cranfield.cli.testset.common import (
     ForceOption,
@@ -232,7 +233,13 @@ def convert_command(
     out: OutArgument,
     *,
     source_format: Annotated[
-        str | None, typer.Option("--from", metavar="FORMAT", help="Format of IN; default: detected from the content.")
+        str | None,
+        typer.Option(
+            "--from",
+            metavar="FORMAT",
+            help="Format of IN; default: detected from the content.",
+            autocompletion=registries.testset_formats,
+        ),
     ] = None,
     to: ToOption = None,
     force: ForceOption = False,

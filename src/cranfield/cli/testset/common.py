@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from cranfield.cli import registries
 from cranfield.cli.shared import today
 
 if TYPE_CHECKING:
@@ -18,7 +19,10 @@ SetArgument = Annotated[Path, typer.Argument(metavar="SET", help="Test set, in a
 SetFormatOption = Annotated[
     str | None,
     typer.Option(
-        "--testset-format", metavar="FORMAT", help="Format of the test set; default: detected from the content."
+        "--testset-format",
+        metavar="FORMAT",
+        help="Format of the test set; default: detected from the content.",
+        autocompletion=registries.testset_formats,
     ),
 ]
 OutOption = Annotated[
