@@ -138,7 +138,8 @@ def serve(settings: tuple[Setting, ...], config: Path | None, operator: Workbenc
         from cranfield.judging.documents.texts import DocumentTexts
         from cranfield.server.options import server_options
         from cranfield.server.run import run_server
-        from cranfield.service.service import ConfigFile, Service
+        from cranfield.service.context import ConfigFile
+        from cranfield.service.service import open_service
     except ModuleNotFoundError:
         raise MissingExtraError.for_extra("the server", "web") from None
     config_file = ConfigFile(config)
@@ -147,7 +148,7 @@ def serve(settings: tuple[Setting, ...], config: Path | None, operator: Workbenc
         if store.is_new:
             typer.echo(f"{store.where} is a new database", err=True)
         warn(store, server)
-        service = Service(store, config_file, operator, store.clock)
+        service = open_service(store, config_file, operator)
         run_server(
             store,
             server,
