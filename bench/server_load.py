@@ -23,9 +23,10 @@ import httpx2
 from cranfield.judging.store.database import open_store
 from cranfield.judging.store.schema import Role
 from cranfield.project.loading import load
+from cranfield.service.job_process import Status
 from cranfield.service.requests import EvaluateRequest
 from cranfield.service.service import open_service
-from cranfield.service.work import Status, work_on
+from cranfield.service.work import work_on
 
 TEXT_PATHS = (
     "/healthz",

@@ -56,19 +56,6 @@ def open_books(db: str = DEFAULT_DATABASE, *, create: bool = False) -> Store:
     return open_store(db, create=create)
 
 
-def upgrade_sentences(store: Store) -> list[str]:
-    """What opening a database changed: it was made, or upgraded from an earlier revision; nothing where nothing was."""
-    from cranfield.database.base import REVISION
-
-    done = store.upgraded
-    if done is None or done.before == REVISION:
-        return []
-    if done.before is None:
-        return [f"{store.where} is a new database"]
-    copied = [] if done.backup is None else [f"the database before: {done.backup}"]
-    return [f"{store.where} was upgraded from revision {done.before} to {REVISION}", *copied]
-
-
 def named(kind: type[Kind], what: str, given: str) -> Kind:
     """The value of this name.
 

@@ -1,32 +1,36 @@
-"""Manage the database of books: upgrade, back up, restore."""
+"""Manage the database of books: upgrade it, back it up."""
 
 from __future__ import annotations
 
-from contextlib import closing
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from cranfield.cli.book_options import DEFAULT_DATABASE, DbOption, open_books, upgrade_sentences
+from cranfield.cli.book_options import DEFAULT_DATABASE, DbOption
 
 if TYPE_CHECKING:
-    from cranfield.database.backup import BackupInfo
     from cranfield.database.engine import Database
 
-SUBCOMMANDS = dict.fromkeys(("upgrade", "revision", "backup", "restore"), __name__)
+SUBCOMMANDS = dict.fromkeys(("upgrade", "revision", "backup"), __name__)
 
 
 def upgrade_command(*, db: DbOption = DEFAULT_DATABASE) -> None:
-    """Upgrade the schema to that of this version, as every command does when it opens a database.
+    """Upgrade the schema to that of this version, in one transaction. Back the database up first."""
+    with open_database(db) as database:
+        from cranfield.database.base import REVISION
+        from cranfield.database.migrate import upgrade
 
-    A SQLite file is copied first, to a file beside it whose name ends in `.before-REVISION`.
-    """
-    from cranfield.database.base import REVISION
-
-    with closing(open_books(db)) as store:
-        sentences = upgrade_sentences(store) or [f"{store.where} is of revision {REVISION}, the latest"]
-    typer.echo("\n".join(sentences))
+        before = upgrade(database)
+    where = database.where
+    if before is None:
+        typer.echo(f"{where} is a new database")
+    elif before == REVISION:
+        typer.echo(f"{where} is of revision {REVISION}, the latest")
+    else:
+        typer.echo(f"{where} was upgraded from revision {before} to {REVISION}")
 
 
 def revision_command(*, db: DbOption = DEFAULT_DATABASE) -> None:
@@ -39,59 +43,29 @@ def revision_command(*, db: DbOption = DEFAULT_DATABASE) -> None:
 
 
 def backup_command(
-    file: Annotated[Path, typer.Argument(metavar="FILE", help="File to write: gzipped JSON lines. It must not exist.")],
+    file: Annotated[Path, typer.Argument(metavar="FILE", help="File to write, a SQLite database. It must not exist.")],
     *,
     db: DbOption = DEFAULT_DATABASE,
 ) -> None:
-    """Back up the whole database, while servers use it, to a file that SQLite and PostgreSQL can be restored from.
+    """Copy a SQLite database, while servers use it. For PostgreSQL it says how to call `pg_dump`.
 
-    The file is read again and checked. It has everything, hashes of passwords and tokens too: only this user can read it.
+    The copy has everything, hashes of passwords and tokens too: only this user can read it.
     """
-    from cranfield.database.backup import back_up_database
+    with open_database(db) as database:
+        from cranfield.database.backup import back_up
 
-    with closing(open_database(db, must_exist=True)) as database:
-        show_backup(f"{file}: backup of {database.where}", back_up_database(database, file))
-
-
-def restore_command(
-    file: Annotated[Path, typer.Argument(metavar="FILE", help="Backup that `cranfield db backup` wrote.")],
-    *,
-    db: DbOption = DEFAULT_DATABASE,
-) -> None:
-    """Restore a backup to an empty database, of either engine, and upgrade its schema to that of this version.
-
-    What was restored is compared with the backup; where anything differs, nothing is kept.
-    """
-    from cranfield.database.backup import restore_database
-
-    with closing(open_database(db)) as database:
-        show_backup(f"{database.where}: restored from {file}", restore_database(file, database))
+        back_up(database, file)
+    typer.echo(f"{file}: backup of {database.where}")
 
 
-def open_database(db: str, *, must_exist: bool = False) -> Database:
-    """A database of which nothing is changed: no schema is upgraded.
-
-    Raises:
-        UsageError: there is none, or no folder for one.
-    """
-    from cranfield.errors import MissingExtraError, UsageError
-
+@contextmanager
+def open_database(db: str) -> Iterator[Database]:
+    """A database of books that is there, of whatever version."""
     try:
-        from cranfield.database.engine import Database, database_url
+        from cranfield.judging.store.database import existing_database
     except ModuleNotFoundError:
+        from cranfield.errors import MissingExtraError
+
         raise MissingExtraError.for_extra("a database of books", "web") from None
-    database = Database(database_url(db))
-    if database.path is not None and must_exist and not database.path.exists():
-        raise UsageError("there is no database of books here", path=str(database.path))
-    if database.path is not None and not database.path.parent.is_dir():
-        raise UsageError("the folder of the database does not exist", path=str(database.path))
-    return database
-
-
-def show_backup(headline: str, found: BackupInfo) -> None:
-    """Print the contents of a backup."""
-    typer.echo(headline)
-    typer.echo(f"revision {found.revision}, {sum(found.rows.values())} rows, sha256 {found.digest}")
-    for table, rows in sorted(found.rows.items()):
-        if rows:
-            typer.echo(f"  {table}: {rows}")
+    with existing_database(db) as database:
+        yield database

@@ -103,8 +103,7 @@ EXAMPLES: Mapping[str, tuple[str, ...]] = {
     "book export": ("book export first first.book.jsonl", "book export first first.qrels"),
     "db upgrade": ("db upgrade", "db upgrade --db postgresql://host/cranfield"),
     "db revision": ("db revision",),
-    "db backup": ("db backup cranfield.backup",),
-    "db restore": ("db restore cranfield.backup --db new.db",),
+    "db backup": ("db backup books-backup.db",),
     "agreement": ("agreement ratings.csv", "agreement ann=ann.qrels ben=ben.qrels --html agreement.html"),
     "answers score": (
         "answers score labels.yaml answers.jsonl",

@@ -5,16 +5,14 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator
 from contextlib import ExitStack, closing, contextmanager
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
+from cranfield.cli.book_options import open_books
 from cranfield.cli.ending import EXIT_INTERRUPTED
 from cranfield.cli.serve import ConfigArgument, LogForm, LogOption
 from cranfield.errors import MissingExtraError, UsageError
-
-if TYPE_CHECKING:
-    from cranfield.judging.store.store import Store
 
 DEFAULT_PORT = 8735
 
@@ -88,7 +86,7 @@ def mcp_command(
         raise MissingExtraError.for_extra("the MCP server", "web") from None
     with ExitStack() as stack:
         stack.enter_context(_ending_at_once())
-        store = None if db is None else stack.enter_context(closing(open_current(db)))
+        store = None if db is None else stack.enter_context(closing(open_books(db)))
         evidence = stack.enter_context(open_evidence(store, config, allowed, writes=writes))
         if not http:
             make_server(evidence).run("stdio")
@@ -112,23 +110,3 @@ def _ending_at_once() -> Iterator[None]:
             yield
     except KeyboardInterrupt:
         os._exit(EXIT_INTERRUPTED)
-
-
-def open_current(db: str) -> Store:
-    """Open a database that is of this version's schema already: this command upgrades none.
-
-    Raises:
-        UsageError: there is none, or it is of another version.
-    """
-    from cranfield.cli.book_options import open_books
-
-    try:
-        from cranfield.database.base import REVISION
-        from cranfield.judging.store.database import read_revision
-    except ModuleNotFoundError:
-        raise MissingExtraError.for_extra("a database", "web") from None
-    found = read_revision(db)
-    if found not in {None, REVISION}:
-        hint = "run `cranfield db upgrade`, or the server, first"
-        raise UsageError(f"the schema of the database is {found}", expected=REVISION, hint=hint)
-    return open_books(db)

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from cranfield.cli.book_options import DEFAULT_DATABASE, WorkbenchOption, open_books, upgrade_sentences
+from cranfield.cli.book_options import DEFAULT_DATABASE, WorkbenchOption, open_books
 from cranfield.cli.ending import State
 from cranfield.errors import MissingExtraError, UsageError
 from cranfield.platforms import SERVER, require
@@ -138,16 +138,17 @@ def serve(settings: tuple[Setting, ...], config: Path | None, operator: Workbenc
         from cranfield.judging.documents.texts import DocumentTexts
         from cranfield.server.options import server_options
         from cranfield.server.run import run_server
-        from cranfield.service.service import ConfigFile, Service
+        from cranfield.service.context import ConfigFile
+        from cranfield.service.service import open_service
     except ModuleNotFoundError:
         raise MissingExtraError.for_extra("the server", "web") from None
     config_file = ConfigFile(config)
     server, documents = server_options(settings), operator.with_documents_of(config_file.current())
     with closing(open_books(server.db, create=True)) as store, closing(DocumentTexts(documents)) as texts:
-        for sentence in upgrade_sentences(store):
-            typer.echo(sentence, err=True)
+        if store.is_new:
+            typer.echo(f"{store.where} is a new database", err=True)
         warn(store, server)
-        service = Service(store, config_file, operator, store.clock)
+        service = open_service(store, config_file, operator)
         run_server(
             store,
             server,

@@ -7,12 +7,12 @@ from __future__ import annotations
 
 from typing import ClassVar
 
-from sqlalchemy import JSON, MetaData
+from sqlalchemy import JSON, Double, MetaData
 from sqlalchemy.orm import DeclarativeBase
 
 from cranfield.database.migrations.frozen import NAMING, NUMBER
 
-REVISION = "0006"
+REVISION = "0001"
 """Latest revision of the schema: a database of this revision is opened without Alembic."""
 
 
@@ -25,4 +25,5 @@ class Base(DeclarativeBase):
         list[dict[str, object]]: JSON,
         list[str]: JSON,
         int: NUMBER,
+        float: Double,
     }

@@ -129,17 +129,6 @@ class Database:
                 session.execute(select(func.pg_advisory_xact_lock(func.hashtextextended(turn, 0))))
             yield session
 
-    @contextmanager
-    def migrating(self) -> Iterator[Connection]:
-        """A transaction that may change tables; SQLite checks references at its end, not in it."""
-        engine = _sqlite_engine(self.url, references=False) if self.is_sqlite else self.engine
-        try:
-            with engine.connect().execution_options(**{_WRITES: True}) as connection, connection.begin():
-                yield connection
-        finally:
-            if engine is not self.engine:
-                engine.dispose()
-
     def close(self) -> None:
         """Close all connections."""
         self.engine.dispose()
@@ -177,7 +166,7 @@ def _unfit_text() -> UsageError:
     )
 
 
-def _sqlite_engine(url: URL, *, references: bool = True) -> Engine:
+def _sqlite_engine(url: URL) -> Engine:
     engine = create_engine(
         url,
         pool_size=CONNECTIONS,
@@ -196,7 +185,7 @@ def _sqlite_engine(url: URL, *, references: bool = True) -> Engine:
     @event.listens_for(engine, "connect")
     def _connected(connection: sqlite3.Connection, _record: object) -> None:
         connection.isolation_level = None  # transactions begin below
-        for setting in ("journal_mode=WAL", "synchronous=NORMAL", f"foreign_keys={int(references)}"):
+        for setting in ("journal_mode=WAL", "synchronous=NORMAL", "foreign_keys=1"):
             connection.execute(f"PRAGMA {setting}")
 
     @event.listens_for(engine, "begin")

@@ -15,20 +15,20 @@ from cranfield.service.outcome import BenefitOutcome
 
 if TYPE_CHECKING:
     from cranfield.benefit.result import BenefitResult
+    from cranfield.service.context import Context
     from cranfield.service.requests import BenefitRequest
-    from cranfield.service.service import Service
 
 EXPERIMENT = "experiment"
 """File in the folder of a job: the path of its experiment."""
 
 
 def experimented(
-    service: Service, request: BenefitRequest, folder: Path, on_progress: Callable[[str, int, int], None]
+    context: Context, request: BenefitRequest, folder: Path, on_progress: Callable[[str, int, int], None]
 ) -> BenefitOutcome:
     """Run the experiment of a schedule: check, cells, scores, result.
 
     Args:
-        service: with the operator's file.
+        context: with the operator's file.
         request: names the schedule.
         folder: of the job: an interrupted job goes on with the experiment that it names.
         on_progress: called with what is done, the cells that have ended, and all cells.
@@ -41,8 +41,8 @@ def experimented(
     from cranfield.project.benefit_run import begin_experiment
 
     on_progress("checking the plan", 0, 0)
-    watch = benefit_watch(service, request.schedule)
-    plan, runs, results = (service.workbench.folder / each for each in (watch.benefit, watch.runs, watch.results))
+    watch = benefit_watch(context, request.schedule)
+    plan, runs, results = (context.workbench.folder / each for each in (watch.benefit, watch.runs, watch.results))
     path = _begun(folder)
     if path is None:
         path = begin_experiment(plan, runs)
@@ -58,13 +58,13 @@ def experimented(
     return outcome_of(file, result, more=() if not_remembered is None else (not_remembered,))
 
 
-def benefit_watch(service: Service, name: str) -> BenefitWatch:
+def benefit_watch(context: Context, name: str) -> BenefitWatch:
     """The schedule of an experiment.
 
     Raises:
         UnknownNameError: the operator's file has none of this name.
     """
-    known = {key: each for key, each in service.workbench.watch.items() if isinstance(each, BenefitWatch)}
+    known = {key: each for key, each in context.workbench.watch.items() if isinstance(each, BenefitWatch)}
     if name not in known:
         raise UnknownNameError.among("schedule of an experiment", name, known)
     return known[name]

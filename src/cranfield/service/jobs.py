@@ -23,7 +23,7 @@ from cranfield.service.values import JobInfo
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    from cranfield.service.service import Service
+    from cranfield.service.context import Context
 
 LOOKS_S = (0.02, 0.05, 0.1, 0.25)
 """Seconds between two looks at a job that is waited for; the last one is repeated."""
@@ -32,9 +32,9 @@ LOOKS_S = (0.02, 0.05, 0.1, 0.25)
 class Jobs(StoredJobs):
     """The queue of jobs."""
 
-    def __init__(self, service: Service) -> None:
-        super().__init__(service.store.database, service.clock, service.workbench.jobs.lease_s)
-        self._service = service
+    def __init__(self, context: Context) -> None:
+        super().__init__(context.store.database, context.clock, context.workbench.jobs.lease_s)
+        self._context = context
 
     def submit(
         self, request: JobRequest, *, trigger: Trigger = Trigger.API, by: int | None = None, key: str | None = None
@@ -56,17 +56,17 @@ class Jobs(StoredJobs):
         if found := self._of_key(key, request):
             return found
         if isinstance(request, EvaluateRequest):
-            problems = list(_check_evaluate(self._service, request))
+            problems = list(_check_evaluate(self._context, request))
         elif isinstance(request, BenefitRequest):
-            problems = list(_problems("schedule", partial(benefit_watch, self._service, request.schedule)))
+            problems = list(_problems("schedule", partial(benefit_watch, self._context, request.schedule)))
         elif isinstance(request, CompareResultsRequest):
             checks = [(f"jobs[{place}]", partial(self.get, job)) for place, job in enumerate(request.jobs)]
             problems = [problem for where, check in checks for problem in _problems(where, check)]
         else:
-            problems = list(_check_compare(self._service, request))
+            problems = list(_check_compare(self._context, request))
         if problems:
             raise UsageError(problems)
-        limits = self._service.workbench.limits
+        limits = self._context.workbench.limits
         return self.add(request, trigger, by, key, most_queued=limits.queued_per_account)
 
     def wait(self, job_id: int, seconds: float) -> JobInfo:
@@ -80,7 +80,7 @@ class Jobs(StoredJobs):
         return found
 
 
-def _check_evaluate(service: Service, request: EvaluateRequest) -> Iterator[Problem]:
+def _check_evaluate(context: Context, request: EvaluateRequest) -> Iterator[Problem]:
     """Problems of the names of a request."""
     from cranfield.model import convention_named
     from cranfield.service.systems import chosen_systems
@@ -88,24 +88,24 @@ def _check_evaluate(service: Service, request: EvaluateRequest) -> Iterator[Prob
     if request.book and not request.measures:
         hint = "name them, the primary one first"
         yield Problem("an evaluation in a book needs measures", path="measures", hint=hint)
-    most = service.workbench.limits.k
+    most = context.workbench.limits.k
     if request.k is not None and request.k > most:
         yield Problem(
             f"k is {request.k}", path="k", expected=f"{most} or less", hint="the limit is limits.k of the server"
         )
     checks: dict[str, Callable[[], object]] = {
-        "testset": lambda: service.testsets.check(request.testset),
-        "systems": lambda: chosen_systems(service, request),
-        "book": lambda: service.store.books.get(request.book) if request.book else None,
-        "measures": lambda: _check_measures(service, request),
+        "testset": lambda: context.testsets.check(request.testset),
+        "systems": lambda: chosen_systems(context, request),
+        "book": lambda: context.store.books.get(request.book) if request.book else None,
+        "measures": lambda: _check_measures(context, request),
         "convention": lambda: None if request.convention is None else convention_named(request.convention),
-        **{f"runs[{place}]": partial(service.runs.get, run) for place, run in enumerate(request.runs)},
+        **{f"runs[{place}]": partial(context.runs.get, run) for place, run in enumerate(request.runs)},
     }
     for where, check in checks.items():
         yield from _problems(where, check)
 
 
-def _check_measures(service: Service, request: EvaluateRequest) -> None:
+def _check_measures(context: Context, request: EvaluateRequest) -> None:
     """Refuse what is no measure, and in a book a measure that its scale has no map for."""
     from cranfield.measures import parse_all
     from cranfield.model import DEFAULT_CONVENTION
@@ -115,35 +115,35 @@ def _check_measures(service: Service, request: EvaluateRequest) -> None:
     if not request.book:
         return
     try:
-        scale = service.store.books.get(request.book).settings.scale
+        scale = context.store.books.get(request.book).settings.scale
     except UnknownNameError:
         return  # is a problem of its own
-    config = service.config()
+    config = context.config()
     convention = request.convention or (DEFAULT_CONVENTION if config is None else config.convention)
     if problems := list(without_map(measures, scale.grades, convention)):
         raise UsageError(problems)
 
 
-def _check_compare(service: Service, request: CompareRequest) -> Iterator[Problem]:
+def _check_compare(context: Context, request: CompareRequest) -> Iterator[Problem]:
     from cranfield.evaluation.verdict import CompareOptions
     from cranfield.measures import parse
 
     for where, number in (("baseline", request.baseline), ("candidate", request.candidate)):
-        yield from _problems(where, partial(_refuse_judged, service, number))
-    yield from _problems("candidate", partial(_check_pair, service, request))
+        yield from _problems(where, partial(_refuse_judged, context, number))
+    yield from _problems("candidate", partial(_check_pair, context, request))
     if (spelling := request.measure) is not None:
         yield from _problems("measure", lambda: parse(spelling))
     if (test := request.test) is not None:
         yield from _problems("test", lambda: CompareOptions(test=test))
 
 
-def _check_pair(service: Service, request: CompareRequest) -> None:
+def _check_pair(context: Context, request: CompareRequest) -> None:
     """Refuse one evaluation twice, and two of different test sets: their comparison would end in an error."""
     from cranfield.service.results import check_two
 
     check_two(request.baseline, request.candidate)
     try:
-        sides = [service.evaluations.get(number) for number in (request.baseline, request.candidate)]
+        sides = [context.evaluations.get(number) for number in (request.baseline, request.candidate)]
     except UnknownNameError:
         return  # is a problem of its own
     if sides[0].testset_digest != sides[1].testset_digest:
@@ -154,9 +154,9 @@ def _check_pair(service: Service, request: CompareRequest) -> None:
         )
 
 
-def _refuse_judged(service: Service, evaluation_id: int) -> None:
+def _refuse_judged(context: Context, evaluation_id: int) -> None:
     """Refuse an evaluation whose figures follow a book: its comparison would not stay true."""
-    info = service.evaluations.get(evaluation_id)
+    info = context.evaluations.get(evaluation_id)
     if info.book_id is not None:
         raise UsageError(
             f"evaluation {info.id} is being judged, and its figures move",

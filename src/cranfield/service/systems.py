@@ -14,7 +14,7 @@ from cranfield.service.tuning import label as label_of
 from cranfield.service.tuning import tuned_system
 
 if TYPE_CHECKING:
-    from cranfield.service.service import Service
+    from cranfield.service.context import Context
 
 MOST_VARIANT = 200
 """Characters of a variant that are stored."""
@@ -34,7 +34,7 @@ class ChosenSystem:
     """Name of the variant, or the parameters that are tried."""
 
 
-def chosen_systems(service: Service, request: EvaluateRequest) -> tuple[ChosenSystem, ...]:
+def chosen_systems(context: Context, request: EvaluateRequest) -> tuple[ChosenSystem, ...]:
     """The systems of a request, in its order.
 
     Raises:
@@ -45,7 +45,7 @@ def chosen_systems(service: Service, request: EvaluateRequest) -> tuple[ChosenSy
         if request.variant or request.components or request.params:
             raise UsageError("components, params and a variant are of systems, and the request has runs alone")
         return ()
-    config = service.config()
+    config = context.config()
     if config is None:
         raise UsageError(
             "the server has no config, so no systems", expected="runs", hint="start it with `cranfield serve CONFIG`"
@@ -53,12 +53,12 @@ def chosen_systems(service: Service, request: EvaluateRequest) -> tuple[ChosenSy
     params: Mapping[str, Scalar] = request.params
     names = list(request.systems)
     if request.variant:
-        variant = service.variants.get(request.variant)
+        variant = context.variants.get(request.variant)
         if names not in ([], [variant.system]):
             raise UsageError(f"variant {variant.name} is of {variant.system}", got=", ".join(names))
         names, params = [variant.system], {**variant.params, **params}
     names = names or [_usual_system(config)]
-    return tuple(_chosen(service, config, name, request, params) for name in names)
+    return tuple(_chosen(context, config, name, request, params) for name in names)
 
 
 def variant_of(request: EvaluateRequest) -> str:
@@ -79,7 +79,7 @@ def _usual_system(config: Config) -> str:
 
 
 def _chosen(
-    service: Service, config: Config, name: str, request: EvaluateRequest, params: Mapping[str, Scalar]
+    context: Context, config: Config, name: str, request: EvaluateRequest, params: Mapping[str, Scalar]
 ) -> ChosenSystem:
     from cranfield.project.components import components_of, with_only
 
@@ -87,7 +87,7 @@ def _chosen(
         raise UnknownNameError.among("system", name, config.systems)
     system = config.systems[name]
     if params:
-        system = tuned_system(config, service.workbench, name, params)
+        system = tuned_system(config, context.workbench, name, params)
     variant = variant_of(request)
     label = name + (f" ({variant})" if variant else "")
     if request.components:

@@ -28,9 +28,9 @@ from cranfield.concurrency.loop import event_loop
 from cranfield.errors import Problem, UnknownNameError, UsageError
 from cranfield.formats.io.files import refusal
 from cranfield.service.children import child_command, system_environment
+from cranfield.service.job_process import Order, Status
 from cranfield.service.store.jobs import ProblemCode, job_problem
 from cranfield.service.values import Claim, JobInfo
-from cranfield.service.work import Order, Status
 
 if TYPE_CHECKING:
     from cranfield.service.service import Service
@@ -107,7 +107,7 @@ class Worker:
 
     def start(self) -> None:
         """Begin to take jobs."""
-        self._service.worker = self
+        self._service.worker_problem = self.problem
         for number in range(1, self._n + 1):
             self._threads.append(threading.Thread(target=self._run, name=f"cranfield-job-{number}", daemon=True))
             self._threads[-1].start()

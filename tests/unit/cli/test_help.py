@@ -121,7 +121,6 @@ NOT_RUN = {
     "book rate": "asks a model",
     "book models": "needs grades of a model",
     "book preference": "needs a book of pairs of lists",
-    "db upgrade": "is of a database of an earlier revision",
     "people password": "asks for a password",
     "golden": "needs a run of a golden plan: docs/how-to/golden-sets.md",
     "benefit": "needs a run of an experiment: docs/how-to/benefit.md",

@@ -37,11 +37,9 @@ LEFT_OUT = {"...", "…"}
 PLACEHOLDER = re.compile(r"\W*[A-Z][A-Z_|.]*\W*")
 AS_NAMES = {
     "cli/convert.py": {"cranfield evaluate"},  # "in any format that it reads"
-    "cli/db.py": {"cranfield db backup"},  # "a file that it wrote"
     "cli/golden/assemble.py": {"cranfield calibrate"},
     "cli/pool.py": {"cranfield evaluate"},
     "client/client.py": {"cranfield people token"},
-    "database/backup.py": {"cranfield db backup"},
     "golden/folder.py": {"cranfield golden run"},
     "plugins.py": {"cranfield testset validate"},
     "reporting/documents/holes.py": {"cranfield compare"},

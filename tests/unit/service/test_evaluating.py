@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 from tests.unit.service.shop import work_here
 
-from cranfield.database.migrate import back_up
+from cranfield.database.backup import back_up
 from cranfield.errors import UnknownNameError, UsageError
 from cranfield.evaluation.result import result_of
 from cranfield.judging.settings import BookSettings
@@ -81,7 +81,8 @@ def test_an_evaluation_is_scored_again_to_the_same_numbers_whatever_became_of_th
 
 def test_another_server_on_the_database_has_everything(project, tmp_path: Path) -> None:
     (info,) = evaluate(project, systems=["search"])
-    store = open_store(back_up(Path(project.service.store.where), tmp_path / "copy.db"))
+    back_up(project.service.store.database, tmp_path / "copy.db")
+    store = open_store(tmp_path / "copy.db")
     other = open_service(store)  # it has no config
     assert other.evaluations.rescore(info.id).mean("RR") == means(info)["RR"]
     assert [each.ref for each in other.testsets.names()] == [f"help@{info.testset_id}"]

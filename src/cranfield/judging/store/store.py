@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from cranfield.database.engine import Clock, Database, now_ms
-from cranfield.database.migrate import Upgrade
 from cranfield.judging.store.books import Books
 from cranfield.judging.store.calls import Calls
 from cranfield.judging.store.log import Log
@@ -26,13 +25,13 @@ class Store:
         reading: progress, coverage, ratings, items.
         calls: calls of models.
         transfer: whole books out of the database and into it.
-        upgraded: what opening the database came to.
+        is_new: whether opening the database made its tables.
     """
 
-    def __init__(self, database: Database, clock: Clock = now_ms, upgraded: Upgrade | None = None) -> None:
+    def __init__(self, database: Database, clock: Clock = now_ms, *, is_new: bool = False) -> None:
         self.database = database
         self.clock = clock
-        self.upgraded = upgraded
+        self.is_new = is_new
         self.books = Books(database, clock)
         self.people = People(database, clock)
         self.sign_ins = SignIns(database, clock)

@@ -14,10 +14,10 @@ import warnings
 import zipfile
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from importlib.resources import files
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any
 
-from cranfield import errors
 from cranfield.concurrency.signals import interrupts_prevail
 from cranfield.errors import MissingExtraError, Problem, UsageError
 from cranfield.scale.spark.failures import cause_of
@@ -31,7 +31,7 @@ LOCAL = re.compile(r"local(?:\[(\d+|\*)(?:\s*,\s*(\d+))?\])?")
 TRIES = 4
 """Tries of a task, the default of a cluster; without them a local master gives up at the first lost worker."""
 LOOPBACK = "127.0.0.1"
-PACKAGE = Path(errors.__file__).parent
+PACKAGE = Path(str(files("cranfield")))
 SENT = {".py", ".so", ".json", ".yaml"}
 """Kinds of files of the package that workers are sent."""
 SETTINGS = {

@@ -1,212 +1,159 @@
-"""Backup and restore: from either engine to either, all or nothing."""
+"""A backup of SQLite is a copy of the file; for PostgreSQL there is a command to type."""
 
 from __future__ import annotations
 
-import gzip
-import json
+import shlex
+import shutil
+import sqlite3
 import stat
-import tracemalloc
-from base64 import b64encode
+import subprocess
+import threading
+from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
 
 import pytest
 from sqlalchemy import text
-from tests.unit.conftest import NAMES, execute
+from tests.unit.conftest import NAMES, HandClock, execute
 
 from cranfield.cli.main import run_command_line
-from cranfield.database.backup import back_up_database, read_backup, restore_database
-from cranfield.database.base import REVISION
+from cranfield.database.backup import back_up
 from cranfield.database.engine import Database, database_url
-from cranfield.errors import CranfieldError, InputError, UsageError
+from cranfield.errors import UsageError
 from cranfield.judging.settings import BookSettings
 from cranfield.judging.store.database import open_store
-from cranfield.judging.store.schema import Action
-from cranfield.judging.store.values import SaveRequest
+from cranfield.judging.store.store import Store
 
 from .conftest import pool_of
 
-BYTES = bytes(range(256))
-BASE64 = b'"' + b64encode(BYTES) + b'"'
-
-
-def fill(address: str) -> None:
-    """A book, a judgment, bytes, and texts that sort differently by language and by bytes."""
-    with closing(open_store(address)) as store:
-        book = store.books.create("shop", pool_of(q0a={"fields": {"title": "Größe\u2028\U0001f9e6"}}), BookSettings())
-        account = store.people.add("ann")
-        store.people.join(book.id, account.id)
-        item = store.reading.items(book.id)[0]
-        store.queue.next_items(book.id, account.id, 1)
-        store.log.save(SaveRequest(book.id, item.id, account.id, Action.GRADE, "k", grade=1.0))
-        with store.database.write() as session:
-            for name in ("B", "a", "_", "Ä", "z"):
-                session.connection().execute(
-                    text("INSERT INTO blob (digest, data, size) VALUES (:digest, :data, 1)"),
-                    {"digest": name, "data": BYTES},
-                )
-
 
 @pytest.fixture
-def empty(request: pytest.FixtureRequest, tmp_path: Path):
-    """Make an address of an engine without any table."""
-    made = []
-
-    def make(engine: str) -> str:
-        if engine == "sqlite":
-            return str(tmp_path / f"empty{next(NAMES)}.db")
-        server, name = request.getfixturevalue("postgres_template"), f"empty{next(NAMES)}"
-        execute(server, f"CREATE DATABASE {name}")
-        made.append((server, name))
-        return server.replace("/postgres?", f"/{name}?")
-
-    yield make
-    for server, name in made:
-        execute(server, f"DROP DATABASE {name} WITH (FORCE)")
+def books(sqlite_address: str) -> Iterator[Store]:
+    with closing(open_store(sqlite_address)) as store:
+        store.books.create("shop", pool_of(), BookSettings())
+        yield store
 
 
-def database(address: str) -> Database:
-    return Database(database_url(address))
+def test_a_backup_is_one_state_of_a_database_that_is_written(books: Store, tmp_path: Path) -> None:
+    stopping = threading.Event()
 
+    def write() -> None:
+        """Two rows at a time."""
+        n = 0
+        while not stopping.is_set():
+            with books.database.write() as session:
+                for digest in (f"{n}", f"{n}b"):
+                    row = {"digest": digest, "data": bytes(2000)}
+                    session.execute(text("INSERT INTO blob (digest, data, size) VALUES (:digest, :data, 1)"), row)
+            n += 1
 
-@pytest.mark.parametrize(
-    ("source", "target"),
-    [
-        ("sqlite", "sqlite"),
-        pytest.param("sqlite", "postgresql", marks=pytest.mark.slow),
-        pytest.param("postgresql", "sqlite", marks=pytest.mark.slow),
-        pytest.param("postgresql", "postgresql", marks=pytest.mark.slow),
-    ],
-)
-def test_a_backup_restores_to_either_engine(source: str, target: str, empty, tmp_path: Path) -> None:
-    first, second = empty(source), empty(target)
-    fill(first)
-    path = tmp_path / "books.backup"
-    with closing(database(first)) as opened:
-        made = back_up_database(opened, path)
-    assert stat.S_IMODE(path.stat().st_mode) == 0o600
-    assert (made.rows["account"], made.rows["blob"], made.rows["judgment"]) == (1, 5, 1)
-    with closing(database(second)) as opened:
-        assert restore_database(path, opened) == made
-        with opened.read() as session:
-            found = session.connection().execute(text("SELECT data FROM blob ORDER BY digest")).scalars().all()
-            assert [bytes(each) for each in found] == [BYTES] * 5
-    with closing(open_store(second)) as store:
-        assert store.people.add("bob").id > store.people.get("ann").id  # new rows have numbers of their own
-        assert store.reading.items(store.books.get("shop").id)[0].fields["title"] == "Größe\u2028\U0001f9e6"
-
-
-@pytest.fixture(scope="module")
-def backed_up(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    folder = tmp_path_factory.mktemp("backup")
-    fill(str(folder / "books.db"))
-    with closing(database(str(folder / "books.db"))) as opened:
-        back_up_database(opened, folder / "backup")
-    return folder / "backup"
-
-
-def test_a_backup_replaces_nothing(backed_up: Path) -> None:
-    before = backed_up.read_bytes()
-    with closing(database(str(backed_up.with_name("books.db")))) as opened, pytest.raises(UsageError, match="exists"):
-        back_up_database(opened, backed_up)
-    assert backed_up.read_bytes() == before
-    with (
-        closing(database(str(backed_up.with_name("books.db")))) as opened,
-        pytest.raises(UsageError, match="not empty"),
-    ):
-        restore_database(backed_up, opened)
-
-
-def changed_row(lines: list[bytes]) -> list[bytes]:
-    return [line.replace(b'"ann"', b'"eve"') for line in lines]
-
-
-def without_a_row(lines: list[bytes]) -> list[bytes]:
-    return [line for line in lines if not line.startswith(b'["')]
-
-
-def newer(lines: list[bytes]) -> list[bytes]:
-    return [lines[0].replace(f'"{REVISION}"'.encode(), b'"9999"'), *lines[1:]]
-
-
-@pytest.mark.parametrize(
-    ("change", "message"),
-    [
-        (changed_row, "damaged"),
-        (without_a_row, "damaged"),
-        (lambda lines: lines[:-1], "damaged"),
-        (lambda lines: [*lines[:3], b"[1,2\n"], "damaged"),
-        (lambda lines: [line.replace(b'"columns"', b'"colunms"') for line in lines], "damaged"),
-        (lambda lines: [line.replace(b'"table"', b'"tables"') for line in lines], "damaged"),
-        (lambda lines: [line.replace(BASE64, b"7") for line in lines], "cannot store a row of blob"),
-        (lambda lines: [b'{"format":"other"}\n', *lines[1:]], "not a backup"),
-        (lambda _: [], "not a backup"),
-        (newer, "newer version"),
-    ],
-)
-def test_a_damaged_backup_leaves_nothing(backed_up: Path, tmp_path: Path, change, message: str) -> None:
-    path = tmp_path / "changed"
-    path.write_bytes(gzip.compress(b"".join(change(gzip.decompress(backed_up.read_bytes()).splitlines(keepends=True)))))
-    with closing(database(str(tmp_path / "new.db"))) as opened, pytest.raises(CranfieldError, match=message):
-        restore_database(path, opened)
-    assert sorted(tmp_path.iterdir()) == [path]
-
-
-def test_a_file_that_ends_early_or_is_none(backed_up: Path, tmp_path: Path) -> None:
-    for content in (backed_up.read_bytes()[:-20], b"text", b""):
-        (tmp_path / "cut").write_bytes(content)
-        with pytest.raises(InputError):
-            read_backup(tmp_path / "cut")
-
-
-@pytest.mark.slow
-def test_a_backup_of_an_earlier_revision_is_upgraded(tmp_path: Path) -> None:
-    from cranfield.database.migrate import revisions, upgrade
-
-    old, new = database(str(tmp_path / "old.db")), database(str(tmp_path / "new.db"))
-    upgrade(old, revisions()[0])
-    with old.write() as session:
-        session.connection().exec_driver_sql(
-            "INSERT INTO account (id, name, kind, role, active, created_at, settings)"
-            " VALUES (1, 'ann', 'person', 'rater', 1, 1, '{}')"
-        )
-    made = back_up_database(old, tmp_path / "backup")
-    assert made.revision == revisions()[0]
-    restore_database(tmp_path / "backup", new)
-    old.close()
-    new.close()
-    with closing(open_store(tmp_path / "new.db")) as store:
-        assert store.upgraded.before == REVISION
-        assert store.people.get("ann").id == 1
-
-
-def test_the_commands(backed_up: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert run_command_line(["db", "restore", str(backed_up), "--db", str(tmp_path / "new.db")]) == 0
-    restored = capsys.readouterr().out.splitlines()
-    assert run_command_line(["db", "backup", str(tmp_path / "again"), "--db", str(tmp_path / "new.db")]) == 0
-    assert capsys.readouterr().out.splitlines()[1:] == restored[1:]
-    assert json.loads(gzip.decompress(backed_up.read_bytes()).splitlines()[0])["format"] == "cranfield-backup-1"
-    assert run_command_line(["db", "backup", str(tmp_path / "x"), "--db", str(tmp_path / "none.db")]) == 2
-    assert not (tmp_path / "none.db").exists()
-    assert run_command_line(["db", "restore", str(tmp_path / "none"), "--db", str(tmp_path / "x.db")]) == 2
-    assert not (tmp_path / "x.db").exists()
-
-
-@pytest.mark.slow
-def test_memory_does_not_grow_with_the_number_of_files(tmp_path: Path) -> None:
-    size = 2_000_000
-    with closing(open_store(tmp_path / "books.db")) as store, store.database.write() as session:
-        for n in range(30):
-            session.connection().execute(
-                text("INSERT INTO blob (digest, data, size) VALUES (:digest, :data, :size)"),
-                {"digest": str(n), "data": bytes(size), "size": size},
-            )
-    tracemalloc.start()
+    writer = threading.Thread(target=write)
+    writer.start()
     try:
-        with closing(Database(database_url(tmp_path / "books.db"))) as database:
-            back_up_database(database, tmp_path / "file")
-        with closing(Database(database_url(tmp_path / "new.db"))) as database:
-            assert restore_database(tmp_path / "file", database).rows["blob"] == 30
-        assert tracemalloc.get_traced_memory()[1] < 12 * size  # bytes, Base64, JSON and its line, each twice
+        for number in range(10):
+            back_up(books.database, tmp_path / f"copy{number}.db")
     finally:
-        tracemalloc.stop()
+        stopping.set()
+        writer.join()
+    counts = []
+    for number in range(10):
+        with closing(sqlite3.connect(tmp_path / f"copy{number}.db")) as copy:
+            assert copy.execute("PRAGMA integrity_check").fetchall() == [("ok",)]
+            counts += [row[0] for row in copy.execute("SELECT count(*) FROM blob")]
+    assert [count % 2 for count in counts] == [0] * 10
+    assert counts == sorted(counts)
+    assert counts[-1] > 0
+
+
+def test_what_is_not_committed_is_not_in_a_backup(books: Store, tmp_path: Path) -> None:
+    with books.database.write() as session:
+        session.execute(text("UPDATE book_query SET text = 'other'"))
+        back_up(books.database, tmp_path / "copy.db")
+        session.rollback()
+    with closing(sqlite3.connect(tmp_path / "copy.db")) as copy:
+        assert copy.execute("SELECT count(*) FROM book_query WHERE text = 'other'").fetchone() == (0,)
+
+
+def test_a_backup_replaces_nothing_and_leaves_nothing_half(books: Store, tmp_path: Path, file_limit) -> None:
+    folder = tmp_path / "backups"
+    folder.mkdir()
+    (folder / "theirs").write_text("kept")
+    (folder / "link").symlink_to(folder / "nothing")
+    for name in ("theirs", "link"):
+        with pytest.raises(UsageError, match="the file exists"):
+            back_up(books.database, folder / name)
+    with pytest.raises(UsageError, match="cannot be written; got No such file or directory"):
+        back_up(books.database, folder / "none" / "copy.db")
+    with file_limit(1), pytest.raises(UsageError, match=r"cannot be written; got .*(full|I/O error)"):  # a full disk
+        back_up(books.database, folder / "copy.db")
+    assert sorted(path.name for path in folder.iterdir()) == ["link", "theirs"]
+    assert (folder / "theirs").read_text() == "kept"
+
+
+def test_a_backup_is_restored_by_copying_it_back(
+    books: Store, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    place, copy = str(books.database.path), tmp_path / "copy.db"
+    assert run_command_line(["db", "backup", str(copy), "--db", place]) == 0
+    assert capsys.readouterr().out == f"{copy}: backup of {place}\n"
+    assert stat.S_IMODE(copy.stat().st_mode) == 0o600
+    books.books.create("later", pool_of(), BookSettings())
+    books.close()
+    for suffix in ("-wal", "-shm"):
+        Path(place + suffix).unlink(missing_ok=True)
+    shutil.copyfile(copy, place)
+    with closing(open_store(place, clock=HandClock())) as store:
+        assert [book.name for book in store.books.all()] == ["shop"]
+        assert store.books.create("later", pool_of(), BookSettings()).name == "later"
+
+
+def test_there_is_nothing_to_back_up(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert run_command_line(["db", "backup", str(tmp_path / "copy.db"), "--db", str(tmp_path / "none.db")]) == 2
+    assert "there is no database of books here" in capsys.readouterr().err
+    with closing(sqlite3.connect(tmp_path / "other.db")) as other:
+        other.execute("CREATE TABLE mine (id)")
+    assert run_command_line(["db", "backup", str(tmp_path / "copy.db"), "--db", str(tmp_path / "other.db")]) == 2
+    assert "no database of books" in capsys.readouterr().err
+    assert [path.name for path in tmp_path.iterdir()] == ["other.db"]
+
+
+def command_in(message: str) -> list[str]:
+    """The command in the hint of a message."""
+    return shlex.split(message.split("`")[1])
+
+
+def test_postgresql_has_a_tool_of_its_own(capsys: pytest.CaptureFixture[str]) -> None:
+    address = "postgresql://ann:hunter22@db:5433/books?sslmode=require&sslpassword=hunter22"
+    assert run_command_line(["db", "backup", "the copy", "--db", address]) == 2
+    error = capsys.readouterr().err
+    assert "hunter22" not in error
+    assert command_in(error) == [
+        *("pg_dump", "--format=custom", "--file=the copy"),
+        "postgresql://ann@db:5433/books?sslmode=require",
+    ]
+
+
+@pytest.mark.slow
+def test_the_commands_for_postgresql_work(postgres_store: Store, postgres_server: str, tmp_path: Path) -> None:
+    postgres_store.books.create("shop", pool_of(), BookSettings())
+    with pytest.raises(UsageError, match="pg_dump") as caught:
+        back_up(postgres_store.database, tmp_path / "copy")
+    name = f"restored{next(NAMES)}"
+    restored = postgres_server.replace("/postgres?", f"/{name}?")
+    execute(postgres_server, f"CREATE DATABASE {name}")
+    try:
+        for command in (command_in(str(caught.value)), ["pg_restore", f"--dbname={restored}", tmp_path / "copy"]):
+            done = subprocess.run(command, capture_output=True, text=True, check=False)
+            assert (done.returncode, done.stderr) == (0, "")
+        with closing(open_store(restored)) as store:
+            assert store.books.get("shop").name == "shop"
+    finally:
+        execute(postgres_server, f"DROP DATABASE {name} WITH (FORCE)")
+
+
+def test_a_database_of_another_version_can_be_backed_up(books: Store, tmp_path: Path) -> None:
+    with books.database.write() as session:
+        session.execute(text("UPDATE alembic_version SET version_num = '9999'"))
+    back_up(books.database, tmp_path / "copy.db")
+    with closing(Database(database_url(tmp_path / "copy.db"))) as copy, copy.read() as session:
+        assert session.scalar(text("SELECT version_num FROM alembic_version")) == "9999"

@@ -1,4 +1,4 @@
-"""The tables of books, accounts, sessions and the log; the log refuses changes."""
+"""All tables; the log of judgments refuses changes."""
 
 from __future__ import annotations
 
@@ -54,6 +54,13 @@ sa.Table(
     sa.UniqueConstraint("name"),
 )
 sa.Table(
+    "blob",
+    TABLES,
+    sa.Column("digest", sa.String(80), primary_key=True),
+    sa.Column("data", sa.LargeBinary, nullable=False),
+    sa.Column("size", NUMBER, nullable=False),
+)
+sa.Table(
     "book",
     TABLES,
     sa.Column("id", NUMBER, primary_key=True),
@@ -65,12 +72,34 @@ sa.Table(
     sa.UniqueConstraint("name"),
 )
 sa.Table(
+    "intake",
+    TABLES,
+    sa.Column("id", NUMBER, primary_key=True),
+    sa.Column("source", sa.String(200), nullable=False),
+    sa.Column("digest", sa.String(80), nullable=False),
+    sa.Column("n_bytes", NUMBER, nullable=False),
+    sa.Column("at", NUMBER, nullable=False),
+    sa.UniqueConstraint("source", "digest"),
+)
+sa.Table(
     "login_attempt",
     TABLES,
     sa.Column("id", NUMBER, primary_key=True),
     sa.Column("key", sa.String(300), nullable=False),
     sa.Column("at", NUMBER, nullable=False),
     sa.Index(None, "key", "at"),
+)
+sa.Table(
+    "production_query",
+    TABLES,
+    sa.Column("id", NUMBER, primary_key=True),
+    sa.Column("source", sa.String(200), nullable=False),
+    sa.Column("day", sa.String(10), nullable=False),
+    sa.Column("digest", sa.String(80), nullable=False),
+    sa.Column("text", sa.Text, nullable=False),
+    sa.Column("n", NUMBER, nullable=False),
+    sa.UniqueConstraint("source", "day", "digest"),
+    sa.Index(None, "day"),
 )
 sa.Table(
     "book_query",
@@ -106,6 +135,33 @@ sa.Table(
     sa.Column("created_at", NUMBER, nullable=False),
     sa.Column("account_id", NUMBER, sa.ForeignKey("account.id")),
     sa.UniqueConstraint("book_id", "version"),
+)
+sa.Table(
+    "job",
+    TABLES,
+    sa.Column("id", NUMBER, primary_key=True),
+    sa.Column("kind", sa.String(20), nullable=False),
+    sa.Column("state", sa.String(20), nullable=False),
+    sa.Column("trigger", sa.String(20), nullable=False),
+    sa.Column("request", sa.JSON, nullable=False),
+    sa.Column("key", sa.String(200)),
+    sa.Column("account_id", NUMBER, sa.ForeignKey("account.id")),
+    sa.Column("created_at", NUMBER, nullable=False),
+    sa.Column("started_at", NUMBER),
+    sa.Column("finished_at", NUMBER),
+    sa.Column("worker", sa.String(200), nullable=False),
+    sa.Column("lease_until", NUMBER),
+    sa.Column("fence", NUMBER, nullable=False),
+    sa.Column("attempts", NUMBER, nullable=False),
+    sa.Column("cancel", sa.Boolean, nullable=False),
+    sa.Column("n_done", NUMBER, nullable=False),
+    sa.Column("n_all", NUMBER, nullable=False),
+    sa.Column("progress", sa.Text, nullable=False),
+    sa.Column("changed_at", NUMBER, nullable=False),
+    sa.Column("problems", sa.JSON),
+    sa.Column("outcome", sa.JSON),
+    sa.UniqueConstraint("key"),
+    sa.Index(None, "state", "id"),
 )
 sa.Table(
     "join_link",
@@ -145,6 +201,36 @@ sa.Table(
     sa.Index(None, "book_id", "cache_key"),
 )
 sa.Table(
+    "run_file",
+    TABLES,
+    sa.Column("id", NUMBER, primary_key=True),
+    sa.Column("name", sa.String(200), nullable=False),
+    sa.Column("digest", sa.String(80), nullable=False),
+    sa.Column("source", sa.String(20), nullable=False),
+    sa.Column("format", sa.String(40), nullable=False),
+    sa.Column("blob", sa.String(80), sa.ForeignKey("blob.digest"), nullable=False),
+    sa.Column("n_queries", NUMBER, nullable=False),
+    sa.Column("created_at", NUMBER, nullable=False),
+    sa.Column("account_id", NUMBER, sa.ForeignKey("account.id")),
+    sa.Index(None, "name", "id"),
+)
+sa.Table(
+    "testset",
+    TABLES,
+    sa.Column("id", NUMBER, primary_key=True),
+    sa.Column("name", sa.String(200), nullable=False),
+    sa.Column("digest", sa.String(80), nullable=False),
+    sa.Column("version", sa.String(200), nullable=False),
+    sa.Column("source", sa.String(20), nullable=False),
+    sa.Column("format", sa.String(40), nullable=False),
+    sa.Column("blob", sa.String(80), sa.ForeignKey("blob.digest"), nullable=False),
+    sa.Column("n_queries", NUMBER, nullable=False),
+    sa.Column("n_judgments", NUMBER, nullable=False),
+    sa.Column("created_at", NUMBER, nullable=False),
+    sa.Column("account_id", NUMBER, sa.ForeignKey("account.id")),
+    sa.Index(None, "name", "id"),
+)
+sa.Table(
     "token",
     TABLES,
     sa.Column("id", NUMBER, primary_key=True),
@@ -158,6 +244,18 @@ sa.Table(
     sa.UniqueConstraint("hash"),
 )
 sa.Table(
+    "variant",
+    TABLES,
+    sa.Column("id", NUMBER, primary_key=True),
+    sa.Column("name", sa.String(200), nullable=False),
+    sa.Column("system", sa.String(200), nullable=False),
+    sa.Column("params", sa.JSON, nullable=False),
+    sa.Column("note", sa.Text, nullable=False),
+    sa.Column("created_at", NUMBER, nullable=False),
+    sa.Column("account_id", NUMBER, sa.ForeignKey("account.id")),
+    sa.UniqueConstraint("name"),
+)
+sa.Table(
     "web_session",
     TABLES,
     sa.Column("id_hash", sa.String(64), primary_key=True),
@@ -165,6 +263,34 @@ sa.Table(
     sa.Column("csrf", sa.String(64), nullable=False),
     sa.Column("created_at", NUMBER, nullable=False),
     sa.Column("expires_at", NUMBER, nullable=False),
+)
+sa.Table(
+    "evaluation",
+    TABLES,
+    sa.Column("id", NUMBER, primary_key=True),
+    sa.Column("job_id", NUMBER, sa.ForeignKey("job.id")),
+    sa.Column("position", NUMBER, nullable=False),
+    sa.Column("testset_id", NUMBER, sa.ForeignKey("testset.id"), nullable=False),
+    sa.Column("testset_name", sa.String(200), nullable=False),
+    sa.Column("run_id", NUMBER, sa.ForeignKey("run_file.id"), nullable=False),
+    sa.Column("system", sa.String(200), nullable=False),
+    sa.Column("variant", sa.String(200), nullable=False),
+    sa.Column("components", sa.String(200), nullable=False),
+    sa.Column("config_digest", sa.String(80), nullable=False),
+    sa.Column("trigger", sa.String(20), nullable=False),
+    sa.Column("at", NUMBER, nullable=False),
+    sa.Column("configured", sa.Boolean, nullable=False),
+    sa.Column("account_id", NUMBER, sa.ForeignKey("account.id")),
+    sa.Column("settings", sa.JSON, nullable=False),
+    sa.Column("figures", sa.JSON, nullable=False),
+    sa.Column("void", sa.JSON),
+    sa.Column("payload", sa.String(80), sa.ForeignKey("blob.digest"), nullable=False),
+    sa.Column("book_id", NUMBER, sa.ForeignKey("book.id")),
+    sa.Column("tags", sa.JSON, nullable=False),
+    sa.Column("note", sa.Text, nullable=False),
+    sa.Column("pinned", sa.Boolean, nullable=False),
+    sa.UniqueConstraint("job_id", "position"),
+    sa.Index(None, "system", "testset_name", "id"),
 )
 sa.Table(
     "item",
@@ -186,9 +312,27 @@ sa.Table(
     sa.Column("flagged", sa.Boolean, nullable=False),
     sa.Column("stratum", sa.String(40), nullable=False),
     sa.Column("inclusion", sa.Double, nullable=False),
+    sa.Column("effect", sa.Double),
     sa.Column("runs", sa.JSON, nullable=False),
+    sa.Index(None, "book_id", "gold"),
     sa.Index(None, "book_id", "state"),
     sa.Index(None, "query_id", "doc_id"),
+)
+sa.Table(
+    "comparison",
+    TABLES,
+    sa.Column("id", NUMBER, primary_key=True),
+    sa.Column("job_id", NUMBER, sa.ForeignKey("job.id")),
+    sa.Column("baseline_id", NUMBER, sa.ForeignKey("evaluation.id"), nullable=False),
+    sa.Column("candidate_id", NUMBER, sa.ForeignKey("evaluation.id"), nullable=False),
+    sa.Column("options", sa.JSON, nullable=False),
+    sa.Column("verdict", sa.String(40), nullable=False),
+    sa.Column("sentence", sa.Text, nullable=False),
+    sa.Column("payload", sa.String(80), sa.ForeignKey("blob.digest"), nullable=False),
+    sa.Column("at", NUMBER, nullable=False),
+    sa.Column("account_id", NUMBER, sa.ForeignKey("account.id")),
+    sa.UniqueConstraint("job_id"),
+    sa.Index(None, "candidate_id"),
 )
 sa.Table(
     "event",
@@ -208,9 +352,18 @@ sa.Table(
     sa.Column("method", sa.String(20), nullable=False),
     sa.Column("client_key", sa.String(80), nullable=False),
     sa.Column("doc_digest", sa.String(80)),
+    sa.Column("subject_id", NUMBER, sa.ForeignKey("account.id")),
+    sa.Column("data", sa.JSON),
     sa.UniqueConstraint("account_id", "client_key"),
     sa.Index(None, "book_id", "id"),
     sa.Index(None, "item_id"),
+)
+sa.Table(
+    "hand_out",
+    TABLES,
+    sa.Column("item_id", NUMBER, sa.ForeignKey("item.id"), primary_key=True),
+    sa.Column("account_id", NUMBER, sa.ForeignKey("account.id"), primary_key=True),
+    sa.Column("guideline_version", NUMBER, nullable=False),
 )
 sa.Table(
     "slot",
@@ -223,7 +376,15 @@ sa.Table(
     sa.Column("leased_until", NUMBER),
     sa.UniqueConstraint("item_id", "account_id"),
     sa.UniqueConstraint("item_id", "number"),
+    sa.Index(None, "account_id"),
     sa.Index(None, "state", "leased_until"),
+)
+sa.Table(
+    "comparison_page",
+    TABLES,
+    sa.Column("comparison_id", NUMBER, sa.ForeignKey("comparison.id"), primary_key=True),
+    sa.Column("version", sa.String(80), nullable=False),
+    sa.Column("data", sa.LargeBinary, nullable=False),
 )
 sa.Table(
     "judgment",
@@ -234,4 +395,5 @@ sa.Table(
     sa.Column("action", sa.String(20), nullable=False),
     sa.Column("grade", sa.Double),
     sa.Column("stale", sa.Boolean, nullable=False),
+    sa.Index(None, "account_id"),
 )
