@@ -27,7 +27,7 @@ from cranfield.words import n_of
 if TYPE_CHECKING:
     from cranfield.evaluation.class_values import ClassVerdict
     from cranfield.evaluation.confusion import Confusion
-    from cranfield.evaluation.unjudged import Unjudged
+    from cranfield.evaluation.unjudged_values import Unjudged
     from cranfield.evaluation.unseen import Unseen
     from cranfield.stats.scale import Scale
 

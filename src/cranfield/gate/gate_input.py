@@ -11,7 +11,7 @@ from itertools import compress
 import numpy as np
 
 from cranfield.evaluation.absence import leaves_out
-from cranfield.evaluation.latency_rule import timed_calls
+from cranfield.evaluation.latency import timed_calls
 from cranfield.evaluation.values import Evaluation
 from cranfield.evaluation.verdict import sign_of
 from cranfield.gate.baseline import Baseline

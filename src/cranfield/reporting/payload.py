@@ -16,7 +16,7 @@ from cranfield.errors import InternalError
 from cranfield.evaluation.evidence.values import Finding
 from cranfield.evaluation.judged import JudgedShare, judged_share
 from cranfield.evaluation.strata import StratumSummary, summaries_by_stratum
-from cranfield.evaluation.unjudged import Unjudged
+from cranfield.evaluation.unjudged_values import Unjudged
 from cranfield.evaluation.unseen import Unseen
 from cranfield.evaluation.values import Comparison, Evaluation, Limits, MeasureComparison, StratumComparison, Summary
 from cranfield.model import OtherJudgments, Query, TestSet
