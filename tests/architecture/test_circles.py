@@ -1,6 +1,6 @@
 """No file of the package imports itself, directly or through others, and the headers of the kernel include down only.
 
-Imports inside functions count; those under TYPE_CHECKING do not.
+Imports inside functions count, and so do those under TYPE_CHECKING.
 """
 
 from __future__ import annotations
@@ -19,6 +19,12 @@ KERNEL = Path(__file__).resolve().parents[2] / "src" / "cranfield" / "ranking" /
 COMPILED = {"cranfield.ranking._kernel": ""}
 """Extension modules: they import nothing."""
 
+REMAINING = {
+    f"cranfield.service.{name}"
+    for name in ("evaluating", "experiments", "gating", "jobs", "service", "systems", "work", "worker")
+}
+"""The only files that still import each other. None may be added."""
+
 Graph = Mapping[str, set[str]]
 
 
@@ -27,21 +33,10 @@ def module_name(path: Path) -> str:
     return ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
 
 
-def run_time_nodes(tree: ast.AST) -> Iterator[ast.AST]:
-    """Every node except the body of `if TYPE_CHECKING:`."""
-    yield tree
-    for child in ast.iter_child_nodes(tree):
-        if isinstance(child, ast.If) and ast.unparse(child.test).endswith("TYPE_CHECKING"):
-            for other in child.orelse:
-                yield from run_time_nodes(other)
-        else:
-            yield from run_time_nodes(child)
-
-
 def imports(source: str, module: str, *, is_package: bool) -> Iterator[str]:
-    """Dotted names that `source` imports at run time: `from a import b` gives `a.b`."""
+    """Dotted names that `source` imports: `from a import b` gives `a.b`."""
     package = module.split(".") if is_package else module.split(".")[:-1]
-    for node in run_time_nodes(ast.parse(source)):
+    for node in ast.walk(ast.parse(source)):
         if isinstance(node, ast.Import):
             yield from (alias.name for alias in node.names)
         elif isinstance(node, ast.ImportFrom):
@@ -97,7 +92,7 @@ def test_no_file_imports_itself_through_others() -> None:
     paths = sorted(PACKAGE.rglob("*.py"))
     sources = COMPILED | {module_name(path): path.read_text() for path in paths}
     graph = import_graph(sources, (module_name(path) for path in paths if path.name == "__init__.py"))
-    assert circles(graph) == []
+    assert [circle for circle in circles(graph) if not REMAINING.issuperset(circle)] == []
 
 
 def test_no_header_of_the_kernel_includes_itself_through_others() -> None:
@@ -115,7 +110,7 @@ def test_no_header_of_the_kernel_includes_itself_through_others() -> None:
         ({"a": "import b", "b": "def f():\n    import a"}, [["a", "b"]]),
         ({"a": "import b", "b": "import c", "c": "from a import f"}, [["a", "b", "c"]]),
         ({"p": "", "p.a": "from .b import f", "p.b": "from . import a"}, [["p.a", "p.b"]]),
-        ({"a": "import b", "b": "if TYPE_CHECKING:\n    import a"}, []),
+        ({"a": "import b", "b": "if TYPE_CHECKING:\n    import a"}, [["a", "b"]]),
         ({"a": "import b\nimport c", "b": "import c", "c": ""}, []),
     ],
 )
