@@ -215,9 +215,8 @@ def _record(model: type[AnyRecord], data: bytes, schema_version: str, add: Calla
     except (ValueError, KeyError, TypeError):
         add("not a record of a run", got=shorten(data))
         return None
-    major = schema_version.partition(".")[0]
-    if version.partition(".")[0] != major:
-        add("another schema version", expected=f"{major}.x", got=shorten(version))
+    if version != schema_version:
+        add("another schema version", expected=schema_version, got=shorten(version))
         return None
     try:
         return model.model_validate(found)

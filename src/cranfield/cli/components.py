@@ -10,7 +10,6 @@ import typer
 from cranfield.cli.ending import EXIT_SYSTEM
 from cranfield.cli.option_groups import option_groups
 from cranfield.cli.shared import (
-    ConfigArgument,
     KeptOption,
     OutFolderOption,
     Output,
@@ -21,6 +20,7 @@ from cranfield.cli.shared import (
     answer_cache,
     deliver,
 )
+from cranfield.cli.system import CONFIG, ConfigOption
 
 if TYPE_CHECKING:
     from cranfield.project.loading import SetOverrides
@@ -29,8 +29,8 @@ if TYPE_CHECKING:
 @option_groups
 def components_command(
     name: Annotated[str, typer.Argument(metavar="NAME", help="A fusion, or a system that lists its `components`.")],
-    config: ConfigArgument = Path("cranfield.yaml"),
     *,
+    config: ConfigOption = CONFIG,
     testset: TestSetNameOption = None,
     out: OutFolderOption = Path("cranfield-components"),
     seed: SeedOption = 0,

@@ -37,8 +37,6 @@ SameConfigOption = Annotated[
 
 LOG_ENDING = ".log.jsonl"
 """Of the log that `run` writes beside each run."""
-ABOUT_OTHERS = frozenset({"components_command"})
-"""Commands whose CONFIG, which is not what they are about, was an argument once: it still is one."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,8 +93,6 @@ def with_config_option(command: Callable[P, R]) -> Callable[P, R]:
                     "the config is given twice", expected="CONFIG or --config", got=f"{kwargs['config']} and {given}"
                 )
             kwargs["config"] = given
-        elif command.__name__ in ABOUT_OTHERS and kwargs["config"] != argument.default:
-            typer.echo(f"note: the config is now given as --config {kwargs['config']}", err=True)
         return command(*args, **kwargs)
 
     option = inspect.Parameter("project", inspect.Parameter.KEYWORD_ONLY, default=None, annotation=SameConfigOption)

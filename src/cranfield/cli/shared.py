@@ -20,7 +20,7 @@ from cranfield.cli import registries
 from cranfield.cli.ending import EXIT_INCONCLUSIVE, EXIT_SYSTEM, EXIT_VERDICT
 from cranfield.cli.stale import stamped
 from cranfield.errors import CranfieldError, Problem, UnknownNameError, UsageError, shorten
-from cranfield.evaluation.verdict_table import VerdictCode, is_former, parse_verdict
+from cranfield.evaluation.verdict_table import VerdictCode, parse_verdict
 
 if TYPE_CHECKING:
     from cranfield.evaluation.many_values import ManyComparison
@@ -79,15 +79,13 @@ def spell_fail_on(code: VerdictCode) -> str:
 
 
 def parse_fail_on(spelling: str) -> VerdictCode:
-    """The verdict to fail on; a spelling of an earlier version is read, and the new one named on stderr."""
+    """The verdict to fail on."""
     try:
         code = parse_verdict(spelling)
     except UnknownNameError:
         code = None
     if code not in FAIL_ON:
         raise typer.BadParameter(f"{spelling!r} is not one of {', '.join(map(spell_fail_on, FAIL_ON))}.")
-    if is_former(spelling):
-        typer.echo(f"note: --fail-on {spelling} is now spelled {spell_fail_on(code)}", err=True)
     return code
 
 

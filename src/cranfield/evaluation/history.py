@@ -64,7 +64,7 @@ class HistoryPoint:
     alpha: float | None = None
     """Significance level."""
     values: str | None = None
-    """File with the values by query, in the folder of the history; None in records of earlier versions."""
+    """File with the values by query, in the folder of the history; None where they could not be kept."""
     report: str | None = None
     """File of its report, in the folder of the history."""
     unchanged: tuple[HistoryPoint, ...] = ()

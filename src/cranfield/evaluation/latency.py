@@ -1,21 +1,23 @@
 """Latency: percentiles of one system, and the paired difference of two.
 
 Latencies are milliseconds of the last attempt of a call, one per query. They come from a run's logs; run files of other tools
-have none. Which timings count, and when a difference is a claim, is in `latency_rule`.
+have none. A verdict takes a warm-up, a smallest effect (`latency_rule`), and collections that are comparable.
 """
 
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from datetime import datetime
 
 import numpy as np
 from numpy.typing import NDArray
 
-from cranfield.evaluation.latency_rule import LatencyRule, NoVerdict, concurrency_of, incomparable, timed_calls
+from cranfield.evaluation.latency_rule import LatencyRule
 from cranfield.evaluation.values import Evaluation
 from cranfield.evaluation.verdict_table import VerdictCode
-from cranfield.model import Outcome
+from cranfield.model import CallLog, Outcome
 from cranfield.stats.resampling import index_blocks
 from cranfield.stats.vectors import check_alpha, check_draws
 from cranfield.words import n_of
@@ -30,7 +32,41 @@ FEWEST_FOR_P95 = 50
 """With fewer queries there is no interval of the 95th percentile: nominal 95 % intervals cover 75 % at 6 queries, 81 % at 10 and
 92 % at 20 (simulated, log-normal latencies)."""
 
+FAR_APART_S = 3600.0
+"""Calls of one query to two systems that lie further apart, in seconds, are not comparable: the load of a machine changes."""
+MOST_FAR_APART = 0.1
+"""Share of the pairs that may be: those around the place where an interrupted collection was resumed."""
+
 Spread = tuple[float | None, float | None]
+
+
+@dataclass(frozen=True, slots=True)
+class NoVerdict:
+    """Why the latencies of two systems are shown without a verdict."""
+
+    sentence: str
+    system: str = ""
+    """The system that it is about; empty where it is about both."""
+
+    def __str__(self) -> str:
+        return f"{self.system}: {self.sentence}" if self.system else self.sentence
+
+
+@dataclass(frozen=True, slots=True)
+class TimedCalls:
+    """The calls of a system whose timings count."""
+
+    logs: Mapping[str, CallLog]
+    """Query id to log, in the order of the queries."""
+    n_left_out: int = 0
+    """First calls, whose timings do not count."""
+
+    @property
+    def warm_up(self) -> int | None:
+        """Calls made to the system before any of these; 0 without a warm-up, None where it is not known."""
+        before = [log.calls_before for log in self.logs.values()]
+        known = [number for number in before if number is not None]
+        return min(known) if known and len(known) == len(before) else None
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,6 +163,75 @@ class LatencyImpact:
     def sentence(self) -> str:
         """The median difference with its verdict, or why there is none."""
         return _sentence(self)
+
+
+def timed_calls(evaluation: Evaluation) -> TimedCalls:
+    """The calls whose timings count: all that were timed, without the first ones, unless no call would be left.
+
+    An answer that was read from a file without a log was not timed.
+    """
+    run = evaluation.run
+    logs = {} if run is None else run.logs
+    timed = {
+        query_id: log
+        for query_id in evaluation.query_ids
+        if (log := logs.get(query_id)) is not None and log.attempts and (log.latency_ms or not log.cached)
+    }
+    skip_first = evaluation.latency_rule.skip_first
+    n_first = max(skip_first, concurrency_of(evaluation)) if skip_first else 0
+    kept = {query_id: log for query_id, log in timed.items() if log.calls_before is None or log.calls_before >= n_first}
+    return TimedCalls(kept, len(timed) - len(kept)) if kept else TimedCalls(timed)
+
+
+def concurrency_of(evaluation: Evaluation) -> int:
+    """Calls to a system that may be under way at a time, as its config says."""
+    declared = evaluation.run.config.get("concurrency", 1) if evaluation.run is not None else 1
+    return declared if isinstance(declared, int) else 1
+
+
+def incomparable(baseline: Evaluation, candidate: Evaluation, query_ids: Sequence[str]) -> tuple[NoVerdict, ...]:
+    """Why the latencies of two systems are shown without a verdict; empty where one may be given.
+
+    Args:
+        baseline: one system.
+        candidate: the other.
+        query_ids: the queries that are compared.
+    """
+    return (*_of_each((baseline, candidate), query_ids), *_of_both(baseline, candidate, query_ids))
+
+
+def _of_each(systems: Sequence[Evaluation], query_ids: Sequence[str]) -> Iterator[NoVerdict]:
+    for system in systems:
+        logs = [log for query_id, log in timed_calls(system).logs.items() if query_id in set(query_ids)]
+        n_cached = sum(log.cached for log in logs)
+        warm_up = timed_calls(system).warm_up
+        if n_cached:
+            yield NoVerdict(f"{n_cached} of {len(logs)} answers are of an earlier collection", system.name)
+        elif warm_up is None:
+            yield NoVerdict("the run does not say whether the system was warmed up", system.name)
+        elif warm_up == 0:
+            yield NoVerdict("no warm-up", system.name)
+
+
+def _of_both(baseline: Evaluation, candidate: Evaluation, query_ids: Sequence[str]) -> Iterator[NoVerdict]:
+    machines = {side.run.machine for side in (baseline, candidate) if side.run is not None} - {None}
+    if len(machines) > 1:
+        yield NoVerdict("the runs were collected on different machines")
+    a, b = timed_calls(baseline).logs, timed_calls(candidate).logs
+    gaps = [gap for query_id in query_ids if (gap := _gap_s(a[query_id], b[query_id])) is not None]
+    far = [gap for gap in gaps if gap > FAR_APART_S]
+    if len(far) > MOST_FAR_APART * len(query_ids):
+        hours = max(far) / 3600
+        apart = f"{hours / 24:.0f} days" if hours >= 48 else f"{hours:.0f} hours" if hours >= 1.5 else "over an hour"
+        yield NoVerdict(f"the systems answered {n_of(len(far), 'queries')} up to {apart} apart")
+
+
+def _gap_s(a: CallLog, b: CallLog) -> float | None:
+    """Seconds between two answers; None where the time of one is not known."""
+    try:
+        return abs((datetime.fromisoformat(a.at or "") - datetime.fromisoformat(b.at or "")).total_seconds())
+    except (ValueError, TypeError):  # no time; one with a zone and one without
+        return None
 
 
 def latency_summary(evaluation: Evaluation) -> LatencySummary | None:

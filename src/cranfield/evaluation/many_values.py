@@ -23,7 +23,7 @@ from cranfield.stats.result import TestResult
 from cranfield.words import first_of, n_of
 
 if TYPE_CHECKING:
-    from cranfield.evaluation.unjudged import Unjudged
+    from cranfield.evaluation.unjudged_values import Unjudged
 
 
 @dataclass(frozen=True, slots=True)

@@ -33,7 +33,7 @@ from cranfield.evaluation.many_values import (
 )
 from cranfield.evaluation.sensitivity import Sensitivity
 from cranfield.evaluation.strata import StrataContrast, StratumSummary, summaries_by_stratum
-from cranfield.evaluation.unjudged import Unjudged
+from cranfield.evaluation.unjudged_values import Unjudged
 from cranfield.evaluation.unseen import Unseen
 from cranfield.evaluation.values import Comparison, Evaluation, Limits, MeasureComparison, StratumComparison, Summary
 from cranfield.evaluation.verdict_table import VerdictCode

@@ -16,7 +16,8 @@ from cranfield.evaluation.joint import FloatN, OpenLists, Places, grades_of, ope
 from cranfield.evaluation.many_pairs import all_pairs, compare_pairs
 from cranfield.evaluation.many_values import ManyComparison, PairComparison
 from cranfield.evaluation.pairing import PairedValues
-from cranfield.evaluation.unjudged import Unjudged, UnjudgedKind, holes_command, order_of_holes
+from cranfield.evaluation.unjudged import holes_command, order_of_holes
+from cranfield.evaluation.unjudged_values import Unjudged, UnjudgedKind
 from cranfield.evaluation.verdict import sign_of
 from cranfield.evaluation.verdict_table import VerdictCode
 

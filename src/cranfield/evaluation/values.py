@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
     from cranfield.evaluation.class_values import ClassVerdict
     from cranfield.evaluation.confusion import Confusion
-    from cranfield.evaluation.unjudged import Unjudged
+    from cranfield.evaluation.unjudged_values import Unjudged
     from cranfield.stats.scale import Scale
 
 Value = TypeVar("Value")

@@ -19,14 +19,12 @@ class VerdictCode(StrEnum):
     """How a report colours it."""
     meaning: str
     """A sentence for the glossary."""
-    former: tuple[str, ...]
-    """Spellings of earlier versions, still read."""
 
-    def __new__(cls, code: str, text: str, tone: VerdictTone, meaning: str, *former: str) -> Self:
+    def __new__(cls, code: str, text: str, tone: VerdictTone, meaning: str) -> Self:
         """Make a row of the table."""
         row = str.__new__(cls, code)
         row._value_ = code
-        row.text, row.tone, row.meaning, row.former = text, tone, meaning, former
+        row.text, row.tone, row.meaning = text, tone, meaning
         return row
 
     BETTER = (
@@ -44,7 +42,6 @@ class VerdictCode(StrEnum):
     NOT_SIGNIFICANT = (
         *("not_significant", "no significant difference", "open"),
         "The confidence interval contains zero, or no class confirms the difference. The report gives the smallest difference that this many queries could detect.",
-        "not distinguished",
     )
     EQUIVALENT = (
         *("equivalent", "equivalent", "even"),
@@ -91,10 +88,10 @@ class VerdictCode(StrEnum):
 
 
 def parse_verdict(spelling: str) -> VerdictCode:
-    """The verdict of a code, a text or a former spelling; blanks, hyphens and underscores count as the same.
+    """The verdict of a code or a text; blanks, hyphens and underscores count as the same.
 
     Example:
-        >>> parse_verdict("not-distinguished").text
+        >>> parse_verdict("not-significant").text
         'no significant difference'
 
     Raises:
@@ -102,14 +99,9 @@ def parse_verdict(spelling: str) -> VerdictCode:
     """
     key = _normalised(spelling)
     for code in VerdictCode:
-        if key in {_normalised(known) for known in (code.value, code.text, *code.former)}:
+        if key in {_normalised(known) for known in (code.value, code.text)}:
             return code
     raise UnknownNameError.among("verdict", spelling, list(VerdictCode))
-
-
-def is_former(spelling: str) -> bool:
-    """Whether this spelling is one of an earlier version."""
-    return _normalised(spelling) in {_normalised(known) for code in VerdictCode for known in code.former}
 
 
 def _normalised(spelling: str) -> str:

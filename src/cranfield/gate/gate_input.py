@@ -11,7 +11,7 @@ from itertools import compress
 import numpy as np
 
 from cranfield.evaluation.absence import leaves_out
-from cranfield.evaluation.latency_rule import timed_calls
+from cranfield.evaluation.latency import timed_calls
 from cranfield.evaluation.values import Evaluation
 from cranfield.evaluation.verdict import sign_of
 from cranfield.gate.baseline import Baseline
@@ -88,10 +88,7 @@ class GateInput:
 
     def _accepted(self, baseline: Baseline, measure: str) -> Values:
         values = baseline.values_of(str(parse(measure)))
-        # Baselines of earlier versions have a 0 for queries that are never judged.
-        unjudged = {q for q, value in values.items() if value == 0 and not self.evaluation.testset.is_judged(q)}
-        absent = unjudged.difference(self.values(measure)) if unjudged else unjudged
-        return {query_id: exact(value) for query_id, value in values.items() if query_id not in absent}
+        return {query_id: exact(value) for query_id, value in values.items()}
 
     def queries(self, where: Where = None) -> tuple[str, ...]:
         """Ids of the queries of some strata, in order; of all queries by default."""

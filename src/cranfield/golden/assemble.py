@@ -302,22 +302,18 @@ def _free_id(query_id: str, taken: Mapping[str, object]) -> str:
     return f"{query_id}-{number}"
 
 
-def next_version(previous: FileVersion | None, old: Sequence[Mapping[str, Any]], merged: Merged) -> FileVersion:
-    """The version of a set: 1.0; another major one where the schema is another, another minor one where records are.
+def next_version(previous: FileVersion | None, merged: Merged) -> FileVersion:
+    """The version of a set: 1.0, then the next minor one.
 
     Args:
         previous: version before; None: there is none.
-        old: its records.
-        merged: the new ones.
+        merged: the records of this one.
 
     Raises:
         UsageError: nothing is changed.
     """
     if previous is None:
         return FileVersion(1, 0)
-    schemas = {str(record.get("schema_version", SCHEMA_VERSION)).partition(".")[0] for record in old}
-    if schemas - {SCHEMA_VERSION.partition(".")[0]}:
-        return FileVersion(previous.major + 1, 0)
     if not merged.added and not merged.changed:
         raise UsageError(f"nothing is added to version {previous}, and nothing is changed")
     return FileVersion(previous.major, previous.minor + 1)

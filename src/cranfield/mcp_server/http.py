@@ -16,7 +16,7 @@ from cranfield.concurrency.signals import sigterm_interrupts
 from cranfield.config.server import DEFAULT_CONNECTIONS
 from cranfield.errors import UsageError
 from cranfield.mcp_server.server import EVALUATE, READ, Token
-from cranfield.server.access import TABLE, Access
+from cranfield.server.caller import TABLE, Access
 from cranfield.server.connections import ACCEPTED_AT_ONCE, protocol_of
 from cranfield.server.logs import LOG, RequestLog, configure_logs, event
 from cranfield.server.options import is_loopback

@@ -165,7 +165,7 @@ def _merged(batch: Batch, out: Path, snapshot: Snapshot) -> Content:
     old = [] if previous is None else _raw(versions[previous])
     with tempfile.TemporaryDirectory(prefix="cranfield-") as folder:
         merged = merge_records(old, _as_written(batch.as_records, Path(folder) / "batch.json"))
-    version = next_version(previous, old, merged)
+    version = next_version(previous, merged)
     if previous is not None and before is not None:
         _refuse_drift(before, versions[previous], snapshot)
     new = {*merged.added, *merged.changed}

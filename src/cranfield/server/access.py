@@ -1,11 +1,10 @@
-"""Who may do what: one table of kinds of routes and roles, and the dependency that applies it."""
+"""The dependency of a route: it finds the caller, and applies the table of who may do what."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
-from enum import StrEnum
 from hmac import compare_digest
 from typing import TYPE_CHECKING, ClassVar
 
@@ -19,14 +18,13 @@ from starlette.routing import BaseRoute, Mount
 
 from cranfield.errors import InternalError, UnknownNameError
 from cranfield.judging.store.schema import Role
-from cranfield.server.guard import SAFE, Place, unfit_texts
-from cranfield.server.refusal import NO_ANSWER, SIGN_IN, RefusedError, not_found
+from cranfield.server.caller import TABLE, Access, Caller
+from cranfield.server.http_errors import NO_ANSWER, SAFE, SIGN_IN, RefusedError, not_found
 from cranfield.server.signing import form_token, unsigned
+from cranfield.server.unfit_texts import Place, unfit_texts
 
 if TYPE_CHECKING:
-    from cranfield.judging.store.accounts import AccountInfo
     from cranfield.judging.store.store import Store
-    from cranfield.judging.store.values import BookInfo
 
 CSRF_HEADER = "X-CSRF-Token"
 CSRF_FIELD = "csrf"
@@ -42,71 +40,6 @@ class IdConvertor(IntegerConvertor):
 
 
 register_url_convertor("id", IdConvertor())
-
-
-class Access(StrEnum):
-    """A kind of route."""
-
-    PUBLIC = "public"
-    ACCOUNT = "account"
-    """Pages of the account itself: home, password, tokens."""
-    JUDGE = "judge"
-    READ = "read"
-    """Dashboards, with the grades of others."""
-    MANAGE = "manage"
-    """Adjudication, settings, join links, freezing."""
-    RESULTS = "results"
-    """Stored test sets, runs and evaluations; jobs."""
-    EVALUATE = "evaluate"
-    """Upload, evaluate, compare, tag; cancel jobs of this account."""
-    METRICS = "metrics"
-    """Metrics for Prometheus; open to all where the operator's file says so."""
-    ADMIN = "admin"
-    """People."""
-
-
-@dataclass(frozen=True, slots=True)
-class Rule:
-    """Who passes."""
-
-    roles: frozenset[Role]
-    scopes: frozenset[str] = frozenset()
-    """Of a token of the API; empty: in a browser only."""
-    anonymous: bool = False
-
-
-ALL_ROLES = frozenset(Role)
-TABLE = {
-    Access.PUBLIC: Rule(ALL_ROLES, anonymous=True),
-    Access.ACCOUNT: Rule(ALL_ROLES),
-    Access.JUDGE: Rule(frozenset({Role.ADMIN, Role.LEAD, Role.RATER}), frozenset({"judge", "manage"})),
-    Access.READ: Rule(frozenset({Role.ADMIN, Role.LEAD, Role.VIEWER}), frozenset({"read", "manage"})),
-    Access.MANAGE: Rule(frozenset({Role.ADMIN, Role.LEAD}), frozenset({"manage"})),
-    Access.RESULTS: Rule(frozenset({Role.ADMIN, Role.LEAD, Role.VIEWER}), frozenset({"read", "evaluate", "manage"})),
-    Access.EVALUATE: Rule(frozenset({Role.ADMIN, Role.LEAD}), frozenset({"evaluate", "manage"})),
-    Access.METRICS: Rule(frozenset({Role.ADMIN, Role.LEAD, Role.VIEWER}), frozenset({"read", "evaluate", "manage"})),
-    Access.ADMIN: Rule(frozenset({Role.ADMIN})),
-}
-"""Raters pass only in the books that they are members of: elsewhere there is nothing for them."""
-
-
-@dataclass(frozen=True, slots=True)
-class Caller:
-    """Who asks."""
-
-    account: AccountInfo
-    csrf: str = ""
-    """Of the session; empty with a token."""
-    session: str = ""
-    """Its raw id."""
-    scope: str | None = None
-    """Of the token; None in a browser."""
-    book: BookInfo | None = None
-    """Of the path."""
-
-    def may(self, access: str) -> bool:
-        """Whether a link to such a route is shown."""
-        return Role(self.account.role) in TABLE[Access(access)].roles
 
 
 @dataclass(frozen=True)

@@ -10,13 +10,13 @@ from fastapi import FastAPI
 from fastapi.staticfiles import StaticFiles
 from starlette.middleware.body_limit import RequestBodyLimitMiddleware
 
-from cranfield.server.access import STATIC, caller_or_none, check_routes
+from cranfield.server.access import STATIC, check_routes
 from cranfield.server.connections import Room, most_requests
+from cranfield.server.error_handlers import add_handlers
 from cranfield.server.guard import Guard
 from cranfield.server.health import Probes, Readiness
 from cranfield.server.logs import RequestLog
 from cranfield.server.pages import FOLDER
-from cranfield.server.refusal import add_handlers
 from cranfield.server.results import MOST_REPORTS, MOST_RESULTS, Kept
 
 if TYPE_CHECKING:
@@ -55,7 +55,6 @@ def create_app(
     app.state.stopping = asyncio.Event()
     app.state.reports = Kept(MOST_REPORTS)
     app.state.streams, app.state.uploads = Counter[int](), Counter[int]()
-    app.state.caller_or_none = caller_or_none
     app.state.service = service
     app.state.results = Kept(MOST_RESULTS)
     app.state.rates = {}

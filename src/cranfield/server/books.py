@@ -20,11 +20,12 @@ from cranfield.judging.settings import Mode
 from cranfield.judging.store.schema import BookState, ItemState, Origin, SkipReason
 from cranfield.reporting.documents.preference import WHAT_IT_IS as PREFERENCE_NOTE
 from cranfield.reporting.documents.preference import preference_rows
-from cranfield.server.access import Caller, require
+from cranfield.server.access import require
+from cranfield.server.caller import Caller
 from cranfield.server.documents import RenderedDocument, rendered
+from cranfield.server.http_errors import not_found
 from cranfield.server.judging_cards import image_response, note_text
 from cranfield.server.pages import render_page, see_other, segment
-from cranfield.server.refusal import not_found
 from cranfield.service.values import EvaluationFilter
 
 if TYPE_CHECKING:

@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 from fastapi import APIRouter, Depends, Form, Query, Request
 from fastapi.responses import Response, StreamingResponse
 
-from cranfield.server.access import Caller, require
+from cranfield.server.access import require
+from cranfield.server.caller import Caller
 from cranfield.server.evaluations import compared
 from cranfield.server.grade_hole import counted_later
 from cranfield.server.page_parts import page_parts

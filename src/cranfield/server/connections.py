@@ -19,8 +19,8 @@ from fastapi.responses import JSONResponse, PlainTextResponse, Response
 from starlette.requests import Request
 from uvicorn.protocols.http.auto import AutoHTTPProtocol
 
+from cranfield.server.error_handlers import wants_json
 from cranfield.server.logs import LOG, event
-from cranfield.server.refusal import wants_json
 
 if TYPE_CHECKING:
     import asyncio

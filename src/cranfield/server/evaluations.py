@@ -11,7 +11,8 @@ from pydantic import BaseModel
 
 from cranfield.errors import UsageError
 from cranfield.evaluation.history import HistoryPoint, HistoryReport, Score, lines, measure_of
-from cranfield.server.access import Caller, require
+from cranfield.server.access import require
+from cranfield.server.caller import Caller
 from cranfield.server.grade_hole import counted_later
 from cranfield.server.guide import explained
 from cranfield.server.live_measures import SECONDS, live_values

@@ -10,11 +10,12 @@ from fastapi import APIRouter, Depends, Form, Query, Request
 from fastapi.responses import HTMLResponse, JSONResponse, Response
 
 from cranfield.judging.settings import DEFAULT_GUIDELINE
-from cranfield.server.access import Caller, require
+from cranfield.server.access import require
+from cranfield.server.caller import Caller
 from cranfield.server.documents import rendered
+from cranfield.server.error_handlers import wants_json
 from cranfield.server.live_measures import recomputed
 from cranfield.server.pages import local_path, render_page, see_other
-from cranfield.server.refusal import wants_json
 from cranfield.server.results import service_of
 from cranfield.service.hole_grades import grade_hole, hole_book, hole_levels, hole_pool, new_grades
 from cranfield.service.values import ComparisonInfo, EvaluationInfo

@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-import re
-from collections.abc import Iterable, Iterator
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
 
 from fastapi import Request
 from starlette.datastructures import Headers, MutableHeaders
 
 from cranfield.errors import Problem
-from cranfield.server.refusal import error_response, problem_of, unexpected
-from cranfield.words import printable
+from cranfield.server.error_handlers import error_response, problem_of, unexpected
+from cranfield.server.http_errors import SAFE
+from cranfield.server.unfit_texts import Place, unfit_texts
 
 if TYPE_CHECKING:
     from starlette.types import ASGIApp, Message, Receive, Scope, Send
@@ -36,11 +36,6 @@ API = "/v1/"
 PLAIN = "text/plain; charset=utf-8"
 TOO_LARGE = 413
 OVER_LIMIT = Problem("the request is too large", hint="send less, or ask the operator for another limit")
-SAFE = frozenset({"GET", "HEAD", "OPTIONS"})
-Place = tuple[str | int, ...]
-"""Part of a request, then names and positions in it: `("body", "entries", 0, "key")`."""
-_UNFIT = re.compile("[\x00\ud800-\udfff]")
-"""What neither PostgreSQL, nor the name of a file, nor UTF-8 can hold."""
 
 
 class Guard:
@@ -102,31 +97,6 @@ def _unfit_address(request: Request) -> Iterator[Problem]:
     for name, value in request.query_params.multi_items():
         texts += [(("query", name), name), (("query", name), value)]
     return map(problem_of, unfit_texts(texts))
-
-
-def unfit_texts(texts: Iterable[tuple[Place, object]]) -> Iterator[dict[str, Any]]:
-    """The texts that no database and no answer can hold, as the framework reports what is wrong with a request.
-
-    Args:
-        texts: place in the request to its value, as JSON has it.
-    """
-    waiting = [*texts]
-    while waiting:
-        place, value = waiting.pop()
-        if isinstance(value, dict):
-            waiting += (((*place, name), inner) for name, inner in value.items())
-            waiting += (((*place, name), name) for name in value)
-        elif isinstance(value, list):
-            waiting += (((*place, number), inner) for number, inner in enumerate(value))
-        elif isinstance(value, str) and _UNFIT.search(value):
-            shown = tuple(printable(each) if isinstance(each, str) else each for each in place)
-            hint = "leave U+0000 and halves of surrogate pairs out"
-            yield {
-                "type": "text",
-                "loc": shown,
-                "msg": "the text is no Unicode that can be stored",
-                "ctx": {"hint": hint},
-            }
 
 
 def refusal(headers: Headers, method: str, options: ServerOptions, *, path: str = "/") -> tuple[str, Problem] | None:

@@ -11,7 +11,8 @@ from cranfield.errors import CranfieldError
 from cranfield.measures import DEFAULT_MEASURES, parse
 from cranfield.measures.catalogue import CATALOGUE, by_family
 from cranfield.model.convention import CONVENTIONS
-from cranfield.server.access import Caller, require
+from cranfield.server.access import require
+from cranfield.server.caller import Caller
 from cranfield.server.pages import render_page
 
 if TYPE_CHECKING:

@@ -9,7 +9,8 @@ from fastapi.responses import HTMLResponse
 
 from cranfield.judging.store.schema import BookState, Role
 from cranfield.reporting.document import Section
-from cranfield.server.access import Caller, require
+from cranfield.server.access import require
+from cranfield.server.caller import Caller
 from cranfield.server.overview import MOST, SHOWN, Overview, overview, to_decide, visits
 from cranfield.server.pages import render_page
 from cranfield.server.tables import blocks, comparison_table, evaluation_table, job_table

@@ -9,7 +9,8 @@ from fastapi import APIRouter, Depends, Query, Request
 from fastapi.responses import HTMLResponse, Response
 from fastapi.sse import EventSourceResponse, ServerSentEvent
 
-from cranfield.server.access import Access, Caller, require
+from cranfield.server.access import require
+from cranfield.server.caller import Access, Caller
 from cranfield.server.pages import render_page, see_other
 from cranfield.server.results import service_of
 from cranfield.server.streams import events, number_event

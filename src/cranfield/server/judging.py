@@ -19,14 +19,16 @@ from cranfield.judging.settings import BookSettings, Mode
 from cranfield.judging.store.adding import plan_wanted
 from cranfield.judging.store.schema import Action, BookState, Origin, RaterKind, SkipReason
 from cranfield.judging.store.values import Assignment, BookInfo, ItemView, RatingRow, SaveRequest
-from cranfield.server.access import Access, Caller, Require, require
+from cranfield.server.access import Require, require
 from cranfield.server.books import book_of, book_path
+from cranfield.server.caller import Access, Caller
 from cranfield.server.documents import guideline_html
-from cranfield.server.guard import unfit_texts
+from cranfield.server.error_handlers import database_problem
+from cranfield.server.http_errors import NO_ANSWER, RefusedError, not_found
 from cranfield.server.judging_cards import TEXTS_S, cards, choice_to_grade, image_response, note_text
 from cranfield.server.keymap import PageSettings, key_actions
 from cranfield.server.pages import render_page, see_other
-from cranfield.server.refusal import NO_ANSWER, RefusedError, database_problem, not_found
+from cranfield.server.unfit_texts import unfit_texts
 
 if TYPE_CHECKING:
     from cranfield.judging.documents.texts import DocumentTexts

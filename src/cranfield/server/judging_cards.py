@@ -17,7 +17,7 @@ from cranfield.judging.settings import Mode
 from cranfield.judging.store.schema import Action
 from cranfield.server.documents import RenderedDocument, rendered
 from cranfield.server.highlight import highlight
-from cranfield.server.refusal import not_found
+from cranfield.server.http_errors import not_found
 
 if TYPE_CHECKING:
     from cranfield.judging.documents.texts import DocumentTexts

@@ -6,7 +6,7 @@ from collections import Counter
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Annotated, Literal, Self
 
-from pydantic import BaseModel, ConfigDict, StringConstraints, ValidationError, model_validator
+from pydantic import BaseModel, ConfigDict, StringConstraints, model_validator
 
 from cranfield.judging.settings import Mode
 
@@ -87,11 +87,8 @@ class PageSettings(BaseModel):
 
     @classmethod
     def of(cls, account: AccountInfo) -> Self:
-        """What an account has stored; the defaults where that is of a version with other actions."""
-        try:
-            return cls.model_validate(account.settings.get("judging", {}))
-        except ValidationError:
-            return cls()
+        """What an account has stored."""
+        return cls.model_validate(account.settings.get("judging", {}))
 
     @model_validator(mode="after")
     def _checked(self) -> Self:

@@ -10,8 +10,9 @@ from fastapi import APIRouter, Depends, Form, Request
 from fastapi.responses import Response
 
 from cranfield.errors import Problem, UsageError
-from cranfield.server.access import Caller, require
+from cranfield.server.access import require
 from cranfield.server.books import book_path, with_labels
+from cranfield.server.caller import Caller
 from cranfield.server.pages import lead_to, see_other
 from cranfield.server.results import Kept, service_of
 from cranfield.service.hole_grades import compare_again, freeze_onto, score_again

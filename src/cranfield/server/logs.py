@@ -22,7 +22,7 @@ from starlette.datastructures import Headers, MutableHeaders
 from starlette.requests import Request
 
 from cranfield.errors import Problem, traceback_of
-from cranfield.server.refusal import error_response
+from cranfield.server.error_handlers import error_response
 
 if TYPE_CHECKING:
     from starlette.types import ASGIApp, Message, Receive, Scope, Send

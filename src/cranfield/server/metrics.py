@@ -6,7 +6,8 @@ from typing import TYPE_CHECKING, Annotated
 
 from fastapi import APIRouter, Depends, Request, Response
 
-from cranfield.server.access import Caller, require
+from cranfield.server.access import require
+from cranfield.server.caller import Caller
 from cranfield.service.metrics.exposition import Exposition
 from cranfield.service.metrics.observed import Snapshot
 from cranfield.version import __version__

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from cranfield.server.access import Caller
+    from cranfield.server.caller import Caller
 
 
 @dataclass(frozen=True, slots=True)

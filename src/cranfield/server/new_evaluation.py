@@ -11,7 +11,8 @@ from fastapi.responses import HTMLResponse, Response
 from cranfield.errors import Problem, UsageError
 from cranfield.judging.settings import DEFAULT_GUIDELINE
 from cranfield.model import CONVENTIONS, DEFAULT_CONVENTION
-from cranfield.server.access import Caller, require
+from cranfield.server.access import require
+from cranfield.server.caller import Caller
 from cranfield.server.pages import render_page, see_other
 from cranfield.server.results import service_of
 from cranfield.service.team_evaluation import (

@@ -17,7 +17,7 @@ from cranfield.words import n_of
 
 if TYPE_CHECKING:
     from cranfield.judging.store.store import Store
-    from cranfield.server.access import Caller
+    from cranfield.server.caller import Caller
     from cranfield.service.service import Service
     from cranfield.service.values import ComparisonInfo, EvaluationInfo, JobInfo, SetInfo
 

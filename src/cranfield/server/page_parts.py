@@ -9,13 +9,13 @@ from typing import TYPE_CHECKING
 from fastapi import Request
 
 from cranfield.errors import CranfieldError, Problem
+from cranfield.server.error_handlers import log_failure
 from cranfield.server.pages import environment, page_text
-from cranfield.server.refusal import log_failure
 
 if TYPE_CHECKING:
     from markupsafe import Markup
 
-    from cranfield.server.access import Caller
+    from cranfield.server.caller import Caller
 
 
 def page_parts(

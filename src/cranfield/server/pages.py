@@ -19,7 +19,7 @@ from cranfield.words import command_word, n_of, printable_lines
 if TYPE_CHECKING:
     from jinja2 import Environment
 
-    from cranfield.server.access import Caller
+    from cranfield.server.caller import Caller
     from cranfield.service.values import JobInfo
 
 FOLDER = Path(__file__).parent

@@ -9,6 +9,7 @@ from threading import BoundedSemaphore
 from typing import TYPE_CHECKING
 
 from cranfield.errors import UsageError
+from cranfield.server.http_errors import RefusedError
 
 if TYPE_CHECKING:
     from argon2 import PasswordHasher
@@ -43,8 +44,6 @@ def _turn() -> Iterator[None]:
         RefusedError: too many wait.
     """
     if not _IN_LINE.acquire(blocking=False):
-        from cranfield.server.refusal import RefusedError
-
         hint, headers = "try again in a few seconds", {"Retry-After": "5"}
         raise RefusedError(503, "many people sign in at this moment", hint, "busy", headers)
     try:

@@ -9,7 +9,8 @@ from fastapi.responses import HTMLResponse, Response
 
 from cranfield.errors import UsageError
 from cranfield.judging.store.schema import Role
-from cranfield.server.access import Caller, require
+from cranfield.server.access import require
+from cranfield.server.caller import Caller
 from cranfield.server.pages import render_page, see_other
 from cranfield.server.signing import reset_link
 

@@ -23,7 +23,8 @@ from cranfield.reporting.document import (
 )
 from cranfield.reporting.query_data import data_json
 from cranfield.reporting.sections.answers import EXPECTED_ITEMS
-from cranfield.server.access import Caller, require
+from cranfield.server.access import require
+from cranfield.server.caller import Caller
 from cranfield.server.grade_hole import SIDES, grade_path
 from cranfield.server.pages import render_page, segment
 from cranfield.server.results import comparison_page_of, evaluation_queries, service_of

@@ -8,7 +8,7 @@ from threading import Lock
 from typing import TYPE_CHECKING, Any, cast
 
 from cranfield.reporting.query_data import QueryData
-from cranfield.server.refusal import not_found
+from cranfield.server.http_errors import not_found
 
 if TYPE_CHECKING:
     from fastapi import Request

@@ -20,13 +20,13 @@ from cranfield.judging.store.rows import seeded
 from cranfield.judging.store.schema import Action, SkipReason
 from cranfield.judging.store.values import BookClosedError, NotAllowedError, SaveRequest
 from cranfield.model.review import Disposition, FailureMode
-from cranfield.server.access import Caller
 from cranfield.server.books import Lead, Reader, book_of, book_page, book_path, item_of_book
+from cranfield.server.caller import Caller
 from cranfield.server.documents import guideline_html, rendered
+from cranfield.server.http_errors import RefusedError, not_found
 from cranfield.server.judging import Judge, progress, store_of
 from cranfield.server.keymap import PageSettings
 from cranfield.server.pages import see_other
-from cranfield.server.refusal import RefusedError, not_found
 from cranfield.server.review_form import ReviewForm, citations_text, decision_of, marked_edit
 
 if TYPE_CHECKING:

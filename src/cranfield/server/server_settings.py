@@ -15,7 +15,8 @@ from pydantic import BaseModel
 from cranfield.config.server import shown_settings
 from cranfield.config.services import SECRET_PARAMETERS
 from cranfield.evaluation.result import versions
-from cranfield.server.access import Caller, require
+from cranfield.server.access import require
+from cranfield.server.caller import Caller
 from cranfield.server.pages import render_page
 from cranfield.server.results import service_of
 from cranfield.words import n_of

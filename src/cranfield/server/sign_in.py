@@ -10,11 +10,12 @@ from fastapi import APIRouter, Depends, Form, Query, Request
 from fastapi.responses import HTMLResponse, RedirectResponse, Response
 
 from cranfield.errors import UnknownNameError, UsageError
-from cranfield.server.access import Caller, require
+from cranfield.server.access import require
 from cranfield.server.books import book_path
+from cranfield.server.caller import Caller
+from cranfield.server.http_errors import RefusedError, not_found
 from cranfield.server.pages import local_path, render_page, see_other
 from cranfield.server.passwords import hash_password, is_password
-from cranfield.server.refusal import RefusedError, not_found
 from cranfield.server.signing import (
     SESSION_SECONDS,
     clear_session,

@@ -12,8 +12,10 @@ from fastapi import Request
 from fastapi.sse import ServerSentEvent
 from starlette.concurrency import run_in_threadpool
 
-from cranfield.server.access import Access, Caller, admit
-from cranfield.server.refusal import NO_ANSWER, RefusedError, database_problem
+from cranfield.server.access import admit
+from cranfield.server.caller import Access, Caller
+from cranfield.server.error_handlers import database_problem
+from cranfield.server.http_errors import NO_ANSWER, RefusedError
 
 T = TypeVar("T")
 MOST_STREAMS = 30

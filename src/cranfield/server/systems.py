@@ -15,10 +15,11 @@ from cranfield.config.tunable import Range
 from cranfield.errors import CranfieldError, Problem, UsageError
 from cranfield.measures import USUAL_K
 from cranfield.project.listed_systems import filled_yaml
-from cranfield.server.access import Caller, require
+from cranfield.server.access import require
+from cranfield.server.caller import Caller
+from cranfield.server.http_errors import not_found
 from cranfield.server.live_measures import SECONDS
 from cranfield.server.pages import lead_to, render_page, see_other, segment
-from cranfield.server.refusal import not_found
 from cranfield.server.results import service_of
 from cranfield.service.hole_grades import compare_results
 from cranfield.service.probe import Probed, probe_in_child

@@ -15,10 +15,11 @@ from cranfield.model.query import class_of
 from cranfield.reporting.document import Cell, Column, Link, Section, Table, cell_value
 from cranfield.reporting.documents.testset import queries_document, statistics_document
 from cranfield.reporting.documents.testset_versions import difference_document
-from cranfield.server.access import Caller, require
+from cranfield.server.access import require
+from cranfield.server.caller import Caller
+from cranfield.server.http_errors import not_found
 from cranfield.server.page_parts import page_parts
 from cranfield.server.pages import environment, render_page, see_other, segment
-from cranfield.server.refusal import not_found
 from cranfield.server.results import service_of
 from cranfield.server.tables import blocks, csv_response, listed, testset_table
 from cranfield.server.v1.testsets import saved_testset

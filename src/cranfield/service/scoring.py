@@ -15,8 +15,8 @@ from pathlib import Path
 from cranfield.evaluation.classes import class_measures_by_stratum
 from cranfield.evaluation.evidence.values import caveat_sentences, void_sentences
 from cranfield.evaluation.judged import judged_share
-from cranfield.evaluation.latency import latency_summary
-from cranfield.evaluation.latency_rule import LatencyRule, timed_calls
+from cranfield.evaluation.latency import latency_summary, timed_calls
+from cranfield.evaluation.latency_rule import LatencyRule
 from cranfield.evaluation.strata import summaries_by_stratum
 from cranfield.evaluation.values import Evaluation, Limits, Summary
 from cranfield.evaluation.verdict import CompareOptions, sign_of

@@ -92,11 +92,6 @@ def test_exit_codes_of_verdicts(files, fail_on, pair, code):
     cranfield(files, "compare", "qrels", *pair, "--fail-on", fail_on, code=code)
 
 
-def test_a_former_spelling_of_a_verdict_is_read_and_the_new_one_named(files):
-    done = cranfield(files, "compare", "qrels", "old.run", "old.run", "--fail-on", "not-distinguished", code=4)
-    assert "note: --fail-on not-distinguished is now spelled not-significant" in done.stderr
-
-
 @pytest.mark.parametrize("spelling", ["beter", "one-best"])
 def test_a_verdict_that_cannot_be_failed_on_is_a_usage_error(files, spelling):
     done = cranfield(files, "compare", "qrels", "old.run", "old.run", "--fail-on", spelling, code=2)

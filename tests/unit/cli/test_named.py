@@ -236,11 +236,3 @@ def test_every_command_takes_the_config_by_one_option(project, monkeypatch, tmp_
     call("compare", "old", "new", "--config", config)
     found = call("run", "other.yaml", "--config", config, code=2).stderr
     assert "the config is given twice; expected CONFIG or --config, got other.yaml and" in found
-
-
-def test_an_argument_of_an_earlier_version_is_read_with_a_note(project):
-    both = {"fusion": {"method": "rrf", "of": ["old", "new"]}}
-    write(project, systems={**CONFIG["systems"], "both": both})
-    Path("cranfield.yaml").rename("other.yaml")
-    assert "note: the config is now given as --config other.yaml" in call("components", "both", "other.yaml").stderr
-    assert "note: the config" not in call("components", "both", "--config", "other.yaml").stderr

@@ -3,6 +3,7 @@
 import pytest
 
 from cranfield import Answer, Hit, Outcome, Run, TestSet, compare, evaluate
+from cranfield.errors import UsageError
 from cranfield.evaluation.evidence.answers import declared_rules
 from cranfield.evaluation.evidence.inspection import as_setting
 from cranfield.evaluation.values import Limits
@@ -87,7 +88,6 @@ def test_broken_runs_are_void_with_their_queries(run, sentences):
         run_of(fields=FALLEN_BACK),  # no rule, no finding
         run_of("mode = semantic", outcomes=(Outcome.TIMEOUT,) * N, fields=({},) * N),  # counted by failed-queries
         run_of("mode = semantic", outcomes=(Outcome.EMPTY,) * N, fields=({},) * N, hits=()),
-        run_of("mode is semantic"),  # of another version: no rule of this one
         Run("file", {one: Answer(Outcome.ANSWERED, (Hit("d"),)) for one in IDS}),
     ],
 )
@@ -112,7 +112,7 @@ def test_a_comparison_with_a_broken_side_has_no_verdict():
 
 
 def test_rules_are_read_from_the_configuration_of_the_run():
-    assert [str(rule) for rule in declared_rules(run_of("mode = a", "mode = a", "b > 1", "nonsense").config)] == [
+    assert [str(rule) for rule in declared_rules(run_of("mode = a", "mode = a", "b > 1").config)] == [
         "mode = a",
         "b > 1",
     ]
@@ -122,3 +122,8 @@ def test_rules_are_read_from_the_configuration_of_the_run():
         == declared_rules({"preflight": ["x", {"file": "y"}]})
         == []
     )
+
+
+def test_a_rule_that_cannot_be_read_is_an_error():
+    with pytest.raises(UsageError, match="mode is semantic"):
+        findings(scored(run_of("mode is semantic")))

@@ -57,7 +57,7 @@ def test_answers_that_were_not_asked_for_are_a_caveat(logs, check, count, words)
         [],
         [ASKED],
         [ASKED] * 4,
-        [CallLog(1.0)] * 4,  # of an earlier version, without times
+        [CallLog(1.0)] * 4,  # without times
         [CallLog(1.0, attempts=3, repeat_ms=(2.0,), at=AT)] * 4,
         [resumed(0.0)] * 4,
         [resumed(59.0), ASKED],

@@ -13,8 +13,8 @@ from scipy import stats
 
 from cranfield import Answer, Hit, Outcome, Query, Run, TestSet, compare, evaluate
 from cranfield.errors import UsageError
-from cranfield.evaluation.latency import LatencyImpact, latency_impact, latency_summary
-from cranfield.evaluation.latency_rule import LatencyRule, parse_rule, timed_calls
+from cranfield.evaluation.latency import LatencyImpact, latency_impact, latency_summary, timed_calls
+from cranfield.evaluation.latency_rule import LatencyRule, parse_rule
 from cranfield.evaluation.values import Evaluation
 from cranfield.model import CallLog
 from cranfield.reporting import comparison_document

@@ -12,7 +12,7 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from cranfield import Query, TestSet, compare, compare_many, evaluate
-from cranfield.evaluation.unjudged import Unjudged, UnjudgedKind
+from cranfield.evaluation.unjudged_values import Unjudged, UnjudgedKind
 from cranfield.evaluation.values import Limits
 from cranfield.evaluation.verdict_table import VerdictCode
 from cranfield.judging.pools.holes import find_holes

@@ -7,7 +7,7 @@ import json
 import pytest
 
 from cranfield.errors import UnknownNameError
-from cranfield.evaluation.verdict_table import VerdictCode, is_former, parse_verdict
+from cranfield.evaluation.verdict_table import VerdictCode, parse_verdict
 
 TEXTS = {
     "better": "better",
@@ -38,13 +38,6 @@ def test_every_code_has_one_row_and_its_text() -> None:
 def test_a_verdict_is_read_by_code_and_by_text(code: VerdictCode) -> None:
     for spelling in (code.value, code.text, code.value.replace("_", "-"), code.text.upper()):
         assert parse_verdict(spelling) is code
-        assert not is_former(spelling)
-
-
-@pytest.mark.parametrize("spelling", ["not distinguished", "not-distinguished", "Not_Distinguished"])
-def test_a_former_spelling_is_read_and_recognised(spelling: str) -> None:
-    assert parse_verdict(spelling) is VerdictCode.NOT_SIGNIFICANT
-    assert is_former(spelling)
 
 
 def test_an_unknown_verdict_is_refused_with_the_nearest() -> None:

@@ -229,11 +229,10 @@ def test_versions(tmp_path: Path) -> None:
     assert newest_version(tmp_path / names[0], "golden") == tmp_path / names[0]
     first, second = {"query_id": "q1", "query_text": "a"}, {"query_id": "q2", "query_text": "b"}
     more = merge_records([first], [second])
-    assert next_version(None, [], more) == FileVersion(1, 0)
-    assert next_version(FileVersion(1, 9), [first], more) == FileVersion(1, 10)
-    assert next_version(FileVersion(1, 9), [first | {"schema_version": "0.9"}], more) == FileVersion(2, 0)
+    assert next_version(None, more) == FileVersion(1, 0)
+    assert next_version(FileVersion(1, 9), more) == FileVersion(1, 10)
     with pytest.raises(UsageError, match="nothing is added"):
-        next_version(FileVersion(1, 0), [first], merge_records([first], [first]))
+        next_version(FileVersion(1, 0), merge_records([first], [first]))
 
 
 def test_an_id_of_another_query_is_not_used_again() -> None:

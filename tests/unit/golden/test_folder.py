@@ -141,7 +141,7 @@ def test_every_damaged_line_is_reported_with_its_place(path: Path) -> None:
         RunFolder.open(path).read(Step.CANDIDATES, QueryCandidate)
     assert [problem.line for problem in caught.value.problems] == [2, 3, 4, 5]
     schema = caught.value.problems[0]
-    assert (schema.expected, schema.got) == ("1.x", "'2.0.0'")
+    assert (schema.expected, schema.got) == ("1.0.0", "'2.0.0'")
 
 
 def test_there_is_one_writer(path: Path) -> None:

@@ -16,7 +16,7 @@ from cranfield.judging.store.accounts import AccountInfo
 from cranfield.judging.store.schema import Role
 from cranfield.judging.store.store import Store
 from cranfield.server import sign_in
-from cranfield.server.refusal import RefusedError
+from cranfield.server.http_errors import RefusedError
 
 AT_ONCE = 8
 

@@ -21,9 +21,9 @@ from sqlalchemy.exc import OperationalError
 from cranfield.config.workbench import Workbench
 from cranfield.server import health
 from cranfield.server.health import Readiness, database_problem
+from cranfield.server.http_errors import NO_ANSWER
 from cranfield.server.logs import JsonForm, TextForm, configure_logs, event
 from cranfield.server.options import ServerOptions
-from cranfield.server.refusal import NO_ANSWER
 from cranfield.server.run import bind
 from cranfield.service.service import open_service
 from cranfield.service.worker import Worker, working

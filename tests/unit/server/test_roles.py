@@ -7,7 +7,8 @@ import re
 import pytest
 
 from cranfield.judging.store.schema import Role
-from cranfield.server.access import Access, declared_access
+from cranfield.server.access import declared_access
+from cranfield.server.caller import Access
 
 TOKENS = {"token read", "token judge", "token evaluate", "token manage"}
 PASSES = {

@@ -72,7 +72,7 @@ def test_number_and_machine_are_in_the_log_and_not_in_the_run(tmp_path: Path) ->
         assert word not in path.read_text(encoding="utf-8")
 
 
-def test_a_log_of_an_earlier_version_has_neither(tmp_path: Path) -> None:
+def test_a_log_may_have_neither(tmp_path: Path) -> None:
     write_run(Run("old", {"q1": Answer(Outcome.EMPTY)}, logs={"q1": CallLog(1.0)}), tmp_path / "old.jsonl")
     read = read_run(tmp_path / "old.jsonl")
     assert (before(read), read.machine) == ([None], None)

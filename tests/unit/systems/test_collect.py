@@ -339,7 +339,7 @@ class TestGoingOn:
     def test_a_journal_of_another_version_is_set_aside(self, cut_short, make_system, testset_of, tmp_path, told, calls):
         cut_short()
         journal = tmp_path / "out" / ".partial" / "sut.jsonl"
-        journal.write_bytes(journal.read_bytes().replace(b'"journal":2', b'"journal":1', 1))
+        journal.write_bytes(journal.read_bytes().replace(b'"journal":1', b'"journal":2', 1))
         self.again(make_system, testset_of("a", "b", "c"), tmp_path, told)
         assert len(calls()) == 6
         assert "because it was written by another version of Cranfield" in told.notes[0]

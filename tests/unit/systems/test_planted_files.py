@@ -48,7 +48,7 @@ def target(tmp_path: Path) -> Path:
     """A file of the user outside of the output folder, and the folder that it is in."""
     (tmp_path / "home").mkdir()
     path = tmp_path / "home" / "precious"
-    path.write_text('{"journal": 2}\n{"query_id": "q1"}\n')
+    path.write_text('{"journal": 1}\n{"query_id": "q1"}\n')
     path.chmod(0o640)
     os.utime(path, ns=(10**18, 10**18))
     return path

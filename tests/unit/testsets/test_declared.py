@@ -92,15 +92,14 @@ def test_an_unknown_task_type_is_an_error_where_others_are_known(tmp_path, name)
     assert load(path).query_ids == ("q1", "q2"), "a vocabulary of one's own"
 
 
-@pytest.mark.parametrize("version", ["1", "1.0", "1.0.0", "1.4.2", 1])
-def test_versions_of_the_schema_that_are_read(tmp_path, version):
+def test_the_version_of_the_schema_is_read(tmp_path):
     path = tmp_path / "g.json"
-    record = {"query_id": "q", "query_text": "t", "expected_files": ["src/a.py"], "schema_version": version}
+    record = {"query_id": "q", "query_text": "t", "expected_files": ["src/a.py"], "schema_version": "1.0.0"}
     path.write_text(json.dumps([record]))
     assert load(path).query_ids == ("q",)
 
 
-@pytest.mark.parametrize("version", ["2.0.0", "0.9", "latest", 2, True, [1]])
+@pytest.mark.parametrize("version", ["2.0.0", "1.0", "1", 1, "latest", True, [1]])
 def test_an_unknown_version_of_the_schema_is_an_error(tmp_path, version):
     record = {"query_id": "q", "query_text": "t", "expected_files": ["src/a.py"], "schema_version": version}
     (tmp_path / "g.json").write_text(json.dumps([record]))

@@ -36,7 +36,7 @@ from cranfield.repo.symbols import outline_of
 from cranfield.version import __version__
 from cranfield.words import n_of, printable
 
-VERSION = "2"
+VERSION = "1"
 """Of the tools as agents see them: names, arguments and texts of results."""
 
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
-from cranfield.errors import CranfieldError
 from cranfield.evaluation.evidence.values import Found, Scored
 from cranfield.words import n_of
 
@@ -38,17 +37,15 @@ def broken_answer_rules(system: Scored, limit: float) -> Iterator[Found]:
 
 
 def declared_rules(config: Mapping[str, Any]) -> list[AnswerRule]:
-    """The rules in the `preflight` of a system's configuration; those that another version wrote and this one cannot read are none."""
+    """The rules in the `preflight` of a system's configuration.
+
+    Raises:
+        UsageError: one of them is not a rule.
+    """
     checks = config.get("preflight") or ()
     written = [check.get("every_answer") for check in checks if isinstance(check, Mapping)]
     if not any(written):
         return []
     from cranfield.model.answer_rule import parse_answer_rule
 
-    found = []
-    for text in written:
-        try:
-            found += [parse_answer_rule(text)] if isinstance(text, str) else []
-        except CranfieldError:
-            continue
-    return list(dict.fromkeys(found))
+    return list(dict.fromkeys(parse_answer_rule(text) for text in written if isinstance(text, str)))

@@ -39,7 +39,7 @@ from cranfield.formats.testsets.native_fields import (
     short_span,
     without_nul,
 )
-from cranfield.formats.testsets.vocabulary import KNOWN_VERSIONS, VERSION, is_known_version
+from cranfield.formats.testsets.vocabulary import KNOWN_VERSION, VERSION, is_known_version
 from cranfield.model import Credit, Grouping
 from cranfield.model.testset import DEFAULT_REFRESH_DAYS
 from cranfield.words import n_of
@@ -159,7 +159,7 @@ def _of_label(label: LabelModel) -> LabelModel:
             f"has {n_of(len(plain), 'entities')} without a role", expected="entities with a role or a rationale"
         )
     if not is_known_version(version := (label.model_extra or {}).get(VERSION)):
-        raise complaint("has an unknown schema version", expected=KNOWN_VERSIONS, got=describe(version))
+        raise complaint("has an unknown schema version", expected=KNOWN_VERSION, got=describe(version))
     return label
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Collection, Iterator
 
 from cranfield.errors import Problem, did_you_mean, shorten
@@ -13,8 +12,7 @@ from cranfield.model.vocabulary import TASK_TYPE, TASK_TYPES
 
 VERSION = "schema_version"
 CLASSIFIER_EXPECTATION = "classifier_expectation"
-_KNOWN = re.compile(r"1(\.\d+){0,2}")
-KNOWN_VERSIONS = "1, or 1.x.y such as 1.0.0"
+KNOWN_VERSION = "1.0.0"
 
 
 def version_problems(located: Located) -> Iterator[Problem]:
@@ -28,13 +26,12 @@ def _version_problem(located: Located, value: object, loc: Loc) -> Iterator[Prob
     if not is_known_version(value):
         text = source_text(value)
         got = shorten(text) if isinstance(text, str) else "no text"
-        yield located.problem("unknown schema version", loc, expected=KNOWN_VERSIONS, got=got)
+        yield located.problem("unknown schema version", loc, expected=KNOWN_VERSION, got=got)
 
 
 def is_known_version(value: object) -> bool:
-    """Whether a version of the schema is one that is read; none is."""
-    text = source_text(value)
-    return value is None or (isinstance(text, str) and _KNOWN.fullmatch(text) is not None)
+    """Whether a version of the schema is the one that is read; it may be left out."""
+    return value is None or source_text(value) == KNOWN_VERSION
 
 
 def task_type_problems(located: Located, declared: Collection[str] = ()) -> Iterator[Problem]:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import threading
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import suppress
 from dataclasses import dataclass, field
 from enum import StrEnum
 from functools import partial
@@ -205,10 +204,9 @@ class _Run:
         """Take the answer of the cache, or ask."""
         call = await _in_thread(partial(self.store.calls.answered, self.book.id, job.key))
         if call is not None:
-            with suppress(KeyError, TypeError, ValueError):  # a call of another version of the program
-                answer = read_answer(call.response, job.request)
-                await finish(_in_thread(partial(self._keep, job, answer, is_cached=True)))
-                return
+            answer = read_answer(call.response, job.request)
+            await finish(_in_thread(partial(self._keep, job, answer, is_cached=True)))
+            return
         answer = await backend.ask(job.request)
         if answer.failure is None or not self._stops(answer.failure):
             await finish(_in_thread(partial(self._keep, job, answer)))

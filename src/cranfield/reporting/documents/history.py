@@ -224,7 +224,7 @@ class _LineSection:
         missing = [point for point in self.line.points if point.values is None]
         if missing and len(self.line.points) > 1:
             n = n_of(len(missing), "runs", format_count)
-            yield Paragraph(f"{n} without values by query (of an earlier version): not tested.", "note")
+            yield Paragraph(f"{n} without values by query: not tested.", "note")
         folders = {
             path.rpartition("/")[0] for point in self.line.points if point.report and (path := self.places(point))
         }

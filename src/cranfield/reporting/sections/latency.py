@@ -9,11 +9,12 @@ from cranfield.evaluation.latency import (
     LatencyDifference,
     LatencyImpact,
     LatencySummary,
+    NoVerdict,
     cautions,
     latency_summary,
     signed_ms,
+    timed_calls,
 )
-from cranfield.evaluation.latency_rule import NoVerdict, timed_calls
 from cranfield.numbers import format_level, format_ms
 from cranfield.reporting.document import Block, Bullets, Cell, Column, Paragraph, Section, Table
 from cranfield.reporting.sections.subject import Subject

@@ -6,7 +6,8 @@ from cranfield.evaluation.caveat import Caveat, CaveatKind
 from cranfield.evaluation.evidence.values import caveat_sentences, void_sentences
 from cranfield.evaluation.many_values import ManyComparison
 from cranfield.evaluation.sensitivity import Sensitivity, Variation
-from cranfield.evaluation.unjudged import MOSTLY_UNJUDGED, UnjudgedKind
+from cranfield.evaluation.unjudged import MOSTLY_UNJUDGED
+from cranfield.evaluation.unjudged_values import UnjudgedKind
 from cranfield.evaluation.values import Comparison
 from cranfield.evaluation.verdict import NONINFERIORITY
 from cranfield.evaluation.verdict_table import VerdictCode

@@ -13,7 +13,7 @@ from cranfield.judging.selection import Selection
 from cranfield.judging.store.schema import Action, BookState
 from cranfield.judging.store.values import BookClosedError, BookInfo, ImportedJudgment
 from cranfield.server.books import book_of, books_selected, quality_of
-from cranfield.server.refusal import not_found
+from cranfield.server.http_errors import not_found
 from cranfield.server.v1.common import (
     DEFAULT_LIMIT,
     READ,

@@ -14,9 +14,9 @@ from fastapi.responses import StreamingResponse
 from fastapi.routing import APIRoute
 from pydantic import BaseModel
 
-from cranfield.server.access import Access, Caller, Require
-from cranfield.server.guard import SAFE
-from cranfield.server.refusal import RefusedError
+from cranfield.server.access import Require
+from cranfield.server.caller import Access, Caller
+from cranfield.server.http_errors import SAFE, RefusedError
 from cranfield.service.responses import ErrorResponse, Page
 
 if TYPE_CHECKING:

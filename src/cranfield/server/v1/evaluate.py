@@ -12,8 +12,8 @@ from fastapi.exceptions import RequestValidationError
 from pydantic import ConfigDict, ValidationError
 from starlette.concurrency import run_in_threadpool
 
-from cranfield.server.access import Caller
-from cranfield.server.refusal import RefusedError
+from cranfield.server.caller import Caller
+from cranfield.server.http_errors import RefusedError
 from cranfield.server.v1.common import FORM, JSON, EitherWay, Evaluating, Route, service_of
 from cranfield.server.v1.files import BINARY, SentForm, form_schema, sent_form
 from cranfield.server.v1.results import RESULT_RESPONSES, ResultResponse, ended, result_of, seconds_to_wait

@@ -14,8 +14,9 @@ from fastapi import Query, Request, Response
 from fastapi.exceptions import RequestValidationError
 from starlette.datastructures import UploadFile
 
-from cranfield.server.access import CSRF_FIELD, Caller, read_form
-from cranfield.server.refusal import RefusedError
+from cranfield.server.access import CSRF_FIELD, read_form
+from cranfield.server.caller import Caller
+from cranfield.server.http_errors import RefusedError
 from cranfield.server.streams import counted
 from cranfield.server.v1.common import FORM
 from cranfield.service.contents import temporary_folder

@@ -8,8 +8,8 @@ from typing import Annotated, Literal
 from fastapi import APIRouter, Depends, Path, Query, Request, Response
 from fastapi.sse import EventSourceResponse, ServerSentEvent
 
-from cranfield.server.access import Access, Caller
-from cranfield.server.refusal import RefusedError
+from cranfield.server.caller import Access, Caller
+from cranfield.server.http_errors import RefusedError
 from cranfield.server.streams import events
 from cranfield.server.v1.common import (
     DEFAULT_LIMIT,

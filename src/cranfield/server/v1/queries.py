@@ -8,7 +8,7 @@ from typing import Annotated
 from fastapi import APIRouter, Depends, Header, Request
 from pydantic import BaseModel, BeforeValidator, Field, WithJsonSchema
 
-from cranfield.server.access import Access, Caller
+from cranfield.server.caller import Access, Caller
 from cranfield.server.v1.common import RESULTS, Require1, Route, service_of
 from cranfield.service.intake.intake import SOURCE_PATTERN, Taking
 from cranfield.service.intake.reading import MOST_TIMES, LoggedQuery, Reason

@@ -13,7 +13,8 @@ from pydantic import BaseModel, RootModel
 from starlette.concurrency import run_in_threadpool
 
 from cranfield.errors import Problem
-from cranfield.server.refusal import RefusedError, error_response
+from cranfield.server.error_handlers import error_response
+from cranfield.server.http_errors import RefusedError
 from cranfield.server.v1.common import RETRY_S, answer, service_of
 from cranfield.service.jobs import LOOKS_S
 from cranfield.service.outcome import BenefitOutcome

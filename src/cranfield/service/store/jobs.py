@@ -395,10 +395,10 @@ def _results(session: Session, jobs: Sequence[int]) -> dict[int | None, list[int
 
 
 def _request(row: Job) -> JobRequest:
-    """What a job is asked to do; a key that a former version wrote is left out."""
+    """What a job is asked to do."""
     of_kind = next(model for model, kind in KINDS.items() if kind == row.kind)
     model = CompareResultsRequest if "jobs" in row.request else of_kind
-    return model.model_validate({name: row.request[name] for name in model.model_fields if name in row.request})
+    return model.model_validate(row.request)
 
 
 def _waits_for(request: JobRequest) -> str:

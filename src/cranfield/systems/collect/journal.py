@@ -21,7 +21,7 @@ from cranfield.formats.io.own_folder import PRIVATE_FOLDER, Folder, flush, folde
 from cranfield.formats.runs.record import answer_from_record, answer_record, json_line
 from cranfield.model import Answer, CallLog, Order, Run
 
-VERSION = 2
+VERSION = 1
 OLD_JOURNALS = "set-aside"
 """Folder of journals of other collections."""
 FLUSH_S = 1.0

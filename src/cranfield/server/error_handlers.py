@@ -5,7 +5,6 @@ from __future__ import annotations
 import logging
 import secrets
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
 from http import HTTPStatus
 from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
@@ -14,20 +13,19 @@ from fastapi import FastAPI, Request
 from fastapi.exceptions import RequestValidationError
 from fastapi.responses import JSONResponse, RedirectResponse, Response
 from fastapi.routing import iter_route_contexts
-from sqlalchemy.exc import DBAPIError, InterfaceError, InternalError, OperationalError
+from sqlalchemy.exc import DBAPIError
 from starlette.exceptions import HTTPException
 from starlette.requests import ClientDisconnect
 from starlette.routing import compile_path
 
 from cranfield.errors import CranfieldError, Problem
+from cranfield.server.access import caller_or_none
+from cranfield.server.http_errors import NO_ANSWER, SIGN_IN, RefusedError
+from cranfield.server.pages import render_page
 
 if TYPE_CHECKING:
     from starlette.types import ASGIApp
 
-SIGN_IN = "sign_in"
-"""Code of a refusal that signing in solves."""
-NO_ANSWER = (OperationalError, InterfaceError, InternalError)
-"""What a database raises that is full, locked, read-only, restarted or gone."""
 STATUSES = {"UnknownNameError": 404, "QueueFullError": 429, "KeyConflictError": 409, "BookClosedError": 409}
 """Class of an error to the status of its answer; 422 for all others. Names: the service is imported where there is one."""
 CODES = {413: "too_large", 422: "unprocessable_entity"}
@@ -35,22 +33,6 @@ CODES = {413: "too_large", 422: "unprocessable_entity"}
 PLACES = {"query": "?{}", "path": "{{{}}}", "header": "header {}", "cookie": "cookie {}"}
 """Part of a request to how a name in it is written; one of JSON or of a form stands alone: `grades[0].doc`."""
 LOG = logging.getLogger("cranfield.server")
-
-
-@dataclass
-class RefusedError(Exception):
-    """A request that is refused."""
-
-    status: int
-    message: str
-    hint: str = ""
-    code: str = ""
-    headers: Mapping[str, str] = field(default_factory=dict)
-
-
-def not_found(what: str = "page") -> RefusedError:
-    """There is nothing, or nothing for this account: the answer is the same."""
-    return RefusedError(404, f"there is no such {what} for you", code="not_found")
 
 
 def wants_json(request: Request) -> bool:
@@ -68,8 +50,6 @@ def error_response(
     headers: Mapping[str, str] | None = None,
 ) -> Response:
     """The same facts as JSON or as a page."""
-    from cranfield.server.pages import render_page
-
     code = code or CODES.get(status) or HTTPStatus(status).phrase.lower().replace(" ", "_")
     if wants_json(request):
         errors = [
@@ -86,7 +66,7 @@ def error_response(
         body = {"ok": False, "error": problems[0].spelled(problems[0].message), "errors": errors, "status": status}
         return JSONResponse(body, status, headers=headers)
     title = HTTPStatus(status).phrase
-    caller = request.app.state.caller_or_none(request)
+    caller = caller_or_none(request)
     page = render_page(request, "error.html", caller, status=status, title=title, problems=problems, http_status=status)
     page.headers.update(headers or {})
     return page
