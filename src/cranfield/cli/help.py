@@ -36,12 +36,6 @@ def _conventions() -> str:
     return or_list([f"{name} ({convention.phrase})" for name, convention in CONVENTIONS.items()])
 
 
-def _id_rules() -> str:
-    from cranfield.model import ID_RULES
-
-    return or_list([f"{rule} ({what})" for rule, what in ID_RULES.items()])
-
-
 def _parts() -> str:
     from cranfield.testsets.split import PARTS
 
@@ -75,7 +69,6 @@ def _schemas() -> str:
 LISTS: dict[str, Callable[[], str]] = {
     "{adjustments}": _adjustments,
     "{conventions}": _conventions,
-    "{id_rules}": _id_rules,
     "{parts}": _parts,
     "{run_formats}": _run_formats,
     "{schemas}": _schemas,

@@ -165,7 +165,6 @@ LOOSE: tuple[tuple[str, str, Callable[[Config], Any]], ...] = (
     ("draws", "draws: 2\n", lambda config: config.draws),
     ("margin", "margin: 1\n", lambda config: config.margin),
     ("repo", "repo: .\n", lambda config: config.repo),
-    ("ids", "ids: row\n", lambda config: config.ids),
     ("k", "k: 1000\n", lambda config: config.k),
     ("options", "options: {depth: 1}\n", lambda config: config.options),
     ("evidence", "evidence: {same-list: off}\n", lambda config: config.evidence),
