@@ -83,7 +83,7 @@ def test_the_worked_example_of_the_scorer(tmp_path, convention):
     )
     measures = ["Success@5", "RR", "DCG@10", "IdealDCG@10", "nDCG@10", "R@10"]
     evaluation = evaluate(tmp_path / "truth.csv", tmp_path / "run.tsv", measures=measures, convention=convention)
-    found = [round(evaluation.value(measure, "1"), 2) for measure in evaluation.measures]
+    found = [round(evaluation.value(measure, content_id("where")), 2) for measure in evaluation.measures]
     # ranks 2 and 3: DCG 2/log2(3) + 1/log2(4) = 1.26 + 0.50; ideal 2/log2(2) + 1/log2(3) = 2.63
     assert found == [1.0, 0.5, 1.76, 2.63, 0.67, 1.0]
 
