@@ -115,8 +115,10 @@ def diff(old: TestSet, new: TestSet) -> Difference:
 def _reworded_ids(old: TestSet, new: TestSet) -> dict[str, str]:
     """New id to old id of the queries whose question is another and whose judgments, alone among them, are the same."""
     gone, fresh = (
-        _by_truth(one, [query.id for query in one.queries if query.id not in other.by_id and query.id == id_of(query)])
-        for one, other in ((old, new), (new, old))
+        _by_truth(
+            side, [query.id for query in side.queries if query.id not in other.by_id and query.id == id_of(query)]
+        )
+        for side, other in ((old, new), (new, old))
     )
     return {
         now[0]: gone[truth][0] for truth, now in fresh.items() if truth and len(now) == len(gone.get(truth, ())) == 1
