@@ -118,17 +118,3 @@ def test_a_config_in_another_folder_and_files_outside_the_working_directory(tmp_
     (command,) = run(tmp_path / "here", "../eval/cranfield.yaml", "--out", "-out")
     first = json.loads((tmp_path / "here" / "-out" / "results.json").read_text())
     assert paste(tmp_path / "here", command)["verdict"] == first["verdict"]
-
-
-def test_the_rule_of_ids_of_the_config_is_in_the_command(tmp_path):
-    project(tmp_path, "testset: rated.csv\nids: row\n", ("old", "new"))
-    (tmp_path / "rated.csv").write_text(
-        "query,docid,rating\n" + "".join(f"{'x' * n},d{n % 5},1\n" for n in range(1, 8))
-    )
-    (command,) = run(tmp_path)
-    assert "--ids row" in command
-    again = paste(tmp_path, command)
-    assert (
-        again["testset"]["digest"]
-        == json.loads((tmp_path / "cranfield-out/results.json").read_text())["testset"]["digest"]
-    )

@@ -65,7 +65,6 @@ EXAMPLES: Mapping[str, tuple[str, ...]] = {
     "testset add": ("testset add set.yaml --id q58 --text 'wing flutter' --relevant d57=2",),
     "testset diff": ("testset diff set-v1.yaml set-v2.yaml", "testset diff v1.yaml v2.yaml --run old.run -m nDCG@10"),
     "testset split": ("testset split set.yaml --share 0.3 --by difficulty",),
-    "testset migrate-ids": ("testset migrate-ids set.csv old.run new.run --dry-run",),
     "testset overfit": ("testset overfit set.yaml new.run -m nDCG@10",),
     "testset refresh": ("testset refresh set.yaml --log queries.jsonl --n 5 --plan plan.json",),
     "pool build": (

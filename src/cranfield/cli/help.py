@@ -37,12 +37,6 @@ def _conventions() -> str:
     return or_list([f"{name} ({convention.phrase})" for name, convention in CONVENTIONS.items()])
 
 
-def _id_rules() -> str:
-    from cranfield.model import ID_RULES
-
-    return or_list([f"{rule} ({what})" for rule, what in ID_RULES.items()])
-
-
 def _parts() -> str:
     from cranfield.testsets.split import PARTS
 
@@ -58,7 +52,6 @@ def _schemas() -> str:
 LISTS: dict[str, Callable[[], str]] = {
     "{adjustments}": lambda: or_list(registries.adjustments()),
     "{conventions}": _conventions,
-    "{id_rules}": _id_rules,
     "{parts}": _parts,
     "{run_formats}": lambda: or_list(registries.run_formats()),
     "{schemas}": _schemas,

@@ -24,7 +24,7 @@ from cranfield.config.testset_options import SetOptions
 from cranfield.errors import Problem, UnknownNameError, UsageError
 from cranfield.formats.io.validation import Text
 from cranfield.formats.testsets.native_fields import CLOSED
-from cranfield.model import DEFAULT_CONVENTION, IdRule
+from cranfield.model import DEFAULT_CONVENTION
 
 SUMMARY_FILES = frozenset({"report.html", "report.md", "results.json"})
 """Files that a run over several test sets writes next to the folders of the sets."""
@@ -138,8 +138,6 @@ class SetConfig(Strict):
     """Only these systems: one, baseline and candidate, or more; default: those of the config."""
     repo: OfRef[str | None] = None
     """Folder of the repository that the set is checked against; default: that of the config."""
-    ids: OfRef[IdRule | None] = None
-    """Rule that makes the ids of queries where the format has none; default: that of the config."""
     options: OfRef[SetOptions] = Field(default_factory=SetOptions)
     """Options of this set; default, one by one: those of the config."""
 
@@ -184,9 +182,6 @@ class Config(Strict):
         | None
     ] = Field(default=None, validate_default=True)
     """Several test sets by name, instead of `testset`; each is run in turn, in a subfolder of its name."""
-    ids: OfRef[IdRule | None] = None
-    """Rule that makes the ids of queries where the format has none: `content` (words of the question and a hash of it;
-    the default), `row` (its number in the file) or `text` (the question)."""
     repo: OfRef[str | None] = None
     """Folder of the repository that the test set is checked against, relative to the config file; a set that has drifted is
     refused, unless the call allows it."""
@@ -325,7 +320,7 @@ class Config(Strict):
         return name
 
     def _with_defaults(self, testset: SetConfig) -> SetConfig:
-        names = ("k", "measures", "primary", "repo", "verdict", "strata", "ids")
+        names = ("k", "measures", "primary", "repo", "verdict", "strata")
         defaults = {name: getattr(self, name) for name in names}
         if testset.measures is not None:
             defaults["primary"] = None  # it need not be among this set's own

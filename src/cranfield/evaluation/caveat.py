@@ -21,7 +21,7 @@ class CaveatKind(Enum):
     TIES = auto()
     NO_VALUE = auto()
     NO_BOUND = auto()
-    OTHER_IDS = auto()
+    OTHER_NAMES = auto()
     OTHER_VERSION = auto()
     EXTRA_QUERIES = auto()
     RANK_COLUMN = auto()

@@ -19,7 +19,6 @@ from cranfield.evaluation.unseen import Unseen
 from cranfield.evaluation.verdict_table import VerdictCode
 from cranfield.measures import CATALOGUE, Measure
 from cranfield.model import Run, TestSet
-from cranfield.model.renaming import own_id
 from cranfield.numbers import format_count, format_delta, format_delta_interval, format_level, format_value
 from cranfield.ranking.value import FloatQ, Ranking
 from cranfield.stats.result import TestResult
@@ -256,7 +255,6 @@ class Evaluation(DisplayedByQuery):
             UsageError: no measure is spelled so, it was not evaluated, or there is no such query.
         """
         _, measure = self.summaries[measure], self.summaries.measure(measure)
-        query_id = own_id(self.testset, query_id)
         if query_id not in self.index:
             raise UsageError(f"there is no query {query_id!r} here", expected=", ".join(map(repr, self.query_ids[:3])))
         index = self.index[query_id]

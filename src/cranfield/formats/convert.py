@@ -19,16 +19,15 @@ from cranfield.formats.io.cells import WHITE_SPACE
 from cranfield.formats.io.files import decode, read_bytes, suffix_of, unpacked_name
 from cranfield.formats.registry import ANY_GRADE, NO_SUBGROUP, Format, Kind
 from cranfield.formats.sniff import FORMATS, WHAT
-from cranfield.formats.testsets.id_rules import with_id_rule
 from cranfield.model import Entity, Run, Span, Target, TestSet
-from cranfield.model.query_ids import DEFAULT_ID_RULE, id_of
+from cranfield.model.query_ids import id_of
 from cranfield.words import first_of, is_formula, n_of
 
 _ENCODED = re.compile(f"%|{WHITE_SPACE.pattern}")
 CHEAP = 100_000
 """A written set of so many judgments is read back."""
 FORMULA = "would run as a formula in a spreadsheet (=, +, - or @ first): open the file there as text only"
-EQUAL_QUESTIONS = "queries with one text: the new file is read with `--ids text` only"
+EQUAL_QUESTIONS = "queries with one text: Cranfield cannot read the new file, since it would make one id of them"
 
 
 def write_testset(testset: TestSet, path: Path | str, format: str | None = None) -> tuple[str, ...]:  # noqa: A002  the option's own name
@@ -56,19 +55,13 @@ def convert(testset: TestSet, path: Path, format: str | None = None) -> tuple[Te
     write, read = entry.write, entry.read
     if write is None:
         raise TestSetError("not written: this format is only read", path=str(path), got=entry.name)
-    if "meta" not in entry.holds:  # nothing beside the new file tells the rule of its ids
-        fitting = replace(fitting, meta=replace(fitting.meta, ids=""))
     write(fitting, path)
     sentences = (*sentences, *formula_notes(path))
+    texts = [id_of(query) for query in fitting.queries] if entry.by_text else []
+    if len(set(texts)) < len(texts):
+        return fitting, (*sentences, EQUAL_QUESTIONS)
     again = read(path) if read is not None and _size(fitting) <= CHEAP else None
-    if not isinstance(again, TestSet):
-        return fitting, sentences
-    if again.id_rules is None:
-        return again, sentences
-    try:
-        return with_id_rule(again, path, DEFAULT_ID_RULE), sentences
-    except TestSetError:
-        return again, (*sentences, EQUAL_QUESTIONS)
+    return again if isinstance(again, TestSet) else fitting, sentences
 
 
 def formula_notes(path: Path) -> tuple[str, ...]:

@@ -246,7 +246,7 @@ FEATURES: Mapping[str, Feature] = {
         _of_set(
             "meta",
             "facts about the set (review, anchors, history)",
-            lambda t: int(replace(t.meta, ids="") != Meta()),
+            lambda t: int(t.meta != Meta()),
             meta=Meta(),
         ),
     )

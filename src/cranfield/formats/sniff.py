@@ -243,30 +243,22 @@ def format_names(kind: Kind) -> tuple[str, ...]:
     return tuple(entry.name for entry in FORMATS.values() if entry.kind == kind)
 
 
-def read_testset(path: Path | str, format: str | None = None, *, ids: str | None = None) -> TestSet:  # noqa: A002  the option's own name
+def read_testset(path: Path | str, format: str | None = None) -> TestSet:  # noqa: A002  the option's own name
     """Read a test set in whatever format its content is.
 
     Args:
         path: a file or a folder in any format of `format_names("testset")`; gzip and Zstandard are recognised, `-` is
             standard input, and a folder of versions of a golden set (`golden_v1.0.json`) is the newest of them.
         format: a name of `format_names("testset")`, where the content does not tell.
-        ids: rule that makes the ids of the queries where the format has none, a name in `model.ID_RULES`; None: the rule
-            that the metadata beside the file name, or `content`.
 
     Raises:
         TestSetError: the file is missing, unreadable, of no known format, or holds mistakes.
-        UnknownNameError: there is no such format, or no such rule.
-        UsageError: `ids` is given, and the ids stand in the file.
+        UnknownNameError: there is no such format.
     """
     from cranfield.formats.io.versions import newest_version
 
     path = newest_version(Path(path), "golden")
-    testset = _read(path, "testset", format)
-    if testset.id_rules is None and ids is None:
-        return testset
-    from cranfield.formats.testsets.id_rules import with_id_rule
-
-    return with_id_rule(testset, path, ids)
+    return _read(path, "testset", format)
 
 
 def read_queries(path: Path | str, format: str | None = None) -> TestSet:  # noqa: A002  the option's own name

@@ -24,7 +24,6 @@ from cranfield.formats.io.validation import validate
 from cranfield.gate.decimals import exact, mean
 from cranfield.measures import CATALOGUE
 from cranfield.model import Outcome, Predicate, TestSet
-from cranfield.model.renaming import IdMatch, under_rule
 from cranfield.record import Fields, record_of
 from cranfield.version import __version__
 
@@ -62,8 +61,6 @@ class Baseline:
     """Of what databases answered to the predicates of the test set, which its own digest leaves out; empty without any."""
     depth: int | None = None
     """Results of each query that were looked at; None: all."""
-    matched: IdMatch | None = None
-    """How its queries were matched, where the file names them by another rule of ids than the test set."""
     added: tuple[str, ...] = ()
     """Queries that were added to the test set since; it has no values of them."""
 
@@ -183,30 +180,16 @@ def parse_baseline(text: str, name: str) -> Baseline:
     return baseline
 
 
-def with_ids_of(baseline: Baseline, testset: TestSet) -> Baseline:
-    """A baseline as one of a test set, where it is of the same queries.
+def with_added(baseline: Baseline, testset: TestSet) -> Baseline:
+    """A baseline as one of a test set to which queries were added since; unchanged where something else changed.
 
-    It may be of the set under another rule of ids, and of the set before queries were added: the digest of the others, by
-    which this is known, covers their texts and judgments. Rules compare the queries of both.
+    The digest of the others, by which this is known, covers their texts and judgments. Rules compare the queries of both.
     """
-    digest = baseline.testset_digest
-    rules = [] if testset.id_rules is None else [rule for rule in testset.id_rules.names if rule != testset.meta.ids]
-    for rule in (None, *rules):
-        same = testset if rule is None else under_rule(testset, rule)
-        old = tuple(query for query in same.queries if query.id in baseline.values)
-        if len(old) < len(baseline.values) or replace(same, queries=old).digest != digest:
-            continue
-        names = {} if rule is None or testset.id_rules is None else testset.id_rules.names[rule]
-        new = [query.id for query in same.queries if query.id not in baseline.values]
-        return replace(
-            baseline,
-            values={names.get(query_id, query_id): values for query_id, values in baseline.values.items()},
-            outcomes={names.get(query_id, query_id): outcome for query_id, outcome in baseline.outcomes.items()},
-            testset_digest=testset.digest,
-            matched=None if rule is None else IdMatch(rule, names),
-            added=tuple(names.get(query_id, query_id) for query_id in new),
-        )
-    return baseline
+    old = tuple(query for query in testset.queries if query.id in baseline.values)
+    if len(old) < len(baseline.values) or replace(testset, queries=old).digest != baseline.testset_digest:
+        return baseline
+    added = tuple(query_id for query_id in testset.query_ids if query_id not in baseline.values)
+    return replace(baseline, testset_digest=testset.digest, added=added)
 
 
 def misfits(

@@ -19,7 +19,6 @@ from cranfield.gate.decimals import as_text, exact, mean, percent_text
 from cranfield.gate.gate_input import GateInput, Values, direction, named
 from cranfield.gate.result import RuleResult, Status
 from cranfield.measures import CATALOGUE, parse
-from cranfield.model.renaming import own_id
 from cranfield.numbers import format_count, format_level
 from cranfield.stats.table import TESTS, Paired
 from cranfield.stats.vectors import differences
@@ -231,10 +230,9 @@ def interval_of(
 def ratchet(rule: Ratchet, given: GateInput) -> RuleResult:
     """No query may get worse than in the baseline."""
     now, before, sign = given.sides(rule.measure)
-    testset = given.evaluation.testset
     queries = given.queries(rule.where)
     if rule.queries is not None:
-        queries = tuple(own_id(testset, query_id) for query_id in rule.queries)
+        queries = tuple(rule.queries)
     compared = [query_id for query_id in queries if query_id in before]
     label, expected = named(rule.where), "no worse than in the baseline"
     if not compared:

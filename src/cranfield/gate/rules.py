@@ -20,7 +20,6 @@ from cranfield.gate.result import RuleResult
 from cranfield.measures import parse
 from cranfield.measures.threshold import parse_threshold
 from cranfield.model import TestSet, is_in_stratum, query_strata
-from cranfield.model.renaming import own_id
 
 
 @dataclass(frozen=True, slots=True)
@@ -199,7 +198,7 @@ def check_fit(gate: GateConfig, name: str, testset: TestSet) -> Iterator[Finding
             if stratum not in strata:
                 yield (*place, key), unknown_name("stratum", stratum, strata)
         for position, query_id in enumerate(getattr(rule.terms, "queries", None) or ()):
-            if own_id(testset, query_id) not in testset.by_id:
+            if query_id not in testset.by_id:
                 yield (*place, "queries", position), unknown_name("query", query_id, testset.query_ids)
 
 

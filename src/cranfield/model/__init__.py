@@ -24,7 +24,7 @@ from cranfield.model.query import (
     is_in_stratum,
     query_strata,
 )
-from cranfield.model.query_ids import ID_RULES, IdRule, content_id
+from cranfield.model.query_ids import content_id
 from cranfield.model.run import Answer, CallLog, Hit, Order, Outcome, Run
 from cranfield.model.target import Credit, Entity, File, Legacy, Pattern, Predicate, Source, Span, Target
 from cranfield.model.testset import Anchor, GroupedJudgment, Grouping, Meta, OtherJudgments, Rating, Split, TestSet
@@ -32,7 +32,6 @@ from cranfield.model.testset import Anchor, GroupedJudgment, Grouping, Meta, Oth
 __all__ = [
     "CONVENTIONS",
     "DEFAULT_CONVENTION",
-    "ID_RULES",
     "LETTERS",
     "QUERY_CLASSES",
     "Absence",
@@ -48,7 +47,6 @@ __all__ = [
     "GroupedJudgment",
     "Grouping",
     "Hit",
-    "IdRule",
     "Judging",
     "JudgingAgreement",
     "JudgingGuideline",

@@ -1,32 +1,39 @@
-"""Ids of queries where a format has none: the rules that make them, and the id of a question from its content."""
+"""Ids of queries where a format has none: each is made from the question, whatever row it stands in.
+
+Other tools name such queries by their texts or by their rows: what runs and tables name so is matched with the ids.
+"""
 
 from __future__ import annotations
 
+import itertools
 import json
 import re
 import unicodedata
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from collections import Counter
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import replace
 from hashlib import sha256
-from typing import Literal
+from typing import TypeVar
 
 from cranfield.model.query import Query, Scalar
+from cranfield.model.testset import TestSet
 
-IdRule = Literal["content", "row", "text"]
-ID_RULES: Mapping[IdRule, str] = {
-    "content": "words of the question and a short hash of it",
-    "row": "number of the query in the file, from 1",
-    "text": "the question itself",
-}
-"""Rule to what an id is under it. The first is the default."""
-DEFAULT_ID_RULE: IdRule = "content"
+T = TypeVar("T")
 SLUG_LENGTH = 40
 HASH_LENGTH = 10
 """Hexadecimal digits: 40 bits."""
 NO_WORDS = "q"
 """Stands for the words of a question that has none in ASCII."""
+BY_TEXT = "names queries by their texts; they were matched with the ids of the set"
+BY_ROW = (
+    "names queries by row number; they were matched with the rows of the set, and are other queries where rows were "
+    "inserted, removed or moved since"
+)
+"""Go on after the name of a file."""
 _NO_WORD = re.compile("[^a-z0-9]+")
 _HASHED = b"cranfield query id 1\n"
+_UNFIT = re.compile("[\x00-\x1f\x7f-\x9f\u2028\u2029\ud800-\udfff]")
+"""What no id has."""
 
 
 def question_of(text: str) -> str:
@@ -66,12 +73,80 @@ def id_of(query: Query) -> str:
     return content_id(query.text, query.params)
 
 
-@dataclass(frozen=True)
-class QueryIds:
-    """What the queries of a set are called under each rule, where its format has no ids."""
+def needs_no_ids(testset: TestSet) -> bool:
+    """Whether a format without ids makes the ids of a set again when it is read."""
+    return all(query.id == id_of(query) for query in testset.queries)
 
-    names: Mapping[IdRule, Mapping[str, str]] = field(default_factory=dict)
-    """Rule to the id of each query under it to the id that it has in the set. A rule that cannot name them all is absent.
-    No rule: as the reader of the format left it, which named the queries by `meta.ids`."""
-    digests: Mapping[IdRule, str] = field(default_factory=dict)
-    """Rule to the digest of the set as its file has it, under that rule."""
+
+def is_unfit(text: str) -> bool:
+    """Whether a text has line breaks or control characters, so that it is no id."""
+    return bool(_UNFIT.search(text))
+
+
+def text_ids(texts: Sequence[str]) -> list[str]:
+    """Texts as ids, in order; each one once, and by content where it is no id."""
+    ids: dict[int, str] = {}
+    taken: set[str] = set()
+    for number, text in enumerate(texts):
+        if text not in taken and not is_unfit(text):
+            ids[number] = text
+            taken.add(text)
+    for number, text in enumerate(texts):
+        if number not in ids:
+            base = content_id(text) if is_unfit(text) else text
+            names = itertools.chain([base], (f"{base} ({n})" for n in itertools.count(2)))
+            ids[number] = next(name for name in names if name not in taken)
+            taken.add(ids[number])
+    return [ids[number] for number in range(len(texts))]
+
+
+def text_names(testset: TestSet) -> dict[str, str]:
+    """Texts that one query has to its id, where the file of the set has no ids; else empty."""
+    counts = Counter(query.text for query in testset.queries if testset.made_ids)
+    return {query.text: query.id for query in testset.queries if counts[query.text] == 1}
+
+
+def row_names(testset: TestSet) -> dict[str, str]:
+    """Row numbers in the file to the ids of queries, where the file of the set has no ids; else empty."""
+    return {str(row): query_id for row, query_id in enumerate(testset.made_ids, start=1)}
+
+
+def are_rows(testset: TestSet, given: Collection[str]) -> bool:
+    """Whether all given ids are rows of the file, up to the last one: with fewer, the file may have had other rows."""
+    rows = row_names(testset)
+    return str(len(rows)) in given and all(name in rows for name in given)
+
+
+def ids_by_text(testset: TestSet, given: Collection[str]) -> dict[str, str]:
+    """Given texts of queries to their ids; empty where the file of the set has ids."""
+    known = text_names(testset)
+    return {name: known[name] for name in given if name in known and known[name] not in given}
+
+
+def ids_by_row(testset: TestSet, given: Collection[str]) -> dict[str, str]:
+    """Given rows to the ids of their queries; empty where one of them is no row, or the last row is not among them."""
+    return row_names(testset) if are_rows(testset, given) else {}
+
+
+def renamed(testset: TestSet, names: Mapping[str, str]) -> TestSet:
+    """A set with other ids: judgments, targets, ratings and labels go along.
+
+    Args:
+        testset: the set.
+        names: id of a query to its new id; others keep theirs.
+    """
+
+    def moved(values: Mapping[str, T]) -> dict[str, T]:
+        return {names.get(query_id, query_id): value for query_id, value in values.items()}
+
+    return replace(
+        testset,
+        queries=tuple(replace(query, id=names.get(query.id, query.id)) for query in testset.queries),
+        grades=moved(testset.grades),
+        targets=moved(testset.targets),
+        groups=moved(testset.groups),
+        files=moved(testset.files),
+        legacy=moved(testset.legacy),
+        ratings=moved(testset.ratings),
+        labels=moved(testset.labels),
+    )

@@ -21,7 +21,6 @@ from cranfield.model.label import Label
 from cranfield.model.matching import MatchingRules
 from cranfield.model.note import Note
 from cranfield.model.query import Query, negative_of, query_strata
-from cranfield.model.query_ids import IdRule, QueryIds
 from cranfield.model.target import Entity, File, Legacy, Pattern, Predicate, Source, Span, Target
 from cranfield.words import n_of
 
@@ -118,8 +117,6 @@ class Meta:
     """Digest of the version that this one was made from."""
     history: tuple[str, ...] = ()
     """Changes, a sentence each, the latest last."""
-    ids: IdRule | Literal[""] = ""
-    """Rule that made the ids of the queries; empty: they stand in the file."""
     task_types: tuple[str, ...] = ()
     """Values that the stratum `task_type` may have; empty: the common ones."""
     judging: Judging | None = None
@@ -193,8 +190,8 @@ class TestSet(Displayed):
     """The judgments that took the place of the set's own; None where none did."""
     notes: tuple[Note, ...] = field(default=(), compare=False)
     """What its reader, and the steps that changed it, report. `str(note)` is the text."""
-    id_rules: QueryIds | None = field(default=None, compare=False, repr=False)
-    """Ids of the queries under each rule, where the format has no ids; None where it has."""
+    made_ids: tuple[str, ...] = field(default=(), compare=False, repr=False)
+    """Ids that were made from the questions, in the order of the file, where it has none; empty where it has."""
     labels: Mapping[str, Label] = field(default_factory=dict)
     """Query id to what answers of agents are scored by; no judgment, and no part of the digest."""
 

@@ -80,12 +80,6 @@ TESTSET_OPTIONS: Mapping[str, OptionRow] = {
         "flag", "", "Accept a repository with uncommitted changes; the result names them first.", in_config=False
     ),
     "intact": OptionRow("flag", "", "Use only the queries whose expected places all still stand in the repository."),
-    "ids": OptionRow(
-        "text",
-        "RULE",
-        "Rule of query ids where the format has none: {id_rules}; default: content.",
-        in_config=False,  # a key of the config and of each test set
-    ),
     "part": OptionRow(
         "text", "PART", "Part of the stored split: {parts}; default of runs, scores and gates: evaluated."
     ),

@@ -10,7 +10,7 @@ from pathlib import Path
 from cranfield.errors import Problem, SystemUnderTestError, UsageError
 from cranfield.evaluation.values import Evaluation
 from cranfield.formats.io.files import refusal, shown
-from cranfield.gate.baseline import Baseline, baseline_of, misfits, read_baseline, with_ids_of, write_baseline
+from cranfield.gate.baseline import Baseline, baseline_of, misfits, read_baseline, with_added, write_baseline
 from cranfield.gate.gate_input import GateInput
 from cranfield.gate.ref import ref_named
 from cranfield.gate.result import BaselineChange, MeasureChange, QueryChange
@@ -76,7 +76,7 @@ def accept(
             experiment, evaluation = each.experiment, each.evaluation
             problems += _refusals(plan, experiment, evaluation)
             path = plan.baseline_path(experiment.name)
-            old = with_ids_of(read_baseline(path), experiment.testset) if path.exists() else None
+            old = with_added(read_baseline(path), experiment.testset) if path.exists() else None
             new = baseline_of(
                 evaluation,
                 k=experiment.k,

@@ -23,8 +23,8 @@ from cranfield.project.declared import declared_options
 from cranfield.project.history_files import FOLDER, check_local, local_folder
 from cranfield.project.inputs import ScoringOptions
 from cranfield.project.loading import NO_OVERRIDES, SetOverrides, load, options_of
-from cranfield.project.matched_ids import read_for
 from cranfield.project.recipe import evaluate_with_options, with_measure
+from cranfield.project.runs_by_name import read_for
 from cranfield.ranking import Missing
 from cranfield.systems import CollectOptions, ConfiguredSystem, PassedCheck, Progress, build_systems, progress_on
 from cranfield.systems.collect.collection import collect, collected
@@ -311,7 +311,7 @@ def experiment_on(
 
 
 def load_configured(config: Config, name: str, given: SetOverrides | None = None, *, allow_drift: bool) -> TestSet:
-    """A test set of a config, with its rule of ids, its repository and its options; of a stored split the evaluated part.
+    """A test set of a config, with its repository and its options; of a stored split the evaluated part.
 
     Args:
         config: from `load_config`.
@@ -324,9 +324,7 @@ def load_configured(config: Config, name: str, given: SetOverrides | None = None
     repo = None if chosen.repo is None else config.folder / chosen.repo
     # A config names no repository that must be committed: uncommitted changes are the first caveat of its results.
     with_repo = repo is not None
-    options = replace(
-        given.options, repo=repo, allow_drift=allow_drift and with_repo, allow_dirty=with_repo, ids=chosen.ids
-    )
+    options = replace(given.options, repo=repo, allow_drift=allow_drift and with_repo, allow_dirty=with_repo)
     testset = load(config.folder / chosen.path, options=options)
     return testset if options.part is not None else evaluated_part(testset)
 

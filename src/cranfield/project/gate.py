@@ -20,13 +20,12 @@ from cranfield.evaluation.class_verdict import deciding_key
 from cranfield.evaluation.evidence.values import Finding as EvidenceFinding
 from cranfield.evaluation.values import Evaluation
 from cranfield.formats.io.files import refusal, shown
-from cranfield.gate.baseline import Baseline, baseline_digest, misfits, parse_baseline, read_baseline, with_ids_of
+from cranfield.gate.baseline import Baseline, baseline_digest, misfits, parse_baseline, read_baseline, with_added
 from cranfield.gate.gate_input import GateInput
 from cranfield.gate.ref import Ref
 from cranfield.gate.result import BaselineFacts, EarlierSource, GateResult, GateStatus
 from cranfield.gate.rules import check_fit, compared_measures, in_classes, measure_of, rules_of, words
 from cranfield.gate.verdict import GateTerms, judge_all
-from cranfield.model.renaming import match_ids, own_id
 from cranfield.platforms import PROGRAMS, require
 from cranfield.project.experiment import Experiment, prepare, prepare_all, require_one_set
 from cranfield.project.gate_anchors import lost_anchors
@@ -208,13 +207,12 @@ def _baselines(plan: Plan, experiments: Sequence[Experiment]) -> dict[str, _Acce
             problems += error.problems
             continue
         digest, day, n = baseline_digest(baseline), baseline.accepted, len(baseline.values)
-        baseline = with_ids_of(baseline, experiment.testset)
+        baseline = with_added(baseline, experiment.testset)
         other = misfits(baseline, experiment.dry, k=experiment.k, measures=compared_measures(rules), name=label)
         if other and not is_needed:
             why = "; ".join(f"{each.message} ({each.got}, not {each.expected})" for each in other)
             found[name] = _Accepted(notes=(f"{plan.gate.baseline_of(name)} is not used, and no rule needs it: {why}",))
             continue
-        problems += _shifted_rows(plan, experiment, baseline)
         problems += lost_anchors(plan, name)
         problems += other
         ref = plan.ref.name if plan.ref is not None else ""
@@ -250,7 +248,6 @@ def _judged(plan: Plan, answers: Answered, accepted: _Accepted) -> GateResult:
     notes = (
         *answers.notes,
         *accepted.notes,
-        *_matched_queries(plan, experiment),
         *(_differences(baseline, evaluation, experiment) if baseline is not None else ()),
     )
     classes = deciding_key(experiment.testset, experiment.declared)
@@ -279,41 +276,9 @@ def system_evidence(experiment: Experiment, evaluation: Evaluation) -> tuple[Evi
     return replace(experiment.options.limits, max_failed_share=None).inspect((evaluation,), experiment.primary)
 
 
-def _named_queries(plan: Plan, experiment: Experiment) -> list[str]:
-    """The queries that rules of a test set name, as they stand in the config."""
-    rules = rules_of(plan.gate, experiment.name)
-    return [name for _, rule in rules for name in getattr(rule.terms, "queries", None) or ()]
-
-
-def _matched_queries(plan: Plan, experiment: Experiment) -> Iterator[str]:
-    """Queries that rules name by another rule of ids, with the ids of the set: a row may be another query one day."""
-    given = {name: own_id(experiment.testset, name) for name in _named_queries(plan, experiment)}
-    matched = [f"{name} is {own}" for name, own in given.items() if name != own]
-    if matched:
-        yield f"rules name queries by another rule of ids than the test set: {first_of(matched)}"
-
-
-def _shifted_rows(plan: Plan, experiment: Experiment, baseline: Baseline) -> Iterator[Problem]:
-    """Rules that name queries by row, where rows may be others than when the baseline was accepted."""
-    matches = {name: match_ids(experiment.testset, [name]) for name in _named_queries(plan, experiment)}
-    rows = [name for name, match in matches.items() if match is not None and match.rule == "row"]
-    if rows and baseline.added:
-        n = len(baseline.added)
-        yield Problem(
-            f"rules name queries by row, and {n_of(n, 'queries')} {'was' if n == 1 else 'were'} added since the baseline "
-            "was accepted: these rows may be other queries now",
-            path=shown(plan.path),
-            expected="ids of the test set",
-            got=first_of(rows),
-            hint="name the queries by their ids: `cranfield testset show SET`",
-        )
-
-
 def _differences(baseline: Baseline, evaluation: Evaluation, experiment: Experiment) -> Iterator[str]:
     """How the baseline was made differently, in ways that leave the numbers comparable."""
     digest = digest_of(evaluation, experiment)
-    if baseline.matched is not None:
-        yield f"the baseline {baseline.matched.sentence}"
     if baseline.added:
         n, names = len(baseline.added), first_of(baseline.added)
         is_queried = baseline.added[0] in experiment.testset.by_id

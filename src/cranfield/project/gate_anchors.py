@@ -27,10 +27,10 @@ def lost_anchors(plan: Plan, name: str) -> Iterator[Problem]:
     if plan.ref is None or chosen.repo is None:
         return
     path = named_testset(plan.config.folder / chosen.path)
-    there = _meta_at(plan.ref, path, chosen.ids)
+    there = _meta_at(plan.ref, path)
     if there is None:
         return
-    here = read_stored(path, None, chosen.ids).meta
+    here = read_stored(path).meta
     for what, lost in (
         ("places", there.anchors.keys() - here.anchors),
         ("files", there.source_files.keys() - here.source_files),
@@ -43,7 +43,7 @@ def lost_anchors(plan: Plan, name: str) -> Iterator[Problem]:
             yield Problem(message, path=shown(path), hint=hint)
 
 
-def _meta_at(ref: Ref, path: Path, ids: str | None) -> Meta | None:
+def _meta_at(ref: Ref, path: Path) -> Meta | None:
     """The metadata of a test set at a ref; None where it is no file there."""
     with tempfile.TemporaryDirectory() as folder:
         copy = Path(folder) / path.name
@@ -53,4 +53,4 @@ def _meta_at(ref: Ref, path: Path, ids: str | None) -> Meta | None:
             return None
         with suppress(CranfieldError):  # the file holds its metadata, or has none
             meta_path(copy).write_bytes(ref.read(meta_path(path), hint=""))
-        return read_stored(copy, None, ids).meta
+        return read_stored(copy).meta

@@ -25,7 +25,6 @@ from cranfield.formats.io.own_folder import flush, open_inside, read_inside
 from cranfield.formats.io.pipes import refuse_device
 from cranfield.measures import Measure
 from cranfield.model import TestSet
-from cranfield.model.renaming import under_rule
 from cranfield.project.history_files import (
     FILE,
     FOLDER,
@@ -102,14 +101,11 @@ def history_record(
 
 
 def _identity(evaluation: Evaluation) -> dict[str, Any]:
-    """Test set, system and convention; also the digests of the set under other rules of ids, by which older lines name it."""
+    """Test set, system and convention."""
     identity = record_of(evaluation, IDENTITY)
     testset = evaluation.testset
-    rules = () if testset.id_rules is None else [rule for rule in testset.id_rules.names if rule != testset.meta.ids]
     if testset.meta.judging is not None and testset.meta.judging.guideline:
         identity["testset"]["guidelines"] = testset.meta.judging.guideline
-    if rules:
-        identity["testset"]["same"] = {rule: under_rule(testset, rule).digest for rule in rules}
     return identity
 
 
@@ -249,48 +245,17 @@ def read_history(folder: Path) -> History:
     except OSError as error:
         raise UsageError(refusal(path, error)) from error
     points: list[HistoryPoint] = []
-    same = _SameSets()
     damaged: list[tuple[int, str]] = []
     for number, line in enumerate(text.split(b"\n"), start=1):
         if not line.strip():
             continue
         try:
-            record = json.loads(line.decode("utf-8"), parse_constant=_no_number)
-            point = _past(record)
-            points.append(point)
-            same.add(point.digest, _same_digests(record))
+            points.append(_past(json.loads(line.decode("utf-8"), parse_constant=_no_number)))
         except _DamagedError as error:
             damaged.append((number, str(error)))
         except (ValueError, OverflowError, RecursionError):
             damaged.append((number, "not JSON"))
-    points = [replace(point, digest=same.latest(point.digest)) for point in points]
     return History(path, tuple(points), tuple(damaged))
-
-
-class _SameSets:
-    """Digests of one test set under several rules of ids."""
-
-    def __init__(self) -> None:
-        self._group: dict[str, list[str]] = {}
-        """Digest to all digests of its set; the first one is that of the latest point."""
-
-    def add(self, digest: str, others: Sequence[str]) -> None:
-        """Put the digest of a point, and those that it has under other rules, in one group."""
-        if not others:
-            return
-        known = [name for given in (digest, *others) for name in self._group.get(given, [given])]
-        group = list(dict.fromkeys((digest, *known)))
-        self._group |= dict.fromkeys(group, group)
-
-    def latest(self, digest: str) -> str:
-        """The digest that the set of a point had last."""
-        return self._group.get(digest, [digest])[0]
-
-
-def _same_digests(record: Mapping[str, Any]) -> list[str]:
-    """Digests of the same test set under other rules of ids."""
-    found = record["testset"].get("same")
-    return [digest for digest in found.values() if isinstance(digest, str)] if isinstance(found, dict) else []
 
 
 def with_commits(found: FirstBad, folder: Path) -> FirstBad:

@@ -22,7 +22,6 @@ from cranfield.evaluation.values import Evaluation
 from cranfield.formats.io.files import refusal, write_bytes, write_text
 from cranfield.formats.io.own_folder import check_inside, folder_inside, open_inside, read_inside
 from cranfield.measures import parse
-from cranfield.model.renaming import ids_by_content
 from cranfield.words import and_list
 
 if TYPE_CHECKING:
@@ -87,8 +86,6 @@ class Kept:
 def keep_values(folder: Path, evaluation: Evaluation) -> str:
     """Keep the values by query of an evaluation; the name of the file. Raises `OSError`.
 
-    Queries without an id in their file are named by content, so that the values are matched under another rule of ids.
-
     Args:
         folder: `.cranfield/`.
         evaluation: of one system.
@@ -100,9 +97,7 @@ def keep_values(folder: Path, evaluation: Evaluation) -> str:
         ]
         for measure, column in evaluation.values.items()
     }
-    names = {own: by_content for by_content, own in ids_by_content(evaluation.testset).items()}
-    queries = [names.get(query_id, query_id) for query_id in evaluation.query_ids]
-    record = {"cranfield_values": VALUES_VERSION, "queries": queries, "measures": values}
+    record = {"cranfield_values": VALUES_VERSION, "queries": list(evaluation.query_ids), "measures": values}
     data = json.dumps(record, separators=(",", ":")).encode()
     path = folder / KEPT / f"{sha256(data).hexdigest()[:32]}{_VALUES}"
     try:

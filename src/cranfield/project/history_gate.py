@@ -16,7 +16,6 @@ from cranfield.gate.decimals import exact
 from cranfield.gate.gate_input import GateInput, Values
 from cranfield.gate.rules import RULES, measure_of, rules_of
 from cranfield.measures import parse
-from cranfield.model.renaming import ids_by_content
 from cranfield.project.experiment import load_configured
 from cranfield.project.gate_plan import EXAMPLE
 from cranfield.project.history_files import KeptValues
@@ -110,10 +109,10 @@ class GateJudge:
         if point.digest not in self._testsets:
             return None
         name, testset = self._testsets[point.digest]
-        kept = self._kept(point, testset)
+        kept = self._values.all_of(point)
         if kept is None:
             return None
-        kept_before = None if before is None else self._kept(before, testset)
+        kept_before = None if before is None else self._values.all_of(before)
         recorded = cast("Evaluation", _Recorded(testset, tuple(kept.get(self._measure, {}))))
         alpha, test, draws = self._config.alpha, self._config.test, self._config.draws
         sides = (kept, kept_before or {})
@@ -123,16 +122,6 @@ class GateJudge:
             if result.status == "failed":
                 return result.sentence
         return ""
-
-    def _kept(self, point: HistoryPoint, testset: TestSet) -> Mapping[str, Mapping[str, float]] | None:
-        """Measure to the kept values by the ids of the test set."""
-        kept, names = self._values.all_of(point), ids_by_content(testset)
-        if kept is None:
-            return None
-        return {
-            measure: {names.get(query_id, query_id): value for query_id, value in values.items()}
-            for measure, values in kept.items()
-        }
 
     def _rules(self, name: str, *, compares: bool) -> Iterable[Rule]:
         for _, rule in rules_of(self._gate, name):

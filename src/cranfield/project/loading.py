@@ -67,8 +67,6 @@ class TestSetOptions:
     """Use only the queries whose expected places are all as they were."""
     part: str | None = None
     """Queries of the stored split: `evaluated`, `held-out` or `all`."""
-    ids: str | None = None
-    """Rule that makes the ids of the queries where the format has none: content, row or text."""
 
 
 NO_OPTIONS = TestSetOptions()
@@ -148,12 +146,11 @@ def load(
     """
     if isinstance(source, str | Path):
         path = named_testset(Path(source))
-        stored = read_stored(path, format, options.ids)
+        stored = read_stored(path, format)
         refuse_undeclared(stored, path)
         return log_unused(apply_options(stored, options, path.parent, path), shown(path))
-    for name, value in (("format", format), ("ids", options.ids)):
-        if value is not None:
-            raise UsageError(f"{name} is {shorten(value)}", expected="none: it is about files, and this is none")
+    if format is not None:
+        raise UsageError(f"format is {shorten(format)}", expected="none: it is about files, and this is none")
     from cranfield.formats.testsets.judgments import qrels_from_frame, qrels_from_mapping
 
     read = qrels_from_mapping(source) if isinstance(source, Mapping) else qrels_from_frame(source, columns=columns)
@@ -190,18 +187,17 @@ def refuse_undeclared(testset: TestSet, path: Path) -> None:
         raise TestSetError(problems)
 
 
-def read_stored(path: Path, format: str | None = None, ids: str | None = None) -> TestSet:  # noqa: A002 - as above
+def read_stored(path: Path, format: str | None = None) -> TestSet:  # noqa: A002 - as above
     """Read a test set as its file has it, with the metadata of the file beside it.
 
     Args:
         path: its file.
         format: name of its format, where the content does not tell.
-        ids: rule that makes the ids of the queries where the format has none; None: the metadata's, or `content`.
 
     Raises:
         TestSetError: the file cannot be read as one.
     """
-    testset = read_testset(path, format, ids=ids)
+    testset = read_testset(path, format)
     if not meta_path(path).exists():
         return testset
     from cranfield.formats.testsets.meta_file import with_meta

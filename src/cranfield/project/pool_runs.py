@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from cranfield.errors import InputError, Problem, UsageError
 from cranfield.formats.io.files import stem
 from cranfield.model import Run, TestSet, convention_named
-from cranfield.project.matched_ids import by_own_ids
+from cranfield.project.runs_by_name import with_ids
 from cranfield.ranking.stored import read_first_results, without_identical_ids
 
 if TYPE_CHECKING:
@@ -61,7 +61,7 @@ def read_systems(
             deeper = depth is not None and testset is not None and testset.matching.ignore_identical_ids
             run, digest = read_first_results(path, None, convention, depth + 1 if deeper and depth else depth)
             if testset is not None:  # a rule is asked about results as they are
-                run = named_by_place(replace(testset, targets={}), by_own_ids(testset, run)[0])
+                run = named_by_place(replace(testset, targets={}), with_ids(testset, run)[0])
                 if testset.matching.ignore_identical_ids:
                     run = without_identical_ids(run)
             runs.append((name, stem(path), run, digest))

@@ -88,15 +88,13 @@ def scoring_words(config: Config, name: str, *, many: bool = False) -> list[Word
 
 
 def _testset_options(config: Config, name: str, given: SetOverrides, *, allow_drift: bool = False) -> Iterator[Words]:
-    """The repository, the rule of ids and the options of a test set."""
+    """The repository and the options of a test set."""
     chosen = config.sets[name]
     if chosen.repo is not None:
         yield "--repo", path_word(config.folder / chosen.repo)
         yield ("--allow-dirty",)
         if allow_drift:
             yield ("--allow-drift",)
-    if chosen.ids is not None:
-        yield "--ids", chosen.ids
     for key, row in config_options().items():
         value = given.depth if key == "depth" else getattr(given.options, key)
         if value is None or value is False:

@@ -18,7 +18,7 @@ from cranfield.formats.sniff import sniff_run
 from cranfield.measures import Measure
 from cranfield.model import Convention, Run, TestSet, convention_named
 from cranfield.project.inputs import RunLike, ScoringOptions
-from cranfield.project.matched_ids import RunMatch, by_own_ids, ranked_by_own_ids
+from cranfield.project.runs_by_name import ranked_by_name, with_ids
 from cranfield.ranking import RankedRun, rank_file, rank_run
 from cranfield.ranking.collected import cut_at
 from cranfield.ranking.file import FileReading
@@ -65,17 +65,17 @@ def score(
     if isinstance(run, Run):
         return _score_collected(testset, run, measures, given, rules)
     given_run, trec_file = run, path if found is not None and found.name == "trec" else None
-    match = RunMatch()
+    by_name: tuple[str, ...] = ()
     try:
         ranked = _rank(testset, given_run, given, rules, trec_file=trec_file)
     except NoCommonQueryError as error:
         trec_file = run.path if isinstance(run, FileReading) else trec_file
         again = trec_file or given_run
-        ranked, match = ranked_by_own_ids(
+        ranked, by_name = ranked_by_name(
             testset, lambda named: _rank(named, again, given, rules, trec_file=trec_file), error
         )
     ranked = replace(ranked, ranking=cut_at(ranked.ranking, given.depth))
-    warnings = [*match.warnings, *_reader_caveats(ranked, rules)]
+    warnings = [*by_name, *_reader_caveats(ranked, rules)]
     evaluation = evaluate_ranking(
         testset,
         ranked.ranking,
@@ -84,11 +84,11 @@ def score(
         run_digest=ranked.digest,
         extra_queries=ranked.extra_queries,
         warnings=warnings,
-        reading=_reading(given, match),
+        reading=_reading(given),
         keep_undefined=given.keep_undefined,
     )
     trec_file = run.path if isinstance(run, FileReading) else trec_file
-    if not ranked.narrow or match.rule is not None or trec_file is None or not trec_file.is_file():
+    if not ranked.narrow or by_name or trec_file is None or not trec_file.is_file():
         return evaluation
     rank = partial(_rank, testset, trec_file, replace(given, keep=0), trec_file=trec_file)
     return _with_narrow(evaluation, ranked.narrow, lambda narrow: rank(rules=narrow).ranking)
@@ -148,12 +148,12 @@ def _score_collected(
     testset: TestSet, run: Run, measures: Sequence[Measure] | None, given: ScoringOptions, rules: Convention
 ) -> Evaluation:
     digest = run.digest
-    run, match = by_own_ids(testset, run)
+    run, by_name = with_ids(testset, run)
     extra = [query_id for query_id in run.answers if query_id not in testset.by_id]
     if extra and len(extra) == len(run.answers):
         raise no_common_query(testset.name, testset.query_ids, extra)
     extra += run.extra_queries
-    warnings = [*match.warnings, *_extra_queries(extra), *_ordered_ties(run, rules)]
+    warnings = [*by_name, *_extra_queries(extra), *_ordered_ties(run, rules)]
     if run.testset_digest is not None and run.testset_digest != testset.digest:
         warnings.append("the run was collected on another version of this test set (the digests differ)")
     rank = partial(rank_run, testset, run, missing=given.missing or "zero", depth=given.depth, keep=given.keep)
@@ -169,7 +169,7 @@ def _score_collected(
         run=run,
         extra_queries=extra,
         warnings=warnings,
-        reading=_reading(given, match),
+        reading=_reading(given),
         keep_undefined=given.keep_undefined,
     )
     if run.order == "given":
@@ -199,14 +199,13 @@ def _extra_queries(extra: Sequence[str]) -> Iterable[str]:
         yield Caveat(text, CaveatKind.EXTRA_QUERIES)
 
 
-def _reading(given: ScoringOptions, match: RunMatch) -> dict[str, str | int | None]:
-    """The options that an evaluation records, and the rule of the run's ids where it is another than the set's."""
-    ids = {} if match.rule is None else {"ids": match.rule}
+def _reading(given: ScoringOptions) -> dict[str, str | int | None]:
+    """The options that an evaluation records."""
     rules = convention_named(given.convention)
     is_default = given.failed is None or {rules.failed, rules.empty} == {given.failed}
     failed = {} if is_default else {"failed": given.failed}
     ties = {} if given.ties in (None, rules.ties) else {"ties": given.ties}
-    return {"depth": given.depth, "missing": given.missing, "duplicates": given.duplicates, **ids, **failed, **ties}
+    return {"depth": given.depth, "missing": given.missing, "duplicates": given.duplicates, **failed, **ties}
 
 
 def _has_scores(run: Mapping[str, Any]) -> TypeGuard[Mapping[str, Mapping[str, float]]]:

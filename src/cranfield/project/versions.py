@@ -87,19 +87,8 @@ def score_moves(
             version: evaluate(testset, run, measures=measures, convention=convention, name=name)
             for version, testset in versions.items()
         }
-        _refuse_rows(name, scored, old, new)
         moves += [_move(name, measure, scored) for measure in scored["new"].measures]
     return tuple(moves)
-
-
-def _refuse_rows(name: str, scored: Mapping[str, Evaluation], old: TestSet, new: TestSet) -> None:
-    """Refuse a run that names rows, where a row of one version is another query in the other."""
-    by_row = any(evaluation.reading.get("ids") == "row" for evaluation in scored.values())
-    if by_row and old.query_ids != new.query_ids[: len(old.query_ids)]:
-        raise UsageError(
-            f"run {name!r} names queries by row, and a row is another query in the other version",
-            hint="`cranfield testset migrate-ids SET FILE` gives it the ids of the version that it was made with",
-        )
 
 
 def _move(system: str, measure: Measure, scored: Mapping[str, Evaluation]) -> ScoreMove:

@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from cranfield.errors import ProblemList, UsageError, shorten
-from cranfield.formats.testsets.id_rules import is_unfit, text_ids
 from cranfield.model import Query, TestSet
+from cranfield.model.query_ids import is_unfit, text_ids
 
 MOST_KEYWORDS = 20_000
 MOST_CHARS = 1_000

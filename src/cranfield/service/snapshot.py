@@ -18,7 +18,7 @@ from cranfield.judging.pools.rule_view import named_by_place, rule_view
 from cranfield.judging.store.store import Store
 from cranfield.judging.store.values import BookInfo
 from cranfield.model import Run, TestSet
-from cranfield.project.matched_ids import by_own_ids
+from cranfield.project.runs_by_name import with_ids
 from cranfield.testsets.declared import scale_to_judge
 
 
@@ -87,7 +87,7 @@ def empty_pool(testset: TestSet, depth: int, name: str) -> Pool:
 
 def _named(testset: TestSet, run: Run) -> Run:
     """The run under the ids of the test set, with `id:lines` as ids where results are places."""
-    found = by_own_ids(testset, run)[0]
+    found = with_ids(testset, run)[0]
     return named_by_place(replace(testset, targets={}), found)
 
 

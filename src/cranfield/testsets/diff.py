@@ -8,7 +8,6 @@ from dataclasses import dataclass
 
 from cranfield.model import Label, Query, TestSet
 from cranfield.model.query_ids import id_of
-from cranfield.model.renaming import renamed, under_rule
 from cranfield.testsets.expected import judgments_of
 from cranfield.testsets.judging_notes import guideline_text
 
@@ -92,10 +91,9 @@ class Difference:
 def diff(old: TestSet, new: TestSet) -> Difference:
     """Compare two versions, query by query id.
 
-    Versions whose ids follow different rules are compared by content. Where ids are made from the questions, a query that
-    is gone and a new one with the same judgments are one that was reworded; judgments that several of them have tell nothing.
+    Where ids are made from the questions, a query that is gone and a new one with the same judgments are one that was
+    reworded; judgments that several of them have tell nothing.
     """
-    old = _by_rule_of(old, new)
     common = [query_id for query_id in new.query_ids if query_id in old.by_id]
     texts = [(query_id, old.by_id[query_id].text, new.by_id[query_id].text) for query_id in common]
     renamed_ids = _reworded_ids(old, new)
@@ -114,24 +112,14 @@ def diff(old: TestSet, new: TestSet) -> Difference:
     )
 
 
-def _by_rule_of(old: TestSet, new: TestSet) -> TestSet:
-    """The old version with the ids of the new one, where these follow another rule."""
-    rule = new.meta.ids
-    if rule and rule != old.meta.ids and old.id_rules is not None and rule in old.id_rules.names:
-        return under_rule(old, rule)
-    if new.meta.ids != "content" or set(old.query_ids) & set(new.query_ids):
-        return old
-    contents = {query.id: id_of(query) for query in old.queries}
-    same = len(set(contents.values())) == len(contents) and set(contents.values()) & set(new.query_ids)
-    return renamed(old, contents, "content") if same else old
-
-
 def _reworded_ids(old: TestSet, new: TestSet) -> dict[str, str]:
     """New id to old id of the queries whose question is another and whose judgments, alone among them, are the same."""
-    if not old.meta.ids == new.meta.ids == "content":
-        return {}
-    gone = _by_truth(old, [query_id for query_id in old.query_ids if query_id not in new.by_id])
-    fresh = _by_truth(new, [query_id for query_id in new.query_ids if query_id not in old.by_id])
+    gone, fresh = (
+        _by_truth(
+            side, [query.id for query in side.queries if query.id not in other.by_id and query.id == id_of(query)]
+        )
+        for side, other in ((old, new), (new, old))
+    )
     return {
         now[0]: gone[truth][0] for truth, now in fresh.items() if truth and len(now) == len(gone.get(truth, ())) == 1
     }

@@ -86,7 +86,7 @@ def added(testset: TestSet, addition: Addition, today: date) -> TestSet:
     old = testset.by_id.get(addition.query_id)
     name = class_named(addition.query_class).name if addition.query_class else ""
     query = old or Query(addition.query_id)
-    is_same = testset.id_rules is not None and question_of(addition.text) == question_of(query.text)
+    is_same = bool(testset.made_ids) and question_of(addition.text) == question_of(query.text)
     query = replace(
         query,
         text=query.text if is_same else addition.text or query.text,  # other white space is no other question
@@ -149,7 +149,7 @@ def sentence_of(old: Query | None, query: Query, addition: Addition) -> str:
 
 
 def id_for(testset: TestSet, given: str, text: str) -> str:
-    """The id of a query to be added: the one that is given; where the format has none, the one that its rule makes.
+    """The id of a query to be added: the one that is given; where the format has none, the one made from the text.
 
     Args:
         testset: the set as it is.
@@ -159,11 +159,10 @@ def id_for(testset: TestSet, given: str, text: str) -> str:
     Raises:
         UsageError: the id would not be the query's when the file is read again, or is missing.
     """
-    if testset.id_rules is None and not given:
+    if not testset.made_ids and not given:
         raise UsageError("no id of the query", expected="{query_id=ID}", parameters=("query_id",))
-    by_rule = {"row": str(len(testset.queries) + 1), "text": text}
-    made = by_rule.get(testset.meta.ids, content_id(text))
-    if testset.id_rules is not None and given and given not in testset.by_id and given != made:
+    made = content_id(text)
+    if testset.made_ids and given and given not in testset.by_id and given != made:
         raise UsageError(
             f"the file has no ids of queries: {given!r} cannot be written",
             got=given,

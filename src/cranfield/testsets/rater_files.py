@@ -9,7 +9,6 @@ from cranfield.errors import TestSetError
 from cranfield.formats.testsets.overlay import some_ids
 from cranfield.model import Label, Query, Rating, TestSet
 from cranfield.model.note import info
-from cranfield.model.renaming import match_ids, renamed
 from cranfield.testsets.consensus import ratings_of
 from cranfield.words import n_of
 
@@ -19,7 +18,7 @@ def merge_raters(files: Mapping[str, TestSet]) -> TestSet:
 
     Args:
         files: name of a rater to the judgments; the name is not used for a file whose ratings name their raters. Raters
-            of one name are one rater. Ids of queries of another rule are matched with those of the first file.
+            of one name are one rater.
 
     Returns:
         A set with the queries of all files; texts, strata and labels are those of the first file that has them. Grades under 0
@@ -33,9 +32,7 @@ def merge_raters(files: Mapping[str, TestSet]) -> TestSet:
     ratings: dict[str, list[Rating]] = {}
     places: dict[str, int] = {}
     labels: dict[str, Label] = {}
-    for name, given in files.items():
-        match = match_ids(first, given.query_ids)
-        testset = given if match is None else renamed(given, match.names)
+    for name, testset in files.items():
         found = _ratings(name, testset)
         labels = {**testset.labels, **labels}
         for query in testset.queries:

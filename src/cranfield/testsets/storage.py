@@ -30,7 +30,6 @@ from cranfield.formats.sniff import FORMATS, read_testset
 from cranfield.formats.splice.files import spliced, spliced_meta
 from cranfield.formats.testsets.meta_file import format_of, holds_meta, keys_lost, with_meta, write_again
 from cranfield.model import Meta, NoteKind, TestSet
-from cranfield.model.renaming import under_rule
 
 _COMMENT = re.compile(rb"(?:^|\s)#")
 NOT_CARRIED = "the file says more than is carried over"
@@ -107,8 +106,6 @@ def save_spliced(changed: TestSet, path: Path, target: Path, entry: Format) -> S
     if len(ends) > 1 or not (path.is_dir() or (path.is_file() and not _is_packed(path))):
         return None
     before = read_testset(path, entry.name)
-    if before.id_rules is not None and changed.meta.ids and before.meta.ids != changed.meta.ids:
-        before = under_rule(before, changed.meta.ids)
     if not holds_meta(entry):
         before = with_meta(before, path)
     fitting = _fitted(changed, entry, target)

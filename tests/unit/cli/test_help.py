@@ -114,7 +114,6 @@ NOT_RUN = {
     "ci comment": "writes to a forge",
     "view": "opens a browser",
     "grid": "needs a grid: docs/how-to/grid.md",
-    "testset migrate-ids": "needs a set whose ids are made of its rows",
     "pool alternatives": "needs alternatives, which a book of judged unjudged results brings",
     "people add": "asks for a password",
     "components": "needs a system of components: tests/e2e/test_components.py",

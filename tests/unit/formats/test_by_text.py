@@ -7,21 +7,22 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from cranfield.errors import TestSetError
-from cranfield.formats.testsets.id_rules import text_ids
+from cranfield.formats.testsets.builder import MADE_IDS
 from cranfield.formats.tools.by_text import TextBuilder, written_texts
-from cranfield.model import Query, TestSet
+from cranfield.model import Query, TestSet, content_id
+from cranfield.model.query_ids import text_ids
 
 
 @pytest.mark.parametrize(
     ("texts", "expected"),
     [
         (["boots", "red dress"], ["boots", "red dress"]),
-        (["boots", "two\nlines", "a\tb"], ["boots", "q2", "q3"]),
+        (["boots", "two\nlines", "a\tb"], ["boots", "two-lines-f273df8b7f", content_id("a b")]),
         (["jazz", "jazz", "jazz"], ["jazz", "jazz (2)", "jazz (3)"]),
         (["jazz", "jazz", "jazz (2)"], ["jazz", "jazz (3)", "jazz (2)"]),
-        (["a\nb", "q1"], ["q1 (2)", "q1"]),
+        (["a\nb", content_id("a b")], [f"{content_id('a b')} (2)", content_id("a b")]),
     ],
-    ids=["texts", "numbers", "again", "taken", "number taken"],
+    ids=["texts", "by content", "again", "taken", "content taken"],
 )
 def test_the_text_is_the_id_where_it_is_fit(texts, expected):
     assert text_ids(texts) == expected
@@ -45,7 +46,10 @@ def test_judgments_that_disagree_name_both_lines_and_those_that_agree_are_counte
         "ratings.csv:7: query 'boots', document 'd1' is judged twice; expected 1, as on line 2, got 2."
     )
     found.problems.problems.clear()
-    assert tuple(map(str, found.testset().notes)) == ("1 repeated judgment with the same grade, counted once",)
+    assert tuple(map(str, found.testset().notes)) == (
+        MADE_IDS,
+        "1 repeated judgment with the same grade, counted once",
+    )
 
 
 def test_queries_that_the_text_does_not_tell_apart_are_not_written():

@@ -311,7 +311,7 @@ def test_a_column_of_questions_is_their_text_and_not_their_id(tmp_path, document
     found = read_testset(put(tmp_path, f"query,{document},grade\nrefund problem,d1,2\nshipping late,d2,1\n"))
     assert [query.text for query in found.queries] == ["refund problem", "shipping late"]
     assert list(found.grades.values()) == [{"d1": 2}, {"d2": 1}]
-    assert found.query_ids[0].startswith("refund-problem-")  # the rule `content`
+    assert found.query_ids[0].startswith("refund-problem-")  # made from the question
     path = tmp_path / "t.json"
     path.write_text(json.dumps([{"query": "refund problem", document: "d1", "grade": 2}]))
     assert [query.text for query in read_testset(path).queries] == ["refund problem"]

@@ -5,6 +5,7 @@ import json
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from tests.by_text import under_texts
 
 from cranfield.errors import TestSetError
 from cranfield.formats.sniff import read_testset
@@ -39,7 +40,7 @@ def file(tmp_path):
 
 
 def test_a_list_is_read(file):
-    testset = read_testset(file(IMPORT), ids="text")
+    testset = under_texts(read_testset(file(IMPORT)))
     assert testset.query_ids == ("metal frame", "button", "nothing")
     assert testset.grades == {"metal frame": {"B07": 1, "B08": 0}, "button": {"17": 3}}
     assert (testset.name, testset.description) == ("ESCI", "Made elsewhere")
@@ -47,8 +48,8 @@ def test_a_list_is_read(file):
 
 
 def test_a_stored_list_is_read_and_its_kind_is_said(file):
-    testset = read_testset(file(STORED), ids="text")
-    assert testset.digest == read_testset(file(IMPORT), ids="text").digest
+    testset = under_texts(read_testset(file(STORED)))
+    assert testset.digest == under_texts(read_testset(file(IMPORT))).digest
     assert str(testset.notes[-1]) == "the list is of type UBI_JUDGMENT: its ratings were not made by people alone"
 
 
@@ -100,4 +101,4 @@ def test_what_is_written_is_read(tmp_path_factory, judged, name, description):
     testset = TestSet(name, queries, {q: docs for q, docs in judged.items() if docs}, description=description)
     path = tmp_path_factory.mktemp("o") / "t.json"
     write_opensearch_judgments(testset, path)
-    assert read_testset(path, ids="text") == testset
+    assert under_texts(read_testset(path)) == testset

@@ -3,6 +3,7 @@
 from pathlib import Path
 
 import pytest
+from tests.by_text import under_texts
 
 from cranfield.errors import TestSetError
 from cranfield.formats.sniff import read_testset
@@ -17,32 +18,34 @@ def put(folder: Path, text: str, name: str = "list.tsv") -> Path:
 
 
 def test_a_letter_of_a_class_is_the_query_class_and_a_stratum(tmp_path):
-    testset = read_testset(
-        put(tmp_path, "query\tpattern\tclass\nHashable\t/hashable(/|$)\tA\nSwiftUI\t^x\troot\n"), ids="row"
+    testset = under_texts(
+        read_testset(put(tmp_path, "query\tpattern\tclass\nHashable\t/hashable(/|$)\tA\nSwiftUI\t^x\troot\n"))
     )
     assert testset.queries == (
-        Query("1", "Hashable", {"class": "A"}, query_class="canonical"),
-        Query("2", "SwiftUI", {"class": "root"}, query_class="root"),
+        Query("Hashable", "Hashable", {"class": "A"}, query_class="canonical"),
+        Query("SwiftUI", "SwiftUI", {"class": "root"}, query_class="root"),
     )
-    assert testset.targets == {"1": (Pattern("/hashable(/|$)"),), "2": (Pattern("^x"),)}
+    assert testset.targets == {"Hashable": (Pattern("/hashable(/|$)"),), "SwiftUI": (Pattern("^x"),)}
 
 
 def test_rows_of_one_query_are_its_patterns(tmp_path):
     text = "query,pattern,grade,credit,expected_count\nq,^a$,2,,\nr,b,,every,3\nq,c,,,\n"
-    testset = read_testset(put(tmp_path, text, "list.csv"), ids="row")
-    assert testset.targets == {"1": (Pattern("^a$", 2), Pattern("c")), "2": (Pattern("b", 1, "every", 3),)}
+    testset = under_texts(read_testset(put(tmp_path, text, "list.csv")))
+    assert testset.targets == {"q": (Pattern("^a$", 2), Pattern("c")), "r": (Pattern("b", 1, "every", 3),)}
     assert tuple(map(str, testset.notes[1:])) == ("1 query of several rows: each row is a pattern of its query",)
 
 
 def test_tabs_separate_and_quotes_are_characters(tmp_path):
-    testset = read_testset(put(tmp_path, 'query\tpattern\n"exact, words"\t"x"\n'), ids="row")
+    testset = under_texts(read_testset(put(tmp_path, 'query\tpattern\n"exact, words"\t"x"\n')))
     assert testset.queries[0].text == '"exact, words"'
-    assert testset.targets["1"] == (Pattern('"x"'),)
+    assert testset.targets['"exact, words"'] == (Pattern('"x"'),)
 
 
 def test_a_negative_query_has_no_pattern(tmp_path):
-    testset = read_testset(put(tmp_path, "query\tpattern\tclass\nnothing\t\tN\n"), ids="row")
-    assert testset.queries == (Query("1", "nothing", {"class": "N"}, query_class="negative", negative=Negative()),)
+    testset = under_texts(read_testset(put(tmp_path, "query\tpattern\tclass\nnothing\t\tN\n")))
+    assert testset.queries == (
+        Query("nothing", "nothing", {"class": "N"}, query_class="negative", negative=Negative()),
+    )
     with pytest.raises(TestSetError, match=r"list\.tsv:2:3: a negative query has a pattern"):
         read_pattern_list(put(tmp_path, "query\tpattern\tnegative\nq\tx\tyes\n"))
 

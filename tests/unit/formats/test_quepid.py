@@ -5,9 +5,11 @@ import gzip
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from tests.by_text import under_texts
 
 from cranfield.errors import TestSetError
 from cranfield.formats.sniff import read_testset
+from cranfield.formats.testsets.builder import MADE_IDS
 from cranfield.formats.tools.quepid import read_quepid_csv, read_quepid_ltr, write_quepid_csv, write_quepid_ltr
 from cranfield.model import Query, TestSet
 
@@ -20,7 +22,6 @@ DETAILED = (
     "Us,Movies,6,nothing found\r\n"
 )
 LTR = "\n3 qid:1 # 11 star wars\n\n0    qid:1 #    1895 star wars\n2 qid:12 # 7 luke\n"
-BY_TEXT = "the file has no ids of queries; rule `text`: the question itself"
 
 WORDS = st.from_regex(r"[^\W_]{1,4}( [-+=@,\"'\w]{1,4}){0,2}", fullmatch=True)
 GRADES = st.sampled_from([0.0, 1.0, 2.0, 0.25])
@@ -36,19 +37,19 @@ def file(tmp_path):
 
 
 def test_ratings_are_read_by_text(file):
-    testset = read_testset(file(BASIC), ids="text")
+    testset = under_texts(read_testset(file(BASIC)))
     assert testset.query_ids == ("star wars", "luke, i am", "-1 day", "empty")
     assert testset.grades == {"star wars": {"11": 3}, "luke, i am": {"11": 0.5}, "-1 day": {"7": 1}}
-    assert tuple(map(str, testset.notes)) == (BY_TEXT, "not carried over: 1 document without a rating")
+    assert tuple(map(str, testset.notes)) == (MADE_IDS, "not carried over: 1 document without a rating")
     assert testset.name == "ratings"
 
 
 def test_the_detailed_export_is_read(file):
-    testset = read_testset(file(DETAILED), ids="text")
+    testset = under_texts(read_testset(file(DETAILED)))
     assert testset.query_ids == ("star wars", "nothing found")
     assert testset.grades == {"star wars": {"11": 3}}
     assert tuple(map(str, testset.notes)) == (
-        BY_TEXT,
+        MADE_IDS,
         "not carried over: 1 document without a rating",
         "not carried over: 1 column with fields of documents",
     )
@@ -60,7 +61,7 @@ def test_quotes_that_the_browser_doubles_without_quoting_the_cell_are_read(file)
         'Us,Movies,6,say ""hi"",12,1,"two\n""lines""",2,""',
         "Us,Movies,6,plain,13,1,x,1,y",
     ]
-    testset = read_testset(file(DETAILED.split("\r\n", maxsplit=1)[0] + "\r\n" + "\r\n".join(rows)), ids="text")
+    testset = under_texts(read_testset(file(DETAILED.split("\r\n", maxsplit=1)[0] + "\r\n" + "\r\n".join(rows))))
     assert testset.grades == {'"star wars"': {"11": 3}, 'say "hi"': {"12": 2}, "plain": {"13": 1}}
 
 
@@ -131,7 +132,7 @@ def test_what_is_written_is_read(tmp_path_factory, judged):
     testset = TestSet("t", tuple(Query(text, text) for text in judged), {q: docs for q, docs in judged.items() if docs})
     path = tmp_path_factory.mktemp("q") / "t.csv"
     write_quepid_csv(testset, path)
-    assert read_testset(path, ids="text") == testset
+    assert under_texts(read_testset(path)) == testset
 
 
 def test_lines_for_learning_to_rank_are_read_with_their_ids(file):

@@ -5,9 +5,11 @@ import json
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from tests.by_text import under_texts
 
 from cranfield.errors import TestSetError
 from cranfield.formats.sniff import read_testset
+from cranfield.formats.testsets.builder import MADE_IDS
 from cranfield.formats.tools.quepid_book import read_quepid_book, write_quepid_book
 from cranfield.model import Query, Rating, TestSet
 
@@ -54,7 +56,7 @@ def file(tmp_path):
 
 
 def test_a_book_gives_ratings_by_rater_and_leaves_the_grades_to_the_rule(file):
-    testset = read_testset(file(BOOK), ids="text")
+    testset = under_texts(read_testset(file(BOOK)))
     assert testset.queries == (
         Query("star wars", "star wars", need="films of the series", notes="not the toys"),
         Query("luke", "luke"),
@@ -71,7 +73,7 @@ def test_a_book_gives_ratings_by_rater_and_leaves_the_grades_to_the_rule(file):
     assert (testset.grades, testset.consensus, testset.name) == ({}, "quepid", "Movies")
     assert testset.meta.scale == (0, 1, 2, 3)
     assert tuple(map(str, testset.notes)) == (
-        "the file has no ids of queries; rule `text`: the question itself",
+        MADE_IDS,
         "not carried over: 1 position",
         "not carried over: 1 field of documents",
         "1 unrated pair",
@@ -82,7 +84,7 @@ def test_a_book_gives_ratings_by_rater_and_leaves_the_grades_to_the_rule(file):
 
 def test_raters_without_a_name_are_told_apart(file):
     pair = {"query_text": "q", "doc_id": "d", "judgements": [judgement(1), judgement(2)]}
-    testset = read_testset(file({"query_doc_pairs": [pair], "support_implicit_judgements": True}), ids="text")
+    testset = under_texts(read_testset(file({"query_doc_pairs": [pair], "support_implicit_judgements": True})))
     assert testset.ratings["q"] == (Rating("d", "anonymous", 1), Rating("d", "anonymous 2", 2))
     assert (
         str(testset.notes[-1]) == "the book takes implicit judgements: Quepid does not round what its ratings come to"
@@ -126,7 +128,7 @@ def test_what_is_no_book_is_an_error(file, text, message):
 def test_a_book_as_csv_has_a_column_per_rater(tmp_path):
     path = tmp_path / "book.csv"
     path.write_text('query,docid,Ann A,Anonymous,Ann A\nstar wars,11,3.0,,1\n" -x",12,,2,\nstar wars,11,3.0,,1\n')
-    testset = read_testset(path, "quepid-book-csv", ids="text")
+    testset = under_texts(read_testset(path, "quepid-book-csv"))
     assert testset.ratings == {
         "star wars": (Rating("11", "Ann A", 3), Rating("11", "Ann A (2)", 1)),
         "-x": (Rating("12", "Anonymous", 2),),
@@ -154,7 +156,7 @@ def test_bad_rows_of_a_book_as_csv_are_named(tmp_path):
 def test_grades_without_a_rater_are_written_as_judgements_without_a_user(tmp_path):
     testset = TestSet("t", (Query("1", "q"),), {"1": {"d": 2, "half": 0.5}})
     write_quepid_book(testset, tmp_path / "book.json")
-    written = read_testset(tmp_path / "book.json", ids="text")
+    written = under_texts(read_testset(tmp_path / "book.json"))
     assert written.ratings == {"q": (Rating("d", "anonymous", 2),)}
     assert json.loads((tmp_path / "book.json").read_text())["scale"] == [2]
 
@@ -181,4 +183,4 @@ def test_a_book_that_is_written_is_read(tmp_path_factory, said, name):
     testset = TestSet(name, tuple(Query(q, q) for q in said), ratings=ratings, consensus="quepid")
     path = tmp_path_factory.mktemp("b") / "book.json"
     write_quepid_book(testset, path)
-    assert read_testset(path, ids="text") == testset
+    assert under_texts(read_testset(path)) == testset

@@ -16,6 +16,7 @@ from typing import Any
 import pytest
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
+from tests.by_text import under_texts
 
 from cranfield.errors import TestSetError
 from cranfield.formats.convert import fitted, write_testset
@@ -23,7 +24,6 @@ from cranfield.formats.features import FEATURES, QUIET, is_judged
 from cranfield.formats.registry import Format
 from cranfield.formats.sniff import FORMATS, read_queries, read_testset
 from cranfield.model import (
-    ID_RULES,
     QUERY_CLASSES,
     Anchor,
     Entity,
@@ -337,7 +337,6 @@ def about_set(entry: Format) -> st.SearchStrategy[dict[str, Any]]:
             st.none() | st.just(Split(7, 0.2, ("class",), ("q1",))),
             WORDS,
             st.lists(WORDS, max_size=2).map(tuple),
-            st.sampled_from(["", *ID_RULES]),
             judging=st.none() | st.just(JUDGING),
         ),
     }
@@ -363,8 +362,8 @@ def test_what_a_format_holds_comes_back(
     testset = data.draw(held_testset(entry))
     path = place(tmp_path_factory, entry)
     assert write_testset(testset, path, name) == ()
-    ids = "text" if entry.by_text else None
-    read = read_testset(path, name, ids=ids)
+    named = under_texts if entry.by_text else replace
+    read = named(read_testset(path, name))
     assert [q.id for q in read.queries] == [q.id for q in testset.queries]
     assert read.grades == testset.grades
     assert read.digest == testset.digest
@@ -376,7 +375,7 @@ def test_what_a_format_holds_comes_back(
     if "version" in entry.holds:
         assert (read.version, read.description) == (testset.version, testset.description)
     if entry.fits.__name__ != "never":
-        assert read_testset(path, ids=ids).digest == testset.digest, "read by content"
+        assert named(read_testset(path)).digest == testset.digest, "read by content"
 
 
 EVERYTHING = TestSet(
@@ -496,7 +495,7 @@ BY_QUERY = ("grades", "targets", "groups", "ratings", "files", "legacy", "labels
 
 def with_query(draw: st.DrawFn, testset: TestSet, entry: Format, like: Query) -> TestSet:
     query = replace(like, id="new", text="new one" if like.text else "")
-    query = replace(query, id=id_of(query) if testset.id_rules is not None else "new")
+    query = replace(query, id=id_of(query) if testset.made_ids else "new")
     more = {}
     for name in BY_QUERY:
         values = getattr(testset, name)
@@ -549,7 +548,7 @@ def with_words(draw: st.DrawFn, testset: TestSet, entry: Format, query: Query) -
     changed = replace(query, **draw(about(entry)))
     if changed.query_class != query.query_class and "negative" in {changed.query_class, query.query_class}:
         changed = replace(changed, query_class=query.query_class)
-    own_id = testset.id_rules is None and not entry.by_text and query.id != id_of(query)
+    own_id = not testset.made_ids and not entry.by_text and query.id != id_of(query)
     if not own_id:
         changed = replace(changed, params=query.params)
     if "texts" in entry.holds and query.text and own_id and entry.layout != "columns" and draw(st.booleans()):

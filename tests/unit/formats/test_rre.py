@@ -5,9 +5,11 @@ import json
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from tests.by_text import under_texts
 
 from cranfield.errors import TestSetError
 from cranfield.formats.sniff import read_testset
+from cranfield.formats.testsets.builder import MADE_IDS
 from cranfield.formats.tools.rre import read_rre, write_rre
 from cranfield.model import Query, TestSet
 
@@ -32,7 +34,7 @@ BASSES = {
                 },
                 {
                     "name": "Jazz",
-                    "queries": [query("jazz"), query("fender") | {"relevant_documents": {"0": ["9"]}}],
+                    "queries": [query("jazz"), query("fender jazz") | {"relevant_documents": {"0": ["9"]}}],
                     "relevant_documents": {"3": ["1", 2], "1": ["7"]},
                 },
             ],
@@ -62,36 +64,36 @@ def file(tmp_path):
 
 
 def test_queries_of_a_group_share_its_judgments_and_groups_are_strata(file):
-    testset = read_testset(file(BASSES), ids="text")
+    testset = under_texts(read_testset(file(BASSES)))
     brand, jazz = ({"topic": "Fender basses", "query_group": name} for name in ("Brand", "Jazz"))
     assert testset.queries == (
         Query("fender", "fender", brand),
         Query("Fender", "Fender", brand, {"strings": 4}),
         Query("jazz", "jazz", jazz),
-        Query("fender (2)", "fender", jazz),
+        Query("fender jazz", "fender jazz", jazz),
     )
     assert testset.grades == {
         "fender": {"1": 3, "2": 2.5},
         "Fender": {"1": 3, "2": 2.5},
         "jazz": {"1": 3, "2": 3, "7": 1},
-        "fender (2)": {"9": 0},
+        "fender jazz": {"9": 0},
     }
     assert testset.name == "core1"
     assert tuple(map(str, testset.notes)) == (
-        "the file has no ids of queries; rule `text`: the question itself",
+        MADE_IDS,
         "not carried over: 4 templates of queries",
     )
 
 
 def test_a_file_without_topics_is_read(file):
-    testset = read_testset(file(FLAT), ids="text")
+    testset = under_texts(read_testset(file(FLAT)))
     assert testset.query_ids == ("star wars", "star trek", "unrated")
     assert testset.grades == {"star wars": {"11": 3}, "star trek": {"193": 1, "157": 2}}
 
 
 def test_a_file_may_name_its_placeholder(file):
     groups = [{"queries": [{"placeholders": {"%q": "boots"}}], "relevant_documents": {"1": ["d"]}}]
-    testset = read_testset(file({"index": "i", "query_placeholder": "%q", "query_groups": groups}), ids="text")
+    testset = under_texts(read_testset(file({"index": "i", "query_placeholder": "%q", "query_groups": groups})))
     assert testset.queries == (Query("boots", "boots"),)
     assert testset.grades == {"boots": {"d": 1}}
 
@@ -170,4 +172,4 @@ def test_what_is_written_is_read(tmp_path_factory, said, name):
     testset = TestSet(name, queries, {text: judged for text, (_, _, judged) in said.items() if judged})
     path = tmp_path_factory.mktemp("r") / "t.json"
     write_rre(testset, path)
-    assert read_testset(path, ids="text") == testset
+    assert under_texts(read_testset(path)) == testset

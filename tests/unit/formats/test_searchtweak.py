@@ -3,9 +3,11 @@
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from tests.by_text import under_texts
 
 from cranfield.errors import TestSetError
 from cranfield.formats.sniff import read_testset
+from cranfield.formats.testsets.builder import MADE_IDS
 from cranfield.formats.tools.searchtweak import MEANS, read_searchtweak_csv, write_searchtweak_csv
 from cranfield.model import Query, TestSet
 
@@ -23,10 +25,10 @@ def file(tmp_path):
 
 
 def test_grades_are_means_and_may_be_fractions(file):
-    testset = read_testset(file(EXPORT), ids="text")
+    testset = under_texts(read_testset(file(EXPORT)))
     assert testset.queries == (Query("boots", "boots"), Query("red, dress", "red, dress"))
     assert testset.grades == {"boots": {"B1": 3, "B,2": 0.33}, "red, dress": {"B1": 1}}
-    assert tuple(map(str, testset.notes)) == ("the file has no ids of queries; rule `text`: the question itself", MEANS)
+    assert tuple(map(str, testset.notes)) == (MADE_IDS, MEANS)
 
 
 def test_every_bad_row_is_named_with_its_line(file):
@@ -58,4 +60,4 @@ def test_what_is_written_is_read(tmp_path_factory, judged):
     testset = TestSet("t", tuple(Query(text, text) for text in judged), judged)
     path = tmp_path_factory.mktemp("s") / "t.csv"
     write_searchtweak_csv(testset, path)
-    assert read_testset(path, ids="text") == testset
+    assert under_texts(read_testset(path)) == testset

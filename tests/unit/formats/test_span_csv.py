@@ -3,6 +3,7 @@
 from pathlib import Path
 
 import pytest
+from tests.by_text import under_texts
 
 from cranfield.errors import TestSetError
 from cranfield.formats.convert import write_testset
@@ -17,13 +18,13 @@ def put(folder: Path, text: str) -> Path:
     return path
 
 
-def test_a_query_is_called_by_the_number_of_its_row(tmp_path):
+def test_a_query_has_the_spans_of_its_row(tmp_path):
     path = put(tmp_path, 'query,result1,result2\n"a, b",src/a.rs:1-9:2,src/b.rs:4-4:1\n\nc,C:/x.rs:3-5:0.5\n')
-    testset = read_testset(path, ids="row")
-    assert testset.queries == (Query("1", "a, b"), Query("2", "c"))
+    testset = under_texts(read_testset(path))
+    assert testset.queries == (Query("a, b", "a, b"), Query("c", "c"))
     assert testset.targets == {
-        "1": (Span("src/a.rs", 1, 9, 2), Span("src/b.rs", 4, 4, 1)),
-        "2": (Span("C:/x.rs", 3, 5, 0.5),),
+        "a, b": (Span("src/a.rs", 1, 9, 2), Span("src/b.rs", 4, 4, 1)),
+        "c": (Span("C:/x.rs", 3, 5, 0.5),),
     }
     assert tuple(map(str, testset.notes[1:])) == ()
 
@@ -73,8 +74,8 @@ def test_quotes_that_do_not_fit_are_told_with_their_line(tmp_path):
 
 def test_lines_that_count_from_0_are_said_in_a_comment(tmp_path):
     path = put(tmp_path, "# line_base: 0\nquery,result1\nq,a:0-4:2\n")
-    testset = read_testset(path, ids="row")
-    assert testset.targets["1"] == (Span("a", 1, 5, 2),)
+    testset = read_testset(path)
+    assert testset.targets[content_id("q")] == (Span("a", 1, 5, 2),)
     assert tuple(map(str, testset.notes[1:])) == ("the lines of the file count from 0; one was added to each",)
     with pytest.raises(TestSetError, match="line_base cannot be used; expected 0 or 1, got '2'"):
         read_span_csv(put(tmp_path, "# line_base: 2\nquery,result1\nq,a:0-4:2\n"))

@@ -82,7 +82,6 @@ def test_one_text_twice_is_written_where_topics_or_groups_tell_the_queries_apart
     assert write_testset(testset, tmp_path / "r.json", "rre")[-1] == EQUAL_QUESTIONS
     with pytest.raises(TestSetError, match="the question 'boots' is that of queries 1, 2"):
         read_testset(tmp_path / "r.json")
-    assert read_testset(tmp_path / "r.json", ids="text").grades == {"boots": {"d": 1.0}, "boots (2)": {"e": 1.0}}
     with pytest.raises(TestSetError, match="queries 'men', 'women' have one text"):
         write_testset(testset, tmp_path / "r.csv", "quepid-csv")
 

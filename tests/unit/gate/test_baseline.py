@@ -14,7 +14,15 @@ from hypothesis import strategies as st
 from cranfield import Query, TestSet
 from cranfield.errors import CranfieldError
 from cranfield.evaluation.values import Evaluation
-from cranfield.gate.baseline import Baseline, baseline_text, misfits, parse_baseline, read_baseline, write_baseline
+from cranfield.gate.baseline import (
+    Baseline,
+    baseline_text,
+    misfits,
+    parse_baseline,
+    read_baseline,
+    with_added,
+    write_baseline,
+)
 
 Found = Callable[..., Evaluation]
 Accepted = Callable[..., Baseline]
@@ -164,3 +172,19 @@ def test_another_name_or_description_is_the_same_test_set_and_another_grade_is_n
             replace(accepted(now), testset_digest=regraded.digest), now, k=10, measures=[], name="b.json"
         )
     ] == ["the baseline is of another test set"]
+
+
+def test_a_baseline_holds_for_the_queries_that_it_has_after_others_were_added(
+    answered: Found, accepted: Accepted
+) -> None:
+    evaluation = answered({"q1": "R", "q2": "-R"})
+    baseline, testset = accepted(evaluation), evaluation.testset
+    more = replace(
+        testset, queries=(Query("q0", "more"), *testset.queries), grades={**testset.grades, "q0": {"d": 1.0}}
+    )
+    same = with_added(baseline, more)
+    assert (same.added, same.testset_digest, same.values) == (("q0",), more.digest, baseline.values)
+    assert misfits(same, replace(evaluation, testset=more), k=10, measures=["RR"], name="b") == ()
+    reworded = replace(testset, queries=tuple(replace(query, text="another") for query in testset.queries))
+    for other in (reworded, replace(testset, queries=testset.queries[:1])):
+        assert with_added(baseline, other) is baseline

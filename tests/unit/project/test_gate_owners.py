@@ -70,8 +70,8 @@ def test_a_preset_sets_nothing_that_the_ref_decides(name: str) -> None:
 @pytest.mark.parametrize(
     ("key", "place"),
     [
-        ("ref", "k limits evidence convention alpha draws test margin verdict strata repo ids options collect measures primary adjust gate"),
-        ("ref", "testsets.NAME.k testsets.NAME.repo testsets.NAME.params testsets.NAME.ids testsets.NAME.options"),
+        ("ref", "k limits evidence convention alpha draws test margin verdict strata repo options collect measures primary adjust gate"),
+        ("ref", "testsets.NAME.k testsets.NAME.repo testsets.NAME.params testsets.NAME.options"),
         ("ref", "systems.NAME.timeout_s systems.NAME.retries systems.NAME.backoff_s systems.NAME.empty systems.NAME.preflight systems.NAME.depends"),
         ("ref", "systems.NAME.concurrency systems.NAME.rate_per_s"),
         ("digest", "testset testsets.NAME.path"),
@@ -165,7 +165,6 @@ LOOSE: tuple[tuple[str, str, Callable[[Config], Any]], ...] = (
     ("draws", "draws: 2\n", lambda config: config.draws),
     ("margin", "margin: 1\n", lambda config: config.margin),
     ("repo", "repo: .\n", lambda config: config.repo),
-    ("ids", "ids: row\n", lambda config: config.ids),
     ("k", "k: 1000\n", lambda config: config.k),
     ("options", "options: {depth: 1}\n", lambda config: config.options),
     ("evidence", "evidence: {same-list: off}\n", lambda config: config.evidence),

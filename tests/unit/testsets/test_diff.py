@@ -6,7 +6,6 @@ from dataclasses import replace
 
 import pytest
 
-from cranfield.errors import InputError, UsageError
 from cranfield.formats.sniff import read_testset
 from cranfield.model import (
     Entity,
@@ -22,7 +21,6 @@ from cranfield.model import (
     TestSet,
     content_id,
 )
-from cranfield.model.renaming import renamed
 from cranfield.project.versions import named_runs, overfitting, score_moves
 from cranfield.reporting import render
 from cranfield.reporting.documents.testset_versions import difference_document
@@ -156,14 +154,13 @@ def test_overfitting_is_told_from_chance(tmp_path):
 SPANS = "query,result1\nwhere is it,a.rs:1-2:2\nwhat is it,b.rs:3-4:1\n"
 
 
-def read(tmp_path, text, ids=None):
+def read(tmp_path, text):
     (tmp_path / "truth.csv").write_text(text)
-    return read_testset(tmp_path / "truth.csv", ids=ids)
+    return read_testset(tmp_path / "truth.csv")
 
 
-@pytest.mark.parametrize("rule", ["content", "row", "text"])
-def test_a_row_inserted_at_the_top_is_one_addition(tmp_path, rule):
-    before = read(tmp_path, SPANS, rule)
+def test_a_row_inserted_at_the_top_is_one_addition(tmp_path):
+    before = read(tmp_path, SPANS)
     after = read(tmp_path, SPANS.replace("where", "new,c.rs:1-9:1\nwhere", 1))
     found = diff(before, after)
     assert [after.by_id[query_id].text for query_id in found.added] == ["new"]
@@ -186,24 +183,3 @@ def test_questions_with_judgments_that_several_have_are_removed_and_added(tmp_pa
     same = "query,result1\none,a.rs:1-2:2\ntwo,a.rs:1-2:2\n"
     found = diff(read(tmp_path, same), read(tmp_path, same.replace("one", "uno").replace("two", "due")))
     assert (len(found.added), len(found.removed), found.reworded) == (2, 2, ())
-
-
-def test_a_set_with_ids_of_its_own_is_compared_with_one_by_content(tmp_path):
-    after = read(tmp_path, SPANS)
-    own = renamed(after, dict(zip(after.query_ids, "ab", strict=True)))
-    own = replace(own, meta=Meta(), id_rules=None)
-    assert len(diff(own, after).common) == 2
-
-
-def test_a_run_by_row_is_refused_where_rows_are_other_queries(tmp_path):
-    (tmp_path / "old.csv").write_text("query_id,rank,doc_id,start,end\n1,1,a.rs,1,2\n2,1,b.rs,3,4\n")
-    runs = {"old": tmp_path / "old.csv"}
-    before = read(tmp_path, SPANS)
-    regraded = read(tmp_path, SPANS.replace("4:1", "4:2"))
-    (move,) = score_moves(before, regraded, runs, measures=["RR"])
-    assert (move.old, move.common_new) == (1.0, 1.0)
-    with pytest.raises(InputError, match="names queries by row up to 2, and the test set has 3 rows"):
-        score_moves(before, read(tmp_path, SPANS + "new,c.rs:1-9:1\n"), runs, measures=["RR"])
-    moved = read(tmp_path, "\n".join([*SPANS.splitlines()[:1], *SPANS.splitlines()[:0:-1], ""]))
-    with pytest.raises(UsageError, match="a row is another query in the other version"):
-        score_moves(before, moved, runs, measures=["RR"])

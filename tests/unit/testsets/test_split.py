@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from cranfield.errors import TestSetError, UsageError
 from cranfield.model import Anchor, Entity, Fact, Label, Lines, Meta, Query, Split, TestSet
-from cranfield.model.renaming import renamed
+from cranfield.model.query_ids import renamed
 from cranfield.testsets.drawing import allot, share_of, shuffled, shuffled_by_weight
 from cranfield.testsets.split import only, part, split, with_split
 

@@ -10,7 +10,6 @@ SUBCOMMANDS = {
     "add": f"{__name__}.change",
     "diff": f"{__name__}.report",
     "split": f"{__name__}.change",
-    "migrate-ids": f"{__name__}.ids",
     "overfit": f"{__name__}.report",
     "refresh": f"{__name__}.refresh",
 }

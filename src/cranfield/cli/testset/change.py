@@ -257,7 +257,7 @@ def convert_command(
     from cranfield.testsets.storage import save_spliced
 
     refuse_existing(out, force=force)
-    testset = read_stored(source, source_format, options.ids)
+    testset = read_stored(source, source_format)
     if options != NO_OPTIONS or testset.ratings:
         testset = apply_options(testset, options, source.parent)
     copied, same_format = None, ""

@@ -75,7 +75,7 @@ def load_set(
     from cranfield.project.loading import NO_OPTIONS, apply_options, log_unused, read_stored, target_needs_database
 
     given = NO_OPTIONS if options is None else options
-    testset = read_stored(path, format, given.ids)
+    testset = read_stored(path, format)
     if not ask and given == NO_OPTIONS and target_needs_database(testset):
         return testset
     return log_unused(apply_options(testset, given, path.parent, path), str(path))

@@ -36,11 +36,10 @@ def show_command(
     options: TestSetOptions,
 ) -> None:
     """Show queries with their judgments and expected items. Without ids, list all queries, one per line."""
-    from cranfield.model.renaming import own_id
     from cranfield.reporting.documents.testset import queries_document
 
     judged = load_set(testset, testset_format, options=options)
-    query_ids = [own_id(judged, query_id) for query_id in query_ids or ()]
+    query_ids = query_ids or []
     missing = [query_id for query_id in query_ids if query_id not in judged.by_id]
     if missing:
         some = ", ".join(map(repr, judged.query_ids[:3]))

@@ -58,19 +58,6 @@ def changed_meanwhile(system: Scored, _limit: float) -> Iterator[Found]:
         )
 
 
-def row_ids(system: Scored, limit: float) -> Iterator[Found]:
-    """A run of an unknown version of the test set, whose queries are matched by row number."""
-    known = system.run is not None and system.run.testset_digest == system.testset.digest
-    if system.reading.get("ids") == "row" and not known and (n := len(system.query_ids)) > limit:
-        yield Found(
-            "its queries are matched by row number, and the run does not say which version of the test set it "
-            "was made with: where rows were inserted, removed or moved since, they are other queries",
-            system.query_ids,
-            n,
-            n,
-        )
-
-
 def _logs(system: Scored) -> Mapping[str, CallLog]:
     logs = system.run.logs if system.run is not None else {}
     return {query_id: logs[query_id] for query_id in system.query_ids if query_id in logs}

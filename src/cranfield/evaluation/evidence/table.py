@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from cranfield.evaluation.evidence.answers import broken_answer_rules
 from cranfield.evaluation.evidence.family import missing_family
-from cranfield.evaluation.evidence.freshness import changed_meanwhile, kept_answers, resumed_answers, row_ids
+from cranfield.evaluation.evidence.freshness import changed_meanwhile, kept_answers, resumed_answers
 from cranfield.evaluation.evidence.inspected import Inspected, Sides
 from cranfield.evaluation.evidence.intact import queries_noted, uncommitted_changes
 from cranfield.evaluation.evidence.likeness import id_form
@@ -108,15 +108,6 @@ _ROWS = (
         Consequence.CAVEAT,
         system=changed_meanwhile,
         cause="Run again, when nothing builds the index.",
-    ),
-    Check(
-        "row-ids",
-        "Queries of a run are matched by row number, and may be those of another version of the test set.",
-        "queries matched by row, of a run that does not record its test set > t",
-        0,
-        Consequence.CAVEAT,
-        system=row_ids,
-        cause="Collect the run again, or give it the ids of the set with `cranfield testset migrate-ids SET FILE --old OLD`.",
     ),
     Check(
         "failed-queries",

@@ -16,8 +16,8 @@ from cranfield.formats.io.cells import is_id
 from cranfield.formats.io.files import shown, stem
 from cranfield.formats.io.records import first_of_keys, json_records, load_json_values
 from cranfield.formats.runs.record import finite
-from cranfield.formats.testsets.id_rules import text_ids
 from cranfield.model import Answer, Hit, Outcome, Run
+from cranfield.model.query_ids import text_ids
 
 RUN_QUERY_IDS = ("query_id", "qid", "q_id", "_id", "id")
 RUN_QUERY_TEXTS = ("query", "question", "query_text", "user_input", "input", "text")

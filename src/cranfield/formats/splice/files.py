@@ -22,7 +22,6 @@ from cranfield.formats.splice.parts import Part, UnspliceableError, json_lines_p
 from cranfield.formats.splice.rows import splice_rows
 from cranfield.formats.splice.trees import splice_tree
 from cranfield.formats.testsets.golden_facts import COUNTED_REVIEW, with_counts_of
-from cranfield.formats.testsets.id_rules import with_id_rule
 from cranfield.formats.testsets.native_write import document_of
 from cranfield.formats.testsets.span_csv import rebased
 from cranfield.model import Meta, TestSet
@@ -53,7 +52,7 @@ def spliced(path: Path, before: TestSet, after: TestSet, entry: Format, target: 
     if unpacked_name(target) != target.name or (entry.is_folder and path.is_file()):
         return None
     has_meta = "meta" in entry.holds
-    plain = (before, after) if has_meta else tuple(replace(t, meta=Meta(ids=t.meta.ids)) for t in (before, after))
+    plain = (before, after) if has_meta else tuple(replace(t, meta=Meta()) for t in (before, after))
     try:
         old, new = (_written(testset, entry, target.name) for testset in plain)
         files = {
@@ -189,8 +188,6 @@ def _reads_back(path: Path, target: Path, files: Mapping[str, bytes], after: Tes
         again = read(draft)
         if not isinstance(again, TestSet):
             return False
-        if again.id_rules is not None:
-            again = with_id_rule(again, draft, after.meta.ids or None)
     same = all(getattr(again, name) == getattr(after, name) for name in SAME)
     is_named = again.name == after.name or target.name != path.name or entry.is_folder
     return same and is_named and ("meta" not in entry.holds or _declared(again.meta) == _declared(after.meta))
@@ -215,7 +212,7 @@ def spliced_meta(path: Path, target: Path, before: Meta, after: Meta) -> tuple[P
     source, place = meta_path(path), meta_path(target)
     if before == after:
         return (place, source.read_bytes()) if source != place and source.is_file() else None
-    if replace(after, ids="") == Meta():
+    if after == Meta():
         return (place, None) if place.is_file() else None
     old, new = (json.dumps(_meta_document(meta), ensure_ascii=False, indent=2) for meta in (before, after))
     if source.is_file():

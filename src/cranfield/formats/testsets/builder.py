@@ -18,11 +18,13 @@ from cranfield.formats.io.files import MAX_PROBLEMS, shown, stem
 from cranfield.formats.io.tree import source_text
 from cranfield.model import GroupedJudgment, Grouping, Note, Query, Rating, Target, TestSet
 from cranfield.model.note import info, not_carried
-from cranfield.words import n_of
+from cranfield.model.query_ids import id_of, question_of
+from cranfield.words import first_of, n_of
 
 Mark = Callable[[Any], tuple[int | None, int | None]]
 """A place, as a reader names it, to its line and column, as far as known."""
 HINT_RULES = "a YAML test set holds patterns, spans and other rules"
+MADE_IDS = "the file has no ids of queries: an id is words of the question and a short hash of it"
 GroupedItem = tuple[str, str, str]
 """Document, group and subgroup."""
 
@@ -68,6 +70,8 @@ class TestSetBuilder:
     """
 
     __test__ = False  # pytest: not a test class
+    makes_ids = False
+    """Whether the source has no ids of queries: they are made from the questions."""
 
     def __init__(
         self,
@@ -212,6 +216,29 @@ class TestSetBuilder:
         """Ids of the queries, in their order."""
         return [query.id for query in self.queries.values()]
 
+    def _made_ids(self) -> Sequence[str]:
+        """Ids from the questions.
+
+        Raises:
+            TestSetError: with a problem for each question that several queries have.
+        """
+        ids = [id_of(query) for query in self.queries.values()]
+        rows: dict[str, list[int]] = {}
+        for row, query_id in enumerate(ids, start=1):
+            rows.setdefault(query_id, []).append(row)
+        queries = list(self.queries.values())
+        for same in rows.values():
+            if len(same) > 1:
+                question = shorten(question_of(queries[same[0] - 1].text))
+                self.problems.add(
+                    f"the question {question} is that of queries {first_of(map(str, same))}",
+                    path=self.source,
+                    expected="each question once: an id is made from it",
+                    hint="write them as one query, or give the file a column of ids where its format has one",
+                )
+        self.problems.raise_if_any()
+        return ids
+
     def testset(
         self,
         notes: Iterable[Note] = (),
@@ -235,7 +262,8 @@ class TestSetBuilder:
         if not self.queries:
             where = "here" if self.mark is None else "in this file"
             raise TestSetError(f"no {noun} {where}", path=self.source, expected=expected)
-        ids = self.query_ids()
+        ids = self._made_ids() if self.makes_ids else self.query_ids()
+        made = info(MADE_IDS) if self.makes_ids else ()
         key_to_id = dict(zip(self.queries, ids, strict=True))
         groups = {key_to_id[key]: _grouped(values) for key, values in self.groups.values.items()}
         more, nothing = self._rating_more, RatingMore()
@@ -257,7 +285,8 @@ class TestSetBuilder:
                 )
                 for key, values in self.ratings.values.items()
             },
-            notes=(*self.notes, *notes),
+            notes=(*made, *self.notes, *notes),
+            made_ids=tuple(ids) if self.makes_ids else (),
             **fields,
         )
 

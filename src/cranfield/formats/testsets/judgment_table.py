@@ -31,7 +31,6 @@ from cranfield.formats.io.json_text import json_objects, parse_json
 from cranfield.formats.io.records import load_json_values
 from cranfield.formats.io.tree import Unreadable, describe
 from cranfield.formats.testsets.builder import HINT_RULES, RatingMore, TestSetBuilder, UnknownFields
-from cranfield.formats.testsets.id_rules import made_by
 from cranfield.model import LETTERS, QUERY_CLASSES, Negative, Note, Query, Span, TestSet
 from cranfield.model.note import info, not_carried
 from cranfield.model.query import NEGATIVE
@@ -416,8 +415,8 @@ def read_judgment_table(path: Path | str) -> TestSet:
     n_final = sum(map(len, builder.grades.values.values())) if source.has_rater else 0
     notes = [*source.notes(), *of_queries, *builder.repeated()]
     notes += info(f"{n_of(n_final, 'rows')} without a rater: taken as final") if n_final else ()
-    named = made_by("text") if source.has_texts_for_ids else {}
-    return builder.testset(notes, expected="a row per judgment", **named)
+    builder.makes_ids = source.has_texts_for_ids
+    return builder.testset(notes, expected="a row per judgment")
 
 
 def _table_problem(source: Source, message: str, expected: str, got: str, hint: str | None = None) -> None:

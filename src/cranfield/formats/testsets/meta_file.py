@@ -17,7 +17,6 @@ from cranfield.formats.io.files import STDIN, meta_path, refusal, write_text
 from cranfield.formats.io.validation import load_model
 from cranfield.formats.registry import Format
 from cranfield.formats.sniff import detect_format
-from cranfield.formats.testsets.id_rules import with_stored_split
 from cranfield.formats.testsets.native import meta_of
 from cranfield.formats.testsets.native_models import MetaModel
 from cranfield.formats.testsets.native_write import document_of
@@ -51,8 +50,7 @@ def with_meta(testset: TestSet, path: Path) -> TestSet:
     meta_file = meta_path(path)
     if str(path) == STDIN or not meta_file.is_file():
         return testset
-    meta = read_meta(meta_file)
-    return with_stored_split(replace(testset, meta=replace(meta, ids=testset.meta.ids or meta.ids)))
+    return replace(testset, meta=read_meta(meta_file))
 
 
 def format_of(path: Path, named: str | None = None) -> Format:
@@ -80,7 +78,7 @@ def write_again(testset: TestSet, path: Path, entry: Format) -> tuple[Path, ...]
     if holds_meta(entry):
         write(testset, path)
         return (path,)
-    write(replace(testset, meta=Meta(ids=testset.meta.ids)), path)
+    write(replace(testset, meta=Meta()), path)
     write_meta(testset, meta_path(path))
     return path, meta_path(path)
 

@@ -207,7 +207,6 @@ def meta_of(model: MetaModel) -> Meta:
         else Split(model.split.seed, model.split.share, tuple(model.split.by), tuple(model.split.held_out)),
         previous=model.previous,
         history=tuple(model.history),
-        ids=model.ids,
         task_types=tuple(model.task_types),
         judging=None if model.judging is None else judging_of(model.judging),
         assembly=dict(model.assembly),

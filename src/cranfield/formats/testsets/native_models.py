@@ -352,9 +352,6 @@ class MetaModel(Strict):
     """Digest of the previous version."""
     history: list[FilledText] = Field(default_factory=list)
     """Changes, one sentence each, oldest first."""
-    ids: Literal["", "content", "row", "text"] = ""
-    """Rule that made the ids of the queries, where the format has none: `content` (words of the question and a hash of
-    it), `row` (the number of the query) or `text` (the question); empty: the ids stand in the file."""
     judging: JudgingModel | None = None
     """How the judgments were made, where they were frozen from a book."""
     assembly: dict[Id, AnyJson] = Field(default_factory=dict, json_schema_extra=CLOSED)

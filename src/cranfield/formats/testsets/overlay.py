@@ -18,7 +18,7 @@ from cranfield.formats.io.delimited import Sheet, read_sheet
 from cranfield.formats.io.files import shown
 from cranfield.model import Absence, Note, OtherJudgments, Query, TestSet
 from cranfield.model.note import NoteKind, info
-from cranfield.model.renaming import IdMatch, match_ids
+from cranfield.model.query_ids import BY_TEXT, ids_by_text
 from cranfield.words import first_of, n_of
 
 SHOWN_IDS = 10
@@ -68,8 +68,8 @@ def with_judgments(testset: TestSet, qrels: TestSet, *, fallback: bool = False) 
 
     unjudged = [q.id for q in testset.queries if q.id not in judged and q.id not in kept and q.negative is None]
     source = OtherJudgments(qrels.name, qrels.digest, fallback, len(judged), len(own), len(unjudged))
-    match = match_ids(testset, qrels.query_ids)
-    notes = _overlay_notes(qrels, names, source, (own, unjudged), match)
+    by_text = bool(ids_by_text(testset, qrels.query_ids))
+    notes = _overlay_notes(qrels, names, source, (own, unjudged), by_text=by_text)
     return replace(
         testset,
         grades=taken("grades"),
@@ -88,13 +88,14 @@ def _overlay_notes(
     names: Mapping[str, str],
     source: OtherJudgments,
     without: tuple[Sequence[str], Sequence[str]],
-    match: IdMatch | None,
+    *,
+    by_text: bool,
 ) -> Iterator[str]:
     """What became of the queries that only one of the two has; `without` are those with own judgments, and without any."""
     own, unjudged = without
     yield f"judgments of {qrels.name}: {_count(qrels, names)} for {n_of(len(names), 'queries', _thousands)}"
-    if match is not None and match.rule != "row":
-        yield f"the file of judgments {match.sentence}"
+    if by_text:
+        yield f"the file of judgments {BY_TEXT}"
     elif names and any(other_id != own_id for other_id, own_id in names.items()):
         yield "its query numbers are positions in the test set, counted from 1"
     if own:
@@ -174,9 +175,9 @@ def _paired(testset: TestSet, qrels: TestSet) -> dict[str, str]:
     names = {query_id: query_id for query_id in qrels.query_ids if query_id in own_ids}
     if names:
         return names
-    match = match_ids(testset, qrels.query_ids)
-    if match is not None:
-        return dict(match.names)
+    names = ids_by_text(testset, qrels.query_ids)
+    if names:
+        return names
     positions = {query_id: _position(query_id) for query_id in qrels.query_ids}
     if all(position is not None and 1 <= position <= len(testset.queries) for position in positions.values()):
         return {query_id: testset.query_ids[position - 1] for query_id, position in positions.items() if position}
@@ -323,10 +324,9 @@ def _table(sheet: Sheet, column: int, keys: Sequence[str]) -> dict[str, dict[str
 
 
 def _matched(testset: TestSet, path: Path, table: Mapping[str, Mapping[str, str]], keys: tuple[str, ...]) -> _Given:
-    match = match_ids(testset, table)
-    notes = () if match is None else (f"the table {match.sentence}",)
-    if match is not None:
-        table = {match.names.get(query_id, query_id): strata for query_id, strata in table.items()}
+    names = ids_by_text(testset, table)
+    notes = (f"the table {BY_TEXT}",) if names else ()
+    table = {names.get(query_id, query_id): strata for query_id, strata in table.items()}
     known_ids = set(testset.query_ids)
     known = {query_id: strata for query_id, strata in table.items() if query_id in known_ids and strata}
     unknown = [query_id for query_id in table if query_id not in known_ids]

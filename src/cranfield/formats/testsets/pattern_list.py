@@ -14,10 +14,10 @@ from cranfield.errors import ProblemList, TestSetError, shorten
 from cranfield.formats.io.cells import number_of, pattern_error, short
 from cranfield.formats.io.delimited import STRATUM, Sheet, read_sheet, strata_of, write_sheet
 from cranfield.formats.testsets.builder import TestSetBuilder, UnknownFields
-from cranfield.formats.testsets.id_rules import has_made_ids, made_by
 from cranfield.formats.testsets.judgment_table import CLASS_WORDS, NO_CLASS
 from cranfield.model import LETTERS, QUERY_CLASSES, Credit, Negative, Pattern, Query, TestSet
 from cranfield.model.note import info
+from cranfield.model.query_ids import needs_no_ids
 from cranfield.words import first_of, n_of
 
 ROLES: Mapping[str, tuple[str, ...]] = {
@@ -40,9 +40,8 @@ YES = "yes"
 def read_pattern_list(path: Path | str) -> TestSet:
     """Read queries with the patterns of their answers.
 
-    Rows of one id, or without ids of one text, are one query with several patterns; without ids, queries are called by
-    their number, from 1, until a rule of ids is applied in `id_rules`. A column `class` is a stratum and the query class, unless there is a
-    column `query_class`. A query of the class of negative queries, or with a `yes` under `negative`, has no pattern.
+    Rows of one id, or without ids of one text, are one query with several patterns. A column `class` is a stratum and the
+    query class, unless there is a column `query_class`. A query of the class of negative queries, or with a `yes` under `negative`, has no pattern.
 
     Raises:
         TestSetError: with every bad cell, each at its line and column.
@@ -54,8 +53,8 @@ def read_pattern_list(path: Path | str) -> TestSet:
     builder.queries = {query.id: query for query in reader.queries()}
     builder.targets = {entry.query.id: entry.patterns for entry in reader.found.values()}
     notes = (*info(*reader.notes()), *reader.unknown_fields.notes())
-    ids = made_by("row") if reader.is_numbered else {}
-    return builder.testset(notes, noun="query", expected="rows of a query and a pattern", **ids)
+    builder.makes_ids = not reader.has_ids
+    return builder.testset(notes, noun="query", expected="rows of a query and a pattern")
 
 
 @dataclass
@@ -82,9 +81,9 @@ class _Reader:
         self.unknown_fields = UnknownFields()
 
     @property
-    def is_numbered(self) -> bool:
-        """Whether the file has no ids."""
-        return "id" not in self._place
+    def has_ids(self) -> bool:
+        """Whether the file has ids of queries."""
+        return "id" in self._place
 
     def read(self) -> None:
         missing = [role for role in ("query", "pattern") if role not in self._place]
@@ -228,7 +227,7 @@ def write_pattern_list(testset: TestSet, path: Path | str) -> None:
 
 def _table(testset: TestSet) -> tuple[list[str], list[list[str]]]:
     queries = testset.queries
-    named = not has_made_ids(testset) or len({query.text for query in queries}) < len(queries)
+    named = not needs_no_ids(testset) or len({query.text for query in queries}) < len(queries)
     words = [query.strata.get("class", "") for query in queries]
     by_class = all(LETTERS.get(w.strip(), w.strip()) == q.query_class for w, q in zip(words, queries, strict=True))
     keys = [

@@ -16,9 +16,9 @@ from cranfield.formats.io.cells import number_of, short
 from cranfield.formats.io.delimited import STRATUM, Sheet, read_sheet, strata_of, write_sheet
 from cranfield.formats.io.files import shown
 from cranfield.formats.testsets.builder import TestSetBuilder, UnknownFields
-from cranfield.formats.testsets.id_rules import has_made_ids, made_by
 from cranfield.model import Query, Span, TestSet
 from cranfield.model.note import info
+from cranfield.model.query_ids import needs_no_ids
 
 CELL = "`path:start-end:grade`"
 _RESULT = re.compile(r"result\d*", re.IGNORECASE)
@@ -30,8 +30,7 @@ _BASE = re.compile(r"#\s*line[ _-]base\s*[:=]\s*(.*)", re.IGNORECASE)
 def read_span_csv(path: Path | str) -> TestSet:
     """Read queries with the spans of lines that answer them.
 
-    A query is called by the number of its row, from 1, unless there is a column `id`; the rule of ids of the caller is
-    applied later, in `id_rules`. Other columns are strata.
+    Ids are made from the queries, unless there is a column `id`. Other columns are strata.
 
     Raises:
         TestSetError: with every bad cell, each at its line and column.
@@ -40,8 +39,7 @@ def read_span_csv(path: Path | str) -> TestSet:
     reader = _Reader(sheet)
     reader.read()
     notes = (*info(*reader.notes()), *reader.unknown_fields.notes())
-    ids = made_by("row") if reader.is_numbered else {}
-    return reader.builder.testset(notes, noun="query", expected=f"rows of a query and {CELL}", **ids)
+    return reader.builder.testset(notes, noun="query", expected=f"rows of a query and {CELL}")
 
 
 class _Reader:
@@ -51,14 +49,10 @@ class _Reader:
         self.base = self._line_base()
         self.unknown_fields = UnknownFields()
         self._text, self._id = sheet.column("query", "query_text"), sheet.column("id", "query_id")
+        self.builder.makes_ids = self._id is None
         self._results = [place for place, name in enumerate(sheet.names) if _RESULT.fullmatch(name)]
         self._strata = sheet.strata()
         self._others = sheet.others({self._text, self._id, *self._results, *self._strata})
-
-    @property
-    def is_numbered(self) -> bool:
-        """Whether the file has no ids."""
-        return self._id is None
 
     def read(self) -> None:
         if self._text is None or not self._results:
@@ -124,7 +118,7 @@ class _Reader:
     def notes(self) -> Iterator[str]:
         """What was noticed."""
         texts = [query.text for query in self.builder.queries.values()]
-        for text, n in Counter(texts).items() if not self.is_numbered else ():
+        for text, n in Counter(texts).items():
             if n > 1:
                 rows = ", ".join(str(row) for row, other in enumerate(texts, start=1) if other == text)
                 yield f"the query {shorten(text)} stands in rows {rows}"
@@ -163,7 +157,7 @@ def write_span_csv(testset: TestSet, path: Path | str) -> None:
         if message:
             problems.add(f"not written: {message}", path=str(path), expected=expected)
     problems.raise_if_any()
-    named = not has_made_ids(testset)
+    named = not needs_no_ids(testset)
     widest = max((len(targets) for targets in testset.targets.values()), default=1)
     strata = list(dict.fromkeys(key for query in testset.queries for key in query.strata))
     results = [f"result{n}" for n in range(1, widest + 1)]

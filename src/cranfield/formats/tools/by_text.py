@@ -1,15 +1,13 @@
 """Test sets of tools that know a query by what is typed, and not by an id.
 
-Here the text is the id, because those tools pair by text; the rule of ids of the caller is applied later, in `id_rules`. A
-text with line breaks or control characters is no id: its query is numbered by its place in the file (`q3`). Where two
-queries have one text, the second is `text (2)`. Writing goes the other way: the text is written, and no id.
+Ids are made from the texts. Writing goes the other way: the text is written, and no id.
 """
 
 from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -17,8 +15,7 @@ from cranfield.errors import ProblemList, TestSetError, shorten
 from cranfield.formats.io.cells import PARAM_NAME, whole
 from cranfield.formats.io.tree import plain_number
 from cranfield.formats.testsets.builder import TestSetBuilder
-from cranfield.formats.testsets.id_rules import made_by, text_ids
-from cranfield.model import Meta, Note, Query, Scalar, TestSet
+from cranfield.model import Note, Query, Scalar, TestSet
 from cranfield.model.note import not_carried
 from cranfield.words import n_of
 
@@ -28,18 +25,15 @@ NO_UNICODE = re.compile("[\ud800-\udfff]")
 class TextBuilder(TestSetBuilder):
     """Builds a test set whose queries get their ids from their texts."""
 
+    makes_ids = True
+
     def query(self, key: Hashable, query: Query) -> None:
         """Add a query under what identifies it; the first of a key stays."""
         self.queries.setdefault(key, query)
 
-    def query_ids(self) -> Sequence[str]:
-        """Ids by text."""
-        return text_ids([query.text for query in self.queries.values()])
-
     def testset(self, notes: Iterable[Note] = (), **fields: Any) -> TestSet:
         """Make the test set, with a note on repeated judgments before the others."""
-        made = made_by("text", fields.pop("meta", Meta()))
-        return super().testset((*self.repeated(), *notes), noun="query", **made, **fields)
+        return super().testset((*self.repeated(), *notes), noun="query", **fields)
 
 
 def counted(counts: Mapping[str, int]) -> tuple[Note, ...]:

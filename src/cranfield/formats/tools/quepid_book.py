@@ -21,11 +21,11 @@ from cranfield.formats.io.records import Loose, indexed_objects, load_json, writ
 from cranfield.formats.io.tree import Loc, source_text
 from cranfield.formats.io.validation import Text, validate
 from cranfield.formats.testsets.builder import RatingMore, by_line
-from cranfield.formats.testsets.id_rules import text_ids
 from cranfield.formats.testsets.native_fields import FilledText, Grade
 from cranfield.formats.tools.by_text import TextBuilder, counted, judged, written_texts
 from cranfield.model import Meta, Note, Query, TestSet
 from cranfield.model.note import info
+from cranfield.model.query_ids import text_ids
 from cranfield.words import n_of
 
 ANONYMOUS = "anonymous"

@@ -17,10 +17,10 @@ from cranfield.formats.io.cells import is_id
 from cranfield.formats.io.files import shown, stem
 from cranfield.formats.io.records import first_of_keys, json_records, load_json
 from cranfield.formats.testsets.builder import TestSetBuilder
-from cranfield.formats.testsets.id_rules import text_ids
 from cranfield.formats.tools.by_text import TextBuilder
 from cranfield.model import Answer, Hit, Outcome, Query, Run, TestSet
 from cranfield.model.note import info, not_carried
+from cranfield.model.query_ids import text_ids
 from cranfield.words import n_of
 
 SAMPLE_TEXTS = ("user_input", "question", "input", "query")

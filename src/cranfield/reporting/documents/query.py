@@ -11,7 +11,6 @@ from typing import Any, Literal
 
 from cranfield.errors import Problem, UnknownNameError, shorten
 from cranfield.model import TestSet
-from cranfield.model.renaming import own_id
 from cranfield.numbers import format_count, format_ms
 from cranfield.reporting.document import (
     VOID_STAMP,
@@ -77,9 +76,8 @@ def find_query(testset: TestSet, wanted: str) -> str:
         UnknownNameError: no query has the id or the text, or several have the text.
     """
     wanted = str(wanted)
-    for query_id in (wanted, own_id(testset, wanted)):
-        if query_id in testset.by_id:
-            return query_id
+    if wanted in testset.by_id:
+        return wanted
     named = [query.id for query in testset.queries if query.text == wanted]
     if len(named) == 1:
         return named[0]

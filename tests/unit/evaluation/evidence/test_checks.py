@@ -491,20 +491,6 @@ def rebuilt(style: str) -> Callable[[], list[Evaluation]]:
     return build
 
 
-def by_row(n: int) -> Callable[[], list[Evaluation]]:
-    """A run of which nothing but row numbers is known, on a set whose format has no ids."""
-
-    def build() -> list[Evaluation]:
-        ids = corpus("paths")
-        testset = judged_queries(ids, n=n)
-        stated = run_of(lists_of(testset, ids, seed=4), "old", testset_digest=testset.digest)
-        rows = {"ids": "row"}
-        sides = [of(testset, stated), of(testset, run_of(lists_of(testset, ids)))]
-        return [replace(side, reading=rows) for side in sides]
-
-    return build
-
-
 def half_judged(n: int, where: str) -> Callable[[], list[Evaluation]]:
     """Queries without a judgment, answered as the others are."""
 
@@ -574,7 +560,6 @@ BROKEN: Mapping[str, Sequence[Callable[[], list[Evaluation]]]] = {
         logged(CallLog(1.0, age_s=age_s, at="2026-11-21T20:51:00Z"), n)
         for age_s, n in ((3700, 1), (86_400, 5), (1e6, 40))
     ],
-    "row-ids": [by_row(n) for n in (12, 40, 150)],
     "changed-meanwhile": [rebuilt(style) for style in ("paths", "hashes", "urls")],
     "query-form": [
         renamed(lambda query_id: query_id.replace("-0", "-"), 30, kind="run"),
