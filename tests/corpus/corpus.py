@@ -4,7 +4,7 @@
     python tests/corpus/corpus.py --write    make it anew; read the diff, and say in the commit what was meant to differ
     python tests/corpus/corpus.py compare    only the scenes whose names begin so
 
-A scene (`scenes.py`) is a folder with its inputs and the calls made in it, in order. `expected/SCENE/CALL.txt` holds the exit
+A scene (`scenes/`) is a folder with its inputs and the calls made in it, in order. `expected/SCENE/CALL.txt` holds the exit
 code, both streams and every file that the call wrote. The examples of the documentation are frozen in their pages and are
 not repeated here. What differs from machine to machine is replaced by a name in braces; scripts and styles of an HTML page by
 their kind, a picture by its words.

@@ -1,0 +1,10 @@
+"""The scenes of the corpus: a folder with its inputs, and the calls that are made in it, in order."""
+
+from __future__ import annotations
+
+from scenes import configured, core, interface
+from scenes.scene import Scene
+
+SCENES = [*interface.SCENES, *core.SCENES, *configured.SCENES]
+
+__all__ = ["SCENES", "Scene"]
