@@ -50,7 +50,9 @@ MAX_WIDTH = 300
 
 VOLATILE: tuple[tuple[str, str], ...] = (
     (r"(?:\d{4}-\d\d-\d\d|\{today\})[T -]\d\d[:-]?\d\d[:-]?\d\d(?:\.\d+)?(?:Z|[+-]\d\d:?\d\d)?", "{time}"),
-    (r"(?<=:)\d{5}(?!\d)", "{port}"),
+    (r"(?<=:)\d{5}(?!\w)", "{port}"),
+    (r'("(?:\w+_)?at": ?)1[789]\d{11}\b', r"\1{ms}"),
+    (r"(?<=rows, sha256 )[0-9a-f]{64}", "{digest}"),
     (r"(?<=timestamp_seconds\{)([^}]*\}) \S+", r"\1 {number}"),
     (r"(?i)\bpython 3\.\d+(?:\.\d+)?", "Python {version}"),
 )
@@ -193,6 +195,7 @@ def scene_folder(scene: Scene) -> Iterator[Path]:
             "TZ": "UTC",
             "NO_COLOR": "1",
             "HOME": str(folder),
+            "LOGNAME": "author",
             "LC_ALL": "C.UTF-8",
         }
         os.environ["PATH"] = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
