@@ -50,6 +50,7 @@ MAX_WIDTH = 300
 
 VOLATILE: tuple[tuple[str, str], ...] = (
     (r"(?:\d{4}-\d\d-\d\d|\{today\})[T -]\d\d[:-]?\d\d[:-]?\d\d(?:\.\d+)?(?:Z|[+-]\d\d:?\d\d)?", "{time}"),
+    (r"\{today\} \d\d:\d\d(?= UTC)", "{time}"),
     (r"(?<=:)\d{5}(?!\w)", "{port}"),
     (r'("(?:\w+_)?at": ?)1[789]\d{11}\b', r"\1{ms}"),
     (r"(?<=rows, sha256 )[0-9a-f]{64}", "{digest}"),
@@ -159,15 +160,15 @@ def run_scene(name: str) -> dict[str, str]:
                 if after[path] == before.get(path):
                     continue
                 written = steady(path.relative_to(folder).as_posix(), scene, folder)
-                if path.suffix in SHOWN_FILES and not path.name.endswith(UNSHOWN_FILES):
-                    known = before.get(path, b"")
-                    appended = known if known and after[path].startswith(known) else b""
-                    text = after[path][len(appended) :].decode("utf-8", "backslashreplace")
-                    parts.append(
-                        f"--- {'appended to' if appended else 'file'} {written}\n{steady(text, scene, folder).rstrip()}"
-                    )
-                else:
+                if path.suffix not in SHOWN_FILES or path.name.endswith(UNSHOWN_FILES):
                     parts.append(f"--- file {written} (not shown)")
+                    continue
+                known = before.get(path, b"")
+                appended = known if known and after[path].startswith(known) else b""
+                text = steady(after[path][len(appended) :].decode("utf-8", "backslashreplace"), scene, folder)
+                if not appended and known and text == steady(known.decode("utf-8", "backslashreplace"), scene, folder):
+                    continue
+                parts.append(f"--- {'appended to' if appended else 'file'} {written}\n{text.rstrip()}")
             outputs[name_of(shown, outputs)] = "\n".join(parts) + "\n"
     return outputs
 

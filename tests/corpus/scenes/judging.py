@@ -146,7 +146,7 @@ def judge_two_lists() -> None:
     draw = random.Random(4)
     judged = load("set.yaml")
     with closing(open_store("cranfield-books.db")) as store:
-        pool = preference_pool("a or b", judged.queries, *read_systems([Path("a.run"), Path("b.run")], judged))
+        pool = preference_pool("a or b", judged.queries, *read_systems(["a.run", "b.run"], judged))
         book = store.books.create("a or b", pool, BookSettings(mode=Mode.PREFERENCE))
         for name in ("ann", "bob"):
             rater = store.people.add(name)
@@ -200,7 +200,7 @@ SCENES = [
         {
             **RUNS,
             "set.yaml": native(GRADED, KINDS, meta={"scale": [0, 1, 2, 3]}),
-            "bare.yaml": native({q: {} for q in GRADED}, KINDS, meta={"scale": [0, 1, 2, 3]}),
+            "bare.yaml": native({q: {"x9": 0} for q in GRADED}, KINDS, meta={"scale": [0, 1, 2, 3]}),
             "ratings.csv": ratings(left_out=4),
             "known.csv": "query,doc,grade,reason\nq01,d00,2,as in the guideline\n",
             "guideline.md": "# How to judge\n\nWhat the query asks for, not what is near it.\n",
@@ -244,7 +244,7 @@ SCENES = [
         {
             **RUNS,
             "set.yaml": native(GRADED, KINDS, meta={"scale": [0, 1, 2, 3]}),
-            "bare.yaml": native({q: {} for q in GRADED}, KINDS, meta={"scale": [0, 1, 2, 3]}),
+            "bare.yaml": native({q: {"x9": 0} for q in GRADED}, KINDS, meta={"scale": [0, 1, 2, 3]}),
             "code.yaml": (
                 "cranfield_testset: 1\nname: code\nqueries:\n"
                 "  - {id: q1, text: add two numbers, judgments: {sums.py: 1}}\n"
