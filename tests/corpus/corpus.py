@@ -43,7 +43,8 @@ CHECKOUT = Path(__file__).resolve().parents[2]
 EXPECTED = Path(__file__).with_name("expected")
 SHOWN_FILES = {".csv", ".html", ".json", ".jsonl", ".md", ".qrels", ".run", ".toml", ".txt", ".xml", ".yaml", ".yml"}
 """Files whose text is kept; of others that a call writes, the name."""
-UNSHOWN_FILES = (".log.jsonl",)
+UNSHOWN_FILES = re.compile(r"\.log\.jsonl$|^\.cranfield/history/")
+"""Of those, what is not kept all the same: it is all durations, or also elsewhere."""
 MAX_SLUG = 90
 MAX_DIFF_LINES = 200
 MAX_WIDTH = 300
@@ -51,6 +52,7 @@ MAX_WIDTH = 300
 VOLATILE: tuple[tuple[str, str], ...] = (
     (r"(?:\d{4}-\d\d-\d\d|\{today\})[T -]\d\d[:-]?\d\d[:-]?\d\d(?:\.\d+)?(?:Z|[+-]\d\d:?\d\d)?", "{time}"),
     (r"\{today\} \d\d:\d\d(?= UTC)", "{time}"),
+    (r"(?<=history/\{time\})-\d(?=\.)", ""),
     (r"(?<=:)\d{5}(?!\w)", "{port}"),
     (r'("(?:\w+_)?at": ?)1[789]\d{11}\b', r"\1{ms}"),
     (r"(?<=rows, sha256 )[0-9a-f]{64}", "{digest}"),
@@ -64,6 +66,8 @@ DURATIONS: tuple[tuple[str, str], ...] = (
     ),
     (r"(?<=\{duration\} )\\?\[[^]]*\]", "[...]"),
     (r"(?<=\()\d+(?:\.\d+)?/s(?=, took)", "{rate}"),
+    (r"(?m)^-{5,}$", "-----"),
+    (r"(?<=\S) {2,}(?=(?:mean|p50|p95|p99|max|failed)\b)", "  "),
     (r'("latency_ms": ?)\{[^}]*\}', r"\1{durations}"),
     (r'("(?:\w*_)?(?:ms|seconds|duration|elapsed|latency\w*|queries_per_second)": ?)-?\d[\d.e+-]*', r"\1{number}"),
 )
@@ -160,7 +164,7 @@ def run_scene(name: str) -> dict[str, str]:
                 if after[path] == before.get(path):
                     continue
                 written = steady(path.relative_to(folder).as_posix(), scene, folder)
-                if path.suffix not in SHOWN_FILES or path.name.endswith(UNSHOWN_FILES):
+                if path.suffix not in SHOWN_FILES or UNSHOWN_FILES.search(path.relative_to(folder).as_posix()):
                     parts.append(f"--- file {written} (not shown)")
                     continue
                 known = before.get(path, b"")
