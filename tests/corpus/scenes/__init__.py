@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from scenes import configured, core, interface, judging
+from scenes import configured, core, inputs, interface, judging
 from scenes.scene import Scene
 
-SCENES = [*interface.SCENES, *core.SCENES, *configured.SCENES, *judging.SCENES]
+SCENES = [*interface.SCENES, *core.SCENES, *configured.SCENES, *judging.SCENES, *inputs.SCENES]
 
 __all__ = ["SCENES", "Scene"]
