@@ -13,11 +13,8 @@ their kind, a picture by its words.
 from __future__ import annotations
 
 import argparse
-import base64
 import contextlib
 import difflib
-import gzip
-import html
 import io
 import json
 import multiprocessing
@@ -37,7 +34,8 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).parent))
 
-from scenes import SCENES, Scene
+from pages import page_words
+from scenes import SCENES, UNWATCHED, Scene
 
 CHECKOUT = Path(__file__).resolve().parents[2]
 EXPECTED = Path(__file__).with_name("expected")
@@ -51,7 +49,7 @@ MAX_WIDTH = 300
 
 VOLATILE: tuple[tuple[str, str], ...] = (
     (r"(?:\d{4}-\d\d-\d\d|\{today\})[T -]\d\d[:-]?\d\d[:-]?\d\d(?:\.\d+)?(?:Z|[+-]\d\d:?\d\d)?", "{time}"),
-    (r"\{today\} \d\d:\d\d(?= UTC)", "{time}"),
+    (r"(?:\{today\}|\d{4}-\d\d-\d\d) \d\d:\d\d (?:UTC|CES?T)\b", "{time}"),
     (r"(?<=history/\{time\})-\d(?=\.)", ""),
     (r"(?<=:)\d{5}(?!\w)", "{port}"),
     (r'("(?:\w+_)?at": ?)1[789]\d{11}\b', r"\1{ms}"),
@@ -66,6 +64,7 @@ DURATIONS: tuple[tuple[str, str], ...] = (
     ),
     (r"(?<=\{duration\} )\\?\[[^]]*\]", "[...]"),
     (r"(?<=\()\d+(?:\.\d+)?/s(?=, took)", "{rate}"),
+    (r"(cranfield_latency\w*(?:\{[^}]*\})?) [\d.e+-]+", r"\1 {number}"),
     (r"(?m)^-{5,}$", "-----"),
     (r"(?<=\S) {2,}(?=(?:mean|p50|p95|p99|max|failed)\b)", "  "),
     (r'("latency_ms": ?)\{[^}]*\}', r"\1{durations}"),
@@ -223,7 +222,9 @@ def files_of(folder: Path) -> dict[Path, bytes]:
     return {
         path: path.read_bytes()
         for path in folder.rglob("*")
-        if path.is_file() and not {".git", "__pycache__"} & set(path.parts)
+        if path.is_file()
+        and path.suffix not in {".db-shm", ".db-wal"}
+        and not {".git", "__pycache__", UNWATCHED} & set(path.parts)
     }
 
 
@@ -239,33 +240,6 @@ def steady(text: str, scene: Scene, folder: Path) -> str:
     for pattern, name in (*VOLATILE, *(DURATIONS if scene.timed else ())):
         text = re.sub(pattern, name, text)
     return text
-
-
-def page_words(text: str) -> str:
-    """An HTML page, one element a line; styles and scripts by their kind, data in full, pictures by their words."""
-
-    def script(found: re.Match[str]) -> str:
-        if 'class="query-data"' in found[1]:  # a gzipped JSON document in base64
-            return f"<script{found[1]}>{json.dumps(json.loads(gzip.decompress(base64.b64decode(found[2]))))}</script>"
-        return f"<script{found[1]}>{found[2] if 'json' in found[1] else '...'}</script>"
-
-    def picture(found: re.Match[str]) -> str:
-        words = [
-            html.unescape(re.sub(r"<[^>]*>", "", one))
-            for one in re.findall(r"<text[^>]*>(.*?)</text>", found[0], re.DOTALL)
-        ]
-        labels = re.findall(r'aria-label="([^"]*)"', found[0])
-        return "<svg>" + " | ".join(sorted({*words, *labels} - {""})) + "</svg>"
-
-    text = re.sub(r"<style[^>]*>.*?</style>", "<style>", text, flags=re.DOTALL)
-    text = re.sub(r"<script([^>]*)>(.*?)</script>", script, text, flags=re.DOTALL)
-    text = re.sub(r"<svg.*?</svg>", picture, text, flags=re.DOTALL)
-    text = re.sub(r"(sha256-|base64,)[A-Za-z0-9+/=]+", r"\1...", text)
-    return re.sub(
-        r"\n\s*\n+",
-        "\n",
-        re.sub(r">\s*<(?!/(?:td|th|a|b|code|span|strong|em|li|p|h\d|summary|button|option)>)", ">\n<", text),
-    )
 
 
 def name_of(call: str, taken: dict[str, str]) -> str:

@@ -2,9 +2,17 @@
 
 from __future__ import annotations
 
-from scenes import configured, core, inputs, interface, judging
-from scenes.scene import Scene
+from scenes import configured, core, inputs, interface, judging, library, workbench
+from scenes.scene import UNWATCHED, Scene
 
-SCENES = [*interface.SCENES, *core.SCENES, *configured.SCENES, *judging.SCENES, *inputs.SCENES]
+SCENES = [
+    *interface.SCENES,
+    *core.SCENES,
+    *configured.SCENES,
+    *judging.SCENES,
+    *inputs.SCENES,
+    *library.SCENES,
+    *workbench.SCENES,
+]
 
-__all__ = ["SCENES", "Scene"]
+__all__ = ["SCENES", "UNWATCHED", "Scene"]

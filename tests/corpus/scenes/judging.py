@@ -268,7 +268,7 @@ SCENES = [
             "testset refresh clinic.yaml --log log.tsv --n 2 --sample top --run new.run --book clinic-2",
             "book import clinic-2 grades.csv",
             "testset refresh clinic.yaml --log log.tsv --n 2 --sample top --book clinic-2 --out clinic-3.yaml --today 2026-11-21",
-            *forms("testset validate clinic-2.yaml --today 2027-11-21", only=TEXT_AND_JSON),
+            *forms("testset validate clinic.yaml --today 2026-11-21", only=TEXT_AND_JSON),
         ],
         CLINIC,
     ),

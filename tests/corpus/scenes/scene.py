@@ -11,6 +11,10 @@ FORMS = ("", "--format json", "--format csv", "--format markdown", "--format bri
 """The forms of a report; the first is text."""
 
 
+UNWATCHED = "unwatched"
+"""A folder whose files do not count: databases of a server."""
+
+
 @dataclass(frozen=True)
 class Scene:
     """A folder and the calls made in it.
