@@ -49,7 +49,7 @@ MAX_WIDTH = 300
 
 VOLATILE: tuple[tuple[str, str], ...] = (
     (r"(?:\d{4}-\d\d-\d\d|\{today\})[T -]\d\d[:-]?\d\d[:-]?\d\d(?:\.\d+)?(?:Z|[+-]\d\d:?\d\d)?", "{time}"),
-    (r"(?:\{today\}|\d{4}-\d\d-\d\d) \d\d:\d\d (?:UTC|CES?T)\b", "{time}"),
+    (r"\{today\} \d\d:\d\d\b(?: UTC)?|\d{4}-\d\d-\d\d \d\d:\d\d (?:UTC|CES?T)\b", "{time}"),
     (r"(?<=history/\{time\})-\d(?=\.)", ""),
     (r"(?<=:)\d{5}(?!\w)", "{port}"),
     (r'("(?:\w+_)?at": ?)1[789]\d{11}\b', r"\1{ms}"),

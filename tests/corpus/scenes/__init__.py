@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from scenes import configured, core, inputs, interface, judging, library, workbench
+from scenes import agents, configured, core, inputs, interface, judging, library, workbench
 from scenes.scene import UNWATCHED, Scene
 
 SCENES = [
@@ -13,6 +13,7 @@ SCENES = [
     *inputs.SCENES,
     *library.SCENES,
     *workbench.SCENES,
+    *agents.SCENES,
 ]
 
 __all__ = ["SCENES", "UNWATCHED", "Scene"]
