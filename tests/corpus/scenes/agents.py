@@ -15,7 +15,7 @@ from collections.abc import AsyncIterator, Callable, Mapping
 from pathlib import Path
 from typing import Any
 
-from scenes.scene import TEXT_AND_JSON, UNWATCHED, Scene, forms
+from scenes.scene import FORMS, TEXT_AND_JSON, UNWATCHED, Scene, forms
 
 CHECKOUT = Path(__file__).resolve().parents[3]
 CART = '''\
@@ -102,7 +102,7 @@ TRIAL = {
         "usage": {"answer": "a", "offered": "o"},
         "model": {"model": "test:m"},
     },
-    "tools": {"find": {"command": ["find-server"]}},
+    "tools": {"find": {"command": ["sh"]}},
     "arms": {"treatment": {"name": "with", "tools": ["find"]}, "control": {"name": "without"}},
     "seeds": 2,
     "limits": {"tokens": 250, "seconds": 60},
@@ -127,6 +127,17 @@ def named(command: str, folder: str) -> Callable[[], None]:
 
 def named_forms(command: str, folder: str) -> list[Callable[[], None]]:
     return [named(each, folder) for each in forms(command)]
+
+
+def script_module(path: Path) -> Any:
+    """A script as a module."""
+    spec = importlib.util.spec_from_file_location(path.stem, path)
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[path.stem] = module  # dataclasses look for it there
+    spec.loader.exec_module(module)
+    return module
 
 
 def committed(folder: str) -> None:
@@ -162,12 +173,7 @@ def golden_with_scripted_models() -> None:
     """The models of the example, over a part of the program's own source: what holds of the source is left out."""
     from cranfield.cli.main import run_command_line
 
-    spec = importlib.util.spec_from_file_location("golden_models", CHECKOUT / "examples" / "golden" / "models.py")
-    assert spec is not None
-    assert spec.loader is not None
-    models = importlib.util.module_from_spec(spec)
-    sys.modules["golden_models"] = models
-    spec.loader.exec_module(models)
+    models = script_module(CHECKOUT / "examples" / "golden" / "models.py")
     source, runs, answers = (Path(UNWATCHED) / name for name in ("source", "runs", "answers.jsonl"))
     source.parent.mkdir()
     models.make_repository(source)
@@ -226,20 +232,24 @@ def trial_is_run() -> None:
 def experiment_is_there() -> None:
     """The folder of an experiment with all cells and their scores, as the unit tests make one."""
     from cranfield.agents.scripted import Scripted
-    from cranfield.benefit.score import score_experiment
 
     sys.path.insert(0, str(CHECKOUT))
-    from tests.unit.benefit.test_result import absent, experiment
+    from tests.unit.benefit.test_result import absent, experiment, score_experiment
 
     path = experiment(Path(UNWATCHED))
-    print(score_experiment(path, source=Scripted(absent)))
+    outcome = score_experiment(path, source=Scripted(absent))
+    print(outcome.n_cells, outcome.n_scored, outcome.n_undecided)
 
 
 def harbour_is_there() -> None:
-    """The example's plan where it is in a checkout, and the repository that it is about."""
-    shutil.copytree("benefit", f"{UNWATCHED}/examples/benefit")
-    shutil.copytree("benefit/source", f"{UNWATCHED}/harbour")
-    committed(f"{UNWATCHED}/harbour")
+    """The example's plan, and the repository that it is about."""
+    copied = Path(UNWATCHED) / "examples" / "benefit"
+    shutil.copytree("benefit", copied)
+    script_module(copied / "models.py").make_repository(Path(UNWATCHED) / "harbour")
+    plan = (copied / "plan.yaml").read_text()
+    for path in ("examples/benefit/search_server.py", "harbour, ", "examples/benefit/index.json"):
+        plan = plan.replace(path, f"{UNWATCHED}/{path}")
+    (copied / "plan.yaml").write_text(plan)
 
 
 TRIALS, RUNS = f"{UNWATCHED}/trials", f"{UNWATCHED}/runs"
@@ -252,9 +262,6 @@ SCENES = [
             *forms("golden gate shop.json --repo shop"),
             "golden enter shop.json --repo shop --out unwatched/entered",
             *named_forms("golden status RUN", f"{UNWATCHED}/entered"),
-            named("golden review RUN --repo shop --book phase1", f"{UNWATCHED}/entered"),
-            "book show phase1",
-            named("golden reviewed RUN", f"{UNWATCHED}/entered"),
             "golden enter shop.json --repo shop --step people --out unwatched/people",
             *[
                 named(f"golden assemble RUN --repo shop --out golden --draft {form}".strip(), f"{UNWATCHED}/people")
@@ -262,8 +269,10 @@ SCENES = [
             ],
             *forms("golden batch shop.json batch.json"),
             *[named(f"golden models RUN {form}".strip(), f"{UNWATCHED}/people") for form in TEXT_AND_JSON],
+            named("golden review RUN --repo shop --book phase1", f"{UNWATCHED}/people"),
+            "book show phase1",
+            *[named(f"golden reviewed RUN {form}".strip(), f"{UNWATCHED}/people") for form in TEXT_AND_JSON],
             rows_are_voted_on,
-            "golden gate nothing.json --repo shop",
         ],
         {
             "shop/src/cart.py": CART,
@@ -284,14 +293,14 @@ SCENES = [
             named("benefit score RUN", TRIALS),
             named("benefit report RUN", TRIALS),
             experiment_is_there,
-            *named_forms("benefit report RUN --full", RUNS),
+            *[named(f"benefit report RUN {form}", RUNS) for form in ("--full", *FORMS[1:5])],
             named("benefit report RUN", RUNS),
             named("benefit result RUN --out results", RUNS),
             named("benefit result RUN --out results", RUNS),
             *forms("benefit history results"),
             "benefit gate results --junit gate.xml",
             "benefit gate results --forbid 'insufficient data' --require 'task_type=locate,difficulty=easy:pays off'",
-            "benefit report results --format brief",
+            "benefit report results --html report.html",
         ],
         {"golden.json": json.dumps(TASKS), "plan.json": json.dumps(TRIAL)},
         ["examples/benefit"],
