@@ -43,6 +43,8 @@ SHOWN_FILES = {".csv", ".html", ".json", ".jsonl", ".md", ".qrels", ".run", ".to
 """Files whose text is kept; of others that a call writes, the name."""
 UNSHOWN_FILES = re.compile(r"\.log\.jsonl$|^\.cranfield/history/")
 """Of those, what is not kept all the same: it is all durations, or also elsewhere."""
+DATABASES = {".db", ".db-shm", ".db-wal"}
+"""Their files change when a connection is closed, not by a call."""
 MAX_SLUG = 90
 MAX_DIFF_LINES = 200
 MAX_WIDTH = 300
@@ -50,6 +52,7 @@ MAX_WIDTH = 300
 VOLATILE: tuple[tuple[str, str], ...] = (
     (r"(?:\d{4}-\d\d-\d\d|\{today\})[T -]\d\d[:-]?\d\d[:-]?\d\d(?:\.\d+)?(?:Z|[+-]\d\d:?\d\d)?", "{time}"),
     (r"\{today\} \d\d:\d\d\b(?: UTC)?|\d{4}-\d\d-\d\d \d\d:\d\d (?:UTC|CES?T)\b", "{time}"),
+    (r"(?m)^( {4,})\d\d:\d\d(?= {4,})", r"\1hh:mm"),
     (r"(?<=history/\{time\})-\d(?=\.)", ""),
     (r"(?<=:)\d{5}(?!\w)", "{port}"),
     (r'("(?:\w+_)?at": ?)1[789]\d{11}\b', r"\1{ms}"),
@@ -222,9 +225,7 @@ def files_of(folder: Path) -> dict[Path, bytes]:
     return {
         path: path.read_bytes()
         for path in folder.rglob("*")
-        if path.is_file()
-        and path.suffix not in {".db-shm", ".db-wal"}
-        and not {".git", "__pycache__", UNWATCHED} & set(path.parts)
+        if path.is_file() and path.suffix not in DATABASES and not {".git", "__pycache__", UNWATCHED} & set(path.parts)
     }
 
 
