@@ -66,7 +66,7 @@ DURATIONS: tuple[tuple[str, str], ...] = (
         "{duration}",
     ),
     (r"(?<=\{duration\} )\\?\[[^]]*\]", "[...]"),
-    (r"(?<=\()\d+(?:\.\d+)?/s(?=, took)", "{rate}"),
+    (r"(?<=\()\d+(?:\.\d+)?/s(?=, (?:took|\{duration\} left))", "{rate}"),
     (r"(cranfield_latency\w*(?:\{[^}]*\})?) [\d.e+-]+", r"\1 {number}"),
     (r"(?m)^-{5,}$", "-----"),
     (r"(?<=\S) {2,}(?=(?:mean|p50|p95|p99|max|failed)\b)", "  "),
