@@ -4,7 +4,7 @@
     python tests/corpus/corpus.py --write    make it anew; read the diff, and say in the commit what was meant to differ
     python tests/corpus/corpus.py compare    only the scenes whose names begin so
 
-A scene (`scenes.py`) is a folder with its inputs and the calls made in it, in order. `expected/SCENE/CALL.txt` holds the exit
+A scene (`scenes/`) is a folder with its inputs and the calls made in it, in order. `expected/SCENE/CALL.txt` holds the exit
 code, both streams and every file that the call wrote. The examples of the documentation are frozen in their pages and are
 not repeated here. What differs from machine to machine is replaced by a name in braces; scripts and styles of an HTML page by
 their kind, a picture by its words.
@@ -13,11 +13,8 @@ their kind, a picture by its words.
 from __future__ import annotations
 
 import argparse
-import base64
 import contextlib
 import difflib
-import gzip
-import html
 import io
 import json
 import multiprocessing
@@ -37,20 +34,29 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).parent))
 
-from scenes import SCENES, Scene
+from pages import page_words
+from scenes import SCENES, UNWATCHED, Scene
 
 CHECKOUT = Path(__file__).resolve().parents[2]
 EXPECTED = Path(__file__).with_name("expected")
 SHOWN_FILES = {".csv", ".html", ".json", ".jsonl", ".md", ".qrels", ".run", ".toml", ".txt", ".xml", ".yaml", ".yml"}
 """Files whose text is kept; of others that a call writes, the name."""
-UNSHOWN_FILES = (".log.jsonl",)
+UNSHOWN_FILES = re.compile(r"\.log\.jsonl$|^\.cranfield/history/")
+"""Of those, what is not kept all the same: it is all durations, or also elsewhere."""
+DATABASES = {".db", ".db-shm", ".db-wal"}
+"""Their files change when a connection is closed, not by a call."""
 MAX_SLUG = 90
 MAX_DIFF_LINES = 200
 MAX_WIDTH = 300
 
 VOLATILE: tuple[tuple[str, str], ...] = (
     (r"(?:\d{4}-\d\d-\d\d|\{today\})[T -]\d\d[:-]?\d\d[:-]?\d\d(?:\.\d+)?(?:Z|[+-]\d\d:?\d\d)?", "{time}"),
-    (r"(?<=:)\d{5}(?!\d)", "{port}"),
+    (r"\{today\} \d\d:\d\d\b(?: UTC)?|\d{4}-\d\d-\d\d \d\d:\d\d (?:UTC|CES?T)\b", "{time}"),
+    (r"(?m)^( {4,})\d\d:\d\d(?= {4,})", r"\1hh:mm"),
+    (r"(?<=history/\{time\})-\d(?=\.)", ""),
+    (r"(?<=:)\d{5}(?!\w)", "{port}"),
+    (r'("(?:\w+_)?at": ?)1[789]\d{11}\b', r"\1{ms}"),
+    (r"(?<=rows, sha256 )[0-9a-f]{64}", "{digest}"),
     (r"(?<=timestamp_seconds\{)([^}]*\}) \S+", r"\1 {number}"),
     (r"(?i)\bpython 3\.\d+(?:\.\d+)?", "Python {version}"),
 )
@@ -60,7 +66,10 @@ DURATIONS: tuple[tuple[str, str], ...] = (
         "{duration}",
     ),
     (r"(?<=\{duration\} )\\?\[[^]]*\]", "[...]"),
-    (r"(?<=\()\d+(?:\.\d+)?/s(?=, took)", "{rate}"),
+    (r"(?<=\()\d+(?:\.\d+)?/s(?=, (?:took|\{duration\} left))", "{rate}"),
+    (r"(cranfield_latency\w*(?:\{[^}]*\})?) [\d.e+-]+", r"\1 {number}"),
+    (r"(?m)^-{5,}$", "-----"),
+    (r"(?<=\S) {2,}(?=(?:mean|p50|p95|p99|max|failed)\b)", "  "),
     (r'("latency_ms": ?)\{[^}]*\}', r"\1{durations}"),
     (r'("(?:\w*_)?(?:ms|seconds|duration|elapsed|latency\w*|queries_per_second)": ?)-?\d[\d.e+-]*', r"\1{number}"),
 )
@@ -157,15 +166,15 @@ def run_scene(name: str) -> dict[str, str]:
                 if after[path] == before.get(path):
                     continue
                 written = steady(path.relative_to(folder).as_posix(), scene, folder)
-                if path.suffix in SHOWN_FILES and not path.name.endswith(UNSHOWN_FILES):
-                    known = before.get(path, b"")
-                    appended = known if known and after[path].startswith(known) else b""
-                    text = after[path][len(appended) :].decode("utf-8", "backslashreplace")
-                    parts.append(
-                        f"--- {'appended to' if appended else 'file'} {written}\n{steady(text, scene, folder).rstrip()}"
-                    )
-                else:
+                if path.suffix not in SHOWN_FILES or UNSHOWN_FILES.search(path.relative_to(folder).as_posix()):
                     parts.append(f"--- file {written} (not shown)")
+                    continue
+                known = before.get(path, b"")
+                appended = known if known and after[path].startswith(known) else b""
+                text = steady(after[path][len(appended) :].decode("utf-8", "backslashreplace"), scene, folder)
+                if not appended and known and text == steady(known.decode("utf-8", "backslashreplace"), scene, folder):
+                    continue
+                parts.append(f"--- {'appended to' if appended else 'file'} {written}\n{text.rstrip()}")
             outputs[name_of(shown, outputs)] = "\n".join(parts) + "\n"
     return outputs
 
@@ -193,6 +202,7 @@ def scene_folder(scene: Scene) -> Iterator[Path]:
             "TZ": "UTC",
             "NO_COLOR": "1",
             "HOME": str(folder),
+            "LOGNAME": "author",
             "LC_ALL": "C.UTF-8",
         }
         os.environ["PATH"] = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
@@ -215,7 +225,7 @@ def files_of(folder: Path) -> dict[Path, bytes]:
     return {
         path: path.read_bytes()
         for path in folder.rglob("*")
-        if path.is_file() and not {".git", "__pycache__"} & set(path.parts)
+        if path.is_file() and path.suffix not in DATABASES and not {".git", "__pycache__", UNWATCHED} & set(path.parts)
     }
 
 
@@ -231,33 +241,6 @@ def steady(text: str, scene: Scene, folder: Path) -> str:
     for pattern, name in (*VOLATILE, *(DURATIONS if scene.timed else ())):
         text = re.sub(pattern, name, text)
     return text
-
-
-def page_words(text: str) -> str:
-    """An HTML page, one element a line; styles and scripts by their kind, data in full, pictures by their words."""
-
-    def script(found: re.Match[str]) -> str:
-        if 'class="query-data"' in found[1]:  # a gzipped JSON document in base64
-            return f"<script{found[1]}>{json.dumps(json.loads(gzip.decompress(base64.b64decode(found[2]))))}</script>"
-        return f"<script{found[1]}>{found[2] if 'json' in found[1] else '...'}</script>"
-
-    def picture(found: re.Match[str]) -> str:
-        words = [
-            html.unescape(re.sub(r"<[^>]*>", "", one))
-            for one in re.findall(r"<text[^>]*>(.*?)</text>", found[0], re.DOTALL)
-        ]
-        labels = re.findall(r'aria-label="([^"]*)"', found[0])
-        return "<svg>" + " | ".join(sorted({*words, *labels} - {""})) + "</svg>"
-
-    text = re.sub(r"<style[^>]*>.*?</style>", "<style>", text, flags=re.DOTALL)
-    text = re.sub(r"<script([^>]*)>(.*?)</script>", script, text, flags=re.DOTALL)
-    text = re.sub(r"<svg.*?</svg>", picture, text, flags=re.DOTALL)
-    text = re.sub(r"(sha256-|base64,)[A-Za-z0-9+/=]+", r"\1...", text)
-    return re.sub(
-        r"\n\s*\n+",
-        "\n",
-        re.sub(r">\s*<(?!/(?:td|th|a|b|code|span|strong|em|li|p|h\d|summary|button|option)>)", ">\n<", text),
-    )
 
 
 def name_of(call: str, taken: dict[str, str]) -> str:
