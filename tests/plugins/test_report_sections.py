@@ -15,7 +15,7 @@ from cranfield.reporting.document import Paragraph, Section
 def section(subject):
     if subject.pair is None:
         return None
-    n = len(subject.evaluations[0].query_ids)
+    n = subject.record.systems[0].n_queries
     return Section("queries", "Queries that both answered", (Paragraph(f"{n} <b>queries</b>"),))
 """
 

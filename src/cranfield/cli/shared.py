@@ -414,10 +414,11 @@ def check_means_file(path: Path) -> None:
 
 def write_means(result: ManyComparison | Sequence[Evaluation], path: Path, sort: str = "mean") -> None:
     """Write the means of every system as CSV, and name the file on stderr."""
+    from cranfield.evaluation.result import result_of
     from cranfield.reporting.renderers.table import save_table
     from cranfield.reporting.sections.leaderboard import means_table
 
-    save_table(means_table(result, sort), path)
+    save_table(means_table(result_of(result), sort), path)
     typer.echo(f"wrote {path}", err=True)
 
 

@@ -8,10 +8,14 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
-from cranfield.evaluation.class_values import ClassVerdict
+import numpy as np
+
+from cranfield.evaluation.absence import effect_of
+from cranfield.evaluation.caveat import Caveat
+from cranfield.evaluation.class_values import WITHOUT, ClassVerdict
 from cranfield.evaluation.classes import (
     ClassComparison,
     ClassResult,
@@ -20,6 +24,7 @@ from cranfield.evaluation.classes import (
     compare_classes,
 )
 from cranfield.evaluation.confusion import Confusion
+from cranfield.evaluation.evaluate import summarise
 from cranfield.evaluation.evidence.values import Finding
 from cranfield.evaluation.expected import ExpectedItems
 from cranfield.evaluation.judged import JudgedShare, judged_share
@@ -39,8 +44,8 @@ from cranfield.evaluation.values import Comparison, Evaluation, Limits, MeasureC
 from cranfield.evaluation.verdict_table import VerdictCode
 from cranfield.measures import Measure
 from cranfield.measures.kernels import first_relevant_rank
-from cranfield.model import Outcome, Scalar
-from cranfield.model.query import class_of
+from cranfield.model import Absence, Outcome, Scalar, TestSet
+from cranfield.model.query import NEGATIVE, class_of, query_strata
 from cranfield.ranking.value import RankedHit
 from cranfield.results import Record
 from cranfield.results.testset import TestSetRecord
@@ -84,21 +89,31 @@ class SystemResult:
     config_digest: str | None
     """Of the settings of the system; None for a run that was not collected from one."""
     pilot: bool
+    config: Mapping[str, Any] | None
+    """Those settings, without secrets."""
+    order: str
+    """Of its results: `given`, or by score: `descending`, `ascending`."""
     reading: Mapping[str, str | int | None]
     """Options of the reader: depth, missing, duplicates."""
     n_queries: int
     measures: Mapping[Measure, Summary]
     by_stratum: tuple[StratumMeasures, ...]
     classes: tuple[ClassResult, ...]
+    unclassed: Summary | None
+    """The first measure over the queries without a class, where others have one."""
     confusion: tuple[Confusion, ...]
     n_failed: int
     failures: tuple[Failure, ...]
+    failures_count: str
+    """What they count as: `counted as 0`, `without a value`; empty where nothing depends on them."""
     outcomes: Mapping[str, int]
     """Every outcome and how many queries had it."""
     judged: JudgedShare
+    mean_returned: float | None
+    """Results per query."""
     n_duplicates: int
     """Results dropped because the list had them before."""
-    warnings: tuple[str, ...]
+    warnings: tuple[Caveat, ...]
     queries: Mapping[str, Mapping[Measure, float | None]]
     """Query to its value of each measure; None: it has none, and `unscored` says why."""
     unscored: Mapping[str, Mapping[Measure, str]]
@@ -115,6 +130,7 @@ class HitRecord:
     """`judged`, `pooled` (in the pool, and not judged) or `unjudged`."""
     grade: int | None
     """None: not judged."""
+    gain: float
     item: str | None
     """The expected item that it matched."""
     credited: bool
@@ -140,6 +156,17 @@ class Side:
 
 
 @dataclass(frozen=True, slots=True)
+class ExpectedRecord:
+    """An expected item of a query."""
+
+    item: str
+    """Document id, pattern or place."""
+    grade: float
+    ranks: tuple[int | None, ...]
+    """Of the first result that is this item, on each system; None: it was not returned."""
+
+
+@dataclass(frozen=True, slots=True)
 class QueryRecord:
     """A query, and what each system answered."""
 
@@ -147,6 +174,10 @@ class QueryRecord:
     strata: Mapping[str, str]
     params: Mapping[str, Scalar]
     query_class: str
+    expected: tuple[ExpectedRecord, ...]
+    """Best first."""
+    nothing_expected: str
+    """Why there is none; empty where there are any."""
     sides: tuple[Side, ...]
     bucket: str = ""
     """Of a comparison of two: improved, regressed and so on."""
@@ -160,6 +191,7 @@ class EvaluationResult(Record):
 
     testset: TestSetRecord
     convention: str
+    convention_sentence: str
     ci_level: float | None
     systems: tuple[SystemResult, ...]
     evidence: tuple[Finding, ...]
@@ -170,6 +202,11 @@ class EvaluationResult(Record):
     queries: Mapping[str, QueryRecord] | None
     """What each system answered; None in what is printed."""
 
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The systems, in order."""
+        return tuple(system.name for system in self.systems)
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ComparisonResult(EvaluationResult):
@@ -179,7 +216,7 @@ class ComparisonResult(EvaluationResult):
     candidate: str
     verdict: VerdictCode
     verdict_sentence: str
-    reasons: tuple[str, ...]
+    reasons: tuple[Caveat, ...]
     disagreements: tuple[str, ...]
     unseen: Unseen | None
     primary: Measure
@@ -211,12 +248,18 @@ class ManyResult(EvaluationResult):
     verdict: VerdictCode
     verdict_sentence: str
     best: tuple[str, ...]
-    reasons: tuple[str, ...]
+    reasons: tuple[Caveat, ...]
     disagreements: tuple[str, ...]
     unseen: Unseen | None
     primary: Measure
     test: str
     adjust: str
+    adjusted: str
+    """Short name of the adjustment: `max-T`."""
+    procedure: str
+    """`permutation, 10,153 pairs, max-T, 100,000 draws`."""
+    can_find: bool
+    """Whether any pair could be significant."""
     smallest_p: float
     alpha: float
     margin: float | None
@@ -253,16 +296,14 @@ def result_of(
         sensitivity: of a comparison of two, where it was asked for.
         with_answers: with the texts of the queries and what each system answered, as files have it.
     """
-    if isinstance(result, Evaluation):
-        evaluations: Sequence[Evaluation] = (result,)
-    else:
-        evaluations = result.evaluations if isinstance(result, Comparison | ManyComparison) else result
+    evaluations = evaluations_of(result)
     summaries = [summary for evaluation in evaluations for summary in evaluation.summaries.values()]
     about: dict[str, Any] = {
         "testset": TestSetRecord.of(evaluations[0].testset),
         "convention": evaluations[0].ranking.convention.name,
+        "convention_sentence": evaluations[0].ranking.convention.sentence,
         "ci_level": summaries[0].ci_level if summaries else None,
-        "systems": tuple(map(_system, evaluations)),
+        "systems": tuple(_system(each, getattr(result, "primary", None)) for each in evaluations),
         "contrasts": tuple(contrasts),
         "queries": _queries(evaluations, result) if with_answers else None,
     }
@@ -270,8 +311,15 @@ def result_of(
         return _of_two(result, about, sensitivity)
     if isinstance(result, ManyComparison):
         return _of_many(result, about)
-    found = tuple(finding for evaluation in evaluations for finding in evaluation.evidence)
+    found = tuple(replace(finding, system=each.name) for each in evaluations for finding in each.evidence)
     return EvaluationResult(**about, evidence=found, versions=versions("numpy"))
+
+
+def evaluations_of(result: Evaluation | Sequence[Evaluation] | Comparison | ManyComparison) -> tuple[Evaluation, ...]:
+    """The evaluations of a result, in order."""
+    if isinstance(result, Evaluation):
+        return (result,)
+    return tuple(result.evaluations if isinstance(result, Comparison | ManyComparison) else result)
 
 
 def _of_two(comparison: Comparison, about: Mapping[str, Any], sensitivity: Sensitivity | None) -> ComparisonResult:
@@ -288,7 +336,7 @@ def _of_two(comparison: Comparison, about: Mapping[str, Any], sensitivity: Sensi
         candidate=comparison.candidate.name,
         verdict=verdict.code,
         verdict_sentence=verdict.sentence,
-        reasons=_texts(verdict.reasons),
+        reasons=_caveats(verdict.reasons),
         disagreements=verdict.disagreements,
         unseen=verdict.unseen,
         primary=comparison.primary,
@@ -321,12 +369,15 @@ def _of_many(many: ManyComparison, about: Mapping[str, Any]) -> ManyResult:
         verdict=verdict.code,
         verdict_sentence=verdict.sentence,
         best=verdict.best,
-        reasons=_texts(verdict.reasons),
+        reasons=_caveats(verdict.reasons),
         disagreements=verdict.disagreements,
         unseen=verdict.unseen,
         primary=many.primary,
         test=options.test,
         adjust=options.adjustment,
+        adjusted=many.procedure.adjusted,
+        procedure=many.procedure.text,
+        can_find=many.procedure.can_find,
         smallest_p=many.procedure.smallest_p,
         alpha=options.alpha,
         margin=options.margin,
@@ -347,13 +398,12 @@ def _of_many(many: ManyComparison, about: Mapping[str, Any]) -> ManyResult:
     )
 
 
-def _texts(sentences: Sequence[str]) -> tuple[str, ...]:
-    """Sentences without the kinds that decide where they stand."""
-    return tuple(map(str, sentences))
+def _caveats(sentences: Sequence[str]) -> tuple[Caveat, ...]:
+    return tuple(map(Caveat.of, sentences))
 
 
-def _system(evaluation: Evaluation) -> SystemResult:
-    measure = evaluation.measures[0] if evaluation.measures else None
+def _system(evaluation: Evaluation, primary: Measure | None) -> SystemResult:
+    measure = primary or next(iter(evaluation.measures), None)
     failures = tuple(Failure(*each) for each in evaluation.failures)
     measured: dict[Measure, tuple[StratumSummary, ...]] = {
         each: summaries_by_stratum(evaluation, each) for each in evaluation.measures
@@ -379,18 +429,26 @@ def _system(evaluation: Evaluation) -> SystemResult:
         digest=evaluation.run_digest,
         config_digest=None if evaluation.run is None else evaluation.run.config_digest,
         pilot=evaluation.pilot,
+        config=None if evaluation.run is None or not evaluation.run.config else dict(evaluation.run.config),
+        order="given" if evaluation.run is None else evaluation.run.order,
         reading=evaluation.reading,
         n_queries=len(evaluation.query_ids),
         measures=dict(evaluation.summaries),
         by_stratum=tuple(StratumMeasures(*place, measures) for place, measures in strata.items()),
         classes=by_class(evaluation) if evaluation.ranking.classes else (),
+        unclassed=_unclassed(evaluation),
         confusion=evaluation.confusions,
         n_failed=len(failures),
         failures=failures,
+        failures_count=effect_of(
+            np.flatnonzero([outcome.is_failure for outcome in evaluation.ranking.outcomes]),
+            *(evaluation.measures, evaluation.values, evaluation.scored),
+        ),
         outcomes=outcome_counts(evaluation),
         judged=judged_share(evaluation.ranking, None if measure is None else measure.depth),
+        mean_returned=float(returned.mean()) if (returned := evaluation.ranking.n_returned).size else None,
         n_duplicates=duplicates(evaluation),
-        warnings=_texts(evaluation.warnings),
+        warnings=_caveats(evaluation.warnings),
         queries={
             query_id: dict(zip(columns, row, strict=True))
             for query_id, row in zip(evaluation.query_ids, rows, strict=True)
@@ -399,30 +457,61 @@ def _system(evaluation: Evaluation) -> SystemResult:
     )
 
 
+def _unclassed(evaluation: Evaluation) -> Summary | None:
+    classes, first = evaluation.ranking.classes, next(iter(evaluation.measures), None)
+    without = np.array([label == WITHOUT for label in classes], dtype=np.bool_)
+    if first is None or not without.any():
+        return None
+    return summarise(evaluation.values[first][without & evaluation.scored[first]], measure=first)
+
+
 def _queries(evaluations: Sequence[Evaluation], result: object) -> dict[str, QueryRecord]:
     pair = result if isinstance(result, Comparison) else None
     buckets, moves = (
         {query_id: name for name, query_ids in parts.items() for query_id in query_ids}
         for parts in ((pair.buckets, pair.moves) if pair is not None else ({}, {}))
     )
-    sides = [_sides(evaluation) for evaluation in evaluations]
+    testset, expected = evaluations[0].testset, [ExpectedItems(evaluation) for evaluation in evaluations]
+    sides = [_sides(evaluation, of_system) for evaluation, of_system in zip(evaluations, expected, strict=True)]
     return {
         query.id: QueryRecord(
             query.text,
-            query.strata,
+            query_strata(query),
             query.params,
             class_of(query),
+            (wanted := _expected(testset, query.id, expected)),
+            "" if wanted else _nothing_expected(testset, query.id),
             tuple(side(query.id) for side in sides),
             buckets.get(query.id, ""),
             moves.get(query.id, ""),
         )
-        for query in evaluations[0].testset.queries
+        for query in testset.queries
     }
 
 
-def _sides(evaluation: Evaluation) -> Callable[[str], Side]:
+def _expected(testset: TestSet, query_id: str, expected: Sequence[ExpectedItems]) -> tuple[ExpectedRecord, ...]:
+    grades: dict[str, float] = {}
+    ranks: dict[str, list[int | None]] = {}
+    for place, of_system in enumerate(expected):
+        for item in of_system.get(query_id, ()):
+            grades.setdefault(item.name, item.grade)
+            ranks.setdefault(item.name, [None] * len(expected))[place] = item.rank
+    if not grades:  # left out of the means of every system
+        grades = {doc_id: grade for doc_id, grade in testset.grades.get(query_id, {}).items() if grade > 0}
+        grades |= {target.label: target.grade for target in testset.targets.get(query_id, ())}
+    unknown = [None] * len(expected)
+    return tuple(ExpectedRecord(name, grade, tuple(ranks.get(name, unknown))) for name, grade in grades.items())
+
+
+def _nothing_expected(testset: TestSet, query_id: str) -> str:
+    if class_of(testset.by_id[query_id]) == NEGATIVE:
+        return "nothing"
+    return str(Absence.NONE_RELEVANT if testset.is_judged(query_id) else Absence.NEVER_JUDGED)
+
+
+def _sides(evaluation: Evaluation, expected: ExpectedItems) -> Callable[[str], Side]:
     """From a query to the answer of a system."""
-    ranking, first, missed = evaluation.ranking, first_ranks(evaluation), missed_items(evaluation)
+    ranking, first = evaluation.ranking, first_ranks(evaluation)
 
     def side(query_id: str) -> Side:
         place = evaluation.index.get(query_id)
@@ -436,7 +525,7 @@ def _sides(evaluation: Evaluation) -> Callable[[str], Side]:
             int(ranking.n_returned[place]),
             int(ranking.n_duplicates[place]),
             first[query_id],
-            tuple(missed(query_id)),
+            tuple(item.name for item in expected[query_id] if item.rank is None),
             None if answer is None or not answer.fields else dict(answer.fields),
             tuple(map(_hit, ranking.top.get(query_id, ()))),
         )
@@ -447,7 +536,7 @@ def _sides(evaluation: Evaluation) -> Callable[[str], Side]:
 def _hit(hit: RankedHit) -> HitRecord:
     state = hit.state.name.lower()
     grade = hit.level if state == "judged" else None
-    return HitRecord(hit.rank, hit.id, hit.title, state, grade, hit.item, hit.credited, hit.span)
+    return HitRecord(hit.rank, hit.id, hit.title, state, grade, hit.gain, hit.item, hit.credited, hit.span)
 
 
 def outcome_counts(evaluation: Evaluation) -> dict[str, int]:
@@ -463,12 +552,6 @@ def first_ranks(evaluation: Evaluation) -> dict[str, int | None]:
         query_id: int(rank) if math.isfinite(rank) else None
         for query_id, rank in zip(evaluation.query_ids, ranks.tolist(), strict=True)
     }
-
-
-def missed_items(evaluation: Evaluation) -> Callable[[str], list[str]]:
-    """From the id of a query to its expected items that are not in the list kept, best first."""
-    expected = ExpectedItems(evaluation)
-    return lambda query_id: [item.name for item in expected[query_id] if item.rank is None]
 
 
 def duplicates(evaluation: Evaluation) -> int:

@@ -126,11 +126,16 @@ class Meta:
 
     def days_overdue(self, today: date) -> int:
         """Days since it should have been refreshed; 0 where it is not overdue, or its date is not known."""
-        try:
-            due = date.fromisoformat(self.made) + timedelta(days=self.refresh_days)
-        except (ValueError, OverflowError):
-            return 0
-        return max((today - due).days, 0)
+        return days_overdue(self.made, self.refresh_days, today)
+
+
+def days_overdue(made: str, refresh_days: int, today: date) -> int:
+    """Days since a test set of this date should have been refreshed; 0 where it is not overdue, or the date is not known."""
+    try:
+        due = date.fromisoformat(made) + timedelta(days=refresh_days)
+    except (ValueError, OverflowError):
+        return 0
+    return max((today - due).days, 0)
 
 
 @dataclass(frozen=True, slots=True)

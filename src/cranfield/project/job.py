@@ -298,9 +298,10 @@ def compared(
 
 def _save_means(many: ManyComparison, out: Path, sort: str, root: Path | None) -> Path:
     """Write the means of many systems as CSV, one line a system."""
+    from cranfield.evaluation.result import result_of
     from cranfield.reporting.renderers.table import save_table
 
-    save_table(means_table(many, sort), out / MEANS_FILE, root=root or out)
+    save_table(means_table(result_of(many), sort), out / MEANS_FILE, root=root or out)
     return out / MEANS_FILE
 
 

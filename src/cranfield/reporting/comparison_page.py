@@ -17,9 +17,10 @@ from importlib.resources import files
 from typing import TYPE_CHECKING, Any
 
 from cranfield.reporting.document import Block, Details, Document, HitLists, Link, Table
-from cranfield.reporting.documents.comparison import comparison_document
+from cranfield.reporting.documents.comparison import subject_document
 from cranfield.reporting.query_data import QueryData, data_json
 from cranfield.reporting.renderers.html import render_blocks
+from cranfield.reporting.sections.subject import Subject
 from cranfield.version import __version__
 
 if TYPE_CHECKING:
@@ -58,8 +59,9 @@ class ComparisonPage:
 
 def made_page(comparison: Comparison) -> tuple[str, bytes]:
     """The page of a comparison: its version, and compressed lines of JSON."""
-    mark, data = secrets.token_hex(16), QueryData(comparison)
-    document = _with_query_pages(comparison_document(comparison), mark)
+    subject = Subject.of(comparison)
+    mark, data = secrets.token_hex(16), QueryData(subject)
+    document = _with_query_pages(subject_document(subject), mark)
     addresses = (f"/comparisons/{mark}/queries.json", f"/comparisons/{mark}/query.json")
     content = render_blocks(document, queries=addresses, most_rows=MOST_ROWS)
     head = data_json({"mark": mark, "content": str(content)})

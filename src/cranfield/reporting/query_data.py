@@ -9,22 +9,19 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Iterator, Mapping, Sequence
-from functools import cached_property, partial
+from functools import cached_property
 from typing import Any
 
-from cranfield.evaluation.classes import by_class
-from cranfield.evaluation.expected import ExpectedItems
 from cranfield.evaluation.many_values import ManyComparison
-from cranfield.evaluation.result import first_ranks
+from cranfield.evaluation.result import HitRecord, QueryRecord
 from cranfield.evaluation.values import Comparison, Evaluation
 from cranfield.evaluation.verdict import sign_of
 from cranfield.measures import CATALOGUE, Measure
-from cranfield.model import Absence, query_strata
-from cranfield.model.query import class_of
-from cranfield.ranking.value import RankedHit
-from cranfield.reporting.sections.answers import hit_line, list_note, nothing_expected
-from cranfield.reporting.sections.labels import lettered, tone_of
+from cranfield.model import Absence
+from cranfield.reporting.sections.answers import hit_line, list_note
+from cranfield.reporting.sections.labels import tone_of
 from cranfield.reporting.sections.movement import bucket_words
+from cranfield.reporting.sections.subject import Subject
 
 SCHEMA_VERSION = 1
 DIGITS = 6
@@ -41,7 +38,7 @@ def query_index(result: Result) -> dict[str, Any]:
         `deltas` an entry a query for a pair. `measure` is the primary one; `higher_is_better` says which way it is good; `is_void`
         that the scores do not count.
     """
-    return QueryData(result).index()
+    return QueryData(Subject.of(result)).index()
 
 
 def query_detail(result: Result, query_id: str) -> dict[str, Any]:
@@ -57,7 +54,7 @@ def query_detail(result: Result, query_id: str) -> dict[str, Any]:
     Raises:
         KeyError: there is no such query.
     """
-    return QueryData(result).detail(query_id)
+    return QueryData(Subject.of(result)).detail(query_id)
 
 
 def data_json(payload: Mapping[str, Any]) -> bytes:
@@ -66,39 +63,33 @@ def data_json(payload: Mapping[str, Any]) -> bytes:
 
 
 class QueryData:
-    """Index and details of the queries of one result; what all details share is computed once."""
+    """Index and details of the queries of a subject; what all details share is computed once."""
 
-    def __init__(self, result: Result) -> None:
-        self.result = result
-        self.pair = result if isinstance(result, Comparison) else None
-        self.evaluations = _evaluations_of(result)
-        self.testset = self.evaluations[0].testset
-        self.queries = {query.id: query for query in self.testset.queries}
-        compared = result if isinstance(result, (Comparison, ManyComparison)) else None
-        self.labels = lettered(self.evaluations) if compared else [each.name for each in self.evaluations]
-        self.primary = compared.primary if compared else next(iter(self.evaluations[0].measures), None)
+    def __init__(self, subject: Subject) -> None:
+        self.subject, self.pair = subject, subject.pair
+        self.queries, self.primary, self.is_void = subject.queries, subject.primary, subject.is_void
 
     def index(self) -> dict[str, Any]:
         """As of `query_index`."""
         primary = self.primary
-        empty: dict[str, float | None] = {}
-        columns = [{} if primary is None else each.get(primary, empty) for each in self._values]
-        differences = self.pair.measures[self.pair.primary].differences if self.pair else {}
+        columns = [{} if primary is None else each.get(primary, {}) for each in self._values]
+        differences = self.pair.comparisons[self.pair.primary].differences if self.pair else {}
+        sides = range(len(self.subject.labels))
         return {
             "schema_version": SCHEMA_VERSION,
-            "systems": self.labels,
+            "systems": list(self.subject.labels),
             "measure": None if primary is None else str(primary),
             "higher_is_better": primary is None or sign_of(primary) > 0,
             "is_diagnostic": primary is not None and CATALOGUE[primary.name].diagnostic,
             "is_void": self.is_void,
             "ids": list(self.queries),
             "texts": [query.text for query in self.queries.values()],
-            "strata": [dict(query_strata(query)) for query in self.queries.values()],
+            "strata": [dict(query.strata) for query in self.queries.values()],
             "values": [[column.get(query_id) for query_id in self.queries] for column in columns],
             "deltas": [_rounded(differences.get(query_id)) for query_id in self.queries] if self.pair else None,
-            "ranks": [[ranks.get(query_id) for query_id in self.queries] for ranks in self._first_ranks],
-            "outcomes": [[self._outcome(each, query_id) for query_id in self.queries] for each in self.evaluations],
-            "buckets": [self._buckets.get(query_id, "") for query_id in self.queries] if self.pair else None,
+            "ranks": [[query.sides[place].first_relevant_rank for query in self.queries.values()] for place in sides],
+            "outcomes": [[_outcome(query, place) for query in self.queries.values()] for place in sides],
+            "buckets": [self._bucket(query) for query in self.queries.values()] if self.pair else None,
         }
 
     @property
@@ -113,41 +104,25 @@ class QueryData:
     def detail(self, query_id: str) -> dict[str, Any]:
         """As of `query_detail`."""
         query = self.queries[query_id]
+        rows = (self._measure(query_id, measure) for measure in self._measures)
         return {
             "schema_version": SCHEMA_VERSION,
             "id": query_id,
             "text": query.text,
-            "strata": dict(query_strata(query)),
-            "class": class_of(query),
-            "bucket": self._buckets.get(query_id, ""),
-            "move": self._moves.get(query_id, ""),
-            "expected": (expected := self._expected_items(query_id)),
-            "expected_none": "" if expected else nothing_expected(self.testset, query_id),
-            "values": [row for row in map(partial(self._measure, query_id), self._measures) if _is_known(row)],
-            "sides": [self._side(place, query_id) for place in range(len(self.evaluations))],
+            "strata": dict(query.strata),
+            "class": query.query_class,
+            "bucket": self._bucket(query),
+            "move": query.move,
+            "expected": [
+                {"item": each.item, "grade": each.grade, "ranks": list(each.ranks)} for each in query.expected
+            ],
+            "expected_none": query.nothing_expected,
+            "values": [row for row in rows if _is_known(row)],
+            "sides": [self._side(place, query_id) for place in range(len(self.subject.labels))],
         }
 
-    @cached_property
-    def is_void(self) -> bool:
-        """True when scores of a system do not count."""
-        sources = (self.result,) if isinstance(self.result, (Comparison, ManyComparison)) else self.evaluations
-        return any(finding.is_void for source in sources for finding in source.evidence)
-
-    @cached_property
-    def _buckets(self) -> dict[str, str]:
-        if self.pair is None:
-            return {}
-        found, primary = _inverse(self.pair.buckets), self.pair.primary
-        words = {name: bucket_words(name, primary) for name in self.pair.buckets}
-        return {query_id: words[name] for query_id, name in found.items()}
-
-    @cached_property
-    def _moves(self) -> dict[str, str]:
-        return _inverse(self.pair.moves) if self.pair else {}
-
-    @cached_property
-    def _first_ranks(self) -> list[dict[str, int | None]]:
-        return [first_ranks(evaluation) for evaluation in self.evaluations]
+    def _bucket(self, query: QueryRecord) -> str:
+        return bucket_words(query.bucket, self.pair.primary) if self.pair is not None and query.bucket else ""
 
     @cached_property
     def _measures(self) -> list[Measure]:
@@ -159,40 +134,18 @@ class QueryData:
     def _values(self) -> list[dict[Measure, dict[str, float | None]]]:
         """Of each system: measure to query id to value; those of a class have its queries alone."""
         found = []
-        for evaluation in self.evaluations:
-            values = {
-                measure: {
-                    query_id: round(value, DIGITS) if scored and math.isfinite(value) else None
-                    for query_id, value, scored in zip(
-                        evaluation.query_ids,
-                        evaluation.values[measure].tolist(),
-                        evaluation.scored[measure].tolist(),
-                        strict=True,
-                    )
-                }
-                for measure in evaluation.measures
-            }
-            for of_class in by_class(evaluation) if evaluation.ranking.classes else ():
+        for system in self.subject.record.systems:
+            values: dict[Measure, dict[str, float | None]] = {measure: {} for measure in system.measures}
+            for query_id, of_query in system.queries.items():
+                for measure, value in of_query.items():
+                    values[measure][query_id] = _rounded(value)
+            for of_class in system.classes:
                 for about in of_class.measures:
-                    if about.measure not in evaluation.values:
+                    if about.measure not in system.measures:
                         rounded = {query_id: _rounded(value) for query_id, value in about.values.items()}
                         values.setdefault(about.measure, {}).update(rounded)
             found.append(values)
         return found
-
-    @cached_property
-    def _expected(self) -> list[ExpectedItems]:
-        return [ExpectedItems(evaluation) for evaluation in self.evaluations]
-
-    def _expected_items(self, query_id: str) -> list[dict[str, Any]]:
-        """The expected items of a query, best first, with their rank on each system."""
-        found: dict[str, dict[str, Any]] = {}
-        for side, items in enumerate(self._expected):
-            for item in items.get(query_id, ()):
-                unknown: list[int | None] = [None] * len(self._expected)
-                record = found.setdefault(item.name, {"item": item.name, "grade": item.grade, "ranks": unknown})
-                record["ranks"][side] = item.rank
-        return list(found.values())
 
     def _measure(self, query_id: str, measure: Measure) -> dict[str, Any]:
         values = [by_measure.get(measure, {}).get(query_id) for by_measure in self._values]
@@ -201,27 +154,25 @@ class QueryData:
             before, after = values
             delta = None if before is None or after is None else _rounded(after - before)
             record |= {"delta": delta, "tone": "" if self.is_void else tone_of(delta, measure)}
-        reasons = [each.unscored.get(measure, {}).get(query_id, "") for each in self.evaluations]
+        reasons = [system.unscored.get(query_id, {}).get(measure, "") for system in self.subject.record.systems]
         return record | ({"unscored": reasons} if any(reasons) else {})
 
     def _side(self, place: int, query_id: str) -> dict[str, Any]:
-        evaluation = self.evaluations[place]
-        rank = self._first_ranks[place].get(query_id)
-        log = evaluation.run.logs.get(query_id) if evaluation.run is not None else None
-        hits = evaluation.ranking.top.get(query_id, ()) if query_id in evaluation.index else ()
+        side, label = self.queries[query_id].sides[place], self.subject.labels[place]
+        latency_ms = self.subject.calls.systems[side.system].latency_ms
         return {
-            "system": self.labels[place],
-            "name": evaluation.name,
-            "outcome": self._outcome(evaluation, query_id),
-            "note": list_note(evaluation, query_id, rank),
-            "first_relevant_rank": rank,
-            "latency_ms": None if log is None else round(log.latency_ms, 3),
-            "hits": [_hit(hit) for hit in hits],
+            "system": label,
+            "name": side.system,
+            "outcome": _outcome(self.queries[query_id], place),
+            "note": list_note(side),
+            "first_relevant_rank": side.first_relevant_rank,
+            "latency_ms": latency_ms.get(query_id),
+            "hits": [_hit(hit) for hit in side.hits],
         }
 
-    def _outcome(self, evaluation: Evaluation, query_id: str) -> str:
-        at = evaluation.index.get(query_id)
-        return str(Absence.NOT_RETURNED) if at is None else evaluation.ranking.outcomes[at].value
+
+def _outcome(query: QueryRecord, place: int) -> str:
+    return query.sides[place].outcome or str(Absence.NOT_RETURNED)
 
 
 def _is_known(row: Mapping[str, Any]) -> bool:
@@ -229,23 +180,12 @@ def _is_known(row: Mapping[str, Any]) -> bool:
     return "unscored" in row or any(value is not None for value in row["values"])
 
 
-def _hit(hit: RankedHit) -> dict[str, Any]:
+def _hit(hit: HitRecord) -> dict[str, Any]:
     line = hit_line(hit)
     record = {"rank": hit.rank, "id": hit.id, "title": line.title, "note": line.note, "tone": line.tone}
-    record["state"] = hit.state.name.lower()
-    return record | ({"grade": hit.level, "item": hit.item, "credited": hit.credited} if hit.item is not None else {})
+    record["state"] = hit.state
+    return record | ({"grade": hit.grade, "item": hit.item, "credited": hit.credited} if hit.item is not None else {})
 
 
 def _rounded(value: float | None) -> float | None:
-    return None if value is None else round(value, DIGITS)
-
-
-def _evaluations_of(result: Result) -> tuple[Evaluation, ...]:
-    if isinstance(result, Evaluation):
-        return (result,)
-    return tuple(result.evaluations if isinstance(result, (Comparison, ManyComparison)) else result)
-
-
-def _inverse(parts: Mapping[str, Sequence[str]]) -> dict[str, str]:
-    """Query id to the name of its part."""
-    return {query_id: name for name, query_ids in parts.items() for query_id in query_ids}
+    return None if value is None or not math.isfinite(value) else round(value, DIGITS)

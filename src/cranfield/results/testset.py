@@ -23,6 +23,10 @@ class TestSetRecord:
     other_judgments: OtherJudgments | None = None
     """Judgments that took the place of its own."""
     notes: tuple[Note, ...] = ()
+    made: str = ""
+    """When its queries were gathered, as an ISO date; empty: not known."""
+    refresh_days: int = 0
+    """After so many days it is overdue for new queries."""
 
     @classmethod
     def of(cls, testset: TestSet) -> TestSetRecord:
@@ -35,4 +39,6 @@ class TestSetRecord:
             testset.meta.review,
             testset.other_judgments,
             testset.notes,
+            testset.meta.made,
+            testset.meta.refresh_days,
         )

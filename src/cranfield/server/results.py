@@ -8,6 +8,7 @@ from threading import Lock
 from typing import TYPE_CHECKING, Any, cast
 
 from cranfield.reporting.query_data import QueryData
+from cranfield.reporting.sections.subject import Subject
 from cranfield.server.http_errors import not_found
 
 if TYPE_CHECKING:
@@ -70,7 +71,7 @@ def evaluation_queries(request: Request, evaluation_id: int) -> QueryData:
     info = service.evaluations.get(evaluation_id)
 
     def make() -> QueryData:
-        return QueryData(service.evaluations.rescore(info.id))
+        return QueryData(Subject.of(service.evaluations.rescore(info.id)))
 
     if info.book_id is not None:  # its judgments change while people grade
         return make()

@@ -7,6 +7,7 @@ from functools import cache
 
 import pytest
 
+from cranfield.evaluation.result import result_of
 from cranfield.evaluation.values import Comparison, Evaluation, Limits
 from cranfield.model import Answer, CallLog, Outcome, Query, Run, TestSet
 from cranfield.project.recipe import compare, evaluate
@@ -161,25 +162,28 @@ def test_worst_and_best_are_told_with_both_lists(comparison: Comparison) -> None
 
 
 def test_hits_say_which_expected_item_they_matched(patterned: Evaluation, pair: tuple[Evaluation, Evaluation]) -> None:
-    lists = side_by_side("p1", [("A", patterned)])
+    lists = side_by_side(result_of(patterned, with_answers=True), "p1", ["A"])
     assert lists.expected == "^doc://a (grade 1)"
     assert [(hit.note, hit.tone) for hit in lists.lists[0].hits] == [
         ("matches ^doc://a, grade 1", "good"),
         ("duplicate match of ^doc://a, credited above", "even"),
         ("not relevant", ""),
     ]
-    notes = [one.note for one in side_by_side("q6", [("A", pair[0]), ("B", pair[1])]).lists]
+    both = result_of(pair, with_answers=True)
+    notes = [one.note for one in side_by_side(both, "q6", ["A", "B"]).lists]
     assert notes == [
         "first relevant result at rank 1; 2 returned, 1 duplicate dropped",
         "first relevant result at rank 1; 2 returned",
     ]
-    assert side_by_side("q5", [("B", pair[1])]).lists[0].note == "no results returned"
-    assert side_by_side("q8", [("B", pair[1])]).lists[0].note == "timeout: no answer in 30 s"
+    assert side_by_side(both, "q5", ["A", "B"]).lists[1].note == "no results returned"
+    assert side_by_side(both, "q8", ["A", "B"]).lists[1].note == "timeout: no answer in 30 s"
 
 
 def test_a_pooled_and_an_unjudged_result_are_told_apart() -> None:
     truth = TestSet("t", (Query("q"),), {"q": {"d": 1, "pooled": -1, "zero": 0}})
-    found = side_by_side("q", [("", evaluate(truth, {"q": ["pooled", "other", "zero", "d"]}))])
+    found = side_by_side(
+        result_of(evaluate(truth, {"q": ["pooled", "other", "zero", "d"]}), with_answers=True), "q", [""]
+    )
     assert [hit.note for hit in found.lists[0].hits] == [
         *("in the pool, not judged", "not judged", "not relevant", "expected, grade 1"),
     ]

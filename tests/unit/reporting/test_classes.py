@@ -228,7 +228,7 @@ def test_a_hit_list_says_which_place_was_hit_and_where_the_result_lies() -> None
     testset = TestSet("code", (Query("q"),), targets={"q": (Span("a.rs", 41, 61, 2),)})
     hits = (Hit("a.rs", span="50-60", title="Index"), Hit("a.rs", span="55-70"), Hit("b.rs"))
     found = evaluate(testset, Run("run", {"q": Answer(Outcome.ANSWERED, hits)}))
-    lists = side_by_side("q", [("", found)])
+    lists = side_by_side(result_of(found, with_answers=True), "q", [""])
     assert isinstance(lists, HitLists)
     assert [(line.title, line.note) for line in lists.lists[0].hits] == [
         ("Index, at 50-60", "matches a.rs:41-61, grade 2"),
@@ -257,7 +257,7 @@ def test_the_page_on_classes_shows_the_table_as_it_is(checkout: Path) -> None:
 
 
 def test_where_nothing_should_be_found_nothing_is_expected(kinds: Comparison) -> None:
-    lists = side_by_side("n", [("", kinds.baseline)])
+    lists = side_by_side(result_of(kinds.baseline, with_answers=True), "n", [""])
     assert lists.expected == "nothing"
     assert [line.note for line in lists.lists[0].hits] == ["not relevant"]
 
@@ -265,7 +265,9 @@ def test_where_nothing_should_be_found_nothing_is_expected(kinds: Comparison) ->
 def test_a_long_pattern_is_in_full_once_and_short_beside_each_result() -> None:
     regex = "^(" + "|".join(f"alternative{n}" for n in range(30)) + ")$"
     truth = TestSet("long", (Query("q"),), targets={"q": (Pattern(regex, credit="every", expected_count=2),)})
-    lists = side_by_side("q", [("A", evaluate(truth, {"q": ["alternative1", "alternative2"]}))])
+    lists = side_by_side(
+        result_of(evaluate(truth, {"q": ["alternative1", "alternative2"]}), with_answers=True), "q", ["A"]
+    )
     assert regex in lists.expected
     notes = [hit.note for hit in lists.lists[0].hits]
     assert all(note.startswith("matches ^(alternative0|") for note in notes)

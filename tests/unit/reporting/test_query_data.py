@@ -11,6 +11,7 @@ from cranfield import Answer, Hit, Outcome, Query, Run, TestSet, compare, compar
 from cranfield.evaluation.values import Comparison, Evaluation
 from cranfield.reporting import comparison_document, render
 from cranfield.reporting.query_data import QueryData, data_json, query_detail, query_index
+from cranfield.reporting.sections.subject import Subject
 
 
 def test_the_index_has_a_column_for_everything_to_find_a_query_by(comparison: Comparison) -> None:
@@ -46,12 +47,12 @@ def test_a_query_has_both_lists_with_ranks_grades_and_what_matched(comparison: C
 
 
 def test_a_failed_query_says_why(comparison: Comparison) -> None:
-    notes = [side["note"] for query in QueryData(comparison).details() for side in query["sides"]]
+    notes = [side["note"] for query in QueryData(Subject.of(comparison)).details() for side in query["sides"]]
     assert "timeout: no answer in 30 s" in notes
 
 
 def test_a_pattern_says_what_it_matched(patterned: Evaluation) -> None:
-    index, details = query_index(patterned), list(QueryData(patterned).details())
+    index, details = query_index(patterned), list(QueryData(Subject.of(patterned)).details())
     assert (index["deltas"], index["buckets"], len(index["values"])) == (None, None, 1)
     matched = [hit for detail in details for hit in detail["sides"][0]["hits"] if hit["tone"] == "good"]
     assert matched[0]["note"].startswith("matches ^doc://a, grade 1")
@@ -74,7 +75,7 @@ def test_of_many_systems_there_is_a_side_each() -> None:
 
 
 def test_any_text_can_be_sent_as_json(evil: Comparison) -> None:
-    for payload in (query_index(evil), *QueryData(evil).details()):
+    for payload in (query_index(evil), *QueryData(Subject.of(evil)).details()):
         assert json.loads(data_json(payload)) == json.loads(json.dumps(payload))
 
 

@@ -2,19 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from datetime import date
 from functools import partial
 
 from cranfield.errors import Problem
-from cranfield.evaluation.classes import by_class, compare_classes
 from cranfield.evaluation.many_values import ManyComparison
-from cranfield.evaluation.result import result_of
+from cranfield.evaluation.result import ComparisonResult, EvaluationResult, QueryRecord
 from cranfield.evaluation.sensitivity import Sensitivity
 from cranfield.evaluation.strata import ContrastSpec
 from cranfield.evaluation.values import Comparison, Evaluation
-from cranfield.model import TestSet, query_strata
 from cranfield.numbers import format_count
 from cranfield.plugins import plugins
 from cranfield.reporting.document import (
@@ -37,12 +35,12 @@ from cranfield.reporting.sections.class_verdict import class_verdicts
 from cranfield.reporting.sections.classes import classes
 from cranfield.reporting.sections.collection import collection, warnings
 from cranfield.reporting.sections.confusion import confusion
-from cranfield.reporting.sections.labels import lettered, testset_label
+from cranfield.reporting.sections.labels import testset_label
 from cranfield.reporting.sections.latency import latencies
 from cranfield.reporting.sections.leaderboard import leaderboard
 from cranfield.reporting.sections.many import against_baseline, measure_agreement, pairs, ranks
 from cranfield.reporting.sections.measures import measures
-from cranfield.reporting.sections.movement import bucket_of, movement, query_differences
+from cranfield.reporting.sections.movement import movement, query_differences
 from cranfield.reporting.sections.provenance import provenance
 from cranfield.reporting.sections.strata import breakdown, find_contrasts, strata_contrasts
 from cranfield.reporting.sections.subject import Preflight, Subject
@@ -107,23 +105,19 @@ def comparison_document(
     Raises:
         UsageError: a contrast of strata that are not there.
     """
-    evaluations = result.evaluations
-    if isinstance(result, Comparison):
-        found = find_contrasts(result, contrasts)
-        roles = ["baseline", "candidate"]
-    else:
-        found = find_contrasts(evaluations, contrasts)
-        roles = ["baseline" if name == result.baseline else "" for name in result.names]
-    systems = tuple(zip(lettered(evaluations), evaluations, strict=True))
-    subject = Subject(systems, result, found, sensitivity, preflight, today, sort=sort, show_pairs=show_pairs)
-    return _document(subject, title_of(result), roles)
+    found = find_contrasts(result if isinstance(result, Comparison) else result.evaluations, contrasts)
+    return subject_document(
+        Subject.of(*(result, found, sensitivity), preflight=preflight, today=today, sort=sort, show_pairs=show_pairs)
+    )
 
 
-def title_of(result: Comparison | ManyComparison) -> str:
-    """The question that a comparison answers."""
-    if isinstance(result, Comparison):
-        return f"Is {result.candidate.name} better than {result.baseline.name}?"
-    return f"Which of {len(result.evaluations)} systems is best?"
+def title_of(subject: Subject) -> str:
+    """The question that a comparison answers, or the systems that stand side by side."""
+    if subject.pair is not None:
+        return f"Is {subject.pair.candidate} better than {subject.pair.baseline}?"
+    if subject.many is not None:
+        return f"Which of {len(subject.systems)} systems is best?"
+    return and_list(subject.record.names)
 
 
 def evaluation_document(
@@ -146,16 +140,17 @@ def evaluation_document(
     Raises:
         UsageError: a contrast of strata that are not there.
     """
-    names = [evaluation.name for evaluation in evaluations]
-    systems = tuple(zip(names, evaluations, strict=True))
     found = find_contrasts(evaluations, contrasts)
-    return _document(Subject(systems, None, found, None, preflight, today, by_query=by_query), and_list(names))
+    return subject_document(Subject.of(evaluations, found, preflight=preflight, today=today, by_query=by_query))
 
 
-def _document(subject: Subject, title: str, roles: Sequence[str] | None = None) -> Document:
-    """The report of a subject; systems with a role, or compared, are listed under the title."""
-    labels = () if roles is None else zip(subject.labels, roles, strict=True)
-    result = subject.result or subject.evaluations
+def subject_document(subject: Subject) -> Document:
+    """The report of a subject; systems that are compared are listed under the title, with their roles."""
+    compared, record = subject.compared, subject.record
+    roles = {} if compared is None else {compared.baseline: "baseline"}
+    if subject.pair is not None:
+        roles = {subject.pair.baseline: "baseline", subject.pair.candidate: "candidate"}
+    listed = [(label, roles.get(system.name, "")) for label, system in subject.systems] if compared else []
     sections = (
         *sections_of(subject, SECTIONS[:-1]),
         *plugin_sections(subject),
@@ -164,19 +159,16 @@ def _document(subject: Subject, title: str, roles: Sequence[str] | None = None) 
     if subject.is_void:
         sections = tuple(replace(section, blocks=without_tones(section.blocks)) for section in sections)
     return Document(
-        title=title,
-        subtitle=(
-            *_listed(list(labels)),
-            test_set_line(subject.evaluations[0]),
-        ),
+        title=title_of(subject),
+        subtitle=(*_listed(listed), test_set_line(record)),
         sections=sections,
-        tidy=partial(tidy_comparison, subject.pair) if subject.pair else partial(tidy_evaluations, subject.evaluations),
-        payload=lambda: to_jsonable(result_of(result, subject.contrasts, subject.sensitivity)),
-        record=lambda: to_jsonable(result_of(result, subject.contrasts, subject.sensitivity, with_answers=True)),
+        tidy=partial(tidy_comparison, subject.pair) if subject.pair else partial(tidy_evaluations, record),
+        payload=lambda: to_jsonable(replace(record, queries=None)),
+        record=lambda: to_jsonable(record),
         verdict=verdict_block(subject),
         stamps=((PILOT_STAMP,) if subject.pilot else ()) + ((VOID_STAMP,) if subject.is_void else ()),
         made_by=MADE_BY,
-        queries=QueryView(lambda: QueryData(result).index(), lambda: QueryData(result).details()),
+        queries=QueryView(lambda: QueryData(subject).index(), lambda: QueryData(subject).details()),
         brief=partial(brief_of, subject),
     )
 
@@ -195,11 +187,10 @@ def sections_of(subject: Subject, builders: Sequence[Callable[[Subject], Section
     return tuple(section for build in builders if (section := build(subject)) is not None)
 
 
-def test_set_line(evaluation: Evaluation) -> str:
+def test_set_line(record: EvaluationResult) -> str:
     """Test set and convention: the line under the title."""
-    testset = evaluation.testset
-    review = f", {testset.meta.review}" if testset.meta.review else ""
-    return f"test set {testset_label(testset)}{review}, convention {evaluation.ranking.convention.name}"
+    review = f", {record.testset.review}" if record.testset.review else ""
+    return f"test set {testset_label(record.testset)}{review}, convention {record.convention}"
 
 
 def plugin_sections(subject: Subject) -> Iterator[Section]:
@@ -223,67 +214,53 @@ def plugin_sections(subject: Subject) -> Iterator[Section]:
         yield Section("plugins", "Sections left out", (Bullets(tuple(map(str, problems)), "warning"),))
 
 
-def tidy_evaluations(evaluations: Sequence[Evaluation]) -> Table:
+def tidy_evaluations(record: EvaluationResult) -> Table:
     """`system, query, measure, value, outcome`, and the strata; an unscored value is empty. Pilots have a column that says so."""
-    pilot = any(evaluation.pilot for evaluation in evaluations)
+    pilot, queries = any(system.pilot for system in record.systems), record.queries or {}
     rows: list[tuple[Cell, ...]] = []
-    for evaluation in evaluations:
-        stamp = ((PILOT_STAMP if evaluation.pilot else ""),) if pilot else ()
-        names = [measure.canonical for measure in evaluation.measures]
-        columns = [
-            [value if scored else None for value, scored in zip(values.tolist(), known.tolist(), strict=True)]
-            for values, known in ((evaluation.values[m], evaluation.scored[m]) for m in evaluation.measures)
-        ]
-        for i, (query_id, outcome) in enumerate(zip(evaluation.query_ids, evaluation.ranking.outcomes, strict=True)):
-            for name, column in zip(names, columns, strict=True):
-                rows.append((evaluation.name, query_id, name, column[i], outcome.value, *stamp))
-        rows += [(*row, *stamp) for row in _class_rows(evaluation)]
+    for place, system in enumerate(record.systems):
+        stamp = ((PILOT_STAMP if system.pilot else ""),) if pilot else ()
+        outcomes = {query_id: queries[query_id].sides[place].outcome for query_id in system.queries}
+        for query_id, values in system.queries.items():
+            for measure, value in values.items():
+                rows.append((system.name, query_id, measure.canonical, value, outcomes[query_id], *stamp))
+        for of_class in system.classes:
+            for about in of_class.measures:
+                for query_id in of_class.query_ids if about.measure not in system.measures else ():
+                    value = about.values.get(query_id)
+                    rows.append((system.name, query_id, about.measure.canonical, value, outcomes[query_id], *stamp))
     header = ("system", "query", "measure", "value", "outcome", *(("stamp",) if pilot else ()))
-    return _with_strata(header, rows, evaluations[0].testset)
+    return _with_strata(header, rows, queries)
 
 
-def _with_strata(names: Sequence[str], rows: Sequence[tuple[Cell, ...]], testset: TestSet) -> Table:
+def _with_strata(names: Sequence[str], rows: Sequence[tuple[Cell, ...]], queries: Mapping[str, QueryRecord]) -> Table:
     """The rows with a column for each key of strata, `stratum.class` for the class of a query."""
-    strata = {query.id: query_strata(query) for query in testset.queries}
-    keys = list(dict.fromkeys(key for of_query in strata.values() for key in of_query))
+    keys = list(dict.fromkeys(key for query in queries.values() for key in query.strata))
     place = list(names).index("query")
-    more = [(*row, *(strata[str(row[place])].get(key, "") for key in keys)) for row in rows]
+    more = [(*row, *(queries[str(row[place])].strata.get(key, "") for key in keys)) for row in rows]
     return tidy_table((*names, *(f"stratum.{key}" for key in keys)), more, numbers=MEASURED)
 
 
-def _class_rows(evaluation: Evaluation) -> Iterator[tuple[Cell, ...]]:
-    """A row for each query and measure of its class, for measures that were not evaluated on all queries."""
-    outcomes = dict(zip(evaluation.query_ids, evaluation.ranking.outcomes, strict=True))
-    for result in by_class(evaluation):
-        for about in result.measures:
-            if about.measure not in evaluation.values:
-                for query_id in result.query_ids:
-                    value = about.values.get(query_id)
-                    yield (evaluation.name, query_id, about.measure.canonical, value, outcomes[query_id].value)
-
-
-def tidy_comparison(comparison: Comparison) -> Table:
+def tidy_comparison(record: ComparisonResult) -> Table:
     """A row for each query and measure: both values, `delta`, the bucket on the primary measure, both outcomes, the strata."""
-    buckets = bucket_of(comparison)
-    stamp = (PILOT_STAMP,) if comparison.pilot else ()
-    outcomes = [
-        dict(zip(side.query_ids, (outcome.value for outcome in side.ranking.outcomes), strict=True))
-        for side in comparison.evaluations
-    ]
+    queries, (first, second) = record.queries or {}, record.systems
+    stamp = (PILOT_STAMP,) if first.pilot or second.pilot else ()
     rows: list[tuple[Cell, ...]] = []
-    for measure, about in comparison.measures.items():
+
+    def add(query_id: str, name: str, values: Iterable[float | None], delta: float) -> None:
+        query = queries[query_id]
+        outcomes = (side.outcome for side in query.sides)
+        rows.append((query_id, name, *values, delta, query.bucket, *outcomes, *stamp))
+
+    for measure, about in record.comparisons.items():
         for query_id, delta in about.differences.items():
-            before, after = (side.value(measure, query_id) for side in comparison.evaluations)
-            ends = (side[query_id] for side in outcomes)
-            rows.append((query_id, measure.canonical, before, after, delta, buckets.get(query_id, ""), *ends, *stamp))
-    for of_class in compare_classes(comparison):
+            values = [system.queries[query_id][measure] for system in record.systems]
+            add(query_id, measure.canonical, values, delta)
+    for of_class in record.classes:
         for difference in of_class.measures:
-            if difference.measure in comparison.measures:
-                continue
-            for query_id, delta in difference.differences.items():
-                before, after = (side[query_id] for side in difference.values)
-                ends = (side[query_id] for side in outcomes)
-                name, bucket = str(difference.measure), buckets.get(query_id, "")
-                rows.append((query_id, name, before, after, delta, bucket, *ends, *stamp))
+            for query_id, delta in (
+                difference.differences.items() if difference.measure not in record.comparisons else ()
+            ):
+                add(query_id, str(difference.measure), [side[query_id] for side in difference.values], delta)
     names = ("query", "measure", "baseline", "candidate", "delta", "bucket", "baseline_outcome", "candidate_outcome")
-    return _with_strata((*names, *(("stamp",) if stamp else ())), rows, comparison.baseline.testset)
+    return _with_strata((*names, *(("stamp",) if stamp else ())), rows, queries)

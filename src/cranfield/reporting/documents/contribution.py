@@ -74,8 +74,7 @@ def contribution_document(found: Contributions, *, preflight: Preflight = ()) ->
         found: a system and its components.
         preflight: (system, check, found) of every check that held before the first query.
     """
-    systems = tuple((evaluation.name, evaluation) for evaluation in found.variants)
-    subject = Subject(systems, preflight=preflight, measure=found.primary)
+    subject = Subject.of(found.variants, preflight=preflight, measure=found.primary)
     sections = sections_of(subject, (warnings, measures, latencies, collection, provenance))
     testset = found.whole.testset
     return Document(

@@ -57,7 +57,8 @@ def grid_document(found: GridResult, *, preflight: Preflight = ()) -> Document:
     """
     comparison = found.comparison
     sides = {point.name: point.held_out for point in (found.written, found.winner)}
-    subject = Subject(tuple(sides.items()), comparison, preflight=preflight, measure=found.primary)
+    shown = comparison if comparison is not None else tuple(sides.values())
+    subject = Subject.of(shown, preflight=preflight, measure=found.primary, own_labels=tuple(sides))
     compared = (class_verdicts, measures, query_differences) if comparison is not None else ()
     sections = sections_of(subject, (warnings, *compared, collection, provenance))
     testset = found.written.held_out.testset

@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import replace
 from statistics import median
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 from cranfield.model import Run, TestSet
 from cranfield.numbers import format_count, format_ms, format_percent
@@ -31,6 +31,7 @@ from cranfield.words import n_of
 
 if TYPE_CHECKING:
     from cranfield.evaluation.many_values import ManyComparison
+    from cranfield.evaluation.result import ComparisonResult
     from cranfield.evaluation.values import Comparison, Evaluation
     from cranfield.reporting.sections.subject import Subject
     from cranfield.stats.agreement import Agreement
@@ -46,51 +47,48 @@ FIRST_SECTIONS = 2
 def comparison_card(result: Comparison) -> Document:
     """The verdict, and the interval of every measure."""
     from cranfield.reporting.documents.comparison import test_set_line, title_of
-    from cranfield.reporting.sections.labels import lettered
-    from cranfield.reporting.sections.measures import measures
+    from cranfield.reporting.sections.measures import compared_measures
     from cranfield.reporting.sections.subject import Subject
 
+    subject = Subject.of(result)
     few = dict([*result.measures.items()][:MOST_MEASURES]) | {result.primary: result.measures[result.primary]}
-    drawn = replace(result, measures=few)
-    subject = Subject(tuple(zip(lettered(result.evaluations), result.evaluations, strict=True)), result)
-    section = measures(replace(subject, result=drawn))
-    blocks = [each for each in section.blocks if isinstance(each, Figure)] if section is not None else []
+    section = compared_measures(replace(cast("ComparisonResult", subject.record), comparisons=few))
+    blocks = [each for each in section.blocks if isinstance(each, Figure)]
     left_out = len(result.measures) - len(few)
     note = [Paragraph(f"{format_count(left_out)} more measures are in the report.", "note")] if left_out else []
-    about = (*subject.labels, test_set_line(result.baseline))
+    about = (*subject.labels, test_set_line(subject.record))
     return _card(
-        title_of(result), about, [Section("measures", "Measures", (*blocks, *note))] if blocks else [], subject
+        title_of(subject), about, [Section("measures", "Measures", (*blocks, *note))] if blocks else [], subject
     )
 
 
 def many_card(result: ManyComparison) -> Document:
     """The verdict, the best systems, and the mean ranks of all."""
     from cranfield.reporting.documents.comparison import test_set_line, title_of
-    from cranfield.reporting.sections.labels import lettered
     from cranfield.reporting.sections.leaderboard import leaderboard
     from cranfield.reporting.sections.many import ranks
     from cranfield.reporting.sections.subject import Subject
 
-    subject = Subject(tuple(zip(lettered(result.evaluations), result.evaluations, strict=True)), result)
+    subject = Subject.of(result)
     sections = []
     for build, kind in ((leaderboard, Table), (ranks, Figure)):
         section = build(subject)
         if section is not None and (block := _first(section.blocks, kind)):
             sections.append(replace(section, blocks=(block,)))
-    return _card(title_of(result), (test_set_line(result.evaluations[0]),), sections, subject)
+    return _card(title_of(subject), (test_set_line(subject.record),), sections, subject)
 
 
 def evaluation_card(result: Evaluation) -> Document:
     """Counts, the means with their intervals, of each class where there are classes, and the warnings."""
-    from cranfield.evaluation.judged import judged_share
     from cranfield.evaluation.values import failed_text
     from cranfield.reporting.documents.comparison import test_set_line
     from cranfield.reporting.sections.classes import class_means, has_classes
     from cranfield.reporting.sections.measures import measures
     from cranfield.reporting.sections.subject import Subject
 
-    subject = Subject(((result.name, result),))
-    share = judged_share(result.ranking, result.measures[0].depth if result.measures else None)
+    subject = Subject.of(result)
+    (system,) = subject.record.systems
+    share = system.judged
     judged = (
         "not known: " + share.why
         if share.mean is None
@@ -103,15 +101,15 @@ def evaluation_card(result: Evaluation) -> Document:
     facts.append(("judged", judged))
     section = measures(subject)
     means = [block for block in section.blocks if not isinstance(block, Details)] if section is not None else []
-    if has_classes(result):
-        means = [class_means((result,))]
+    if has_classes(system):
+        means = [class_means((system,))]
     sections = [Section("counts", "Counts", (KeyValues(tuple(facts)),)), Section("measures", "Measures", tuple(means))]
     if result.warnings:
         shown = result.warnings[:MOST_WARNINGS]
         left = len(result.warnings) - len(shown)
         more = [f"{n_of(left, 'warnings')} more in the report"] if left else []
         sections.append(Section("warnings", "Warnings", (Bullets((*map(str, shown), *more)),)))
-    return _card(result.name, (test_set_line(result),), sections, subject)
+    return _card(result.name, (test_set_line(subject.record),), sections, subject)
 
 
 def _card(title: str, about: Sequence[str], sections: Sequence[Section], subject: Subject) -> Document:

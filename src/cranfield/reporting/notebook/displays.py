@@ -6,6 +6,7 @@ from dataclasses import replace
 from typing import Any, cast
 
 from cranfield.display import Library, QueryDisplay
+from cranfield.evaluation.result import evaluations_of
 from cranfield.reporting.document import Details, Document, Figure, with_fewer_rows
 from cranfield.reporting.documents.query import find_query, query_document
 from cranfield.reporting.notebook.frames import frame_of
@@ -13,6 +14,7 @@ from cranfield.reporting.notebook.shapes import shape_of
 from cranfield.reporting.query_data import QueryData, Result
 from cranfield.reporting.renderers.html import render_card
 from cranfield.reporting.renderers.text import render_text
+from cranfield.reporting.sections.subject import Subject
 
 MOST_BYTES = 100_000
 """Of a card: it is stored in the file of the notebook."""
@@ -40,8 +42,9 @@ def query(value: object, query: str) -> QueryDisplay:
     Raises:
         UnknownNameError: there is no such query, or several have this text.
     """
-    data = QueryData(cast("Result", value))
-    query_id = find_query(data.testset, query)
+    result = cast("Result", value)
+    data = QueryData(Subject.of(result))
+    query_id = find_query(evaluations_of(result)[0].testset, query)
     detail, is_void = data.detail(query_id), data.is_void
     return QueryDisplay(
         query_id,

@@ -20,21 +20,21 @@ class Shape:
 
 
 def _comparison_rows(value: Any) -> Table:
-    from cranfield.reporting.documents.comparison import tidy_comparison
+    from cranfield.reporting.documents.comparison import comparison_document
 
-    return tidy_comparison(value)
+    return comparison_document(value).tidy()
 
 
 def _evaluation_rows(value: Any) -> Table:
-    from cranfield.reporting.documents.comparison import tidy_evaluations
+    from cranfield.reporting.documents.comparison import evaluation_document
 
-    return tidy_evaluations([value])
+    return evaluation_document([value]).tidy()
 
 
 def _many_rows(value: Any) -> Table:
-    from cranfield.reporting.documents.comparison import tidy_evaluations
+    from cranfield.reporting.documents.comparison import evaluation_document
 
-    return tidy_evaluations(value.evaluations)
+    return evaluation_document(value.evaluations).tidy()
 
 
 def _of_report(report: Callable[[Any], Document], *sections: str) -> Shape:

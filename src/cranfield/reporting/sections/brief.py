@@ -6,18 +6,16 @@ from collections.abc import Sequence
 
 from cranfield.evaluation.caveat import Caveat, CaveatKind
 from cranfield.evaluation.class_values import ClassRow
-from cranfield.evaluation.judged import judged_share
-from cranfield.evaluation.many_values import ManyComparison
-from cranfield.evaluation.values import Comparison, Evaluation
+from cranfield.evaluation.result import ComparisonResult, ManyResult, SystemResult
 from cranfield.evaluation.verdict import sign_of
 from cranfield.evaluation.verdict_table import VerdictCode
 from cranfield.numbers import format_count, format_delta, format_level, format_p, format_percent
 from cranfield.reporting.document import Brief, Bullets, Cell, Column, Table, TonedCell
 from cranfield.reporting.sections.classes import class_means, has_classes
 from cranfield.reporting.sections.collection import warnings
-from cranfield.reporting.sections.labels import interval_tone, mean_cells, text_of
+from cranfield.reporting.sections.labels import interval_tone, mean_cells, query_text
 from cranfield.reporting.sections.latency import moved_latencies
-from cranfield.reporting.sections.leaderboard import lines_by_place, order_of
+from cranfield.reporting.sections.leaderboard import board_lines
 from cranfield.reporting.sections.subject import Subject
 from cranfield.reporting.sections.verdict import verdict_block
 from cranfield.stats.table import TESTS
@@ -39,16 +37,16 @@ def brief_of(subject: Subject) -> Brief:
         return Brief(doubts=doubts)
     if subject.pair is not None:
         pair = subject.pair
-        table = _measures(pair) if pair.by_class is None else _classes(pair)
+        table = _measures(pair) if pair.verdict_by_class is None else _classes(pair)
         counts, *most = _changes(pair)
         return Brief(table, (counts, *moved_latencies(subject), *most), doubts, _findings(subject))
     if subject.many is not None:
         return Brief(_board(subject.many, subject.sort), moved_latencies(subject), doubts, _findings(subject))
-    evaluations = subject.evaluations
-    if has_classes(evaluations[0]):
-        return Brief(class_means(evaluations), (_reliability(evaluations),), doubts)
-    table = _one(evaluations[0]) if len(evaluations) == 1 or not subject.measures else _side_by_side(subject)
-    return Brief(table, (_reliability(evaluations),) if len(evaluations) == 1 else (), doubts)
+    systems = subject.record.systems
+    if has_classes(systems[0]):
+        return Brief(class_means(systems), (_reliability(systems),), doubts)
+    table = _one(systems[0]) if len(systems) == 1 or not subject.measures else _side_by_side(subject)
+    return Brief(table, (_reliability(systems),) if len(systems) == 1 else (), doubts)
 
 
 def _doubts(subject: Subject) -> tuple[str, ...]:
@@ -68,7 +66,7 @@ def _findings(subject: Subject) -> tuple[str, ...]:
     block = verdict_block(subject)
     reasons = () if block is None else block.reasons
     findings = tuple(capitalised(reason) for reason in reasons if _is_finding(reason))
-    by_class = None if subject.pair is None else subject.pair.by_class
+    by_class = None if subject.pair is None else subject.pair.verdict_by_class
     apart = [
         f"{row.name} (adjusted p {format_p(row.result.p_adjusted)})"
         for row in (() if by_class is None else by_class.rows)
@@ -87,7 +85,7 @@ def _is_finding(reason: str) -> bool:
     return isinstance(reason, Caveat) and reason.kind == (CaveatKind.FINDING,)
 
 
-def _measures(comparison: Comparison) -> Table:
+def _measures(comparison: ComparisonResult) -> Table:
     """Both sides of each measure, the primary first."""
     spec = TESTS[comparison.test]
     columns = (
@@ -101,7 +99,7 @@ def _measures(comparison: Comparison) -> Table:
         *(Column("p", "p"), Column("n", "count")),
     )
     rows: list[tuple[Cell, ...]] = []
-    for measure, about in comparison.measures.items():
+    for measure, about in comparison.comparisons.items():
         declared, star = about.tests.get(comparison.test), "* " if measure == comparison.primary else ""
         shown = TonedCell(about.delta if spec.is_of_mean else about.estimate, interval_tone(about, measure))
         cells = (about.baseline.mean, about.candidate.mean, *(() if spec.is_of_mean else (about.delta,)), shown)
@@ -110,9 +108,9 @@ def _measures(comparison: Comparison) -> Table:
     return Table(columns, sorted(rows, key=lambda row: not str(row[0]).startswith("* ")), "Measures")
 
 
-def _classes(comparison: Comparison) -> Table | None:
+def _classes(comparison: ComparisonResult) -> Table | None:
     """The verdict of each class, those that changed first."""
-    found = comparison.by_class
+    found = comparison.verdict_by_class
     if found is None:
         return None
     columns = (
@@ -130,9 +128,9 @@ def _class_row(row: ClassRow) -> tuple[Cell, ...]:
     return (row.name, cell, str(row.measure), row.shown, (row.ci_low, row.ci_high), row.n)
 
 
-def _changes(comparison: Comparison) -> tuple[str, ...]:
+def _changes(comparison: ComparisonResult) -> tuple[str, ...]:
     """How many queries got better and worse on the primary measure, failed and were judged; and those that changed most."""
-    found, sign = comparison.measures[comparison.primary].differences, sign_of(comparison.primary)
+    found, sign = comparison.comparisons[comparison.primary].differences, sign_of(comparison.primary)
     counts, named = [], []
     for word, way in (("better", sign), ("worse", -sign)):
         moved = [query for query in found if found[query] * way > 0]
@@ -141,46 +139,40 @@ def _changes(comparison: Comparison) -> tuple[str, ...]:
         )
         if moved:
             most = max(moved, key=lambda query: abs(found[query]))
-            named.append(f"{format_delta(found[most])} {shorten_to(_named(comparison.baseline, most), QUERY_COLUMNS)}")
-    line = f"{', '.join(counts)}; {_reliability(comparison.evaluations)}"
+            named.append(
+                f"{format_delta(found[most])} {shorten_to(query_text(comparison, most) or most, QUERY_COLUMNS)}"
+            )
+    line = f"{', '.join(counts)}; {_reliability(comparison.systems)}"
     return (line, f"Most: {'; '.join(named)}") if named else (line,)
 
 
-def _reliability(evaluations: Sequence[Evaluation]) -> str:
+def _reliability(systems: Sequence[SystemResult]) -> str:
     """`0 failed; Judged@10 46.7 %`, of several systems in their order."""
-    failed = " and ".join(format_count(len(each.failures)) for each in evaluations)
-    shares = [judged_share(each.ranking, each.measures[0].depth if each.measures else None) for each in evaluations]
-    judged = " and ".join(format_percent(share.mean) for share in shares)
-    return f"{failed} failed; {shares[0].measure} {judged}"
+    failed = " and ".join(format_count(each.n_failed) for each in systems)
+    judged = " and ".join(format_percent(each.judged.mean) for each in systems)
+    return f"{failed} failed; {systems[0].judged.measure} {judged}"
 
 
-def _named(evaluation: Evaluation, query_id: str) -> str:
-    """A query by its text; by its id where it has none."""
-    return text_of(evaluation, query_id) or query_id
-
-
-def _board(many: ManyComparison, sort: str) -> Table:
+def _board(many: ManyResult, sort: str) -> Table:
     """The systems with their means, the best first."""
-    lines = lines_by_place(many)
     columns = (
         *(Column("#", "count"), Column("system"), Column("group"), Column(str(many.primary), "value")),
-        Column(f"{format_level(many.options.alpha)} CI", "interval"),
+        Column(f"{format_level(many.alpha)} CI", "interval"),
         *(Column("better than", "count"), Column("worse than", "count")),
     )
     rows: list[tuple[Cell, ...]] = []
-    for place in order_of(many, sort):
-        line, summary = lines[place], many.summaries[many.primary][place]
+    for _, line, summary in board_lines(many, sort):
         name = f"{line.system} (baseline)" if line.system == many.baseline else line.system
-        mean = TonedCell(summary.mean, "good" if line.system in many.verdict.best else "")
+        mean = TonedCell(summary.mean, "good" if line.system in many.best else "")
         rows.append(
             (line.rank, name, line.group, mean, (summary.ci_low, summary.ci_high), line.better_than, line.worse_than)
         )
     return Table(columns, rows, f"{many.primary}")
 
 
-def _one(evaluation: Evaluation) -> Table:
+def _one(system: SystemResult) -> Table:
     """The measures of one system."""
-    summaries = evaluation.summaries
+    summaries = system.measures
     level = format_level(1 - next(iter(summaries.values())).ci_level) if summaries else ""
     columns = (
         *(Column("measure"), Column("mean", "value"), Column(f"{level} CI", "interval")),
@@ -190,21 +182,21 @@ def _one(evaluation: Evaluation) -> Table:
         (str(measure), found.mean, (found.ci_low, found.ci_high), found.median, found.n)
         for measure, found in summaries.items()
     ]
-    return Table(columns, rows, evaluation.name)
+    return Table(columns, rows, system.name)
 
 
 def _side_by_side(subject: Subject) -> Table:
     """The first measure of each of several systems with its interval, and the means of two others."""
-    evaluations, (first, *others) = subject.evaluations, subject.measures[: 1 + OTHER_MEASURES]
-    summaries = [each.summaries.get(first) for each in evaluations]
+    systems, (first, *others) = subject.record.systems, subject.measures[: 1 + OTHER_MEASURES]
+    summaries = [each.measures.get(first) for each in systems]
     level = next((format_level(1 - each.ci_level) for each in summaries if each is not None), "")
-    means = [[None if (s := each.summaries.get(m)) is None else s.mean for each in evaluations] for m in others]
+    means = [[None if (s := each.measures.get(m)) is None else s.mean for each in systems] for m in others]
     other_cells = [mean_cells(of_measure, measure) for of_measure, measure in zip(means, others, strict=True)]
     own = mean_cells([None if each is None else each.mean for each in summaries], first)
     rows: list[tuple[Cell, ...]] = []
-    for place, (each, summary) in enumerate(zip(evaluations, summaries, strict=True)):
+    for place, (each, summary) in enumerate(zip(systems, summaries, strict=True)):
         interval = (None, None) if summary is None else (summary.ci_low, summary.ci_high)
-        counts = (0 if summary is None else summary.n, len(each.failures), judged_share(each.ranking, first.depth).mean)
+        counts = (0 if summary is None else summary.n, each.n_failed, each.judged.mean)
         rows.append((each.name, own[place], interval, *(cells[place] for cells in other_cells), *counts))
     columns = (
         *(Column("system"), Column(str(first), "value"), Column(f"{level} CI", "interval")),

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from cranfield.evaluation.class_values import CHANGED, ClassRow, ClassVerdict
-from cranfield.evaluation.values import Comparison
+from cranfield.evaluation.result import ComparisonResult
 from cranfield.evaluation.verdict_table import VerdictCode
 from cranfield.numbers import format_delta, format_level, format_p
 from cranfield.reporting.document import Bullets, Cell, Column, Details, Fact, Paragraph, Section, Table, TonedCell
@@ -26,9 +26,9 @@ LOWER = "{text}, lower"
 def class_verdicts(subject: Subject) -> Section | None:
     """A table of the verdicts of all classes; None where one mean decides."""
     comparison = subject.pair
-    if comparison is None or comparison.by_class is None:
+    if comparison is None or comparison.verdict_by_class is None:
         return None
-    found = comparison.by_class
+    found = comparison.verdict_by_class
     title = _estimate_title(found, comparison.test)
     columns = (
         Column(found.key),
@@ -57,9 +57,9 @@ def _estimate_title(found: ClassVerdict, test: str) -> str:
     return "estimate" if False in has_own else TESTS[test].estimate
 
 
-def _notes(found: ClassVerdict, comparison: Comparison) -> str:
+def _notes(found: ClassVerdict, comparison: ComparisonResult) -> str:
     """The test over all queries, and how p, CI and verdict of a class go together."""
-    about, spec = comparison.measures[comparison.primary], TESTS[comparison.test]
+    about, spec = comparison.comparisons[comparison.primary], TESTS[comparison.test]
     notes = OVERALL.format(
         measure=comparison.primary,
         estimate=spec.estimate,
@@ -104,9 +104,9 @@ def _verdict_cell(row: ClassRow) -> Cell:
     return TonedCell(text, row.code.tone if row.can_decide else "open")
 
 
-def class_fact(comparison: Comparison) -> tuple[Fact, ...]:
+def class_fact(comparison: ComparisonResult) -> tuple[Fact, ...]:
     """How many classes are better and worse, for the head of a report; nothing where one mean decides."""
-    found = comparison.by_class
+    found = comparison.verdict_by_class
     if found is None:
         return ()
     better, worse = (len(found.with_code(code)) for code in (VerdictCode.BETTER, VerdictCode.WORSE))

@@ -4,20 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-import numpy as np
-
 from cranfield.evaluation.absence import effect_text, in_brackets
 from cranfield.evaluation.class_values import WITHOUT
 from cranfield.evaluation.classes import (
     ClassComparison,
     ClassResult,
     FormWins,
-    by_class,
-    compare_classes,
     smallest_n,
 )
-from cranfield.evaluation.evaluate import summarise
-from cranfield.evaluation.values import Comparison, Evaluation, Summary
+from cranfield.evaluation.result import ComparisonResult, SystemResult
+from cranfield.evaluation.values import Summary
 from cranfield.measures import Measure
 from cranfield.model import QueryClass
 from cranfield.model.query import NEGATIVE
@@ -37,22 +33,23 @@ def classes(subject: Subject) -> Section | None:
     """A table for each class of question; None where no query has a class."""
     if subject.many is not None:
         return None
-    return _classes_compared(subject.pair) if subject.pair is not None else _classes_measured(subject.evaluations)
+    return _classes_compared(subject.pair) if subject.pair is not None else _classes_measured(subject.record.systems)
 
 
-def has_classes(evaluation: Evaluation) -> bool:
+def has_classes(system: SystemResult) -> bool:
     """Whether the queries have several query classes, so that a mean over all of them is of different things."""
-    return len({*evaluation.ranking.classes} - {NEGATIVE}) > 1
+    names = {result.query_class.name for result in system.classes} - {NEGATIVE}
+    return len(names) + (system.unclassed is not None) > 1
 
 
-def class_means(evaluations: Sequence[Evaluation]) -> Table:
+def class_means(systems: Sequence[SystemResult]) -> Table:
     """Every class with its measures, and queries without a class with the first: the mean of each system, and of one its interval."""
-    found = [_summaries_by_class(evaluation) for evaluation in evaluations]
-    alone = len(evaluations) == 1
+    found = [_summaries_by_class(system) for system in systems]
+    alone = len(systems) == 1
     level = format_level(1 - next(each.ci_level for of_system in found for each in of_system.values()))
     columns = (
         *(Column("class"), Column("measure")),
-        *(Column("mean" if alone else each.name, "value") for each in evaluations),
+        *(Column("mean" if alone else each.name, "value") for each in systems),
         *((Column(f"{level} CI", "interval"),) if alone else ()),
         Column("n", "count"),
     )
@@ -66,38 +63,33 @@ def class_means(evaluations: Sequence[Evaluation]) -> Table:
     return Table(columns, rows, "By class")
 
 
-def _summaries_by_class(evaluation: Evaluation) -> dict[tuple[str, Measure], Summary]:
+def _summaries_by_class(system: SystemResult) -> dict[tuple[str, Measure], Summary]:
     found = {
         (result.query_class.name, about.measure): about.summary
-        for result in by_class(evaluation)
+        for result in system.classes
         for about in result.measures
     }
-    first = next(iter(evaluation.measures), None)
-    without = np.array([label == WITHOUT for label in evaluation.ranking.classes], dtype=np.bool_)
-    if first is not None and without.any():
-        found[WITHOUT, first] = summarise(evaluation.values[first][without & evaluation.scored[first]], measure=first)
+    if system.unclassed is not None:
+        found[WITHOUT, next(iter(system.measures))] = system.unclassed
     return found
 
 
-def _classes_measured(evaluations: Sequence[Evaluation]) -> Section | None:
+def _classes_measured(results: Sequence[SystemResult]) -> Section | None:
     """Systems side by side."""
-    systems = [
-        (evaluation.name, {result.query_class.name: result for result in by_class(evaluation)})
-        for evaluation in evaluations
-    ]
+    systems = [(system.name, {result.query_class.name: result for result in system.classes}) for system in results]
     classes = {name: result.query_class for _, found in systems for name, result in found.items()}
     if not classes:
         return None
-    blocks: list[Block] = [Paragraph(NO_MEAN if has_classes(evaluations[0]) else f"{OWN_TERMS}.")]
+    blocks: list[Block] = [Paragraph(NO_MEAN if has_classes(results[0]) else f"{OWN_TERMS}.")]
     for name, query_class in classes.items():
         found = [(system, results[name]) for system, results in systems if name in results]
         blocks += _measured(query_class, found)
     return Section("classes", TITLE, tuple(blocks))
 
 
-def _classes_compared(comparison: Comparison) -> Section | None:
+def _classes_compared(comparison: ComparisonResult) -> Section | None:
     """B against A, each class with its own test."""
-    compared = compare_classes(comparison)
+    compared = comparison.classes
     if not compared:
         return None
     needed = smallest_n(comparison.alpha)
@@ -140,7 +132,7 @@ def _measured(query_class: QueryClass, systems: Sequence[tuple[str, ClassResult]
     return blocks
 
 
-def _compared(compared: ClassComparison, comparison: Comparison) -> list[Block]:
+def _compared(compared: ClassComparison, comparison: ComparisonResult) -> list[Block]:
     level = format_level(comparison.alpha)
     columns = (
         Column("measure"),
@@ -174,7 +166,7 @@ def _compared(compared: ClassComparison, comparison: Comparison) -> list[Block]:
         )
     blocks: list[Block] = [Table(columns, rows, _caption(compared.query_class, compared.sides[0]), shown=None)]
     notes = [f"{capitalised(compared.too_few)}."] if compared.too_few else []
-    for name, side in zip(lettered(comparison.evaluations), compared.sides, strict=True):
+    for name, side in zip(lettered(comparison.names), compared.sides, strict=True):
         if side.forms is not None:
             notes.append(f"{name}: {_forms(side.forms, with_note=not compared.too_few)}")
         if side.failed:

@@ -8,15 +8,13 @@ from datetime import date
 from statistics import fmean
 from typing import Any
 
-import numpy as np
-
-from cranfield.evaluation.absence import effect_of, in_brackets
+from cranfield.evaluation.absence import in_brackets
+from cranfield.evaluation.calls import SystemCalls
 from cranfield.evaluation.caveat import Caveat, CaveatKind
 from cranfield.evaluation.evidence.values import caveat_sentences, merged
-from cranfield.evaluation.judged import judged_share
-from cranfield.evaluation.result import duplicates, outcome_counts
-from cranfield.evaluation.values import Evaluation
-from cranfield.model import CallLog, Outcome, TestSet
+from cranfield.evaluation.result import SystemResult
+from cranfield.model import CallLog, Outcome
+from cranfield.model.testset import days_overdue
 from cranfield.numbers import format_count, format_percent, format_value
 from cranfield.reporting.document import (
     Block,
@@ -32,6 +30,7 @@ from cranfield.reporting.document import (
     TonedCell,
 )
 from cranfield.reporting.sections.subject import Subject, Systems
+from cranfield.results.testset import TestSetRecord
 from cranfield.words import and_list, first_line, first_of, last_lines, n_of, printable, shorten_to
 
 MOST_LISTED = 8
@@ -59,36 +58,32 @@ NO_ANSWER = {outcome.value for outcome in Outcome if outcome.is_failure or outco
 
 def warnings(subject: Subject) -> Section | None:
     """What to know before quoting a number; warnings that all systems share are listed once."""
-    first, *others = subject.evaluations
+    first, *others = subject.record.systems
     shared = set(first.warnings).intersection(*(other.warnings for other in others))
     of_all = [
         line
         for line in first.warnings
-        if line in shared and not all(_is_found(line, each, subject) for each in subject.evaluations)
+        if line in shared and not all(_is_found(line, each, subject) for each in subject.record.systems)
     ]
-    sentences = [*_overdue(first.testset, subject.today), *of_all]
-    if subject.result is None:  # the verdict shows them
-        sentences = [
-            *caveat_sentences(finding for each in subject.evaluations for finding in each.evidence),
-            *sentences,
-        ]
+    sentences = [*_overdue(subject.record.testset, subject.today), *of_all]
+    if subject.compared is None:  # the verdict shows them
+        sentences = [*caveat_sentences(subject.record.evidence), *sentences]
     own = [
         (label, line)
-        for label, evaluation in subject.systems
-        for line in (*_failed(evaluation), *_unsteady(evaluation), *evaluation.warnings)
-        if line not in shared and not _is_found(line, evaluation, subject)
+        for label, system in subject.systems
+        for line in (*_failed(system, subject), *_unsteady(subject.calls.systems[system.name]), *system.warnings)
+        if line not in shared and not _is_found(line, system, subject)
     ]
     sentences += _counted_once(own) if len(subject.systems) > MOST_LISTED else merged(own)
     return Section("warnings", "Caveats", (Bullets(tuple(sentences), "warning"),)) if sentences else None
 
 
-def _is_found(line: str, evaluation: Evaluation, subject: Subject) -> bool:
+def _is_found(line: str, system: SystemResult, subject: Subject) -> bool:
     """Whether an evidence check of the system gives the same cause, so that the warning would repeat it."""
     checks = FOUND_BY.get(line.kind[0]) if isinstance(line, Caveat) and line.kind else None
     if checks is None:
         return False
-    findings = evaluation.evidence if subject.result is None else subject.result.evidence
-    return any(finding.check in checks and finding.system == evaluation.name for finding in findings)
+    return any(finding.check in checks and finding.system == system.name for finding in subject.record.evidence)
 
 
 def _counted_once(own: Sequence[tuple[str, str]]) -> list[str]:
@@ -108,32 +103,32 @@ def _counted_once(own: Sequence[tuple[str, str]]) -> list[str]:
 
 def collection(subject: Subject) -> Section:
     """Outcome counts, failures, duplicates and judged share of every system."""
-    systems, primary = subject.systems, subject.primary
+    systems = subject.systems
     blocks: list[Block] = [
         _outcomes(systems),
-        *_failures(systems),
-        *_changed_answers(systems),
-        *_coverage(systems, None if primary is None else primary.depth),
-        *returned_fields(systems),
+        *_failures(subject),
+        *_changed_answers(subject),
+        *_coverage(systems),
+        *returned_fields(subject),
     ]
-    if subject.result is not None:
-        blocks += _left_out(subject.result.dropped, str(primary))
+    if subject.compared is not None:
+        blocks += _left_out(subject.compared.unpaired, str(subject.primary))
     return Section("collection", "Outcomes and failures", tuple(blocks), _key_figure(systems))
 
 
 def _key_figure(systems: Systems) -> str:
     """How many queries failed, on which systems."""
-    failed = [f"{label} {format_count(n)}" for label, evaluation in systems if (n := len(evaluation.failures))]
+    failed = [f"{label} {format_count(n)}" for label, system in systems if (n := system.n_failed)]
     return f"failed queries: {first_of(failed, SHOWN_SYSTEMS)}" if failed else "no failures"
 
 
-def _overdue(testset: TestSet, today: date | None) -> list[str]:
+def _overdue(testset: TestSetRecord, today: date | None) -> list[str]:
     """A sentence where the test set is older than it should be; nothing where its age, or the day, is not known."""
-    late = 0 if today is None else testset.meta.days_overdue(today)
+    late = 0 if today is None else days_overdue(testset.made, testset.refresh_days, today)
     if not late:
         return []
     days = n_of(late, "days", format_count)
-    age = f"made on {testset.meta.made}, to be refreshed after {n_of(testset.meta.refresh_days, 'days', format_count)}"
+    age = f"made on {testset.made}, to be refreshed after {n_of(testset.refresh_days, 'days', format_count)}"
     return [f"test set {testset.name} is overdue for new queries by {days}: {age}"]
 
 
@@ -155,59 +150,53 @@ def _left_out(dropped: Mapping[str, str], primary: str) -> list[Block]:
     ]
 
 
-def _failed(evaluation: Evaluation) -> list[str]:
+def _failed(system: SystemResult, subject: Subject) -> list[str]:
     """How many queries failed, and of what; nothing where none did."""
-    counted = outcome_counts(evaluation)
+    counted = system.outcomes
     kinds = [f"{counted[kind.value]} {kind.value}" for kind in Outcome if kind.is_failure and counted[kind.value]]
     if not kinds:
         return []
-    effect = in_brackets(_effect_of_failures(evaluation))
-    text = f"{len(evaluation.failures)} of {len(evaluation.query_ids)} queries failed{effect}: {', '.join(kinds)}"
-    cause = _most_frequent_cause(evaluation)
+    effect = in_brackets(system.failures_count)
+    text = f"{system.n_failed} of {system.n_queries} queries failed{effect}: {', '.join(kinds)}"
+    cause = _most_frequent_cause(system, subject.calls.systems[system.name].failed)
     text += f"; {cause}" if cause else ""
     return [Caveat(text, CaveatKind.FAILED)]
 
 
-def _most_frequent_cause(evaluation: Evaluation) -> str:
+def _most_frequent_cause(system: SystemResult, logs: Mapping[str, CallLog]) -> str:
     """`most often: exit status 1: no such index`: the reason that most failures have, and what the program wrote; empty where neither is known."""
-    logs = evaluation.run.logs if evaluation.run is not None else {}
     causes: Counter[str] = Counter()
-    for query_id, outcome, reason in evaluation.failures:
-        log = logs.get(query_id)
-        output = first_line(_cause(_streams(log, outcome))) if log is not None else ""
-        causes[": ".join(part for part in (reason, output) if part)] += 1
+    for each in system.failures:
+        log = logs.get(each.query)
+        output = first_line(_cause(_streams(log, each.outcome))) if log is not None else ""
+        causes[": ".join(part for part in (each.reason, output) if part)] += 1
     cause = causes.most_common(1)[0][0]
     return cause and shorten_to(printable(f"{'cause' if len(causes) == 1 else 'most often'}: {cause}"), SHOWN_CAUSE)
 
 
-def _effect_of_failures(evaluation: Evaluation) -> str:
-    """What failed queries count as."""
-    places = np.flatnonzero([outcome.is_failure for outcome in evaluation.ranking.outcomes])
-    return effect_of(places, evaluation.measures, evaluation.values, evaluation.scored)
-
-
 def _outcomes(systems: Systems) -> Table:
-    counts = [outcome_counts(evaluation) for _, evaluation in systems]
+    counts = [system.outcomes for _, system in systems]
     rows: list[tuple[Cell, ...]] = []
     listed = list(zip(systems, counts, strict=True))
     if len(systems) > MOST_LISTED:  # those with queries that have no answer first
         listed.sort(key=lambda row: not any(row[1].get(name) for name in NO_ANSWER))
-    for (label, evaluation), counted in listed:
+    for (label, system), counted in listed:
         cells: list[Cell] = [TonedCell(n, "bad") if n and name in NO_ANSWER else n for name, n in counted.items()]
-        rows.append((label, *cells, len(evaluation.query_ids)))
+        rows.append((label, *cells, system.n_queries))
     columns = (Column("system"), *(Column(name, "count") for name in counts[0]), Column("queries", "count"))
     return Table(
         columns, rows, "Outcomes of the queries. Timeout, nonzero exit, error and unparsable output are failures"
     )
 
 
-def _failures(systems: Systems) -> list[Block]:
+def _failures(subject: Subject) -> list[Block]:
     """Each kind of failure with its queries: equal ones are one row."""
     groups: dict[tuple[str, str, str, str], list[str]] = {}
     heads: list[Block] = []
-    for label, evaluation in systems:
-        logs = evaluation.run.logs if evaluation.run is not None else {}
-        for query_id, outcome, reason in evaluation.failures:
+    for label, system in subject.systems:
+        logs = subject.calls.systems[system.name].failed
+        for each in system.failures:
+            query_id, outcome, reason = each.query, each.outcome, each.reason
             log = logs.get(query_id)
             streams = _streams(log, outcome) if log is not None else {}
             query_ids = groups.setdefault((label, outcome, reason, _cause(streams)), [])
@@ -229,15 +218,15 @@ def _failures(systems: Systems) -> list[Block]:
         Column("which", "code"),
         Column("output", "code"),
     )
-    return [Table(columns, rows, _failures_caption(systems), shown=SHOWN_FAILURES, wrap=True), *heads]
+    return [Table(columns, rows, _failures_caption(subject.systems), shown=SHOWN_FAILURES, wrap=True), *heads]
 
 
 def _failures_caption(systems: Systems) -> str:
     """`Failures (counted as 0)`, or by system where they count differently."""
     effects: dict[str, list[str]] = {}
-    for label, evaluation in systems:
-        if evaluation.failures:
-            effects.setdefault(_effect_of_failures(evaluation), []).append(label)
+    for label, system in systems:
+        if system.failures:
+            effects.setdefault(system.failures_count, []).append(label)
     if len(effects) == 1:
         return f"Failures{in_brackets(next(iter(effects)))}"
     return "Failures (" + "; ".join(f"{and_list(labels)}: {effect}" for effect, labels in effects.items()) + ")"
@@ -267,15 +256,13 @@ def _excerpt(text: str, stream: str) -> str:
     return f"…\n{text[-HEAD_CHARS:].lstrip()}" if stream == "stderr" else f"{text[:HEAD_CHARS].rstrip()}\n…"
 
 
-def _coverage(systems: Systems, depth: int | None) -> list[Block]:
+def _coverage(systems: Systems) -> list[Block]:
     rows: list[tuple[Cell, ...]] = []
-    shares = [judged_share(evaluation.ranking, depth) for _, evaluation in systems]
+    shares = [system.judged for _, system in systems]
     has_pooled = any(share.pooled for share in shares)
-    for (label, evaluation), share in zip(systems, shares, strict=True):
-        returned = evaluation.ranking.n_returned
-        mean = float(returned.mean()) if returned.size else None
+    for (label, system), share in zip(systems, shares, strict=True):
         unjudged = (share.pooled, share.never_pooled) if has_pooled else ()
-        rows.append((label, mean, duplicates(evaluation), share.mean, *unjudged))
+        rows.append((label, system.mean_returned, system.n_duplicates, share.mean, *unjudged))
     columns = (
         Column("system"),
         Column("results per query", "average"),
@@ -289,12 +276,12 @@ def _coverage(systems: Systems, depth: int | None) -> list[Block]:
     return [table, *(Paragraph(reason) for reason in reasons)]
 
 
-def _changed_answers(systems: Systems) -> list[Block]:
+def _changed_answers(subject: Subject) -> list[Block]:
     """Queries whose answer changed when repeated; nothing about queries that were not repeated."""
     rows: list[tuple[Cell, ...]] = []
     notes = []
-    for label, evaluation in systems:
-        again, changed = _repeated(evaluation)
+    for label, system in subject.systems:
+        again, changed = _repeated(subject.calls.systems[system.name])
         for query_id, log in changed.items():
             rows.append(
                 (label, query_id, len(log.unstable), max(len(log.repeat_ms), len(log.unstable)), log.unstable[0])
@@ -321,27 +308,25 @@ def _changed_answers(systems: Systems) -> list[Block]:
     return [*notes, table] if len(rows) <= SHOWN_CHANGES else [*notes, Details(table.caption, (table,), in_text=True)]
 
 
-def _unsteady(evaluation: Evaluation) -> list[str]:
+def _unsteady(calls: SystemCalls) -> list[str]:
     """A sentence where answers to a repeated query changed."""
-    again, changed = _repeated(evaluation)
+    again, changed = _repeated(calls)
     if not changed:
         return []
     text = f"{len(changed)} of {len(again)} repeated queries changed their answer; the first answer counts"
     return [Caveat(text, CaveatKind.UNSTEADY)]
 
 
-def _repeated(evaluation: Evaluation) -> tuple[dict[str, CallLog], dict[str, CallLog]]:
+def _repeated(calls: SystemCalls) -> tuple[Mapping[str, CallLog], Mapping[str, CallLog]]:
     """Logs of the queries that were repeated, and of those whose answer changed."""
-    logs = evaluation.run.logs if evaluation.run is not None else {}
-    again = {query_id: log for query_id, log in logs.items() if log.repeat_ms or log.unstable}
-    return again, {query_id: log for query_id, log in again.items() if log.unstable}
+    return calls.repeated, {query_id: log for query_id, log in calls.repeated.items() if log.unstable}
 
 
-def returned_fields(systems: Systems) -> list[Block]:
+def returned_fields(subject: Subject) -> list[Block]:
     """A row for each field of each system: how many answers have it, and a summary of its values; nothing where there are none."""
     rows: list[tuple[Cell, ...]] = []
-    for label, evaluation in systems:
-        answers = fields_of(evaluation)
+    for place, label in enumerate(subject.labels):
+        answers = {q: side.fields for q, query in subject.queries.items() if (side := query.sides[place]).fields}
         for name in dict.fromkeys(name for fields in answers.values() for name in fields):
             values = [fields[name] for fields in answers.values() if fields.get(name) is not None]
             rows.append((label, name, len(values), _in_short(values)))
@@ -349,18 +334,6 @@ def returned_fields(systems: Systems) -> list[Block]:
         return []
     columns = (Column("system"), Column("field", "code"), Column("answers", "count"), Column("in short"))
     return [Table(columns, rows, "Fields of the answers; every value is in results.json and the run")]
-
-
-def fields_of(evaluation: Evaluation) -> Mapping[str, Mapping[str, Any]]:
-    """Query id to the fields of its answer, of those that have any; empty where the run was not collected."""
-    if evaluation.run is None:
-        return {}
-    answers = evaluation.run.answers
-    return {
-        query_id: answers[query_id].fields
-        for query_id in evaluation.query_ids
-        if query_id in answers and answers[query_id].fields
-    }
 
 
 def _in_short(values: Sequence[Any]) -> str:

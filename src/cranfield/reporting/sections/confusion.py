@@ -18,7 +18,7 @@ MOST_LABELS = 12
 
 def confusion(subject: Subject) -> Section | None:
     """How often a field of the answers is what the stratum of the query expects."""
-    tables = [(label, found) for label, evaluation in subject.systems for found in evaluation.confusions]
+    tables = [(label, found) for label, system in subject.systems for found in system.confusion]
     if not tables:
         return None
     rows: list[tuple[Cell, ...]] = [

@@ -7,7 +7,8 @@ from statistics import fmean
 from string import ascii_uppercase
 
 from cranfield.evaluation.classes import ClassDifference
-from cranfield.evaluation.values import Comparison, Evaluation, MeasureComparison, StratumComparison
+from cranfield.evaluation.result import EvaluationResult
+from cranfield.evaluation.values import MeasureComparison, StratumComparison
 from cranfield.evaluation.verdict import sign_of
 from cranfield.evaluation.verdict_table import VerdictCode
 from cranfield.measures import CATALOGUE, Measure
@@ -25,21 +26,16 @@ def letters(n: int) -> list[str]:
     return list(ascii_uppercase[:n]) if n <= len(ascii_uppercase) else [str(place) for place in range(1, n + 1)]
 
 
-def sides(comparison: Comparison) -> tuple[tuple[str, Evaluation], ...]:
-    """`("A", baseline), ("B", candidate)`."""
-    return tuple(zip(SIDES, comparison.evaluations, strict=True))
-
-
 def short_names(names: Sequence[str]) -> list[str]:
     """Letters, or the names where there are more systems than letters."""
     return letters(len(names)) if len(names) <= len(ascii_uppercase) else list(names)
 
 
-def lettered(evaluations: Sequence[Evaluation]) -> list[str]:
+def lettered(names: Sequence[str]) -> list[str]:
     """`A plain`, `B weighted`, in the order given; the names alone where there are more systems than letters."""
-    if len(evaluations) > len(ascii_uppercase):
-        return [each.name for each in evaluations]
-    return [f"{letter} {each.name}" for letter, each in zip(letters(len(evaluations)), evaluations, strict=True)]
+    if len(names) > len(ascii_uppercase):
+        return list(names)
+    return [f"{letter} {name}" for letter, name in zip(letters(len(names)), names, strict=True)]
 
 
 def testset_label(testset: TestSet | TestSetRecord) -> str:
@@ -108,17 +104,17 @@ def interval_tone(found: MeasureComparison | StratumComparison | ClassDifference
     return tone_of(high, measure) if high is not None and high < 0 else ""
 
 
+def query_text(record: EvaluationResult, query_id: str) -> str:
+    """Text of a query; empty where it has none."""
+    query = (record.queries or {}).get(query_id)
+    return "" if query is None else query.text
+
+
+def has_texts(record: EvaluationResult) -> bool:
+    """Whether any query has a text."""
+    return any(query.text for query in (record.queries or {}).values())
+
+
 def news_of(verdict: VerdictCode) -> Tone:
     """The tone of a difference: good or bad; neutral for any verdict that claims neither."""
     return verdict.tone if verdict.tone in {"good", "bad"} else ""
-
-
-def text_of(evaluation: Evaluation, query_id: str) -> str:
-    """Text of a query; empty where the test set does not have it."""
-    query = evaluation.testset.by_id.get(query_id)
-    return query.text if query is not None else ""
-
-
-def has_texts(evaluation: Evaluation) -> bool:
-    """Whether any query of the test set has a text."""
-    return any(query.text for query in evaluation.testset.queries)

@@ -11,9 +11,7 @@ from cranfield.evaluation.latency import (
     LatencySummary,
     NoVerdict,
     cautions,
-    latency_summary,
     signed_ms,
-    timed_calls,
 )
 from cranfield.numbers import format_level, format_ms
 from cranfield.reporting.document import Block, Bullets, Cell, Column, Paragraph, Section, Table
@@ -29,7 +27,7 @@ RESAMPLED = (
 
 def latencies(subject: Subject) -> Section | None:
     """Percentiles of the time per call, and differences to the baseline; None where no run has its times."""
-    about = [(label, latency_summary(evaluation)) for label, evaluation in subject.systems]
+    about = [(label, subject.calls.systems[system.name].latency) for label, system in subject.systems]
     timed = [(label, summary) for label, summary in about if summary is not None]
     if not timed:
         return None
@@ -53,23 +51,21 @@ def _against_baseline(subject: Subject) -> list[Block]:
     """The differences of a pair; of many systems the median difference to the baseline, a row each."""
     if subject.pair is not None:
         return [
-            block
-            for each in subject.latency_impacts.values()
-            for block in (Paragraph(each.sentence), _differences(each))
+            block for each in subject.calls.impacts.values() for block in (Paragraph(each.sentence), _differences(each))
         ]
     if (many := subject.many) is None or many.baseline is None:
         return []
-    options, baseline = many.options, many.baseline
+    baseline = many.baseline
     rows: list[tuple[Cell, ...]] = []
     why: list[NoVerdict] = []
-    for name, impact in subject.latency_impacts.items():
+    for name, impact in subject.calls.impacts.items():
         if impact.median is not None:
             rows.append((name, *_with_ends(impact.median), impact.median.verdict.text, impact.n))
             why += (replace(reason, system=reason.system or name) for reason in impact.incomparable)
     columns = (
         Column("system"),
         Column("median difference", "ms"),
-        Column(f"{format_level(options.alpha)} CI", "ms"),
+        Column(f"{format_level(many.alpha)} CI", "ms"),
         Column("verdict"),
         Column("queries", "count"),
     )
@@ -84,7 +80,7 @@ def moved_latencies(subject: Subject) -> tuple[str, ...]:
     """
     moved = [
         f"{name} {signed_ms(by.delta_ms)[0]} ms ({by.verdict.text})"
-        for name, impact in subject.latency_impacts.items()
+        for name, impact in subject.calls.impacts.items()
         if (by := impact.median) is not None and by.is_large and by.excludes_zero
     ]
     return (f"Latency at the median: {', '.join(moved)}",) if moved else ()
@@ -97,15 +93,15 @@ def _no_verdict(reasons: Sequence[NoVerdict]) -> list[Block]:
 
 def _rule(subject: Subject) -> list[Block]:
     """What is left out, and of two systems or more the smallest effect."""
-    rule = subject.evaluations[0].latency_rule
-    n_left_out = {timed_calls(evaluation).n_left_out for evaluation in subject.evaluations}
+    n_left_out = {system.n_left_out for system in subject.calls.systems.values()}
     sentences = []
     if n_left_out - {0}:
         fewest, most = min(n_left_out), max(n_left_out)
         calls = n_of(most, "calls") if fewest == most else f"{fewest} to {most} calls"
         sentences.append(f"The first {calls} of each system are a warm-up, without a timing.")
-    if subject.result is not None:
-        sentences.append(f"A system is called faster or slower from a difference of {rule.smallest} on.")
+    if subject.compared is not None:
+        smallest = subject.calls.rule.smallest
+        sentences.append(f"A system is called faster or slower from a difference of {smallest} on.")
     return [Paragraph(" ".join(sentences))] if sentences else []
 
 

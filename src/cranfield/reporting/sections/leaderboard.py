@@ -6,8 +6,9 @@ from collections.abc import Iterable, Sequence
 from dataclasses import astuple
 
 from cranfield.errors import UnknownNameError
-from cranfield.evaluation.many_values import LeaderboardLine, ManyComparison
-from cranfield.evaluation.values import Evaluation
+from cranfield.evaluation.many_values import LeaderboardLine
+from cranfield.evaluation.result import EvaluationResult, ManyResult
+from cranfield.evaluation.values import Evaluation, Summary
 from cranfield.evaluation.verdict import sign_of
 from cranfield.measures import CATALOGUE, Measure
 from cranfield.numbers import UNKNOWN, format_count, format_interval, format_level, format_value
@@ -44,13 +45,8 @@ def leaderboard(subject: Subject) -> Section | None:
     return Section("systems", "Systems", tuple(blocks))
 
 
-def lines_by_place(many: ManyComparison) -> dict[int, LeaderboardLine]:
-    """Place of each system to its line, the best first."""
-    return dict(zip(many.best_first, many.leaderboard, strict=True))
-
-
-def order_of(many: ManyComparison, sort: str) -> tuple[int, ...]:
-    """Places of the systems in the order asked for.
+def board_lines(many: ManyResult, sort: str) -> list[tuple[str, LeaderboardLine, Summary]]:
+    """The systems in the order asked for: label, line, and the primary measure.
 
     Args:
         many: the comparison.
@@ -59,19 +55,25 @@ def order_of(many: ManyComparison, sort: str) -> tuple[int, ...]:
     Raises:
         UnknownNameError: neither.
     """
-    places = range(len(many.names))
+    labels = dict(zip(many.names, lettered(many.names), strict=True))
+    lines, found = {line.system: line for line in many.leaderboard}, many.means[many.primary]
+    return [(labels[name], lines[name], found[name]) for name in order_of(many, sort)]
+
+
+def order_of(many: ManyResult, sort: str) -> list[str]:
+    """Names of the systems in the order asked for, as of `board_lines`."""
     if sort == "mean":
-        return many.best_first
+        return [line.system for line in many.leaderboard]
     if sort == "given":
-        return tuple(places)
+        return list(many.names)
     if sort == "name":
-        return tuple(sorted(places, key=lambda place: many.names[place]))
+        return sorted(many.names)
     if sort == "rank":
-        means = many.ranks.means if many.ranks is not None else dict.fromkeys(many.names, 0.0)
-        return tuple(sorted(places, key=lambda place: (means[many.names[place]], place)))
-    measure = _measure_of(sort, many.summaries, SORTS)
-    values = [(row.mean or 0.0) * sign_of(measure) for row in many.summaries[measure]]
-    return tuple(sorted(places, key=lambda place: (-values[place], place)))
+        ranks = many.ranks.means if many.ranks is not None else dict.fromkeys(many.names, 0.0)
+        return sorted(many.names, key=lambda name: ranks[name])
+    measure = _measure_of(sort, many.means, SORTS)
+    means = many.means[measure]
+    return sorted(many.names, key=lambda name: -(means[name].mean or 0.0) * sign_of(measure))
 
 
 def _measure_of(sort: str, measures: Iterable[Measure], others: Sequence[str]) -> Measure:
@@ -101,9 +103,9 @@ def _measure_named(sort: str, measures: Iterable[Measure], others: Sequence[str]
     return found
 
 
-def _other_measures(many: ManyComparison) -> list[Measure]:
+def _other_measures(many: ManyResult) -> list[Measure]:
     """The measures of the leaderboard after the primary one."""
-    return [m for m in many.summaries if m != many.primary and not CATALOGUE[m.name].diagnostic][:SHOWN_MEASURES]
+    return [m for m in many.means if m != many.primary and not CATALOGUE[m.name].diagnostic][:SHOWN_MEASURES]
 
 
 def sorted_evaluations(evaluations: Sequence[Evaluation], sort: str) -> list[Evaluation]:
@@ -124,18 +126,20 @@ def sorted_evaluations(evaluations: Sequence[Evaluation], sort: str) -> list[Eva
     return sorted(evaluations, key=badness)
 
 
-def _board(many: ManyComparison, sort: str) -> Table:
-    labels, lines, measures = lettered(many.evaluations), lines_by_place(many), _other_measures(many)
-    others = [mean_cells([row.mean for row in many.summaries[measure]], measure) for measure in measures]
+def _board(many: ManyResult, sort: str) -> Table:
+    measures = _other_measures(many)
+    others = [
+        dict(zip(many.names, mean_cells([row.mean for row in many.means[measure].values()], measure), strict=True))
+        for measure in measures
+    ]
     rows: list[tuple[Cell, ...]] = []
-    for place in order_of(many, sort):
-        line, summary = lines[place], many.summaries[many.primary][place]
-        role = {"best": line.system in many.verdict.best, "baseline": line.system == many.baseline}
+    for label, line, summary in board_lines(many, sort):
+        role = {"best": line.system in many.best, "baseline": line.system == many.baseline}
         rows.append(
             (
-                *(line.rank, labels[place], line.group or UNKNOWN),
+                *(line.rank, label, line.group or UNKNOWN),
                 *(summary.mean, (summary.ci_low, summary.ci_high), line.better_than, line.worse_than),
-                *(cells[place] for cells in others),
+                *(cells[line.system] for cells in others),
                 ", ".join(word for word, holds in role.items() if holds),
             )
         )
@@ -144,7 +148,7 @@ def _board(many: ManyComparison, sort: str) -> Table:
         Column("system"),
         Column("group"),
         Column(str(many.primary), "value"),
-        Column(f"{format_level(many.options.alpha)} CI", "interval"),
+        Column(f"{format_level(many.alpha)} CI", "interval"),
         Column("better than", "count"),
         Column("worse than", "count"),
         *(Column(str(measure), "value") for measure in measures),
@@ -153,12 +157,11 @@ def _board(many: ManyComparison, sort: str) -> Table:
     return Table(columns, rows, _caption(many, sort), shown=None)
 
 
-def _means_figure(many: ManyComparison, sort: str, board: Table) -> tuple[Figure, ...]:
+def _means_figure(many: ManyResult, sort: str, board: Table) -> tuple[Figure, ...]:
     """A row for each system, its mean and interval, with the letters at its end; nothing where there are too many."""
-    if len(many.names) > MOST_DRAWN or not many.query_ids:
+    if len(many.names) > MOST_DRAWN or not many.n:
         return ()
-    labels, lines = lettered(many.evaluations), lines_by_place(many)
-    drawn = [(labels[place], lines[place], many.summaries[many.primary][place]) for place in order_of(many, sort)]
+    drawn = board_lines(many, sort)
     marks = [
         Whisker(label, *(about.mean, about.ci_low, about.ci_high), _tone(many, line.system), line.group)
         for label, line, about in drawn
@@ -168,42 +171,48 @@ def _means_figure(many: ManyComparison, sort: str, board: Table) -> tuple[Figure
         for label, line, about in drawn
     )
     spec, narrow = (whiskers(marks, str(many.primary), screen, of_means=True) for screen in SCREENS)
-    title = f"Mean {many.primary} with {format_level(many.options.alpha)} CI"
+    title = f"Mean {many.primary} with {format_level(many.alpha)} CI"
     figure = Figure(
         "means",
-        f"{title}; systems that share a letter do not differ significantly" if many.groups else title,
+        f"{title}; systems that share a letter do not differ significantly" if has_groups(many) else title,
         f"Means with CIs and letters: {means}.",
         spec,
         narrow,
         board,
-        LEGEND if many.verdict.best else (),
+        LEGEND if many.best else (),
         table_follows=True,
     )
     return (figure,)
 
 
-def _tone(many: ManyComparison, name: str) -> Tone:
-    return "good" if name in many.verdict.best else ""
+def has_groups(many: ManyResult) -> bool:
+    """Whether any difference could have been significant."""
+    return any(line.group for line in many.leaderboard)
 
 
-def _caption(many: ManyComparison, sort: str) -> str:
-    queries = f"{format_count(len(many.query_ids))} queries that every system has a value for"
+def _tone(many: ManyResult, name: str) -> Tone:
+    return "good" if name in many.best else ""
+
+
+def _caption(many: ManyResult, sort: str) -> str:
+    queries = f"{format_count(many.n)} queries that every system has a value for"
     ordered = "" if sort == "mean" else f", by {sort}"
     groups = (
         "Two systems share a letter exactly where they do not differ significantly; better and worse than: number of systems, "
         "by the adjusted p; best: no system is significantly better. The CI is of each mean alone"
-        if many.groups
+        if has_groups(many)
         else "No groups: no difference could have been significant"
     )
     return f"{many.primary} on the {queries}{ordered}. {groups}"
 
 
-def _means(many: ManyComparison) -> Table:
+def _means(many: ManyResult) -> Table:
     """A row for each measure, a column for each system."""
     rows: list[tuple[Cell, ...]] = [
-        (_starred(many, measure), *cells, many.summaries[measure][0].n) for measure, cells in _shaded(many).items()
+        (_starred(many, measure), *cells, next(iter(many.means[measure].values())).n)
+        for measure, cells in _shaded(many).items()
     ]
-    systems = (Column(label, "value") for label in lettered(many.evaluations))
+    systems = (Column(label, "value") for label in lettered(many.names))
     columns = (Column("measure"), *systems, Column("n", "count"))
     return Table(
         columns,
@@ -213,20 +222,19 @@ def _means(many: ManyComparison) -> Table:
     )
 
 
-def _shaded(many: ManyComparison) -> dict[Measure, tuple[Cell, ...]]:
+def _shaded(many: ManyResult) -> dict[Measure, tuple[Cell, ...]]:
     """The means of every measure, each coloured by its distance from the mean of all systems."""
-    means = [[summary.mean for summary in row] for row in many.summaries.values()]
-    return dict(zip(many.summaries, shaded(means, list(many.summaries)), strict=True))
+    means = [[summary.mean for summary in row.values()] for row in many.means.values()]
+    return dict(zip(many.means, shaded(means, list(many.means)), strict=True))
 
 
-def _means_by_system(many: ManyComparison, sort: str) -> Table:
+def _means_by_system(many: ManyResult, sort: str) -> Table:
     """A row for each system, a column for each measure."""
-    labels = lettered(many.evaluations)
-    cells = list(_shaded(many).values())
+    cells = [dict(zip(many.names, row, strict=True)) for row in _shaded(many).values()]
     rows: list[tuple[Cell, ...]] = [
-        (labels[place], *(column[place] for column in cells)) for place in order_of(many, sort)
+        (label, *(column[line.system] for column in cells)) for label, line, _ in board_lines(many, sort)
     ]
-    columns = (Column("system"), *(Column(_starred(many, measure), "value") for measure in many.summaries))
+    columns = (Column("system"), *(Column(_starred(many, measure), "value") for measure in many.means))
     return Table(
         columns,
         rows,
@@ -235,18 +243,16 @@ def _means_by_system(many: ManyComparison, sort: str) -> Table:
     )
 
 
-def _starred(many: ManyComparison, measure: Measure) -> str:
+def _starred(many: ManyResult, measure: Measure) -> str:
     return f"* {measure}" if measure == many.primary else str(measure)
 
 
-def _spread(many: ManyComparison, sort: str) -> Table:
-    labels = lettered(many.evaluations)
+def _spread(many: ManyResult, sort: str) -> Table:
     ranks = many.ranks.means if many.ranks is not None else None
     rows: list[tuple[Cell, ...]] = []
-    for place in order_of(many, sort):
-        summary = many.summaries[many.primary][place]
-        rank = UNKNOWN if ranks is None else f"{ranks[many.names[place]]:.2f}"
-        rows.append((labels[place], summary.median, summary.std, rank))
+    for label, line, summary in board_lines(many, sort):
+        rank = UNKNOWN if ranks is None else f"{ranks[line.system]:.2f}"
+        rows.append((label, summary.median, summary.std, rank))
     columns = (
         Column("system"),
         Column("median", "value"),
@@ -256,34 +262,34 @@ def _spread(many: ManyComparison, sort: str) -> Table:
     return Table(columns, rows, f"{many.primary} over the queries. Mean rank: 1 is best", shown=None)
 
 
-def means_table(result: ManyComparison | Sequence[Evaluation], sort: str = "mean") -> Table:
+def means_table(result: EvaluationResult, sort: str = "mean") -> Table:
     """A line for each system, for CSV: its rank and group where many were compared, and every mean with its interval.
 
     Raises:
         UnknownNameError: no such order.
     """
-    if isinstance(result, ManyComparison):
+    if isinstance(result, ManyResult):
         return _compared_means(result, sort)
-    measures = list(dict.fromkeys(measure for each in result for measure in each.measures))
+    measures = list(dict.fromkeys(measure for each in result.systems for measure in each.measures))
     rows: list[tuple[Cell, ...]] = []
-    for each in result:
+    for each in result.systems:
         cells: list[Cell] = [each.name]
         for measure in measures:
-            summary = each.summaries.get(measure)
+            summary = each.measures.get(measure)
             cells += [None] * 3 if summary is None else [summary.mean, summary.ci_low, summary.ci_high]
         rows.append(tuple(cells))
     return tidy_table(("system", *_mean_headings(measures)), rows)
 
 
-def _compared_means(many: ManyComparison, sort: str) -> Table:
-    lines = lines_by_place(many)
+def _compared_means(many: ManyResult, sort: str) -> Table:
     rows: list[tuple[Cell, ...]] = []
-    for place in order_of(many, sort):
-        cells: list[Cell] = [*astuple(lines[place]), int(lines[place].system in many.verdict.best)]
-        for row in many.summaries.values():
-            cells += [row[place].mean, row[place].ci_low, row[place].ci_high]
+    for _, line, _ in board_lines(many, sort):
+        cells: list[Cell] = [*astuple(line), int(line.system in many.best)]
+        for row in many.means.values():
+            found = row[line.system]
+            cells += [found.mean, found.ci_low, found.ci_high]
         rows.append(tuple(cells))
-    return tidy_table((*LeaderboardLine.__dataclass_fields__, "best", *_mean_headings(list(many.summaries))), rows)
+    return tidy_table((*LeaderboardLine.__dataclass_fields__, "best", *_mean_headings(list(many.means))), rows)
 
 
 def _mean_headings(measures: Sequence[Measure]) -> list[str]:

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence
 
-from cranfield.evaluation.many_values import ManyComparison, PairComparison, Ranks
+from cranfield.evaluation.many_values import PairComparison, Ranks
+from cranfield.evaluation.result import ManyResult
 from cranfield.evaluation.verdict_table import VerdictCode
 from cranfield.numbers import UNKNOWN, format_count, format_delta, format_effect, format_level, format_p, format_value
 from cranfield.reporting.charts.differences import Whisker
@@ -41,32 +42,32 @@ MOST_IN_MATRIX = 12
 def against_baseline(subject: Subject) -> Section | None:
     """Every other system against the baseline; None without one."""
     many = subject.many
-    if many is None or not many.against:
+    if many is None or not many.against_baseline:
         return None
     labels = dict(zip(many.names, subject.labels, strict=True))
-    others = [labels[pair.second] for pair in many.against]
+    others = [labels[pair.second] for pair in many.against_baseline]
     caption = f"Each system minus {labels[many.baseline or '']}, {many.primary}"
-    table = _pair_table(many.against, many, others, caption, with_tukey=False)
+    table = _pair_table(many.against_baseline, many, others, caption, with_tukey=False)
     if len(others) > MOST_PAIRS_DRAWN and not subject.show_pairs:
         found = Paragraph(f"{_against_counts(many)}. `--pairs` lists them.")
         return Section("against", f"Against {many.baseline}", (found, Details(EACH_SYSTEM, (table,))))
     blocks: tuple[Block, ...] = (
         Paragraph(
-            f"p {many.procedure.adjusted} is adjusted over these {len(many.against)} comparisons, not over all pairs. "
+            f"p {many.adjusted} is adjusted over these {len(many.against_baseline)} comparisons, not over all pairs. "
             f"{_of_intervals(many)}"
         ),
-        *_forest("against", many.against, many, others, "minus the baseline"),
+        *_forest("against", many.against_baseline, many, others, "minus the baseline"),
         *((Details(EACH_SYSTEM, (table,), in_text=True),) if len(others) > MOST_PAIRS_LISTED else (table,)),
     )
     return Section("against", f"Against {many.baseline}", blocks)
 
 
-def _against_counts(many: ManyComparison) -> str:
+def _against_counts(many: ManyResult) -> str:
     """`Of 142 systems 120 are better than sys000, 0 worse; no significant difference: 22`."""
-    found = Counter(pair.verdict for pair in many.against)
+    found = Counter(pair.verdict for pair in many.against_baseline)
     better, worse = found[VerdictCode.BETTER], found[VerdictCode.WORSE]
-    rest = len(many.against) - better - worse
-    return f"Of {len(many.against)} systems {better} are better than {many.baseline}, {worse} worse; no significant difference: {rest}"
+    rest = len(many.against_baseline) - better - worse
+    return f"Of {len(many.against_baseline)} systems {better} are better than {many.baseline}, {worse} worse; no significant difference: {rest}"
 
 
 def pairs(subject: Subject) -> Section | None:
@@ -78,15 +79,13 @@ def pairs(subject: Subject) -> Section | None:
     n_significant = sum(pair.is_significant for pair in many.pairs)
     key_figure = f"{format_count(n_significant)} of {format_count(n)} pairs differ significantly"
     if n > MOST_PAIRS_LISTED and not subject.show_pairs:
-        what = f"{key_figure} ({many.procedure.text})."
-        tukey = f" {_tukey_count(many)}" if many.procedure.can_find else ""
+        what = f"{key_figure} ({many.procedure})."
+        tukey = f" {_tukey_count(many)}" if many.can_find else ""
         found = Paragraph(f"{what}{tukey} `--pairs` lists them; results.json has them all.")
         return Section("pairs", "Pairs", (found,), key_figure)
     short = dict(zip(many.names, short_names(many.names), strict=True))
     labels = [f"{short[pair.second]} minus {short[pair.first]}" for pair in many.pairs]
-    note = (
-        f"p {many.procedure.adjusted} is adjusted over all {format_count(n)} pairs and decides. {_of_intervals(many)}"
-    )
+    note = f"p {many.adjusted} is adjusted over all {format_count(n)} pairs and decides. {_of_intervals(many)}"
     blocks: tuple[Block, ...] = (
         Paragraph(f"{note} {_tukey_count(many)}"),
         *_forest("pairs", many.pairs, many, labels, "second minus first"),
@@ -96,31 +95,31 @@ def pairs(subject: Subject) -> Section | None:
     return Section("pairs", "Pairs", blocks, key_figure)
 
 
-def _of_intervals(many: ManyComparison) -> str:
+def _of_intervals(many: ManyResult) -> str:
     """What the intervals of pairs are, and how they go with the adjusted p."""
-    level = format_level(many.options.alpha)
-    if many.options.adjustment == "max-t":
+    level = format_level(many.alpha)
+    if many.adjust == "max-t":
         return (
             f"The {level} CIs are simultaneous (max-T): all hold together, and one excludes zero exactly where p max-T is at "
-            f"most {many.options.alpha:g}."
+            f"most {many.alpha:g}."
         )
     return (
-        f"The CI is of each pair alone ({TESTS[many.options.test].estimates}) and is not adjusted: it can exclude zero where "
-        f"p Holm is not significant{why_mean_differs(many.options.test)}."
+        f"The CI is of each pair alone ({TESTS[many.test].estimates}) and is not adjusted: it can exclude zero where "
+        f"p Holm is not significant{why_mean_differs(many.test)}."
     )
 
 
-def _tukey_count(many: ManyComparison) -> str:
+def _tukey_count(many: ManyResult) -> str:
     """How many pairs Tukey's test finds, beside the declared procedure."""
     known = [pair.p_tukey for pair in many.pairs if pair.p_tukey is not None]
-    n = sum(p <= many.options.alpha for p in known)
+    n = sum(p <= many.alpha for p in known)
     return (
         f"Beside it, Tukey's HSD finds {format_count(n)} of {format_count(len(known))}: it assumes normal residuals with one "
         "variance, and does not decide."
     )
 
 
-def _matrix(many: ManyComparison, labels: Sequence[str]) -> tuple[Block, ...]:
+def _matrix(many: ManyResult, labels: Sequence[str]) -> tuple[Block, ...]:
     if len(many.names) > MOST_IN_MATRIX:
         return ()
     return (Details("Wins, ties and losses as a matrix", (_wins(many, labels),)),)
@@ -128,24 +127,24 @@ def _matrix(many: ManyComparison, labels: Sequence[str]) -> tuple[Block, ...]:
 
 def _pair_table(
     pairs: Sequence[PairComparison],
-    many: ManyComparison,
+    many: ManyResult,
     labels: Sequence[str],
     caption: str,
     *,
     with_tukey: bool = True,
 ) -> Table:
     """A row for each pair. Simultaneous intervals stand with the adjusted p alone; Tukey's family is always all systems."""
-    alone = many.options.adjustment != "max-t"
-    spec = TESTS[many.options.test]
+    alone = many.adjust != "max-t"
+    spec = TESTS[many.test]
     estimate = () if spec.is_of_mean else (Column(spec.estimate, "delta"),)
     columns = (
         Column("pair"),
         Column("verdict"),
         *estimate,
         Column("difference" if spec.is_of_mean else "mean diff.", "delta"),
-        Column(f"{format_level(many.options.alpha)} CI", "delta interval"),
+        Column(f"{format_level(many.alpha)} CI", "delta interval"),
         *((Column("p", "p"),) if alone else ()),
-        Column(f"p {many.procedure.adjusted}", "p"),
+        Column(f"p {many.adjusted}", "p"),
         *((Column("p Tukey", "p"),) if with_tukey else ()),
         Column("wins / ties / losses", "count"),
     )
@@ -167,7 +166,7 @@ def _pair_table(
 
 
 def _forest(
-    name: str, pairs: Sequence[PairComparison], many: ManyComparison, labels: Sequence[str], what: str
+    name: str, pairs: Sequence[PairComparison], many: ManyResult, labels: Sequence[str], what: str
 ) -> tuple[Figure, ...]:
     """The figure of some pairs; nothing where there are too many."""
     if not 0 < len(pairs) <= MOST_PAIRS_DRAWN:
@@ -183,17 +182,17 @@ def _forest(
     verdicts = "; ".join(
         f"{label} {format_delta(pair.delta)}, {pair.verdict.text}" for label, pair in zip(labels, pairs, strict=True)
     )
-    margin = many.options.margin
+    margin = many.margin
     figure = interval_figure(
         name,
-        f"Differences in {many.primary}, with {format_level(many.options.alpha)} CIs",
+        f"Differences in {many.primary}, with {format_level(many.alpha)} CIs",
         marks,
         _pair_table(pairs, many, labels, "Differences and their CIs"),
         alt=f"Differences with CIs: {verdicts}.",
         axis=f"{many.primary}, {what}",
         legend=(
             *CLAIMS,
-            ("same", f"{VerdictCode.NOT_SIGNIFICANT.text}, by p {many.procedure.adjusted}"),
+            ("same", f"{VerdictCode.NOT_SIGNIFICANT.text}, by p {many.adjusted}"),
             *margin_legend(margin),
         ),
         margin=margin,
@@ -201,7 +200,7 @@ def _forest(
     return (figure,)
 
 
-def _wins(many: ManyComparison, labels: Sequence[str]) -> Table:
+def _wins(many: ManyResult, labels: Sequence[str]) -> Table:
     """Row against column: on how many queries the row wins, ties and loses."""
     found: dict[tuple[str, str], str] = {}
     for pair in many.pairs:
@@ -259,7 +258,7 @@ ABOUT_THE_TESTS = (
 )
 
 
-def _rank_table(many: ManyComparison, ranks: Ranks, labels: Sequence[str]) -> Table:
+def _rank_table(many: ManyResult, ranks: Ranks, labels: Sequence[str]) -> Table:
     order = sorted(range(len(many.names)), key=lambda place: (ranks.means[many.names[place]], place))
     joined: dict[str, list[str]] = {name: [] for name in many.names}
     for number, group in enumerate(ranks.groups, start=1):
@@ -281,12 +280,11 @@ def _bars(numbers: Sequence[str]) -> str:
     return ", ".join(numbers) or UNKNOWN if len(numbers) < 3 else f"{numbers[0]} to {numbers[-1]}"
 
 
-def _rank_figure(many: ManyComparison, ranks: Ranks, labels: Sequence[str]) -> Figure:
+def _rank_figure(many: ManyResult, ranks: Ranks, labels: Sequence[str]) -> Figure:
     order = sorted(range(len(many.names)), key=lambda place: (ranks.means[many.names[place]], place))
     names = [many.names[place] for place in order]
     drawn = [
-        RankedSystem(labels[place], ranks.means[many.names[place]], many.names[place] in many.verdict.best)
-        for place in order
+        RankedSystem(labels[place], ranks.means[many.names[place]], many.names[place] in many.best) for place in order
     ]
     groups = [
         (min(names.index(name) for name in group), max(names.index(name) for name in group)) for group in ranks.groups
@@ -312,11 +310,11 @@ def _rank_figure(many: ManyComparison, ranks: Ranks, labels: Sequence[str]) -> F
 def measure_agreement(subject: Subject) -> Section | None:
     """Kendall's tau between the orders that the measures give the systems; None where there is one measure."""
     many = subject.many
-    if many is None or not many.agreements:
+    if many is None or not many.orders:
         return None
-    measures = list(dict.fromkeys(measure for agreement in many.agreements for measure in (agreement.a, agreement.b)))
-    tau = {(agreement.a, agreement.b): agreement.tau for agreement in many.agreements} | {
-        (agreement.b, agreement.a): agreement.tau for agreement in many.agreements
+    measures = list(dict.fromkeys(measure for agreement in many.orders for measure in (agreement.a, agreement.b)))
+    tau = {(agreement.a, agreement.b): agreement.tau for agreement in many.orders} | {
+        (agreement.b, agreement.a): agreement.tau for agreement in many.orders
     }
     columns = (Column("tau"), *(Column(str(measure), "effect") for measure in measures))
     rows: list[tuple[Cell, ...]] = [
@@ -326,7 +324,7 @@ def measure_agreement(subject: Subject) -> Section | None:
         f"Kendall's tau between the rankings of the {len(many.names)} systems by two measures: +1 is the same order, −1 the "
         "reverse. With few systems tau takes few values."
     )
-    known = [agreement.tau for agreement in many.agreements if agreement.tau is not None]
+    known = [agreement.tau for agreement in many.orders if agreement.tau is not None]
     return Section(
         "orders",
         "Agreement of the measures",

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from cranfield.evaluation.judged import judged_share
-from cranfield.evaluation.values import Comparison, Evaluation, MeasureComparison, Summary
+from cranfield.evaluation.result import ComparisonResult, SystemResult
+from cranfield.evaluation.values import MeasureComparison, Summary
 from cranfield.measures import CATALOGUE, Measure
 from cranfield.numbers import format_delta, format_delta_interval, format_level
 from cranfield.reporting.charts.differences import Whisker, whiskers
@@ -23,7 +23,7 @@ from cranfield.reporting.document import (
     TonedCell,
 )
 from cranfield.reporting.sections.classes import has_classes
-from cranfield.reporting.sections.labels import interval_tone, mean_cells, sides
+from cranfield.reporting.sections.labels import interval_tone, lettered, mean_cells
 from cranfield.reporting.sections.subject import Subject
 from cranfield.stats.table import TESTS
 
@@ -46,12 +46,12 @@ def measures(subject: Subject) -> Section | None:
     """
     if subject.pair is not None:
         return compared_measures(subject.pair)
-    if subject.many is not None or has_classes(subject.evaluations[0]):
+    if subject.many is not None or has_classes(subject.record.systems[0]):
         return None
-    return _side_by_side(subject.evaluations, subject.measures)
+    return _side_by_side(subject.record.systems, subject.measures)
 
 
-def compared_measures(comparison: Comparison) -> Section:
+def compared_measures(comparison: ComparisonResult) -> Section:
     """Both sides of a pair: difference, interval, p-values, effect size and minimum detectable effect."""
     level = format_level(comparison.alpha)
     spec = TESTS[comparison.test]
@@ -68,7 +68,7 @@ def compared_measures(comparison: Comparison) -> Section:
             Column("MDE", "value"),
             Column("n", "count"),
         ),
-        [_compared_row(about, comparison) for about in comparison.measures.values()],
+        [_compared_row(about, comparison) for about in comparison.comparisons.values()],
         f"B against A. * primary measure, decided by the {comparison.test} test. "
         f"CI of the {spec.estimates} ({spec.interval})" + why_mean_differs(comparison.test),
         shown=None,
@@ -79,12 +79,12 @@ def compared_measures(comparison: Comparison) -> Section:
     blocks += [
         table,
         Details("Each system separately", (_each_side(comparison, level),), in_text=True),
-        Details("How to read this table", (Bullets((*HOW_TO_READ, *_sentences(comparison.measures))),)),
+        Details("How to read this table", (Bullets((*HOW_TO_READ, *_sentences(comparison.comparisons))),)),
     ]
     return Section("measures", "Measures", tuple(blocks))
 
 
-def _compared_row(about: MeasureComparison, comparison: Comparison) -> tuple[Cell, ...]:
+def _compared_row(about: MeasureComparison, comparison: ComparisonResult) -> tuple[Cell, ...]:
     declared = about.tests.get(comparison.test)
     return (
         f"* {about.measure}" if about.measure == comparison.primary else str(about.measure),
@@ -123,10 +123,10 @@ def why_mean_differs(test: str) -> str:
     )
 
 
-def _interval_figure(comparison: Comparison, level: str) -> Figure | None:
+def _interval_figure(comparison: ComparisonResult, level: str) -> Figure | None:
     rows = [
         about
-        for about in comparison.measures.values()
+        for about in comparison.comparisons.values()
         if about.delta is not None and not CATALOGUE[about.measure.name].diagnostic
     ]
     if not rows:
@@ -166,11 +166,11 @@ def _interval_figure(comparison: Comparison, level: str) -> Figure | None:
     )
 
 
-def _each_side(comparison: Comparison, level: str) -> Table:
+def _each_side(comparison: ComparisonResult, level: str) -> Table:
     rows: list[tuple[Cell, ...]] = []
-    for about in comparison.measures.values():
-        for (letter, evaluation), summary in zip(sides(comparison), (about.baseline, about.candidate), strict=True):
-            rows.append((str(about.measure), f"{letter} {evaluation.name}", *_summary_cells(summary)))
+    for about in comparison.comparisons.values():
+        for label, summary in zip(lettered(comparison.names), (about.baseline, about.candidate), strict=True):
+            rows.append((str(about.measure), label, *_summary_cells(summary)))
     return Table(
         (Column("measure"), Column("system"), *_summary_columns(level)),
         rows,
@@ -192,48 +192,48 @@ def _summary_cells(summary: Summary) -> tuple[Cell, ...]:
     return (summary.mean, (summary.ci_low, summary.ci_high), summary.median, summary.std, summary.n)
 
 
-def _side_by_side(evaluations: Sequence[Evaluation], measures: Sequence[Measure]) -> Section:
+def _side_by_side(systems: Sequence[SystemResult], measures: Sequence[Measure]) -> Section:
     """One system's measures as rows, several systems as rows over measures."""
     if not measures:
         return Section("measures", "Measures", (Bullets(("No measure has a value for any query.",)),))
-    level = format_level(1 - next(summary.ci_level for each in evaluations for summary in each.summaries.values()))
+    level = format_level(1 - next(summary.ci_level for each in systems for summary in each.measures.values()))
     blocks: list[Block] = []
-    if len(evaluations) > 1:
-        blocks.append(_matrix(evaluations, measures))
-    several = (Column("system"),) if len(evaluations) > 1 else ()
+    if len(systems) > 1:
+        blocks.append(_matrix(systems, measures))
+    several = (Column("system"),) if len(systems) > 1 else ()
     rows: list[tuple[Cell, ...]] = []
     for measure in measures:
-        for evaluation in evaluations:
-            if measure in evaluation.summaries:
-                name = (evaluation.name,) if several else ()
-                summary = evaluation.summaries[measure]
+        for system in systems:
+            if measure in system.measures:
+                name = (system.name,) if several else ()
+                summary = system.measures[measure]
                 spelled = str(measure) if summary.aggregate == "mean" else f"{measure} ({summary.aggregate})"
                 rows.append((spelled, *name, *_summary_cells(summary)))
     blocks += [
         Table((Column("measure"), *several, *_summary_columns(level)), rows, f"Means, {level} t intervals", shown=None),
-        Details("Other means and sums", (_other_means(evaluations, measures),)),
+        Details("Other means and sums", (_other_means(systems, measures),)),
         Details("Definitions of the measures", (Bullets(_sentences(measures)),)),
     ]
     return Section("measures", "Measures", tuple(blocks))
 
 
-def _other_means(evaluations: Sequence[Evaluation], measures: Sequence[Measure]) -> Table:
+def _other_means(systems: Sequence[SystemResult], measures: Sequence[Measure]) -> Table:
     """Geometric mean, sum, and the mean weighted by query frequency, where queries have weights."""
     found = [
-        (measure, evaluation.name, evaluation.summaries[measure])
+        (measure, system.name, system.measures[measure])
         for measure in measures
-        for evaluation in evaluations
-        if measure in evaluation.summaries
+        for system in systems
+        if measure in system.measures
     ]
     weighted = any(summary.weighted_mean is not None for _, _, summary in found)
     rows: list[tuple[Cell, ...]] = []
     for measure, name, summary in found:
         cells: tuple[Cell, ...] = (summary.geometric_mean, summary.total)
-        several = (name,) if len(evaluations) > 1 else ()
+        several = (name,) if len(systems) > 1 else ()
         rows.append((str(measure), *several, *cells, *((summary.weighted_mean,) if weighted else ())))
     columns = (
         Column("measure"),
-        *((Column("system"),) if len(evaluations) > 1 else ()),
+        *((Column("system"),) if len(systems) > 1 else ()),
         Column("geometric mean", "value"),
         Column("sum", "value"),
         *((Column("weighted mean", "value"),) if weighted else ()),
@@ -242,21 +242,20 @@ def _other_means(evaluations: Sequence[Evaluation], measures: Sequence[Measure])
     return Table(columns, rows, note + ("; weights are query frequencies" if weighted else ""))
 
 
-def _matrix(evaluations: Sequence[Evaluation], measures: Sequence[Measure]) -> Table:
+def _matrix(systems: Sequence[SystemResult], measures: Sequence[Measure]) -> Table:
     """Systems by measures; the best mean of each measure is marked. n counts queries with a value of any measure."""
     columns = [Column("system"), *(Column(str(measure), "value") for measure in measures)]
     columns += [Column("n", "count"), Column("failed", "count"), Column("judged", "percent")]
-    means = [mean_cells([_mean(each, measure) for each in evaluations], measure) for measure in measures]
+    means = [mean_cells([_mean(each, measure) for each in systems], measure) for measure in measures]
     rows = []
-    for evaluation, cells in zip(evaluations, zip(*means, strict=True), strict=True):
-        share = judged_share(evaluation.ranking, measures[0].depth)
-        n = max((summary.n for summary in evaluation.summaries.values()), default=0)
-        rows.append((evaluation.name, *cells, n, len(evaluation.failures), share.mean))
+    for system, cells in zip(systems, zip(*means, strict=True), strict=True):
+        n = max((summary.n for summary in system.measures.values()), default=0)
+        rows.append((system.name, *cells, n, system.n_failed, system.judged.mean))
     return Table(tuple(columns), rows, "Means of every system", shown=None)
 
 
-def _mean(evaluation: Evaluation, measure: Measure) -> float | None:
-    summary = evaluation.summaries.get(measure)
+def _mean(system: SystemResult, measure: Measure) -> float | None:
+    summary = system.measures.get(measure)
     return summary.mean if summary is not None else None
 
 

@@ -6,10 +6,10 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
-from cranfield.evaluation.result import first_ranks
-from cranfield.evaluation.values import Comparison, Evaluation
+from cranfield.evaluation.result import ComparisonResult, EvaluationResult
 from cranfield.evaluation.verdict import sign_of
 from cranfield.measures import Measure
+from cranfield.model import Outcome
 from cranfield.numbers import format_count, format_delta
 from cranfield.reporting.charts.differences import Bar, difference_bars
 from cranfield.reporting.charts.movement import slopes
@@ -28,7 +28,7 @@ from cranfield.reporting.document import (
     Tone,
     TonedCell,
 )
-from cranfield.reporting.sections.labels import has_texts, sides, text_of, tone_of
+from cranfield.reporting.sections.labels import has_texts, query_text, tone_of
 from cranfield.reporting.sections.subject import Subject
 from cranfield.reporting.sections.verdict import rank_one_count, rank_one_sentence
 from cranfield.words import first_of
@@ -143,20 +143,20 @@ def _names(parts: Mapping[str, Sequence[str]], summary: str) -> Details:
     return Details(summary, (KeyValues(items),))
 
 
-def bucket_of(comparison: Comparison) -> dict[str, str]:
+def bucket_of(comparison: ComparisonResult) -> dict[str, str]:
     """Query id to its bucket."""
     return {query_id: name for name, query_ids in comparison.buckets.items() for query_id in query_ids}
 
 
-def _difference_figure(comparison: Comparison) -> Figure | None:
+def _difference_figure(comparison: ComparisonResult) -> Figure | None:
     measure = comparison.primary
-    found = comparison.measures[measure].differences
+    found = comparison.comparisons[measure].differences
     if not found:
         return None
     sign = sign_of(measure)
-    baseline = comparison.baseline
     bars = [
-        Bar(text_of(baseline, query_id) or query_id, delta, sign * delta, query_id) for query_id, delta in found.items()
+        Bar(query_text(comparison, query_id) or query_id, delta, sign * delta, query_id)
+        for query_id, delta in found.items()
     ]
     better, worse = (sum(bar.gain * way > 0 for bar in bars) for way in (1, -1))
     equal = len(bars) - better - worse
@@ -181,21 +181,21 @@ def _difference_figure(comparison: Comparison) -> Figure | None:
     )
 
 
-def query_table(comparison: Comparison, query_ids: Sequence[str], caption: str = "") -> Table:
+def query_table(comparison: ComparisonResult, query_ids: Sequence[str], caption: str = "") -> Table:
     """Both values, the difference, the first relevant ranks and the bucket of each query."""
     measure = comparison.primary
-    found = comparison.measures[measure].differences
+    found = comparison.comparisons[measure].differences
     buckets = bucket_of(comparison)
-    ranks = [rank_cells(evaluation) for _, evaluation in sides(comparison)]
-    texts = (Column("text", "code"),) if has_texts(comparison.baseline) else ()
+    ranks = [rank_cells(comparison, place) for place in (0, 1)]
+    texts = (Column("text", "code"),) if has_texts(comparison) else ()
     rows: list[tuple[Cell, ...]] = []
     for query_id in query_ids:
-        text = (text_of(comparison.baseline, query_id),) if texts else ()
+        text = (query_text(comparison, query_id),) if texts else ()
         rows.append(
             (
                 query_id,
                 *text,
-                *(evaluation.value(measure, query_id) for _, evaluation in sides(comparison)),
+                *(system.queries[query_id][measure] for system in comparison.systems),
                 TonedCell(found[query_id], tone_of(found[query_id], measure)),
                 *(side[query_id] for side in ranks),
                 bucket_words(buckets[query_id], measure),
@@ -214,12 +214,14 @@ def query_table(comparison: Comparison, query_ids: Sequence[str], caption: str =
     return Table(columns, rows, caption or f"{measure} of every query, and the rank of its first relevant result")
 
 
-def rank_cells(evaluation: Evaluation) -> dict[str, str | int]:
-    """Query id to the rank of its first relevant result, or to why there is none."""
+def rank_cells(record: EvaluationResult, place: int) -> dict[str, str | int]:
+    """Query to the rank of its first relevant result on a system, or to why there is none."""
     cells: dict[str, str | int] = {}
-    outcomes = dict(zip(evaluation.query_ids, evaluation.ranking.outcomes, strict=True))
-    for query_id, rank in first_ranks(evaluation).items():
-        cells[query_id] = FAILED if outcomes[query_id].is_failure else NOT_FOUND if rank is None else rank
+    for query_id, query in (record.queries or {}).items():
+        side = query.sides[place]
+        if side.outcome is not None:
+            rank = side.first_relevant_rank
+            cells[query_id] = FAILED if Outcome(side.outcome).is_failure else NOT_FOUND if rank is None else rank
     return cells
 
 
@@ -235,11 +237,11 @@ def lanes_to(deepest: int) -> list[tuple[str, int]]:
     return [*found, (f"over {LAST_RANKS[-1]}", deepest)] if start <= deepest else found
 
 
-def _slope_figure(comparison: Comparison) -> Figure | None:
+def _slope_figure(comparison: ComparisonResult) -> Figure | None:
     query_ids = [query_id for part in comparison.moves.values() for query_id in part]
     if not query_ids:
         return None
-    left, right = (rank_cells(evaluation) for _, evaluation in sides(comparison))
+    left, right = (rank_cells(comparison, place) for place in (0, 1))
     known = [cell for side in (left, right) for query_id in query_ids if isinstance(cell := side[query_id], int)]
     lanes = lanes_to(max(known, default=1))
 

@@ -10,18 +10,17 @@ from dataclasses import replace
 from functools import partial
 from typing import TypeVar
 
-from cranfield.evaluation.many_values import ManyComparison, StratumRow
+from cranfield.evaluation.many_values import StratumRow
+from cranfield.evaluation.result import ComparisonResult, ManyResult, SystemResult
 from cranfield.evaluation.strata import (
     ContrastSpec,
     StrataContrast,
     contrast_gain,
     contrast_strata,
-    summaries_by_stratum,
 )
 from cranfield.evaluation.values import Comparison, Evaluation, StratumComparison
 from cranfield.evaluation.verdict import sign_of
 from cranfield.measures import Measure
-from cranfield.model import query_strata
 from cranfield.numbers import format_delta, format_level, format_value
 from cranfield.reporting.charts.differences import Whisker
 from cranfield.reporting.charts.spec import SCREENS
@@ -60,7 +59,8 @@ def breakdown(subject: Subject) -> Section | None:
             "comparisons: exploratory, not part of the verdict."
         )
         decided = _decided(pair)
-        strata = [row for row in pair.strata if row.key not in decided]
+        strata = [row.measures[pair.primary] for row in pair.by_stratum if pair.primary in row.measures]
+        strata = [row for row in strata if row.key not in decided]
         tables = _folded_measures(pair, decided)
         section = _section(note, strata, partial(_pair_blocks, pair))
         if section is None and tables:
@@ -72,18 +72,18 @@ def breakdown(subject: Subject) -> Section | None:
             "verdict."
         )
         return _section(note, many.strata, partial(_many_blocks, many, subject.labels))
-    return _means_by_stratum(subject.evaluations)
+    return _means_by_stratum(subject.record.systems)
 
 
-def _decided(pair: Comparison) -> set[str]:
+def _decided(pair: ComparisonResult) -> set[str]:
     """Keys that part the queries as the classes of the verdict do: these have their table, on measures of their own."""
-    if pair.by_class is None:
+    if pair.verdict_by_class is None:
         return set()
-    class_of = {query_id: row.label for row in pair.by_class.rows for query_id in row.query_ids}
+    class_of = {query_id: row.label for row in pair.verdict_by_class.rows for query_id in row.query_ids}
     parts: dict[str, set[tuple[str, str]]] = {}
-    for query in pair.baseline.testset.queries:
-        for key, value in query_strata(query).items() if query.id in class_of else ():
-            parts.setdefault(key, set()).add((class_of[query.id], value))
+    for query_id, query in (pair.queries or {}).items():
+        for key, value in query.strata.items() if query_id in class_of else ():
+            parts.setdefault(key, set()).add((class_of[query_id], value))
     return {
         key
         for key, found in parts.items()
@@ -98,7 +98,7 @@ def _with_details(section: Section | None, tables: Sequence[Table]) -> Section |
     return replace(section, blocks=(*section.blocks, Details(OTHERS, tuple(tables), in_text=True)))
 
 
-def _folded_measures(pair: Comparison, decided: set[str]) -> list[Table]:
+def _folded_measures(pair: ComparisonResult, decided: set[str]) -> list[Table]:
     """A table for each measure, with a row for each stratum; of the primary one those that have no table above."""
     columns = (
         *(Column("stratum"), Column("n", "count"), Column("A", "value"), Column("B", "value")),
@@ -106,7 +106,8 @@ def _folded_measures(pair: Comparison, decided: set[str]) -> list[Table]:
         Column(f"{format_level(pair.alpha)} CI", "delta interval"),
     )
     tables = []
-    for measure, strata in pair.strata_by_measure.items():
+    for measure in dict.fromkeys(measure for row in pair.by_stratum for measure in row.measures):
+        strata = [row.measures[measure] for row in pair.by_stratum if measure in row.measures]
         rows: list[tuple[Cell, ...]] = [
             (
                 *(f"{row.key}: {row.value}", row.n, row.baseline_mean, row.candidate_mean),
@@ -133,7 +134,7 @@ def _section(
     return Section("breakdown", "Breakdown", tuple(blocks), f"by {and_list(list(keys))}")
 
 
-def _pair_blocks(pair: Comparison, place: int, key: str, strata: Sequence[StratumComparison]) -> Sequence[Block]:
+def _pair_blocks(pair: ComparisonResult, place: int, key: str, strata: Sequence[StratumComparison]) -> Sequence[Block]:
     """The differences of a stratum key as a table, behind a figure where they are few enough to be drawn."""
     rows: list[tuple[Cell, ...]] = [
         (
@@ -177,7 +178,7 @@ def _pair_blocks(pair: Comparison, place: int, key: str, strata: Sequence[Stratu
 
 
 def _many_blocks(
-    many: ManyComparison, labels: Sequence[str], place: int, key: str, strata: Sequence[StratumRow]
+    many: ManyResult, labels: Sequence[str], place: int, key: str, strata: Sequence[StratumRow]
 ) -> Sequence[Block]:
     """The means of a stratum key as a table, behind a heat map where they are few enough to be drawn."""
     if len(labels) > MOST_COLUMNS:
@@ -211,10 +212,11 @@ def _many_blocks(
     return figure, table
 
 
-def _systems_by_stratum(many: ManyComparison, labels: Sequence[str], key: str, strata: Sequence[StratumRow]) -> Table:
+def _systems_by_stratum(many: ManyResult, labels: Sequence[str], key: str, strata: Sequence[StratumRow]) -> Table:
     """A row for each system, the best first, and a column for each stratum."""
     cells = [mean_cells(_means(row), many.primary) for row in strata]
-    rows: list[tuple[Cell, ...]] = [(labels[place], *(column[place] for column in cells)) for place in many.best_first]
+    order = [many.names.index(line.system) for line in many.leaderboard]
+    rows: list[tuple[Cell, ...]] = [(labels[place], *(column[place] for column in cells)) for place in order]
     columns = (Column("system"), *(Column(f"{row.value} ({row.n})", "value") for row in strata))
     return Table(columns, rows, f"Mean {many.primary} by {key}", shown=None)
 
@@ -223,39 +225,39 @@ def _means(row: StratumRow) -> tuple[float | None, ...]:
     return tuple(summary.mean for summary in row.summaries.values())
 
 
-def _means_by_stratum(evaluations: Sequence[Evaluation]) -> Section | None:
+def _means_by_stratum(systems: Sequence[SystemResult]) -> Section | None:
     """The first measure of every system within each stratum; the others folded."""
-    if not evaluations[0].measures:
+    if not systems[0].measures:
         return None
-    first, *others = evaluations[0].measures
-    tables = _means_tables(evaluations, first)
+    first, *others = systems[0].measures
+    tables = _means_tables(systems, first)
     if not tables:
         return None
     keys = dict.fromkeys(table.columns[0].title for table in tables)
     section = Section("breakdown", "Breakdown", tuple(tables), f"{first} by {and_list(list(keys))}")
-    return _with_details(section, [table for measure in others for table in _means_tables(evaluations, measure)])
+    return _with_details(section, [table for measure in others for table in _means_tables(systems, measure)])
 
 
-def _means_tables(evaluations: Sequence[Evaluation], measure: Measure) -> list[Table]:
+def _means_tables(systems: Sequence[SystemResult], measure: Measure) -> list[Table]:
     """One measure of every system: a table for each key of strata."""
     found = [
-        (evaluation.name, stratum)
-        for evaluation in evaluations
-        if measure in evaluation.summaries
-        for stratum in summaries_by_stratum(evaluation, measure)
+        (system.name, stratum, stratum.measures[measure])
+        for system in systems
+        for stratum in system.by_stratum
+        if measure in stratum.measures
     ]
-    several = len(evaluations) > 1
-    level = format_level(1 - evaluations[0].summaries[measure].ci_level)
+    several = len(systems) > 1
+    level = format_level(1 - systems[0].measures[measure].ci_level)
     tables = []
-    for key in dict.fromkeys(stratum.key for _, stratum in found):
+    for key in dict.fromkeys(stratum.key for _, stratum, _ in found):
         rows = [
             (
                 stratum.value,
                 *((name,) if several else ()),
-                *(stratum.summary.mean, (stratum.summary.ci_low, stratum.summary.ci_high)),
-                *(stratum.summary.median, stratum.summary.n),
+                *(summary.mean, (summary.ci_low, summary.ci_high)),
+                *(summary.median, summary.n),
             )
-            for name, stratum in found
+            for name, stratum, summary in found
             if stratum.key == key
         ]
         columns = (
@@ -286,7 +288,7 @@ def find_contrasts(
 
 def strata_contrasts(subject: Subject) -> Section | None:
     """A table for each pair of strata; None where no contrast was requested."""
-    contrasts = subject.contrasts
+    contrasts = subject.record.contrasts
     if not contrasts:
         return None
     pairs: dict[tuple[str, str, str, Measure], list[StrataContrast]] = {}

@@ -1,21 +1,32 @@
-"""What a report is about: labelled systems on one test set, and their comparison where there is one."""
+"""What a report is about: the record of systems on one test set, and of their comparison where there is one."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import date
 from functools import cached_property
+from typing import Any
 
-from cranfield.evaluation.latency import LatencyImpact, latency_impact
+from cranfield.evaluation.calls import CallsResult, calls_of
 from cranfield.evaluation.many_values import ManyComparison
+from cranfield.evaluation.result import (
+    ComparisonResult,
+    EvaluationResult,
+    ManyResult,
+    QueryRecord,
+    SystemResult,
+    evaluations_of,
+    result_of,
+)
 from cranfield.evaluation.sensitivity import Sensitivity
 from cranfield.evaluation.strata import StrataContrast
 from cranfield.evaluation.values import Comparison, Evaluation
 from cranfield.measures import Measure
+from cranfield.reporting.sections.labels import lettered
 
-Systems = Sequence[tuple[str, Evaluation]]
-"""Label and evaluation of each system, in order."""
+Systems = Sequence[tuple[str, SystemResult]]
+"""Label and result of each system, in order."""
 Preflight = Sequence[tuple[str, str, str]]
 """(system, check, found), for every check that passed before the first query."""
 
@@ -24,77 +35,89 @@ Preflight = Sequence[tuple[str, str, str]]
 class Subject:
     """The input of every section. A section that does not apply to a subject returns None."""
 
-    systems: Systems
-    result: Comparison | ManyComparison | None = None
-    """None where systems stand side by side without a verdict."""
-    contrasts: Sequence[StrataContrast] = ()
-    sensitivity: Sensitivity | None = None
+    record: EvaluationResult
+    read_calls: Callable[[], CallsResult]
     preflight: Preflight = ()
     today: date | None = None
     by_query: bool = False
     """Add a row for every query."""
     measure: Measure | None = None
     """The primary measure, where there is no comparison; None is the first."""
-
     sort: str = "mean"
     """Order of the leaderboard of many systems."""
     show_pairs: bool = False
     """Show all pairs of many systems, however many."""
+    own_labels: tuple[str, ...] = ()
+    """What the systems are called, if not by their names, and letters where they are compared."""
+
+    @classmethod
+    def of(
+        cls,
+        result: Evaluation | Sequence[Evaluation] | Comparison | ManyComparison,
+        contrasts: Sequence[StrataContrast] = (),
+        sensitivity: Sensitivity | None = None,
+        **shown: Any,
+    ) -> Subject:
+        """The subject of a computed result; `shown` are the other fields."""
+        compared = result if isinstance(result, Comparison | ManyComparison) else None
+        evaluations = compared.evaluations if compared is not None else evaluations_of(result)
+        record = result_of(result, contrasts, sensitivity, with_answers=True)
+        return cls(record, lambda: calls_of(evaluations, compared), **shown)
+
+    @cached_property
+    def calls(self) -> CallsResult:
+        """Times and outputs of the calls."""
+        return self.read_calls()
 
     @property
-    def evaluations(self) -> tuple[Evaluation, ...]:
-        """The evaluations, in order."""
-        return tuple(evaluation for _, evaluation in self.systems)
+    def systems(self) -> Systems:
+        """Label and result of each system, in order."""
+        return tuple(zip(self.labels, self.record.systems, strict=True))
+
+    @property
+    def queries(self) -> dict[str, QueryRecord]:
+        """The queries with the answers of each system."""
+        return dict(self.record.queries or {})
 
     @property
     def measures(self) -> tuple[Measure, ...]:
         """Every measure of any system."""
-        return tuple(dict.fromkeys(measure for each in self.evaluations for measure in each.measures))
+        return tuple(dict.fromkeys(measure for each in self.record.systems for measure in each.measures))
 
-    @property
+    @cached_property
     def labels(self) -> tuple[str, ...]:
         """What the systems are called in this report, in order."""
-        return tuple(label for label, _ in self.systems)
+        names = self.record.names
+        return self.own_labels or (names if self.compared is None else tuple(lettered(names)))
 
     @property
-    def pair(self) -> Comparison | None:
+    def pair(self) -> ComparisonResult | None:
         """The comparison of two systems."""
-        return self.result if isinstance(self.result, Comparison) else None
+        return self.record if isinstance(self.record, ComparisonResult) else None
 
     @property
-    def many(self) -> ManyComparison | None:
+    def many(self) -> ManyResult | None:
         """The comparison of three systems or more."""
-        return self.result if isinstance(self.result, ManyComparison) else None
+        return self.record if isinstance(self.record, ManyResult) else None
+
+    @property
+    def compared(self) -> ComparisonResult | ManyResult | None:
+        """The comparison; None where systems stand side by side without a verdict."""
+        return self.pair or self.many
 
     @property
     def primary(self) -> Measure | None:
         """The measure that decides; without a comparison the first; None where no measure has a value."""
-        if self.result is not None:
-            return self.result.primary
-        return self.measure or next(iter(self.evaluations[0].measures), None)
-
-    @cached_property
-    def latency_impacts(self) -> Mapping[str, LatencyImpact]:
-        """The latency of the candidate against the baseline, or of each of many systems against theirs, where calls were timed."""
-        if self.pair is not None:
-            baseline, others = self.pair.baseline, [self.pair.candidate]
-            alpha, seed = self.pair.alpha, self.pair.seed
-        elif self.many is not None and self.many.baseline is not None:
-            sides = {each.name: each for each in self.many.evaluations}
-            baseline, others = sides.pop(self.many.baseline), list(sides.values())
-            alpha, seed = self.many.options.alpha, self.many.options.seed
-        else:
-            return {}
-        found = {each.name: latency_impact(baseline, each, alpha=alpha, seed=seed) for each in others}
-        return {name: impact for name, impact in found.items() if impact is not None}
+        if self.compared is not None:
+            return self.compared.primary
+        return self.measure or next(iter(self.record.systems[0].measures), None)
 
     @property
     def pilot(self) -> bool:
         """True when any system is not for the record."""
-        return any(evaluation.pilot for evaluation in self.evaluations)
+        return any(each.pilot for each in self.record.systems)
 
     @property
     def is_void(self) -> bool:
         """True when scores of a system do not count."""
-        sources = self.evaluations if self.result is None else (self.result,)
-        return any(finding.is_void for source in sources for finding in source.evidence)
+        return any(finding.is_void for finding in self.record.evidence)

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from cranfield.evaluation.caveat import Caveat, CaveatKind
 from cranfield.evaluation.evidence.values import caveat_sentences, void_sentences
-from cranfield.evaluation.many_values import ManyComparison
+from cranfield.evaluation.result import ComparisonResult, ManyResult
 from cranfield.evaluation.sensitivity import Sensitivity, Variation
 from cranfield.evaluation.unjudged import MOSTLY_UNJUDGED
 from cranfield.evaluation.unjudged_values import UnjudgedKind
-from cranfield.evaluation.values import Comparison
 from cranfield.evaluation.verdict import NONINFERIORITY
 from cranfield.evaluation.verdict_table import VerdictCode
 from cranfield.numbers import (
@@ -59,30 +58,30 @@ SPEAKS_FOR_ITSELF = ("measure", "cutoff", "without a stratum")
 
 def verdict_block(subject: Subject) -> VerdictBlock | None:
     """The verdict with its sentence, its numbers, and whatever contradicts it; None without a comparison."""
-    result = subject.result
+    result, pair = subject.compared, subject.pair
     if result is None:
         return _void_block(subject)
-    facts = _pair_facts(result) if isinstance(result, Comparison) else _many_facts(result)
-    varied = subject.sensitivity
+    facts = _pair_facts(result) if isinstance(result, ComparisonResult) else _many_facts(result)
+    varied = None if pair is None else pair.sensitivity
     if varied is not None and varied.variations:
-        by_class = isinstance(result, Comparison) and result.by_class is not None
+        by_class = pair is not None and pair.verdict_by_class is not None
         note = "analyses agree on the mean over all queries" if by_class else "analyses agree"
         facts = (*facts, Fact("Sensitivity", f"{varied.n_agree} of {len(varied.variations)}", note))
-    verdict = result.verdict
     unjudged, evidence = unjudged_reasons(result), result.evidence
     caveats: tuple[str, ...] = ()
-    if result.unjudged is not None and isinstance(result, ManyComparison):
+    if result.unjudged is not None and isinstance(result, ManyResult):
         caveats, unjudged = unjudged, ()
         if result.unjudged.kind is UnjudgedKind.CAN_TURN:  # instead of the judged shares
             evidence = tuple(finding for finding in evidence if finding.check != MOSTLY_UNJUDGED)
-    reasons = (*verdict.reasons, *unjudged, *((verdict.unseen.sentence,) if verdict.unseen is not None else ()))
+    reasons = (*result.reasons, *unjudged, *((result.unseen.sentence,) if result.unseen is not None else ()))
+    code = result.verdict
     return VerdictBlock(
-        *(verdict.name, verdict.sentence, verdict.code.tone, facts, reasons, verdict.disagreements),
+        *(code.text, result.verdict_sentence, code.tone, facts, reasons, result.disagreements),
         caveats=(*caveats, *caveat_sentences(evidence)),
     )
 
 
-def unjudged_reasons(comparison: Comparison | ManyComparison) -> tuple[str, ...]:
+def unjudged_reasons(comparison: ComparisonResult | ManyResult) -> tuple[str, ...]:
     """What judgments of the unjudged results can make of a verdict, and the command that makes a pool of them."""
     found = comparison.unjudged
     if found is None or not found.sentence:
@@ -94,35 +93,36 @@ def unjudged_reasons(comparison: Comparison | ManyComparison) -> tuple[str, ...]
 
 def _void_block(subject: Subject) -> VerdictBlock | None:
     """Why scores without a comparison do not count; None where they do."""
-    void = [each for each in subject.evaluations if void_sentences(each.evidence)]
+    evidence = subject.record.evidence
+    void = [name for name in subject.record.names if any(each.is_void and each.system == name for each in evidence)]
     if not void:
         return None
     code = VerdictCode.INVALID
-    sentence = f"The scores of {and_list([each.name for each in void])} do not count."
-    reasons = void_sentences(finding for each in void for finding in each.evidence)
+    sentence = f"The scores of {and_list(void)} do not count."
+    reasons = void_sentences(evidence)
     return VerdictBlock(code.text, sentence, code.tone, (), reasons)
 
 
-def _many_facts(many: ManyComparison) -> tuple[Fact, ...]:
-    tests, best = many.omnibus, many.verdict.best
+def _many_facts(many: ManyResult) -> tuple[Fact, ...]:
+    tests, best = many.omnibus, many.best
     n_claims = sum(pair.is_significant for pair in many.pairs)
-    claims = f"{format_count(n_claims)} of {format_count(len(many.pairs))}" if many.procedure.can_find else UNKNOWN
+    claims = f"{format_count(n_claims)} of {format_count(len(many.pairs))}" if many.can_find else UNKNOWN
     return (
         Fact("Systems", str(len(many.names)), f"{len(best)} best" if best else ""),
-        Fact("Significant pairs", claims, f"{many.options.test}, {many.procedure.adjusted}"),
-        Fact("Queries", str(len(many.query_ids)), f"{len(many.dropped)} left out" if many.dropped else "all of them"),
+        Fact("Significant pairs", claims, f"{many.test}, {many.adjusted}"),
+        Fact("Queries", str(many.n), f"{len(many.unpaired)} left out" if many.unpaired else "all of them"),
         Fact("Omnibus test", format_p(tests["permutation"].p_two_sided), "p, permutation"),
         Fact("Friedman test", format_p(tests["friedman"].p_two_sided), "p"),
     )
 
 
-def _pair_facts(comparison: Comparison) -> tuple[Fact, ...]:
-    about = comparison.measures[comparison.primary]
+def _pair_facts(comparison: ComparisonResult) -> tuple[Fact, ...]:
+    about = comparison.comparisons[comparison.primary]
     declared = about.tests.get(comparison.test)
-    name_a, name_b = lettered(comparison.evaluations)
+    name_a, name_b = lettered(comparison.names)
     measure = str(comparison.primary)
     tone = interval_tone(about, comparison.primary)
-    if comparison.verdict.code is VerdictCode.INVALID:
+    if comparison.verdict is VerdictCode.INVALID:
         tone = ""  # a difference that does not count is no news
     return (
         Fact(name_a, format_value(about.baseline.mean), f"mean {measure}"),
@@ -139,9 +139,9 @@ def _pair_facts(comparison: Comparison) -> tuple[Fact, ...]:
     )
 
 
-def _difference_facts(comparison: Comparison, tone: Tone) -> tuple[Fact, ...]:
+def _difference_facts(comparison: ComparisonResult, tone: Tone) -> tuple[Fact, ...]:
     """The estimate that the interval is about, and the mean difference where that is another."""
-    about = comparison.measures[comparison.primary]
+    about = comparison.comparisons[comparison.primary]
     if TESTS[comparison.test].is_of_mean:
         return (Fact("Difference", format_delta(about.delta), "B minus A", tone),)
     name = TESTS[comparison.test].estimate
@@ -157,7 +157,7 @@ def paired_tests(subject: Subject) -> Section | None:
     comparison = subject.pair
     if comparison is None:
         return None
-    about = comparison.measures[comparison.primary]
+    about = comparison.comparisons[comparison.primary]
     rows: list[tuple[Cell, ...]] = [
         (
             f"{name} *" if name == comparison.test else name,
@@ -203,10 +203,10 @@ def _note(result: TestResult) -> str:
     return "; ".join([*parts, *([result.note] if result.note else [])])
 
 
-def _descriptions(comparison: Comparison) -> tuple[str, ...]:
+def _descriptions(comparison: ComparisonResult) -> tuple[str, ...]:
     from cranfield.stats.table import TESTS
 
-    specs = [TESTS[name] for name in comparison.measures[comparison.primary].tests if name in TESTS]
+    specs = [TESTS[name] for name in comparison.comparisons[comparison.primary].tests if name in TESTS]
     return (
         P_VALUES,
         *(
@@ -214,11 +214,11 @@ def _descriptions(comparison: Comparison) -> tuple[str, ...]:
             + (f" Interval: {spec.interval_method}." if spec.interval else "")
             for spec in specs
         ),
-        *((NONINFERIORITY_TEST,) if NONINFERIORITY in comparison.measures[comparison.primary].tests else ()),
+        *((NONINFERIORITY_TEST,) if NONINFERIORITY in comparison.comparisons[comparison.primary].tests else ()),
     )
 
 
-def rank_one_sentence(comparison: Comparison) -> str:
+def rank_one_sentence(comparison: ComparisonResult) -> str:
     """McNemar's test in a sentence: discordant counts and p."""
     result = comparison.rank_one
     sentence = (
@@ -236,7 +236,7 @@ def rank_one_count(result: TestResult, side: str) -> str:
 
 def sensitivity_section(subject: Subject) -> Section | None:
     """Summary line, the analyses that disagree, the table of all of them, and those not applicable; None unless requested."""
-    result = subject.sensitivity
+    result = None if subject.pair is None else subject.pair.sensitivity
     if result is None:
         return None
     blocks = sensitivity_blocks(result, f"{result.line}.")
