@@ -11,6 +11,7 @@ EXAMPLES: Mapping[str, tuple[str, ...]] = {
         "init qrels.txt topics.tsv old.run new.run --yes",
         "init 'http://localhost:9200/docs/_search?q=test'",
     ),
+    "report": ("report cranfield-out/results.json --html report.html", "report cranfield-out/results.json --full"),
     "view": ("view", "view cranfield-demo", "view --list"),
     "schema": ("schema", "schema workbench"),
     "run": (

@@ -17,7 +17,7 @@ from cranfield.cli.named import with_config_option, with_named_testsets
 from cranfield.version import __version__
 
 HEADINGS: Mapping[str, tuple[str, ...]] = {
-    "Start": ("demo", "init", "run", "view", "schema"),
+    "Start": ("demo", "init", "run", "report", "view", "schema"),
     "Evaluate": ("evaluate", "explain", "calibrate", "answers", "measures", "convert", "trec_eval"),
     "Compare": ("compare", "power", "history"),
     "Gate": ("gate", "baseline", "ci"),

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from cranfield.evaluation.latency import LatencyImpact, LatencySummary, latency_impact, latency_summary, timed_calls
@@ -37,8 +37,24 @@ class CallsResult(Record):
     impacts: Mapping[str, LatencyImpact]
     """Of the candidate against the baseline, or of each of many systems against theirs, where calls were timed."""
 
+    preflight: tuple[tuple[str, str, str], ...] = ()
+    """System, check and what was found, of every check that passed before the first query."""
 
-def calls_of(evaluations: tuple[Evaluation, ...], result: Comparison | ManyComparison | None = None) -> CallsResult:
+    @property
+    def were_made(self) -> bool:
+        """Whether anything is known of any call."""
+        return bool(self.preflight) or any(system.latency_ms for system in self.systems.values())
+
+
+NOT_MADE = SystemCalls(None, 0, {}, {}, {})
+"""Of a system whose answers were read from a file."""
+
+
+def calls_of(
+    evaluations: tuple[Evaluation, ...],
+    result: Comparison | ManyComparison | None = None,
+    preflight: Sequence[tuple[str, str, str]] = (),
+) -> CallsResult:
     """The calls of evaluations, and of a comparison of them the differences of their latencies."""
     impacts = {}
     if isinstance(result, Comparison):
@@ -54,6 +70,7 @@ def calls_of(evaluations: tuple[Evaluation, ...], result: Comparison | ManyCompa
         rule=evaluations[0].latency_rule,
         systems={each.name: _of_system(each) for each in evaluations},
         impacts={name: impact for name, impact in impacts.items() if impact is not None},
+        preflight=tuple(preflight),
     )
 
 

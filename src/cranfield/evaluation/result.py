@@ -8,8 +8,8 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
-from typing import Any
+from dataclasses import dataclass, fields, is_dataclass, replace
+from typing import Any, Literal, TypeVar, cast
 
 import numpy as np
 
@@ -44,12 +44,14 @@ from cranfield.evaluation.values import Comparison, Evaluation, Limits, MeasureC
 from cranfield.evaluation.verdict_table import VerdictCode
 from cranfield.measures import Measure
 from cranfield.measures.kernels import first_relevant_rank
-from cranfield.model import Absence, Outcome, Scalar, TestSet
+from cranfield.model import CONVENTIONS, Absence, Outcome, Scalar, TestSet
 from cranfield.model.query import NEGATIVE, class_of, query_strata
 from cranfield.ranking.value import RankedHit
-from cranfield.results import Record
+from cranfield.results import Record, from_jsonable
 from cranfield.results.testset import TestSetRecord
 from cranfield.stats.result import TestResult
+
+V = TypeVar("V")
 
 
 @dataclass(frozen=True, slots=True)
@@ -189,6 +191,7 @@ class QueryRecord:
 class EvaluationResult(Record):
     """Systems on one test set, side by side."""
 
+    kind: Literal["evaluation", "comparison", "many"] = "evaluation"
     testset: TestSetRecord
     convention: str
     convention_sentence: str
@@ -212,6 +215,7 @@ class EvaluationResult(Record):
 class ComparisonResult(EvaluationResult):
     """Two systems compared."""
 
+    kind: Literal["comparison"] = "comparison"
     baseline: str
     candidate: str
     verdict: VerdictCode
@@ -244,6 +248,7 @@ class ComparisonResult(EvaluationResult):
 class ManyResult(EvaluationResult):
     """Three systems or more compared."""
 
+    kind: Literal["many"] = "many"
     baseline: str | None
     verdict: VerdictCode
     verdict_sentence: str
@@ -313,6 +318,45 @@ def result_of(
         return _of_many(result, about)
     found = tuple(replace(finding, system=each.name) for each in evaluations for finding in each.evidence)
     return EvaluationResult(**about, evidence=found, versions=versions("numpy"))
+
+
+KINDS: Mapping[object, type[EvaluationResult]] = {
+    "evaluation": EvaluationResult,
+    "comparison": ComparisonResult,
+    "many": ManyResult,
+}
+
+
+def result_from(data: Mapping[str, Any]) -> EvaluationResult:
+    """The record that JSON of `to_jsonable` holds, of one of `KINDS`; measures have the names that its convention prints.
+
+    Raises:
+        ValueError: it is no such JSON.
+    """
+    kind = KINDS.get(data.get("kind"))
+    if kind is None:
+        message = f"kind is {data.get('kind')!r}, and not one of {', '.join(map(str, KINDS))}"
+        raise ValueError(message)
+    record = from_jsonable(kind, data)
+    printed = dict(CONVENTIONS[record.convention].names) if record.convention in CONVENTIONS else {}
+    return _with_names(record, printed) if printed else record
+
+
+def _with_names(value: V, printed: Mapping[str, str]) -> V:
+    """The value with the name that is printed in each measure in it."""
+    found: Any = value
+    if isinstance(found, Measure):
+        found = replace(found, shown=printed.get(found.name, ""))
+    elif isinstance(found, Mapping):
+        found = {_with_names(key, printed): _with_names(entry, printed) for key, entry in found.items()}
+    elif isinstance(found, tuple):
+        found = tuple(_with_names(entry, printed) for entry in found)
+    elif is_dataclass(found):
+        found = replace(
+            cast("Any", found),
+            **{each.name: _with_names(getattr(found, each.name), printed) for each in fields(found) if each.init},
+        )
+    return cast("V", found)
 
 
 def evaluations_of(result: Evaluation | Sequence[Evaluation] | Comparison | ManyComparison) -> tuple[Evaluation, ...]:

@@ -7,6 +7,7 @@ from pathlib import Path
 from cranfield.errors import UsageError
 from cranfield.formats.io.files import refusal
 from cranfield.formats.io.own_folder import check_inside
+from cranfield.reporting.document import CALLS
 from cranfield.systems.collect.collection import PARTIAL, RUNS
 
 REPORT_FILES = ("results.json", "report.html", "report.md")
@@ -28,5 +29,5 @@ def require_folder(out: Path) -> None:
         raise UsageError("this is a file", path=str(in_the_way), expected=expected, parameters=("out",))
     for name in (PARTIAL, RUNS):
         check_inside(out, out / name, is_folder=True)
-    for name in REPORT_FILES:
+    for name in (*REPORT_FILES, CALLS):
         check_inside(out, out / name)

@@ -16,6 +16,8 @@ from cranfield.reporting.charts.spec import BETTER, SAME, WORSE
 from cranfield.version import __version__
 from cranfield.words import printable, shorten_to
 
+CALLS = "calls.json"
+"""Beside a `results.json`: what differs from one collection to the next."""
 PILOT_STAMP = "PILOT: not for the record"
 VOID_STAMP = "invalid: the tables show scores that do not count"
 MADE_BY = f"Cranfield {__version__}"
@@ -376,6 +378,8 @@ class Document:
     """The result as one plain table, for CSV: one row a query and measure."""
     payload: Callable[[], Payload]
     """The machine result: what `--format json` prints."""
+    calls: Callable[[], object] | None = None
+    """Record of times and outputs of the calls, which a saved .json file has beside it; None where there were none."""
     record: Callable[[], Payload] | None = None
     """Content of a saved .json file: the payload, and every query with its hits."""
     verdict: VerdictBlock | None = None

@@ -165,6 +165,7 @@ def subject_document(subject: Subject) -> Document:
         tidy=partial(tidy_comparison, subject.pair) if subject.pair else partial(tidy_evaluations, record),
         payload=lambda: to_jsonable(replace(record, queries=None)),
         record=lambda: to_jsonable(record),
+        calls=lambda: subject.calls if subject.calls.were_made else None,
         verdict=verdict_block(subject),
         stamps=((PILOT_STAMP,) if subject.pilot else ()) + ((VOID_STAMP,) if subject.is_void else ()),
         made_by=MADE_BY,

@@ -8,12 +8,13 @@ from pathlib import Path
 
 from cranfield.errors import UnknownNameError, UsageError
 from cranfield.formats.io.files import write_text
-from cranfield.reporting.document import Document, Table
+from cranfield.reporting.document import CALLS, Document, Table
 from cranfield.reporting.renderers.brief import render_brief_markdown
 from cranfield.reporting.renderers.data import csv_text, render_csv, render_json, render_record
 from cranfield.reporting.renderers.html import render_html
 from cranfield.reporting.renderers.markdown import render_markdown
 from cranfield.reporting.renderers.text import render_text
+from cranfield.results import to_json
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,4 +109,8 @@ def save_reports(
     paths = tuple(folder / name for name in names)
     for path in paths:
         save_report(document, path, root=root or folder)
-    return paths
+    calls = document.calls() if document.calls is not None and any(path.suffix == ".json" for path in paths) else None
+    if calls is None:
+        return paths
+    _write(folder / CALLS, to_json(calls), root or folder)
+    return (*paths, folder / CALLS)

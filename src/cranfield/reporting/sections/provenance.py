@@ -38,8 +38,8 @@ def provenance(subject: Subject) -> Section:
         blocks.append(Bullets(tuple(f"test set: {note}" for note in notes), "warning"))
     if subject.compared is not None:
         blocks.append(KeyValues(_declared(subject.compared), "Declared settings"))
-    if subject.preflight:
-        rows: list[tuple[Cell, ...]] = [tuple(row) for row in subject.preflight]
+    if subject.calls.preflight:
+        rows: list[tuple[Cell, ...]] = [tuple(row) for row in subject.calls.preflight]
         columns = (Column("system"), Column("check", "code"), Column("found", "code"))
         blocks.append(Table(columns, rows, "Preflight checks"))
     for label, system in subject.systems:

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import date
-from functools import cached_property
-from typing import Any
+from functools import cached_property, partial
+from pathlib import Path
+from typing import Any, TypeVar
 
-from cranfield.evaluation.calls import CallsResult, calls_of
+from cranfield.errors import InputError
+from cranfield.evaluation.calls import NOT_MADE, CallsResult, calls_of
+from cranfield.evaluation.latency_rule import LatencyRule
 from cranfield.evaluation.many_values import ManyComparison
 from cranfield.evaluation.result import (
     ComparisonResult,
@@ -17,14 +21,19 @@ from cranfield.evaluation.result import (
     QueryRecord,
     SystemResult,
     evaluations_of,
+    result_from,
     result_of,
 )
 from cranfield.evaluation.sensitivity import Sensitivity
 from cranfield.evaluation.strata import StrataContrast
 from cranfield.evaluation.values import Comparison, Evaluation
+from cranfield.formats.io.files import read_bytes
 from cranfield.measures import Measure
+from cranfield.reporting.document import CALLS
 from cranfield.reporting.sections.labels import lettered
+from cranfield.results import from_jsonable
 
+R = TypeVar("R")
 Systems = Sequence[tuple[str, SystemResult]]
 """Label and result of each system, in order."""
 Preflight = Sequence[tuple[str, str, str]]
@@ -37,7 +46,6 @@ class Subject:
 
     record: EvaluationResult
     read_calls: Callable[[], CallsResult]
-    preflight: Preflight = ()
     today: date | None = None
     by_query: bool = False
     """Add a row for every query."""
@@ -56,13 +64,31 @@ class Subject:
         result: Evaluation | Sequence[Evaluation] | Comparison | ManyComparison,
         contrasts: Sequence[StrataContrast] = (),
         sensitivity: Sensitivity | None = None,
+        preflight: Preflight = (),
         **shown: Any,
     ) -> Subject:
         """The subject of a computed result; `shown` are the other fields."""
         compared = result if isinstance(result, Comparison | ManyComparison) else None
         evaluations = compared.evaluations if compared is not None else evaluations_of(result)
         record = result_of(result, contrasts, sensitivity, with_answers=True)
-        return cls(record, lambda: calls_of(evaluations, compared), **shown)
+        return cls(record, lambda: calls_of(evaluations, compared, preflight), **shown)
+
+    @classmethod
+    def read(cls, path: Path, **shown: Any) -> Subject:
+        """The subject of a saved `results.json`, with the calls of the `calls.json` beside it, if any.
+
+        Raises:
+            InputError: it is no such file.
+        """
+        record = _read(path, result_from)
+        if record.queries is None:
+            hint = "name the results.json of a folder of results: it has the queries with their answers"
+            raise InputError("this is printed JSON, without what the systems answered", path=str(path), hint=hint)
+        calls = path.with_name(CALLS)
+        if calls.exists():
+            return cls(record, lambda: _read(calls, partial(from_jsonable, CallsResult)), **shown)
+        none = CallsResult(rule=LatencyRule(), systems=dict.fromkeys(record.names, NOT_MADE), impacts={})
+        return cls(record, lambda: none, **shown)
 
     @cached_property
     def calls(self) -> CallsResult:
@@ -121,3 +147,13 @@ class Subject:
     def is_void(self) -> bool:
         """True when scores of a system do not count."""
         return any(finding.is_void for finding in self.record.evidence)
+
+
+def _read(path: Path, of_json: Callable[[Any], R]) -> R:
+    try:
+        return of_json(json.loads(read_bytes(path, InputError)))
+    except (ValueError, TypeError, AttributeError) as error:
+        first = str(error).partition("\n")[0].rstrip(":")
+        expected = "the results.json of an evaluation or a comparison, as this version writes it"
+        hint = "run the command that wrote it again"
+        raise InputError(first, path=str(path), expected=expected, hint=hint) from error
