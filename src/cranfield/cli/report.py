@@ -26,9 +26,9 @@ def report_command(
     pairs: PairsOption = False,
     output: Output,
 ) -> None:
-    """Make a report of saved results in any form; nothing is read or scored again.
+    """Make a report of saved results, in any form.
 
-    Times and outputs of the calls are those of the calls.json beside it.
+    Nothing is scored again. Times and outputs of the calls are those of the calls.json beside it.
     """
     from cranfield.reporting.documents.comparison import subject_document
     from cranfield.reporting.sections.subject import Subject

@@ -116,7 +116,7 @@ OutFolderOption = Annotated[
     typer.Option(
         "--out",
         metavar="DIR",
-        help="Output folder for results.json, report.html, report.md and the runs.",
+        help="Output folder for results.json, calls.json, report.html, report.md and the runs.",
         callback=refuse_planted_folder,
     ),
 ]
