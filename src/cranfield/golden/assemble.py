@@ -161,7 +161,7 @@ def check_review(report: ReviewReport | None, profile: ReviewProfile, step: str 
         found = f"ceiling reached: {', '.join(CEILINGS[each] for each in report.breached)}; {found}"
     if report.unreviewed:
         n = len(report.unreviewed) + report.n_reviewed
-        found += f"; {len(report.unreviewed)} of {n} {report.profile.lacking}: {first_of(report.unreviewed)}"
+        found += f"; {len(report.unreviewed)} of {n} {report.rules.lacking}: {first_of(report.unreviewed)}"
     confirmed = f"all {n_of(report.n_reviewed, 'reviewed records')} confirmed; {report.agreement}"
     return (
         checked(Criterion.REVIEW, found, step, is_met=not report.breached and not report.unreviewed),
