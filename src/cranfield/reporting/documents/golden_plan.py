@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
-from cranfield.golden.plan_cost import Estimate, Interval, OverBudget, RoleEstimate
+from typing import TYPE_CHECKING
+
 from cranfield.reporting.document import Document, Paragraph, Section, Table
 from cranfield.reporting.table_spec import Col, TableSpec
 from cranfield.results import to_jsonable
 from cranfield.words import and_list, n_of
+
+if TYPE_CHECKING:
+    from cranfield.golden.plan_cost import Estimate, Interval, OverBudget, RoleEstimate
 
 
 def plan_document(estimate: Estimate) -> Document:
