@@ -203,7 +203,6 @@ def absent_or_stated(request: Any) -> str:
 
 def cost_of_a_measured_plan() -> None:
     """What `golden plan --measure` prints after a dry run that took these tokens."""
-    from cranfield.golden.outcomes import ReadSource
     from cranfield.golden.plan import load_plan
     from cranfield.golden.plan_cost import RoleUse, estimate
     from cranfield.repo.source import source_snapshot
@@ -216,7 +215,7 @@ def cost_of_a_measured_plan() -> None:
         "oracle": RoleUse((8300,)),
         "adversary": RoleUse((), (), 2),
     }
-    document = plan_document(plan, estimate(plan, snapshot, uses), ReadSource.of(snapshot))
+    document = plan_document(estimate(plan, snapshot, uses))
     for form in ("text", "json", "csv"):
         print(render(document, form))
 
