@@ -32,7 +32,7 @@ FORBIDDEN = {
         )
     ),
     "a path of one machine": r"(?<![\w.~}])/(?:" + "|".join(a + b for a, b in MACHINE_FOLDERS) + ")/",
-    "the number of an issue": r"\bissues?[ -]+#?\d|\b(?:fixes|closes|resolves) #\d|\bseeds?[ -/]00\d",
+    "the number of an issue": r"\bissues?[ -]#?\d|\b(?:fixes|closes|resolves) #\d|\bseeds?[ -/]00\d",
     "notes that are not published": r"(?:\.\./)?shared/(?!data\b)\w|\bcontract\.md\b|\bbrief of the\b",
     "an unfinished thought": r"\b(?:" + "|".join(a + b for a, b in (("TO", "DO"), ("FIX", "ME"), ("XX", "X"))) + r")\b",
     "a skipped test": r"mark\.(?:skip|xfail)\b",

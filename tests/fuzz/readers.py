@@ -17,10 +17,10 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from corpus import LINES
 from mutate import mutate_bytes
 from runner import main
 
+from corpus import LINES
 from cranfield.errors import CranfieldError, RunFormatError
 from cranfield.formats.sniff import FORMATS, read_queries, read_testset
 from cranfield.ranking import c_reader, python_reader

@@ -8,6 +8,7 @@ from typing import Literal
 
 from cranfield.agents.settings import Filled, Strict
 from cranfield.benefit.result import Estimate, StratumKind, Verdict
+from cranfield.results import Record
 
 
 class PastStratum(Strict):
@@ -46,10 +47,17 @@ class PastResult(Strict):
 
 
 @dataclass(frozen=True, slots=True)
-class BenefitHistory:
+class DamagedLine:
+    """A line that could not be read, and the reason."""
+
+    line: int
+    why: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BenefitHistory(Record):
     """The results of a history file, and its damaged lines."""
 
-    results: tuple[PastResult, ...]
+    results: tuple[PastResult, ...] = ()
     """In the order of the file; of several lines of one run, the last."""
-    damaged: tuple[tuple[int, str], ...] = ()
-    """Number of each line that could not be read, and the reason."""
+    damaged: tuple[DamagedLine, ...] = ()

@@ -16,9 +16,9 @@ from cranfield.agents.tree_record import TreeRecord
 from cranfield.benefit.delivery import preflight_problems
 from cranfield.benefit.mcp_tools import server_command, variables_of
 from cranfield.benefit.plan import Agent, ArmRole, BenefitPlan, SuccessBy
-from cranfield.benefit.records import CellKey
+from cranfield.benefit.records import CellKey, PreflightRecord
 from cranfield.benefit.runner import reservation
-from cranfield.benefit.schedule import schedule
+from cranfield.benefit.schedule import order_digest, schedule
 from cranfield.benefit.source import labels_in
 from cranfield.benefit.tasks import Task, TaskSet, load_tasks
 from cranfield.config.template import ENV, fill_text
@@ -27,6 +27,7 @@ from cranfield.formats.testsets.golden_facts import files_of_set
 from cranfield.repo.git import is_same_commit
 from cranfield.repo.snapshot import Snapshot
 from cranfield.repo.source import require_clean, source_snapshot
+from cranfield.results import Record
 from cranfield.words import and_list, first_of, n_of
 
 ASSUMED_SPREAD = 0.5
@@ -71,6 +72,41 @@ class CheckedPlan:
         n = len(self.cells)
         return tokens * n or None, money * n or None
 
+    def result(self, digest: str, tools: Sequence[PreflightRecord]) -> PlanResult:
+        """Its record.
+
+        Args:
+            digest: of the plan, as its results will have it.
+            tools: what each tool under test serves.
+        """
+        plan, cells, tree = self.plan, self.cells, self.tree
+        tokens, money = self.most
+        return PlanResult(
+            uncommitted=tree.uncommitted,
+            plan=plan.name,
+            digest=digest,
+            order_digest=order_digest(cells),
+            commit=self.commit,
+            tree=tree,
+            labels_digest=self.tasks.labels_digest,
+            n_tasks=len(self.tasks.tasks),
+            min_tasks=plan.rule.min_tasks,
+            seeds=plan.seeds,
+            arms={role: arm.name for role, arm in plan.arms.items()},
+            cells=tuple(map(str, cells)),
+            currency=plan.budget.prices.currency,
+            tokens_by_limits=tokens,
+            money_by_limits=money,
+            has_judge=plan.judge is not None,
+            judge_tokens_at_most=plan.budget.judge_tokens,
+            judge_money_at_most=plan.budget.judge_money,
+            spread=ASSUMED_SPREAD,
+            strata=tuple(detectable_lifts(plan, self.tasks.tasks)),
+            tools=tuple(tools),
+            left_out=dict(self.tasks.left_out),
+            notes=self.notes,
+        )
+
 
 @dataclass(frozen=True, slots=True)
 class StratumPower:
@@ -81,6 +117,41 @@ class StratumPower:
     n_tasks: int
     detectable: float | None
     """Lift of success that is found four times of five; None: too few tasks for a verdict, or not even a lift of 1 is."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PlanResult(Record):
+    """A plan that can be run: its cells, what they can cost, and what its tasks can show."""
+
+    uncommitted: str
+    plan: str
+    """Its name."""
+    digest: str
+    order_digest: str
+    commit: str
+    tree: TreeRecord
+    labels_digest: str
+    n_tasks: int
+    min_tasks: int
+    """That a verdict takes."""
+    seeds: int
+    arms: Mapping[ArmRole, str]
+    cells: tuple[str, ...]
+    """In their order."""
+    currency: str
+    tokens_by_limits: int | None
+    """Of all cells, by the limits of a cell; None: no limit."""
+    money_by_limits: float | None
+    has_judge: bool
+    judge_tokens_at_most: int | None
+    judge_money_at_most: float | None
+    spread: float
+    """Of the differences of tasks, which `strata` assume."""
+    strata: tuple[StratumPower, ...]
+    tools: tuple[PreflightRecord, ...]
+    """What each tool under test serves."""
+    left_out: Mapping[str, str]
+    notes: tuple[str, ...]
 
 
 def check_plan(

@@ -7,10 +7,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TypeVar
 
-from cranfield.benefit.folder import ExperimentFolder
+from cranfield.benefit.folder import ExperimentFolder, ExperimentManifest
 from cranfield.benefit.plan import ArmRole, BenefitPlan
 from cranfield.benefit.records import CellEnd, CellKey, CellRecord
 from cranfield.benefit.schedule import schedule
+from cranfield.results import Record
 
 _Number = TypeVar("_Number", int, float)
 
@@ -22,6 +23,8 @@ class ArmStatus:
     role: ArmRole
     name: str
     n_cells: int
+    n_scored: int
+    """Cells that ended."""
     ends: Mapping[CellEnd, int]
     """Of the cells that ended."""
     errors: Mapping[str, int]
@@ -34,29 +37,22 @@ class ArmStatus:
     answered: int | None
     """Cells in which the tools under test were offered, were called, and gave a result without an error; None: not known of all."""
 
-    @property
-    def n_scored(self) -> int:
-        """Cells that ended."""
-        return sum(self.ends.values())
 
-
-@dataclass(frozen=True, slots=True)
-class ExperimentStatus:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ExperimentStatus(Record):
     """Of an experiment."""
 
-    arms: tuple[ArmStatus, ...]
+    uncommitted: str
+    """That of the manifest."""
+    experiment: ExperimentManifest
     n_pairs: int
     n_whole_pairs: int
     """Pairs of which both cells ended."""
     n_interrupted: int
     """Runs that were begun and did not end."""
+    arms: tuple[ArmStatus, ...]
     waiting: tuple[CellRecord, ...]
     """Of cells without an end that were run: the last run."""
-
-    @property
-    def is_complete(self) -> bool:
-        """Whether every cell has an end."""
-        return self.n_whole_pairs == self.n_pairs
 
 
 def status_of(folder: ExperimentFolder) -> ExperimentStatus:
@@ -71,6 +67,8 @@ def status_of(folder: ExperimentFolder) -> ExperimentStatus:
     ended = {key for key, record in last.items() if record.end.is_scored}
     pairs = Counter((key.task_id, key.seed) for key in ended)
     return ExperimentStatus(
+        uncommitted=folder.manifest.tree.uncommitted,
+        experiment=folder.manifest,
         arms=tuple(_arm(plan, role, order, records) for role in ArmRole),
         n_pairs=len(order) // 2,
         n_whole_pairs=sum(n == 2 for n in pairs.values()),
@@ -87,6 +85,7 @@ def _arm(plan: BenefitPlan, role: ArmRole, order: Sequence[CellKey], records: Se
         role,
         plan.arms[role].name,
         sum(key.arm is role for key in order),
+        len(scored),
         dict(Counter(record.end for record in scored)),
         dict(Counter(record.error for record in own if record.error)),
         _sum([record.usage.total for record in own]),

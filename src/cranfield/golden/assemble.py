@@ -11,8 +11,10 @@ from dataclasses import dataclass
 from enum import StrEnum
 from fractions import Fraction
 from math import ceil
+from pathlib import Path
 from typing import Any
 
+from cranfield import results
 from cranfield.errors import UsageError
 from cranfield.formats.io.versions import FileVersion
 from cranfield.golden.batch_drift import BatchDrift, BatchVerdict
@@ -27,6 +29,7 @@ from cranfield.golden.records import (
 )
 from cranfield.golden.review import CEILINGS, HOURS, NOT_SHOWN, Cell, ReviewProfile, ReviewReport
 from cranfield.model.vocabulary import TASK_TYPE
+from cranfield.results.testset import TestSetRecord
 from cranfield.words import first_of, n_of
 
 MOST_ATTRITION = Fraction(7, 100)
@@ -81,18 +84,30 @@ class Checked:
     found: str
     step: str = ""
     """What to do where it is not met."""
-    demand: str = ""
-    """Where it is another one than that of `CRITERIA`."""
+    demands: str = ""
+    """What must hold: that of `CRITERIA`, unless another one is given."""
+
+    def __post_init__(self) -> None:
+        """The demand of the criterion, where none is given."""
+        object.__setattr__(self, "demands", self.demands or CRITERIA[self.criterion])
 
     @property
     def is_met(self) -> bool:
         """Whether it was tested, and holds."""
         return self.result is Result.MET
 
-    @property
-    def demands(self) -> str:
-        """What must hold."""
-        return self.demand or CRITERIA[self.criterion]
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AssemblyResult(results.Record):
+    """The criteria of a version."""
+
+    testset: TestSetRecord
+    is_golden: bool
+    """Whether no criterion is unmet."""
+    is_draft: bool
+    """Whether it is written where it is not golden."""
+    criteria: tuple[Checked, ...]
+    written: tuple[Path, ...]
 
 
 def checked(criterion: Criterion, found: str, step: str = "", *, is_met: bool, demand: str = "") -> Checked:
@@ -161,7 +176,7 @@ def check_review(report: ReviewReport | None, profile: ReviewProfile, step: str 
         found = f"ceiling reached: {', '.join(CEILINGS[each] for each in report.breached)}; {found}"
     if report.unreviewed:
         n = len(report.unreviewed) + report.n_reviewed
-        found += f"; {len(report.unreviewed)} of {n} {report.profile.lacking}: {first_of(report.unreviewed)}"
+        found += f"; {len(report.unreviewed)} of {n} {report.rules.lacking}: {first_of(report.unreviewed)}"
     confirmed = f"all {n_of(report.n_reviewed, 'reviewed records')} confirmed; {report.agreement}"
     return (
         checked(Criterion.REVIEW, found, step, is_met=not report.breached and not report.unreviewed),
@@ -182,7 +197,7 @@ def check_similar(drift: BatchDrift, step: str = "") -> Checked:
     if drift.verdict is BatchVerdict.SIMILAR:
         found = f"none of {n_of(tested, 'metrics')} differs significantly; that is no proof that none differs"
         return checked(Criterion.SIMILAR, found, is_met=True)
-    names = ", ".join(each.name for each in drift.differing)
+    names = ", ".join(drift.differing)
     found = f"{len(drift.differing)} of {n_of(tested, 'metrics')} differ: {names}"
     return checked(Criterion.SIMILAR, found, step, is_met=False)
 

@@ -10,15 +10,17 @@ from __future__ import annotations
 
 import posixpath
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from enum import StrEnum
 from statistics import fmean
 
+from cranfield import results
 from cranfield.golden.lexical import overlap
 from cranfield.matching.place import ENTITY_MARK, plain_entity
 from cranfield.model import Entity, File, Query, Span, Target, TestSet
 from cranfield.model.label import Label
 from cranfield.model.vocabulary import TASK_TYPE
+from cranfield.results.testset import TestSetRecord
 from cranfield.stats.result import TestResult, holm, untested
 from cranfield.stats.two_sample import DRAWS, stratified_ks
 
@@ -154,30 +156,21 @@ class MetricDrift:
     result: TestResult
 
 
-@dataclass(frozen=True)
-class BatchDrift:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BatchDrift(results.Record):
     """A batch against the blessed records."""
 
-    metrics: tuple[MetricDrift, ...]
+    testset: TestSetRecord
+    """Of the batch."""
+    verdict: BatchVerdict
     alpha: float
     n_blessed: int
     n_batch: int
-    uncompared: Mapping[str, int] = field(default_factory=dict)
+    metrics: tuple[MetricDrift, ...]
+    differing: tuple[str, ...]
+    """Metrics whose adjusted p-value is at most alpha."""
+    uncompared: Mapping[str, int]
     """Cell that only one of the two has, to its records there: they are compared with nothing."""
-
-    @property
-    def differing(self) -> tuple[MetricDrift, ...]:
-        """Metrics whose adjusted p-value is at most alpha."""
-        return tuple(
-            each for each in self.metrics if each.result.p_adjusted is not None and each.result.p_adjusted <= self.alpha
-        )
-
-    @property
-    def verdict(self) -> BatchVerdict:
-        """What happens to the batch."""
-        if all(each.result.p_two_sided is None for each in self.metrics):
-            return BatchVerdict.UNTESTED
-        return BatchVerdict.REQUEUE if self.differing else BatchVerdict.SIMILAR
 
 
 def batch_drift(
@@ -207,14 +200,21 @@ def batch_drift(
     found = [_tested(row, old, new, seed, n_draws) for row in rows]
     adjusted = holm([each.result.p_two_sided for each in found])
     cells = {r.cell for r in old} ^ {r.cell for r in new}
+    metrics = [
+        replace(each, result=replace(each.result, p_adjusted=p)) for each, p in zip(found, adjusted, strict=True)
+    ]
+    differing = tuple(each.name for each, p in zip(found, adjusted, strict=True) if p is not None and p <= alpha)
+    is_tested = any(each.result.p_two_sided is not None for each in found)
+    tested = BatchVerdict.REQUEUE if differing else BatchVerdict.SIMILAR
     return BatchDrift(
-        tuple(
-            replace(each, result=replace(each.result, p_adjusted=p)) for each, p in zip(found, adjusted, strict=True)
-        ),
-        alpha,
-        len(old),
-        len(new),
-        {cell: sum(r.cell == cell for r in (*old, *new)) for cell in sorted(cells)},
+        testset=TestSetRecord.of(batch),
+        verdict=tested if is_tested else BatchVerdict.UNTESTED,
+        alpha=alpha,
+        n_blessed=len(old),
+        n_batch=len(new),
+        metrics=tuple(metrics),
+        differing=differing,
+        uncompared={cell: sum(r.cell == cell for r in (*old, *new)) for cell in sorted(cells)},
     )
 
 

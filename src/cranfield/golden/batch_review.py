@@ -166,7 +166,7 @@ def review_of(folder: RunFolder, earlier: Iterable[Path] = ()) -> ReviewReport:
     sample = drawn_sample(folder)
     reviews = folder.read(Step.HUMAN_REVIEWS, HumanReview)
     before: list[Tally] = [review_of(RunFolder.open(path)).tally for path in earlier]
-    return assess(reviews, sample, PROFILES[sample.profile], before)
+    return assess(reviews, sample, PROFILES[sample.profile], before, folder.path.resolve().name)
 
 
 def write_feedback(folder: RunFolder, report: ReviewReport) -> list[Path]:

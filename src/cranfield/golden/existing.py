@@ -16,10 +16,10 @@ from typing import Any, get_args
 from pydantic import ValidationError
 
 from cranfield.agents.record_folder import PLAN, now
-from cranfield.agents.tree_record import tree_files
+from cranfield.agents.tree_record import TreeRecord, tree_files
 from cranfield.errors import Problem, TestSetError, shorten
 from cranfield.golden.folder import RunFolder, Step
-from cranfield.golden.gate import GateReport, gate
+from cranfield.golden.gate import CHECKS, Check, GateReport, Status, gate
 from cranfield.golden.parsed import ParsedSource
 from cranfield.golden.plan import Plan
 from cranfield.golden.records import (
@@ -38,6 +38,8 @@ from cranfield.matching.place import ENTITY_MARK
 from cranfield.model import Entity, Fact, File, Label, Query, Span, Target, TestSet
 from cranfield.model.vocabulary import TASK_TYPE, TASK_TYPES
 from cranfield.repo.snapshot import Snapshot
+from cranfield.results import Record
+from cranfield.results.testset import TestSetRecord
 from cranfield.words import n_of
 
 DIFFICULTY = "difficulty"
@@ -284,8 +286,43 @@ def enter(
     return Entered(path, imported)
 
 
-def gate_reports(imported: Imported, snapshot: Snapshot, bounds: Bounds | None = None) -> dict[str, GateReport]:
-    """Query id to what the gate finds of the records of an existing set."""
-    source = ParsedSource(snapshot)
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SetGate(Record):
+    """What the mechanical gate finds of the records of an existing set."""
+
+    uncommitted: str
+    """That of the tree."""
+    commit: str
+    tree: TreeRecord
+    testset: TestSetRecord
+    notes: tuple[str, ...]
+    n_passed: int
+    checks: Mapping[Check, Mapping[Status, int]]
+    """How many records ended so."""
+    records: Mapping[str, GateReport]
+    """By query."""
+
+
+def gate_set(testset: TestSet, imported: Imported, snapshot: Snapshot, bounds: Bounds | None = None) -> SetGate:
+    """Take the records of an existing set through the gate.
+
+    Args:
+        testset: the set.
+        imported: its records.
+        snapshot: of the repository that the set is about.
+        bounds: of a plan; default: `Bounds()`.
+    """
+    source, tree = ParsedSource(snapshot), TreeRecord.of(snapshot)
     pairs = zip(imported.candidates, imported.answers, strict=True)
-    return {candidate.query_id: gate(candidate, answer, None, source, bounds) for candidate, answer in pairs}
+    records = {candidate.query_id: gate(candidate, answer, None, source, bounds) for candidate, answer in pairs}
+    ended = Counter((check, outcome.status) for report in records.values() for check, outcome in report.checks.items())
+    return SetGate(
+        uncommitted=tree.uncommitted,
+        commit=snapshot.commit,
+        tree=tree,
+        testset=TestSetRecord.of(testset),
+        notes=tuple(imported.notes),
+        n_passed=sum(report.passed for report in records.values()),
+        checks={check: {status: ended[check, status] for status in Status} for check in CHECKS},
+        records=records,
+    )

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import Any
 
 from cranfield.agents.loop import Read
 from cranfield.golden import checks
@@ -58,12 +57,9 @@ class Outcome:
 class GateReport:
     """Of one record."""
 
-    outcomes: Mapping[Check, Outcome]
-
-    @property
-    def passed(self) -> bool:
-        """Whether no check failed."""
-        return not self.failed
+    passed: bool
+    """Whether no check failed."""
+    checks: Mapping[Check, Outcome]
 
     @property
     def failed(self) -> tuple[Check, ...]:
@@ -75,15 +71,8 @@ class GateReport:
         """Checks that could not run."""
         return self._with(Status.MISSING)
 
-    def record(self) -> dict[str, Any]:
-        """As JSON."""
-        return {
-            check.value: {"status": outcome.status.value, "problems": list(outcome.problems)}
-            for check, outcome in self.outcomes.items()
-        }
-
     def _with(self, status: Status) -> tuple[Check, ...]:
-        return tuple(check for check, outcome in self.outcomes.items() if outcome.status is status)
+        return tuple(check for check, outcome in self.checks.items() if outcome.status is status)
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,7 +106,8 @@ def gate(
         bounds: of the plan; default: `Bounds()`.
     """
     record = Record(candidate, answer, reads, source, bounds or Bounds())
-    return GateReport({check: _outcome(spec, record) for check, spec in CHECKS.items()})
+    found = {check: _outcome(spec, record) for check, spec in CHECKS.items()}
+    return GateReport(all(outcome.status is not Status.FAILED for outcome in found.values()), found)
 
 
 def _outcome(spec: CheckSpec, record: Record) -> Outcome:

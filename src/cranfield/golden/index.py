@@ -67,6 +67,7 @@ class RecordStatus:
     state: State
     attempt: int
     reasons: tuple[Finding, ...] = ()
+    agreement: AgreementRecord | None = None
 
     @property
     def is_unreadable(self) -> bool:
@@ -144,7 +145,8 @@ class RunIndex:
         rejection = self.rejections.get(query_id, attempt)
         about = self.candidates.get(query_id) or rejection
         task_type, difficulty = (about.task_type, about.difficulty) if about is not None else (None, None)
-        return RecordStatus(query_id, task_type or "", difficulty or "", state, attempt, tuple(reasons))
+        agreement = self.agreements.get(query_id, attempt)
+        return RecordStatus(query_id, task_type or "", difficulty or "", state, attempt, tuple(reasons), agreement)
 
     def statuses(self) -> list[RecordStatus]:
         """Of every draft by its id, those that did not become a candidate included."""

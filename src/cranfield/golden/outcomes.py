@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Annotated, Any, Self
+from typing import Annotated, Any
 
 from pydantic import BaseModel, ConfigDict, Field
 
@@ -12,7 +12,6 @@ from cranfield.agents.tree_record import TreeRecord
 from cranfield.golden.agreement import Outcome, QueueReason
 from cranfield.golden.records import SCHEMA_VERSION, Cost, Difficulty, Filled, NarrativeJudgment, Strict, TaskType
 from cranfield.golden.states import State
-from cranfield.repo.snapshot import Snapshot
 
 
 class Finding(Strict):
@@ -107,19 +106,6 @@ class TranscriptLine(BaseModel):
     def is_unreadable(self) -> bool:
         """Whether it is a try whose replies could not be read."""
         return self.failure is not None and self.failure.kind in UNREADABLE
-
-
-class ReadSource(Strict):
-    """The source that a plan or a gate is about."""
-
-    commit: str
-    tree: TreeRecord
-    """Of the folder of the repository."""
-
-    @classmethod
-    def of(cls, snapshot: Snapshot) -> Self:
-        """That of the files that were read."""
-        return cls(commit=snapshot.commit, tree=TreeRecord.of(snapshot))
 
 
 class RunManifest(Strict):

@@ -5,17 +5,21 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from statistics import median
+from typing import TypeVar
 
 from cranfield.agents.budget import PER, TYPICAL_BYTES, Limit, Price
 from cranfield.agents.loop import RESULT_CHARS
 from cranfield.agents.protocol import Usage
 from cranfield.agents.settings import ModelSettings
+from cranfield.agents.tree_record import TreeRecord
 from cranfield.golden.parsed import files_in
 from cranfield.golden.plan import Plan
 from cranfield.numbers import total
 from cranfield.repo.snapshot import Snapshot
+from cranfield.results import Record
 from cranfield.stats.interval import total_interval
 
+_Number = TypeVar("_Number", int, float)
 Interval = tuple[float, float]
 """Lower and upper end of a 95 % prediction interval."""
 
@@ -84,71 +88,68 @@ class OverBudget:
     """Typical, or as measured."""
     interval: Interval | None
     budget: float
-
-    @property
-    def is_likely(self) -> bool:
-        """Whether the cost itself is over the budget; else only the upper end of its interval is."""
-        return self.cost > self.budget
+    is_likely: bool
+    """Whether the cost itself is over the budget; else only the upper end of its interval is."""
 
 
 @dataclass(frozen=True, slots=True)
-class Estimate:
-    """What a plan will cost."""
+class PlannedCell:
+    """A cell of a plan."""
 
-    roles: tuple[RoleEstimate, ...]
+    task_type: str
+    difficulty: str
+    wanted: int
+    written: int
+    """Candidates, with headroom."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Estimate(Record):
+    """A plan that can be run, and what it will cost."""
+
+    uncommitted: str
+    """That of the tree."""
+    commit: str
+    tree: TreeRecord
+    plan: str
+    """Its name."""
+    digest: str
+    headroom: float
+    total: int
+    """Queries that are wanted."""
+    n_drafts: int
+    """Candidates that are written."""
+    cells: tuple[PlannedCell, ...]
     currency: str
     budget_tokens: int | None
     budget_money: float | None
+    is_measured: bool
+    """Whether a dry run measured any role."""
+    tokens: int
+    """Of all roles, as the next ones."""
+    token_limit: int | None
+    """The sum of the limits of roles, or the budget, whichever is less; None: neither is set."""
+    token_interval: Interval | None
+    """The sum of those of the roles, which holds also where records are dear to all roles at once."""
+    money: float | None
+    """None where a model has no price."""
+    money_limit: float | None
+    money_interval: Interval | None
+    over_budget: tuple[OverBudget, ...]
+    """Limits of the budget that the cost is over, or that its interval reaches beyond."""
+    roles: tuple[RoleEstimate, ...]
 
-    @property
-    def is_measured(self) -> bool:
-        """Whether a dry run measured any role."""
-        return any(role.measured for role in self.roles)
 
-    @property
-    def tokens(self) -> int:
-        """Of all roles."""
-        return sum(role.tokens for role in self.roles)
+def _over_budget(
+    limit: Limit, cost: float | None, interval: Interval | None, budget: float | None
+) -> tuple[OverBudget, ...]:
+    if cost is None or budget is None or max((cost, *(interval or ()))) <= budget:
+        return ()
+    return (OverBudget(limit, cost, interval, budget, cost > budget),)
 
-    @property
-    def money(self) -> float | None:
-        """Of all roles; None where a model has no price."""
-        return total([role.money for role in self.roles])
 
-    @property
-    def token_interval(self) -> Interval | None:
-        """Of all roles: the sum of theirs, which holds also where records are dear to all roles at once."""
-        return _sum_of_ends([role.token_interval for role in self.roles])
-
-    @property
-    def money_interval(self) -> Interval | None:
-        """As `token_interval`."""
-        return _sum_of_ends([role.money_interval for role in self.roles])
-
-    @property
-    def token_limit(self) -> int | None:
-        """The sum of the limits of roles, or the budget, whichever is less; None: neither is set."""
-        limits = (total([role.token_limit for role in self.roles]), self.budget_tokens)
-        return min((limit for limit in limits if limit is not None), default=None)
-
-    @property
-    def money_limit(self) -> float | None:
-        """As `token_limit`."""
-        limits = (total([role.money_limit for role in self.roles]), self.budget_money)
-        return min((limit for limit in limits if limit is not None), default=None)
-
-    @property
-    def over_budget(self) -> tuple[OverBudget, ...]:
-        """Limits of the budget that the cost is over, or that its interval reaches beyond."""
-        costs: tuple[tuple[Limit, float | None, Interval | None, float | None], ...] = (
-            ("tokens", self.tokens, self.token_interval, self.budget_tokens),
-            ("money", self.money, self.money_interval, self.budget_money),
-        )
-        return tuple(
-            OverBudget(limit, cost, interval, budget)
-            for limit, cost, interval, budget in costs
-            if cost is not None and budget is not None and max((cost, *(interval or ()))) > budget
-        )
+def _least(*limits: _Number | None) -> _Number | None:
+    return min((limit for limit in limits if limit is not None), default=None)
 
 
 def _sum_of_ends(intervals: Sequence[Interval | None]) -> Interval | None:
@@ -179,7 +180,35 @@ def estimate(plan: Plan, snapshot: Snapshot, uses: Mapping[str, RoleUse] | None 
         assumed = _of_role(plan, role, settings, records[role], result)
         use = (uses or {}).get(role)
         roles.append(_measured(assumed, use) if use is not None and use.tokens else assumed)
-    return Estimate(tuple(roles), plan.budget.prices.currency, plan.budget.tokens, plan.budget.money)
+    tokens, token_interval = sum(role.tokens for role in roles), _sum_of_ends([role.token_interval for role in roles])
+    money, money_interval = total([role.money for role in roles]), _sum_of_ends([role.money_interval for role in roles])
+    budget, tree = plan.budget, TreeRecord.of(snapshot)
+    return Estimate(
+        uncommitted=tree.uncommitted,
+        commit=snapshot.commit,
+        tree=tree,
+        plan=plan.name,
+        digest=plan.digest,
+        headroom=plan.headroom,
+        total=plan.total,
+        n_drafts=plan.n_drafts,
+        cells=tuple(PlannedCell(cell.task_type, cell.difficulty, cell.n, plan.emitted(cell)) for cell in plan.cells),
+        currency=budget.prices.currency,
+        budget_tokens=budget.tokens,
+        budget_money=budget.money,
+        is_measured=any(role.measured for role in roles),
+        tokens=tokens,
+        token_limit=_least(total([role.token_limit for role in roles]), budget.tokens),
+        token_interval=token_interval,
+        money=money,
+        money_limit=_least(total([role.money_limit for role in roles]), budget.money),
+        money_interval=money_interval,
+        over_budget=(
+            *_over_budget("tokens", tokens, token_interval, budget.tokens),
+            *_over_budget("money", money, money_interval, budget.money),
+        ),
+        roles=tuple(roles),
+    )
 
 
 def _measured(assumed: RoleEstimate, use: RoleUse) -> RoleEstimate:

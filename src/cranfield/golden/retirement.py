@@ -15,6 +15,7 @@ from enum import StrEnum
 from itertools import accumulate
 
 from cranfield.errors import UsageError
+from cranfield.results import Record
 
 
 class Decision(StrEnum):
@@ -125,14 +126,18 @@ class ModelHistory:
     model: str
     n: int
     n_rejected: int
+    decision: Decision
+    """`retire`; else `keep` where some test ended so and the last one is undecided."""
     trials: tuple[Trial, ...]
     """One after the other; the last one is open, or retires the model."""
 
-    @property
-    def decision(self) -> Decision:
-        """`retire`; else `keep` where some test ended so and the last one is undecided."""
-        found = [trial.decision for trial in self.trials]
-        return next((each for each in (Decision.RETIRE, Decision.KEEP) if each in found), Decision.UNDECIDED)
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ModelTests(Record):
+    """The models of each role, tested."""
+
+    models: tuple[ModelHistory, ...]
+    test: SequentialTest
 
 
 def run_trials(rejected: Sequence[bool], test: SequentialTest) -> tuple[Trial, ...]:
@@ -165,6 +170,12 @@ def model_histories(records: Iterable[ModelRecord], test: SequentialTest) -> tup
     for record in records:
         found.setdefault((record.role, record.model), []).append(record.is_rejected)
     return tuple(
-        ModelHistory(role, model, len(rejected), sum(rejected), run_trials(rejected, test))
+        ModelHistory(role, model, len(rejected), sum(rejected), _decision(trials), trials)
         for (role, model), rejected in found.items()
+        for trials in [run_trials(rejected, test)]
     )
+
+
+def _decision(trials: Sequence[Trial]) -> Decision:
+    found = [trial.decision for trial in trials]
+    return next((each for each in (Decision.RETIRE, Decision.KEEP) if each in found), Decision.UNDECIDED)

@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from enum import StrEnum
 from fractions import Fraction
@@ -29,6 +29,7 @@ from cranfield.golden.records import (
     TaskType,
 )
 from cranfield.model.review import Disposition, FailureMode, Verdict
+from cranfield.results import Record
 from cranfield.stats.proportion import exact_interval
 from cranfield.words import first_of, n_of
 
@@ -205,6 +206,16 @@ class Tally:
     wrong_on_easy: int = 0
     n_open: int = 0
     """Records of the sample without a decision that holds."""
+    upper: float | None = field(default=None, init=False)
+    """Upper bound of the rate of serious defects, 95 % one-sided (Clopper and Pearson); None without a record.
+
+    None also while a record of the sample is open: what no person has looked at shows nothing.
+    """
+
+    def __post_init__(self) -> None:
+        """The bound follows from the counts."""
+        if self.n and not self.n_open:
+            object.__setattr__(self, "upper", exact_interval(self.serious, self.n, 2 * LEVEL - 1)[1])
 
     def __add__(self, other: Tally) -> Tally:
         """Both batches together."""
@@ -224,14 +235,6 @@ class Tally:
             Ceiling.WRONG_ON_EASY: self.wrong_on_easy,
         }[ceiling]
 
-    @property
-    def upper(self) -> float | None:
-        """Upper bound of the rate of serious defects, 95 % one-sided (Clopper and Pearson); None without a record.
-
-        None also while a record of the sample is open: what no person has looked at shows nothing.
-        """
-        return exact_interval(self.serious, self.n, 2 * LEVEL - 1)[1] if self.n and not self.n_open else None
-
 
 class ReviewOutcome(StrEnum):
     """What the review of a batch came to."""
@@ -244,11 +247,23 @@ class ReviewOutcome(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class ReviewReport:
+class PassChance:
+    """A true rate of serious defects, and the probability that a batch with it passes."""
+
+    rate: float
+    passes: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReviewReport(Record):
     """What people found."""
 
-    profile: ReviewProfile
+    run: str
+    """Name of its folder."""
     outcome: ReviewOutcome
+    profile: str
+    """One of `PROFILES`."""
+    people: int
     tally: Tally
     """Of the sample alone."""
     cumulative: Tally
@@ -266,16 +281,29 @@ class ReviewReport:
     """Those with a decision that no second look confirms, as the profile asks for; and why."""
     reviewers: tuple[str, ...]
     """All who looked at a record, by name: as they named themselves."""
+    reviewed_by: str
+    """Who reviewed, as a sentence of every report has it: names are never more than stated."""
     n_twice: int
     """Records that were looked at twice."""
     n_same: int
     """Those of them that got the same verdict both times."""
+    agreement: str
+    """The same in a sentence; that of one person is never called that of two."""
     n_spot_checked: int
     """Narratives that a judge called equivalent, and people reviewed."""
     n_spot_failed: int
     """Those with an edit of the narrative, or a failure of it."""
+    characteristic: tuple[PassChance, ...]
+    """Of a sample of this size."""
     feedback: tuple[ReviewFeedback, ...]
     notes: tuple[str, ...]
+    next_steps: tuple[str, ...] = ()
+    """Commands, which know the books of the review."""
+
+    @property
+    def rules(self) -> ReviewProfile:
+        """How much is reviewed, and what must hold."""
+        return PROFILES[self.profile]
 
     @property
     def n_reviewed(self) -> int:
@@ -283,44 +311,22 @@ class ReviewReport:
         return sum(self.dispositions.values())
 
     @property
-    def who(self) -> str:
-        """Who reviewed, as a sentence of every report has it: names are never more than stated."""
-        is_open, names = bool(self.missing), f" ({', '.join(self.reviewers)})" if self.reviewers else ""
-        if self.profile.people == 1:
-            sees = f"{'sees' if is_open else 'saw'} each record twice, at least {HOURS} apart and {NOT_SHOWN}"
-            by = f"one person{names}, who {sees}; the name is stated, not verified"
-        else:
-            who = "two people" if is_open else f"{n_of(len(self.reviewers), 'people')}{names}"
-            by = f"{who}; that names are of different people is stated, not verified"
-        return f"{'to be ' if is_open else ''}reviewed by {by}"
-
-    @property
-    def agreement(self) -> str:
-        """How often both looks at a record came to the same verdict; that of one person is never called that of two."""
-        if not self.n_twice:
-            return "no record was seen twice"
-        same = f"the same verdict both times on {self.n_same} of {n_of(self.n_twice, 'records')}"
-        if self.profile.people == 1:
-            return f"{same}: agreement of one person with themselves on a later day (intra-rater), not of two people"
-        return f"{same}, by two reviewers without sight of each other"
-
-    @property
     def counts(self) -> str:
         """What each ceiling counts in the sample, and the most that it allows."""
         if not self.tally.n:
             return "no sample: a person sees every record"
         found = ", ".join(
-            f"{self.tally.count(each)} {words} (at most {self.profile.most(each, self.tally.n)})"
+            f"{self.tally.count(each)} {words} (at most {self.rules.most(each, self.tally.n)})"
             for each, words in CEILINGS.items()
         )
-        still = f", {self.tally.n_open} {self.profile.lacking}" if self.tally.n_open else ""
+        still = f", {self.tally.n_open} {self.rules.lacking}" if self.tally.n_open else ""
         return f"{self.tally.n} sampled: {found}{still}"
 
     @property
     def missing(self) -> str:
         """Records without a decision, and those with one that nothing confirms; empty where there are none."""
         n = self.n_reviewed + len(self.unreviewed)
-        parts = [f"{len(self.unreviewed)} of {n} {self.profile.lacking}: {first_of(self.unreviewed)}"] * bool(
+        parts = [f"{len(self.unreviewed)} of {n} {self.rules.lacking}: {first_of(self.unreviewed)}"] * bool(
             self.unreviewed
         )
         if self.unconfirmed:
@@ -337,16 +343,31 @@ class ReviewReport:
         if self.outcome is ReviewOutcome.INCOMPLETE:
             return f"review not finished: {self.missing}"
         names, same = ", ".join(self.reviewers), f"same verdict on {self.n_same} of {self.n_twice}"
-        if self.profile.people == 1:
+        if self.people == 1:
             by = f"reviewed by one person ({names}; stated, not verified)"
             return f"{by}, agreement is with themselves on a later day: {same}; {self.tally.n} sampled"
         by = f"reviewed by {n_of(len(self.reviewers), 'people')} ({names}; stated, not verified)"
         return f"{by}, {same}; {self.tally.n} sampled"
 
-    @property
-    def characteristic(self) -> tuple[tuple[float, float], ...]:
-        """A true rate of serious defects, and the probability that a batch with it passes, in a sample of this size."""
-        return tuple((rate, pass_probability(self.tally.n, rate, self.profile)) for rate in RATES)
+
+def _reviewed_by(profile: ReviewProfile, reviewers: Sequence[str], *, is_open: bool) -> str:
+    names = f" ({', '.join(reviewers)})" if reviewers else ""
+    if profile.people == 1:
+        sees = f"{'sees' if is_open else 'saw'} each record twice, at least {HOURS} apart and {NOT_SHOWN}"
+        by = f"one person{names}, who {sees}; the name is stated, not verified"
+    else:
+        who = "two people" if is_open else f"{n_of(len(reviewers), 'people')}{names}"
+        by = f"{who}; that names are of different people is stated, not verified"
+    return f"{'to be ' if is_open else ''}reviewed by {by}"
+
+
+def _agreement(profile: ReviewProfile, n_same: int, n_twice: int) -> str:
+    if not n_twice:
+        return "no record was seen twice"
+    same = f"the same verdict both times on {n_same} of {n_of(n_twice, 'records')}"
+    if profile.people == 1:
+        return f"{same}: agreement of one person with themselves on a later day (intra-rater), not of two people"
+    return f"{same}, by two reviewers without sight of each other"
 
 
 def pass_probability(n: int, rate: float, profile: ReviewProfile) -> float:
@@ -382,7 +403,7 @@ def unconfirmed_because(review: HumanReview, profile: ReviewProfile) -> str:
 
 
 def assess(
-    reviews: Iterable[HumanReview], sample: Sample, profile: ReviewProfile, earlier: Sequence[Tally] = ()
+    reviews: Iterable[HumanReview], sample: Sample, profile: ReviewProfile, earlier: Sequence[Tally] = (), run: str = ""
 ) -> ReviewReport:
     """Judge a batch by its reviews. Ceilings are strict, and exact: counts are compared as fractions.
 
@@ -391,6 +412,7 @@ def assess(
         sample: of the batch.
         profile: of the review.
         earlier: samples of earlier batches, for the cumulative rate.
+        run: name of its folder.
     """
     latest = latest_reviews(reviews)
     keys = {name: (name, sample.attempts.get(name, 1)) for name in sample.to_review}
@@ -404,8 +426,12 @@ def assess(
     twice = [each.opinions for each in wanted.values() if len(each.opinions) > 1]
     missing = bool(unreviewed or unconfirmed)
     checked = [each for name, each in wanted.items() if SPOT_CHECK in sample.must_see.get(name, ())]
+    reviewers = tuple(sorted({name for each in latest.values() for name in each.reviewers}))
+    n_same = sum(len({opinion.verdict for opinion in each}) == 1 for each in twice)
     return ReviewReport(
-        profile=profile,
+        run=run,
+        profile=profile.name,
+        people=profile.people,
         outcome=ReviewOutcome.BREACHED
         if breached  # the number of the sample is fixed: what is missing cannot make it less
         else ReviewOutcome.INCOMPLETE
@@ -420,11 +446,14 @@ def assess(
         n_edited=sum(bool(each.edits) for each in wanted.values()),
         unreviewed=unreviewed,
         unconfirmed=unconfirmed,
-        reviewers=tuple(sorted({name for each in latest.values() for name in each.reviewers})),
+        reviewers=reviewers,
+        reviewed_by=_reviewed_by(profile, reviewers, is_open=missing),
         n_twice=len(twice),
-        n_same=sum(len({opinion.verdict for opinion in each}) == 1 for each in twice),
+        n_same=n_same,
+        agreement=_agreement(profile, n_same, len(twice)),
         n_spot_checked=len(checked),
         n_spot_failed=sum(_blames_narrative(each) for each in checked),
+        characteristic=tuple(PassChance(rate, pass_probability(tally.n, rate, profile)) for rate in RATES),
         feedback=tuple(
             _feedback(each, sample.cells[name])
             for (name, _), each in latest.items()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from cranfield.agents.kept import Kept
@@ -16,7 +16,10 @@ from cranfield.golden.parsed import ParsedSource
 from cranfield.golden.records import RowCheck
 from cranfield.golden.role_prompts import RolePrompts
 from cranfield.golden.roles import check_task
-from cranfield.golden.rows import CheckedRow, Row, RowState, decide, keep_last_rows, mechanical_problem
+from cranfield.golden.rows import CheckedRow, Row, RowRecord, RowState, decide, keep_last_rows, mechanical_problem
+from cranfield.model import TestSet
+from cranfield.results import Record
+from cranfield.results.testset import TestSetRecord
 
 
 @dataclass(frozen=True)
@@ -61,6 +64,34 @@ class CheckResult:
     """Of the votes."""
     missing: Counter[str]
     """Votes that did not come, by kind of the end or the failure."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CheckedRows(Record):
+    """What the check of a set came to."""
+
+    testset: TestSetRecord
+    n_votes: int
+    """On each row that was put to the vote."""
+    missing: Mapping[str, int]
+    """Votes that did not come, by kind of the end or the failure."""
+    states: Mapping[RowState, int]
+    """Every state, and its rows."""
+    rows: tuple[RowRecord, ...]
+    notes: tuple[str, ...]
+
+    @classmethod
+    def of(cls, testset: TestSet, result: CheckResult, notes: Sequence[str]) -> CheckedRows:
+        """The record of a check."""
+        states = Counter(each.state for each in result.checked)
+        return cls(
+            testset=TestSetRecord.of(testset),
+            n_votes=result.n_votes,
+            missing=dict(result.missing),
+            states={state: states[state] for state in RowState},
+            rows=tuple(each.record for each in result.checked),
+            notes=tuple(notes),
+        )
 
 
 async def check_rows(rows: Sequence[Row], source: ParsedSource, checkers: Checkers) -> CheckResult:

@@ -9,7 +9,7 @@ goes to a person.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import TypeVar
@@ -91,6 +91,24 @@ class Row:
 
 
 @dataclass(frozen=True, slots=True)
+class RowRecord:
+    """A row, what it came to, and its votes, for the person who decides on it."""
+
+    query: str
+    text: str
+    row: str
+    grade: float
+    state: RowState
+    becomes: str
+    """The corrected place and grade; empty where it is not corrected."""
+    votes: str
+    why: str
+    """A person decides."""
+    reasons: tuple[str, ...]
+    """Of the votes."""
+
+
+@dataclass(frozen=True, slots=True)
 class CheckedRow:
     """A row, the votes on it, and what follows."""
 
@@ -101,6 +119,25 @@ class CheckedRow:
     """Why a person decides."""
     target: Target | None = None
     """The corrected one."""
+
+    @property
+    def record(self) -> RowRecord:
+        """As reports and files have it."""
+        row, target = self.row, self.target if self.state is RowState.CORRECTED else None
+        return RowRecord(
+            row.query_id,
+            row.query_text,
+            row.target.label,
+            row.grade,
+            self.state,
+            "" if target is None else f"{target.label}:{target.grade:g}",
+            ", ".join(
+                f"{vote.place.file}:{vote.place.start}-{vote.place.end} {vote.grade}" if vote.place else f"{vote.grade}"
+                for vote in self.votes
+            ),
+            self.problem,
+            tuple(vote.reason for vote in self.votes),
+        )
 
 
 def rows_of(testset: TestSet) -> list[Row]:
@@ -205,9 +242,3 @@ def corrected(testset: TestSet, checked: Iterable[CheckedRow]) -> TestSet:
                 kept[key] = target if before is None or target.grade > before.grade else before
         targets[query_id] = tuple(kept.values())
     return replace(testset, targets=targets)
-
-
-def counts(checked: Iterable[CheckedRow]) -> Mapping[RowState, int]:
-    """Rows in each state; every state is named."""
-    found = Counter(each.state for each in checked)
-    return {state: found[state] for state in RowState}

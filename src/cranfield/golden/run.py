@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -25,11 +26,12 @@ from cranfield.golden.plan import Plan, load_plan
 from cranfield.golden.plan_check import check_plan, model_problems
 from cranfield.golden.records import SCHEMA_VERSION, ReviewFeedback
 from cranfield.golden.role_prompts import NAMES, RolePrompts
-from cranfield.golden.states import PLANNED
+from cranfield.golden.states import PLANNED, STATES, State
 from cranfield.golden.steps.context import StepContext
 from cranfield.repo.history import GitHistory
 from cranfield.repo.secret_files import Withheld, find_withheld
 from cranfield.repo.snapshot import Snapshot, snapshot_digest
+from cranfield.results import Record
 from cranfield.version import __version__
 
 
@@ -61,11 +63,35 @@ class RunOutcome:
     """Answers that were taken from the run folder."""
 
 
-def n_planned(folder: RunFolder) -> int | None:
-    """Drafts that the plan of a run wants; None of a run over an existing set."""
-    if folder.manifest.source != PLANNED:
-        return None
-    return load_plan(folder.path / PLAN).n_drafts
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunStatus(Record):
+    """Where the records of a run stand."""
+
+    uncommitted: str
+    """That of the manifest."""
+    run: RunManifest
+    planned: int | None
+    """Drafts that the plan of the run wants; None of a run over an existing set."""
+    states: Mapping[State, int]
+    """Every state, and its records."""
+    records: tuple[RecordStatus, ...]
+
+
+def run_status(folder: RunFolder) -> RunStatus:
+    """Where the records of a run stand.
+
+    Raises:
+        InputError: the folder is damaged.
+    """
+    manifest, records = folder.manifest, RunIndex(folder).statuses()
+    counts = Counter(each.state for each in records)
+    return RunStatus(
+        uncommitted=manifest.tree.uncommitted,
+        run=manifest,
+        planned=load_plan(folder.path / PLAN).n_drafts if manifest.source == PLANNED else None,
+        states={state: counts[state] for state in STATES},
+        records=tuple(records),
+    )
 
 
 def require_valid(plan: Plan, snapshot: Snapshot) -> None:

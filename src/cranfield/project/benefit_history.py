@@ -13,7 +13,7 @@ from typing import Any
 from pydantic import ValidationError
 
 from cranfield.agents.record_folder import now
-from cranfield.benefit.history import BenefitHistory, PastResult, PastStratum
+from cranfield.benefit.history import BenefitHistory, DamagedLine, PastResult, PastStratum
 from cranfield.benefit.result import BenefitResult
 from cranfield.benefit.result_file import RESULT, read_result
 from cranfield.errors import UsageError
@@ -89,11 +89,11 @@ def _read_lines(folder: Path) -> BenefitHistory:
     try:
         text = read_inside(folder, path)
     except FileNotFoundError:
-        return BenefitHistory(())
+        return BenefitHistory()
     except OSError as error:
         raise UsageError(refusal(path, error)) from error
     found: dict[str, PastResult] = {}
-    damaged: list[tuple[int, str]] = []
+    damaged: list[DamagedLine] = []
     for number, line in enumerate(text.split(b"\n"), start=1):
         if not line.strip():
             continue
@@ -103,5 +103,5 @@ def _read_lines(folder: Path) -> BenefitHistory:
             found[past.run] = past
         except ValidationError as error:
             first = error.errors(include_url=False, include_input=False)[0]
-            damaged.append((number, f"{'.'.join(map(str, first['loc']))}: {first['msg']}".lstrip(": ")))
-    return BenefitHistory(tuple(found.values()), tuple(damaged))
+            damaged.append(DamagedLine(number, f"{'.'.join(map(str, first['loc']))}: {first['msg']}".lstrip(": ")))
+    return BenefitHistory(results=tuple(found.values()), damaged=tuple(damaged))

@@ -20,6 +20,7 @@ from cranfield.formats.testsets.golden_facts import REVIEWED, facts_path
 from cranfield.formats.testsets.golden_json import read_golden_json, write_golden_json
 from cranfield.gate.baseline import read_baseline
 from cranfield.golden.assemble import (
+    AssemblyResult,
     Checked,
     Criterion,
     Result,
@@ -43,6 +44,7 @@ from cranfield.repo.drift import verify
 from cranfield.repo.git import GitError, git
 from cranfield.repo.snapshot import Snapshot, take
 from cranfield.repo.tree import read_tree
+from cranfield.results.testset import TestSetRecord
 from cranfield.testsets.validate import validate
 from cranfield.words import command_word, first_of, n_of
 
@@ -79,6 +81,16 @@ class Assembly:
     def is_golden(self) -> bool:
         """Whether no criterion is unmet."""
         return all(each.result is not Result.NOT_MET for each in self.checked)
+
+    def result(self, *, draft: bool) -> AssemblyResult:
+        """Its record; with `draft`, the set is written where it is not golden."""
+        return AssemblyResult(
+            testset=TestSetRecord.of(self.testset),
+            is_golden=self.is_golden,
+            is_draft=draft and not self.is_golden,
+            criteria=self.checked,
+            written=self.written,
+        )
 
 
 def assemble(

@@ -64,7 +64,7 @@ class Batch:
     @property
     def profile(self) -> ReviewProfile:
         """Of the review: of the sample that was drawn, or else of the plan."""
-        return PROFILES[planned_profile(self.index.folder.path)] if self.report is None else self.report.profile
+        return PROFILES[planned_profile(self.index.folder.path)] if self.report is None else self.report.rules
 
     @property
     def name(self) -> str:

@@ -73,7 +73,7 @@ def after_review(run: Path, found: Collected, report: ReviewReport, source: str,
         return (*steps, after_breach(run, source))
     if found.undecided:
         steps += _to_judge(found.book, len(found.undecided), "a reviewer", db)
-        steps += people_steps(run, report.profile, found.book, db=db)
+        steps += people_steps(run, report.rules, found.book, db=db)
     who = "the same person as a lead" if found.second else "a lead who did not review them"
     steps += _to_lead(found.book, len(found.differing), who, db)
     for name in found.skipped:

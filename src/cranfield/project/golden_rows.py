@@ -28,7 +28,7 @@ from cranfield.golden.outcomes import TranscriptLine
 from cranfield.golden.parsed import ParsedSource
 from cranfield.golden.role_prompts import RolePrompts
 from cranfield.golden.roles import Role
-from cranfield.golden.row_votes import Checkers, CheckResult, check_rows
+from cranfield.golden.row_votes import CheckedRows, Checkers, CheckResult, check_rows
 from cranfield.golden.rows import (
     CHANGES,
     FOR_PEOPLE,
@@ -44,7 +44,8 @@ from cranfield.project.loading import read_stored
 from cranfield.repo.secret_files import find_withheld
 from cranfield.repo.source import source_snapshot
 from cranfield.reporting import Document
-from cranfield.reporting.documents.golden_sets import row_record, rows_document
+from cranfield.reporting.documents.golden_sets import rows_document
+from cranfield.results import to_jsonable
 from cranfield.testsets.edit import recorded
 from cranfield.testsets.storage import lock_testset, save
 from cranfield.words import first_of, n_of
@@ -146,7 +147,7 @@ def check_set(
             notes += saved.notes
         elif diff:
             notes.append("the corrections are not written; --apply writes them")
-        return RowReport(result, rows_document(testset, result, notes), diff, written)
+        return RowReport(result, rows_document(CheckedRows.of(testset, result, notes)), diff, written)
 
 
 async def _votes(rows: Sequence[Row], source: ParsedSource, out: Path, options: CheckOptions) -> CheckResult:
@@ -186,14 +187,9 @@ def _write_results(out: Path, result: CheckResult, diff: str) -> tuple[Path, ...
     """A line for each row, those that a person decides on in a file of their own, and the corrections."""
     files = {RESULTS: result.checked, QUEUE: [each for each in result.checked if each.state in FOR_PEOPLE]}
     for name, rows in files.items():
-        write_text(out / name, (json.dumps(_line(each), ensure_ascii=False) + "\n" for each in rows))
+        write_text(out / name, (json.dumps(to_jsonable(each.record), ensure_ascii=False) + "\n" for each in rows))
     write_text(out / CORRECTIONS, [diff])
     return tuple(out / name for name in (*files, CORRECTIONS))
-
-
-def _line(each: CheckedRow) -> dict[str, object]:
-    """A row with its question and the reasons of the votes, for the person who decides on it."""
-    return {"text": each.row.query_text, **row_record(each), "reasons": [vote.reason for vote in each.votes]}
 
 
 def _notes(testset: TestSet, source: ParsedSource) -> Iterator[str]:

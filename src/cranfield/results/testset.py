@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from cranfield.model.note import Note
+from cranfield.model.note import Note, NoteKind
 from cranfield.model.testset import OtherJudgments, TestSet
 
 
@@ -27,10 +27,13 @@ class TestSetRecord:
     """When its queries were gathered, as an ISO date; empty: not known."""
     refresh_days: int = 0
     """After so many days it is overdue for new queries."""
+    uncommitted: str = ""
+    """A sentence on changes of the repository that no commit has; of the set as it is stored where it was not read again."""
 
     @classmethod
     def of(cls, testset: TestSet) -> TestSetRecord:
         """The record of a test set."""
+        uncommitted = (note.text.removesuffix(".") for note in testset.notes if note.kind is NoteKind.UNCOMMITTED)
         return cls(
             testset.name,
             testset.version,
@@ -41,4 +44,5 @@ class TestSetRecord:
             testset.notes,
             testset.meta.made,
             testset.meta.refresh_days,
+            next(uncommitted, testset.meta.uncommitted),
         )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from scenes import agents, configured, core, inputs, interface, judging, library, workbench
+from scenes import agent_results, agents, configured, core, inputs, interface, judging, library, workbench
 from scenes.scene import UNWATCHED, Scene
 
 SCENES = [
@@ -14,6 +14,7 @@ SCENES = [
     *library.SCENES,
     *workbench.SCENES,
     *agents.SCENES,
+    *agent_results.SCENES,
 ]
 
 __all__ = ["SCENES", "UNWATCHED", "Scene"]

@@ -584,7 +584,7 @@ def test_damaged_files_are_reported(tmp_path: Path) -> None:
         file.write('{"cranfield_benefit_history": 1}\n?\n')
     history = read_results(out)
     assert len(history.results) == 1
-    assert [number for number, _ in history.damaged] == [2, 3]
+    assert [each.line for each in history.damaged] == [2, 3]
     path.write_text(path.read_text().replace('"sentence"', '"sentense"'))
     with pytest.raises(InputError, match="sentence") as caught:
         read_result(path)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import shutil
 import subprocess
+from dataclasses import replace
 from datetime import date
 from pathlib import Path
 from types import SimpleNamespace
@@ -387,7 +388,7 @@ def test_the_command_prints_every_criterion(
     arguments = ["golden", "assemble", str(run), "--repo", str(repo), "--out", str(tmp_path / "golden")]
     assert run_command_line([*arguments, "--format", "json"]) == 1
     payload = json.loads(capsys.readouterr().out)
-    assert not payload["golden"]
+    assert not payload["is_golden"]
     assert [each["criterion"] for each in payload["criteria"]] == list(Criterion)[:-1]
     assert run_command_line(arguments) == 1
     out = capsys.readouterr().out
@@ -507,7 +508,7 @@ def test_the_report_says_who_reviewed_and_what_it_comes_to(profile: Any) -> None
     ):
         report = assess(given, sample, profile)
         assert report.outcome is outcome
-        text = " ".join(render_text(review_document("r", report, ["`cranfield judge b`"]), 200).split())
+        text = " ".join(render_text(review_document(replace(report, next_steps=("`cranfield judge b`",))), 200).split())
         assert sentence in text
         assert "Next steps" in text
         who = {
@@ -533,7 +534,9 @@ def drift(verdict: BatchVerdict, *values: float | None) -> Any:
         )
         for n, value in enumerate(values)
     ]
-    differing = [each for each in metrics if each.result.p_two_sided is not None and each.result.p_two_sided < 0.05]
+    differing = [
+        each.name for each in metrics if each.result.p_two_sided is not None and each.result.p_two_sided < 0.05
+    ]
     return SimpleNamespace(verdict=verdict, metrics=metrics, differing=differing)
 
 
@@ -550,7 +553,7 @@ def test_what_could_not_be_tested_is_not_called_met() -> None:
     testset = TestSet("golden", (Query("q", "a"),))
     known = Checked(Criterion.CELLS, Result.MET, "all")
     unknown = Checked(Criterion.SIMILAR, Result.NOT_TESTED, "too few")
-    text = render_text(assembly_document(testset, [known, unknown], draft=False))
+    text = render_text(assembly_document(Assembly(testset, FileVersion(1, 0), (known, unknown)).result(draft=False)))
     assert "The set is golden: 1 of 2 criteria are met, and not tested: similar." in text
 
 

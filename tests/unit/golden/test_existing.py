@@ -16,13 +16,13 @@ from cranfield.agents.scripted import Scripted
 from cranfield.cli.main import run_command_line
 from cranfield.errors import ConfigError, TestSetError
 from cranfield.formats.testsets.golden_json import read_golden_json
-from cranfield.golden.existing import CARRIED, Defaults, EntryPlan, enter, gate_reports, import_set
+from cranfield.golden.existing import CARRIED, Defaults, EntryPlan, enter, gate_set, import_set
 from cranfield.golden.folder import RunFolder
 from cranfield.golden.gate import Check
 from cranfield.golden.index import RunIndex
 from cranfield.golden.plan import shipped_plan, shipped_text
 from cranfield.golden.records import AdversaryDraft, CitedFact, CitedLines, Evidence, OracleAnswer, QueryCandidate
-from cranfield.golden.run import RunOptions, execute
+from cranfield.golden.run import RunOptions, execute, run_status
 from cranfield.golden.states import EntryStep
 from cranfield.model import Entity, Fact, File, Label, Lines, Pattern, Query, Span, TestSet
 from cranfield.model.label import EntityRole
@@ -219,9 +219,9 @@ def test_a_set_goes_on_from_the_step_where_it_enters(
 
 
 def test_the_gate_says_on_how_many_records_each_check_could_run(old: tuple[TestSet, Snapshot]) -> None:
-    reports = gate_reports(imported(old[0]), old[1])
+    reports = gate_set(old[0], imported(old[0]), old[1]).records
     counts = {
-        check: Counter(report.outcomes[check].status.value for report in reports.values())
+        check: Counter(report.checks[check].status.value for report in reports.values())
         for check in (Check.ENTITIES, Check.FACTS, Check.NARRATIVE, Check.EVIDENCE, Check.READ, Check.ROLES)
     }
     assert counts.pop(Check.ENTITIES) == {"passed": 2, "failed": 1}
@@ -233,9 +233,10 @@ def test_a_record_whose_lines_end_before_they_start_fails_the_gate_alone(old: tu
     testset, snapshot = old
     path = testset.targets["q1"][0].label.partition("::")[0]
     label = replace(testset.labels.get("q1", Label()), line_ranges=(Lines(path, 4, 1),))
-    reports = gate_reports(imported(replace(testset, labels={**testset.labels, "q1": label})), snapshot)
+    changed = replace(testset, labels={**testset.labels, "q1": label})
+    reports = gate_set(changed, imported(changed), snapshot).records
     assert [query_id for query_id, report in reports.items() if not report.passed] == ["q1", "q3"]
-    assert f"{path}:4-1: ends before it starts" in str(reports["q1"].outcomes)
+    assert f"{path}:4-1: ends before it starts" in str(reports["q1"].checks)
 
 
 def test_lines_outside_every_expected_entity_fail_in_a_set(
@@ -273,7 +274,7 @@ def test_a_run_says_which_steps_its_records_did_not_take(old, tmp_path: Path) ->
     given = EntryPlan(shipped_plan("phase1"), shipped_text("phase1"))
     for step, skipped in ((EntryStep.GATE, "author, oracle"), (EntryStep.PEOPLE, "gate, adversary, judge")):
         run = RunFolder.open(enter(*old, tmp_path, step, given, Defaults()).folder)
-        text = render_text(run_document(RunIndex(run)))
+        text = render_text(run_document(run_status(run)))
         assert re.search(rf"steps that did not run +.*{skipped}\n", text)
     assert "passed every step that ran" in text
 

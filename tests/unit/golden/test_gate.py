@@ -12,6 +12,7 @@ from cranfield.golden.narrative import NamesAllowed, names_not_expected
 from cranfield.golden.parsed import Coverage, ParsedSource
 from cranfield.golden.records import CitedFact, CitedLines, Evidence, ExpectedEntity, OracleAnswer, QueryCandidate
 from cranfield.repo.snapshot import take
+from cranfield.results import to_jsonable
 
 FILES = {
     "src/agent.py": """class Agent:
@@ -65,8 +66,8 @@ READS = (Read("src/agent.py", 1, 5), Read("src/agent.py", 6, 9))
 
 def test_a_good_record_passes_every_check(source):
     report = gate(*record(), READS, source)
-    assert {check: outcome.problems for check, outcome in report.outcomes.items() if outcome.problems} == {}
-    assert list(report.outcomes) == list(Check) == list(CHECKS)
+    assert {check: outcome.problems for check, outcome in report.checks.items() if outcome.problems} == {}
+    assert list(report.checks) == list(Check) == list(CHECKS)
 
 
 def test_what_an_existing_record_never_had_is_missing_and_what_an_oracle_left_out_is_failed(source):
@@ -81,7 +82,7 @@ def test_what_an_existing_record_never_had_is_missing_and_what_an_oracle_left_ou
     assert imported.passed
     lacking = {Check.LINE_RANGES, Check.EVIDENCE, Check.READ, Check.NAME_DROPS, Check.CITATIONS, Check.FACTS}
     assert set(imported.missing) == {*lacking, Check.NARRATIVE}
-    assert imported.outcomes[Check.FACTS].problems == ("no facts",)
+    assert imported.checks[Check.FACTS].problems == ("no facts",)
     assert not oracle.missing
     assert {Check.EVIDENCE, Check.FACTS, Check.NARRATIVE, Check.READ} <= set(oracle.failed)
 
@@ -126,7 +127,7 @@ def test_all_failures_of_a_record_are_reported_each_with_its_check(source):
         Check.DIFFICULTY,
         Check.NAME_DROPS,
     }
-    lines = report.record()
+    lines = to_jsonable(report)["checks"]
     assert lines["entities"] == {
         "status": "failed",
         "problems": ["src/agent.py::Agent.gone: the file has no such symbol"],
@@ -162,7 +163,7 @@ def test_a_file_that_does_not_parse_says_so(tmp_path):
 def test_a_line_range_outside_every_expected_entity_fails_in_a_set_and_in_a_run(source, reads, file, lines, problem):
     ranges = [CitedLines(file=file, start=lines[0], end=lines[1])]
     candidate, answer = record(expected_line_ranges=ranges, expected_files=["src/agent.py", file])
-    outcome = gate(candidate, answer, reads, source).outcomes[Check.LINE_RANGES]
+    outcome = gate(candidate, answer, reads, source).checks[Check.LINE_RANGES]
     assert outcome.problems == ((problem,) if problem else ())
 
 
@@ -173,7 +174,7 @@ def test_a_line_range_of_a_record_without_entities_or_with_one_that_does_not_res
         expected_entities=[ExpectedEntity(entity_id=f"{AGENT}_x", role="primary")], expected_line_ranges=ranges
     )
     for candidate, answer in (bare, wrong):
-        assert gate(candidate, answer, None, source).outcomes[Check.LINE_RANGES].status is Status.PASSED
+        assert gate(candidate, answer, None, source).checks[Check.LINE_RANGES].status is Status.PASSED
 
 
 def test_definitions_of_one_name_are_one_entity_of_a_query(tmp_path):
@@ -188,7 +189,7 @@ def test_definitions_of_one_name_are_one_entity_of_a_query(tmp_path):
     )
     found = gate(candidate.model_copy(update={"target_entity_ids": names}), answer, None, ParsedSource(take(tmp_path)))
     for check in (Check.ENTITIES, Check.LINE_RANGES, Check.ROLES, Check.DIFFICULTY, Check.SCORER):
-        assert found.outcomes[check].problems == (), check  # an easy query has one entity
+        assert found.checks[check].problems == (), check  # an easy query has one entity
 
 
 def test_an_id_with_the_number_of_a_definition_is_the_entity_with_all_of_them(tmp_path):
@@ -243,12 +244,12 @@ def test_the_example_of_the_design_fails_by_its_own_rules(source):
     evidence = Evidence.model_construct(file="src/agent.py", start=0, end=7, read_at_step=1)
     report = gate(*record(canonical_narrative=narrative, source_evidence=[evidence]), READS, source)
     assert {Check.NARRATIVE, Check.EVIDENCE, Check.NAME_DROPS} <= set(report.failed)
-    assert report.outcomes[Check.EVIDENCE].problems == ("src/agent.py:0-7: lines count from 1",)
+    assert report.checks[Check.EVIDENCE].problems == ("src/agent.py:0-7: lines count from 1",)
 
 
 def test_a_report_says_how_each_check_ended(source):
     report = gate(*record(source_evidence=[]), READS, source)
-    assert report.outcomes[Check.EVIDENCE].status is Status.FAILED
+    assert report.checks[Check.EVIDENCE].status is Status.FAILED
     assert not report.passed
 
 

@@ -22,7 +22,7 @@ def test_good_records_pass_and_every_kind_of_broken_one_is_caught_by_its_check(m
     good = mutations.good_records(source)
     assert len(good) == 200
     failed = [
-        report.record()
+        report.checks
         for record in good
         if not (report := mutations.gate(record.candidate, record.answer, record.reads, source)).passed
     ]

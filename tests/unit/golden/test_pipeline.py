@@ -20,7 +20,7 @@ from cranfield.golden.index import RunIndex
 from cranfield.golden.pipeline import Until
 from cranfield.golden.plan import Plan
 from cranfield.golden.records import HumanReview
-from cranfield.golden.run import RunOptions, RunOutcome, create_run, execute, manifest_of, replace_plan
+from cranfield.golden.run import RunOptions, RunOutcome, create_run, execute, manifest_of, replace_plan, run_status
 from cranfield.golden.states import ENTERS_AT, STATES, EntryStep, State
 from cranfield.repo.snapshot import Snapshot
 from cranfield.repo.source import source_snapshot
@@ -122,15 +122,10 @@ def test_what_the_adversary_adds_stands_wherever_the_jaccard_index_stands(whole:
     assert (agreement.jaccard_entities, agreement.missing_entities) == (0.5, (missing,))
     message = f"Jaccard index of entities 0.500, at least 0.8 needed: the adversary adds {missing}"
     assert [each.message for each in queued.reasons] == [message]
-    document = run_document(index)
+    document = run_document(run_status(index.folder))
     assert re.search(rf"{query_id} +0\.5 +1(\.0)? +{missing}\n", render_text(document))
     record = next(each for each in document.payload()["records"] if each["query_id"] == query_id)
-    assert record["agreement"] == {
-        "jaccard_entities": 0.5,
-        "jaccard_files": 1.0,
-        "missing_entities": [missing],
-        "missing_files": [],
-    }
+    assert record["agreement"] == agreement.model_dump(mode="json")
 
 
 def test_what_a_role_wrote_has_its_provenance(whole: Any, snapshot: Snapshot) -> None:

@@ -179,15 +179,15 @@ def test_what_nobody_has_reviewed_shows_nothing():
     sample = draw_sample(batch(), BOOTSTRAP, 3)
     part = assess(found(sample)[5:], sample, BOOTSTRAP, [Tally(20)])
     assert (part.tally.n_open, part.tally.upper, part.cumulative.upper) == (5, None, None)
-    text = " ".join(render_text(review_document("run", part)).split())
+    text = " ".join(render_text(review_document(part)).split())
     assert text.count("open: 5 of 17 without a decision") == 3
     assert text.count("not known: 5 records of the sample without a decision") == 2
     assert "holds" not in text.partition("larger number")[0]
     early = assess([review(sample.sampled[0], Verdict.WRONG)], sample, BOOTSTRAP)
-    breached = " ".join(render_text(review_document("run", early)).split())
+    breached = " ".join(render_text(review_document(early)).split())
     assert "breached" in breached
     assert "a ceiling is reached, which no missing decision can change" in breached
-    assert "open" not in render_text(review_document("run", assess(found(sample), sample, BOOTSTRAP)))
+    assert "open" not in render_text(review_document(assess(found(sample), sample, BOOTSTRAP)))
 
 
 def test_without_a_sample_nothing_is_estimated():

@@ -296,7 +296,7 @@ def test_the_commands_make_the_book_and_judge_the_batch(run, repo, store) -> Non
     )
     assert result.exit_code == 0, result.output
     payload = json.loads(result.stdout)
-    assert (payload["outcome"], payload["sample"]["n"]) == ("passed", 2)
+    assert (payload["outcome"], payload["tally"]["n"]) == ("passed", 2)
     sampled = read_sample(RunFolder.open(run)).sampled[0]
     for name in ("ann", "bob"):
         decide(store, name, sampled, 4, "Another file.", **DROP)
@@ -395,7 +395,7 @@ def test_two_looks_a_day_apart_pass_and_the_order_is_another(author: Author) -> 
     report = author.report()
     assert report.outcome is ReviewOutcome.INCOMPLETE
     assert report.missing.startswith("5 of 5 not looked at twice: ")
-    assert "without a decision" not in render_text(review_document("r", report))
+    assert "without a decision" not in render_text(review_document(report))
     assert "from 2026-05-" in author.steps()
     author.waits(23.9)
     assert author.opens().second.n_new == 0
@@ -407,8 +407,8 @@ def test_two_looks_a_day_apart_pass_and_the_order_is_another(author: Author) -> 
     assert author.collects().n_new == 5
     report = author.report()
     assert (report.outcome, report.n_same, report.n_twice, report.reviewers) == (ReviewOutcome.PASSED, 5, 5, ("dee",))
-    assert "the second time on a page that does not show the first decision" in report.who
-    assert "blind" not in report.who
+    assert "the second time on a page that does not show the first decision" in report.reviewed_by
+    assert "blind" not in report.reviewed_by
     assert author.steps() == f"`cranfield golden assemble {author.run} --repo DIR`"
 
 

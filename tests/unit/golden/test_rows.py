@@ -21,7 +21,6 @@ from cranfield.golden.rows import (
     CheckedRow,
     RowState,
     corrected,
-    counts,
     decide,
     keep_last_rows,
     mechanical_problem,
@@ -142,7 +141,7 @@ def test_corrections_change_the_targets_of_their_query_alone(source: ParsedSourc
         decide(rows[2], [vote(grade=0)] * 3, 3, source),
     ]
     assert corrected(testset, checked).targets == {"q1": (Span("a.py", 5, 6, 2.0),)}
-    assert counts(checked)[RowState.REMOVED] == 1
+    assert [each.state for each in checked].count(RowState.REMOVED) == 1
 
 
 def test_no_query_loses_its_last_row(source: ParsedSource) -> None:

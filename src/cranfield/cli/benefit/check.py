@@ -24,11 +24,9 @@ def check_command(plan: PlanArgument, *, allow_dirty: AllowDirtyOption = False, 
     can be run; 2 it cannot, with every problem; 3 a tool does not start, or serves something else.
     """
     from cranfield.benefit.experiment import planned_digest
-    from cranfield.benefit.plan_check import ASSUMED_SPREAD, detectable_lifts
     from cranfield.project.benefit_run import checked_plan, tried_tools
     from cranfield.reporting.documents.benefit_run import experiment_plan_document
 
     checked = checked_plan(plan, EXPERIMENTS, allow_dirty=allow_dirty)
-    powers = detectable_lifts(checked.plan, checked.tasks.tasks)
-    tools, digest = tried_tools(checked), planned_digest(checked, plan.parent)
-    deliver(experiment_plan_document(checked, digest, powers, ASSUMED_SPREAD, tools), output)
+    found = checked.result(planned_digest(checked, plan.parent), tried_tools(checked))
+    deliver(experiment_plan_document(found), output)

@@ -76,7 +76,7 @@ def run_command(
         typer.echo(f"Hint: `cranfield benefit run --resume {command_word(path)}` goes on", err=True)
         raise
     folder = ExperimentFolder.open(path)
-    deliver(experiment_status_document(folder.manifest, status_of(folder)), output)
+    deliver(experiment_status_document(status_of(folder)), output)
     for check in folder.read(Step.TREES, TreeCheck):
         if check.is_void:
             typer.echo(printable(f"the comparison is invalid: {check.sentence}"), err=True)

@@ -14,5 +14,4 @@ def status_command(run: ExperimentArgument, *, output: Output) -> None:
     from cranfield.benefit.status import status_of
     from cranfield.reporting.documents.benefit_run import experiment_status_document
 
-    folder = ExperimentFolder.open(run)
-    deliver(experiment_status_document(folder.manifest, status_of(folder)), output)
+    deliver(experiment_status_document(status_of(ExperimentFolder.open(run))), output)

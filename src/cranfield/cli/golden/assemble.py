@@ -50,7 +50,7 @@ def assemble_command(
 
     evidence = Evidence(tuple(runs or ()), baseline, calibration)
     assembly = assemble(run, repo, out, evidence, draft=draft, today=day_of(today))
-    deliver(assembly_document(assembly.testset, assembly.checked, draft=draft), output)
+    deliver(assembly_document(assembly.result(draft=draft)), output)
     for path in assembly.written:
         note(f"wrote {path}")
     if not assembly.is_golden:
@@ -84,7 +84,7 @@ def batch_command(
     blessed, batch = read_stored(old), read_stored(new)
     scores = batch_scores(blessed, batch, runs or (), measure)
     drift = batch_drift(blessed, batch, scores, alpha=alpha, seed=seed)
-    deliver(batch_document(batch, drift), output)
+    deliver(batch_document(drift), output)
     if drift.verdict is BatchVerdict.REQUEUE:
         raise typer.Exit(EXIT_VERDICT)
 
@@ -108,12 +108,12 @@ def models_command(
     from cranfield.golden.folder import RunFolder
     from cranfield.golden.index import RunIndex
     from cranfield.golden.model_records import model_records
-    from cranfield.golden.retirement import Decision, SequentialTest, model_histories
+    from cranfield.golden.retirement import Decision, ModelTests, SequentialTest, model_histories
     from cranfield.reporting.documents.golden_sets import models_document
 
     test = SequentialTest(acceptable, unacceptable)
     records = [record for run in runs for record in model_records(RunIndex(RunFolder.open(run)))]
     histories = model_histories(records, test)
-    deliver(models_document(histories, test), output)
+    deliver(models_document(ModelTests(models=histories, test=test)), output)
     if any(each.decision is Decision.RETIRE for each in histories):
         raise typer.Exit(EXIT_VERDICT)

@@ -43,10 +43,9 @@ def enter_command(
     What a record lacks (facts, a narrative, evidence) is missing, which is no failure of the gate. `golden run --resume`
     goes on with the run.
     """
-    from cranfield.golden.existing import Defaults, EntryPlan, enter, gate_reports
+    from cranfield.golden.existing import Defaults, EntryPlan, enter, gate_set
     from cranfield.golden.folder import RunFolder
     from cranfield.golden.index import RunIndex
-    from cranfield.golden.outcomes import ReadSource
     from cranfield.project.golden_next import after_run
     from cranfield.project.loading import read_stored
     from cranfield.repo.source import source_snapshot
@@ -58,8 +57,7 @@ def enter_command(
     given = EntryPlan(*read_plan(plan))
     entered = enter(judged, snapshot, out, step, given, Defaults(task_type, difficulty))
     if step is EntryStep.GATE:
-        reports = gate_reports(entered.imported, snapshot, given.plan.bounds)
-        deliver(gate_document(judged.name, ReadSource.of(snapshot), reports, entered.imported.notes), output)
+        deliver(gate_document(gate_set(judged, entered.imported, snapshot, given.plan.bounds)), output)
     note(f"{n_of(len(entered.imported.candidates), 'records')} entered; they go on at the step {step.value}")
     note(f"wrote {entered.folder}")
     statuses = RunIndex(RunFolder.open(entered.folder)).statuses()

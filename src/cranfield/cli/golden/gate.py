@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
@@ -11,9 +11,6 @@ from cranfield.cli.ending import EXIT_VERDICT
 from cranfield.cli.golden.options import AtOption, RepoOption
 from cranfield.cli.option_groups import AllowDirtyOption, option_groups
 from cranfield.cli.shared import Output, deliver
-
-if TYPE_CHECKING:
-    pass
 
 SetArgument = Annotated[
     Path, typer.Argument(metavar="SET", help="Test set whose queries expect places of a repository.")
@@ -43,8 +40,7 @@ def gate_command(
     check could run. Exit codes: 0 no record failed; 1 a record failed; 2 the set or the repository cannot be read.
     """
     from cranfield.agents.record_folder import now
-    from cranfield.golden.existing import Defaults, gate_reports, import_set
-    from cranfield.golden.outcomes import ReadSource
+    from cranfield.golden.existing import Defaults, gate_set, import_set
     from cranfield.project.loading import load
     from cranfield.repo.source import source_snapshot
     from cranfield.reporting.documents.golden import gate_document
@@ -52,7 +48,7 @@ def gate_command(
     snapshot = source_snapshot(repo, at, allow_dirty=allow_dirty, without=(testset,))
     loaded = load(testset)
     imported = import_set(loaded, commit=snapshot.commit, at=now(), defaults=Defaults(task_type, difficulty))
-    reports = gate_reports(imported, snapshot)
-    deliver(gate_document(loaded.name, ReadSource.of(snapshot), reports, imported.notes), output)
-    if not all(report.passed for report in reports.values()):
+    found = gate_set(loaded, imported, snapshot)
+    deliver(gate_document(found), output)
+    if found.n_passed < len(found.records):
         raise typer.Exit(EXIT_VERDICT)

@@ -93,7 +93,7 @@ def _measure(
         raise typer.Exit(EXIT_SYSTEM)
     _print_kept(found, f"cranfield golden run --resume {command_word(path)}{source.resumed}")
     try:
-        show_cost(found.whole, estimate(found.whole, snapshot, found.uses), snapshot, output)
+        show_cost(estimate(found.whole, snapshot, found.uses), output)
     finally:  # also where the cost is over the budget
         source.refuse_changed(path, snapshot)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from contextlib import closing
+from dataclasses import replace
 from pathlib import Path
 from typing import Annotated
 
@@ -123,8 +124,8 @@ def reviewed_command(
     ):
         if names:
             typer.echo(f"{n_of(len(names), 'records')} {what}: {first_of(names)}", err=True)
-    steps = after_review(run, found, report, folder.manifest.source, _db_option(db))
-    deliver(review_document(run.resolve().name, report, steps), output, written=written)
+    report = replace(report, next_steps=after_review(run, found, report, folder.manifest.source, _db_option(db)))
+    deliver(review_document(report), output, written=written)
     code = {ReviewOutcome.BREACHED: EXIT_VERDICT, ReviewOutcome.INCOMPLETE: EXIT_INCONCLUSIVE}.get(report.outcome)
     if code is not None:
         raise typer.Exit(code)

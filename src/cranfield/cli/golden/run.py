@@ -19,7 +19,6 @@ from cranfield.words import command_word, first_of, n_of, printable
 
 if TYPE_CHECKING:
     from cranfield.golden.index import RecordStatus
-    from cranfield.golden.plan import Plan
     from cranfield.golden.plan_cost import Estimate
     from cranfield.golden.run import RunOutcome
     from cranfield.repo.snapshot import Snapshot
@@ -83,11 +82,10 @@ def run_command(
     from cranfield.agents.kept import Kept
     from cranfield.agents.record_folder import PLAN
     from cranfield.golden.folder import RunFolder
-    from cranfield.golden.index import RunIndex
     from cranfield.golden.pipeline import Until
     from cranfield.golden.plan import load_plan
     from cranfield.golden.plan_cost import estimate
-    from cranfield.golden.run import RunOptions, execute, n_planned
+    from cranfield.golden.run import RunOptions, execute, run_status
     from cranfield.project.golden_next import after_run
     from cranfield.reporting.documents.golden import run_document
     from cranfield.reporting.documents.golden_plan import cost_verdict
@@ -109,8 +107,7 @@ def run_command(
     options = RunOptions(Until(until), replay=replay, prompts=prompts, on_status=print_status)
     outcome = execute(path, snapshot, options)
     print_usage(outcome)
-    folder = RunFolder.open(path)
-    deliver(run_document(RunIndex(folder), n_planned(folder)), output)
+    deliver(run_document(run_status(RunFolder.open(path))), output)
     _print_unreadable(outcome)
     source.refuse_changed(path, snapshot)
     if outcome.result.waiting:
@@ -226,19 +223,18 @@ def show_plan(plan: str, source: Source, output: Output) -> None:
     snapshot = source_snapshot(source.repo, source.at, allow_dirty=source.allow_dirty, without=source.without)
     require_valid(found, snapshot)
     measure = f"`cranfield golden plan {command_word(plan)} --measure 3{source.options}`"
-    show_cost(found, estimate(found, snapshot), snapshot, output, measure)
+    show_cost(estimate(found, snapshot), output, measure)
 
 
-def show_cost(plan: Plan, estimate: Estimate, snapshot: Snapshot, output: Output, measure: str = "") -> None:
+def show_cost(estimate: Estimate, output: Output, measure: str = "") -> None:
     """Print what a plan takes, and the command that measures it where it is named.
 
     Raises:
         typer.Exit: with 1, where that is over the budget.
     """
-    from cranfield.golden.outcomes import ReadSource
     from cranfield.reporting.documents.golden_plan import plan_document
 
-    deliver(plan_document(plan, estimate, ReadSource.of(snapshot)), output)
+    deliver(plan_document(estimate), output)
     if any(each.is_likely for each in estimate.over_budget):
         if measure:
             typer.echo(f"Hint: {measure} measures the cost on three queries.", err=True)

@@ -16,12 +16,11 @@ def status_command(run: RunArgument, *, output: Output) -> None:
     The counts add up to the number of drafts: every draft ends in exactly one state.
     """
     from cranfield.golden.folder import RunFolder
-    from cranfield.golden.index import RunIndex
-    from cranfield.golden.run import n_planned
+    from cranfield.golden.run import run_status
     from cranfield.project.golden_next import after_status
     from cranfield.reporting.documents.golden import run_document
 
     folder = RunFolder.open(run)
-    index = RunIndex(folder)
-    deliver(run_document(index, n_planned(folder)), output)
-    typer.echo(f"next: {after_status(folder, index.statuses())}", err=True)
+    status = run_status(folder)
+    deliver(run_document(status), output)
+    typer.echo(f"next: {after_status(folder, status.records)}", err=True)

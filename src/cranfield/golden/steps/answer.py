@@ -73,6 +73,4 @@ def gate_report(context: StepContext, query_id: str) -> GateReport:
 
 
 def _findings(report: GateReport, checks: Sequence[Check]) -> tuple[Finding, ...]:
-    return tuple(
-        Finding(kind=check, message=problem) for check in checks for problem in report.outcomes[check].problems
-    )
+    return tuple(Finding(kind=check, message=problem) for check in checks for problem in report.checks[check].problems)

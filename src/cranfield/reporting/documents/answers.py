@@ -12,6 +12,7 @@ from cranfield.record import Fields, record_of
 from cranfield.reporting.document import Bullets, Cell, Column, Document, Section, Table, tidy_table
 from cranfield.reporting.documents.facts import BY, fact_blocks, reason_blocks, votes_text
 from cranfield.reporting.documents.testset import table, testset_document
+from cranfield.reporting.table_spec import Col
 from cranfield.words import first_of, n_of
 
 _YES_OR_NO = {True: "yes", False: "no", None: ""}
@@ -44,8 +45,8 @@ def answers_document(testset: TestSet, scored: ScoredAnswers) -> Document:
         Section("queries", "Queries", (_queries(scored),)),
     ]
     answers = list(zip(scored.scores, scored.rows(), strict=True))
-    if stated := [(row.query_id, (), fact) for _, row in answers for fact in row.facts]:
-        blocks = fact_blocks((Column("query"),), stated, "Statements of the labels")
+    if stated := [(row.query_id, "", fact) for _, row in answers for fact in row.facts]:
+        blocks = fact_blocks((Col("query", lambda row: row[0]),), stated, "Statements of the labels")
         sections.append(Section("facts", "Facts", tuple(blocks)))
     if voted := [(score, row.narrative_votes) for score, row in answers if row.narrative_votes]:
         sections.append(

@@ -34,7 +34,6 @@ from cranfield.reporting.document import (
     Brief,
     Bullets,
     Cell,
-    Column,
     Document,
     Fact,
     Figure,
@@ -46,7 +45,6 @@ from cranfield.reporting.document import (
     Tone,
     TonedCell,
     VerdictBlock,
-    tidy_table,
     without_tones,
 )
 from cranfield.reporting.documents.benefit_sections import (
@@ -58,6 +56,7 @@ from cranfield.reporting.documents.benefit_sections import (
     stratum_name,
     tokens_text,
 )
+from cranfield.reporting.table_spec import Col, TableSpec
 from cranfield.words import capitalised, n_of
 
 TONES: dict[Verdict, Tone] = {
@@ -78,10 +77,6 @@ CAPTIONS = {
     StratumKind.BASELINE: "By baseline_answerable",
     StratumKind.ALL: "All tasks, which have no strata",
 }
-TIDY = (
-    *("kind", "stratum", "tasks", "seeds", "verdict", "quantity", "value", "low", "high", "p", "p_adjusted", "n"),
-    "note",
-)
 QUANTITIES = (
     *("success_lift", "token_ratio", "net_tokens", "net_tokens_weighted", "net_tokens_per_success", "net_tokens_both"),
     *("tool_calls", "turns", "latency_ratio", "per_protocol_lift"),
@@ -107,7 +102,7 @@ def benefit_document(result: BenefitResult, transcripts: str = "") -> Document:
             *([f"commit {result.commit_text}"] if result.commit else []),
         ),
         sections=tuple(sections),
-        tidy=lambda: tidy_table(TIDY, list(_tidy(result))),
+        tidy=_estimates(result).tidy,
         payload=lambda: result.model_dump(mode="json"),
         verdict=(verdict := _verdict(result)),
         brief=lambda: Brief(_brief_table(result), doubts=verdict.limits()),
@@ -176,42 +171,43 @@ def _legend(rows: Sequence[StratumResult]) -> str:
 
 def _table(rows: Sequence[StratumResult], result: BenefitResult) -> Table:
     by_name = rows[0].kind is StratumKind.CELL
-    names = list(rows[0].stratum) if by_name else ["stratum"]
     level = format_level(float(result.rule["alpha"]))
-    columns = (
-        *(Column(name.replace("_", " ")) for name in names),
-        *(Column("verdict"), Column("success, cost")),
-        *(Column("n", "count"), Column("Δ success", "statistic"), Column(f"{level} CI")),
-        *(Column("net tokens/task", "statistic"), Column(f"{level} CI"), Column("Δ tool calls", "effect")),
+
+    def of_name(name: str) -> Col[StratumResult]:
+        return Col(name.replace("_", " "), lambda row: row.stratum[name])
+
+    columns: tuple[Col[StratumResult], ...] = (
+        *(map(of_name, rows[0].stratum) if by_name else [Col("stratum", stratum_name)]),
+        Col("verdict", _verdict_cell),
+        Col("success, cost", lambda row: row.claims),
+        Col("n", n_text, "count"),
+        Col("Δ success", lambda row: format_points(row.success_lift.value), "statistic"),
+        Col(f"{level} CI", lambda row: _ends(row.success_lift, format_points)),
+        Col("net tokens/task", lambda row: format_change(row.net_tokens.value), "statistic"),
+        Col(f"{level} CI", lambda row: _ends(row.net_tokens, format_change)),
+        Col("Δ tool calls", lambda row: row.tool_calls.value, "effect"),
     )
-    cells: list[tuple[Cell, ...]] = [
-        (
-            *(row.stratum.values() if by_name else [stratum_name(row)]),
-            *(TonedCell(row.verdict.value, TONES[row.verdict]), row.claims),
-            n_text(row),
-            format_points(row.success_lift.value),
-            _ends(row.success_lift, format_points),
-            format_change(row.net_tokens.value),
-            _ends(row.net_tokens, format_change),
-            row.tool_calls.value,
-        )
-        for row in rows
-    ]
-    return Table(columns, cells, CAPTIONS[rows[0].kind], shown=None, wrap=True)
+    return TableSpec(CAPTIONS[rows[0].kind], rows, columns).table(wrap=True)
+
+
+def _verdict_cell(row: StratumResult) -> TonedCell:
+    return TonedCell(row.verdict.value, TONES[row.verdict])
 
 
 def _brief_table(result: BenefitResult) -> Table:
     """Verdict and success of each stratum, whole in 80 columns: an interval that is cut reads as another one."""
-    columns = (
-        *(Column("stratum"), Column("verdict"), Column("n", "count")),
-        Column(f"Δ success ({format_level(float(result.rule['alpha']))} CI)"),
-    )
-    rows: list[tuple[Cell, ...]] = []
-    for row in result.first_strata:
+
+    def success(row: StratumResult) -> str:
         lift, ends = row.success_lift, _ends(row.success_lift, format_points)
-        success = f"{format_points(lift.value)} ({ends})" if lift.low is not None else format_points(lift.value)
-        rows.append((stratum_name(row), TonedCell(row.verdict.value, TONES[row.verdict]), n_text(row), success))
-    return Table(columns, rows, "Verdicts")
+        return f"{format_points(lift.value)} ({ends})" if lift.low is not None else format_points(lift.value)
+
+    columns: tuple[Col[StratumResult], ...] = (
+        Col("stratum", stratum_name),
+        Col("verdict", _verdict_cell),
+        Col("n", n_text, "count"),
+        Col(f"Δ success ({format_level(float(result.rule['alpha']))} CI)", success),
+    )
+    return TableSpec("Verdicts", result.first_strata, columns).table(shown=20)
 
 
 def _reason(row: StratumResult) -> str:
@@ -251,17 +247,22 @@ def _forest(
     text: Callable[[float | None], str],
 ) -> Figure:
     marks: list[Whisker] = []
-    data: list[tuple[Cell, ...]] = []
-    for row, each in zip(rows, estimates, strict=True):
-        label = stratum_name(row)
+    pairs = list(zip(rows, estimates, strict=True))
+    for row, each in pairs:
         tone: Tone = "good" if (each.low or 0) > 0 else "bad" if (each.high or 0) < 0 else ""
-        marks.append(Whisker(f"{label} ({format_count(each.n)})", each.value, each.low, each.high, tone))
-        data.append((label, text(each.value), range_text(each, text), each.n, each.note))
+        marks.append(Whisker(f"{stratum_name(row)} ({format_count(each.n)})", each.value, each.low, each.high, tone))
     axis = title.partition(",")[0]  # of the whole title an axis shows a part
     page, phone = (whiskers(marks, axis, screen) for screen in SCREENS)
-    columns = (Column("stratum"), Column("estimate"), Column("interval"), Column("tasks", "count"), Column("note"))
-    alt = f"{title}: {'; '.join(f'{row[0]} {row[1]} ({row[2]})' for row in data)}"
-    return Figure(name, title, alt, page, phone, Table(columns, data, title, shown=None))
+    columns: tuple[Col[tuple[StratumResult, Estimate]], ...] = (
+        Col("stratum", lambda pair: stratum_name(pair[0])),
+        Col("estimate", lambda pair: text(pair[1].value)),
+        Col("interval", lambda pair: range_text(pair[1], text)),
+        Col("tasks", lambda pair: pair[1].n, "count"),
+        Col("note", lambda pair: pair[1].note),
+    )
+    table = TableSpec(title, pairs, columns).table()
+    alt = f"{title}: {'; '.join(f'{row[0]} {row[1]} ({row[2]})' for row in table.rows)}"
+    return Figure(name, title, alt, page, phone, table)
 
 
 def _all_tasks(result: BenefitResult) -> Section:
@@ -297,27 +298,25 @@ def _all_tasks(result: BenefitResult) -> Section:
 
 
 def _losses(result: BenefitResult, transcripts: str) -> Section:
+    title = "Tasks where the treatment was worse"
     if not result.losses:
-        return Section("losses", "Tasks where the treatment was worse", (Paragraph("There is none."),))
-    rows: list[tuple[Cell, ...]] = [
-        (
-            loss.task_id,
-            ", ".join(loss.stratum.values()),
-            *(format_percent(loss.success.get(role)) for role in ArmRole),
-            *(tokens_text(loss.tokens.get(role)) for role in ArmRole),
-            _transcripts_of(loss, transcripts),
+        return Section("losses", title, (Paragraph("There is none."),))
+
+    def of_arm(role: ArmRole) -> tuple[Col[Loss], Col[Loss]]:
+        return (
+            Col(f"success, {role}", lambda loss: format_percent(loss.success.get(role))),
+            Col(f"tokens, {role}", lambda loss: tokens_text(loss.tokens.get(role))),
         )
-        for loss in result.losses
-    ]
-    columns = (
-        *(Column("task"), Column("stratum"), Column("success, treatment"), Column("success, control")),
-        *(Column("tokens, treatment"), Column("tokens, control"), Column("transcripts")),
+
+    success, tokens = zip(*map(of_arm, ArmRole), strict=True)
+    columns: tuple[Col[Loss], ...] = (
+        Col("task", lambda loss: loss.task_id),
+        Col("stratum", lambda loss: ", ".join(loss.stratum.values())),
+        *success,
+        *tokens,
+        Col("transcripts", lambda loss: _transcripts_of(loss, transcripts)),
     )
-    return Section(
-        "losses",
-        "Tasks where the treatment was worse",
-        (Table(columns, rows, "The worst first", shown=None, wrap=True),),
-    )
+    return Section("losses", title, (TableSpec("The worst first", result.losses, columns).table(wrap=True),))
 
 
 def _transcripts_of(loss: Loss, page: str) -> Cell:
@@ -325,13 +324,25 @@ def _transcripts_of(loss: Loss, page: str) -> Cell:
     return Link(f"{n} of both arms", page) if page and n else f"{n} in the folder of the experiment"
 
 
-def _tidy(result: BenefitResult) -> Iterable[tuple[Cell, ...]]:
-    for row in result.strata:
-        for quantity in QUANTITIES:
-            estimate = getattr(row, quantity)
-            if estimate is not None:
-                yield (
-                    *(row.kind.value, stratum_name(row), row.n_tasks, row.n_seeds, row.verdict.value, quantity),
-                    *(estimate.value, estimate.low, estimate.high, estimate.p, estimate.p_adjusted, estimate.n),
-                    estimate.note,
-                )
+def _estimates(result: BenefitResult) -> TableSpec[tuple[StratumResult, str, Estimate]]:
+    """Every quantity of every stratum."""
+    found = [(row, name, getattr(row, name)) for row in result.strata for name in QUANTITIES]
+    return TableSpec(
+        "",
+        [each for each in found if each[2] is not None],
+        (
+            Col("kind", lambda each: each[0].kind.value),
+            Col("stratum", lambda each: stratum_name(each[0])),
+            Col("tasks", lambda each: each[0].n_tasks),
+            Col("seeds", lambda each: each[0].n_seeds),
+            Col("verdict", lambda each: each[0].verdict.value),
+            Col("quantity", lambda each: each[1]),
+            Col("value", lambda each: each[2].value),
+            Col("low", lambda each: each[2].low),
+            Col("high", lambda each: each[2].high),
+            Col("p", lambda each: each[2].p),
+            Col("p_adjusted", lambda each: each[2].p_adjusted),
+            Col("n", lambda each: each[2].n),
+            Col("note", lambda each: each[2].note),
+        ),
+    )

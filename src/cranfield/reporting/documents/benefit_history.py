@@ -2,32 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass
 
 from cranfield.benefit.history import BenefitHistory, PastResult, PastStratum
 from cranfield.benefit.result import StratumKind
 from cranfield.reporting.charts.history import Dot, over_time
 from cranfield.reporting.charts.spec import SCREENS
-from cranfield.reporting.document import (
-    Bullets,
-    Cell,
-    Column,
-    Document,
-    Figure,
-    Link,
-    Section,
-    Table,
-    TonedCell,
-    tidy_table,
-)
+from cranfield.reporting.document import Bullets, Cell, Document, Figure, Link, Section, Table, TonedCell
 from cranfield.reporting.documents.benefit import TONES
+from cranfield.reporting.table_spec import Col, TableSpec
+from cranfield.results import to_jsonable
 from cranfield.words import n_of
 
-TIDY = (
-    *("name", "version", "time", "commit", "void", "kind", "stratum", "tasks", "verdict", "lift", "lift_low"),
-    *("lift_high", "token_ratio", "ratio_low", "ratio_high", "plan_digest", "labels_digest", "file"),
-)
 COMMIT_SHOWN = 8
 Place = Callable[[PastResult], str]
 """Address of the file of a result, relative to the page."""
@@ -56,18 +43,14 @@ def benefit_history_document(history: BenefitHistory, place: Place = lambda past
         for stratum in _strata(results):
             sections.append(_section(f"line-{len(sections) + 1}", name, stratum, _points(results, stratum), place))
     if history.damaged:
-        lines = tuple(f"line {number} of the history cannot be read: {why}" for number, why in history.damaged)
+        lines = tuple(f"line {each.line} of the history cannot be read: {each.why}" for each in history.damaged)
         sections.append(Section("damaged", "Notes", (Bullets(lines),)))
     return Document(
         title="History of benefit",
         subtitle=(n_of(len(history.results), "results"),),
         sections=tuple(sections),
-        tidy=lambda: tidy_table(TIDY, list(_tidy(history))),
-        payload=lambda: {
-            "schema_version": 1,
-            "results": [past.model_dump(mode="json") for past in history.results],
-            "damaged_lines": [{"line": number, "why": why} for number, why in history.damaged],
-        },
+        tidy=_all_results(history).tidy,
+        payload=lambda: to_jsonable(history),
     )
 
 
@@ -106,13 +89,7 @@ def _changed(before: PastResult, past: PastResult) -> str:
 
 def _section(name: str, experiment: str, stratum: str, points: list[_Point], place: Place) -> Section:
     title = f"{experiment}: {stratum}" if stratum else experiment
-    columns = (
-        *(Column("version"), Column("time (UTC)"), Column("commit", "code"), Column("tasks", "count")),
-        *(Column("Δ success", "delta"), Column("CI of success", "delta interval"), Column("token ratio", "value")),
-        *(Column("CI of the ratio", "interval"), Column("verdict"), Column("note")),
-    )
-    rows = [_row(point, place) for point in reversed(points)]
-    table = Table(columns, rows, f"Results of {title}, the latest first", wrap=True, shown=None)
+    table = _results(title, points, place)
     dots = [_dot(point, point.row, place) for point in points if point.row is not None and _is_drawn(point)]
     if len(dots) < 2:
         return Section(name, title, (table,))
@@ -147,29 +124,62 @@ def _dot(point: _Point, row: PastStratum, place: Place) -> Dot:
     )
 
 
-def _row(point: _Point, place: Place) -> tuple[Cell, ...]:
-    past, row = point.result, None if point.result.is_void else point.row
-    about = (
-        Link(past.version, place(past)),
-        past.time[:16].replace("T", " "),
-        past.commit[:COMMIT_SHOWN] + ("*" if past.uncommitted else ""),
-    )
-    if row is None:
-        state = TonedCell("invalid", "bad") if past.is_void else "no such stratum"
-        return (*about, None, None, None, None, None, state, past.sentence if past.is_void else point.changed)
-    lift, ratio = row.success_lift, row.token_ratio
-    return (
-        *(*about, row.n_tasks, lift.value, (lift.low, lift.high), ratio.value, (ratio.low, ratio.high)),
-        *(TonedCell(row.verdict.value, TONES[row.verdict]), point.changed),
-    )
+def _results(title: str, points: list[_Point], place: Place) -> Table:
+    def shown(value: Callable[[PastStratum], Cell]) -> Callable[[_Point], Cell]:
+        """A cell of the stratum; empty where the result is invalid, or has no such stratum."""
+        return lambda point: None if point.result.is_void or point.row is None else value(point.row)
+
+    return TableSpec(
+        f"Results of {title}, the latest first",
+        points[::-1],
+        (
+            Col("version", lambda point: Link(point.result.version, place(point.result))),
+            Col("time (UTC)", lambda point: point.result.time[:16].replace("T", " ")),
+            Col(
+                "commit",
+                lambda point: point.result.commit[:COMMIT_SHOWN] + "*" * bool(point.result.uncommitted),
+                "code",
+            ),
+            Col("tasks", shown(lambda row: row.n_tasks), "count"),
+            Col("Δ success", shown(lambda row: row.success_lift.value), "delta"),
+            Col("CI of success", shown(lambda row: (row.success_lift.low, row.success_lift.high)), "delta interval"),
+            Col("token ratio", shown(lambda row: row.token_ratio.value), "value"),
+            Col("CI of the ratio", shown(lambda row: (row.token_ratio.low, row.token_ratio.high)), "interval"),
+            Col("verdict", _verdict),
+            Col("note", lambda point: point.result.sentence if point.result.is_void else point.changed),
+        ),
+    ).table(wrap=True)
 
 
-def _tidy(history: BenefitHistory) -> Iterator[tuple[Cell, ...]]:
-    for past in history.results:
-        for row in past.strata:
-            lift, ratio = row.success_lift, row.token_ratio
-            yield (
-                *(past.name, past.version, past.time, past.commit, int(past.is_void), row.kind.value, _label(row)),
-                *(row.n_tasks, None if past.is_void else row.verdict.value, lift.value, lift.low, lift.high),
-                *(ratio.value, ratio.low, ratio.high, past.plan_digest, past.labels_digest, past.file),
-            )
+def _verdict(point: _Point) -> Cell:
+    if point.result.is_void:
+        return TonedCell("invalid", "bad")
+    row = point.row
+    return "no such stratum" if row is None else TonedCell(row.verdict.value, TONES[row.verdict])
+
+
+def _all_results(history: BenefitHistory) -> TableSpec[tuple[PastResult, PastStratum]]:
+    return TableSpec(
+        "",
+        [(past, row) for past in history.results for row in past.strata],
+        (
+            Col("name", lambda each: each[0].name),
+            Col("version", lambda each: each[0].version),
+            Col("time", lambda each: each[0].time),
+            Col("commit", lambda each: each[0].commit),
+            Col("void", lambda each: int(each[0].is_void)),
+            Col("kind", lambda each: each[1].kind.value),
+            Col("stratum", lambda each: _label(each[1])),
+            Col("tasks", lambda each: each[1].n_tasks),
+            Col("verdict", lambda each: None if each[0].is_void else each[1].verdict.value),
+            Col("lift", lambda each: each[1].success_lift.value),
+            Col("lift_low", lambda each: each[1].success_lift.low),
+            Col("lift_high", lambda each: each[1].success_lift.high),
+            Col("token_ratio", lambda each: each[1].token_ratio.value),
+            Col("ratio_low", lambda each: each[1].token_ratio.low),
+            Col("ratio_high", lambda each: each[1].token_ratio.high),
+            Col("plan_digest", lambda each: each[0].plan_digest),
+            Col("labels_digest", lambda each: each[0].labels_digest),
+            Col("file", lambda each: each[0].file),
+        ),
+    )

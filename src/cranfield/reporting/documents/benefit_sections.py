@@ -9,7 +9,16 @@ from typing import Any
 
 from cranfield.benefit.plan import ArmRole
 from cranfield.benefit.records import Delivery
-from cranfield.benefit.result import ArmMeans, BenefitResult, Estimate, StratumKind, StratumResult
+from cranfield.benefit.result import (
+    ArmMeans,
+    BenefitResult,
+    DeliveredResults,
+    Estimate,
+    Reading,
+    StratumKind,
+    StratumResult,
+    VarianceAdvice,
+)
 from cranfield.numbers import (
     UNKNOWN,
     Number,
@@ -28,7 +37,6 @@ from cranfield.reporting.document import (
     Block,
     Bullets,
     Cell,
-    Column,
     Figure,
     KeyValues,
     Paragraph,
@@ -37,6 +45,7 @@ from cranfield.reporting.document import (
     Table,
 )
 from cranfield.reporting.documents.facts import facts_section
+from cranfield.reporting.table_spec import Col, TableSpec
 from cranfield.words import and_list, n_of
 
 COLOURS: tuple[Swatch, ...] = ("good", "same")
@@ -110,14 +119,23 @@ def _cost(result: BenefitResult, whole: StratumResult) -> Section:
         "seconds": lambda arm: format_average(arm.wall_s),
         "money": lambda arm: UNKNOWN if arm.money is None else f"{arm.money:.4f}",
     }
-    rows: list[tuple[Cell, ...]] = [
-        (name, *(text(whole.arms[role]) for role in ArmRole)) for name, text in by_arm.items()
-    ]
-    columns = (Column("mean of a task"), *(Column(f"{role.value}: {result.arms[role]}") for role in ArmRole))
+    rows = list(by_arm.items())
+
+    def of_arm(role: ArmRole) -> Col[tuple[str, Callable[[ArmMeans], str]]]:
+        return Col(_arm_title(result, role), lambda row: row[1](whole.arms[role]))
+
     caption = f"Every token of the tool is part of the tokens above it. {UNKNOWN} is unknown, not 0"
     key_figure = f"{ratio_text(whole.token_ratio.value)} times the tokens of the control"
-    blocks = (Table(columns, rows, caption, shown=None), _differences(whole))
+    columns: tuple[Col[tuple[str, Callable[[ArmMeans], str]]], ...] = (
+        Col("mean of a task", lambda row: row[0]),
+        *map(of_arm, ArmRole),
+    )
+    blocks = (TableSpec(caption, rows, columns).table(), _differences(whole))
     return Section("cost", "What the arms cost", blocks, key_figure)
+
+
+def _arm_title(result: BenefitResult, role: ArmRole) -> str:
+    return f"{role.value}: {result.arms[role]}"
 
 
 def _schema_text(arm: ArmMeans) -> str:
@@ -139,21 +157,16 @@ def _differences(whole: StratumResult) -> Table:
         ("more turns", whole.turns, format_effect),
         ("latency ratio, treatment over control", whole.latency_ratio, ratio_text),
     )
-    rows: list[tuple[Cell, ...]] = [
-        (name, text(each.value), range_text(each, text), _bootstrap(each, text), each.n, each.n_missing)
-        for name, each, text in shown
-    ]
-    columns = (
-        *(
-            Column("over all tasks"),
-            Column("estimate"),
-            Column("interval (t)"),
-            Column("interval (bootstrap of tasks)"),
-        ),
-        *(Column("tasks", "count"), Column("without a value", "count")),
+    columns: tuple[Col[tuple[str, Estimate, Callable[[Number], str]]], ...] = (
+        Col("over all tasks", lambda row: row[0]),
+        Col("estimate", lambda row: row[2](row[1].value)),
+        Col("interval (t)", lambda row: range_text(row[1], row[2])),
+        Col("interval (bootstrap of tasks)", lambda row: _bootstrap(row[1], row[2])),
+        Col("tasks", lambda row: row[1].n, "count"),
+        Col("without a value", lambda row: row[1].n_missing, "count"),
     )
     caption = "Tokens per success and where both succeed depend on which tasks an arm solves: a selection. Neither decides a verdict"
-    return Table(columns, rows, caption, shown=None)
+    return TableSpec(caption, shown, columns).table()
 
 
 def _bootstrap(estimate: Estimate, text: Callable[[Number], str]) -> str:
@@ -161,19 +174,21 @@ def _bootstrap(estimate: Estimate, text: Callable[[Number], str]) -> str:
 
 
 def _delivery(result: BenefitResult, whole: StratumResult) -> Section:
-    rows: list[tuple[Cell, ...]] = []
-    for role in ArmRole:
+    def share(role: ArmRole, name: str) -> str:
         arm = whole.arms[role]
-        shares = [format_percent(share) for share in (arm.offered, arm.called, arm.answered)]
-        name = f"{role.value}: {result.arms[role]}"
-        rows.append(
-            (name, _n_scored(arm), *(shares if arm.offered is not None else ("no tool under test", UNKNOWN, UNKNOWN)))
-        )
-    columns = (
-        *(Column("arm"), Column("scored cells", "count"), Column("tool offered"), Column("called"), Column("answered")),
+        if arm.offered is None:
+            return "no tool under test" if name == "offered" else UNKNOWN
+        return format_percent(getattr(arm, name))
+
+    columns: tuple[Col[ArmRole], ...] = (
+        Col("arm", lambda role: _arm_title(result, role)),
+        Col("scored cells", lambda role: _n_scored(whole.arms[role]), "count"),
+        Col("tool offered", lambda role: share(role, "offered")),
+        Col("called", lambda role: share(role, "called")),
+        Col("answered", lambda role: share(role, "answered")),
     )
     caption = "Share of the cells, from the transcripts. Answered: by a result that has content"
-    blocks: list[Block] = [Table(columns, rows, caption, shown=None), *_contents(result)]
+    blocks: list[Block] = [TableSpec(caption, list(ArmRole), columns).table(), *_contents(result)]
     lift, complied = whole.success_lift, whole.per_protocol_lift
     items = [
         ("lift of offering the tool (intention to treat)", f"{delta_text(lift.value)} ({range_text(lift, delta_text)})")
@@ -187,40 +202,39 @@ def _delivery(result: BenefitResult, whole: StratumResult) -> Section:
 
 def _contents(result: BenefitResult) -> Iterable[Table]:
     """What the results of the tools hold, by arm; and the cells that called a tool and received nothing."""
-    names = ("empty", "error", "cut", "same", "other_source", "with_lines", "foreign")
-    rows: list[tuple[Cell, ...]] = [
-        (
-            f"{role.value}: {result.arms[role]}",
-            found.n,
-            *(_share_text(getattr(found, name), found.n) for name in names),
-            found.cells_unknown,
-        )
-        for role, found in result.delivered.items()
-    ]
-    columns = (
-        *(Column("arm"), Column("results", "count"), Column("empty"), Column("read as an error"), Column("cut")),
-        *(Column("same for different tasks"), Column("of another index"), Column("with lines of the repository")),
-        Column("with none, and no name of a file of it"),
-        Column("cells whose results are not known", "count"),
+
+    def share(title: str, name: str) -> Col[tuple[ArmRole, DeliveredResults]]:
+        return Col(title, lambda row: _share_text(getattr(row[1], name), row[1].n))
+
+    columns: tuple[Col[tuple[ArmRole, DeliveredResults]], ...] = (
+        Col("arm", lambda row: _arm_title(result, row[0])),
+        Col("results", lambda row: row[1].n, "count"),
+        share("empty", "empty"),
+        share("read as an error", "error"),
+        share("cut", "cut"),
+        share("same for different tasks", "same"),
+        share("of another index", "other_source"),
+        share("with lines of the repository", "with_lines"),
+        share("with none, and no name of a file of it", "foreign"),
+        Col("cells whose results are not known", lambda row: row[1].cells_unknown, "count"),
     )
-    if rows:
-        yield Table(
-            columns, rows, "What the results of the tool hold: those that are no error by its server", wrap=True
-        )
-    silent: list[tuple[Cell, ...]] = [
-        (task_id, role.value, cell.seed, cell.delivery.called, and_list(_flaws(cell.delivery)) or "errors")
+    caption = "What the results of the tool hold: those that are no error by its server"
+    if result.delivered:
+        yield TableSpec(caption, list(result.delivered.items()), columns).table(shown=20, wrap=True)
+    silent = [
+        (task_id, role, cell.seed, cell.delivery)
         for task_id, role, cell in result.cells
         if cell.delivery is not None and cell.delivery.called and not cell.delivery.answered
     ]
+    of_a_cell: tuple[Col[tuple[str, ArmRole, int, Delivery]], ...] = (
+        Col("task", lambda row: row[0]),
+        Col("arm", lambda row: row[1].value),
+        Col("seed", lambda row: row[2], "count"),
+        Col("calls", lambda row: row[3].called, "count"),
+        Col("results", lambda row: and_list(_flaws(row[3])) or "errors"),
+    )
     if silent:
-        of_a_cell = (
-            Column("task"),
-            Column("arm"),
-            Column("seed", "count"),
-            Column("calls", "count"),
-            Column("results"),
-        )
-        yield Table(of_a_cell, silent, "Cells that called the tool and received no content")
+        yield TableSpec("Cells that called the tool and received no content", silent, of_a_cell).table(shown=20)
 
 
 def _flaws(delivery: Delivery) -> list[str]:
@@ -238,26 +252,27 @@ def _code(result: BenefitResult) -> Iterable[Section]:
     names = dict.fromkeys(check for _, _, cell in runs for check in cell.checks)
     if not names:
         return
-    passed: list[tuple[Cell, ...]] = []
-    for name in names:
-        states = {
-            role: [cell.checks[name] for _, of, cell in runs if of is role and name in cell.checks] for role in ArmRole
-        }
-        passed.append((name, *(_passed_text(states[role]) for role in ArmRole)))
-    columns = (Column("check"), *(Column(f"{role.value}: {result.arms[role]}") for role in ArmRole))
-    blocks: list[Block] = [Table(columns, passed, "Runs whose code passes", shown=None)]
-    found: list[tuple[Cell, ...]] = [
-        (
-            *(task_id, role.value, cell.seed, row.get("check"), _place_text(row)),
-            *(row.get("symbol"), row.get("message"), row.get("current")),
-        )
-        for task_id, role, cell in runs
-        for row in cell.findings
-    ]
+
+    def of_arm(role: ArmRole) -> Col[str]:
+        own = [cell.checks for _, of, cell in runs if of is role]
+        return Col(_arm_title(result, role), lambda name: _passed_text([each[name] for each in own if name in each]))
+
+    of_checks: tuple[Col[str], ...] = (Col("check", str), *map(of_arm, ArmRole))
+    passed = TableSpec("Runs whose code passes", list(names), of_checks)
+    found = [(task_id, role, cell.seed, row) for task_id, role, cell in runs for row in cell.findings]
+    columns: tuple[Col[tuple[str, ArmRole, int, Mapping[str, Any]]], ...] = (
+        Col("task", lambda row: row[0]),
+        Col("arm", lambda row: row[1].value),
+        Col("seed", lambda row: row[2], "count"),
+        Col("check", lambda row: row[3].get("check")),
+        Col("place", lambda row: _place_text(row[3])),
+        Col("symbol", lambda row: row[3].get("symbol")),
+        Col("message", lambda row: row[3].get("message")),
+        Col("current symbol", lambda row: row[3].get("current")),
+    )
+    blocks = [passed.table()]
     if found:
-        titles = ("check", "place", "symbol", "message", "current symbol")
-        columns = (Column("task"), Column("arm"), Column("seed", "count"), *(Column(title) for title in titles))
-        blocks.append(Table(columns, found, "Findings", wrap=True))
+        blocks.append(TableSpec("Findings", found, columns).table(shown=20, wrap=True))
     key_figure = n_of(len(found), "findings", format_count)
     yield Section("code", "What the checks of code found", tuple(blocks), key_figure)
 
@@ -287,21 +302,18 @@ def _reading(result: BenefitResult) -> Section:
             (Paragraph("No task has gold lines, or no agent reported what it read: this cannot be measured."),),
             "not measured",
         )
-    rows: list[tuple[Cell, ...]] = [
-        (
-            f"{role.value}: {result.arms[role]}",
-            *(each.n_tasks, format_percent(each.gold_recall), format_percent(each.gold_used)),
-            tokens_text(each.lines_read),
-            _share_text(each.n_unread, each.n_successes),
-        )
-        for role, each in known.items()
-    ]
-    columns = (
-        *(Column("arm"), Column("tasks with gold lines", "count"), Column("gold lines read (explored)")),
-        *(Column("gold spans read and named in the answer (used)"), Column("lines read, of any file")),
-        Column("successes without a gold line that was read"),
+    columns: tuple[Col[tuple[ArmRole, Reading]], ...] = (
+        Col("arm", lambda row: _arm_title(result, row[0])),
+        Col("tasks with gold lines", lambda row: row[1].n_tasks, "count"),
+        Col("gold lines read (explored)", lambda row: format_percent(row[1].gold_recall)),
+        Col("gold spans read and named in the answer (used)", lambda row: format_percent(row[1].gold_used)),
+        Col("lines read, of any file", lambda row: tokens_text(row[1].lines_read)),
+        Col(
+            "successes without a gold line that was read",
+            lambda row: _share_text(row[1].n_unread, row[1].n_successes),
+        ),
     )
-    blocks: list[Block] = [Table(columns, rows, "Means over tasks", shown=None)]
+    blocks: list[Block] = [TableSpec("Means over tasks", list(known.items()), columns).table()]
     if all(each.recall_by_turn for each in known.values()):
         blocks.insert(0, _recall_figure({result.arms[role]: each.recall_by_turn for role, each in known.items()}))
     recalls = (f"{result.arms[role]} {format_percent(each.gold_recall)}" for role, each in known.items())
@@ -309,16 +321,15 @@ def _reading(result: BenefitResult) -> Section:
 
 
 def _recall_figure(arms: Mapping[str, tuple[float, ...]]) -> Figure:
-    most = max(map(len, arms.values()))
-    rows: list[tuple[Cell, ...]] = [
-        (turn + 1, *(format_percent(recalls[turn]) if turn < len(recalls) else UNKNOWN for recalls in arms.values()))
-        for turn in range(most)
-    ]
-    columns = (Column("turn", "count"), *(Column(name) for name in arms))
+    def of_arm(name: str) -> Col[int]:
+        recalls = arms[name]
+        return Col(name, lambda turn: format_percent(recalls[turn]) if turn < len(recalls) else UNKNOWN)
+
+    columns: tuple[Col[int], ...] = (Col("turn", lambda turn: turn + 1, "count"), *map(of_arm, arms))
     last = ", ".join(f"{name} {format_percent(recalls[-1])}" for name, recalls in arms.items())
     title = "Gold lines read, by turn"
     page, phone = (recall_by_turn(arms, screen) for screen in SCREENS)
-    table = Table(columns, rows, title)
+    table = TableSpec(title, range(max(map(len, arms.values()))), columns).table(shown=20)
     legend: tuple[tuple[Swatch, str], ...] = tuple(zip(COLOURS, arms, strict=False))
     return Figure("recall-by-turn", title, f"{title}; after the last: {last}", page, phone, table, legend)
 
@@ -329,16 +340,15 @@ def _variance_text(variance: float | None) -> str:
 
 
 def _variance(result: BenefitResult) -> Section:
-    rows: list[tuple[Cell, ...]] = [
-        (each.quantity, *map(_variance_text, (each.between_tasks, each.within_tasks)), each.icc, each.advice)
-        for each in result.variance
-    ]
-    columns = (
-        *(Column("quantity"), Column("between tasks", "statistic"), Column("between seeds of a task", "statistic")),
-        *(Column("ICC", "value"), Column("advice")),
+    columns: tuple[Col[VarianceAdvice], ...] = (
+        Col("quantity", lambda each: each.quantity),
+        Col("between tasks", lambda each: _variance_text(each.between_tasks), "statistic"),
+        Col("between seeds of a task", lambda each: _variance_text(each.within_tasks), "statistic"),
+        Col("ICC", lambda each: each.icc, "value"),
+        Col("advice", lambda each: each.advice),
     )
     caption = "Components of the variance; ICC: share that lies between tasks"
-    table = Table(columns, rows, caption, shown=None, wrap=True)
+    table = TableSpec(caption, result.variance, columns).table(wrap=True)
     key_figure = ", ".join(f"ICC of {each.quantity} {format_value(each.icc)}" for each in result.variance)
     return Section("variance", "More tasks or more seeds", (table,), key_figure or "unknown")
 
@@ -346,22 +356,22 @@ def _variance(result: BenefitResult) -> Section:
 def _errors(result: BenefitResult, whole: StratumResult | None) -> Section:
     blocks: list[Block] = []
     if whole is not None:
-        rows: list[tuple[Cell, ...]] = [
-            (
-                f"{role.value}: {result.arms[role]}",
-                *(arm.n_cells, _n_scored(arm), arm.n_failed, arm.n_unscored, arm.n_infrastructure),
-            )
-            for role, arm in whole.arms.items()
-        ]
-        columns = (
-            *(Column("arm"), Column("planned cells", "count"), Column("scored", "count")),
-            *(Column("by a limit or without an answer", "count"), Column("not decided", "count")),
-            Column("not run, or infrastructure failed", "count"),
+        columns: tuple[Col[tuple[ArmRole, ArmMeans]], ...] = (
+            Col("arm", lambda row: _arm_title(result, row[0])),
+            Col("planned cells", lambda row: row[1].n_cells, "count"),
+            Col("scored", lambda row: _n_scored(row[1]), "count"),
+            Col("by a limit or without an answer", lambda row: row[1].n_failed, "count"),
+            Col("not decided", lambda row: row[1].n_unscored, "count"),
+            Col("not run, or infrastructure failed", lambda row: row[1].n_infrastructure, "count"),
         )
-        blocks.append(Table(columns, rows, "Cells", shown=None))
-    named: list[tuple[Cell, ...]] = [(name, n) for name, n in sorted(result.errors.items(), key=lambda item: -item[1])]
+        blocks.append(TableSpec("Cells", list(whole.arms.items()), columns).table())
+    named = sorted(result.errors.items(), key=lambda item: -item[1])
     if named:
-        blocks.append(Table((Column("error"), Column("runs of cells", "count")), named, "Errors", shown=None))
+        of_errors: tuple[Col[tuple[str, int]], ...] = (
+            Col("error", lambda row: row[0]),
+            Col("runs of cells", lambda row: row[1], "count"),
+        )
+        blocks.append(TableSpec("Errors", named, of_errors).table())
     key_figure = n_of(sum(result.errors.values()), "errors", format_count)
     return Section("errors", "How cells ended", tuple(blocks or (Paragraph("No cell failed."),)), key_figure)
 

@@ -13,7 +13,8 @@ from cranfield.answers.rows import FactRow, VoteRow
 from cranfield.benefit.records import deciding_facts
 from cranfield.benefit.result import BenefitResult
 from cranfield.numbers import format_count
-from cranfield.reporting.document import Block, Bullets, Cell, Column, Paragraph, Section, Table, Tone, TonedCell
+from cranfield.reporting.document import Block, Bullets, Paragraph, Section, Tone, TonedCell
+from cranfield.reporting.table_spec import Col, TableSpec
 from cranfield.words import first_of, n_of
 
 BY: Mapping[DecidedBy, str] = {
@@ -29,31 +30,25 @@ BY: Mapping[DecidedBy, str] = {
 MOST_REASONS = 50
 """Items of a list of reasons."""
 _TONES: dict[bool | None, Tone] = {True: "good", False: "bad", None: "open"}
-Placed = tuple[str, Sequence[Cell], FactRow]
-"""Where a statement was judged, the cells of its row after that, and the statement."""
+Placed = tuple[str, str, FactRow]
+"""Where a statement was judged, the score of the answer there, and the statement."""
 
 
-def fact_blocks(columns: Sequence[Column], rows: Sequence[Placed], caption: str) -> list[Block]:
+def fact_blocks(columns: tuple[Col[Placed], ...], rows: Sequence[Placed], caption: str) -> list[Block]:
     """A table with a row a statement, and the quotes and reasons of the votes below it.
 
     Args:
-        columns: of the place, and of the cells after it.
-        rows: of these columns.
+        columns: that say where it was judged, before those of the statement.
+        rows: of the table.
         caption: of the table.
     """
-    heads = (*columns, Column("verdict"), Column("statement"), Column("decided by"))
-    cells: list[tuple[Cell, ...]] = [
-        (
-            place,
-            *before,
-            TonedCell(fact.verdict or "open", _TONES[fact.right]),
-            f"{fact.id}: {fact.statement}",
-            _by(fact),
-        )
-        for place, before, fact in rows
-    ]
+    of_facts: tuple[Col[Placed], ...] = (
+        Col("verdict", lambda row: TonedCell(row[2].verdict or "open", _TONES[row[2].right])),
+        Col("statement", lambda row: f"{row[2].id}: {row[2].statement}"),
+        Col("decided by", lambda row: votes_text(row[2].votes) or BY[row[2].by]),
+    )
     return [
-        Table(heads, cells, caption, wrap=True),
+        TableSpec(caption, rows, (*columns, *of_facts)).table(shown=20, wrap=True),
         *reason_blocks((place, fact.id, fact.votes) for place, _, fact in rows),
     ]
 
@@ -85,11 +80,14 @@ def facts_section(result: BenefitResult) -> Iterable[Section]:
     others: list[Placed] = []
     for task_id, role, cell in result.cells:
         place = f"{task_id}/{role}/{cell.seed}"
-        score = ("success" if cell.why is None else cell.why.value,)
+        score = "success" if cell.why is None else cell.why.value
         decides = deciding_facts(cell.why, cell.facts)
         deciding += [(place, score, fact) for fact in decides]
         others += [(place, score, fact) for fact in cell.facts if fact.votes and fact not in decides]
-    columns = (Column("cell", "code"), Column("score", "code"))
+    columns: tuple[Col[Placed], ...] = (
+        Col("cell", lambda row: row[0], "code"),
+        Col("score", lambda row: row[1], "code"),
+    )
     captions = {
         "Statements for which an answer is no success, or not decided": deciding,
         "Other statements that the judge voted on": others,
@@ -98,11 +96,6 @@ def facts_section(result: BenefitResult) -> Iterable[Section]:
     if blocks:
         key_figure = f"{n_of(len(deciding), 'statements', format_count)} missing, wrong or open"
         yield Section("facts", "Which facts decided", tuple(blocks), key_figure)
-
-
-def _by(fact: FactRow) -> str:
-    """`no word of its identifiers`; `2 supported, 1 missing`."""
-    return votes_text(fact.votes) or BY[fact.by]
 
 
 def votes_text(votes: Iterable[VoteRow]) -> str:

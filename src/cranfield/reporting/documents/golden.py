@@ -2,163 +2,138 @@
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
-from cranfield.reporting.document import Cell, Column, Document, KeyValues, Section, Table, tidy_table
+from cranfield.reporting.document import Document, KeyValues, Section, Table
+from cranfield.reporting.table_spec import Col, TableSpec
+from cranfield.results import to_jsonable
 from cranfield.words import n_of
 
 if TYPE_CHECKING:
-    from cranfield.golden.gate import GateReport
-    from cranfield.golden.index import RecordStatus, RunIndex
-    from cranfield.golden.outcomes import AgreementRecord, ReadSource
-    from cranfield.golden.states import State
+    from cranfield.golden.existing import SetGate
+    from cranfield.golden.index import RecordStatus
+    from cranfield.golden.outcomes import AgreementRecord
+    from cranfield.golden.run import RunStatus
 
 RECORDS_SHOWN = 200
 
 
-def run_document(index: RunIndex, n_planned: int | None = None) -> Document:
-    """Where the records of a run stand, of so many drafts that its plan wants."""
+def run_document(status: RunStatus) -> Document:
+    """Where the records of a run stand."""
     from cranfield.golden.states import ENTERS_AT, SKIPPED, STATES
 
-    manifest, statuses = index.folder.manifest, index.statuses()
-    agreements = {
-        each.query_id: found
-        for each in statuses
-        if (found := index.agreements.get(each.query_id, each.attempt)) is not None
-    }
-    counts = Counter(each.state for each in statuses)
-    n_ended = sum(counts[state] for state, info in STATES.items() if info.is_end)
-    headings = ("record", "task type", "difficulty", "state", "attempt", "reasons")
-    rows: list[tuple[Cell, ...]] = [
-        (each.query_id, each.task_type, each.difficulty, each.state.value, each.attempt, each.reason)
-        for each in statuses
-    ]
-    kinds = (Column("record", "code"), *map(Column, headings[1:4]), Column("attempt", "count"), Column("reasons"))
+    manifest, n = status.run, len(status.records)
+    n_ended = sum(status.states[state] for state, info in STATES.items() if info.is_end)
+    records: TableSpec[RecordStatus] = TableSpec(
+        "Records",
+        status.records,
+        (
+            Col("record", lambda each: each.query_id, "code"),
+            Col("task type", lambda each: each.task_type, key="task_type"),
+            Col("difficulty", lambda each: each.difficulty),
+            Col("state", lambda each: each.state.value),
+            Col("attempt", lambda each: each.attempt, "count"),
+            Col("reasons", lambda each: each.reason),
+        ),
+    )
     where = "" if manifest.source == "plan" else ", if asked"
-    unwritten = max((n_planned or 0) - len(statuses), 0)
+    planned = status.planned or 0
     about = (
-        ("drafts", f"{len(statuses)} in, {n_ended} ended, {len(statuses) - n_ended} under way"),
-        *([("not written yet", f"{unwritten} of {n_of(n_planned or 0, 'drafts')}")] if unwritten else ()),
+        ("drafts", f"{n} in, {n_ended} ended, {n - n_ended} under way"),
+        *([("not written yet", f"{planned - n} of {n_of(planned, 'drafts')}")] if planned > n else ()),
         ("source", manifest.source),
         *((("steps that did not run", SKIPPED[manifest.more[ENTERS_AT]]),) if ENTERS_AT in manifest.more else ()),
         ("commit", manifest.commit or "none"),
         *((f"model of {role}{where}", model) for role, model in manifest.models.items()),
         ("files not sent", str(len(manifest.withheld))),
     )
-    tree = manifest.tree
     return Document(
         title=f"Run {manifest.name}",
-        subtitle=(*filter(None, [tree.uncommitted]), f"made at {manifest.created_at}", *tree.notes),
+        subtitle=(*filter(None, [status.uncommitted]), f"made at {manifest.created_at}", *manifest.tree.notes),
         sections=(
-            Section("run", "Run", (KeyValues(about), _states(counts))),
-            Section("records", "Records", (Table(kinds, rows, "Records", shown=RECORDS_SHOWN),)),
-            *_differences(agreements),
+            Section("run", "Run", (KeyValues(about), _states(status))),
+            Section("records", "Records", (records.table(shown=RECORDS_SHOWN),)),
+            *_differences(status),
         ),
-        tidy=lambda: tidy_table(headings, rows),
-        payload=lambda: {
-            "schema_version": 1,
-            "uncommitted": tree.uncommitted,
-            "run": manifest.model_dump(mode="json"),
-            "planned": n_planned,
-            "states": {state.value: counts[state] for state in STATES},
-            "records": [_record(each, agreements.get(each.query_id)) for each in statuses],
-        },
+        tidy=records.tidy,
+        payload=lambda: to_jsonable(status),
     )
 
 
-def _differences(agreements: Mapping[str, AgreementRecord]) -> list[Section]:
+def _differences(status: RunStatus) -> Sequence[Section]:
     """Records in which the adversary names other entities or files than the oracle; no section where there are none."""
-    rows: list[tuple[Cell, ...]] = [
-        (query_id, each.jaccard_entities, each.jaccard_files, ", ".join([*each.missing_entities, *each.missing_files]))
-        for query_id, each in agreements.items()
-        if min(each.jaccard_entities, each.jaccard_files) < 1
-    ]
-    if not rows:
-        return []
-    columns = (
-        *(Column("record", "code"), Column("entities", "statistic"), Column("files", "statistic")),
-        Column("missing: the adversary adds", "code"),
+    agreements = [each.agreement for each in status.records if each.agreement is not None]
+    rows = [each for each in agreements if min(each.jaccard_entities, each.jaccard_files) < 1]
+    columns: tuple[Col[AgreementRecord], ...] = (
+        Col("record", lambda each: each.query_id, "code"),
+        Col("entities", lambda each: each.jaccard_entities, "statistic"),
+        Col("files", lambda each: each.jaccard_files, "statistic"),
+        Col(
+            "missing: the adversary adds", lambda each: ", ".join((*each.missing_entities, *each.missing_files)), "code"
+        ),
     )
     title = "Jaccard index of what oracle and adversary name, where it is under 1"
-    table = Table(columns, rows, title, shown=RECORDS_SHOWN, wrap=True)
-    return [Section("agreement", "Oracle and adversary", (table,))]
+    table = TableSpec(title, rows, columns).table(shown=RECORDS_SHOWN, wrap=True)
+    return [Section("agreement", "Oracle and adversary", (table,))] if rows else []
 
 
-def _states(counts: Mapping[State, int]) -> Table:
+def _states(status: RunStatus) -> Table:
     from cranfield.golden.states import STATES
 
-    rows: list[tuple[Cell, ...]] = [
-        (state.value, counts[state], "yes" if info.is_end else "no", info.sentence)
-        for state, info in STATES.items()
-        if counts[state]
-    ]
-    return Table(
-        (Column("state", "code"), Column("records", "count"), Column("end"), Column("meaning")),
-        rows,
+    return TableSpec(
         "States",
-        footer=("all", sum(counts.values()), "", ""),
-        shown=None,
-    )
+        [state for state, n in status.states.items() if n],
+        (
+            Col("state", lambda state: state.value, "code"),
+            Col("records", lambda state: status.states[state], "count"),
+            Col("end", lambda state: "yes" if STATES[state].is_end else "no"),
+            Col("meaning", lambda state: STATES[state].sentence),
+        ),
+    ).table(footer=("all", len(status.records), "", ""))
 
 
-def _record(each: RecordStatus, agreement: AgreementRecord | None) -> dict[str, Any]:
-    names = {"jaccard_entities", "jaccard_files", "missing_entities", "missing_files"}
-    return {
-        "query_id": each.query_id,
-        "task_type": each.task_type,
-        "difficulty": each.difficulty,
-        "state": each.state.value,
-        "attempt": each.attempt,
-        "reasons": [reason.model_dump() for reason in each.reasons],
-        "agreement": None if agreement is None else agreement.model_dump(mode="json", include=names),
-    }
-
-
-def gate_document(name: str, source: ReadSource, reports: Mapping[str, GateReport], notes: Sequence[str]) -> Document:
+def gate_document(found: SetGate) -> Document:
     """What the mechanical gate finds of the records of a set."""
-    from cranfield.golden.gate import CHECKS, Status
+    from cranfield.golden.gate import CHECKS, Check, Status
 
-    counts = {check: Counter(report.outcomes[check].status for report in reports.values()) for check in CHECKS}
-    checks: list[tuple[Cell, ...]] = [
-        (check.value, found[Status.PASSED], found[Status.FAILED], found[Status.MISSING], CHECKS[check].what)
-        for check, found in counts.items()
-    ]
-    kinds = (Column("check", "code"), *(Column(each.value, "count") for each in Status), Column("demands"))
-    headings = ("record", "check", "problem")
-    rows: list[tuple[Cell, ...]] = [
-        (query_id, check.value, problem)
-        for query_id, report in reports.items()
-        for check in report.failed
-        for problem in report.outcomes[check].problems
-    ]
-    n_passed = sum(report.passed for report in reports.values())
-    sections = [Section("checks", "Checks", (Table(kinds, checks, "Records by check", shown=None),))]
-    if rows:
-        columns = (Column("record", "code"), Column("check", "code"), Column("problem"))
-        failures = Table(columns, rows, "Failures", shown=RECORDS_SHOWN, wrap=True)
-        sections.append(Section("failures", "Failures", (failures,)))
+    def ended(status: Status) -> Col[Check]:
+        return Col(status.value, lambda check: found.checks[check][status], "count")
+
+    columns: tuple[Col[Check], ...] = (
+        Col("check", lambda check: check.value, "code"),
+        *map(ended, Status),
+        Col("demands", lambda check: CHECKS[check].what),
+    )
+    checks = TableSpec("Records by check", list(found.checks), columns)
+    problems: TableSpec[tuple[str, str, str]] = TableSpec(
+        "Failures",
+        [
+            (query_id, check.value, problem)
+            for query_id, report in found.records.items()
+            for check in report.failed
+            for problem in report.checks[check].problems
+        ],
+        (
+            Col("record", lambda row: row[0], "code"),
+            Col("check", lambda row: row[1], "code"),
+            Col("problem", lambda row: row[2]),
+        ),
+    )
+    sections = [Section("checks", "Checks", (checks.table(),))]
+    if problems.rows:
+        sections.append(Section("failures", "Failures", (problems.table(shown=RECORDS_SHOWN, wrap=True),)))
+    n = len(found.records)
     return Document(
-        title=f"Gate of {name}",
+        title=f"Gate of {found.testset.name}",
         subtitle=(
-            *filter(None, [source.tree.uncommitted]),
-            f"{n_of(len(reports), 'records')} at {source.commit[:12] or 'no commit'}",
-            f"{n_passed} passed, {len(reports) - n_passed} failed; what is missing is not failed",
-            *notes,
-            *source.tree.notes,
+            *filter(None, [found.uncommitted]),
+            f"{n_of(n, 'records')} at {found.commit[:12] or 'no commit'}",
+            f"{found.n_passed} passed, {n - found.n_passed} failed; what is missing is not failed",
+            *found.notes,
+            *found.tree.notes,
         ),
         sections=tuple(sections),
-        tidy=lambda: tidy_table(headings, rows),
-        payload=lambda: {
-            "schema_version": 1,
-            "uncommitted": source.tree.uncommitted,
-            **source.model_dump(mode="json"),
-            "testset": name,
-            "notes": list(notes),
-            "checks": {check.value: {each.value: found[each] for each in Status} for check, found in counts.items()},
-            "records": {
-                query_id: {"passed": report.passed, "checks": report.record()} for query_id, report in reports.items()
-            },
-        },
+        tidy=problems.tidy,
+        payload=lambda: to_jsonable(found),
     )

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 from cranfield.golden.review import CEILINGS, Ceiling, ReviewOutcome, ReviewReport, Tally
 from cranfield.numbers import format_percent
-from cranfield.record import plain
-from cranfield.reporting.document import Bullets, Column, Document, KeyValues, Paragraph, Section, Table, tidy_table
+from cranfield.reporting.document import Bullets, Document, KeyValues, Paragraph, Section, Table
+from cranfield.reporting.table_spec import Col, TableSpec
+from cranfield.results import to_jsonable
 from cranfield.words import capitalised, n_of
 
 OUTCOMES = {
@@ -17,10 +16,11 @@ OUTCOMES = {
 }
 
 
-def review_document(run: str, report: ReviewReport, steps: Sequence[str] = ()) -> Document:
+def review_document(report: ReviewReport) -> Document:
     """Ceilings, what the sample can show, failure modes, and what to do next."""
+    ceilings = _ceilings(report)
     sections = [
-        Section("ceilings", "Ceilings", (_ceilings(report), *(Paragraph(note, "note") for note in report.notes))),
+        Section("ceilings", "Ceilings", (ceilings.table(), *(Paragraph(note, "note") for note in report.notes))),
         Section("evidence", "What the sample shows", _evidence(report)),
         Section("decisions", "Decisions", (KeyValues(_decisions(report)),)),
     ]
@@ -29,40 +29,41 @@ def review_document(run: str, report: ReviewReport, steps: Sequence[str] = ()) -
             f"{each.query_id}: {each.failure_mode.value.replace('_', ' ')}: {each.reason}" for each in report.feedback
         )
         sections.append(Section("failures", "Failures", (Bullets(lines),)))
-    if steps:
-        sections.append(Section("next", "Next steps", (Bullets(tuple(steps)),)))
+    if report.next_steps:
+        sections.append(Section("next", "Next steps", (Bullets(report.next_steps),)))
     return Document(
         title="Review by people",
         subtitle=(
-            f"{run}: {report.outcome.value}, profile {report.profile.name}",
-            f"{OUTCOMES[report.outcome]} {capitalised(report.who)}.",
+            f"{report.run}: {report.outcome.value}, profile {report.profile}",
+            f"{OUTCOMES[report.outcome]} {capitalised(report.reviewed_by)}.",
         ),
         sections=tuple(sections),
-        payload=lambda: {"run": run, **_payload(report), "next": list(steps)},
-        tidy=lambda: tidy_table(
-            ("ceiling", "count", "n", "breached"),
-            [(each.value, report.tally.count(each), report.tally.n, each in report.breached) for each in Ceiling],
-        ),
+        payload=lambda: to_jsonable(report),
+        tidy=ceilings.tidy,
     )
 
 
-def _ceilings(report: ReviewReport) -> Table:
-    profile, tally = report.profile, report.tally
+def _ceilings(report: ReviewReport) -> TableSpec[Ceiling]:
+    rules, tally = report.rules, report.tally
     bounds = {
-        Ceiling.SERIOUS: f"under {format_percent(float(profile.serious))}",
-        Ceiling.MINOR: f"under {format_percent(float(profile.minor))}",
+        Ceiling.SERIOUS: f"under {format_percent(float(rules.serious))}",
+        Ceiling.MINOR: f"under {format_percent(float(rules.minor))}",
         Ceiling.WRONG_ON_EASY: "none",
     }
-    rows = [
+    return TableSpec(
+        "Ceilings of the sample",
+        list(Ceiling),
         (
-            CEILINGS[each],
-            f"{tally.count(each)} of {tally.n}",
-            bounds[each],
-            _result(each, report),
-        )
-        for each in Ceiling
-    ]
-    return Table(tuple(map(Column, ("Ceiling", "Found", "Allowed", "Result"))), rows, "Ceilings of the sample")
+            Col("Ceiling", lambda each: CEILINGS[each], only="report"),
+            Col("ceiling", lambda each: each.value, only="tidy"),
+            Col("Found", lambda each: f"{tally.count(each)} of {tally.n}", only="report"),
+            Col("count", tally.count, only="tidy"),
+            Col("n", lambda _: tally.n, only="tidy"),
+            Col("Allowed", lambda each: bounds[each], only="report"),
+            Col("Result", lambda each: _result(each, report), only="report"),
+            Col("breached", lambda each: each in report.breached, only="tidy"),
+        ),
+    )
 
 
 def _result(ceiling: Ceiling, report: ReviewReport) -> str:
@@ -72,21 +73,27 @@ def _result(ceiling: Ceiling, report: ReviewReport) -> str:
         return "no sample"
     if not report.tally.n_open:
         return "holds"
-    return f"open: {report.tally.n_open} of {report.tally.n} {report.profile.lacking}"
+    return f"open: {report.tally.n_open} of {report.tally.n} {report.rules.lacking}"
 
 
 def _evidence(report: ReviewReport) -> tuple[KeyValues | Table, ...]:
     if not report.tally.n:
         return (KeyValues((("sample", "none: a person sees every record"),)),)
-    bounds = [("serious defects, 95 % upper bound", _bound(report.tally, report.profile.lacking))]
+    bounds = [("serious defects, 95 % upper bound", _bound(report.tally, report.rules.lacking))]
     if report.cumulative.n > report.tally.n:
         counts = f"{report.cumulative.serious} of {report.cumulative.n}"
         bounds.append(
-            ("with the earlier batches", f"{counts}, upper bound {_bound(report.cumulative, report.profile.lacking)}")
+            ("with the earlier batches", f"{counts}, upper bound {_bound(report.cumulative, report.rules.lacking)}")
         )
-    rows = [(format_percent(rate), format_percent(passes)) for rate, passes in report.characteristic]
-    columns = (Column("True rate of serious defects"), Column("Probability to pass"))
-    return KeyValues(tuple(bounds)), Table(columns, rows, "Operating characteristic of the ceiling of serious defects")
+    chances = TableSpec(
+        "Operating characteristic of the ceiling of serious defects",
+        report.characteristic,
+        (
+            Col("True rate of serious defects", lambda each: format_percent(each.rate)),
+            Col("Probability to pass", lambda each: format_percent(each.passes)),
+        ),
+    )
+    return KeyValues(tuple(bounds)), chances.table()
 
 
 def _bound(tally: Tally, lacking: str) -> str:
@@ -108,35 +115,3 @@ def _decisions(report: ReviewReport) -> tuple[tuple[str, str], ...]:
     if report.missing:
         rows.append(("missing", report.missing))
     return tuple(rows)
-
-
-def _payload(report: ReviewReport) -> dict[str, object]:
-    tally, total = report.tally, report.cumulative
-    return {
-        "outcome": report.outcome.value,
-        "profile": report.profile.name,
-        "sample": {
-            "n": tally.n,
-            "undecided": tally.n_open,
-            "serious": tally.serious,
-            "minor": tally.minor,
-            "wrong_on_easy": tally.wrong_on_easy,
-        },
-        "upper_bound": tally.upper,
-        "cumulative": {"n": total.n, "serious": total.serious, "upper_bound": total.upper},
-        "breached": [each.value for each in report.breached],
-        "verdicts": {verdict.value: n for verdict, n in report.verdicts.items()},
-        "verdicts_must_see": {verdict.value: n for verdict, n in report.verdicts_must_see.items()},
-        "dispositions": {name.value: n for name, n in report.dispositions.items()},
-        "edited": report.n_edited,
-        "spot_check": {"n": report.n_spot_checked, "failed": report.n_spot_failed},
-        "unreviewed": list(report.unreviewed),
-        "unconfirmed": dict(report.unconfirmed),
-        "people": report.profile.people,
-        "reviewed_by": report.who,
-        "same_verdict": {"records": report.n_same, "of": report.n_twice},
-        "agreement": report.agreement,
-        "operating_characteristic": [{"rate": rate, "passes": passes} for rate, passes in report.characteristic],
-        "feedback": [plain(each.model_dump(mode="json")) for each in report.feedback],
-        "notes": list(report.notes),
-    }

@@ -4,27 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from cranfield.golden.assemble import Checked, Result
-from cranfield.golden.batch_drift import BatchDrift, BatchVerdict
-from cranfield.golden.retirement import Decision, ModelHistory, SequentialTest
-from cranfield.golden.row_votes import CheckResult
-from cranfield.golden.rows import FOR_PEOPLE, CheckedRow, counts
-from cranfield.model import TestSet
-from cranfield.numbers import Kind
-from cranfield.record import plain
-from cranfield.reporting.document import (
-    Block,
-    Bullets,
-    Column,
-    Document,
-    Paragraph,
-    Section,
-    Table,
-    Tone,
-    TonedCell,
-    tidy_table,
-)
-from cranfield.reporting.documents.testset import testset_document
+from cranfield.golden.assemble import AssemblyResult, Checked, Result
+from cranfield.golden.batch_drift import BatchDrift, BatchVerdict, MetricDrift
+from cranfield.golden.retirement import Decision, ModelHistory, ModelTests
+from cranfield.golden.row_votes import CheckedRows
+from cranfield.golden.rows import FOR_PEOPLE, RowRecord, RowState
+from cranfield.reporting.document import Block, Bullets, Document, Paragraph, Section, Tone, TonedCell
+from cranfield.reporting.documents.testset import about_testset
+from cranfield.reporting.table_spec import Col, TableSpec
+from cranfield.results import to_jsonable
 from cranfield.words import n_of
 
 SHARES = (0.05, 0.1, 0.2, 0.3, 0.5)
@@ -38,74 +26,75 @@ _VERDICTS: Mapping[BatchVerdict, str] = {
 }
 
 
-def rows_document(testset: TestSet, result: CheckResult, notes: Sequence[str] = ()) -> Document:
+def rows_document(found: CheckedRows) -> Document:
     """Rows by their states, and those that change or go to a person."""
-    by_state = [(state, n, "a person" if state in FOR_PEOPLE else "") for state, n in counts(result.checked).items()]
-    votes = n_of(result.n_votes, "votes")
+    states: TableSpec[RowState] = TableSpec(
+        "Rows by state",
+        list(found.states),
+        (
+            Col("state", lambda state: state),
+            Col("rows", lambda state: found.states[state], "count"),
+            Col("decided by", lambda state: "a person" if state in FOR_PEOPLE else ""),
+        ),
+    )
+    votes = n_of(found.n_votes, "votes")
     blocks: list[Block] = [
         Paragraph(f"{votes} on each row; more than half of them decide. What has no majority goes to a person."),
-        Table((Column("state"), Column("rows", "count"), Column("decided by")), by_state, "Rows by state", shown=None),
+        states.table(),
     ]
-    if result.missing:
-        kinds = ", ".join(f"{n} {kind}" for kind, n in result.missing.items())
+    if found.missing:
+        kinds = ", ".join(f"{n} {kind}" for kind, n in found.missing.items())
         blocks.append(Paragraph(f"Votes that are missing: {kinds}.", "warning"))
-    blocks += [Bullets(tuple(notes))] if notes else []
-    records = [row_record(each) for each in result.checked]
-    headings = tuple(records[0])
-    rows = [tuple(record.values()) for record in records]
-    columns = (
-        *(Column("query", "query id"), Column("row", "code"), Column("grade", "statistic"), Column("state")),
-        *(Column("becomes", "code"), Column("votes"), Column("why")),
-    )
-    shown = [row for row in rows if row[3] != "confirmed"]
+    blocks += [Bullets(found.notes)] if found.notes else []
     sections = [Section("result", "Result", tuple(blocks))]
-    if shown:
-        sections.append(Section("rows", "Rows", (Table(columns, shown, "Rows that are not confirmed", wrap=True),)))
-    return testset_document("Rows of a test set", testset, sections, tidy_table(headings, rows), {"rows": records})
-
-
-def row_record(each: CheckedRow) -> dict[str, str | float]:
-    """A row, what it came to, and its votes."""
-    votes = ", ".join(
-        f"{vote.place.file}:{vote.place.start}-{vote.place.end} {vote.grade}" if vote.place else f"{vote.grade}"
-        for vote in each.votes
+    if shown := [row for row in found.rows if row.state is not RowState.CONFIRMED]:
+        table = _rows("Rows that are not confirmed", shown).table(shown=20, wrap=True)
+        sections.append(Section("rows", "Rows", (table,)))
+    return Document(
+        title="Rows of a test set",
+        subtitle=about_testset(found.testset),
+        sections=tuple(sections),
+        tidy=_rows("", found.rows).tidy,
+        payload=lambda: to_jsonable(found),
     )
-    target = each.target
-    becomes = f"{target.label}:{target.grade:g}" if target is not None and each.state == "corrected" else ""
-    row = each.row
-    return {
-        "query": row.query_id,
-        "row": row.target.label,
-        "grade": row.grade,
-        "state": each.state.value,
-        "becomes": becomes,
-        "votes": votes,
-        "why": each.problem,
-    }
 
 
-def batch_document(batch: TestSet, drift: BatchDrift) -> Document:
-    """A new batch against the blessed records, metric by metric."""
-    rows = [
+def _rows(caption: str, rows: Sequence[RowRecord]) -> TableSpec[RowRecord]:
+    return TableSpec(
+        caption,
+        rows,
         (
-            each.name,
-            each.kind,
-            each.n_blessed,
-            each.n_batch,
-            each.blessed_mean,
-            each.batch_mean,
-            each.result.statistic,
-            each.result.p_two_sided,
-            each.result.p_adjusted,
-        )
-        for each in drift.metrics
-    ]
-    headings = ("metric", "kind", "n blessed", "n batch", "mean blessed", "mean batch", "D", "p", "p adjusted")
-    kinds: tuple[Kind, ...] = ("text", "text", "count", "count", "statistic", "statistic", "statistic", "p", "p")
-    columns = tuple(Column(title, kind) for title, kind in zip(headings, kinds, strict=True))
+            Col("query", lambda row: row.query, "query id"),
+            Col("row", lambda row: row.row, "code"),
+            Col("grade", lambda row: row.grade, "statistic"),
+            Col("state", lambda row: row.state.value),
+            Col("becomes", lambda row: row.becomes, "code"),
+            Col("votes", lambda row: row.votes),
+            Col("why", lambda row: row.why),
+        ),
+    )
+
+
+def batch_document(drift: BatchDrift) -> Document:
+    """A new batch against the blessed records, metric by metric."""
+    metrics: TableSpec[MetricDrift] = TableSpec(
+        "Metrics",
+        drift.metrics,
+        (
+            Col("metric", lambda each: each.name),
+            Col("kind", lambda each: each.kind),
+            Col("n blessed", lambda each: each.n_blessed, "count"),
+            Col("n batch", lambda each: each.n_batch, "count"),
+            Col("mean blessed", lambda each: each.blessed_mean, "statistic"),
+            Col("mean batch", lambda each: each.batch_mean, "statistic"),
+            Col("D", lambda each: each.result.statistic, "statistic"),
+            Col("p", lambda each: each.result.p_two_sided, "p"),
+            Col("p adjusted", lambda each: each.result.p_adjusted, "p"),
+        ),
+    )
     blocks: list[Block] = [
         Paragraph(_VERDICTS[drift.verdict], "warning" if drift.verdict is BatchVerdict.REQUEUE else ""),
-        Table(columns, rows, "Metrics", shown=None),
+        metrics.table(),
         Paragraph(
             "D: largest distance of the distribution functions, within cells of task type and difficulty. p: permutation "
             f"within cells; adjusted by Holm over the metrics; level {drift.alpha:g}."
@@ -116,87 +105,88 @@ def batch_document(batch: TestSet, drift: BatchDrift) -> Document:
         f"cell {cell}: only one of the two has records ({n}); not compared" for cell, n in drift.uncompared.items()
     ]
     blocks += [Bullets(tuple(notes))] if notes else []
-    payload = {"verdict": drift.verdict.value, "alpha": drift.alpha, "metrics": plain(drift.metrics)}
-    sections = [Section("result", "Result", tuple(blocks))]
-    return testset_document("Batch", batch, sections, tidy_table(headings, rows), payload)
+    return Document(
+        title="Batch",
+        subtitle=about_testset(drift.testset),
+        sections=(Section("result", "Result", tuple(blocks)),),
+        tidy=metrics.tidy,
+        payload=lambda: to_jsonable(drift),
+    )
 
 
-def models_document(histories: Sequence[ModelHistory], test: SequentialTest) -> Document:
+def models_document(found: ModelTests) -> Document:
     """The models of each role, and which of them is to be retired."""
-    rows = [
+    test = found.test
+    models: TableSpec[ModelHistory] = TableSpec(
+        "Models",
+        found.models,
         (
-            each.role,
-            each.model,
-            each.n,
-            each.n_rejected,
-            TonedCell(each.decision, "bad" if each.decision is Decision.RETIRE else ""),
-        )
-        for each in histories
-    ]
-    columns = (
-        *(Column("role"), Column("model", "code"), Column("records", "count"), Column("rejected", "count")),
-        Column("decision"),
-    )
-    chances = [(share, test.retired_within(share, WITHIN)) for share in SHARES]
-    blocks: tuple[Block, ...] = (
-        Table(columns, rows, "Models", shown=None),
-        Paragraph(
-            f"Wald's sequential test of a share of rejected records of {test.acceptable:g} against {test.unacceptable:g}, "
-            f"with errors of about {test.alpha:g} and {test.beta:g} at most. After `keep` the next record begins another test."
-        ),
-        Table(
-            (Column("true share", "statistic"), Column("retired", "percent")),
-            chances,
-            f"Chance that one test retires a model within {WITHIN} records",
-            shown=None,
+            Col("role", lambda each: each.role),
+            Col("model", lambda each: each.model, "code"),
+            Col("records", lambda each: each.n, "count"),
+            Col("rejected", lambda each: each.n_rejected, "count"),
+            Col("decision", lambda each: TonedCell(each.decision, "bad" if each.decision is Decision.RETIRE else "")),
         ),
     )
-    headings = ("role", "model", "records", "rejected", "decision")
-    plain_rows = [(each.role, each.model, each.n, each.n_rejected, each.decision) for each in histories]
+    chances: TableSpec[float] = TableSpec(
+        f"Chance that one test retires a model within {WITHIN} records",
+        SHARES,
+        (
+            Col("true share", lambda share: share, "statistic"),
+            Col("retired", lambda share: test.retired_within(share, WITHIN), "percent"),
+        ),
+    )
+    text = (
+        f"Wald's sequential test of a share of rejected records of {test.acceptable:g} against {test.unacceptable:g}, "
+        f"with errors of about {test.alpha:g} and {test.beta:g} at most. After `keep` the next record begins another test."
+    )
     return Document(
         title="Models",
         subtitle=(),
-        sections=(Section("models", "Models", blocks),),
-        tidy=lambda: tidy_table(headings, plain_rows),
-        payload=lambda: {"schema_version": 1, "models": plain(tuple(histories)), "test": plain(test)},
+        sections=(Section("models", "Models", (models.table(), Paragraph(text), chances.table())),),
+        tidy=models.tidy,
+        payload=lambda: to_jsonable(found),
     )
 
 
-def assembly_document(testset: TestSet, found: Sequence[Checked], *, draft: bool) -> Document:
+def assembly_document(found: AssemblyResult) -> Document:
     """The criteria of a version, one by one: what each demands, what was found, and what to do where it is not met."""
     tones: Mapping[Result, Tone] = {Result.MET: "good", Result.NOT_MET: "bad", Result.NOT_TESTED: ""}
-    rows = [
+    criteria: TableSpec[Checked] = TableSpec(
+        "Criteria",
+        found.criteria,
         (
-            each.criterion.replace("_", " "),
-            each.demands,
-            TonedCell(each.result, tones[each.result]),
-            each.found,
-        )
-        for each in found
-    ]
-    columns = (Column("criterion"), Column("demands"), Column("result"), Column("found"))
-    of = {result: [each for each in found if each.result is result] for result in Result}
-    names = {result: ", ".join(each.criterion.replace("_", " ") for each in of[result]) for result in Result}
-    text = f"The set is golden: {len(of[Result.MET])} of {n_of(len(found), 'criteria')} are met"
+            Col("criterion", _spaced, only="report"),
+            Col("criterion", lambda each: each.criterion, only="tidy"),
+            Col("demands", lambda each: each.demands, only="report"),
+            Col("result", lambda each: TonedCell(each.result, tones[each.result])),
+            Col("found", lambda each: each.found),
+            Col("step", lambda each: each.step, only="tidy"),
+        ),
+    )
+    of = {result: [each for each in found.criteria if each.result is result] for result in Result}
+    names = {result: ", ".join(map(_spaced, of[result])) for result in Result}
+    text = f"The set is golden: {len(of[Result.MET])} of {n_of(len(found.criteria), 'criteria')} are met"
     text += f", and not tested: {names[Result.NOT_TESTED]}." if of[Result.NOT_TESTED] else "."
-    missing = of[Result.NOT_MET]
-    if missing:
-        text = f"Not golden: {names[Result.NOT_MET]}. " + ("Written as a draft." if draft else "Nothing was written.")
-    blocks = (Paragraph(text, "warning" if missing else ""), Table(columns, rows, "Criteria", shown=None, wrap=True))
-    headings = ("criterion", "result", "found", "next")
-    values = [(each.criterion, each.result, each.found, each.step) for each in found]
-    payload = {
-        "golden": not missing,
-        "criteria": [
-            dict(zip(headings, row, strict=True)) | {"demands": each.demands}
-            for row, each in zip(values, found, strict=True)
-        ],
-    }
+    if not found.is_golden:
+        written = "Written as a draft." if found.is_draft else "Nothing was written."
+        text = f"Not golden: {names[Result.NOT_MET]}. {written}"
+    blocks = (Paragraph(text, "" if found.is_golden else "warning"), criteria.table(wrap=True))
     sections = [Section("criteria", "Criteria", blocks)]
-    if missing:
-        helped: dict[str, list[str]] = {}
-        for each in missing:
-            helped.setdefault(each.step, []).append(each.criterion.replace("_", " "))
-        lines = tuple(f"{', '.join(criteria)}: {step}" for step, criteria in helped.items())
+    helped: dict[str, list[str]] = {}
+    for each in of[Result.NOT_MET]:
+        helped.setdefault(each.step, []).append(_spaced(each))
+    if helped:
+        lines = tuple(f"{', '.join(names)}: {step}" for step, names in helped.items())
         sections.append(Section("next", "Next steps", (Bullets(lines),)))
-    return testset_document("Golden set", testset, sections, tidy_table(headings, values), payload)
+    return Document(
+        title="Golden set",
+        subtitle=about_testset(found.testset),
+        sections=tuple(sections),
+        tidy=criteria.tidy,
+        payload=lambda: to_jsonable(found),
+    )
+
+
+def _spaced(each: Checked) -> str:
+    return each.criterion.replace("_", " ")

@@ -21,6 +21,7 @@ from cranfield.reporting.document import (
     Table,
     tidy_table,
 )
+from cranfield.results.testset import TestSetRecord
 from cranfield.testsets.expected import judgments_of
 from cranfield.testsets.statistics import Matrix, Spread, Statistics
 from cranfield.testsets.validate import Check, Finding, SetIdentity, checks
@@ -44,6 +45,14 @@ PLURALS = {
     **{kind: f"{kind}s" for kind in ("document", "pattern", "span", "file", "predicate")},
     "entity": "entities",
 }
+
+
+def about_testset(testset: TestSetRecord) -> tuple[str, ...]:
+    """Lines under the title of a report about a test set: its changes, name, version, digest and review."""
+    name = f"{testset.name} {testset.version}".strip()
+    facts = f"{name}: {n_of(testset.n_queries, 'queries')}, {testset.digest[:DIGEST_SHOWN]}"
+    review = f"review: {testset.review}" if testset.review else ""
+    return tuple(filter(None, (testset.uncommitted, facts, review)))
 
 
 def testset_document(
