@@ -20,7 +20,8 @@ from cranfield.reporting.document import (
     Table,
     tidy_table,
 )
-from cranfield.reporting.sections.raters import confusion_payload, confusion_section
+from cranfield.reporting.sections.raters import confusion_section
+from cranfield.results import to_jsonable
 from cranfield.stats.coefficients import COEFFICIENTS
 from cranfield.words import n_of
 
@@ -92,10 +93,9 @@ def _constant(model: ModelAgreement) -> Iterator[str]:
     """Who gave one grade only: kappa is then 0 however good the other rater is."""
     if model.confusion is None:
         return
-    for who, axis in (("people", 1), (model.rater, 0)):
-        given = [
-            grade for grade, n in zip(model.confusion.grades, model.confusion.counts.sum(axis=axis), strict=True) if n
-        ]
+    counts = model.confusion.counts
+    for who, by_grade in (("people", counts), (model.rater, zip(*counts, strict=True))):
+        given = [grade for grade, n in zip(model.confusion.grades, map(sum, by_grade), strict=True) if n]
         if len(given) == 1:
             yield f"{who} gave every document the grade {given[0]:g}: such grades cannot show whether a model agrees"
 
@@ -201,5 +201,5 @@ def _model(model: ModelAgreement) -> dict[str, Any]:
         "measures": None if found is None else {name: record_of(each) for name, each in found.coefficients.items()},
         "bias": model.bias,
         "bias_interval": model.bias_interval,
-        "confusion": None if model.confusion is None else confusion_payload(model.confusion),
+        "confusion": None if model.confusion is None else to_jsonable(model.confusion),
     }
