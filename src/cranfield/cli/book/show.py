@@ -69,4 +69,4 @@ def preference_command(book: BookArgument, *, output: Output, db: DbOption = DEF
                 f"book {info.name} has grades", expected="a book of preferences: `cranfield judge RUN RUN`"
             )
         result = book_preference(store, info)
-    deliver(preference_document(info.name, result), output)
+    deliver(preference_document(result), output)
