@@ -81,5 +81,5 @@ def test_calibration_and_benefit_name_the_set_and_its_review(place: Path) -> Non
     assert TaskSet(()).source == ""
     answers = [ScoredAnswer(f"q{n}", 0.5, {Correctness.STRUCTURAL: n > 2}, {}) for n in range(6)]
     source = ScoredAnswers("a", "confidence", {Correctness.STRUCTURAL: "R@5"}, answers, f"{NAME} 1.0, {REVIEW}")
-    text = " ".join(render_text(calibration_document(calibrate(source, CalibrationOptions(draws=99)))).split())
+    text = " ".join(render_text(calibration_document(calibrate(source, CalibrationOptions(draws=99)), answers)).split())
     assert f"test set {NAME} 1.0, {REVIEW}" in text

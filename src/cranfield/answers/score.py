@@ -13,8 +13,8 @@ from dataclasses import dataclass, field, replace
 from enum import StrEnum
 
 from cranfield.agents.protocol import Failure
-from cranfield.answers.facts import FactsScore, score_facts
-from cranfield.answers.judge import Ballot, Judge
+from cranfield.answers.facts import FactKind, FactsScore, FactVerdict, score_facts
+from cranfield.answers.judge import Ballot, Judge, JudgeSettings
 from cranfield.answers.narrative import NarrativeRating, NarrativeScore, score_narrative
 from cranfield.answers.places import Answered, Expected, expected_places
 from cranfield.answers.rows import AnswerCost, AnswerRow, fact_rows, vote_rows
@@ -23,6 +23,8 @@ from cranfield.errors import Problem, UsageError, shorten
 from cranfield.model import MatchingRules, TestSet
 from cranfield.model.label import Fact, Label
 from cranfield.patterns import Expression, PatternError, compile_pattern, search_limit
+from cranfield.results import Record
+from cranfield.results.testset import TestSetRecord
 from cranfield.stats.describe import describe
 from cranfield.stats.interval import t_interval
 from cranfield.stats.proportion import wilson_interval
@@ -97,12 +99,43 @@ class Mean:
 
     name: str
     mean: float | None
-    low: float | None
+    ci_low: float | None
     """Of the 95 % interval: Wilson's for a share, Student's t else; None under two queries."""
-    high: float | None
+    ci_high: float | None
     n: int
     n_without: int
     """Queries without a value."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ScoredQuery:
+    """The answer to a query, scored."""
+
+    row: AnswerRow
+    blind_id: str
+    """Under which it was judged."""
+    structure: StructureScore | None
+    """None: the label expects no entity, file or lines."""
+    n_must: int
+    """Facts that the answer must have."""
+    n_mentioned: int
+    n_wrong: int
+    """Wrong statements that it makes."""
+    why_not: NoNarrative | None
+    """Why the narrative has no rating; None where it has one."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AnswersReport(Record):
+    """What `cranfield answers score` shows."""
+
+    testset: TestSetRecord
+    labels_digest: str
+    means: tuple[Mean, ...]
+    judge: JudgeSettings | None
+    queries: tuple[ScoredQuery, ...]
+    unlabelled: tuple[str, ...]
+    unknown: tuple[str, ...]
 
 
 @dataclass(frozen=True)
@@ -140,6 +173,30 @@ class ScoredAnswers:
             _share("facts correct", [score.facts_correct for score in scores]),
             _mean("facts score", [score.facts_score for score in scores]),
             _share("narrative equivalent", [_is_equivalent(score.rating) for score in scores]),
+        )
+
+    def result(self, testset: TestSet) -> AnswersReport:
+        """The record of it, for the test set with the labels."""
+        return AnswersReport(
+            testset=TestSetRecord.of(testset),
+            labels_digest=testset.labels_digest,
+            means=self.means,
+            judge=None if self.judge is None else self.judge.settings,
+            queries=tuple(
+                ScoredQuery(
+                    row=row,
+                    blind_id=score.blind_id,
+                    structure=score.structure,
+                    n_must=sum(fact.kind is FactKind.MUST for fact in facts.facts),
+                    n_mentioned=facts.count(FactKind.MUST, FactVerdict.SUPPORTED),
+                    n_wrong=facts.count(FactKind.MUST_NOT, FactVerdict.SUPPORTED),
+                    why_not=score.no_rating,
+                )
+                for score, row in zip(self.scores, self.rows(), strict=True)
+                for facts in [score.facts or FactsScore(())]
+            ),
+            unlabelled=self.unlabelled,
+            unknown=self.unknown,
         )
 
     def rows(self) -> list[AnswerRow]:

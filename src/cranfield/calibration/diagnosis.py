@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import StrEnum
 from statistics import NormalDist
 
@@ -109,10 +109,15 @@ class Evidence:
     n_needed: int | None
     """Answers with such scores that show in 95 % of samples that a calibrated score is calibrated; None: no number does."""
 
-    @property
-    def rank_p(self) -> float:
-        """Two-sided p of an AUROC of .5."""
-        return 2 * (1 - NormalDist().cdf(abs(self.rank_z)))
+    rank_p: float = field(init=False, default=1.0)
+    """Two-sided p of an AUROC of .5."""
+    slope_shown_p: float = field(init=False, default=1.0)
+    """Of the slope not lying between `SLOPES`: the larger p of two one-sided tests."""
+
+    def __post_init__(self) -> None:
+        """Compute what follows from the statistics."""
+        object.__setattr__(self, "rank_p", 2 * (1 - NormalDist().cdf(abs(self.rank_z))))
+        object.__setattr__(self, "slope_shown_p", 1 - NormalDist().cdf(min(self.slopes.low, -self.slopes.high)))
 
     @property
     def is_calibration_rejected(self) -> bool:
@@ -129,11 +134,6 @@ class Evidence:
     def is_bias_shown(self) -> bool:
         """Whether the net bias is shown to lie within the margin."""
         return self.bias_shown[0] > -MARGIN and self.bias_shown[1] < MARGIN
-
-    @property
-    def slope_shown_p(self) -> float:
-        """Of the slope not lying between `SLOPES`: the larger p of two one-sided tests."""
-        return 1 - NormalDist().cdf(min(self.slopes.low, -self.slopes.high))
 
     @property
     def is_slope_shown(self) -> bool:
@@ -182,9 +182,12 @@ class Losses:
     """Facts missing, and the structure wrong too."""
     n_synthesis: int
     """Facts missing although the structure is right."""
+    is_synthesis: bool
+    """Whether significantly more than half of the losses are of synthesis."""
 
-    @property
-    def is_synthesis(self) -> bool:
-        """Whether significantly more than half of the losses are of synthesis."""
-        lost = self.n_retrieval + self.n_synthesis
-        return self.n >= FEWEST and lost > 0 and exact_interval(self.n_synthesis, lost, 1 - 2 * ALPHA)[0] > 0.5
+    @classmethod
+    def of(cls, n: int, n_retrieval: int, n_synthesis: int) -> Losses:
+        """Test them."""
+        lost = n_retrieval + n_synthesis
+        is_synthesis = n >= FEWEST and lost > 0 and exact_interval(n_synthesis, lost, 1 - 2 * ALPHA)[0] > 0.5
+        return cls(n, n_retrieval, n_synthesis, is_synthesis)

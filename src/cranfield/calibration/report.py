@@ -21,6 +21,7 @@ from cranfield.calibration.diagnosis import (
     diagnose,
 )
 from cranfield.errors import Problem, UsageError, unknown_name
+from cranfield.results import Record
 from cranfield.stats import calibration as stats
 from cranfield.stats.calibration_slope import (
     answers_needed,
@@ -70,17 +71,10 @@ class Routed:
     threshold: float
     n: int
     right: int
-    level: float = 0.95
-
-    @property
-    def share(self) -> float | None:
-        """Share of correct answers; None where no answer reaches the threshold."""
-        return self.right / self.n if self.n else None
-
-    @property
-    def interval(self) -> tuple[float, float] | None:
-        """Wilson's interval of the share."""
-        return wilson_interval(self.right, self.n, self.level) if self.n else None
+    share: float | None
+    """Share of correct answers; None where no answer reaches the threshold."""
+    interval: tuple[float, float] | None
+    """Wilson's interval of the share."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,29 +94,26 @@ class Group:
 
     n: int
     right: int
+    share: float
+    """Share of correct answers."""
+    interval: tuple[float, float]
+    """Wilson's interval of the share."""
     mean_score: float
     evidence: Evidence | None
     """None with fewer than `FEWEST` answers."""
+    diagnosis: Diagnosis
+    """The first that holds."""
+    findings: tuple[Diagnosis, ...]
+    """Every diagnosis that holds, the diagnosis of the group first."""
 
-    @property
-    def findings(self) -> tuple[Diagnosis, ...]:
-        """Every diagnosis that holds, the diagnosis of the group first."""
-        return diagnose(self.evidence)
 
-    @property
-    def diagnosis(self) -> Diagnosis:
-        """The first that holds."""
-        return self.findings[0]
+@dataclass(frozen=True, slots=True)
+class Stratum:
+    """The answers with a value of a stratum."""
 
-    @property
-    def share(self) -> float:
-        """Share of correct answers."""
-        return self.right / self.n
-
-    @property
-    def interval(self) -> tuple[float, float]:
-        """Wilson's interval of the share."""
-        return wilson_interval(self.right, self.n)
+    stratum: str
+    value: str
+    group: Group
 
 
 @dataclass(frozen=True, slots=True)
@@ -147,26 +138,31 @@ class Calibration:
     routed: Routed
     advice: Advice | None
     """None: no threshold is supportable."""
-    strata: tuple[tuple[str, str, Group], ...]
-    """Key, value, and the answers with it."""
+    strata: tuple[Stratum, ...]
 
 
 @dataclass(frozen=True, slots=True)
-class CalibrationReport:
+class Source:
+    """Whose answers a calibration is of; the fields are those of `ScoredAnswers`."""
+
+    name: str
+    score: str
+    testset: str
+    n_queries: int
+    queries_digest: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CalibrationReport(Record):
     """A confidence against each kind of correctness that is known, facts first."""
 
-    source: ScoredAnswers
-    options: CalibrationOptions
-    calibrations: tuple[Calibration, ...]
+    source: Source
+    diagnosis: Diagnosis
+    """That of the first kind of correctness, unless most of what is lost is lost after retrieval."""
     losses: Losses | None
     """None where facts, or structure, are not known."""
-
-    @property
-    def diagnosis(self) -> Diagnosis:
-        """That of the first kind of correctness, unless most of what is lost is lost after retrieval."""
-        if self.losses is not None and self.losses.is_synthesis:
-            return Diagnosis.SYNTHESIS_BOTTLENECK
-        return self.calibrations[0].group.diagnosis
+    calibrations: tuple[Calibration, ...]
+    options: CalibrationOptions
 
 
 def calibrate(source: ScoredAnswers, options: CalibrationOptions | None = None) -> CalibrationReport:
@@ -185,7 +181,15 @@ def calibrate(source: ScoredAnswers, options: CalibrationOptions | None = None) 
         raise UsageError("no answer has both a score and a correctness", path=source.name, got=got)
     keys = _stratum_keys(source.answers, options.by)
     found = tuple(_calibration(source, kind, keys, options) for kind in counted)
-    return CalibrationReport(source, options, found, _losses(source.answers))
+    losses = _losses(source.answers)
+    is_synthesis = losses is not None and losses.is_synthesis
+    return CalibrationReport(
+        source=Source(source.name, source.score, source.testset, len(source.answers), source.queries_digest),
+        diagnosis=Diagnosis.SYNTHESIS_BOTTLENECK if is_synthesis else found[0].group.diagnosis,
+        losses=losses,
+        calibrations=found,
+        options=options,
+    )
 
 
 def _stratum_keys(answers: Sequence[ScoredAnswer], by: Sequence[str] | None) -> tuple[str, ...]:
@@ -225,10 +229,14 @@ def _calibration(
         auroc=stats.auroc(scores, correct),
         risk=stats.risk_coverage(scores, correct),
         aurc=stats.area_under_risk_coverage(scores, correct),
-        routed=Routed(options.threshold, *stats.routed(scores, correct, options.threshold)),
+        routed=_routed(options.threshold, *stats.routed(scores, correct, options.threshold)),
         advice=None if advised is None else Advice(*advised),
         strata=tuple(_strata(counted, kind, keys, options)),
     )
+
+
+def _routed(threshold: float, n: int, right: int) -> Routed:
+    return Routed(threshold, n, right, right / n if n else None, wilson_interval(right, n) if n else None)
 
 
 def _arrays(answers: Iterable[ScoredAnswer], kind: Correctness) -> tuple[stats.Floats, stats.Bools]:
@@ -247,7 +255,9 @@ def group_of(scores: stats.Floats, correct: stats.Bools, options: CalibrationOpt
         options: seed and number of the draws.
     """
     evidence = _evidence(scores, correct, options) if len(scores) >= FEWEST else None
-    return Group(len(scores), int(correct.sum()), float(scores.mean()), evidence)
+    n, right, findings = len(scores), int(correct.sum()), diagnose(evidence)
+    interval = wilson_interval(right, n)
+    return Group(n, right, right / n, interval, float(scores.mean()), evidence, findings[0], findings)
 
 
 def _evidence(scores: stats.Floats, correct: stats.Bools, options: CalibrationOptions) -> Evidence:
@@ -287,11 +297,11 @@ def _bias_interval(scores: stats.Floats, correct: stats.Bools, level: float) -> 
 
 def _strata(
     answers: Sequence[ScoredAnswer], kind: Correctness, keys: Sequence[str], options: CalibrationOptions
-) -> Iterable[tuple[str, str, Group]]:
+) -> Iterable[Stratum]:
     for key in keys:
         for value in sorted({answer.strata[key] for answer in answers if key in answer.strata}):
             members = [answer for answer in answers if answer.strata.get(key) == value]
-            yield key, value, group_of(*_arrays(members, kind), options)
+            yield Stratum(key, value, group_of(*_arrays(members, kind), options))
 
 
 def _losses(answers: Sequence[ScoredAnswer]) -> Losses | None:
@@ -303,4 +313,4 @@ def _losses(answers: Sequence[ScoredAnswer]) -> Losses | None:
     if not both:
         return None
     lost = [correct[Correctness.STRUCTURAL] for correct in both if not correct[Correctness.FACTS]]
-    return Losses(len(both), lost.count(False), lost.count(True))
+    return Losses.of(len(both), lost.count(False), lost.count(True))

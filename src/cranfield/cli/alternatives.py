@@ -59,6 +59,5 @@ def alternatives_command(
     from cranfield.project.loading import load
     from cranfield.reporting.documents.alternatives import alternatives_document
 
-    judged = load(testset)
-    found = with_and_without(judged, runs, measures, ScoringOptions(convention=convention))
-    deliver(alternatives_document(judged, found), output)
+    found = with_and_without(load(testset), runs, measures, ScoringOptions(convention=convention))
+    deliver(alternatives_document(found), output)

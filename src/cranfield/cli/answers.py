@@ -115,7 +115,7 @@ def score_command(
     testset = load(labels, format=testset_format, options=options)
     with sigterm_interrupts():
         scored = score_file(testset, answers, judged_by, redact=tuple(redact or ()), seed=seed)
-    deliver(answers_document(testset, scored), output)
+    deliver(answers_document(scored.result(testset)), output)
     if out is not None:
         write_rows(scored.rows(), out)
         typer.echo(f"wrote {out}", err=True)

@@ -120,7 +120,7 @@ def calibrate_command(
         from cranfield.calibration.table import with_outcomes
 
         source = with_outcomes(source, outcomes)
-    deliver(calibration_document(calibrate(source, settings)), output)
+    deliver(calibration_document(calibrate(source, settings), source.answers), output)
     require_evidence(evaluations)
 
 

@@ -102,7 +102,7 @@ def holes_command(
         pool = found.pool(top, out.name.removesuffix(".json").removesuffix(".pool"))
         write_pool(made_over(pool, testset if options.qrels is None else None, options.queries), out)
         written.append(out)
-    document = holes_document(found, top=top, written="" if out is None else str(out))
+    document = holes_document(found.result(), top=top, written="" if out is None else str(out))
     deliver(document, output, written=written)
 
 

@@ -126,7 +126,7 @@ def build_command(
     summary = summarise_pool(built, raters=raters, seconds=seconds)
     if book is not None:
         require_texts(pool)
-    deliver(pool_document(built, summary), output)
+    deliver(pool_document(summary, pool.items), output)
     if out is not None:
         write_pool(pool, out)
         typer.echo(f"wrote {out}", err=True)
@@ -158,8 +158,7 @@ def check_command(
     chosen = parse_all(measures or DEFAULT_MEASURES[:1])
     rules = convention_named(convention)
     systems = read_systems(runs, judged, convention, deepest_rank(chosen, rules, depth))
-    checks = check_pool(systems, judged, chosen, rules, depth=depth)
-    deliver(check_document(judged, checks), output)
+    deliver(check_document(check_pool(systems, judged, chosen, rules, depth=depth)), output)
 
 
 @option_groups
@@ -211,7 +210,7 @@ def estimate_command(
     judged = _load_judged(testset, testset_format, options)
     cutoffs = tuple(dict.fromkeys(cutoff or [sampled.depth]))
     found = estimate_pool(sampled, judged, read_systems(runs, judged, convention), cutoffs)
-    deliver(estimate_document(judged, sampled, found), output)
+    deliver(estimate_document(found), output)
 
 
 def _load_judged(testset: Path | None, testset_format: str | None, options: TestSetOptions) -> TestSet:

@@ -13,6 +13,7 @@ from cranfield.judging.pools.pool_file import Pool, PooledItem, PooledQuery, Poo
 from cranfield.judging.pools.results import SystemResults
 from cranfield.judging.store.schema import RaterKind
 from cranfield.model import Hit, Query
+from cranfield.results import Record
 from cranfield.stats.paired import sign_test
 from cranfield.stats.proportion import exact_interval
 
@@ -45,10 +46,11 @@ class Vote(Protocol):
         ...
 
 
-@dataclass(frozen=True, slots=True)
-class PreferenceResult:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PreferenceResult(Record):
     """How often each list was better. A query counts once: for the side that more of its raters prefer, or the final one."""
 
+    book: str
     a: str
     b: str
     n: int
@@ -108,14 +110,15 @@ def run_names(source: Mapping[str, object]) -> tuple[str, str]:
 def book_preference(store: Store, book: BookInfo) -> PreferenceResult:
     """Count the preferences of a book: those of persons, and the final ones."""
     finals = {item.query: item.final for item in store.reading.items(book.id) if item.final is not None}
-    return preference_result(run_names(book.source), store.reading.ratings(book.id, [RaterKind.PERSON]), finals)
+    ratings = store.reading.ratings(book.id, [RaterKind.PERSON])
+    return preference_result(run_names(book.source), ratings, finals, book=book.name)
 
 
 SIGNS = {TIE: 0, A_BETTER: -1, B_BETTER: 1}
 
 
 def preference_result(
-    runs: Sequence[str], ratings: Iterable[Vote], finals: Mapping[str, float] | None = None
+    runs: Sequence[str], ratings: Iterable[Vote], finals: Mapping[str, float] | None = None, *, book: str = ""
 ) -> PreferenceResult:
     """Count the preferences of persons; hidden repeats do not count.
 
@@ -123,6 +126,7 @@ def preference_result(
         runs: whose lists are `a` and `b`.
         ratings: of a book of preferences.
         finals: by query, what was adjudicated: it stands for the raters' preferences.
+        book: name of the book.
 
     Example:
         >>> preference_result(["old", "new"], []).n
@@ -139,6 +143,7 @@ def preference_result(
     low, high = exact_interval(wins_b, decided) if decided else (None, None)
     test = sign_test([float(sign) for sign in signs])
     return PreferenceResult(
+        book=book,
         a=runs[0],
         b=runs[1],
         n=len(signs),

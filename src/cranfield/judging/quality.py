@@ -115,7 +115,7 @@ def book_quality(store: Store, book: BookInfo) -> Quality:
     means = _others(persons)
     seen = [row for row in plain if row.grade is not None or row.action == Action.SKIP]
     names = sorted({(row.kind != RaterKind.PERSON, row.kind, row.rater) for row in seen})
-    fits = {each.rater: each.fits for each in report.misfit.raters} if report and report.misfit else {}
+    fits = {each.rater: each.fits for each in report.misfit.raters} if report else {}
     lines = tuple(
         _line(name, RaterKind(kind), [row for row in rows if row.rater == name], means, fits=fits.get(name))
         for _, kind, name in names

@@ -16,6 +16,7 @@ from cranfield.measures import DEFAULT_MEASURES
 from cranfield.model import TestSet
 from cranfield.project.inputs import ScoringOptions
 from cranfield.project.read_ahead import evaluate_files
+from cranfield.results.testset import TestSetRecord
 
 
 def with_and_without(
@@ -33,11 +34,10 @@ def with_and_without(
     names = tuple(measures or DEFAULT_MEASURES)
     first = evaluate_files(without_alternatives(testset), runs, names, options)
     second = evaluate_files(testset, runs, names, options)
-    return WithAndWithout(
-        alternatives,
-        tuple(
-            BothScores(a.name, name, a.mean(name), b.mean(name))
-            for a, b in zip(first, second, strict=True)
-            for name in names
-        ),
-    )
+    scores = []
+    for a, b in zip(first, second, strict=True):
+        for name in names:
+            without, with_them = a.mean(name), b.mean(name)
+            change = None if without is None or with_them is None else with_them - without
+            scores.append(BothScores(a.name, name, without, with_them, change))
+    return WithAndWithout(testset=TestSetRecord.of(testset), alternatives=alternatives, scores=tuple(scores))

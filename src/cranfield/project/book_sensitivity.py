@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
 from functools import partial
 from typing import TypedDict
 
@@ -15,47 +14,16 @@ from cranfield.evaluation.verdict import CompareOptions
 from cranfield.judging.book.contents import BookContents
 from cranfield.judging.book.freeze import persons_table
 from cranfield.judging.book.grades import RatedBook, rated_book
+from cranfield.judging.book.sensitivity import BookSensitivity, BothMeans
 from cranfield.model import TestSet
 from cranfield.project.inputs import RunLike, ScoringOptions
 from cranfield.project.recipe import evaluate_with_options
+from cranfield.results.testset import TestSetRecord
 from cranfield.stats.consensus import CONSENSUS
 from cranfield.words import and_list, n_of
 
 FEWEST_RATERS = 2
 """With one, leaving him or her out leaves nothing."""
-
-
-@dataclass(frozen=True)
-class BookSensitivity:
-    """The declared comparison, and it repeated."""
-
-    rated: RatedBook
-    """By the declared rule, with adjudicated grades and all raters."""
-    comparison: Comparison
-    sensitivity: Sensitivity
-    """Each rule, the declared one among them, and each rater left out."""
-    means: tuple[tuple[float | None, float | None], ...]
-    """Means of baseline and candidate in each variation, in its order."""
-
-    @property
-    def line(self) -> str:
-        """`Verdict unchanged under 8 of 8 (5 consensus rules, 3 without one of the raters)`."""
-        found = self.sensitivity
-        kinds: dict[Family, str] = {
-            "consensus rule": "consensus rules",
-            "adjudication": "without adjudication",
-            "without a rater": "without one of the raters",
-        }
-        counts = {family: sum(row.family == family for row in found.variations) for family in kinds}
-        parts = [
-            n_of(n, kinds[family]) if family == "consensus rule" else f"{n} {kinds[family]}"
-            for family, n in counts.items()
-            if n
-        ]
-        out = f"; {len(found.left_out)} not applicable" if found.left_out else ""
-        if not parts:
-            return f"No alternative analysis is possible{out}"
-        return f"Verdict unchanged under {found.n_agree} of {len(found.variations)} ({and_list(parts)}){out}"
 
 
 def book_sensitivity(
@@ -100,7 +68,38 @@ def book_sensitivity(
     variations = tuple(item[0] for item in found if not isinstance(item, str))
     left_out = tuple(item for item in found if isinstance(item, str))
     varied = Sensitivity(comparison.verdict.code, variations, left_out, comparison.test, comparison.n_draws)
-    return BookSensitivity(rated, comparison, varied, means)
+    return BookSensitivity(
+        testset=TestSetRecord.of(rated.testset),
+        rule=rated.testset.consensus,
+        baseline=comparison.baseline.name,
+        candidate=comparison.candidate.name,
+        measure=comparison.primary,
+        verdict=comparison.verdict.code,
+        sentence=comparison.verdict.sentence,
+        line=_line(varied),
+        n_unchanged=varied.n_agree,
+        sensitivity=varied,
+        means=means,
+        differences=rated.differences,
+    )
+
+
+def _line(found: Sensitivity) -> str:
+    kinds: dict[Family, str] = {
+        "consensus rule": "consensus rules",
+        "adjudication": "without adjudication",
+        "without a rater": "without one of the raters",
+    }
+    counts = {family: sum(row.family == family for row in found.variations) for family in kinds}
+    parts = [
+        n_of(n, kinds[family]) if family == "consensus rule" else f"{n} {kinds[family]}"
+        for family, n in counts.items()
+        if n
+    ]
+    out = f"; {len(found.left_out)} not applicable" if found.left_out else ""
+    if not parts:
+        return f"No alternative analysis is possible{out}"
+    return f"Verdict unchanged under {found.n_agree} of {len(found.variations)} ({and_list(parts)}){out}"
 
 
 def _repeated(
@@ -108,7 +107,7 @@ def _repeated(
     compared: Callable[[TestSet], Comparison],
     declared: str,
     made: Callable[..., RatedBook],
-) -> Iterator[tuple[Variation, tuple[float | None, float | None]] | str]:
+) -> Iterator[tuple[Variation, BothMeans] | str]:
     """Each alternative, or why it is not applicable."""
     for family, name, changes in _alternatives(contents, declared, persons_table(contents).raters):
         try:
@@ -123,7 +122,7 @@ def _repeated(
         result = changed.measures[changed.primary]
         ends = (result.ci_low, result.ci_high)
         variation = Variation(family, name, result.delta or 0.0, *ends, result.n, changed.verdict.code)
-        yield variation, (result.baseline.mean, result.candidate.mean)
+        yield variation, BothMeans(result.baseline.mean, result.candidate.mean)
 
 
 class _Changes(TypedDict, total=False):

@@ -11,17 +11,18 @@ from cranfield.errors import RunFormatError, UsageError
 from cranfield.evaluation.values import Evaluation
 from cranfield.formats.io.files import opened
 from cranfield.judging.book.contents import BookContents, contents_of
+from cranfield.judging.book.grades import people_grades
 from cranfield.judging.models.compare import (
-    BookModels,
     Corrected,
     Grades,
-    ModelAgreement,
     ModelReport,
     SystemOrder,
-    compare_models,
+    compare_model,
     complete_queries,
     corrected_grade,
     graded_testset,
+    model_grades,
+    scale_of,
     shared_testsets,
 )
 from cranfield.judging.store.store import Store
@@ -68,15 +69,25 @@ def model_report(
         with opened(run, RunFormatError):  # also where nothing is scored, because no document has both grades
             pass
     contents = contents_of(store, book)
-    models = compare_models(contents, seed=seed)
-    scoring = _Scoring(runs, tuple(measures or MEASURES), options or ScoringOptions())
-    orders = [order for model in models.models for order in _orders(contents, models, model, scoring)]
-    corrected = [row for model in models.models for row in _corrected(contents, models, model, scoring, sample)]
-    return ModelReport(models, tuple(orders), tuple(corrected), sample)
+    people = people_grades(contents)
+    grades = {rater: model_grades(contents, rater) for rater in contents.models}
+    scoring = _Scoring(contents, people, runs, tuple(measures or MEASURES), options or ScoringOptions())
+    return ModelReport(
+        book=contents.info.name,
+        n_people=sum(map(len, people.values())),
+        levels=scale_of(contents),
+        seed=seed,
+        sample=sample,
+        models=tuple(compare_model(contents, rater, given, people, seed) for rater, given in grades.items()),
+        orders=tuple(order for rater, given in grades.items() for order in scoring.orders(rater, given)),
+        corrected=tuple(row for rater, given in grades.items() for row in scoring.corrected(rater, given, sample)),
+    )
 
 
 @dataclass(frozen=True)
 class _Scoring:
+    contents: BookContents
+    people: Grades
     runs: Sequence[Path]
     measures: tuple[str, ...]
     options: ScoringOptions
@@ -87,45 +98,44 @@ class _Scoring:
             return []
         return evaluate_files(testset, self.runs, self.measures, self.options)
 
+    def orders(self, rater: str, grades: Grades) -> list[SystemOrder]:
+        """The order of the systems by people and by a model, for each measure."""
+        testsets = shared_testsets(self.contents, self.people, grades)
+        if len(self.runs) < 2 or not testsets[0].queries:
+            return []
+        by_people, by_model = map(self.evaluations, testsets)
+        rows = []
+        for measure in self.measures:
+            first, second = (tuple(each.mean(measure) for each in found) for found in (by_people, by_model))
+            known = [(a, b) for a, b in zip(first, second, strict=True) if a is not None and b is not None]
+            tau = kendall_tau([a for a, _ in known], [b for _, b in known])
+            names = tuple(each.name for each in by_people)
+            rows.append(SystemOrder(rater, measure, names, first, second, tau, len(by_people[0].query_ids)))
+        return rows
 
-def _orders(contents: BookContents, models: BookModels, model: ModelAgreement, scoring: _Scoring) -> list[SystemOrder]:
-    if len(scoring.runs) < 2 or not model.n_pairs:
-        return []
-    by_people, by_model = map(scoring.evaluations, shared_testsets(contents, models.people, model.grades))
-    rows = []
-    for measure in scoring.measures:
-        first, second = (tuple(each.mean(measure) for each in found) for found in (by_people, by_model))
-        known = [(a, b) for a, b in zip(first, second, strict=True) if a is not None and b is not None]
-        tau = kendall_tau([a for a, _ in known], [b for _, b in known])
-        names = tuple(each.name for each in by_people)
-        rows.append(SystemOrder(model.rater, measure, names, first, second, tau, len(by_people[0].query_ids)))
-    return rows
-
-
-def _corrected(
-    contents: BookContents, models: BookModels, model: ModelAgreement, scoring: _Scoring, sample: str
-) -> list[Corrected]:
-    if sample == "items":
-        return [Corrected(model.rater, "mean grade", corrected_grade(model.grades, models.people), "documents")]
-    if sample != "queries":
-        return []
-    complete = complete_queries(contents, model.grades)
-    judged = complete & complete_queries(contents, models.people)
-    by_model = {query_id: model.grades[query_id] for query_id in sorted(complete)}
-    by_people = {query_id: models.people[query_id] for query_id in sorted(judged)}
-    found = [_row(model.rater, "mean grade of a query", _query_means(by_model), _query_means(by_people))]
-    predicted = scoring.evaluations(graded_testset(contents, "model", by_model))
-    labelled = scoring.evaluations(graded_testset(contents, "people", by_people))
-    for measure, (place, evaluation) in product(scoring.measures, enumerate(predicted)):
-        values = _values(evaluation, measure)
-        labels = _values(labelled[place], measure) if labelled else {}
-        found.append(_row(model.rater, f"{measure} of {evaluation.name}", values, labels))
-        if place:
-            first = _values(predicted[0], measure)
-            first_labels = _values(labelled[0], measure) if labelled else {}
-            title = f"{measure}: {evaluation.name} minus {predicted[0].name}"
-            found.append(_row(model.rater, title, _minus(values, first), _minus(labels, first_labels)))
-    return found
+    def corrected(self, rater: str, grades: Grades, sample: str) -> list[Corrected]:
+        """The corrected means of a model."""
+        if sample == "items":
+            return [Corrected.of(rater, "mean grade", "documents", corrected_grade(grades, self.people))]
+        if sample != "queries":
+            return []
+        complete = complete_queries(self.contents, grades)
+        judged = complete & complete_queries(self.contents, self.people)
+        by_model = {query_id: grades[query_id] for query_id in sorted(complete)}
+        by_people = {query_id: self.people[query_id] for query_id in sorted(judged)}
+        found = [_row(rater, "mean grade of a query", _query_means(by_model), _query_means(by_people))]
+        predicted = self.evaluations(graded_testset(self.contents, "model", by_model))
+        labelled = self.evaluations(graded_testset(self.contents, "people", by_people))
+        for measure, (place, evaluation) in product(self.measures, enumerate(predicted)):
+            values = _values(evaluation, measure)
+            labels = _values(labelled[place], measure) if labelled else {}
+            found.append(_row(rater, f"{measure} of {evaluation.name}", values, labels))
+            if place:
+                first = _values(predicted[0], measure)
+                first_labels = _values(labelled[0], measure) if labelled else {}
+                title = f"{measure}: {evaluation.name} minus {predicted[0].name}"
+                found.append(_row(rater, title, _minus(values, first), _minus(labels, first_labels)))
+        return found
 
 
 def _query_means(grades: Grades) -> dict[str, float]:
@@ -144,4 +154,4 @@ def _minus(values: dict[str, float], others: dict[str, float]) -> dict[str, floa
 
 def _row(rater: str, quantity: str, predicted: dict[str, float], labels: dict[str, float]) -> Corrected:
     mean = corrected_mean(list(predicted.values()), [labels.get(query_id) for query_id in predicted])
-    return Corrected(rater, quantity, mean, "queries")
+    return Corrected.of(rater, quantity, "queries", mean)

@@ -42,18 +42,11 @@ class Bin:
     """Of equal width: its boundaries, of which `high` belongs to the next bin. Of equal mass: smallest and largest score."""
     n: int
     right: int
+    share: float
+    """Share of correct answers."""
+    interval: tuple[float, float]
+    """Wilson's interval of the share."""
     mean_score: float
-    level: float = 0.95
-
-    @property
-    def share(self) -> float:
-        """Share of correct answers."""
-        return self.right / self.n
-
-    @property
-    def interval(self) -> tuple[float, float]:
-        """Wilson's interval of the share."""
-        return wilson_interval(self.right, self.n, self.level)
 
 
 @dataclass(frozen=True, slots=True)
@@ -140,7 +133,8 @@ def reliability(
         inside = bins == number
         members, right = scores[inside], int(correct[inside].sum())
         ends = (members.min(), members.max()) if n_equal is None else (number / n_equal, (number + 1) / n_equal)
-        found.append(Bin(float(ends[0]), float(ends[1]), len(members), right, float(members.mean()), level))
+        n, interval = len(members), wilson_interval(right, len(members), level)
+        found.append(Bin(float(ends[0]), float(ends[1]), n, right, right / n, interval, float(members.mean())))
     return tuple(found)
 
 

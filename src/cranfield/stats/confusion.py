@@ -7,12 +7,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
 from cranfield.stats.consensus import SlotTable
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class ConfusionMatrix:
     """Counts of the items that two raters rated, by the grade of each."""
 
@@ -20,12 +19,10 @@ class ConfusionMatrix:
     second: str
     grades: tuple[float, ...]
     """Ascending: of rows and of columns."""
-    counts: NDArray[np.int64]  # [K, K] rows: the first rater's grade, columns: the second's
-
-    @property
-    def n(self) -> int:
-        """Items that both rated."""
-        return int(self.counts.sum())
+    counts: tuple[tuple[int, ...], ...]
+    """A row for each grade of the first rater, a column for each of the second."""
+    n: int
+    """Items that both rated."""
 
 
 def confusion_matrices(
@@ -50,5 +47,12 @@ def confusion_matrices(
         if both.any():
             cells = codes[both, first] * k + codes[both, second]
             counts = np.bincount(cells, minlength=k * k).reshape(k, k)
-            found.append(ConfusionMatrix(table.raters[first], table.raters[second], tuple(grades.tolist()), counts))
+            matrix = ConfusionMatrix(
+                first=table.raters[first],
+                second=table.raters[second],
+                grades=tuple(grades.tolist()),
+                counts=tuple(map(tuple, counts.tolist())),
+                n=len(cells),
+            )
+            found.append(matrix)
     return tuple(found)

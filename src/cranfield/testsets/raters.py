@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,11 +12,14 @@ from numpy.typing import NDArray
 from cranfield.display import Displayed, in_line
 from cranfield.errors import UsageError
 from cranfield.model import TestSet
+from cranfield.numbers import format_delta, format_delta_interval, format_level, format_p, format_value
+from cranfield.results import Record
+from cranfield.results.testset import TestSetRecord
 from cranfield.stats.agreement import DEFAULT_DRAWS, Agreement, agreement
 from cranfield.stats.coefficients import MOST_RATERS
 from cranfield.stats.confusion import ConfusionMatrix, confusion_matrices
 from cranfield.stats.consensus import DEFAULT_RULE, SlotTable, combined, rule_named
-from cranfield.stats.misfit import Misfit, misfit
+from cranfield.stats.misfit import Misfit, RaterFit, misfit
 from cranfield.stats.scale import GradeMap
 from cranfield.testsets.consensus import OnScale, Pair, rated_pairs, slots_on_scale
 from cranfield.testsets.drawing import cells, check_keys
@@ -59,11 +62,11 @@ class TieRate:
     """Why it is not known."""
 
 
-@dataclass(frozen=True, repr=False)
-class RaterReport(Displayed):
+@dataclass(frozen=True, slots=True, repr=False, kw_only=True)
+class RaterReport(Displayed, Record):
     """Everything that `cranfield agreement` shows."""
 
-    testset: TestSet
+    testset: TestSetRecord
     agreement: Agreement
     by_key: str
     """Stratum that the queries are grouped by; empty: not grouped."""
@@ -78,13 +81,15 @@ class RaterReport(Displayed):
     scale: str
     """Scale the grades are on; empty: none that is known."""
     notes: tuple[str, ...]
-    levels: tuple[float, ...] = ()
+    levels: tuple[float, ...]
     """Grades of the scale, where it is declared or the ratings are mapped to it; else empty."""
-    confusion: tuple[ConfusionMatrix, ...] = ()
+    confusion: tuple[ConfusionMatrix, ...]
     """Of each pair of raters with a pair of query and document in common."""
-    misfit: Misfit | None = None
+    misfit: Misfit
     """Agreement without each rater."""
-    thresholds: Mapping[float, Agreement] = field(default_factory=dict)
+    misfit_sentence: str
+    """Who does not fit, and how sure that is."""
+    thresholds: Mapping[float, Agreement]
     """Grade from which a document counts as relevant to the agreement on that, where several are compared."""
 
     def _summary(self) -> str:
@@ -134,10 +139,11 @@ def rater_report(  # noqa: PLR0913 - keyword options that change the numbers
 
     found = measured(table, pairwise=True)
     by_value = {} if by is None else cells(testset, [by])
+    fits = misfit(table, _query_of(rated.pairs), alpha=alpha, seed=seed, n_draws=n_draws)
     worst, differing = largest_disagreements(rated.pairs, table)
     several = binary_at if at is None else ()
     return RaterReport(
-        testset=testset,
+        testset=TestSetRecord.of(testset),
         agreement=found,
         by_key=by or "",
         by={value: measured(_of_queries(table, rated.pairs, set(ids))) for value, ids in by_value.items()},
@@ -149,7 +155,8 @@ def rater_report(  # noqa: PLR0913 - keyword options that change the numbers
         notes=tuple(dict.fromkeys((*map(str, testset.notes), *rated.notes, *scaled.notes, *found.notes))),
         levels=scaled.levels,
         confusion=confusion_matrices(table, scaled.levels, most_raters=MOST_RATERS),
-        misfit=misfit(table, _query_of(rated.pairs), alpha=alpha, seed=seed, n_draws=n_draws),
+        misfit=fits,
+        misfit_sentence=_misfit_sentence(fits),
         thresholds={grade: measured(at_threshold(table, scaled.levels, grade)) for grade in several},
     )
 
@@ -194,6 +201,27 @@ def _of_queries(table: SlotTable, pairs: Sequence[Pair], query_ids: Collection[s
         int(np.count_nonzero(kept)),
         int(np.count_nonzero(rows)),
         table.raters,
+    )
+
+
+def _misfit_sentence(found: Misfit) -> str:
+    if not found.raters or all(rater.p_value is None for rater in found.raters):
+        return f"No rater can be named: {found.note or 'agreement without each rater is not defined'}."
+    if found.misfits:
+        return " ".join(f"{rater.rater} does not fit: {_change(found, rater)}." for rater in found.misfits)
+    known = [rater for rater in found.raters if rater.change is not None]
+    largest = max(known, key=lambda rater: rater.change or 0.0)
+    if (largest.change or 0.0) <= 0:
+        return "Every rater fits: the others agree no better without any of them."
+    return f"No rater differs significantly. The largest change: {_change(found, largest)}."
+
+
+def _change(found: Misfit, rater: RaterFit) -> str:
+    interval = None if rater.ci_low is None or rater.ci_high is None else (rater.ci_low, rater.ci_high)
+    ci = f", {format_level(found.level)} CI {format_delta_interval(interval)}" if interval else ""
+    return (
+        f"alpha is {format_value(rater.alpha_without)} without {rater.rater} and {format_value(found.alpha_all)} with all "
+        f"raters ({format_delta(rater.change)}{ci}; p {format_p(rater.p_value)})"
     )
 
 

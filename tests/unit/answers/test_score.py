@@ -94,7 +94,7 @@ def test_facts_and_the_narrative_of_complete_answers_with_a_judge(answers: Path)
     assert [score.rating for score in scored.scores] == ["equivalent", None, None, None]
     assert scored.scores[1].narrative is NoNarrative.STRUCTURE
     assert len(source.requests) == 8  # 3 facts that no rule decides and 1 narrative, 2 equal votes each
-    text = render(answers_document(LABELS, scored), "text")
+    text = render(answers_document(scored.result(LABELS)), "text")
     assert "Judge scripted:judge: 3 votes" in text
     assert "1 narrative not rated, as the structure is not complete" in text
 
@@ -108,7 +108,9 @@ def test_every_form_of_the_report_has_the_votes_on_a_narrative_and_their_reasons
         return json.dumps({"rating": rating, "reason": "It <b>leaves out</b> the lock.\x1b[31m"})
 
     by, source = judged(script)
-    text = " ".join(render(answers_document(LABELS, score_file(LABELS, answers, by, source=source)), form).split())
+    text = " ".join(
+        render(answers_document(score_file(LABELS, answers, by, source=source).result(LABELS)), form).split()
+    )
     for part in ("1 equivalent, 1 minor divergence, 1 missing", "q1, narrative: ", "minor divergence: ", "no rating"):
         assert part in text, part
     assert "the lock." in text
@@ -154,7 +156,7 @@ def test_failures_of_a_judge_are_counted(answers: Path) -> None:
     assert len(scored.missing_votes) == 12  # 3 facts and 1 narrative, 3 votes each
     assert scored.judge is not None
     assert scored.judge.stopped == failure
-    report = render(answers_document(LABELS, scored), "text")
+    report = render(answers_document(scored.result(LABELS)), "text")
     assert "3 facts without a verdict: votes of the judge are missing" in report
     assert "1 narrative without a rating: votes of the judge are missing" in report
     assert "no majority" not in report
@@ -168,11 +170,11 @@ def test_a_share_of_the_decided_answers_says_what_it_may_be_of_all(answers: Path
     scored = score_file(LABELS, wrong)
     facts = {score.query_id: score.facts_correct for score in scored.scores if score.facts is not None}
     assert facts == {"q1": False, "q4": None}  # a fact of q1 is absent by rule
-    report = " ".join(render(answers_document(LABELS, scored), "text").split())
+    report = " ".join(render(answers_document(scored.result(LABELS)), "text").split())
     assert "Facts correct, over all 2 queries with facts: between 0.0000 and 0.5000." in report
     blank = tmp_path / "blank.jsonl"
     blank.write_text('{"query_id": "q1"}\n')
-    assert "over all" not in render(answers_document(LABELS, score_file(LABELS, blank)), "text")
+    assert "over all" not in render(answers_document(score_file(LABELS, blank).result(LABELS)), "text")
 
 
 @pytest.mark.parametrize(
@@ -255,7 +257,7 @@ def test_the_command_asks_for_missing_votes_again_and_for_no_other(
         second = run("--format", "json")
         assert second.exit_code == 0, second.output
         assert len(server.requests) == n_requests + 2
-        facts = json.loads(second.stdout)["queries"][0]["facts"]["facts"]
+        facts = json.loads(second.stdout)["queries"][0]["row"]["facts"]
         assert [vote["reason"] for vote in facts[1]["votes"]] == ["It does not say so."] * 2
 
 

@@ -76,7 +76,7 @@ def test_the_published_baseline_is_over_confident(shared_data: Path) -> None:
     assert [round(end, 2) for end in found.routed.interval or ()] == [0.25, 0.84]
     assert found.advice is None
     assert [(each.low, each.n) for each in found.bins if each.low in {0.7, 0.2}] == [(0.2, 10), (0.7, 10)]
-    strata = {f"{key}: {value}": group for key, value, group in found.strata}
+    strata = {f"{each.stratum}: {each.value}": each.group for each in found.strata}
     assert {name for name, group in strata.items() if group.evidence is None} == set(strata) - {"difficulty: medium"}
 
 

@@ -68,22 +68,21 @@ def test_as_json(cranfield):
     result = json.loads(out)
     assert code == 0
     assert result["testset"]["name"] == "shop"
-    assert (result["n_pairs"], result["n_rated_twice"], result["scale"], result["seed"]) == (8, 7, "graded", 3)
-    assert set(result["measures"]) == {
+    found = result["agreement"]
+    assert (found["n_items"], found["n_twice"], result["scale"], found["seed"]) == (8, 7, "graded", 3)
+    assert set(found["coefficients"]) == {
         "agreement", "cohen", "cohen-linear", "cohen-quadratic", "fleiss", "alpha-nominal", "alpha-ordinal",
         "alpha-interval",
     }  # fmt: skip
-    kappa = result["measures"]["cohen"]
+    kappa = found["coefficients"]["cohen"]
     assert kappa["ci_low"] < kappa["value"] < kappa["ci_high"]
-    assert result["by"]["stratum"] == "kind"
-    assert list(result["by"]["values"]) == ["head", "tail"]
-    assert result["by"]["values"]["head"]["measures"]["cohen"]["note"] == "too few items to resample (n < 6)"
+    assert result["by_key"] == "kind"
+    assert list(result["by"]) == ["head", "tail"]
+    assert result["by"]["head"]["coefficients"]["cohen"]["note"] == "too few items to resample (n < 6)"
     # d2 and d7 are one against one
-    assert result["ties"] == {"n_ties": 2, "n_rated": 7, "share": 2 / 7, "note": None}
-    consensus = result["consensus"]
-    assert (consensus["rule"], consensus["n_ties"], consensus["n_unfilled"]) == ("majority", 2, 1)
-    assert consensus["grades"] == [{"grade": 0, "pairs": 2}, {"grade": 1, "pairs": 3}]
-    assert result["disagreements"][0] == {"query": "q1", "document": "d2", "ratings": {"ann": 2, "bob": 0}}
+    assert result["tie_rate"] == {"n_ties": 2, "n_rated": 7, "share": 2 / 7, "note": ""}
+    assert result["outcome"] == {"rule": "majority", "grades": {"0.0": 2, "1.0": 3}, "n_ties": 2, "n_unfilled": 1}
+    assert result["disagreements"][0] == {"query_id": "q1", "doc_id": "d2", "ratings": {"ann": 2, "bob": 0}}
 
 
 def test_as_csv_it_is_a_row_a_measure(cranfield):
@@ -105,8 +104,8 @@ def test_the_judges_of_qrels_are_raters(cranfield):
     code, out, _ = cranfield("judges.qrels", "--testset-format", "judges", "--format", "json")
     result = json.loads(out)
     assert code == 0
-    assert result["raters"] == {"ann": 2, "bob": 2}
-    assert result["measures"]["agreement"]["value"] == 0.5
+    assert result["agreement"]["by_rater"] == {"ann": 2, "bob": 2}
+    assert result["agreement"]["coefficients"]["agreement"]["value"] == 0.5
 
 
 def test_more_than_two_raters_are_shown_two_by_two(cranfield, tmp_path):
@@ -164,27 +163,27 @@ def test_a_file_for_each_rater_names_the_one_who_does_not_fit(raters):
     )
     assert "queries are resampled, and the raters are permuted within each query (12)" in flat
     result = json.loads(raters(*FILES, "--format", "json")[1])
-    without = result["without_each_rater"]
-    assert without["misfits"] == ["odd"]
+    without = result["misfit"]
+    assert result["misfit_sentence"].startswith("odd does not fit: alpha is 0.")
     assert [rater["fits"] for rater in without["raters"]] == [True, True, True, False]
     assert without["raters"][3]["p_value"] < 0.05
     assert len(result["confusion"]) == 6
     first = result["confusion"][0]
-    assert (first["first"], first["second"], first["n_pairs"], first["grades"]) == ("ann", "bob", 36, [0, 1, 2])
+    assert (first["first"], first["second"], first["n"], first["grades"]) == ("ann", "bob", 36, [0, 1, 2])
     assert first["counts"] == [[12, 0, 0], [0, 12, 0], [0, 0, 12]]
 
 
 def test_a_threshold_makes_every_rating_binary_and_several_are_compared(raters):
     result = json.loads(raters(*FILES[:2], "--binary-at", "2", "--format", "json")[1])
-    assert (result["levels"], result["scale"], result["thresholds"]) == ([0, 1], "binary", [])
+    assert (result["levels"], result["scale"], result["thresholds"]) == ([0, 1], "binary", {})
     assert result["confusion"][0]["counts"] == [[24, 0], [0, 12]]
     assert "relevant from grade 2 on: each rating is mapped to 0 or 1 first" in result["notes"]
     code, out, _ = raters(*FILES, "--binary-at", "1", "--binary-at", "2")
     assert code == 0
     assert "Agreement at thresholds" in out
     result = json.loads(raters(*FILES, "--binary-at", "1", "--binary-at", "2", "--format", "json")[1])
-    assert [row["binary_at"] for row in result["thresholds"]] == [1, 2]
-    assert set(result["thresholds"][0]["measures"]) == set(result["measures"])
+    assert list(result["thresholds"]) == ["1.0", "2.0"]
+    assert set(result["thresholds"]["1.0"]["coefficients"]) == set(result["agreement"]["coefficients"])
 
 
 def test_any_scale_may_be_declared(raters):
@@ -231,5 +230,5 @@ def test_several_files_that_do_not_go_together_are_refused(raters, tmp_path, arg
 def test_files_with_ratings_keep_their_raters(raters, tmp_path):
     (tmp_path / "more.qrels").write_text("q1 0 d1 2\nq1 0 d2 0\nq2 0 d5 3\n")
     result = json.loads(raters("set.yaml", "eve=more.qrels", "--format", "json")[1])
-    assert result["raters"] == {"ann": 7, "bob": 7, "eve": 3}
+    assert result["agreement"]["by_rater"] == {"ann": 7, "bob": 7, "eve": 3}
     assert result["testset"]["name"] == "set + eve"

@@ -57,8 +57,9 @@ def test_a_book_from_its_pool_to_its_log(call) -> None:
     again = ("book", "reopen", "shop", "--before-guideline", "2", "--reason", "new guidelines")
     assert "1 item would be open again" in call(*again, "--dry-run")
     shown = json.loads(call("book", "show", "shop", "--format", "json"))
-    assert (shown["judged_lowest"], shown["judged_higher"], shown["unjudged"]) == (1, 1, 1)
-    assert shown["raters"][0]["n_done"] == 1
+    counts = shown["coverage"]
+    assert (counts["judged_lowest"], counts["judged_higher"], counts["unjudged"]) == (1, 1, 1)
+    assert shown["raters"][0]["progress"]["n_done"] == 1
     assert "1 item open again" in call(*again)
     assert [json.loads(line)["action"] for line in call("book", "log", "shop").splitlines()] == [
         "carry",

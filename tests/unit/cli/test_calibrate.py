@@ -44,10 +44,10 @@ def test_every_form_of_the_report(table: Path, tmp_path: Path) -> None:
     (found,) = record["calibrations"]
     assert found["group"]["findings"] == ["over-confident", "under-dispersed"]
     assert found["fit"] is None  # the score separates right from wrong answers
-    assert found["group"]["slope"]["value"] > 0
-    assert found["group"]["slope"]["p"] == 0.0001
-    assert (found["correctness"], found["group"]["n"], found["excluded"]) == ("as stated", 24, {"no score": ["last"]})
-    assert [(each["stratum"], each["value"], each["n"]) for each in found["strata"]] == [
+    assert found["group"]["evidence"]["slope"]["value"] > 0
+    assert found["group"]["evidence"]["slope"]["p"] == 0.0001
+    assert (found["kind"], found["group"]["n"], found["excluded"]) == ("as stated", 24, {"no score": ["last"]})
+    assert [(each["stratum"], each["value"], each["group"]["n"]) for each in found["strata"]] == [
         ("area", "a", 12),
         ("area", "b", 12),
     ]
@@ -81,8 +81,8 @@ def test_a_score_that_knows_nothing_is_uninformative_in_every_form(tmp_path: Pat
     assert found["fit"]["slope"] == pytest.approx(0, abs=1e-6)
     assert found["fit"]["slope_interval"][1] < 1
     assert found["brier_skill"] < 0
-    assert group["slope"]["p"] == 0.0001
-    assert group["spiegelhalter"]["p"] <= 0.05
+    assert group["evidence"]["slope"]["p"] == 0.0001
+    assert group["evidence"]["spiegelhalter"]["p"] <= 0.05
     for text in (short, whole, page.read_text()):
         assert "uninformative" in text
         assert "is not shown to distinguish right from wrong answers" in " ".join(text.split())
@@ -112,13 +112,13 @@ def files(tmp_path: Path) -> tuple[Path, Path]:
 def test_a_run_is_judged_by_a_measure_and_nothing_is_lost(files: tuple[Path, Path], tmp_path: Path) -> None:
     record = json.loads(called(*files, "--score", "sure", "--correct", "R@10 >= 0.5", "--format", "json").stdout)
     (found,) = record["calibrations"]
-    assert (found["correctness"], found["rule"]) == ("structural", "R@10 >= 0.5")
+    assert (found["kind"], found["rule"]) == ("structural", "R@10 >= 0.5")
     assert found["excluded"] == {"failed, or has no answer": ["q3"], "no score": ["q4"]}
     assert (found["group"]["n"], found["group"]["right"]) == (2, 1)
     scored = tmp_path / "facts.jsonl"
     scored.write_text('{"query_id": "q1", "facts_correct": false}\n')
     both = json.loads(called(*files, "--score", "sure", "--answers", scored, "--format", "json").stdout)
-    assert [(each["correctness"], each["group"]["n"]) for each in both["calibrations"]] == [
+    assert [(each["kind"], each["group"]["n"]) for each in both["calibrations"]] == [
         ("facts", 1),
         ("structural", 2),
     ]
@@ -161,7 +161,7 @@ def test_confidences_and_outcomes_of_two_files(tmp_path: Path) -> None:
     )
     scored.write_text("query_id,answered,structure_correct,facts_correct\nq1,true,true,false\nq2,true,true,\n")
     record = json.loads(called(answers, "--answers", scored, "--format", "json").stdout)
-    counts = [(each["correctness"], each["group"]["n"], each["group"]["right"]) for each in record["calibrations"]]
+    counts = [(each["kind"], each["group"]["n"], each["group"]["right"]) for each in record["calibrations"]]
     assert counts == [("facts", 1, 0), ("structural", 2, 2)]
     assert record["calibrations"][0]["excluded"] == {"correctness not known": ["q2"]}
     alone = called(answers)

@@ -181,7 +181,7 @@ def test_the_grades_of_persons_are_counted_with_those_of_other_queries(folder):
     declared = CompareOptions(parse("P@1"))
     people = {"q0": {"x": 1.0}, "other": {"x": 1.0, "y": 0.0}}
     found = holes_of_files(load("qrels.txt"), ["a.run", "b.run"], declared, people=people)
-    (row,) = (line for line in render(holes_document(found), "text").splitlines() if "persons" in line)
+    (row,) = (line for line in render(holes_document(found.result()), "text").splitlines() if "persons" in line)
     assert row.endswith("1, and 2 of queries that the test set does not have")
 
 
@@ -189,7 +189,7 @@ def test_a_verdict_that_is_not_that_of_the_lowest_grades_has_a_row_for_them(fold
     queries, declared = (Query("q0"), Query("q1")), CompareOptions(parse("P@1"))
     for grades, is_shown in (({"q0": {"hit": 1}}, True), ({"q0": {"hit": 1}, "q1": {"hit": 1}}, False)):
         found = holes_of_files(TestSet("part", queries, grades), ["a.run", "b.run"], declared)
-        text = render(holes_document(found), "text")
+        text = render(holes_document(found.result()), "text")
         assert ("with every unjudged not relevant" in text) is is_shown
         assert ("+0.5000 (95 % CI –), n = 2" in text) is is_shown
 

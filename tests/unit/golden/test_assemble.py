@@ -162,7 +162,7 @@ def calibration_of(query_ids) -> dict[str, object]:
     """What `cranfield calibrate --format json` writes of these queries."""
     answers = [ScoredAnswer(name, 0.5, {Correctness.STATED: True}, {}) for name in query_ids]
     source = ScoredAnswers("grep", "confidence", {Correctness.STATED: "correct"}, answers)
-    document = calibration_document(calibrate(source, CalibrationOptions(draws=99)))
+    document = calibration_document(calibrate(source, CalibrationOptions(draws=99)), answers)
     return document.payload()
 
 

@@ -14,6 +14,7 @@ from cranfield.formats.convert import write_testset
 from cranfield.judging.book.freeze import NoAgreementError, freeze
 from cranfield.judging.book.grades import rated_book
 from cranfield.judging.book.onto import put_onto
+from cranfield.judging.book.sensitivity import BothMeans
 from cranfield.judging.settings import SCALES, BookSettings, Mode
 from cranfield.model import JudgingOverruled, Meta, Negative, Pattern, Query, Rating, TestSet
 from cranfield.project.book_sensitivity import book_sensitivity
@@ -207,7 +208,7 @@ def test_the_verdict_under_each_rule_and_without_each_rater():
     judged = queries(8, good={"ann": 3, "bob": 3, "cas": 2}, bad={"ann": 0, "bob": 0, "cas": 0})
     runs = ({q: ["bad", "good"] for q in judged}, {q: ["good", "bad"] for q in judged})
     found = book_sensitivity(book(judged), runs, primary="nDCG@2")
-    assert found.comparison.verdict.name == "better"
+    assert found.verdict.value == "better"
     assert found.line == "Verdict unchanged under 8 of 8 (5 consensus rules and 3 without one of the raters)"
     assert {row.name for row in found.sensitivity.variations} == {
         *("median", "majority", "mean", "searchtweak", "quepid"),
@@ -219,12 +220,12 @@ def test_a_verdict_that_one_rater_makes_is_seen():
     judged = queries(8, good={"ann": 3, "bob": 0}, bad={"ann": 0, "bob": 3})
     runs = ({q: ["bad", "good"] for q in judged}, {q: ["good", "bad"] for q in judged})
     found = book_sensitivity(book(judged), runs, primary="nDCG@2", rule="mean")
-    assert found.comparison.verdict.name == "no significant difference"
+    assert found.verdict.value == "not_significant"
     verdicts = {row.name: row.verdict.value for row in found.sensitivity.variations}
     assert (verdicts["without ann"], verdicts["without bob"]) == ("worse", "better")
     means = dict(zip((row.name for row in found.sensitivity.variations), found.means, strict=True))
-    assert means["without bob"] == (pytest.approx(1 / log2(3)), 1)
-    assert means["without ann"] == (1, pytest.approx(1 / log2(3)))
+    assert means["without bob"] == BothMeans(pytest.approx(1 / log2(3)), 1)
+    assert means["without ann"] == BothMeans(1, pytest.approx(1 / log2(3)))
     assert any(reason.startswith("consensus rule majority: ") for reason in found.sensitivity.left_out)  # all tied
 
 

@@ -74,13 +74,12 @@ def test_without_a_vote_there_is_nothing_to_test() -> None:
     result = preference_result(["old", "new"], [])
     assert (result.n, result.p_value, result.share_b, result.ci_low) == (0, None, None, None)
     assert (
-        "sign test"
-        not in "".join(render(preference_document("book", result), "text")).split("Result")[1].split("A query")[0]
+        "sign test" not in "".join(render(preference_document(result), "text")).split("Result")[1].split("A query")[0]
     )
 
 
 def test_the_result_is_that_of_the_page(page: str) -> None:
     votes = [vote(f"q{n}", 1, 2 if n < 31 else 1 if n < 45 else 0) for n in range(50)]
-    result: PreferenceResult = preference_result(["old", "new"], votes)
-    printed = "".join(render(preference_document("old or new", result), "text"))
+    result: PreferenceResult = preference_result(["old", "new"], votes, book="old or new")
+    printed = "".join(render(preference_document(result), "text"))
     assert printed.strip() in page

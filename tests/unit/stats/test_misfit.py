@@ -108,7 +108,7 @@ def test_confusion_matrices_count_what_both_rated():
         table(np.array([[0, 1], [0, 0], [2, 1], [1, np.nan]]), ["ann", "bob"]), [0, 1, 2, 3], most_raters=20
     )
     assert (found.first, found.second, found.n, found.grades) == ("ann", "bob", 3, (0.0, 1.0, 2.0, 3.0))
-    assert found.counts.tolist() == [[1, 1, 0, 0], [0, 0, 0, 0], [0, 1, 0, 0], [0, 0, 0, 0]]
+    assert found.counts == ((1, 1, 0, 0), (0, 0, 0, 0), (0, 1, 0, 0), (0, 0, 0, 0))
 
 
 def test_scales_are_names_lists_and_ranges():

@@ -209,7 +209,4 @@ def sensitivity_command(
         scoring=scoring,
         models=models,
     )
-    document = book_sensitivity_document(
-        found.rated.testset, found.comparison, found.sensitivity, found.means, found.line, found.rated.differences
-    )
-    deliver(document, output)
+    deliver(book_sensitivity_document(found), output)

@@ -19,24 +19,21 @@ EVENTS_AT_ONCE = 5_000
 @option_groups
 def list_command(*, output: Output, db: DbOption = DEFAULT_DATABASE) -> None:
     """List all books with their progress."""
+    from cranfield.judging.book.progress import all_books
     from cranfield.reporting.documents.book_progress import books_document
 
     with closing(open_books(db)) as store:
-        books = store.books.all()
-        deliver(books_document(store.where, [(book, store.reading.coverage(book.id)) for book in books]), output)
+        deliver(books_document(all_books(store)), output)
 
 
 @option_groups
 def show_command(book: BookArgument, *, output: Output, db: DbOption = DEFAULT_DATABASE) -> None:
     """Show how far a book is: judged, judged 0 and unjudged documents, states, raters, queries."""
+    from cranfield.judging.book.progress import book_progress
     from cranfield.reporting.documents.book_progress import book_document
 
     with closing(open_books(db)) as store:
-        info = store.books.get(book)
-        raters = [
-            (member, store.reading.progress(info.id, member.account.id)) for member in store.people.members(info.id)
-        ]
-        deliver(book_document(info, store.reading.coverage(info.id), raters), output)
+        deliver(book_document(book_progress(store, book)), output)
 
 
 def log_command(
@@ -69,4 +66,4 @@ def preference_command(book: BookArgument, *, output: Output, db: DbOption = DEF
                 f"book {info.name} has grades", expected="a book of preferences: `cranfield judge RUN RUN`"
             )
         result = book_preference(store, info)
-    deliver(preference_document(info.name, result), output)
+    deliver(preference_document(result), output)

@@ -8,10 +8,10 @@ from dataclasses import dataclass
 import numpy as np
 
 from cranfield.judging.book.contents import BookContents
-from cranfield.judging.book.grades import people_grades
 from cranfield.judging.quality import FEWEST_PAIRS
 from cranfield.judging.store.schema import Origin
 from cranfield.model import Query, TestSet
+from cranfield.results import Record
 from cranfield.stats.agreement import Agreement, agreement
 from cranfield.stats.confusion import ConfusionMatrix, confusion_matrices
 from cranfield.stats.consensus import slot_table
@@ -23,7 +23,7 @@ Grades = Mapping[str, Mapping[str, float]]
 """Query id to document id to grade."""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class ModelAgreement:
     """A model and people, over the documents that both graded."""
 
@@ -41,23 +41,9 @@ class ModelAgreement:
     bias: float | None
     """Mean grade of the model minus that of people, over the pairs."""
     bias_interval: tuple[float, float] | None
-    grades: Grades
-    """Of the model."""
 
 
-@dataclass(frozen=True)
-class BookModels:
-    """The models of a book."""
-
-    book: str
-    people: Grades
-    """By persons: adjudicated, or by the consensus rule of the book."""
-    models: tuple[ModelAgreement, ...]
-    levels: tuple[float, ...]
-    seed: int
-
-
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class SystemOrder:
     """The means of several systems by the grades of people and of a model, for the same documents."""
 
@@ -70,38 +56,44 @@ class SystemOrder:
     n_queries: int
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class Corrected:
     """A mean by the grades of a model, corrected by those of people."""
 
     rater: str
     quantity: str
     """`mean grade`, `nDCG@10 of bm25`, `nDCG@10: dense − bm25`."""
-    mean: CorrectedMean
     unit: str
     """`queries` or `documents`."""
+    mean: CorrectedMean
+    is_valid: bool
+    """False where what people judged is no random sample."""
+
+    @classmethod
+    def of(cls, rater: str, quantity: str, unit: str, mean: CorrectedMean) -> Corrected:
+        """A mean, valid where the sample looks random."""
+        return cls(rater, quantity, unit, mean, mean.looks_random)
 
 
-@dataclass(frozen=True)
-class ModelReport:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ModelReport(Record):
     """What `cranfield book models` shows."""
 
-    models: BookModels
-    orders: tuple[SystemOrder, ...]
-    corrected: tuple[Corrected, ...]
+    book: str
+    n_people: int
+    """Documents that people graded: adjudicated, or by the consensus rule of the book."""
+    levels: tuple[float, ...]
+    seed: int
     sample: str
     """What the people's judgments are a random sample of; empty: not declared."""
+    models: tuple[ModelAgreement, ...]
+    orders: tuple[SystemOrder, ...]
+    corrected: tuple[Corrected, ...]
 
 
-def compare_models(contents: BookContents, *, seed: int = 0) -> BookModels:
-    """Compare each model of a book with the grades of its people."""
-    people = people_grades(contents)
-    levels = tuple(map(float, contents.info.settings.scale.grades))
-    models = tuple(
-        _compared(name, settings, model_grades(contents, name), people, levels, seed)
-        for name, settings in contents.models.items()
-    )
-    return BookModels(contents.info.name, people, models, levels, seed)
+def scale_of(contents: BookContents) -> tuple[float, ...]:
+    """The grades of the scale of a book."""
+    return tuple(map(float, contents.info.settings.scale.grades))
 
 
 def model_grades(contents: BookContents, rater: str) -> dict[str, dict[str, float]]:
@@ -114,31 +106,25 @@ def model_grades(contents: BookContents, rater: str) -> dict[str, dict[str, floa
     return grades
 
 
-def _compared(
-    rater: str,
-    settings: Mapping[str, object],
-    grades: Grades,
-    people: Grades,
-    levels: tuple[float, ...],
-    seed: int,
-) -> ModelAgreement:
+def compare_model(contents: BookContents, rater: str, grades: Grades, people: Grades, seed: int = 0) -> ModelAgreement:
+    """Compare the grades of a model of a book with those of its people."""
+    settings, levels = contents.models[rater], scale_of(contents)
     shared = pairs(people, grades)
     table = slot_table(shared, (PEOPLE_NAME, rater))
     differences = [by_model - by_people for by_people, by_model in shared]
     matrices = confusion_matrices(table, levels, most_raters=2)
     return ModelAgreement(
-        rater,
-        str(settings.get("model", "")),
-        str(settings.get("prompt", "")),
-        str(settings.get("temperature", "not known")),
-        sum(map(len, grades.values())),
-        sum(map(len, people.values())),
-        len(shared),
-        agreement(table, seed=seed, pairwise=False) if len(shared) >= FEWEST_PAIRS else None,
-        matrices[0] if matrices else None,
-        float(np.mean(differences)) if differences else None,
-        t_interval(differences) if len(shared) >= FEWEST_PAIRS else None,
-        grades,
+        rater=rater,
+        model=str(settings.get("model", "")),
+        prompt=str(settings.get("prompt", "")),
+        temperature=str(settings.get("temperature", "not known")),
+        n_model=sum(map(len, grades.values())),
+        n_people=sum(map(len, people.values())),
+        n_pairs=len(shared),
+        agreement=agreement(table, seed=seed, pairwise=False) if len(shared) >= FEWEST_PAIRS else None,
+        confusion=matrices[0] if matrices else None,
+        bias=float(np.mean(differences)) if differences else None,
+        bias_interval=t_interval(differences) if len(shared) >= FEWEST_PAIRS else None,
     )
 
 

@@ -19,6 +19,8 @@ from cranfield.judging.pools.pool_file import Pool
 from cranfield.matching.place import ENTITY_MARK, place_of
 from cranfield.model import Entity, File, Hit, Pattern, Predicate, Span, Target, TestSet
 from cranfield.model.label import Label
+from cranfield.results import Record
+from cranfield.results.testset import TestSetRecord
 from cranfield.testsets.edit import next_version, recorded
 from cranfield.words import n_of
 
@@ -46,12 +48,14 @@ class BothScores:
     measure: str
     without: float | None
     with_them: float | None
+    change: float | None
 
 
-@dataclass(frozen=True)
-class WithAndWithout:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WithAndWithout(Record):
     """Scores on both forms of a test set."""
 
+    testset: TestSetRecord
     alternatives: tuple[Alternative, ...]
     scores: tuple[BothScores, ...]
 

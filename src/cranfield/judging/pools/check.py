@@ -17,6 +17,8 @@ from cranfield.judging.pools.results import SystemResults
 from cranfield.measures import CATALOGUE, Measure, compute
 from cranfield.model import Convention, TestSet
 from cranfield.ranking import rank_run
+from cranfield.results import Record
+from cranfield.results.testset import TestSetRecord
 from cranfield.stats.rank_correlation import kendall_tau
 from cranfield.words import first_of
 
@@ -33,16 +35,13 @@ class LeftOut:
     value: float
     without: float
     """The value without them."""
+    change: float
+    """The value without them minus the value."""
     rank: int
     """1 is best; systems of one value share the better rank."""
     rank_without: int
     tau: float | None
     """Kendall's tau-b of the order of all systems with and without those judgments; None where all are tied."""
-
-    @property
-    def change(self) -> float:
-        """The value without them minus the value."""
-        return self.without - self.value
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,22 +51,19 @@ class PoolCheck:
     measure: Measure
     depth: int
     n_queries: int
+    mean_change: float
+    """Mean of the absolute changes."""
+    n_moved: int
+    """Systems whose rank is another."""
     systems: tuple[LeftOut, ...]
 
-    @property
-    def mean_change(self) -> float:
-        """Mean of the absolute changes."""
-        return mean(abs(system.change) for system in self.systems)
 
-    @property
-    def largest(self) -> LeftOut:
-        """The system whose value changes most."""
-        return max(self.systems, key=lambda system: abs(system.change))
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PoolChecks(Record):
+    """The checks of a pool, one for each measure."""
 
-    @property
-    def n_moved(self) -> int:
-        """Systems whose rank is another."""
-        return sum(system.rank != system.rank_without for system in self.systems)
+    testset: TestSetRecord
+    checks: tuple[PoolCheck, ...]
 
 
 def check_pool(
@@ -77,7 +73,7 @@ def check_pool(
     convention: Convention,
     *,
     depth: int,
-) -> tuple[PoolCheck, ...]:
+) -> PoolChecks:
     """Score each system with and without what only it gave to the pool.
 
     The judgments taken away stay as pooled, not judged: so the queries are the same, also where nothing relevant is left.
@@ -106,12 +102,23 @@ def check_pool(
             before, after = full[measure], without[measure]
             left_out[measure].append(
                 LeftOut(
-                    *(system.name, len(only), n_relevant, before[place], after[place]),
+                    *(system.name, len(only), n_relevant, before[place], after[place], after[place] - before[place]),
                     *(_rank(measure, before, place), _rank(measure, after, place), kendall_tau(before, after)),
                 )
             )
     n_queries = sum(map(testset.is_judged, testset.query_ids))
-    return tuple(PoolCheck(measure, depth, n_queries, tuple(found)) for measure, found in left_out.items())
+    checks = [
+        PoolCheck(
+            measure,
+            depth,
+            n_queries,
+            mean(abs(system.change) for system in found),
+            sum(system.rank != system.rank_without for system in found),
+            tuple(found),
+        )
+        for measure, found in left_out.items()
+    ]
+    return PoolChecks(testset=TestSetRecord.of(testset), checks=tuple(checks))
 
 
 def deepest_rank(measures: Sequence[Measure], convention: Convention, depth: int) -> int | None:

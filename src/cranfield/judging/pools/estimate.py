@@ -18,9 +18,11 @@ from dataclasses import dataclass, replace
 from cranfield.errors import Problem, UsageError
 from cranfield.evaluation.evaluate import summarise
 from cranfield.evaluation.values import Summary
-from cranfield.judging.pools.pool_file import Pool
+from cranfield.judging.pools.pool_file import Pool, PoolHead
 from cranfield.judging.pools.results import SystemResults
 from cranfield.model import TestSet
+from cranfield.results import Record
+from cranfield.results.testset import TestSetRecord
 from cranfield.stats.vectors import as_vector
 
 
@@ -36,10 +38,12 @@ class PrecisionEstimate:
     """Mean precision with everything that is not judged as not relevant: a lower bound."""
 
 
-@dataclass(frozen=True)
-class PoolEstimate:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PoolEstimate(Record):
     """Estimates of a judged pool."""
 
+    testset: TestSetRecord
+    pool: PoolHead
     precision: tuple[PrecisionEstimate, ...]
     n_relevant: Summary
     """Relevant documents of a query."""
@@ -91,11 +95,13 @@ def estimate_pool(
         and (query_id, hit.id) not in chance
     }
     return PoolEstimate(
-        tuple(_precision(system, k, weights) for k in cutoffs for system in systems),
-        _summary([sum(of_query.values()) for of_query in weights.values()], float("inf")),
-        missing,
-        max(len(outside) - pool.n_left_out, 0),
-        tuple(system.name for system in systems if system.digest not in pooled),
+        testset=TestSetRecord.of(testset),
+        pool=pool.head,
+        precision=tuple(_precision(system, k, weights) for k in cutoffs for system in systems),
+        n_relevant=_summary([sum(of_query.values()) for of_query in weights.values()], float("inf")),
+        n_missing=missing,
+        n_outside=max(len(outside) - pool.n_left_out, 0),
+        not_pooled=tuple(system.name for system in systems if system.digest not in pooled),
     )
 
 

@@ -3,17 +3,74 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Mapping
 from dataclasses import dataclass
 
+from cranfield.evaluation.unjudged import Case
 from cranfield.evaluation.values import Comparison
+from cranfield.evaluation.verdict_table import VerdictCode
 from cranfield.judging.pools.build import pooled_query
 from cranfield.judging.pools.candidates import union
-from cranfield.judging.pools.holes import HoleAnalysis
+from cranfield.judging.pools.holes import Hole, HoleAnalysis
 from cranfield.judging.pools.pool_file import Pool, PooledItem, PooledRun
 from cranfield.judging.pools.results import SystemResults
-from cranfield.judging.pools.rule_view import Grades, RuleView
+from cranfield.judging.pools.rule_view import Difference, Grades, RuleView
+from cranfield.measures import Measure
 from cranfield.model import TestSet
+from cranfield.results import Record
+from cranfield.results.testset import TestSetRecord
 from cranfield.testsets.declared import scale_to_judge
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Holes(Record):
+    """The holes of two systems, and the verdicts within reach."""
+
+    testset: TestSetRecord
+    baseline: str
+    candidate: str
+    measure: Measure
+    convention: str
+    test: str
+    alpha: float
+    margin: float | None
+    verdict: VerdictCode
+    """Of the mean over all queries, as things are."""
+    delta: float | None
+    ci_low: float | None
+    ci_high: float | None
+    n: int
+    closed: VerdictCode | None
+    """The verdict where what no target matches is not relevant; None for graded ids."""
+    delta_closed: float | None
+    supposed: Case
+    lowest: float
+    worst: Case
+    best: Case
+    exact: bool
+    n_queries: int
+    """Queries of the cases; the other fields are those of `HoleAnalysis`."""
+    reachable: tuple[VerdictCode, ...]
+    excluded: tuple[VerdictCode, ...]
+    unknown: tuple[VerdictCode, ...]
+    is_final: bool
+    fewest: Mapping[VerdictCode, int]
+    holes: tuple[Hole, ...]
+    differences: tuple[Difference, ...]
+    is_rule: bool
+    """Whether any query is judged by targets."""
+    by_class: bool
+    """Whether the comparison has query classes, which these verdicts are not of."""
+    invalid: tuple[str, ...]
+    """Why the comparison does not count."""
+    n_negative: int
+    """Queries for which nothing should be found."""
+    without_text: tuple[str, ...]
+    """Queries with holes that no rater can judge."""
+    n_by_persons: int | None
+    """Grades by persons that were given; None without a book."""
+    n_ignored: int
+    """Those of queries that the test set does not have."""
 
 
 @dataclass(frozen=True)
@@ -30,6 +87,50 @@ class FoundHoles:
     """Of a test set of targets, the comparison in which what no target matches is not relevant; None for graded ids."""
     people: Grades | None = None
     """Grades of persons that were given, of queries of the test set and others."""
+
+    def result(self) -> Holes:
+        """The record of it."""
+        analysis, comparison = self.analysis, self.analysis.comparison
+        about, open_queries = comparison.measures[comparison.primary], {hole.query for hole in self.analysis.holes}
+        is_void = comparison.verdict.code is VerdictCode.INVALID
+        closed, people = self.closed, self.people or {}
+        return Holes(
+            testset=TestSetRecord.of(self.testset),
+            baseline=comparison.baseline.name,
+            candidate=comparison.candidate.name,
+            measure=comparison.primary,
+            convention=comparison.baseline.ranking.convention.name,
+            test=comparison.test,
+            alpha=comparison.alpha,
+            margin=comparison.margin,
+            verdict=analysis.verdict,
+            delta=about.delta,
+            ci_low=about.ci_low,
+            ci_high=about.ci_high,
+            n=about.n,
+            closed=None if closed is None else closed.pooled_code,
+            delta_closed=None if closed is None else closed.measures[closed.primary].delta,
+            supposed=analysis.supposed,
+            lowest=analysis.lowest,
+            worst=analysis.worst,
+            best=analysis.best,
+            exact=analysis.exact,
+            n_queries=analysis.n_queries,
+            reachable=analysis.reachable,
+            excluded=analysis.excluded,
+            unknown=analysis.unknown,
+            is_final=analysis.is_final,
+            fewest=dict(analysis.fewest),
+            holes=analysis.holes,
+            differences=self.view.differences,
+            is_rule=self.view.is_rule,
+            by_class=comparison.by_class is not None,
+            invalid=comparison.verdict.reasons if is_void else (),
+            n_negative=int(comparison.baseline.ranking.is_negative.sum()),
+            without_text=tuple(q.id for q in self.testset.queries if q.id in open_queries and not q.text.strip()),
+            n_by_persons=None if self.people is None else sum(map(len, people.values())),
+            n_ignored=sum(len(docs) for query_id, docs in people.items() if query_id not in self.testset.by_id),
+        )
 
     def pool(self, top: int, name: str) -> Pool:
         """The first holes as a pool, and of their queries what a rule grades. Holes have the names that people see, and documents of a pool their ids."""

@@ -57,8 +57,8 @@ class PooledItem(_Record):
         return self.judged is None and self.prefilled is None
 
 
-class Pool(_Record):
-    """Documents to judge, in the order of queries; within a query in the order of `doc`, which says nothing of rank."""
+class PoolHead(_Record):
+    """What a pool is, without its queries and documents."""
 
     cranfield_pool: Literal[1] = 1
     name: str
@@ -81,5 +81,15 @@ class Pool(_Record):
     scale: tuple[float, ...] = ()
     """Grades of the test set, where it declares them or has grades over 3."""
     runs: tuple[PooledRun, ...]
+
+    @property
+    def head(self) -> PoolHead:
+        """The same, of a whole pool."""
+        return PoolHead.model_construct(**{name: getattr(self, name) for name in PoolHead.model_fields})
+
+
+class Pool(PoolHead):
+    """Documents to judge, in the order of queries; within a query in the order of `doc`, which says nothing of rank."""
+
     queries: tuple[PooledQuery, ...]
     items: tuple[PooledItem, ...]

@@ -10,6 +10,8 @@ from statistics import median
 from cranfield.errors import Problem, UsageError
 from cranfield.judging.pools.build import BuiltPool
 from cranfield.judging.pools.candidates import Candidate, found_by, only_by
+from cranfield.judging.pools.pool_file import PoolHead
+from cranfield.results import Record
 from cranfield.testsets.judging_notes import method_note
 from cranfield.words import and_list, first_of, n_of
 
@@ -21,11 +23,8 @@ class Cost:
     n_judgments: int
     raters: int
     seconds_each: float
-
-    @property
-    def seconds(self) -> float:
-        """Of all raters together."""
-        return self.n_judgments * self.seconds_each
+    seconds: float
+    """Of all raters together."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,10 +54,21 @@ class StratumSummary:
     most: float | None
 
 
-@dataclass(frozen=True)
-class PoolSummary:
+@dataclass(frozen=True, slots=True)
+class PerQuery:
+    """Documents to judge of a query, over the queries that have a result."""
+
+    min: int
+    median: float
+    max: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PoolSummary(Record):
     """The preview of a pool."""
 
+    pool: PoolHead
+    n_queries: int
     n_candidates: int
     """Documents that any system returns, down to the last rank looked at."""
     n_to_judge: int
@@ -68,8 +78,7 @@ class PoolSummary:
     """Documents in the pool that a rule of the test set (a pattern, span, entity or predicate) grades."""
     n_left_out: int
     """Judged documents that are left out of it."""
-    per_query: tuple[int, float, int]
-    """Documents to judge of a query: fewest, median, most, over the queries that have a result."""
+    per_query: PerQuery
     systems: tuple[SystemShare, ...]
     shared: tuple[tuple[int, ...], ...]
     """System by system: documents that both return down to the depth."""
@@ -103,16 +112,18 @@ def summarise_pool(built: BuiltPool, *, raters: int = 1, seconds: float = 20.0) 
     note = method_note(built.pool.method, depth, built.pool.complete_to)
     found = [{_key(each) for each in found_by(built.candidates, system.name, depth)} for system in built.systems]
     return PoolSummary(
+        pool=built.pool.head,
+        n_queries=len(built.pool.queries),
         n_candidates=len(built.candidates),
         n_to_judge=len(open_items),
         n_carried=sum(item.judged is not None for item in built.pool.items),
         n_prefilled=sum(item.prefilled is not None for item in built.pool.items),
         n_left_out=built.pool.n_left_out,
-        per_query=(min(counts.values()), median(counts.values()), max(counts.values())),
+        per_query=PerQuery(min(counts.values()), median(counts.values()), max(counts.values())),
         systems=tuple(_share(built.candidates, system.name, depth) for system in built.systems),
         shared=tuple(tuple(len(first & second) for second in found) for first in found),
         strata=tuple(_strata(built)),
-        cost=Cost(len(open_items) * raters, raters, seconds),
+        cost=Cost(len(open_items) * raters, raters, seconds, len(open_items) * raters * seconds),
         notes=(*filter(None, [note]), *_run_notes(built), *_query_notes(built)),
     )
 

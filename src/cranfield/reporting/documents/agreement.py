@@ -3,41 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any
+from typing import NamedTuple
 
-from cranfield.numbers import format_level, format_p, format_percent, format_plain
-from cranfield.record import Fields, plain, record_of
-from cranfield.reporting.document import (
-    Block,
-    Bullets,
-    Cell,
-    Column,
-    Document,
-    KeyValues,
-    Paragraph,
-    Section,
-    Table,
-    tidy_table,
-)
-from cranfield.reporting.documents.testset import table, testset_document
-from cranfield.reporting.sections.raters import FIELDS as RATER_FIELDS
-from cranfield.reporting.sections.raters import (
-    confusion_payload,
-    confusion_section,
-    misfit_section,
-    misfit_sentence,
-    thresholds_section,
-)
-from cranfield.stats.agreement import Agreement, Coefficient, RaterPair
+from cranfield.numbers import Interval, format_level, format_p, format_percent, format_plain
+from cranfield.reporting.document import Block, Bullets, Document, KeyValues, Paragraph, Section
+from cranfield.reporting.documents.testset import testset_subtitle
+from cranfield.reporting.sections.raters import confusion_section, misfit_section, thresholds_section
+from cranfield.reporting.table_spec import Col, TableSpec
+from cranfield.results import to_jsonable
+from cranfield.stats.agreement import Agreement, Coefficient
 from cranfield.stats.coefficients import COEFFICIENTS
 from cranfield.stats.consensus import CONSENSUS
 from cranfield.stats.misfit import Misfit
-from cranfield.testsets.raters import Disagreement, RaterReport
-
-TIDY = ("stratum", "value", "first rater", "second rater", "measure", "estimate", "ci_low", "ci_high", "pairs", "note")
-
-SHOWN_BY = ("agreement", "alpha-nominal", "alpha-ordinal")
-"""Measures shown by stratum; CSV and JSON have them all."""
+from cranfield.testsets.raters import RaterReport
 
 
 def agreement_document(report: RaterReport) -> Document:
@@ -48,8 +26,7 @@ def agreement_document(report: RaterReport) -> Document:
         sections.append(_pairs(found))
     if report.confusion:
         sections.append(confusion_section(report.confusion))
-    if report.misfit is not None:
-        sections.append(misfit_section(report.misfit))
+    sections.append(misfit_section(report.misfit, report.misfit_sentence))
     if report.thresholds:
         sections.append(thresholds_section(report.thresholds, found.alpha))
     if report.by:
@@ -59,8 +36,13 @@ def agreement_document(report: RaterReport) -> Document:
     sections.append(_consensus(report))
     if report.notes:
         sections.append(Section("notes", "Notes", (Bullets(report.notes),)))
-    tidy = tidy_table(TIDY, list(_tidy(report)))
-    return testset_document("Agreement of raters", report.testset, sections, tidy, _payload(report))
+    return Document(
+        title="Agreement of raters",
+        subtitle=testset_subtitle(report.testset),
+        sections=tuple(sections),
+        tidy=lambda: _spec([*_lines(report)]).tidy(),
+        payload=lambda: to_jsonable(report),
+    )
 
 
 def _coverage(report: RaterReport) -> Section:
@@ -74,9 +56,16 @@ def _coverage(report: RaterReport) -> Section:
         ("scale", report.scale or "unknown"),
         ("tied votes", rate or "nothing is rated"),
     )
-    raters = [(rater, n, n / found.n_items if found.n_items else None) for rater, n in found.by_rater.items()]
-    columns = (Column("rater"), Column("pairs rated", "count"), Column("share", "percent"))
-    return Section("coverage", "Coverage", (KeyValues(facts), table("Raters", columns, raters)))
+    raters = TableSpec(
+        "Raters",
+        [*found.by_rater.items()],
+        (
+            Col("rater", lambda row: row[0]),
+            Col("pairs rated", lambda row: row[1], "count"),
+            Col("share", lambda row: row[1] / found.n_items if found.n_items else None, "percent"),
+        ),
+    )
+    return Section("coverage", "Coverage", (KeyValues(facts), raters.table()))
 
 
 def _of(n: int, total: int) -> str:
@@ -85,12 +74,16 @@ def _of(n: int, total: int) -> str:
 
 def coefficients_section(found: Agreement) -> Section:
     """Every coefficient with its interval."""
-    valued = [(name, coefficient) for name, coefficient in found.coefficients.items() if coefficient.value is not None]
-    rows: list[tuple[Cell, ...]] = [
-        (COEFFICIENTS[name].title, coefficient.value, _interval(coefficient), coefficient.n)
-        for name, coefficient in valued
-    ]
-    columns = (Column("measure"), Column("value", "value"), Column(_level(found), "interval"), Column("pairs", "count"))
+    table = TableSpec(
+        "Agreement",
+        [each for each in found.coefficients.values() if each.value is not None],
+        (
+            Col("measure", lambda row: COEFFICIENTS[row.name].title),
+            Col("value", lambda row: row.value, "value"),
+            Col(_level(found), _interval, "interval"),
+            Col("pairs", lambda row: row.n, "count"),
+        ),
+    )
     titles: dict[str, list[str]] = {}
     for name, coefficient in found.coefficients.items():
         if coefficient.note:
@@ -101,68 +94,73 @@ def coefficients_section(found: Agreement) -> Section:
         f"1 is perfect agreement, 0 agreement by chance (except raw agreement). CIs: {found.n_draws} resamples "
         f"of the pairs, percentiles, seed {found.seed}."
     )
-    blocks: list[Block] = [table("Agreement", columns, rows), Paragraph(about)] if rows else []
+    blocks: list[Block] = [table.table(), Paragraph(about)] if table.rows else []
     return Section("agreement", "Agreement", (*blocks, *([Bullets(tuple(notes))] if notes else [])))
 
 
 def _pairs(found: Agreement) -> Section:
-    rows: list[tuple[Cell, ...]] = []
-    for pair in found.pairs:
-        _, cohen, _, quadratic = pair.coefficients
-        both = (cohen.value, _interval(cohen), quadratic.value, _interval(quadratic))
-        rows.append((f"{pair.first}, {pair.second}", pair.n, *both))
-    level = _level(found)
-    columns = (
-        *(Column("raters"), Column("pairs", "count"), Column("Cohen's kappa", "value"), Column(level, "interval")),
-        *(Column("quadratic weights", "value"), Column(level, "interval")),
+    table = TableSpec(
+        "On the pairs that both rated",
+        found.pairs,
+        (
+            Col("raters", lambda row: f"{row.first}, {row.second}"),
+            Col("pairs", lambda row: row.n, "count"),
+            Col("Cohen's kappa", lambda row: row.coefficients[1].value, "value"),
+            Col(_level(found), lambda row: _interval(row.coefficients[1]), "interval"),
+            Col("quadratic weights", lambda row: row.coefficients[3].value, "value"),
+            Col(_level(found), lambda row: _interval(row.coefficients[3]), "interval"),
+        ),
     )
-    return Section("two-by-two", "Pairs of raters", (table("On the pairs that both rated", columns, rows),))
+    return Section("two-by-two", "Pairs of raters", (table.table(),))
 
 
 def _by(report: RaterReport) -> Section:
-    rows: list[tuple[Cell, ...]] = []
-    for value, found in report.by.items():
-        raw, nominal, ordinal = (found.coefficients[name] for name in SHOWN_BY)
-        row = (value or "none", raw.n, raw.value, nominal.value, _interval(nominal), ordinal.value, _interval(ordinal))
-        rows.append(row)
+    raw, nominal, ordinal = "agreement", "alpha-nominal", "alpha-ordinal"  # CSV and JSON have them all
     level = _level(report.agreement)
-    columns = (
-        *(Column(report.by_key), Column("pairs", "count"), Column("raw agreement", "value")),
-        *(Column("alpha, nominal", "value"), Column(level, "interval")),
-        *(Column("alpha, ordinal", "value"), Column(level, "interval")),
+    table = TableSpec(
+        "On the pairs rated twice or more",
+        [(value or "none", found.coefficients) for value, found in report.by.items()],
+        (
+            Col(report.by_key, lambda row: row[0]),
+            Col("pairs", lambda row: row[1][raw].n, "count"),
+            Col("raw agreement", lambda row: row[1][raw].value, "value"),
+            Col("alpha, nominal", lambda row: row[1][nominal].value, "value"),
+            Col(level, lambda row: _interval(row[1][nominal]), "interval"),
+            Col("alpha, ordinal", lambda row: row[1][ordinal].value, "value"),
+            Col(level, lambda row: _interval(row[1][ordinal]), "interval"),
+        ),
     )
-    return Section("strata", f"By {report.by_key}", (table("On the pairs rated twice or more", columns, rows),))
+    return Section("strata", f"By {report.by_key}", (table.table(),))
 
 
 def _disagreements(report: RaterReport) -> Section:
-    rows = [
+    table = TableSpec(
+        f"The {len(report.disagreements)} widest of {report.n_disagreements} pairs on which raters differ",
+        report.disagreements,
         (
-            disagreement.query_id,
-            disagreement.doc_id,
-            ", ".join(f"{rater} {format_plain(grade)}" for rater, grade in disagreement.ratings.items()),
-        )
-        for disagreement in report.disagreements
-    ]
-    caption = f"The {len(rows)} widest of {report.n_disagreements} pairs on which raters differ"
-    columns = (Column("query", "query id"), Column("document", "code"), Column("ratings"))
-    return Section("disagreements", "Largest disagreements", (table(caption, columns, rows),))
+            Col("query", lambda row: row.query_id, "query id"),
+            Col("document", lambda row: row.doc_id, "code"),
+            Col("ratings", lambda row: ", ".join(f"{who} {format_plain(grade)}" for who, grade in row.ratings.items())),
+        ),
+    )
+    return Section("disagreements", "Largest disagreements", (table.table(),))
 
 
 def _consensus(report: RaterReport) -> Section:
     outcome = report.outcome
-    rows: list[tuple[Cell, ...]] = [
+    rows = [
         *((format_plain(grade), n) for grade, n in outcome.grades.items()),
         *([("none: tied votes", outcome.n_ties)] if outcome.n_ties else []),
         *([("none: not rated", outcome.n_unfilled)] if outcome.n_unfilled else []),
     ]
-    blocks: tuple[Block, ...] = (
-        Paragraph(f"{outcome.rule}: {CONSENSUS[outcome.rule].sentence}"),
-        table("Consensus grades", (Column("grade"), Column("pairs", "count")), rows),
+    table = TableSpec(
+        "Consensus grades", rows, (Col("grade", lambda row: row[0]), Col("pairs", lambda row: row[1], "count"))
     )
-    return Section("consensus", f"Consensus: {outcome.rule}", blocks)
+    sentence = Paragraph(f"{outcome.rule}: {CONSENSUS[outcome.rule].sentence}")
+    return Section("consensus", f"Consensus: {outcome.rule}", (sentence, table.table()))
 
 
-def _interval(coefficient: Coefficient) -> tuple[float | None, float | None]:
+def _interval(coefficient: Coefficient) -> Interval:
     return coefficient.ci_low, coefficient.ci_high
 
 
@@ -170,92 +168,55 @@ def _level(found: Agreement) -> str:
     return f"{format_level(found.alpha)} CI"
 
 
-def _tidy(report: RaterReport) -> Iterator[tuple[Cell, ...]]:
-    yield from _all_rows(report.agreement)
-    for value, found in report.by.items():
-        yield from _all_rows(found, report.by_key, value)
-    yield from _pair_rows(report.agreement)
-    for at, found in report.thresholds.items():
-        yield from _all_rows(found, "relevant from", format_plain(at))
-    if report.misfit is not None:
-        yield from _misfit_rows(report.misfit)
+class _Line(NamedTuple):
+    """A row of CSV."""
+
+    found: Coefficient
+    stratum: str = ""
+    value: str = ""
+    first: str = ""
+    second: str = ""
 
 
-def agreement_table(found: Agreement) -> Table:
+def agreement_spec(found: Agreement) -> TableSpec[_Line]:
     """The tidy rows of an agreement: of all raters, then of each pair of them."""
-    return tidy_table(TIDY, [*_all_rows(found), *_pair_rows(found)])
+    return _spec([*map(_Line, found.coefficients.values()), *_pair_lines(found)])
 
 
-def _all_rows(found: Agreement, key: str = "", value: str = "") -> Iterator[tuple[Cell, ...]]:
-    for coefficient in found.coefficients.values():
-        yield (key, value, "", "", *_cells(coefficient))
-
-
-def _pair_rows(found: Agreement) -> Iterator[tuple[Cell, ...]]:
-    for pair in found.pairs:
-        for coefficient in pair.coefficients:
-            yield ("", "", pair.first, pair.second, *_cells(coefficient))
-
-
-def _misfit_rows(found: Misfit) -> Iterator[tuple[Cell, ...]]:
-    for rater in found.raters:
-        yield ("", "", rater.rater, "", "alpha-ordinal without", rater.alpha_without, None, None, rater.n, found.note)
-        change = ("alpha-ordinal change", rater.change, rater.ci_low, rater.ci_high, rater.n)
-        yield ("", "", rater.rater, "", *change, "" if rater.p_value is None else f"p {format_p(rater.p_value)}")
-
-
-def _cells(coefficient: Coefficient) -> tuple[Cell, ...]:
-    return (
-        coefficient.name,
-        coefficient.value,
-        coefficient.ci_low,
-        coefficient.ci_high,
-        coefficient.n,
-        coefficient.note,
+def _spec(lines: list[_Line]) -> TableSpec[_Line]:
+    columns: tuple[Col[_Line], ...] = (
+        Col("stratum", lambda row: row.stratum),
+        Col("value", lambda row: row.value),
+        Col("first rater", lambda row: row.first),
+        Col("second rater", lambda row: row.second),
+        Col("measure", lambda row: row.found.name),
+        Col("estimate", lambda row: row.found.value),
+        Col("ci_low", lambda row: row.found.ci_low),
+        Col("ci_high", lambda row: row.found.ci_high),
+        Col("pairs", lambda row: row.found.n),
+        Col("note", lambda row: row.found.note),
     )
+    return TableSpec("", lines, columns)
 
 
-FIELDS: Fields = {
-    Agreement: "n_pairs=n_items n_rated n_rated_twice=n_twice n_slots n_filled measures=coefficients",
-    Coefficient: "value ci_low ci_high n note",
-    Disagreement: "query=query_id document=doc_id ratings",
-    RaterPair: "first second n_pairs=n",
-}
-"""What is written of each class; see `cranfield.record`."""
+def _lines(report: RaterReport) -> Iterator[_Line]:
+    yield from map(_Line, report.agreement.coefficients.values())
+    for value, found in report.by.items():
+        yield from (_Line(each, report.by_key, value) for each in found.coefficients.values())
+    yield from _pair_lines(report.agreement)
+    for at, found in report.thresholds.items():
+        yield from (_Line(each, "relevant from", format_plain(at)) for each in found.coefficients.values())
+    yield from _misfit_lines(report.misfit)
 
 
-def _misfit_payload(found: Misfit) -> dict[str, Any]:
-    names = [rater.rater for rater in found.misfits]
-    return {**record_of(found, RATER_FIELDS), "misfits": names, "sentence": misfit_sentence(found)}
+def _pair_lines(found: Agreement) -> Iterator[_Line]:
+    for pair in found.pairs:
+        yield from (_Line(each, first=pair.first, second=pair.second) for each in pair.coefficients)
 
 
-def _payload(report: RaterReport) -> dict[str, Any]:
-    found, ties, outcome = report.agreement, report.tie_rate, report.outcome
-    return {
-        "scale": report.scale or None,
-        "alpha": found.alpha,
-        "seed": found.seed,
-        "n_draws": found.n_draws,
-        **record_of(found, FIELDS),
-        "raters": dict(found.by_rater),
-        "ties": record_of(ties) | {"note": ties.note or None},
-        "rater_pairs": [
-            record_of(pair, FIELDS)
-            | {"measures": {coefficient.name: record_of(coefficient, FIELDS) for coefficient in pair.coefficients}}
-            for pair in found.pairs
-        ],
-        "levels": list(report.levels),
-        "confusion": [confusion_payload(matrix) for matrix in report.confusion],
-        "without_each_rater": None if report.misfit is None else _misfit_payload(report.misfit),
-        "thresholds": [{"binary_at": at, **record_of(on, FIELDS)} for at, on in report.thresholds.items()],
-        "by": {"stratum": report.by_key or None, "values": plain(report.by, FIELDS)},
-        "disagreements": plain(report.disagreements, FIELDS),
-        "n_disagreements": report.n_disagreements,
-        "consensus": {
-            "rule": outcome.rule,
-            "grades": [{"grade": grade, "pairs": n} for grade, n in outcome.grades.items()],
-            "n_ties": outcome.n_ties,
-            "n_unfilled": outcome.n_unfilled,
-        },
-        "notes": list(report.notes),
-    }
+def _misfit_lines(found: Misfit) -> Iterator[_Line]:
+    for rater in found.raters:
+        without = Coefficient("alpha-ordinal without", rater.alpha_without, None, None, rater.n, found.note)
+        p = "" if rater.p_value is None else f"p {format_p(rater.p_value)}"
+        change = Coefficient("alpha-ordinal change", rater.change, rater.ci_low, rater.ci_high, rater.n, p)
+        yield from (_Line(each, first=rater.rater) for each in (without, change))

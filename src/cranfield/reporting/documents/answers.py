@@ -2,21 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable
 
-from cranfield.answers.facts import DecidedBy, FactKind, FactsScore, FactVerdict
-from cranfield.answers.rows import AnswerCost, AnswerRow, VoteRow
-from cranfield.answers.score import AnswerScore, Mean, NoNarrative, ScoredAnswers
-from cranfield.model import TestSet
-from cranfield.record import Fields, record_of
-from cranfield.reporting.document import Bullets, Cell, Column, Document, Section, Table, tidy_table
+from cranfield.answers.facts import DecidedBy
+from cranfield.answers.rows import AnswerRow
+from cranfield.answers.score import AnswersReport, NoNarrative, ScoredQuery
+from cranfield.numbers import Interval
+from cranfield.reporting.document import Bullets, Cell, Document, Section, Table
 from cranfield.reporting.documents.facts import BY, fact_blocks, reason_blocks, votes_text
-from cranfield.reporting.documents.testset import table, testset_document
-from cranfield.reporting.table_spec import Col
+from cranfield.reporting.documents.testset import testset_subtitle
+from cranfield.reporting.table_spec import Col, TableSpec
+from cranfield.results import to_jsonable
 from cranfield.words import first_of, n_of
 
 _YES_OR_NO = {True: "yes", False: "no", None: ""}
-FIELDS: Fields = {Mean: "name mean ci_low=low ci_high=high n n_without"}
 NO_VERDICT = (DecidedBy.NO_JUDGE, DecidedBy.NO_MAJORITY, DecidedBy.FAILED)
 NO_RATING = {
     NoNarrative.STRUCTURE: "not rated, as the structure is not complete",
@@ -28,122 +27,122 @@ _NESTED = {"facts", "narrative_votes"}
 """Fields of a row that a table has no column for."""
 
 
-def answers_document(testset: TestSet, scored: ScoredAnswers) -> Document:
+def answers_document(report: AnswersReport) -> Document:
     """Means, a row a query, and what was not scored."""
-    rows: list[tuple[Cell, ...]] = [
-        (mean.name, mean.mean, None if mean.low is None or mean.high is None else (mean.low, mean.high), mean.n,
-         mean.n_without)
-        for mean in scored.means
-    ]  # fmt: skip
-    columns = (
-        *(Column(""), Column("mean", "value"), Column("95 % CI", "interval"), Column("queries", "count")),
-        Column("without a value", "count"),
+    means = TableSpec(
+        "Shares have Wilson's interval, scores Student's t",
+        report.means,
+        (
+            Col("", lambda row: row.name),
+            Col("mean", lambda row: row.mean, "value"),
+            Col("95 % CI", lambda row: _interval(row.ci_low, row.ci_high), "interval"),
+            Col("queries", lambda row: row.n, "count"),
+            Col("without a value", lambda row: row.n_without, "count"),
+        ),
     )
-    caption = "Shares have Wilson's interval, scores Student's t"
     sections = [
-        Section("scores", "Scores", (table(caption, columns, rows),)),
-        Section("queries", "Queries", (_queries(scored),)),
+        Section("scores", "Scores", (means.table(),)),
+        Section("queries", "Queries", (_queries(report),)),
     ]
-    answers = list(zip(scored.scores, scored.rows(), strict=True))
-    if stated := [(row.query_id, "", fact) for _, row in answers for fact in row.facts]:
+    rows = [query.row for query in report.queries]
+    if stated := [(row.query_id, "", fact) for row in rows for fact in row.facts]:
         blocks = fact_blocks((Col("query", lambda row: row[0]),), stated, "Statements of the labels")
         sections.append(Section("facts", "Facts", tuple(blocks)))
-    if voted := [(score, row.narrative_votes) for score, row in answers if row.narrative_votes]:
-        sections.append(
-            Section(
-                "narratives",
-                "Narratives",
-                (_narratives(voted), *reason_blocks((score.query_id, "narrative", votes) for score, votes in voted)),
-            )
+    if voted := [query for query in report.queries if query.row.narrative_votes]:
+        narratives = TableSpec(
+            "Narratives of complete answers",
+            voted,
+            (
+                Col("query", lambda query: query.row.query_id),
+                Col("rating", _narrative),
+                Col("decided by", lambda query: votes_text(query.row.narrative_votes)),
+            ),
         )
-    if notes := _notes(scored):
+        reasons = reason_blocks((each.row.query_id, "narrative", each.row.narrative_votes) for each in voted)
+        sections.append(Section("narratives", "Narratives", (narratives.table(), *reasons)))
+    if notes := _notes(report):
         sections.append(Section("notes", "Notes", (Bullets(notes),)))
-    names = [name for name in AnswerRow.model_fields if name not in _NESTED]
-    tidy = tidy_table(names, [tuple(_cell(getattr(row, name)) for name in names) for _, row in answers])
-    payload = {
-        "schema_version": 1,
-        "labels_digest": testset.labels_digest,
-        "means": [record_of(mean, FIELDS) for mean in scored.means],
-        "judge": None if scored.judge is None else record_of(scored.judge.settings),
-        "queries": [_record(score, row) for score, row in answers],
-        "unlabelled": list(scored.unlabelled),
-        "unknown": list(scored.unknown),
-    }
-    return testset_document("Answers", testset, sections, tidy, payload)
-
-
-def _queries(scored: ScoredAnswers) -> Table:
-    rows: list[tuple[Cell, ...]] = [
-        (
-            score.query_id,
-            _YES_OR_NO[score.structure_correct],
-            score.structure.score if score.structure is not None else None,
-            "" if score.facts is None else _facts(score.facts),
-            _narrative(score),
-            ""
-            if score.structure is None
-            else ", ".join(n for part in score.structure.deciding for n in score.structure.parts[part].missing),
-        )
-        for score in scored.scores
-    ]
-    columns = (
-        *(Column("query"), Column("complete"), Column("structure", "value"), Column("facts"), Column("narrative")),
-        Column("not named"),
+    fields = TableSpec(
+        "", rows, tuple(Col(name, _cell_of(name)) for name in AnswerRow.model_fields if name not in _NESTED)
     )
-    return table("Structure: F1 of entities and files. Facts: mentioned of all, and wrong statements", columns, rows)
+    return Document(
+        title="Answers",
+        subtitle=testset_subtitle(report.testset),
+        sections=tuple(sections),
+        tidy=fields.tidy,
+        payload=lambda: to_jsonable(report),
+    )
 
 
-def _narratives(voted: Sequence[tuple[AnswerScore, Sequence[VoteRow]]]) -> Table:
-    rows: list[tuple[Cell, ...]] = [(score.query_id, _narrative(score), votes_text(votes)) for score, votes in voted]
-    return table("Narratives of complete answers", (Column("query"), Column("rating"), Column("decided by")), rows)
+def _interval(low: float | None, high: float | None) -> Interval | None:
+    return None if low is None or high is None else (low, high)
 
 
-def _facts(facts: FactsScore) -> str:
-    n_must = sum(fact.kind is FactKind.MUST for fact in facts.facts)
-    wrong, without = facts.count(FactKind.MUST_NOT, FactVerdict.SUPPORTED), sum(f.verdict is None for f in facts.facts)
-    parts = [f"{facts.count(FactKind.MUST, FactVerdict.SUPPORTED)} of {n_must}"]
-    parts += [f"{wrong} wrong"] if wrong else []
+def _queries(report: AnswersReport) -> Table:
+    return TableSpec(
+        "Structure: F1 of entities and files. Facts: mentioned of all, and wrong statements",
+        report.queries,
+        (
+            Col("query", lambda query: query.row.query_id),
+            Col("complete", lambda query: _YES_OR_NO[query.row.structure_correct]),
+            Col("structure", lambda query: query.row.structure_score, "value"),
+            Col("facts", _facts),
+            Col("narrative", _narrative),
+            Col("not named", _not_named),
+        ),
+    ).table()
+
+
+def _facts(query: ScoredQuery) -> str:
+    if not query.row.facts:
+        return ""
+    without = sum(fact.verdict is None for fact in query.row.facts)
+    parts = [f"{query.n_mentioned} of {query.n_must}"]
+    parts += [f"{query.n_wrong} wrong"] if query.n_wrong else []
     parts += [f"{without} open"] if without else []
     return ", ".join(parts)
 
 
-def _narrative(score: AnswerScore) -> str:
-    shown = score.no_rating if score.no_rating in (NoNarrative.NO_MAJORITY, NoNarrative.FAILED) else score.rating
+def _narrative(query: ScoredQuery) -> str:
+    shown = query.why_not if query.why_not in (NoNarrative.NO_MAJORITY, NoNarrative.FAILED) else query.row.narrative
     return (shown or "").replace("_", " ")
 
 
-def _notes(scored: ScoredAnswers) -> tuple[str, ...]:
-    missing = [score.query_id for score in scored.scores if not score.is_answered]
-    facts = [fact for score in scored.scores if score.facts is not None for fact in score.facts.facts]
+def _not_named(query: ScoredQuery) -> str:
+    found = query.structure
+    return "" if found is None else ", ".join(name for part in found.deciding for name in found.parts[part].missing)
+
+
+def _notes(report: AnswersReport) -> tuple[str, ...]:
+    rows = [query.row for query in report.queries]
+    missing = [row.query_id for row in rows if not row.answered]
     notes = []
-    if scored.judge is None:
+    if report.judge is None:
         notes.append(
             "No judge: only the structure is scored, and facts that are stated verbatim or not touched at all."
         )
     else:
-        settings = scored.judge.settings
-        notes.append(f"Judge {settings.model}: {settings.votes} votes; more than half of them decide.")
+        notes.append(f"Judge {report.judge.model}: {report.judge.votes} votes; more than half of them decide.")
     if missing:
         notes.append(f"{n_of(len(missing), 'queries')} without an answer, scored as an empty one: {first_of(missing)}")
     for by in NO_VERDICT:
-        if n := sum(fact.by is by for fact in facts):
+        if n := sum(fact.by is by for row in rows for fact in row.facts):
             option = ": `--judge-model`" if by is DecidedBy.NO_JUDGE else ""
             notes.append(f"{n_of(n, 'facts')} without a verdict: {BY[by]}{option}")
-    notes += _share_of_all(scored)
+    notes += _share_of_all([row.facts_correct for row in rows if row.facts])
     for reason, why in NO_RATING.items():
-        if n := sum(score.no_rating is reason for score in scored.scores):
+        if n := sum(query.why_not is reason for query in report.queries):
             notes.append(f"{n_of(n, 'narratives')} {why}")
-    if scored.unlabelled:
-        notes.append(f"{n_of(len(scored.unlabelled), 'queries')} without a label: {first_of(scored.unlabelled)}")
-    if scored.unknown:
-        others = n_of(len(scored.unknown), "answers")
-        notes.append(f"{others} to queries that the test set does not have: {first_of(scored.unknown)}")
+    if report.unlabelled:
+        notes.append(f"{n_of(len(report.unlabelled), 'queries')} without a label: {first_of(report.unlabelled)}")
+    if report.unknown:
+        others = n_of(len(report.unknown), "answers")
+        notes.append(f"{others} to queries that the test set does not have: {first_of(report.unknown)}")
     return tuple(notes)
 
 
-def _share_of_all(scored: ScoredAnswers) -> list[str]:
+def _share_of_all(correct: list[bool | None]) -> list[str]:
     """What the share of answers with correct facts can be where verdicts are missing, for some answers alone."""
-    correct = [score.facts_correct for score in scored.scores if score.facts is not None]
     n, n_right, n_open = len(correct), correct.count(True), correct.count(None)
     if n_open in (0, n):
         return []
@@ -152,35 +151,11 @@ def _share_of_all(scored: ScoredAnswers) -> list[str]:
     return [f"Facts correct, over all {n_of(n, 'queries')} with facts: {bounds}. {why}"]
 
 
-def _record(score: AnswerScore, row: AnswerRow) -> dict[str, object]:
-    return {
-        "query_id": score.query_id,
-        "blind_id": score.blind_id,
-        "answered": score.is_answered,
-        "structure": None
-        if score.structure is None
-        else {
-            "complete": score.structure.complete,
-            "score": score.structure.score,
-            "parts": {part.value: record_of(found) for part, found in score.structure.parts.items()},
-        },
-        "facts": None
-        if score.facts is None
-        else {
-            "correct": score.facts_correct,
-            "score": score.facts_score,
-            "facts": [fact.model_dump(mode="json") for fact in row.facts],
-        },
-        "narrative": {
-            "rating": score.rating,
-            "why_not": score.no_rating,
-            "votes": [vote.model_dump(mode="json") for vote in row.narrative_votes],
-        },
-        "cost": {name: getattr(row, name) for name in AnswerCost.model_fields},
-    }
+def _cell_of(name: str) -> Callable[[AnswerRow], Cell]:
+    def cell(row: AnswerRow) -> Cell:
+        value = getattr(row, name)
+        if isinstance(value, bool):
+            return str(value).lower()
+        return value if value is None or isinstance(value, str | int | float) else str(value)
 
-
-def _cell(value: object) -> Cell:
-    if isinstance(value, bool):
-        return str(value).lower()
-    return value if value is None or isinstance(value, str | int | float) else str(value)
+    return cell

@@ -2,66 +2,82 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Any
-
-from cranfield.reporting.document import Cell, Column, Document, KeyValues, Section, Table, tidy_table
+from cranfield.judging.book.progress import BookProgress, Books
+from cranfield.judging.store.values import Coverage
+from cranfield.reporting.document import Document, KeyValues, Section
+from cranfield.reporting.table_spec import Col, TableSpec
+from cranfield.results import to_jsonable
 from cranfield.words import n_of
-
-if TYPE_CHECKING:
-    from cranfield.judging.store.accounts import MemberInfo
-    from cranfield.judging.store.values import BookInfo, Coverage, Progress
 
 QUERIES_SHOWN = 20
 
 
-def books_document(where: str, books: Sequence[tuple[BookInfo, Coverage]]) -> Document:
+def books_document(found: Books) -> Document:
     """All books of a database, a row each."""
-    heading = ("book", "state", "queries", "documents", "judged", "unjudged", "to adjudicate")
-    rows: list[tuple[Cell, ...]] = [
+    spec = TableSpec(
+        "All",
+        found.books,
         (
-            book.name,
-            book.state.value,
-            book.n_queries,
-            coverage.n_items,
-            coverage.judged_lowest + coverage.judged_higher,
-            coverage.unjudged,
-            sum(query.n_adjudicate for query in coverage.queries),
-        )
-        for book, coverage in books
-    ]
-    kinds = (Column("book", "code"), Column("state"), *(Column(title, "count") for title in heading[2:]))
+            Col("book", lambda row: row.book.name, "code"),
+            Col("state", lambda row: row.book.state.value),
+            Col("queries", lambda row: row.book.n_queries, "count"),
+            Col("documents", lambda row: row.coverage.n_items, "count"),
+            Col("judged", lambda row: row.coverage.judged_lowest + row.coverage.judged_higher, "count"),
+            Col("unjudged", lambda row: row.coverage.unjudged, "count"),
+            Col("to adjudicate", lambda row: sum(query.n_adjudicate for query in row.coverage.queries), "count"),
+        ),
+    )
     return Document(
         title="Books",
-        subtitle=(f"{where}: {n_of(len(books), 'books')}",),
-        sections=(Section("books", "Books", (Table(kinds, rows, "All", shown=None),)),) if rows else (),
-        tidy=lambda: tidy_table(heading, rows),
-        payload=lambda: {"schema_version": 1, "books": [_about(book) | _counts(coverage) for book, coverage in books]},
+        subtitle=(f"{found.database}: {n_of(len(found.books), 'books')}",),
+        sections=(Section("books", "Books", (spec.table(),)),) if found.books else (),
+        tidy=spec.tidy,
+        payload=lambda: to_jsonable(found),
     )
 
 
-def book_document(book: BookInfo, coverage: Coverage, raters: Sequence[tuple[MemberInfo, Progress]]) -> Document:
+def book_document(found: BookProgress) -> Document:
     """How far a book is."""
-    headings = ("query", "text", "documents", "judged", "done", "to adjudicate")
-    rows: list[tuple[Cell, ...]] = [
-        (query.query, query.text, query.n_items, query.n_judged, query.n_done, query.n_adjudicate)
-        for query in coverage.queries
-    ]
-    kinds = (Column("query", "query id"), Column("text"), *(Column(title, "count") for title in headings[2:]))
-    queries = Section("queries", "Queries", (Table(kinds, rows, "Documents of each query", shown=QUERIES_SHOWN),))
-    scale, made = book.settings.scale, datetime.fromtimestamp(book.created_at / 1000, UTC)
+    book, scale = found.book, found.book.settings.scale
+    queries = TableSpec(
+        "Documents of each query",
+        found.coverage.queries,
+        (
+            Col("query", lambda row: row.query, "query id"),
+            Col("text", lambda row: row.text),
+            Col("documents", lambda row: row.n_items, "count"),
+            Col("judged", lambda row: row.n_judged, "count"),
+            Col("done", lambda row: row.n_done, "count"),
+            Col("to adjudicate", lambda row: row.n_adjudicate, "count"),
+        ),
+    )
+    raters = TableSpec(
+        "Items of each rater",
+        found.raters,
+        (
+            Col("rater", lambda row: row.name),
+            Col("done", lambda row: row.progress.n_done, "count"),
+            Col("left", lambda row: row.progress.n_left, "count"),
+            Col("skipped", lambda row: row.progress.n_skipped, "count"),
+            Col("later", lambda row: row.progress.n_later, "count"),
+            Col("median time", lambda row: row.progress.median_ms, "ms"),
+        ),
+    )
     return Document(
         title=f"Book {book.name}",
         subtitle=(
             (
                 f"{book.state.value}, {book.settings.mode.value}, scale {scale.name} ({', '.join(map(str, scale.grades))}), "
-                f"guidelines version {book.guideline_version}, made on {made:%Y-%m-%d}"
+                f"guidelines version {book.guideline_version}, made on {book.created_at:%Y-%m-%d}"
             ),
         ),
-        sections=(Section("coverage", "Coverage", (_coverage(coverage),)), *_raters(raters), queries),
-        tidy=lambda: tidy_table(headings, rows),
-        payload=lambda: {"schema_version": 1, **_about(book), **_counts(coverage), "raters": _rater_records(raters)},
+        sections=(
+            Section("coverage", "Coverage", (_coverage(found.coverage),)),
+            *([Section("raters", "Raters", (raters.table(),))] if found.raters else []),
+            Section("queries", "Queries", (queries.table(shown=QUERIES_SHOWN),)),
+        ),
+        tidy=queries.tidy,
+        payload=lambda: to_jsonable(found),
     )
 
 
@@ -89,63 +105,3 @@ def _coverage(coverage: Coverage) -> KeyValues:
             *((name, str(n)) for name, n in counts.items() if n),
         )
     )
-
-
-def _raters(raters: Sequence[tuple[MemberInfo, Progress]]) -> tuple[Section, ...]:
-    rows: list[tuple[Cell, ...]] = [
-        (
-            member.account.name,
-            progress.n_done,
-            progress.n_left,
-            progress.n_skipped,
-            progress.n_later,
-            progress.median_ms,
-        )
-        for member, progress in raters
-    ]
-    counts = (Column(title, "count") for title in ("done", "left", "skipped", "later"))
-    columns = (Column("rater"), *counts, Column("median time", "ms"))
-    return (Section("raters", "Raters", (Table(columns, rows, "Items of each rater", shown=None),)),) if rows else ()
-
-
-def _about(book: BookInfo) -> dict[str, Any]:
-    return {
-        "name": book.name,
-        "state": book.state.value,
-        "guideline_version": book.guideline_version,
-        "settings": book.settings.model_dump(mode="json"),
-        "source": book.source,
-    }
-
-
-def _counts(coverage: Coverage) -> dict[str, Any]:
-    names = ("n_slots", "n_slots_done", "n_leased", "n_extra", "n_skipped", "n_flagged", "n_stale", "n_needs_rater")
-    return {
-        "n_documents": coverage.n_items,
-        "judged_lowest": coverage.judged_lowest,
-        "judged_higher": coverage.judged_higher,
-        "unjudged": coverage.unjudged,
-        "states": {state.value: n for state, n in coverage.states.items()},
-        "by_persons": {str(persons): n for persons, n in coverage.by_persons.items()},
-        "by_kind": {kind.value: n for kind, n in coverage.by_kind.items()},
-        **{name: getattr(coverage, name) for name in names},
-        "queries": [
-            {"query": query.query, "n_documents": query.n_items, "n_judged": query.n_judged, "n_done": query.n_done}
-            for query in coverage.queries
-        ],
-    }
-
-
-def _rater_records(raters: Sequence[tuple[MemberInfo, Progress]]) -> list[dict[str, Any]]:
-    return [
-        {
-            "name": member.account.name,
-            "kind": member.account.kind.value,
-            "n_done": progress.n_done,
-            "n_left": progress.n_left,
-            "n_skipped": progress.n_skipped,
-            "n_later": progress.n_later,
-            "median_ms": progress.median_ms,
-        }
-        for member, progress in raters
-    ]

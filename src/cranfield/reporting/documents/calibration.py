@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
-from cranfield.calibration.answers import Exclusion, ScoredAnswers
+from cranfield.calibration.answers import Exclusion, ScoredAnswer
 from cranfield.calibration.diagnosis import (
     ALPHA,
     ALPHA_BIAS,
@@ -18,9 +17,8 @@ from cranfield.calibration.diagnosis import (
     RULES,
     Diagnosis,
     Evidence,
-    Losses,
 )
-from cranfield.calibration.report import Advice, Calibration, CalibrationReport, Group, Routed
+from cranfield.calibration.report import Advice, Calibration, CalibrationReport, Stratum
 from cranfield.numbers import (
     format_count,
     format_delta,
@@ -31,22 +29,18 @@ from cranfield.numbers import (
     format_plain,
     format_value,
 )
-from cranfield.record import Fields, record_of
 from cranfield.reporting.charts.calibration import reliability_diagram, risk_coverage_curve
 from cranfield.reporting.charts.spec import SCREENS
 from cranfield.reporting.document import (
     Block,
     Brief,
     Bullets,
-    Cell,
-    Column,
     Document,
     Figure,
     KeyValues,
     Paragraph,
     Section,
     Table,
-    tidy_table,
 )
 from cranfield.reporting.documents.calibration_verdict import (
     SHOWN_OR_NOT,
@@ -55,10 +49,12 @@ from cranfield.reporting.documents.calibration_verdict import (
     losses_text,
     verdict_of,
 )
+from cranfield.reporting.table_spec import Col, TableSpec
+from cranfield.results import to_jsonable
 from cranfield.stats.calibration import EQUAL_WIDTH_BINS, LOGIT_MARGIN, Bin, LogisticFit, NullTest
 from cranfield.words import capitalised, first_of, n_of
 
-TIDY = ("correctness", "query", "score", "correct", "reason not counted")
+_YES_OR_NO = {True: "true", False: "false", None: None}
 TOO_FEW = f"fewer than {FEWEST} answers"
 SHOWN = 5
 """Ids that a line about queries that are not counted names."""
@@ -102,8 +98,8 @@ METHOD = (
 )
 
 
-def calibration_document(report: CalibrationReport) -> Document:
-    """The diagnosis, and for each kind of correctness its figures, its bins, and its strata."""
+def calibration_document(report: CalibrationReport, answers: Sequence[ScoredAnswer]) -> Document:
+    """The diagnosis, and for each kind of correctness its figures, its bins, and its strata; CSV has the answers."""
     source = report.source
     sections: list[Section] = []
     for found in report.calibrations:
@@ -116,13 +112,13 @@ def calibration_document(report: CalibrationReport) -> Document:
     return Document(
         title=f"Calibration: {source.score}",
         subtitle=(
-            f"{source.name}, {n_of(len(source.answers), 'queries', format_count)}",
+            f"{source.name}, {n_of(source.n_queries, 'queries', format_count)}",
             *([f"test set {source.testset}"] if source.testset else ()),
             f"correctness: {counted}",
         ),
         sections=tuple(sections),
-        tidy=lambda: tidy_table(TIDY, _tidy(report)),
-        payload=lambda: _payload(report),
+        tidy=lambda: _tidy(report, answers),
+        payload=lambda: to_jsonable(report),
         verdict=(verdict := verdict_of(report)),
         brief=lambda: _brief(report, verdict.reasons),
     )
@@ -132,7 +128,11 @@ def _brief(report: CalibrationReport, reasons: Sequence[str]) -> Brief:
     """The figures of the first kind of correctness; the diagnosis against another kind; and what is not counted."""
     first, *others = report.calibrations
     shown = [row for row in _figures(first) if row[0] not in NOT_IN_BRIEF]
-    table = Table((Column("figure"), Column("value")), shown, f"Against correctness, {first.kind.value}")
+    table = TableSpec(
+        f"Against correctness, {first.kind.value}",
+        shown,
+        (Col("figure", lambda row: row[0]), Col("value", lambda row: row[1])),
+    ).table(shown=20)
     lines = [f"Against correctness, {each.kind.value}: {findings_text(each.group)}" for each in others]
     if report.losses is not None and report.diagnosis is not Diagnosis.SYNTHESIS_BOTTLENECK:
         lines.append(losses_text(report.losses))
@@ -251,25 +251,34 @@ def _reliability(found: Calibration, name: str) -> tuple[Block, ...]:
 
 
 def _bins(bins: Sequence[Bin], caption: str, upper: str) -> Table:
-    columns = (
-        *(Column("score from"), Column(upper), Column("n", "count"), Column("correct", "count")),
-        *(Column("mean score", "value"), Column("share correct", "value"), Column("95 % CI", "interval")),
-        Column("gap", "delta"),
-    )
-    rows: list[tuple[Cell, ...]] = [
-        (f"{b.low:g}", f"{b.high:g}", b.n, b.right, b.mean_score, b.share, b.interval, b.mean_score - b.share)
-        for b in bins
-    ]
-    return Table(columns, rows, caption, shown=None)
+    return TableSpec(
+        caption,
+        bins,
+        (
+            Col("score from", lambda row: f"{row.low:g}"),
+            Col(upper, lambda row: f"{row.high:g}"),
+            Col("n", lambda row: row.n, "count"),
+            Col("correct", lambda row: row.right, "count"),
+            Col("mean score", lambda row: row.mean_score, "value"),
+            Col("share correct", lambda row: row.share, "value"),
+            Col("95 % CI", lambda row: row.interval, "interval"),
+            Col("gap", lambda row: row.mean_score - row.share, "delta"),
+        ),
+    ).table()
 
 
 def _risk(found: Calibration, name: str) -> tuple[Block, ...]:
-    columns = (
-        *(Column("score from", "value"), Column("answers", "count"), Column("correct", "count")),
-        *(Column("coverage", "percent"), Column("share wrong", "value")),
-    )
-    rows: list[tuple[Cell, ...]] = [(p.threshold, p.n, p.right, p.coverage, p.risk) for p in found.risk]
-    table = Table(columns, rows, "Answers with at least a score, at each score that occurs")
+    table = TableSpec(
+        "Answers with at least a score, at each score that occurs",
+        found.risk,
+        (
+            Col("score from", lambda row: row.threshold, "value"),
+            Col("answers", lambda row: row.n, "count"),
+            Col("correct", lambda row: row.right, "count"),
+            Col("coverage", lambda row: row.coverage, "percent"),
+            Col("share wrong", lambda row: row.risk, "value"),
+        ),
+    ).table(shown=20)
     figure = Figure(
         name=f"risk-{name}",
         title="Share of wrong answers by coverage",
@@ -283,60 +292,45 @@ def _risk(found: Calibration, name: str) -> tuple[Block, ...]:
 
 
 def _strata(found: Calibration) -> tuple[Block, ...]:
-    columns = (
-        *(Column("stratum"), Column("n", "count"), Column("share correct", "value"), Column("95 % CI", "interval")),
-        *(Column("mean score", "value"), Column("net bias", "delta"), Column("p", "p"), Column("slope: p", "p")),
-        Column("ECE", "value"),
+    def name(row: Stratum) -> str:
+        return f"{row.stratum}: {row.value}"
+
+    figures = TableSpec(
+        f"Each stratum by itself; n is too small under {FEWEST}",
+        [(row, row.group, row.group.evidence) for row in found.strata],
+        (
+            Col("stratum", lambda row: name(row[0])),
+            Col("n", lambda row: row[1].n, "count"),
+            Col("share correct", lambda row: row[1].share, "value"),
+            Col("95 % CI", lambda row: row[1].interval, "interval"),
+            Col("mean score", lambda row: row[1].mean_score, "value"),
+            Col("net bias", lambda row: row[2].bias.value if row[2] else None, "delta"),
+            Col("p", lambda row: row[2].bias.p if row[2] else None, "p"),
+            Col("slope: p", lambda row: row[2].slope.p if row[2] else None, "p"),
+            Col("ECE", lambda row: row[2].ece.value if row[2] else None, "value"),
+        ),
     )
-    figures: list[tuple[Cell, ...]] = []
-    diagnoses: list[tuple[Cell, ...]] = []
-    for key, value, group in found.strata:
-        name, evidence = f"{key}: {value}", group.evidence
-        tests: tuple[Cell, ...] = (None, None, None, None)
-        if evidence is not None:
-            tests = (evidence.bias.value, evidence.bias.p, evidence.slope.p, evidence.ece.value)
-        figures.append((name, group.n, group.share, group.interval, group.mean_score, *tests))
-        diagnoses.append((name, "n too small" if evidence is None else findings_text(group)))
-    return (
-        Table(columns, figures, f"Each stratum by itself; n is too small under {FEWEST}", shown=None),
-        Table((Column("stratum"), Column("diagnosis")), diagnoses, "Diagnosis of each stratum", shown=None),
+    diagnoses = TableSpec(
+        "Diagnosis of each stratum",
+        found.strata,
+        (
+            Col("stratum", name),
+            Col("diagnosis", lambda row: findings_text(row.group) if row.group.evidence else "n too small"),
+        ),
     )
+    return figures.table(), diagnoses.table()
 
 
-def _tidy(report: CalibrationReport) -> list[tuple[Cell, ...]]:
-    rows: list[tuple[Cell, ...]] = []
-    for found in report.calibrations:
-        for answer in report.source.answers:
-            why, right = answer.excluded(found.kind), answer.correct.get(found.kind)
-            outcome = None if right is None else str(right).lower()
-            rows.append((found.kind.value, answer.query_id, answer.score, outcome, why.value if why else ""))
-    return rows
-
-
-FIELDS: Fields = {
-    CalibrationReport: "source diagnosis losses calibrations options",
-    ScoredAnswers: "name score testset? n_queries=answers.__len__ queries_digest",
-    Losses: "n n_retrieval n_synthesis is_synthesis",
-    Calibration: (
-        "correctness=kind rule group excluded bins bins_mass brier brier_skill log_loss fit auroc risk aurc routed advice"
-    ),
-    Group: (
-        "n right share interval mean_score bias=evidence.bias bias_interval=evidence.bias_interval ece=evidence.ece "
-        "ece_mass=evidence.ece_mass slope=evidence.slope spiegelhalter=evidence.spiegelhalter slopes=evidence.slopes rank_p=evidence.rank_p "
-        "slope_shown_p=evidence.slope_shown_p bias_shown=evidence.bias_shown attainable_skill=evidence.attainable_skill "
-        "n_contradicted=evidence.n_contradicted n_needed=evidence.n_needed diagnosis findings"
-    ),
-    Routed: "threshold n right share interval",
-    Bin: "low high n right share interval mean_score",
-}
-"""What is written of each class; see `cranfield.record`."""
-
-
-def _payload(report: CalibrationReport) -> dict[str, Any]:
-    record = {"schema_version": 1, **record_of(report, FIELDS)}
-    for written, found in zip(record["calibrations"], report.calibrations, strict=True):
-        written["excluded"] = {why.value: list(ids) for why, ids in found.excluded.items()}
-        written["strata"] = [
-            {"stratum": key, "value": value, **record_of(group, FIELDS)} for key, value, group in found.strata
-        ]
-    return record
+def _tidy(report: CalibrationReport, answers: Sequence[ScoredAnswer]) -> Table:
+    spec = TableSpec(
+        "",
+        [(found.kind, answer) for found in report.calibrations for answer in answers],
+        (
+            Col("correctness", lambda row: row[0].value),
+            Col("query", lambda row: row[1].query_id),
+            Col("score", lambda row: row[1].score),
+            Col("correct", lambda row: _YES_OR_NO[row[1].correct.get(row[0])]),
+            Col("reason not counted", lambda row: row[1].excluded(row[0]) or ""),
+        ),
+    )
+    return spec.tidy()

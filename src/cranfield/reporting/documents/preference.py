@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from operator import attrgetter
+
 from cranfield.judging.preference import PreferenceResult
 from cranfield.numbers import format_p, format_percent
-from cranfield.record import record_of
-from cranfield.reporting.document import Document, KeyValues, Paragraph, Section, tidy_table
+from cranfield.reporting.document import Document, KeyValues, Paragraph, Section
+from cranfield.reporting.table_spec import Col, TableSpec
+from cranfield.results import to_jsonable
 
 WHAT_IT_IS = (
     "A query counts once, for the list that more of its raters prefer, or for the adjudicated one. The sign test is exact and two-sided, and leaves ties out; "
@@ -29,13 +32,13 @@ def preference_rows(result: PreferenceResult) -> tuple[tuple[str, str], ...]:
     return tuple(rows)
 
 
-def preference_document(book: str, result: PreferenceResult) -> Document:
+def preference_document(result: PreferenceResult) -> Document:
     """The result of a book of preferences."""
-    record = record_of(result)
+    names = ("a", "b", "n", "wins_a", "wins_b", "ties", "n_votes", "p_value", "share_b", "ci_low", "ci_high")
     return Document(
         title="Preferences",
-        subtitle=(f"{book}: {result.a} or {result.b}",),
+        subtitle=(f"{result.book}: {result.a} or {result.b}",),
         sections=(Section("result", "Result", (KeyValues(preference_rows(result)), Paragraph(WHAT_IT_IS, "note"))),),
-        payload=lambda: {"book": book, **record},
-        tidy=lambda: tidy_table(tuple(record), [tuple(record.values())]),
+        payload=lambda: to_jsonable(result),
+        tidy=TableSpec("", (result,), tuple(Col(name, attrgetter(name)) for name in names)).tidy,
     )

@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from cranfield.model import Label, Meta, NoteKind, Query, TestSet
+from cranfield.model import Label, Meta, Query, TestSet
 from cranfield.model.query import negative_of
 from cranfield.record import Fields, plain, record_of
 from cranfield.reporting.document import (
@@ -60,17 +60,11 @@ def testset_document(
 ) -> Document:
     """A Document about a test set: its name, version, digest and review stand first."""
     about = SetIdentity.of(testset) if isinstance(testset, TestSet) else testset
-    name = f"{about.name} {about.version}".strip()
-    n = n_of(about.n_queries, "queries")
-    changed = _uncommitted(testset) if isinstance(testset, TestSet) else ""
-    facts = [
-        *filter(None, [changed]),
-        f"{name}: {n}, {about.digest[:DIGEST_SHOWN]}",
-        *([f"review: {about.review}"] if about.review else []),
-    ]
+    record = TestSetRecord.of(testset) if isinstance(testset, TestSet) else TestSetRecord(**plain(about, FIELDS))
+    changed = record.uncommitted
     return Document(
         title=title,
-        subtitle=tuple(facts),
+        subtitle=testset_subtitle(record),
         sections=tuple(sections),
         tidy=lambda: tidy,
         payload=lambda: {
@@ -82,10 +76,12 @@ def testset_document(
     )
 
 
-def _uncommitted(testset: TestSet) -> str:
-    """A sentence on changes of the repository that no commit has; of the set as it is stored where it was not read again."""
-    noted = (note.text.removesuffix(".") for note in testset.notes if note.kind is NoteKind.UNCOMMITTED)
-    return next(noted, testset.meta.uncommitted)
+def testset_subtitle(testset: TestSetRecord) -> tuple[str, ...]:
+    """What stands first in a Document about a test set: changes that no commit has; name, version and digest; review."""
+    name = f"{testset.name} {testset.version}".strip()
+    named = f"{name}: {n_of(testset.n_queries, 'queries')}, {testset.digest[:DIGEST_SHOWN]}"
+    review = f"review: {testset.review}" if testset.review else ""
+    return tuple(filter(None, (testset.uncommitted, named, review)))
 
 
 def table(caption: str, columns: Sequence[Column], rows: Sequence[tuple[Cell, ...]], shown: int | None = None) -> Table:

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from cranfield.reporting.document import Cell, Code, Document, KeyValues, Section, tidy_table
+from cranfield.reporting.document import Code, Document, KeyValues, Section
+from cranfield.reporting.table_spec import Col, TableSpec
 from cranfield.words import n_of
 
 if TYPE_CHECKING:
@@ -13,29 +14,46 @@ if TYPE_CHECKING:
 
 SHOWN_CHARS = 2_000
 """Of one text; JSON and CSV have all of it."""
-HEADINGS = ("document", "title", "source", "format", "digest", "url", "image", "problem", "text")
 
 
 def texts_document(found: Sequence[DocumentText]) -> Document:
     """Each document with its source and text, or its problem."""
     without = sum(document.problem is not None for document in found)
+    facts = _facts(found).tidy()
     return Document(
         title="Texts of documents",
         subtitle=(f"{n_of(len(found), 'documents')}, {without} without a text",),
         sections=tuple(_section(number, document) for number, document in enumerate(found, start=1)),
-        tidy=lambda: tidy_table(HEADINGS, [_cells(document) for document in found]),
+        tidy=lambda: facts,
         payload=lambda: {
             "schema_version": 1,
-            "documents": [dict(zip(HEADINGS, _cells(document), strict=True)) for document in found],
+            "documents": [
+                {column.title: cell for column, cell in zip(facts.columns, row, strict=True)} for row in facts.rows
+            ],
         },
     )
 
 
-def _cells(document: DocumentText) -> tuple[Cell, ...]:
-    problem = "" if document.problem is None else document.problem.kind.value
-    image = document.image if len(document.image) <= SHOWN_CHARS else document.image[:SHOWN_CHARS] + "…"
-    about = (document.doc_id, document.title, document.source, document.format, document.digest, document.url, image)
-    return (*about, problem, document.text)
+def _facts(found: Sequence[DocumentText]) -> TableSpec[DocumentText]:
+    return TableSpec(
+        "",
+        found,
+        (
+            Col("document", lambda row: row.doc_id),
+            Col("title", lambda row: row.title),
+            Col("source", lambda row: row.source),
+            Col("format", lambda row: row.format),
+            Col("digest", lambda row: row.digest),
+            Col("url", lambda row: row.url),
+            Col("image", lambda row: _shortened(row.image)),
+            Col("problem", lambda row: "" if row.problem is None else row.problem.kind.value),
+            Col("text", lambda row: row.text),
+        ),
+    )
+
+
+def _shortened(text: str) -> str:
+    return text if len(text) <= SHOWN_CHARS else text[:SHOWN_CHARS] + "…"
 
 
 def _section(number: int, document: DocumentText) -> Section:
@@ -48,5 +66,8 @@ def _section(number: int, document: DocumentText) -> Section:
         ("digest", document.digest),
         *((("url", document.url),) if document.url else ()),
     )
-    text = document.text if len(document.text) <= SHOWN_CHARS else document.text[:SHOWN_CHARS] + "…"
-    return Section(f"document-{number}", document.doc_id, (KeyValues(about), Code(text.rstrip("\n"), in_text=True)))
+    return Section(
+        f"document-{number}",
+        document.doc_id,
+        (KeyValues(about), Code(_shortened(document.text).rstrip("\n"), in_text=True)),
+    )

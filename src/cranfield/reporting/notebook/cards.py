@@ -193,9 +193,9 @@ def agreement_card(found: Agreement) -> Document:
 
 def agreement_rows(found: Agreement) -> Table:
     """A row a coefficient, of all raters and of each pair."""
-    from cranfield.reporting.documents.agreement import agreement_table
+    from cranfield.reporting.documents.agreement import agreement_spec
 
-    return agreement_table(found)
+    return agreement_spec(found).tidy()
 
 
 def rater_report(value: Any) -> Document:

@@ -1,0 +1,86 @@
+"""How far books are, and their raters."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import UTC, datetime
+
+from cranfield.judging.settings import BookSettings
+from cranfield.judging.store.schema import BookState, RaterKind
+from cranfield.judging.store.store import Store
+from cranfield.judging.store.values import BookInfo, Coverage, Json, Progress
+from cranfield.results import Record
+
+
+@dataclass(frozen=True, slots=True)
+class BookRecord:
+    """A book."""
+
+    name: str
+    state: BookState
+    settings: BookSettings
+    source: Json
+    """Of the pool: `name`, `method`, `depth`, `seed`, `testset`, `testset_digest`, `scale`, `runs`."""
+    created_at: datetime
+    n_queries: int
+    guideline_version: int
+
+    @classmethod
+    def of(cls, book: BookInfo) -> BookRecord:
+        """The record of a book."""
+        made = datetime.fromtimestamp(book.created_at / 1000, UTC)
+        return cls(book.name, book.state, book.settings, book.source, made, book.n_queries, book.guideline_version)
+
+
+@dataclass(frozen=True, slots=True)
+class RaterProgress:
+    """How far a rater is."""
+
+    name: str
+    kind: RaterKind
+    progress: Progress
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BookProgress(Record):
+    """How far a book is."""
+
+    book: BookRecord
+    coverage: Coverage
+    raters: tuple[RaterProgress, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class CoveredBook:
+    """A book in a list."""
+
+    book: BookRecord
+    coverage: Coverage
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Books(Record):
+    """The books of a database."""
+
+    database: str
+    books: tuple[CoveredBook, ...]
+
+
+def book_progress(store: Store, name: str) -> BookProgress:
+    """How far a book is.
+
+    Raises:
+        UnknownNameError: there is no such book.
+    """
+    book = store.books.get(name)
+    raters = (
+        RaterProgress(each.account.name, each.account.kind, store.reading.progress(book.id, each.account.id))
+        for each in store.people.members(book.id)
+    )
+    return BookProgress(book=BookRecord.of(book), coverage=store.reading.coverage(book.id), raters=tuple(raters))
+
+
+def all_books(store: Store) -> Books:
+    """All books of a database."""
+    books = tuple(CoveredBook(BookRecord.of(book), store.reading.coverage(book.id)) for book in store.books.all())
+    return Books(database=store.where, books=books)
