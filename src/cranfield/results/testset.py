@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from cranfield.model.note import Note
+from cranfield.model.note import Note, NoteKind
 from cranfield.model.testset import OtherJudgments, TestSet
 
 
@@ -23,10 +23,13 @@ class TestSetRecord:
     other_judgments: OtherJudgments | None = None
     """Judgments that took the place of its own."""
     notes: tuple[Note, ...] = ()
+    uncommitted: str = ""
+    """A sentence on changes of the repository that no commit has; of the set as it is stored where it was not read again."""
 
     @classmethod
     def of(cls, testset: TestSet) -> TestSetRecord:
         """The record of a test set."""
+        uncommitted = (note.text.removesuffix(".") for note in testset.notes if note.kind is NoteKind.UNCOMMITTED)
         return cls(
             testset.name,
             testset.version,
@@ -35,4 +38,5 @@ class TestSetRecord:
             testset.meta.review,
             testset.other_judgments,
             testset.notes,
+            next(uncommitted, testset.meta.uncommitted),
         )

@@ -5,18 +5,18 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import date
-from typing import TYPE_CHECKING, Literal, TypeVar
+from typing import Literal, TypeVar
 
 from cranfield.errors import TestSetError, UsageError
 from cranfield.model import Meta, Split, TestSet
 from cranfield.model.note import info
 from cranfield.numbers import format_delta, format_delta_interval, format_level, format_value
+from cranfield.results import Record
+from cranfield.results.testset import TestSetRecord
+from cranfield.stats.contrast import GroupContrast
 from cranfield.testsets.drawing import check_keys, draw, share_of, strata_keys
 from cranfield.testsets.expected import paths_of
 from cranfield.words import n_of
-
-if TYPE_CHECKING:
-    from cranfield.stats.contrast import GroupContrast
 
 SplitPart = Literal["evaluated", "held-out", "all"]
 PARTS: tuple[SplitPart, ...] = ("evaluated", "held-out", "all")
@@ -139,30 +139,39 @@ class Overfit:
 
     system: str
     measure: str
-    higher_is_better: bool
     contrast: GroupContrast
     """Evaluated minus held out."""
+    is_overfit: bool | None
+    """True where the interval says that the evaluated part is better; None where there is no interval."""
+    sentence: str
+    """The difference with its interval, in a line."""
 
-    @property
-    def is_overfit(self) -> bool | None:
-        """True where the interval says that the evaluated part is better; None where there is no interval."""
-        low, high = self.contrast.ci_low, self.contrast.ci_high
-        if low is None or high is None:
-            return None
-        return low > 0 if self.higher_is_better else high < 0
 
-    @property
-    def sentence(self) -> str:
-        """The difference with its interval, in a line."""
-        about = self.contrast
-        if about.difference is None or about.ci_low is None:
-            return f"{self.system}: overfitting cannot be assessed: {about.note}."
-        means = f"{format_value(about.a.mean)} on {about.a.n} evaluated, {format_value(about.b.mean)} on {about.b.n} held out"
-        interval = format_delta_interval((about.ci_low, about.ci_high))
-        gap = f"difference {format_delta(about.difference)}, {format_level(about.alpha)} CI {interval}"
-        facts = f"{self.measure} {means}; {gap}"
-        if self.is_overfit:
-            return f"{self.system} does better on the queries it was evaluated on than on those held out: {facts}."
-        if about.ci_low > 0 or (about.ci_high or 0.0) < 0:
-            return f"{self.system} does worse on the queries it was evaluated on, so nothing speaks of overfitting: {facts}."
-        return f"{self.system} shows no overfitting that these queries could tell: {facts}."
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Overfitting(Record):
+    """The overfitting test of each measure."""
+
+    testset: TestSetRecord
+    split: Split | None
+    measures: tuple[Overfit, ...]
+
+
+def overfit(system: str, measure: str, contrast: GroupContrast, *, higher_is_better: bool) -> Overfit:
+    """What a contrast, evaluated minus held out, says of overfitting."""
+    difference, low, high = contrast.difference, contrast.ci_low, contrast.ci_high
+    if difference is None or low is None or high is None:
+        sentence = f"{system}: overfitting cannot be assessed: {contrast.note}."
+        return Overfit(system, measure, contrast, None, sentence)
+    is_overfit = low > 0 if higher_is_better else high < 0
+    evaluated = f"{format_value(contrast.a.mean)} on {contrast.a.n} evaluated"
+    gap = (
+        f"difference {format_delta(difference)}, {format_level(contrast.alpha)} CI {format_delta_interval((low, high))}"
+    )
+    facts = f"{measure} {evaluated}, {format_value(contrast.b.mean)} on {contrast.b.n} held out; {gap}"
+    if is_overfit:
+        outcome = "does better on the queries it was evaluated on than on those held out"
+    elif low > 0 or high < 0:
+        outcome = "does worse on the queries it was evaluated on, so nothing speaks of overfitting"
+    else:
+        outcome = "shows no overfitting that these queries could tell"
+    return Overfit(system, measure, contrast, is_overfit, f"{system} {outcome}: {facts}.")
