@@ -59,7 +59,7 @@ TABLE: dict[str, set[str]] = {
     "repo": {"model", "results", "matching"},
     "ranking": {"model", "formats", "matching"},
     "testsets": {"model", "results", "numbers", "stats", "matching", "formats", "ranking"},
-    "measures": {"model", "ranking.value", "ranking.transform"},
+    "measures": {"model", "results", "ranking.value", "ranking.transform"},
     "evaluation": {
         "model",
         "results",
