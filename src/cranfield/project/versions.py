@@ -15,8 +15,9 @@ from cranfield.results.testset import TestSetRecord
 from cranfield.stats.contrast import two_groups
 from cranfield.testsets.check_judgments import Answers
 from cranfield.testsets.diff import ScoreMove
+from cranfield.testsets.overfit import Overfitting, overfit
 from cranfield.testsets.refresh import Plan
-from cranfield.testsets.split import Overfitting, only, overfit, part
+from cranfield.testsets.split import only, part
 
 ALL_RESULTS = sys.maxsize
 """A depth that no list of results reaches."""

@@ -1,19 +1,15 @@
-"""Held-out queries: a stratified, seeded split that is stored, the test set of either part, and signs of overfitting."""
+"""Held-out queries: a stratified, seeded split that is stored, and the test set of either part."""
 
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import date
 from typing import Literal, TypeVar
 
 from cranfield.errors import TestSetError, UsageError
 from cranfield.model import Meta, Split, TestSet
 from cranfield.model.note import info
-from cranfield.numbers import format_delta, format_delta_interval, format_level, format_value
-from cranfield.results import Record
-from cranfield.results.testset import TestSetRecord
-from cranfield.stats.contrast import GroupContrast
 from cranfield.testsets.drawing import check_keys, draw, share_of, strata_keys
 from cranfield.testsets.expected import paths_of
 from cranfield.words import n_of
@@ -131,47 +127,3 @@ def _meta_of(testset: TestSet) -> Meta:
         anchors={label: anchor for label, anchor in meta.anchors.items() if label in labels},
         source_files={path: digest for path, digest in meta.source_files.items() if path in paths},
     )
-
-
-@dataclass(frozen=True, slots=True)
-class Overfit:
-    """One system and one measure on both parts of a test set."""
-
-    system: str
-    measure: str
-    contrast: GroupContrast
-    """Evaluated minus held out."""
-    is_overfit: bool | None
-    """True where the interval says that the evaluated part is better; None where there is no interval."""
-    sentence: str
-    """The difference with its interval, in a line."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Overfitting(Record):
-    """The overfitting test of each measure."""
-
-    testset: TestSetRecord
-    split: Split | None
-    measures: tuple[Overfit, ...]
-
-
-def overfit(system: str, measure: str, contrast: GroupContrast, *, higher_is_better: bool) -> Overfit:
-    """What a contrast, evaluated minus held out, says of overfitting."""
-    difference, low, high = contrast.difference, contrast.ci_low, contrast.ci_high
-    if difference is None or low is None or high is None:
-        sentence = f"{system}: overfitting cannot be assessed: {contrast.note}."
-        return Overfit(system, measure, contrast, None, sentence)
-    is_overfit = low > 0 if higher_is_better else high < 0
-    evaluated = f"{format_value(contrast.a.mean)} on {contrast.a.n} evaluated"
-    gap = (
-        f"difference {format_delta(difference)}, {format_level(contrast.alpha)} CI {format_delta_interval((low, high))}"
-    )
-    facts = f"{measure} {evaluated}, {format_value(contrast.b.mean)} on {contrast.b.n} held out; {gap}"
-    if is_overfit:
-        outcome = "does better on the queries it was evaluated on than on those held out"
-    elif low > 0 or high < 0:
-        outcome = "does worse on the queries it was evaluated on, so nothing speaks of overfitting"
-    else:
-        outcome = "shows no overfitting that these queries could tell"
-    return Overfit(system, measure, contrast, is_overfit, f"{system} {outcome}: {facts}.")

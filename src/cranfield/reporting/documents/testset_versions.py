@@ -11,7 +11,7 @@ from cranfield.reporting.documents.testset import DIGEST_SHOWN, about_testset, t
 from cranfield.reporting.table_spec import Col, TableSpec
 from cranfield.results import to_jsonable
 from cranfield.testsets.diff import Difference
-from cranfield.testsets.split import Overfitting
+from cranfield.testsets.overfit import Overfitting
 from cranfield.words import n_of
 
 if TYPE_CHECKING:
