@@ -36,13 +36,13 @@ from cranfield.formats.sniff import FORMATS
 from cranfield.mcp_server.http import VARIABLE as TOKEN_VARIABLE
 from cranfield.measures import CATALOGUE, DEFAULT_MEASURES, MeasureSpec, ParameterSpec
 from cranfield.measures.catalogue import by_family
+from cranfield.measures.described import trec_names
 from cranfield.measures.measure import spell
 from cranfield.model import CONVENTIONS, DEFAULT_CONVENTION, QUERY_CLASSES, Convention, convention_named
 from cranfield.model.convention import CHOICES, differing
 from cranfield.platforms import FEATURES as PLATFORM_FEATURES
 from cranfield.ranking.cache import FOLDER_VARIABLE
 from cranfield.ranking.engine import ENGINE_VARIABLE, JOBS_VARIABLE
-from cranfield.reporting.documents.catalogue import trec_names
 from cranfield.scale import plan
 from cranfield.server.options import KEY_VARIABLE
 from cranfield.server.v1.openapi import description

@@ -56,10 +56,10 @@ TABLE: dict[str, set[str]] = {
     "formats": {"model"},
     "matching": {"model"},
     "predicates": {"model", "concurrency"},
-    "repo": {"model", "matching"},
+    "repo": {"model", "results", "matching"},
     "ranking": {"model", "formats", "matching"},
     "testsets": {"model", "results", "numbers", "stats", "matching", "formats", "ranking"},
-    "measures": {"model", "ranking.value", "ranking.transform"},
+    "measures": {"model", "results", "ranking.value", "ranking.transform"},
     "evaluation": {
         "model",
         "results",

@@ -38,7 +38,7 @@ def address(tmp_path_factory: pytest.TempPathFactory) -> str:
     for day in range(5):
         (folder / ".kept" / f"{day}.html").write_text(REPORT.format(day=day))
     document = history_document(
-        HistoryReport("AP", lines(points, "AP")), lambda point: f".kept/{point.time.day - 1}.html"
+        HistoryReport(measure="AP", lines=lines(points, "AP")), lambda point: f".kept/{point.time.day - 1}.html"
     )
     save_report(document, folder / "history.html")
     return (folder / "history.html").as_uri()

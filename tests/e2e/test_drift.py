@@ -115,8 +115,8 @@ def test_each_of_the_five_states_is_produced_and_reported(drifted: Path) -> None
     done = command(drifted, "testset", "verify", "set.yaml", "--repo", "code", "--format", "json")
     assert done.returncode == 1, done.stderr
     told = json.loads(done.stdout)
-    assert {query_id: next(iter(counted)) for query_id, counted in told["queries"].items()} == STATES
-    now = {place["queries"][0]: place["now"] for place in told["places"]}
+    assert {query_id: next(iter(counted)) for query_id, counted in told["by_query"].items()} == STATES
+    now = {place["queries"][0]: place["now"] for place in told["findings"]}
     first, last = lines_of_overlap(drifted)
     assert now == {
         "same": "",

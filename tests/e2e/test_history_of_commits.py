@@ -116,13 +116,13 @@ def test_commits_with_unchanged_answers_are_recorded_and_draw_no_point(repositor
     assert len(read_history(repository.folder).points) == 7
     first, second = repository.line()["stretches"]
     named = {commit: subject for subject, commit in repository.commits.items()}
-    assert [named[point["commit"]] for point in first["points"]] == ["Search", "Shorter", "Fix"]
-    assert [[named[later["commit"]] for later in point["unchanged"]] for point in first["points"]] == [
+    assert [named[point["commit"]] for point in first] == ["Search", "Shorter", "Fix"]
+    assert [[named[later["commit"]] for later in point["unchanged"]] for point in first] == [
         ["Comment", "Empty"],
         ["Notes"],
         [],
     ]
-    assert [named[point["commit"]] for point in second["points"]] == ["Timeout"], "another config begins a line"
+    assert [named[point["commit"]] for point in second] == ["Timeout"], "another config begins a line"
     shown = repository.cranfield("history", "--html", "history.html")
     assert f"same answers in 2 later runs: {repository.commits['Comment'][:8]}" in " ".join(shown.split())
     assert "config of the system changed" in " ".join(shown.split())
@@ -132,10 +132,10 @@ def test_commits_with_unchanged_answers_are_recorded_and_draw_no_point(repositor
 
 def test_neighbours_are_tested_pairwise_also_across_a_change_of_config(repository: Repository) -> None:
     first, second = repository.line()["stretches"]
-    assert first["points"][0]["change"] is None
-    verdicts = [point["change"]["verdict"] for point in [*first["points"][1:], *second["points"]]]
+    assert first[0]["change"] is None
+    verdicts = [point["change"]["verdict"] for point in [*first[1:], *second]]
     assert verdicts == ["worse", "better", "not_significant"]
-    change = first["points"][1]["change"]
+    change = first[1]["change"]
     assert (change["test"], change["n"], change["n_differ"]) == ("permutation", 12, 12)
     assert change["delta"] == pytest.approx(-0.75)  # from rank 1 to rank 4
     assert change["p"] == pytest.approx(2 / 2**12)
@@ -146,12 +146,12 @@ def test_the_report_of_each_point_is_kept_and_can_be_opened(repository: Reposito
     (repository.folder / "pages").mkdir()
     repository.cranfield("history", "--html", "pages/history.html")
     page = (repository.folder / "pages" / "history.html").read_text()
-    points = [point for stretch in repository.line()["stretches"] for point in stretch["points"]]
+    points = [point for stretch in repository.line()["stretches"] for point in stretch]
     reports = [repository.folder / ".cranfield" / point["report"] for point in points]
     assert len(set(reports)) == 4
     for point, report in zip(points, reports, strict=True):
         assert f'href="../.cranfield/{point["report"]}"' in page
-        assert f"{point['mean']:.4f}" in report.read_text()
+        assert f"{point['measures']['RR']['mean']:.4f}" in report.read_text()
     assert len(list((repository.folder / ".cranfield" / "history").glob("*.html"))) == 4, "unchanged answers keep none"
     reports[0].unlink()
     assert f'href="../.cranfield/{points[0]["report"]}"' in page
@@ -171,12 +171,12 @@ def test_the_first_bad_commit_is_found_by_the_paired_test(repository: Repository
 
 
 def test_the_first_bad_commit_by_the_rules_of_the_gate(repository: Repository) -> None:
-    (found,) = json.loads(repository.cranfield("history", "--gate", "--format", "json"))["first_bad"]
+    found = repository.line("--gate")["first_bad"]
     assert found["bad"]["commit"] == repository.commits["Shorter"]
     assert found["reason"].startswith("RR was 1.0000 and is 0.2500 of part: one")
     assert (found["latest_is_bad"], found["n_untested"]) == (False, 0)
     repository.change("cranfield.yaml", "drop: {measure: RR, at_most: 0.3,", "drop: {measure: RR, at_most: 0.9,")
-    (found,) = json.loads(repository.cranfield("history", "--gate", "--format", "json"))["first_bad"]
+    found = repository.line("--gate")["first_bad"]
     assert found["bad"] is None
     refused = subprocess.run(
         ["cranfield", "history", "--gate", "-m", "R@5"],
@@ -194,7 +194,7 @@ def test_a_change_of_the_test_set_is_marked_and_nothing_is_compared_across_it(re
     repository.commit("Judgments")
     stretches = repository.line()["stretches"]
     assert len(stretches) == 3
-    assert stretches[2]["points"][0]["change"] is None
+    assert stretches[2][0]["change"] is None
     shown = " ".join(repository.cranfield("history", "--first-bad").split())
     assert "The only run on" in shown
     assert "7 runs on earlier versions of the test set" in shown

@@ -26,12 +26,12 @@ check = Check("shouting", "error", "No text is in capitals.", find)
 
 def test_a_check_of_a_package_finds_and_is_named(install):
     install("cranfield.checks", "check", SHOUTING)
-    found = [one for one in validate(TESTSET, today=TODAY) if one.check == "shouting"]
+    found = [one for one in validate(TESTSET, today=TODAY).findings if one.check == "shouting"]
     assert [(one.level, one.query_id, one.message) for one in found] == [("error", "q2", "the text is in capitals")]
 
 
 def test_without_the_package_the_check_is_not_there():
-    assert "shouting" not in {one.check for one in validate(TESTSET, today=TODAY)}
+    assert "shouting" not in {one.check for one in validate(TESTSET, today=TODAY).findings}
 
 
 @pytest.mark.parametrize(

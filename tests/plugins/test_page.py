@@ -82,7 +82,7 @@ def test_its_format_is_read_by_content(tmp_path: Path) -> None:
 
 def test_its_check_finds() -> None:
     testset = TestSet("tiny", (Query("q1", "helmet size?"), Query("q2", "lost key")), {"q1": {"d": 1}, "q2": {"d": 1}})
-    found = [finding for finding in validate(testset, today=date(2026, 1, 1)) if finding.check == "questions"]
+    found = [finding for finding in validate(testset, today=date(2026, 1, 1)).findings if finding.check == "questions"]
     assert [(one.level, one.query_id) for one in found] == [("warning", "q2")]
 
 

@@ -104,9 +104,9 @@ def history_command(
         config_path = config / "cranfield.yaml" if config.is_dir() else config
         judge = GateJudge(config_path, shown_measure(history.points, chosen), values)
     report = history_report(history.points, chosen, history.damaged, values_of=values, judge=judge)
-    found = tuple(with_commits(point, folder) for point in report.first_bad)
+    report = replace(report, lines=tuple(with_commits(line, folder) for line in report.lines))
     places = report_places(folder / FOLDER, output.html.parent if output.html is not None else Path())
-    deliver(history_document(replace(report, first_bad=found), places), output)
+    deliver(history_document(report, places), output)
 
 
 def _time(text: str | None) -> datetime | None:

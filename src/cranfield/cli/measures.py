@@ -27,10 +27,11 @@ def measures_command(
     Parameters, aliases, formula and source.
     """
     from cranfield.errors import UsageError
+    from cranfield.measures.described import describe_measures
     from cranfield.measures.own import load_plugins
     from cranfield.reporting.documents.catalogue import measures_document
 
     broken = load_plugins()
     if broken:
         raise UsageError(broken)
-    deliver(measures_document(names or ()), output)
+    deliver(measures_document(describe_measures(names or ()), in_full=bool(names)), output)

@@ -8,20 +8,26 @@ compared in `history_changes`.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, fields
 from datetime import datetime
 from itertools import groupby
+from typing import Literal
 
 from cranfield.display import Displayed
 from cranfield.evaluation.unseen import Unseen
 from cranfield.evaluation.verdict_table import VerdictCode
+from cranfield.results import Record
 from cranfield.words import n_of
+
+STRICT = {"allow_inf_nan": False, "strict": True}
+"""How pydantic reads a line."""
 
 
 @dataclass(frozen=True, slots=True)
 class Score:
     """One measure of one evaluation."""
 
+    __pydantic_config__ = STRICT
     mean: float | None
     n: int
     ci_low: float | None = None
@@ -30,8 +36,10 @@ class Score:
 
 @dataclass(frozen=True, slots=True)
 class HistoryPoint:
-    """A recorded evaluation."""
+    """A recorded evaluation; a line of the history is this record."""
 
+    __pydantic_config__ = STRICT
+    cranfield_history: Literal[1] = field(default=1, kw_only=True)
     time: datetime
     """With its time zone, which is UTC."""
     testset: str
@@ -67,51 +75,12 @@ class HistoryPoint:
     """File with the values by query, in the folder of the history; None where they could not be kept."""
     report: str | None = None
     """File of its report, in the folder of the history."""
-    unchanged: tuple[HistoryPoint, ...] = ()
-    """Later evaluations with the same answers: of other commits, say."""
-
-
-def n_runs(points: Iterable[HistoryPoint]) -> int:
-    """Runs recorded at points: those with unchanged answers too."""
-    return sum(1 + len(point.unchanged) for point in points)
-
-
-@dataclass(frozen=True, slots=True)
-class Line:
-    """One measure of one system on the test set of one name, in order of time; its pilots are a line of their own."""
-
-    testset: str
-    system: str
-    measure: str
-    stretches: tuple[tuple[HistoryPoint, ...], ...]
-    """Points of one test set, convention, config and k each; consecutive ones differ in one of these."""
-
-    @property
-    def name(self) -> str:
-        """`bm25`, `bm25 (pilots)`."""
-        return self.system + (" (pilots)" if self.points[0].pilot else "")
-
-    @property
-    def points(self) -> tuple[HistoryPoint, ...]:
-        """All of them, first to last; evaluations with unchanged answers are with their points."""
-        return tuple(point for stretch in self.stretches for point in stretch)
-
-    @property
-    def comparable(self) -> tuple[tuple[HistoryPoint, ...], ...]:
-        """Points of one test set and convention each, which can be compared by query, whatever changed in the config."""
-        return tuple(tuple(points) for _, points in groupby(self.points, key=scored_by))
-
-    def score(self, point: HistoryPoint) -> Score:
-        """The measure at one of its points."""
-        return point.measures[self.measure]
 
 
 @dataclass(frozen=True, slots=True)
 class Change:
     """A point against an earlier one of the same test set and convention, paired by query."""
 
-    before: HistoryPoint
-    point: HistoryPoint
     test: str
     n: int = 0
     """Queries with a value at both."""
@@ -130,6 +99,21 @@ class Change:
 
 
 @dataclass(frozen=True, slots=True)
+class LinePoint(HistoryPoint):
+    """A point of a line."""
+
+    unchanged: tuple[HistoryPoint, ...] = ()
+    """Later evaluations with the same answers: of other commits, say."""
+    change: Change | None = None
+    """Against the point before it, where the two can be compared."""
+
+
+def n_runs(points: Iterable[LinePoint]) -> int:
+    """Runs recorded at points: those with unchanged answers too."""
+    return sum(1 + len(point.unchanged) for point in points)
+
+
+@dataclass(frozen=True, slots=True)
 class Rule:
     """What makes a point bad. Without a bound: the paired test against the best point before it says that it is worse."""
 
@@ -143,13 +127,12 @@ class Rule:
 
 @dataclass(frozen=True, slots=True)
 class FirstBad:
-    """The first bad point of the latest test set and convention."""
+    """The first bad point of the latest test set and convention of a line."""
 
-    line: Line
     rule: Rule
     n: int
     """Runs of that test set and convention, those with unchanged answers too."""
-    bad: HistoryPoint | None = None
+    bad: LinePoint | None = None
     """None where no point is bad."""
     good: HistoryPoint | None = None
     """The point just before it; None where the first point is bad already."""
@@ -174,22 +157,58 @@ class FirstBad:
     """Between good and bad, as git lists them; None where it cannot."""
 
 
-@dataclass(frozen=True, slots=True, repr=False)
-class HistoryReport(Displayed):
+@dataclass(frozen=True, slots=True)
+class Line:
+    """One measure of one system on the test set of one name, in order of time; its pilots are a line of their own."""
+
+    testset: str
+    system: str
+    measure: str
+    stretches: tuple[tuple[LinePoint, ...], ...]
+    """Points of one test set, convention, config and k each; consecutive ones differ in one of these."""
+    first_bad: FirstBad | None = None
+    """If requested."""
+
+    @property
+    def name(self) -> str:
+        """`bm25`, `bm25 (pilots)`."""
+        return self.system + (" (pilots)" if self.points[0].pilot else "")
+
+    @property
+    def points(self) -> tuple[LinePoint, ...]:
+        """All of them, first to last; evaluations with unchanged answers are with their points."""
+        return tuple(point for stretch in self.stretches for point in stretch)
+
+    @property
+    def comparable(self) -> tuple[tuple[LinePoint, ...], ...]:
+        """Points of one test set and convention each, which can be compared by query, whatever changed in the config."""
+        return tuple(tuple(points) for _, points in groupby(self.points, key=scored_by))
+
+    def score(self, point: HistoryPoint) -> Score:
+        """The measure at one of its points."""
+        return point.measures[self.measure]
+
+
+@dataclass(frozen=True, slots=True)
+class DamagedLine:
+    """A line of the file that could not be read."""
+
+    line: int
+    """Its number."""
+    why: str
+
+
+@dataclass(frozen=True, slots=True, repr=False, kw_only=True)
+class HistoryReport(Displayed, Record):
     """The part of a history that is shown, and counts of what is not."""
 
     measure: str
     lines: tuple[Line, ...]
-    first_bad: tuple[FirstBad, ...] = ()
-    """One per line, if requested."""
-    changes: tuple[tuple[Change, ...], ...] = ()
-    """Of each line: every point against the point before it, where they can be compared."""
     n_pilots: int = 0
     """Pilots left out."""
     n_without: int = 0
     """Evaluations left out because they have no mean of the measure."""
-    damaged: tuple[tuple[int, str], ...] = ()
-    """Number of each line of the file that could not be read, and why."""
+    damaged: tuple[DamagedLine, ...] = ()
 
     def _summary(self) -> str:
         n = sum(len(line.points) for line in self.lines)
@@ -247,7 +266,7 @@ def _joined_by(point: HistoryPoint) -> tuple[str, str, str | None, int | None]:
     return point.digest, point.convention, point.config_digest, point.k
 
 
-def _drawn(stretch: Iterable[HistoryPoint]) -> tuple[HistoryPoint, ...]:
+def _drawn(stretch: Iterable[HistoryPoint]) -> tuple[LinePoint, ...]:
     """The points of a stretch at which answers changed, each with the later evaluations of the same answers."""
     drawn: list[list[HistoryPoint]] = []
     for point in stretch:
@@ -255,4 +274,7 @@ def _drawn(stretch: Iterable[HistoryPoint]) -> tuple[HistoryPoint, ...]:
             drawn[-1].append(point)
         else:
             drawn.append([point])
-    return tuple(replace(first, unchanged=tuple(same)) if same else first for first, *same in drawn)
+    names = [field.name for field in fields(HistoryPoint)]
+    return tuple(
+        LinePoint(**{name: getattr(first, name) for name in names}, unchanged=tuple(same)) for first, *same in drawn
+    )

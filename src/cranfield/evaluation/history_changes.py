@@ -9,11 +9,13 @@ from itertools import pairwise
 from cranfield.errors import UnknownNameError, UsageError
 from cranfield.evaluation.history import (
     Change,
+    DamagedLine,
     FirstBad,
     HistoryFilter,
     HistoryPoint,
     HistoryReport,
     Line,
+    LinePoint,
     Rule,
     Score,
     lines,
@@ -48,7 +50,7 @@ def no_values(_point: HistoryPoint, _measure: str) -> None:
 def history_report(
     points: Sequence[HistoryPoint],
     chosen: HistoryFilter,
-    damaged: Sequence[tuple[int, str]] = (),
+    damaged: Sequence[DamagedLine] = (),
     *,
     values_of: ValuesOf = no_values,
     judge: Judge | None = None,
@@ -67,12 +69,13 @@ def history_report(
     """
     kept, n_pilots = _filtered(points, chosen)
     measure = _measure(kept, chosen, n_pilots)
-    found = lines(kept, measure)
-    rule = chosen.rule
-    firsts = tuple(first_bad(line, rule, values_of, judge) for line in found) if rule is not None else ()
+    found = tuple(with_changes(line, values_of) for line in lines(kept, measure))
     n_shown = sum(n_runs(line.points) for line in found)
-    changed = tuple(changes(line, values_of) for line in found)
-    return HistoryReport(measure, found, firsts, changed, n_pilots, len(kept) - n_shown, tuple(damaged))
+    if (rule := chosen.rule) is not None:
+        found = tuple(replace(line, first_bad=first_bad(line, rule, values_of, judge)) for line in found)
+    return HistoryReport(
+        measure=measure, lines=found, n_pilots=n_pilots, n_without=len(kept) - n_shown, damaged=tuple(damaged)
+    )
 
 
 def shown_measure(points: Sequence[HistoryPoint], chosen: HistoryFilter) -> str:
@@ -128,30 +131,41 @@ def compare_points(
     a, b = values_of(before, measure), values_of(point, measure)
     shared = [query_id for query_id in a if query_id in b] if a is not None and b is not None else []
     if a is None or b is None or not shared:
-        return Change(before, point, test)
+        return Change(test)
     difference = differences([a[query_id] for query_id in shared], [b[query_id] for query_id in shared])
     baseline, candidate = (as_vector([side[query_id] for query_id in shared], "values") for side in (a, b))
     draws = min(MOST_DRAWS, max(LEAST_DRAWS, round(10 * n_tests / alpha)))
     result = TESTS[test].run(Paired(baseline, candidate, difference, alpha, 0, draws))
     n_differ, delta = int((difference != 0).sum()), float(difference.mean())
-    return Change(before, point, test, len(shared), n_differ, delta, result.ci_low, result.ci_high, result.p_two_sided)
+    return Change(test, len(shared), n_differ, delta, result.ci_low, result.ci_high, result.p_two_sided)
 
 
-def changes(line: Line, values_of: ValuesOf) -> tuple[Change, ...]:
-    """Every point against the point before it, where both are of one test set and convention; Holm over those of the line."""
+def with_changes(line: Line, values_of: ValuesOf) -> Line:
+    """The line with every point compared with the point before it, where both are of one test set and convention; Holm over those of
+    the line.
+    """
     pairs = [(a, b) for points in line.comparable for a, b in pairwise(points)][-MOST_CHANGES:]
     found = [compare_points(a, b, line.measure, values_of, n_tests=len(pairs)) for a, b in pairs]
     adjusted = holm([change.p for change in found])
-    return tuple(_decided(change, p, line.measure) for change, p in zip(found, adjusted, strict=True))
+    changes = {
+        id(point): _decided(change, p, line.measure, point.alpha)
+        for (_, point), change, p in zip(pairs, found, adjusted, strict=True)
+    }
+    return replace(
+        line,
+        stretches=tuple(
+            tuple(replace(point, change=changes.get(id(point))) for point in stretch) for stretch in line.stretches
+        ),
+    )
 
 
-def _decided(change: Change, p: float | None, measure: str) -> Change:
+def _decided(change: Change, p: float | None, measure: str, alpha: float | None) -> Change:
     from cranfield.stats.table import TESTS
 
     if change.delta is None:
         return change
     sign = sign_of(parse(measure))
-    alpha = change.point.alpha or DEFAULT_ALPHA
+    alpha = alpha or DEFAULT_ALPHA
     verdict = verdict_of_p(p, sign * change.delta, alpha)
     ends = (change.ci_low, change.ci_high) if TESTS[change.test].is_of_mean else (None, None)
     unseen = unseen_queries(verdict, Found(change.n, change.delta, *ends, sign), alpha)
@@ -168,7 +182,7 @@ def first_bad(line: Line, rule: Rule, values_of: ValuesOf = no_values, judge: Ju
     more than 9 of 10.
     """
     points = line.comparable[-1]
-    finder = _Finder(line, rule, values_of, judge, len(points) - 1, FirstBad(line, rule, n_runs(points)))
+    finder = _Finder(line, rule, values_of, judge, len(points) - 1, FirstBad(rule, n_runs(points)))
     is_bad = [finder.is_bad(point) for point in points]
     found = replace(
         finder.found,
@@ -203,7 +217,7 @@ class _Finder:
     n_untested: int = 0
     n_good: int = 0
 
-    def is_bad(self, point: HistoryPoint) -> bool | None:
+    def is_bad(self, point: LinePoint) -> bool | None:
         """Whether a point is bad, None where it could not be tested; the first that is bad becomes `found`."""
         change, reason, bad = None, "", None
         if self.rule.gate:
@@ -236,7 +250,7 @@ class _Finder:
         if change.p is not None and change.p < CLEAR / LEAST_DRAWS:  # random draws do not resolve it
             change = compare_points(self.best, point, self.line.measure, self.values_of, n_tests=n_tests)
         p = None if change.p is None else min(1.0, change.p * n_tests)
-        return _decided(change, p, self.line.measure)
+        return _decided(change, p, self.line.measure, point.alpha)
 
     @property
     def _sign(self) -> int:

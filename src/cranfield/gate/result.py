@@ -10,6 +10,7 @@ from cranfield.display import Displayed, in_line
 from cranfield.evaluation.evidence.values import Finding
 from cranfield.evaluation.unseen import Unseen, nearest
 from cranfield.evaluation.values import Evaluation
+from cranfield.results import Record
 
 Status = Literal["passed", "failed", "inconclusive"]
 STATES: Mapping[Status, bool | None] = {"passed": True, "failed": False, "inconclusive": None}
@@ -171,15 +172,24 @@ class GateResult(Displayed):
         return f"{in_line(self.evaluation.name)} on {in_line(self.evaluation.testset.name)}: {self.sentence}"
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
+class BaselineFact:
+    """A setting of a baseline file; an empty text for a missing value."""
+
+    name: str
+    before: str
+    after: str
+
+
+@dataclass(frozen=True, slots=True)
 class BaselineChange:
     """What accepting a baseline changes, shown before anything is written."""
 
     testset: str
     """Name of the test set where a config has several; empty otherwise."""
     path: str
-    facts: tuple[tuple[str, str, str], ...]
-    """Changed settings: name, old value, new value; empty text for a missing value."""
+    facts: tuple[BaselineFact, ...]
+    """Changed settings."""
     measures: tuple[MeasureChange, ...]
     """`current` is of the run, `baseline` of the existing file; no difference if the two are not comparable."""
     worse: tuple[QueryChange, ...] = ()
@@ -187,3 +197,16 @@ class BaselineChange:
     better: tuple[QueryChange, ...] = ()
     primary: str = ""
     notes: tuple[str, ...] = ()
+
+    @property
+    def is_update(self) -> bool:
+        """Whether a new value is next to each setting, or instead of it."""
+        return any(fact.after for fact in self.facts)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BaselineChanges(Record):
+    """What accepting a run changes in the baseline of each test set, or what these are."""
+
+    kind: Literal["baseline"] = "baseline"
+    baselines: tuple[BaselineChange, ...]

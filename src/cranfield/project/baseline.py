@@ -13,7 +13,7 @@ from cranfield.formats.io.files import refusal, shown
 from cranfield.gate.baseline import Baseline, baseline_of, misfits, read_baseline, with_added, write_baseline
 from cranfield.gate.gate_input import GateInput
 from cranfield.gate.ref import ref_named
-from cranfield.gate.result import BaselineChange, MeasureChange, QueryChange
+from cranfield.gate.result import BaselineChange, BaselineChanges, BaselineFact, MeasureChange, QueryChange
 from cranfield.gate.rules import rules_of
 from cranfield.gate.verdict import no_baseline
 from cranfield.project.experiment import Experiment
@@ -94,7 +94,7 @@ def accept(
                 write_baseline(new, path)
             except OSError as error:
                 raise UsageError(refusal(path, error)) from error
-    document = baseline_document([change for _, _, change in made])
+    document = baseline_document(BaselineChanges(baselines=tuple(change for _, _, change in made)))
     return Accepted(document, () if dry_run else tuple(path for path, _, _ in made))
 
 
@@ -114,9 +114,9 @@ def show(config_path: Path, baseline_ref: str | None = None) -> Document:
             MeasureChange(measure, None, baseline.mean_of(measure), None, None, None, len(baseline.values_of(measure)))
             for measure in baseline.measures
         )
-        facts = tuple((name, value, "") for name, value in _facts(baseline))
+        facts = tuple(BaselineFact(name, value, "") for name, value in _facts(baseline))
         changes.append(BaselineChange(name, called, facts, means))
-    return baseline_document(changes)
+    return baseline_document(BaselineChanges(baselines=tuple(changes)))
 
 
 def _refusals(plan: Plan, experiment: Experiment, evaluation: Evaluation) -> Iterator[Problem]:
@@ -131,7 +131,7 @@ def _change(answers: Answered, old: Baseline | None, new: Baseline, path: Path) 
     experiment, evaluation = answers.experiment, answers.evaluation
     primary = str(experiment.primary)
     before = dict(_facts(old)) if old is not None else {}
-    facts = tuple((name, before.get(name, ""), value) for name, value in _facts(new))
+    facts = tuple(BaselineFact(name, before.get(name, ""), value) for name, value in _facts(new))
     fits = old is not None and not misfits(old, evaluation, k=experiment.k, measures=[], name=shown(path))
     compared = old if fits else None
     measures = []

@@ -46,7 +46,7 @@ def remember_result(result: BenefitResult, path: Path) -> str | None:
             git_commit=None if where is None else where.commit,
             dirty=where is not None and where.dirty,
         )
-        append(path.parent, past.model_dump(mode="json"), file=FILE)
+        append(path.parent, past, file=FILE)
     except UsageError as error:
         return f"the history was not written: {error}"
     return None

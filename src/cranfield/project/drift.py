@@ -189,7 +189,7 @@ def _refusal(testset: TestSet, changed: Sequence[Finding], among: int, report: D
 
 def state_text(finding: Finding) -> str:
     """What became of a place, in a line: `renamed, now src/b.py::f (ambiguous: …)`."""
-    now = f", now {finding.now}" if finding.now and finding.now != finding.label else ""
+    now = f", now {finding.now}" if finding.now else ""
     return f"{finding.state}{now}" + (f" ({finding.detail})" if finding.detail else "")
 
 

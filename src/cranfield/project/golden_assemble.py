@@ -226,7 +226,7 @@ def _harness(testset: TestSet, runs: Sequence[Path], snapshot: Snapshot, today: 
         command = f"`cranfield testset verify {command_word(path)} --repo {command_word(snapshot.root)}`"
         step = f"correct the places: {command} lists them"
         return Checked(Criterion.HARNESS, Result.NOT_MET, found, step)
-    errors = [each.message for each in validate(testset, today=today or _today()) if each.level == "error"]
+    errors = [each.message for each in validate(testset, today=today or _today()).findings if each.level == "error"]
     if errors:
         step = f"correct the set: `cranfield testset validate {command_word(path)}` lists what is wrong"
         return Checked(Criterion.HARNESS, Result.NOT_MET, f"{n_of(len(errors), 'errors')}: {first_of(errors)}", step)

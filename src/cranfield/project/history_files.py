@@ -11,7 +11,6 @@ import json
 import os
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
 from datetime import datetime
 from hashlib import sha256
 from pathlib import Path
@@ -71,16 +70,6 @@ def check_local(folder_of_config: Path) -> None:
     for path in (folder, folder / KEPT):
         check_inside(folder_of_config, path, is_folder=True)
     check_inside(folder_of_config, folder / FILE)
-
-
-@dataclass(frozen=True, slots=True)
-class Kept:
-    """What is kept of an evaluation besides its line, and what was declared."""
-
-    values: str | None = None
-    report: str | None = None
-    test: str | None = None
-    alpha: float | None = None
 
 
 def keep_values(folder: Path, evaluation: Evaluation) -> str:

@@ -16,12 +16,14 @@ import numpy as np
 
 from cranfield.formats.io.files import STDIN
 from cranfield.model import Absence, Query, TestSet
+from cranfield.model.note import info
 from cranfield.project.loading import NO_OPTIONS, TestSetOptions
 from cranfield.project.named_testset import named_testset
+from cranfield.results.testset import TestSetRecord
 from cranfield.testsets.check_judgments import Complaint, unknown_task_types
 from cranfield.testsets.check_queries import NO_TEXTS, small_strata
 from cranfield.testsets.similar import near_duplicates, too_many_met, words_of
-from cranfield.testsets.validate import CHECKS, Finding, SetIdentity, checks
+from cranfield.testsets.validate import CHECKS, Finding, Validation, checks
 from cranfield.words import n_of
 
 if TYPE_CHECKING:
@@ -38,15 +40,6 @@ MOST_NEAR = 100_000
 """Texts of which each is compared with others that are nearly the same; of more, those of the same words are found."""
 MOST_FINDINGS = 10_000
 """Of a check; the others are counted."""
-
-
-@dataclass(frozen=True)
-class LargeValidation:
-    """What was found."""
-
-    identity: SetIdentity
-    findings: tuple[Finding, ...]
-    notes: tuple[str, ...]
 
 
 @dataclass(frozen=True)
@@ -73,7 +66,7 @@ def validate_large(
     format: str | None = None,  # noqa: A002 - as `load`
     options: TestSetOptions = NO_OPTIONS,
     progress: Progress | None = None,
-) -> LargeValidation | None:
+) -> Validation | None:
     """Everything the checks find in a large test set, in bounded memory.
 
     Args:
@@ -83,7 +76,7 @@ def validate_large(
         progress: see `scale.judgment_rows.Progress`.
 
     Returns:
-        The findings; None where the set is not large, or has to be read whole: it is in another format, other options than
+        The findings, and notes of the test set about them; None where the set is not large, or has to be read whole: it is in another format, other options than
         `queries` are given, a package adds checks of its own, or the texts are of no query of the set.
 
     Raises:
@@ -106,14 +99,15 @@ def validate_large(
         return None
     if read is None:
         return None
-    identity = SetIdentity(source.name, "", read.table.digest, read.table.n_queries, "")
+    notes = info(*_notes(read))
+    testset = TestSetRecord(source.name, "", read.table.digest, read.table.n_queries, notes=notes)
     found = [
         Finding(name, CHECKS[name].level, *complaint)
         for name, find in _CHECKS.items()
         for complaint in _some(find, read)
     ]
     found.sort(key=lambda finding: list(CHECKS).index(finding.check))
-    return LargeValidation(identity, tuple(found), tuple(_notes(read)))
+    return Validation.of(testset, found, with_runs=False)
 
 
 def _read(source: JudgmentSource, queries: Path | None, progress: Progress | None) -> _LargeSet | None:

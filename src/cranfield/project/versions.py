@@ -11,11 +11,13 @@ from cranfield.evaluation.values import Evaluation
 from cranfield.measures import CATALOGUE, Measure
 from cranfield.model import DEFAULT_CONVENTION, Hit, TestSet, convention_named
 from cranfield.project.recipe import evaluate
+from cranfield.results.testset import TestSetRecord
 from cranfield.stats.contrast import two_groups
 from cranfield.testsets.check_judgments import Answers
 from cranfield.testsets.diff import ScoreMove
+from cranfield.testsets.overfit import Overfitting, overfit
 from cranfield.testsets.refresh import Plan
-from cranfield.testsets.split import Overfit, only, part
+from cranfield.testsets.split import only, part
 
 ALL_RESULTS = sys.maxsize
 """A depth that no list of results reaches."""
@@ -120,7 +122,7 @@ def overfitting(
     convention: str = DEFAULT_CONVENTION,
     alpha: float = 0.05,
     seed: int = 0,
-) -> tuple[Overfit, ...]:
+) -> Overfitting:
     """Contrast what a system earns on the evaluated part and on the part held out.
 
     Raises:
@@ -139,8 +141,8 @@ def overfitting(
                 parts[query_id in held_out].append(value)
         higher_is_better = CATALOGUE[measure.name].higher_is_better
         contrast = two_groups(*parts, alpha=alpha, seed=seed)  # Welch's interval of the difference of the means
-        found.append(Overfit(evaluation.name, str(measure), higher_is_better, contrast))
-    return tuple(found)
+        found.append(overfit(evaluation.name, str(measure), contrast, higher_is_better=higher_is_better))
+    return Overfitting(testset=TestSetRecord.of(testset), split=testset.meta.split, measures=tuple(found))
 
 
 def named_runs(runs: Sequence[str]) -> dict[str, Path]:

@@ -10,8 +10,8 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
-from functools import cached_property, partial
+from dataclasses import dataclass, replace
+from functools import partial
 from typing import Literal, get_args
 
 from cranfield.matching.place import ENTITY_MARK, plain_entity
@@ -21,6 +21,8 @@ from cranfield.repo.hashes import is_hash_of, recorded_hashes
 from cranfield.repo.search import Found, best, elsewhere, names_of, windows
 from cranfield.repo.snapshot import Snapshot
 from cranfield.repo.symbols import Outline, Symbol
+from cranfield.results import Record
+from cranfield.results.testset import TestSetRecord
 
 State = Literal["unchanged", "moved", "edited", "renamed", "gone", "unanchored"]
 STATES: tuple[State, ...] = get_args(State)
@@ -39,7 +41,7 @@ class Finding:
     """`entity`, `span` or `file`."""
     state: State
     now: str = ""
-    """Where it is now, in the same form; empty where that is not known."""
+    """Where it is now, in the same form; empty where it was, or where that is not known."""
     detail: str = ""
     """Details, without a full stop."""
     queries: tuple[str, ...] = ()
@@ -50,43 +52,33 @@ class Finding:
     """Its current lines, if it moved."""
 
 
-@dataclass(frozen=True)
-class DriftReport:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DriftReport(Record):
     """The state of every expected place of a test set."""
 
-    findings: tuple[Finding, ...]
-    commit: str = ""
-    """Commit that was read; empty without git, and where a tracked file of the folder is not as in its commit."""
-    where: str = "the folder"
-    """What was read: `commit 1f2e3d4c5b6a`, `the folder on commit 1f2e3d4c5b6a`, `the folder`."""
-    uncommitted: str = ""
+    uncommitted: str
     """A sentence on the changes of the folder that no commit has; empty: none."""
-    unparsed: Mapping[str, str] = field(default_factory=dict)
+    testset: TestSetRecord
+    findings: tuple[Finding, ...]
+    counts: Mapping[State, int]
+    """Places in each state; every state is named."""
+    by_query: Mapping[str, Mapping[State, int]]
+    """Query to its places in each state that occurs."""
+    commit: str
+    """Commit that was read; empty without git, and where a tracked file of the folder is not as in its commit."""
+    where: str
+    """What was read: `commit 1f2e3d4c5b6a`, `the folder on commit 1f2e3d4c5b6a`, `the folder`."""
+    unparsed: Mapping[str, str]
     """File of an expected place to its parse error."""
-    left_out: Mapping[str, int] = field(default_factory=dict)
+    left_out: Mapping[str, int]
     """Number of skipped files, by kind."""
 
-    @cached_property
-    def counts(self) -> Mapping[State, int]:
-        """Places in each state; every state is named."""
-        counted = Counter(finding.state for finding in self.findings)
-        return {state: counted[state] for state in STATES}
-
-    @cached_property
-    def by_query(self) -> Mapping[str, Mapping[State, int]]:
-        """Query to its places in each state that occurs."""
-        found: dict[str, Counter[State]] = {}
-        for finding in self.findings:
-            for query_id in finding.queries:
-                found.setdefault(query_id, Counter())[finding.state] += 1
-        return found
-
-    @cached_property
+    @property
     def drifted(self) -> tuple[Finding, ...]:
         """Edited, renamed and gone places."""
         return tuple(finding for finding in self.findings if finding.state in DRIFTED)
 
-    @cached_property
+    @property
     def moved(self) -> tuple[Finding, ...]:
         """Places whose text is on other lines."""
         return tuple(finding for finding in self.findings if finding.state == "moved")
@@ -130,16 +122,25 @@ def verify(testset: TestSet, snapshot: Snapshot) -> DriftReport:
             findings[label] = _renamed(was, expected[label], best(searched.get(label, ()), expected[label], anchor))
     others = holds.keys() - anchored - {place.path for place in expected.values()}
     changed = [path for path, same in holds.items() if not same and path in others]
+    every = (
+        *(replace(findings[label], queries=tuple(place.queries)) for label, place in expected.items()),
+        *(_changed_file(path, snapshot) for path in changed),
+    )
+    counted = Counter(finding.state for finding in every)
+    by_query: dict[str, Counter[State]] = {}
+    for finding in every:
+        for query_id in finding.queries:
+            by_query.setdefault(query_id, Counter())[finding.state] += 1
     return DriftReport(
-        (
-            *(replace(findings[label], queries=tuple(place.queries)) for label, place in expected.items()),
-            *(_changed_file(path, snapshot) for path in changed),
-        ),
-        "" if snapshot.uncommitted else snapshot.commit,
-        _where(snapshot),
-        snapshot.uncommitted,
-        _unparsed(expected.values(), outlines),
-        dict(snapshot.left_out),
+        testset=TestSetRecord.of(testset),
+        findings=every,
+        counts={state: counted[state] for state in STATES},
+        by_query=by_query,
+        commit="" if snapshot.uncommitted else snapshot.commit,
+        where=_where(snapshot),
+        uncommitted=snapshot.uncommitted,
+        unparsed=_unparsed(expected.values(), outlines),
+        left_out=dict(snapshot.left_out),
     )
 
 
@@ -153,7 +154,7 @@ def _changed_file(path: str, snapshot: Snapshot) -> Finding:
     detail = "a recorded file, in which no query expects a place"
     if path not in snapshot:
         return Finding(path, "file", "gone", detail=detail)
-    return Finding(path, "file", "edited", path, f"its hash is not the recorded one; {detail}")
+    return Finding(path, "file", "edited", detail=f"its hash is not the recorded one; {detail}")
 
 
 def _unanchored(place: Expected, outlines: Outlines, *, same: bool | None) -> Finding:
@@ -165,7 +166,7 @@ def _unanchored(place: Expected, outlines: Outlines, *, same: bool | None) -> Fi
         return Finding(place.label, place.kind, "unchanged", detail="its file is as it was")
     if same is False:
         why = f"the hash of {place.path} is not the recorded one; no anchor was stored"
-        return Finding(place.label, place.kind, "edited", place.label, why)
+        return Finding(place.label, place.kind, "edited", detail=why)
     return Finding(place.label, place.kind, "unanchored", detail="it is there; no anchor was stored")
 
 
@@ -190,7 +191,7 @@ def _entity_here(place: Expected, anchor: Anchor, outline: Outline) -> Finding |
         if outline.body(1, len(outline.lines)) == anchor.body:
             return Finding(place.label, "entity", "unchanged")
         why = "no parser for its language: the whole file is compared"
-        return Finding(place.label, "entity", "edited", place.label, why)
+        return Finding(place.label, "entity", "edited", detail=why)
     symbols = outline.entities.get(plain_entity(anchor.symbol).partition(ENTITY_MARK)[2])
     if symbols is None:
         if outline.trouble and outline.language == "python":
@@ -199,7 +200,7 @@ def _entity_here(place: Expected, anchor: Anchor, outline: Outline) -> Finding |
     if entity_anchor(outline, symbols).body == anchor.body:
         return Finding(place.label, "entity", "unchanged")
     where = ", ".join(f"{symbol.start}-{symbol.end}" for symbol in symbols)
-    return Finding(place.label, "entity", "edited", place.label, f"its text differs; now on lines {where}")
+    return Finding(place.label, "entity", "edited", detail=f"its text differs; now on lines {where}")
 
 
 def _span_here(place: Expected, anchor: Anchor, outline: Outline) -> Finding | None:
@@ -260,7 +261,7 @@ def _renamed(was: Finding, place: Expected, found: list[Found]) -> Finding:
     detail = f"ambiguous: the same text is {', '.join(same[:3])} too" if same else ""
     if place.kind == "span" and first.id != first.path:
         detail = "; ".join(filter(None, (f"in {first.id}", detail)))
-    return replace(was, state="renamed", now=now, detail=detail)
+    return replace(was, state="renamed", now="" if now == place.label else now, detail=detail)
 
 
 def _unparsed(expected: Iterable[Expected], outlines: Outlines) -> dict[str, str]:

@@ -20,7 +20,6 @@ from cranfield.service.requests import CompareRequest, Id
 from cranfield.service.set_versions import are_versions_of_one, own_name
 from cranfield.service.values import EvaluationFilter
 from cranfield.testsets.diff import diff
-from cranfield.testsets.judging_notes import guidelines_differ
 from cranfield.words import first_of, n_of
 
 if TYPE_CHECKING:
@@ -114,16 +113,16 @@ def _set_flags(service: Service, baseline: EvaluationInfo, candidate: Evaluation
     if own_name(baseline.testset_name) != own_name(candidate.testset_name):
         yield f"Different test sets: {baseline.testset_name} and {candidate.testset_name}."
     found = diff(old, new)
-    for ids, what in (
+    for changed, what in (
         (found.removed, "in the baseline only"),
         (found.added, "in the candidate only"),
-        ([each.query_id for each in found.reworded], "with another text"),
-        (list(dict.fromkeys(each.query_id for each in found.judged)), "with other judgments"),
+        (found.reworded, "with another text"),
+        (found.judged, "with other judgments"),
     ):
-        if ids:
+        if ids := list(dict.fromkeys(each.query_id for each in changed)):
             yield f"Different test set: {n_of(len(ids), 'queries')} {what} ({first_of(ids, MOST_NAMED)})."
-    if differ := guidelines_differ(old, new):
-        yield f"{differ[:1].upper()}{differ[1:]}"
+    if found.guidelines:
+        yield f"{found.guidelines[:1].upper()}{found.guidelines[1:]}"
 
 
 @router.post("/comparisons/make")

@@ -140,7 +140,7 @@ def history(service: Service, chosen: Chosen) -> Markup:
     )
     text = Markup("").join(Markup('<p class="fine">{}</p>\n').format(note) for note, holds in notes if holds)
     n_without = sum(point.measures.get(measure, Score(None, 0)).mean is None for point in points)
-    report = HistoryReport(measure, drawn, n_without=n_without)
+    report = HistoryReport(measure=measure, lines=drawn, n_without=n_without)
     return text + render_blocks(history_document(report, lambda point: point.values), most_rows=PAGE)
 
 

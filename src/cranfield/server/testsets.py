@@ -24,7 +24,7 @@ from cranfield.server.results import service_of
 from cranfield.server.tables import blocks, csv_response, listed, testset_table
 from cranfield.server.v1.testsets import saved_testset
 from cranfield.testsets.diff import diff
-from cranfield.testsets.expected import judgments_of
+from cranfield.testsets.expected import judgments_of, queries_of
 from cranfield.testsets.statistics import statistics
 
 if TYPE_CHECKING:
@@ -188,7 +188,7 @@ def one_query(request: Request, caller: Reader, name: str, query: str, version: 
     found = service.testsets.load(info.ref)
     if query not in found.by_id:
         raise not_found("query")
-    content = blocks(queries_document(found, [query]).sections)
+    content = blocks(queries_document(queries_of(found, [query]), in_full=True).sections)
     base = f"/testsets/{segment(name)}"
     return render_page(request, "queries.html", caller, base=base, subject=name, query=query, content=content)
 

@@ -8,8 +8,10 @@ from dataclasses import dataclass
 
 from cranfield.model import Label, Query, TestSet
 from cranfield.model.query_ids import id_of
+from cranfield.results import Record
+from cranfield.results.testset import TestSetRecord
 from cranfield.testsets.expected import judgments_of
-from cranfield.testsets.judging_notes import guideline_text
+from cranfield.testsets.judging_notes import guideline_text, guidelines_differ
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,6 +35,11 @@ class Judged:
     label: str
     old: float | None
     new: float | None
+
+    @property
+    def how(self) -> str:
+        """`added`, `removed` or `regraded`."""
+        return "added" if self.old is None else "removed" if self.new is None else "regraded"
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,52 +70,67 @@ class ScoreMove:
     n_common: int
 
 
-@dataclass(frozen=True)
-class Difference:
+@dataclass(frozen=True, slots=True)
+class QueryText:
+    """A query that one version alone has."""
+
+    query_id: str
+    text: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Difference(Record):
     """Everything that changed."""
 
-    old: TestSet
-    new: TestSet
-    added: tuple[str, ...]
-    """Ids of queries, in the order of the new version."""
-    removed: tuple[str, ...]
-    """Ids of queries, in the order of the old version."""
+    testset: TestSetRecord
+    """The new version."""
+    old: TestSetRecord
+    is_same: bool
+    """Whether the two have one content."""
+    guidelines: str
+    """A sentence, where the guidelines of the judgments differ."""
+    added: tuple[QueryText, ...]
+    """In the order of the new version."""
+    removed: tuple[QueryText, ...]
+    """In the order of the old version."""
     reworded: tuple[Rewording, ...]
+    n_common: int
+    """Queries that both have."""
     judged: tuple[Judged, ...]
     changes: tuple[Change, ...]
-
-    @property
-    def is_same(self) -> bool:
-        """Whether the two have one content."""
-        return (self.old.digest, self.old.labels) == (self.new.digest, self.new.labels)
-
-    @property
-    def common(self) -> tuple[str, ...]:
-        """Ids of queries that both have, in the order of the new version."""
-        return tuple(query_id for query_id in self.new.query_ids if query_id in self.old.by_id)
+    scores: tuple[ScoreMove, ...]
 
 
-def diff(old: TestSet, new: TestSet) -> Difference:
+def diff(old: TestSet, new: TestSet, scores: Sequence[ScoreMove] = ()) -> Difference:
     """Compare two versions, query by query id.
 
     Where ids are made from the questions, a query that is gone and a new one with the same judgments are one that was
     reworded; judgments that several of them have tell nothing.
+
+    Args:
+        old: the version before.
+        new: the version after.
+        scores: how the means of systems move between the two.
     """
     common = [query_id for query_id in new.query_ids if query_id in old.by_id]
     texts = [(query_id, old.by_id[query_id].text, new.by_id[query_id].text) for query_id in common]
     renamed_ids = _reworded_ids(old, new)
     moved = set(renamed_ids.values())
     return Difference(
-        old,
-        new,
-        added=tuple(q for q in new.query_ids if q not in old.by_id and q not in renamed_ids),
-        removed=tuple(q for q in old.query_ids if q not in new.by_id and q not in moved),
+        testset=TestSetRecord.of(new),
+        old=TestSetRecord.of(old),
+        is_same=(old.digest, old.labels) == (new.digest, new.labels),
+        guidelines=guidelines_differ(old, new),
+        added=tuple(QueryText(q.id, q.text) for q in new.queries if q.id not in old.by_id and q.id not in renamed_ids),
+        removed=tuple(QueryText(q.id, q.text) for q in old.queries if q.id not in new.by_id and q.id not in moved),
         reworded=(
             *(Rewording(query_id, was, now) for query_id, was, now in texts if was != now),
             *(Rewording(q, old.by_id[was].text, new.by_id[q].text, was) for q, was in renamed_ids.items()),
         ),
+        n_common=len(common),
         judged=tuple(judged for query_id in common for judged in _judged(old, new, query_id)),
         changes=(*_set_changes(old, new), *(c for query_id in common for c in _query_changes(old, new, query_id))),
+        scores=tuple(scores),
     )
 
 

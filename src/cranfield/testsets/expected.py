@@ -1,4 +1,4 @@
-"""What a query of a test set expects, as plain rows: for checks, counts and differences."""
+"""What queries of a test set expect, as plain rows and as a record: for reports, checks, counts and differences."""
 
 from __future__ import annotations
 
@@ -7,7 +7,10 @@ from dataclasses import dataclass
 from pathlib import PurePosixPath
 
 from cranfield.matching.place import ENTITY_MARK, parts_of, plain_entity
-from cranfield.model import Entity, File, Pattern, Predicate, Span, Target, TestSet
+from cranfield.model import Entity, File, Label, Meta, Pattern, Predicate, Query, Rating, Span, Target, TestSet
+from cranfield.model.target import Legacy, Source
+from cranfield.results import Record
+from cranfield.results.testset import TestSetRecord
 
 
 @dataclass(frozen=True, slots=True)
@@ -18,6 +21,51 @@ class Judgment:
     """`document`, or what `kind_of` says of a target."""
     label: str
     grade: float
+
+
+@dataclass(frozen=True, slots=True)
+class JudgedQuery:
+    """A query with everything that is known of it."""
+
+    query: Query
+    expected: tuple[Judgment, ...]
+    files: tuple[str, ...]
+    """Files to cover."""
+    legacy: Legacy | None
+    label: Label | None
+    ratings: tuple[Rating, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Queries(Record):
+    """Queries of a test set, and what is known of the set beside them."""
+
+    testset: TestSetRecord
+    queries: tuple[JudgedQuery, ...]
+    description: str
+    sources: tuple[Source, ...]
+    meta: Meta
+
+
+def queries_of(testset: TestSet, query_ids: Iterable[str] = ()) -> Queries:
+    """The record of some queries, or of all."""
+    return Queries(
+        testset=TestSetRecord.of(testset),
+        queries=tuple(
+            JudgedQuery(
+                query,
+                tuple(judgments_of(testset, query.id)),
+                testset.files.get(query.id, ()),
+                testset.legacy.get(query.id),
+                testset.labels.get(query.id),
+                testset.ratings.get(query.id, ()),
+            )
+            for query in [testset.by_id[query_id] for query_id in query_ids] or testset.queries
+        ),
+        description=testset.description,
+        sources=testset.sources,
+        meta=testset.meta,
+    )
 
 
 def kind_of(target: Target) -> str:

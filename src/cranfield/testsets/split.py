@@ -1,22 +1,18 @@
-"""Held-out queries: a stratified, seeded split that is stored, the test set of either part, and signs of overfitting."""
+"""Held-out queries: a stratified, seeded split that is stored, and the test set of either part."""
 
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import date
-from typing import TYPE_CHECKING, Literal, TypeVar
+from typing import Literal, TypeVar
 
 from cranfield.errors import TestSetError, UsageError
 from cranfield.model import Meta, Split, TestSet
 from cranfield.model.note import info
-from cranfield.numbers import format_delta, format_delta_interval, format_level, format_value
 from cranfield.testsets.drawing import check_keys, draw, share_of, strata_keys
 from cranfield.testsets.expected import paths_of
 from cranfield.words import n_of
-
-if TYPE_CHECKING:
-    from cranfield.stats.contrast import GroupContrast
 
 SplitPart = Literal["evaluated", "held-out", "all"]
 PARTS: tuple[SplitPart, ...] = ("evaluated", "held-out", "all")
@@ -131,38 +127,3 @@ def _meta_of(testset: TestSet) -> Meta:
         anchors={label: anchor for label, anchor in meta.anchors.items() if label in labels},
         source_files={path: digest for path, digest in meta.source_files.items() if path in paths},
     )
-
-
-@dataclass(frozen=True, slots=True)
-class Overfit:
-    """One system and one measure on both parts of a test set."""
-
-    system: str
-    measure: str
-    higher_is_better: bool
-    contrast: GroupContrast
-    """Evaluated minus held out."""
-
-    @property
-    def is_overfit(self) -> bool | None:
-        """True where the interval says that the evaluated part is better; None where there is no interval."""
-        low, high = self.contrast.ci_low, self.contrast.ci_high
-        if low is None or high is None:
-            return None
-        return low > 0 if self.higher_is_better else high < 0
-
-    @property
-    def sentence(self) -> str:
-        """The difference with its interval, in a line."""
-        about = self.contrast
-        if about.difference is None or about.ci_low is None:
-            return f"{self.system}: overfitting cannot be assessed: {about.note}."
-        means = f"{format_value(about.a.mean)} on {about.a.n} evaluated, {format_value(about.b.mean)} on {about.b.n} held out"
-        interval = format_delta_interval((about.ci_low, about.ci_high))
-        gap = f"difference {format_delta(about.difference)}, {format_level(about.alpha)} CI {interval}"
-        facts = f"{self.measure} {means}; {gap}"
-        if self.is_overfit:
-            return f"{self.system} does better on the queries it was evaluated on than on those held out: {facts}."
-        if about.ci_low > 0 or (about.ci_high or 0.0) < 0:
-            return f"{self.system} does worse on the queries it was evaluated on, so nothing speaks of overfitting: {facts}."
-        return f"{self.system} shows no overfitting that these queries could tell: {facts}."

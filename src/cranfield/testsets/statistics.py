@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import combinations
 from statistics import median
 
-from cranfield.model import TestSet
+from cranfield.model import Meta, TestSet
 from cranfield.model.query import negative_of
+from cranfield.model.target import Source
+from cranfield.results import Record
+from cranfield.results.testset import TestSetRecord
 from cranfield.testsets.drawing import strata_keys, stratum
 from cranfield.testsets.expected import judgments_of
 
@@ -21,9 +24,35 @@ class Spread:
     name: str
     total: int
     least: int
-    middle: float
-    """Median."""
+    median: float
     most: int
+
+
+@dataclass(frozen=True, slots=True)
+class GradeCount:
+    """Judgments of one kind and grade."""
+
+    kind: str
+    grade: float
+    n: int
+
+
+@dataclass(frozen=True, slots=True)
+class StratumCount:
+    """Queries that have one value of a stratum; empty: they have none."""
+
+    stratum: str
+    value: str
+    n: int
+
+
+@dataclass(frozen=True, slots=True)
+class RaterCount:
+    """Ratings that a rater gave, and slots left empty."""
+
+    rater: str
+    ratings: int
+    empty: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,27 +62,31 @@ class Matrix:
     row_key: str
     column_key: str
     rows: tuple[str, ...]
+    """Values of the first stratum; an empty value is "has none"."""
     columns: tuple[str, ...]
-    counts: Mapping[tuple[str, str], int]
-    """Row and column value to queries; an empty value is "has none"."""
+    counts: tuple[tuple[int, ...], ...]
+    """Queries by row and column."""
 
 
-@dataclass(frozen=True)
-class Statistics:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Statistics(Record):
     """Everything that is counted."""
 
-    testset: TestSet
+    testset: TestSetRecord
     n_negative: int
     n_without_text: int
+    consensus: str
+    """Rule that made the grades of ratings."""
     spreads: tuple[Spread, ...]
     """Judgments, relevant ones, and each kind, per query."""
-    grades: Mapping[str, Mapping[float, int]]
-    """Kind to grade to judgments."""
-    strata: Mapping[str, Mapping[str, int]]
-    """Key to value to queries; keys as they are met, `class` last."""
+    grades: tuple[GradeCount, ...]
+    strata: tuple[StratumCount, ...]
+    """Strata as they are met, `class` last."""
     matrices: tuple[Matrix, ...]
-    raters: Mapping[str, tuple[int, int]]
-    """Rater to ratings given and slots left empty."""
+    raters: tuple[RaterCount, ...]
+    description: str
+    sources: tuple[Source, ...]
+    meta: Meta
 
 
 def statistics(testset: TestSet, pairs: Sequence[tuple[str, str]] | None = None) -> Statistics:
@@ -79,14 +112,26 @@ def statistics(testset: TestSet, pairs: Sequence[tuple[str, str]] | None = None)
             raters.setdefault(rating.rater, [0, 0])[rating.grade is None] += 1
     crossed = list(combinations(keys, 2)) if pairs is None else pairs
     return Statistics(
-        testset=testset,
+        testset=TestSetRecord.of(testset),
         n_negative=sum(negative_of(query) is not None for query in testset.queries),
         n_without_text=sum(not query.text.strip() for query in testset.queries),
+        consensus=testset.consensus,
         spreads=tuple(_spread(name, per_query[name]) for name in sorted(per_query, key=_order)),
-        grades={kind: dict(sorted(counts.items(), reverse=True)) for kind, counts in grades.items()},
-        strata={key: _sizes(testset, key) for key in keys},
+        grades=tuple(
+            GradeCount(kind, float(grade), n)
+            for kind, counts in grades.items()
+            for grade, n in sorted(counts.items(), reverse=True)
+        ),
+        strata=tuple(
+            StratumCount(key, value, n)
+            for key in keys
+            for value, n in sorted(Counter(stratum(query, key) for query in testset.queries).items())
+        ),
         matrices=tuple(_matrix(testset, item, other) for item, other in crossed),
-        raters={rater: (counts[0], counts[1]) for rater, counts in sorted(raters.items())},
+        raters=tuple(RaterCount(rater, *counts) for rater, counts in sorted(raters.items())),
+        description=testset.description,
+        sources=testset.sources,
+        meta=testset.meta,
     )
 
 
@@ -99,16 +144,8 @@ def _spread(name: str, counts: Sequence[int]) -> Spread:
     return Spread(name, sum(counts), min(counts), float(median(counts)), max(counts))
 
 
-def _sizes(testset: TestSet, key: str) -> dict[str, int]:
-    return dict(sorted(Counter(stratum(query, key) for query in testset.queries).items()))
-
-
 def _matrix(testset: TestSet, row_key: str, column_key: str) -> Matrix:
     counts = Counter((stratum(query, row_key), stratum(query, column_key)) for query in testset.queries)
-    return Matrix(
-        row_key,
-        column_key,
-        tuple(sorted({row for row, _ in counts})),
-        tuple(sorted({column for _, column in counts})),
-        dict(sorted(counts.items())),
-    )
+    rows = tuple(sorted({row for row, _ in counts}))
+    columns = tuple(sorted({column for _, column in counts}))
+    return Matrix(row_key, column_key, rows, columns, tuple(tuple(counts[row, c] for c in columns) for row in rows))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import date
 from typing import Literal
@@ -10,6 +10,8 @@ from typing import Literal
 from cranfield.errors import Problem, UsageError
 from cranfield.model import TestSet
 from cranfield.plugins import load_plugins
+from cranfield.results import Record
+from cranfield.results.testset import TestSetRecord
 from cranfield.testsets import check_judgments as judgments
 from cranfield.testsets import check_queries as queries
 from cranfield.testsets.check_judgments import Answers, Complaint
@@ -40,22 +42,6 @@ class Check:
 
 
 @dataclass(frozen=True, slots=True)
-class SetIdentity:
-    """What reports say of a test set that they are about."""
-
-    name: str
-    version: str
-    digest: str
-    n_queries: int
-    review: str
-
-    @classmethod
-    def of(cls, testset: TestSet) -> SetIdentity:
-        """That of a test set."""
-        return cls(testset.name, testset.version, testset.digest, len(testset.queries), testset.meta.review)
-
-
-@dataclass(frozen=True, slots=True)
 class Finding:
     """One thing that a check found."""
 
@@ -64,6 +50,42 @@ class Finding:
     query_id: str
     """Empty where it is about the whole set."""
     message: str
+
+
+@dataclass(frozen=True, slots=True)
+class Checked:
+    """A check that was made."""
+
+    name: str
+    level: Level
+    rule: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Validation(Record):
+    """What the checks found, errors first."""
+
+    testset: TestSetRecord
+    n_errors: int
+    n_warnings: int
+    findings: tuple[Finding, ...]
+    checks: tuple[Checked, ...]
+
+    @classmethod
+    def of(cls, testset: TestSetRecord, findings: Iterable[Finding], *, with_runs: bool) -> Validation:
+        """The record of findings."""
+        found = tuple(findings)
+        return cls(
+            testset=testset,
+            n_errors=sum(finding.level == "error" for finding in found),
+            n_warnings=sum(finding.level == "warning" for finding in found),
+            findings=found,
+            checks=tuple(
+                Checked(check.name, check.level, check.sentence)
+                for check in checks().values()
+                if with_runs or not check.needs_runs
+            ),
+        )
 
 
 def _of_set(find: Callable[[TestSet], Iterator[Complaint]]) -> Callable[[Subject], Iterator[Complaint]]:
@@ -189,7 +211,7 @@ def checks() -> Mapping[str, Check]:
     return {**CHECKS, **{check.name: check for check in added}}
 
 
-def validate(testset: TestSet, *, today: date, runs: Mapping[str, Answers] | None = None) -> tuple[Finding, ...]:
+def validate(testset: TestSet, *, today: date, runs: Mapping[str, Answers] | None = None) -> Validation:
     """Everything the checks find, errors first.
 
     Args:
@@ -198,9 +220,10 @@ def validate(testset: TestSet, *, today: date, runs: Mapping[str, Answers] | Non
         runs: name to what systems answered; checks that need them are left out without.
     """
     subject = Subject(testset, today, runs or {})
-    return tuple(
+    findings = (
         Finding(check.name, check.level, query_id, message)
         for check in checks().values()
         if subject.runs or not check.needs_runs
         for query_id, message in check.find(subject)
     )
+    return Validation.of(TestSetRecord.of(testset), findings, with_runs=bool(runs))

@@ -38,7 +38,8 @@ SCENES = [
             "trec_eval qrels.txt a.run",
             "trec_eval -q -c -m map -m ndcg_cut.10 qrels.txt gaps.run",
             "trec_eval -m all_trec qrels.txt b.run",
-            *forms("measures", "measures nDCG", only=TEXT_AND_JSON),
+            *forms("measures", "measures nDCG", "measures RBP ERR IPrec RankOfFirst", only=TEXT_AND_JSON),
+            "measures --format csv",
             "convert a.run a.jsonl",
             "convert a.jsonl again.run",
         ],
@@ -145,16 +146,26 @@ SCENES = [
                 "testset stats set.yaml --by kind",
                 only=TEXT_AND_JSON,
             ),
+            "testset show set.yaml q05 --format csv",
+            "testset show code.yaml q2 q3",
+            "testset show code.yaml --format csv",
+            "testset stats set.yaml --by kind --format csv",
+            "testset stats rated.yaml",
+            "testset show rated.yaml q1",
+            "testset stats rated.yaml --format csv",
             *forms("testset validate set.yaml --today 2026-11-21", "testset diff set.yaml set-2.yaml"),
             *forms("testset diff set.yaml set-2.yaml --run a.run -m nDCG@10", only=TEXT_AND_JSON),
+            "testset diff set.yaml set-2.yaml --run a.run -m nDCG@10 --format csv",
             "testset add set.yaml --id q99 --text 'who may write' --stratum kind=title --relevant d01=1 --today 2026-11-21 --out added.yaml",
             "testset split set.yaml --share 0.4 --seed 1 --by level --out parts.yaml",
             *forms("testset overfit parts.yaml a.run -m Success@5", only=TEXT_AND_JSON),
+            "testset overfit parts.yaml a.run -m Success@5 --format csv",
             "testset convert set.yaml set.qrels",
             "testset convert set.yaml body.json --to rank-eval",
             "testset convert qrels.txt plain.csv",
             *forms("testset stats code.yaml", "evaluate code.yaml chunks.run -m P@2 -m R@2", only=TEXT_AND_JSON),
             *forms("testset verify code.yaml --repo repo", only=TEXT_AND_JSON),
+            "testset verify code.yaml --repo repo --format csv",
             "testset rehash code.yaml --repo repo --today 2026-11-21 --out anchored.yaml",
         ],
         PAIR
@@ -169,6 +180,12 @@ SCENES = [
                 "  - {id: q1, text: add two numbers, spans: ['sums.py:1-3']}\n"
                 "  - {id: q2, text: product, spans: ['sums.py:6-8:2', 'more.py:1-2']}\n"
                 "  - {id: q3, text: nothing of this, negative: true}\n"
+            ),
+            "rated.yaml": (
+                "cranfield_testset: 1\nname: rated\nversion: '2'\ndescription: by two raters\nqueries:\n"
+                "  - id: q1\n    text: one\n    class: prose\n"
+                "    ratings: {a: {ann: 2, bob: 1}, b: {ann: 0}}\n"
+                "  - {id: q2, text: two, class: canonical, judgments: {a: 1}}\n"
             ),
             "repo/sums.py": "def add(a, b):\n    # the sum\n    return a + b\n\n\ndef times(a, b):\n    # the product\n    return a * b\n",
             "repo/more.py": "def three():\n    return 3\n",

@@ -24,13 +24,15 @@ def record(hour, mean, *, digest="a", commit=None, **others):
         "time": (START + timedelta(hours=hour)).isoformat(),
         "commit": commit,
         "dirty": False,
-        "testset": {"name": "shop", "version": "", "digest": f"sha256:{digest * 64}"},
+        "testset": "shop",
+        "version": "",
+        "digest": f"sha256:{digest * 64}",
         "system": "bm25",
         "convention": "trec",
         "primary": "AP",
         "measures": {"AP": {"mean": mean, "n": 50, "ci_low": mean - 0.05, "ci_high": mean + 0.05}},
-        "queries": 50,
-        "failures": 0,
+        "n_queries": 50,
+        "n_failed": 0,
         "pilot": False,
         **others,
     }
@@ -88,7 +90,7 @@ def test_the_drawn_line_is_never_joined_over_a_change_of_the_set(cranfield, tmp_
     append(tmp_path, *(record(hour, 0.5 + hour / 100, digest="aabba"[hour]) for hour in range(5)))
     payload = json.loads(cranfield("--format", "json")[1])
     (line,) = payload["lines"]
-    assert [len(stretch["points"]) for stretch in line["stretches"]] == [2, 2, 1]
+    assert [len(stretch) for stretch in line["stretches"]] == [2, 2, 1]
     assert cranfield("--html", "history.html")[0] == 0
     page = (tmp_path / "history.html").read_text()
     assert page.count("<svg") == 2  # one for a page, one for a phone
@@ -109,7 +111,8 @@ def test_the_first_bad_run_is_named_with_the_commits_before_it(cranfield, tmp_pa
     assert "Wrong" in listed
     assert "Shorter" in listed
     assert "Faster" not in listed
-    (found,) = json.loads(cranfield("--drop", "0.1", "--format", "json")[1])["first_bad"]
+    (line,) = json.loads(cranfield("--drop", "0.1", "--format", "json")[1])["lines"]
+    found = line["first_bad"]
     assert (found["bad"]["commit"], found["good"]["commit"]) == (commits[3], commits[1])
     assert [line.split()[1] for line in found["commits"]] == ["Wrong", "Shorter"]
 
@@ -153,7 +156,7 @@ def test_csv_has_a_row_for_each_point_with_its_stretch(cranfield, tmp_path):
 def test_a_day_leaves_out_what_was_before(cranfield, tmp_path):
     append(tmp_path, record(0, 0.5), record(24, 0.6))
     payload = json.loads(cranfield("--since", "2026-11-02", "--format", "json")[1])
-    assert [point["mean"] for point in payload["lines"][0]["stretches"][0]["points"]] == [0.6]
+    assert [point["measures"]["AP"]["mean"] for point in payload["lines"][0]["stretches"][0]] == [0.6]
 
 
 def test_the_config_or_its_folder_says_whose_history_it_is(cranfield, tmp_path):

@@ -231,7 +231,7 @@ def test_split_of_qrels_is_found_again_by_overfit(folder):
     looked_after("split", "x.qrels")
     found = json.loads(looked_after("overfit", "x.qrels", "x.run", "-m", "P@1", "--format", "json").stdout)
     (row,) = found["measures"]
-    assert (row["evaluated"]["n"], row["held_out"]["n"], row["overfit"]) == (16, 4, False)
+    assert (row["contrast"]["a"]["n"], row["contrast"]["b"]["n"], row["is_overfit"]) == (16, 4, False)
 
 
 @pytest.mark.parametrize("form", ["text", "json", "markdown", "csv"])
@@ -241,8 +241,8 @@ def test_diff_with_a_run_shows_how_its_means_move(folder, form):
     if form == "json":
         found = json.loads(text)
         (score,) = found["scores"]
-        assert (score["old"]["mean"], score["new"]["mean"]) == (pytest.approx(2 / 3), 1.0)
-        assert [(one["label"], one["old"], one["new"]) for one in found["judgments"]] == [
+        assert (score["old"], score["new"]) == (pytest.approx(2 / 3), 1.0)
+        assert [(one["label"], one["old"], one["new"]) for one in found["judged"]] == [
             ("c", 1, None),
             ("x", None, 1),
         ]

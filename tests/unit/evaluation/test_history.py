@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
-from itertools import pairwise
 
 import pytest
 
@@ -17,7 +16,7 @@ from cranfield.evaluation.history import (
     lines,
     measure_of,
 )
-from cranfield.evaluation.history_changes import changes, first_bad, history_report
+from cranfield.evaluation.history_changes import first_bad, history_report, with_changes
 from cranfield.evaluation.verdict_table import VerdictCode
 from cranfield.reporting.documents.history import history_document
 from cranfield.reporting.renderers.text import render_text
@@ -35,6 +34,10 @@ def past(hour, mean, *, digest="sha256:a", half=0.05, measure=AP, **others):
 def line_of(*means, **others):
     (line,) = lines([past(hour, mean, **others) for hour, mean in enumerate(means)], AP)
     return line
+
+
+def changes(line, values_of):
+    return tuple(point.change for point in with_changes(line, values_of).points if point.change is not None)
 
 
 def shape(points):
@@ -166,7 +169,7 @@ def test_a_point_is_compared_with_the_one_before_it_by_the_paired_test():
     points, values_of = kept([0.5] * 20, SMALL, FALL, RISE)
     (line,) = lines(points, AP)
     found = changes(line, values_of)
-    assert [(change.before, change.point) for change in found] == list(pairwise(points))
+    assert [point.change is None for point in with_changes(line, values_of).points] == [True, False, False, False]
     assert [change.verdict for change in found] == [VerdictCode.NOT_SIGNIFICANT, VerdictCode.WORSE, VerdictCode.BETTER]
     assert [(change.n, change.n_differ) for change in found] == [(20, 20), (20, 19), (20, 20)]
     assert found[0].delta == pytest.approx(-0.005)
@@ -189,7 +192,7 @@ def test_beside_a_change_of_few_queries_stands_what_unseen_ones_could_turn():
         document
     ).replace("\n", " ")
     (line,) = document.payload()["lines"]
-    assert line["stretches"][0]["points"][1]["change"]["unseen"]["change"] == "loss"
+    assert line["stretches"][0][1]["change"]["unseen"]["change"] == "loss"
 
 
 def test_the_declared_test_and_level_of_the_later_point_are_used():
@@ -201,7 +204,7 @@ def test_the_declared_test_and_level_of_the_later_point_are_used():
 def test_a_p_value_of_exactly_alpha_is_significant_as_in_a_comparison():
     points, values_of = kept([0.5] * 20, FALL, alpha=2 / 2**20)  # the smallest p that twenty queries can give
     (change,) = changes(lines(points, AP)[0], values_of)
-    assert change.p_adjusted == change.point.alpha
+    assert change.p_adjusted == points[1].alpha
     assert change.verdict is VerdictCode.WORSE
 
 
@@ -285,10 +288,9 @@ def test_what_has_no_values_is_not_called_bad_and_is_counted():
 def test_what_could_not_be_tested_is_neither_good_again_nor_what_others_are_compared_with():
     points, values_of = kept(0.9, [0.5] * 20, FALL, 0.4)
     unknown = {points[0].values, points[-1].values}
-    found = first_bad(
-        lines(points, AP)[0], Rule(), lambda point, m: None if point.values in unknown else values_of(point, m)
-    )
-    assert (found.bad, found.best) == (points[2], points[1])
+    (line,) = lines(points, AP)
+    found = first_bad(line, Rule(), lambda point, m: None if point.values in unknown else values_of(point, m))
+    assert (found.bad, found.best) == (line.points[2], line.points[1])
     assert (found.n_after, found.n_good_after, found.latest_is_bad, found.n_untested) == (1, 0, None, 2)
 
 

@@ -5,15 +5,16 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
-from dataclasses import replace
+from dataclasses import fields, replace
 from datetime import UTC, datetime, timedelta, timezone
 from pathlib import Path
 
 import pytest
 
 from cranfield.errors import UsageError
+from cranfield.evaluation.history import DamagedLine, HistoryPoint, Score
 from cranfield.model import Answer, CallLog, Hit, Outcome, Query, Run, TestSet
-from cranfield.project.history import append, history_record, read_history
+from cranfield.project.history import append, history_point, read_history
 from cranfield.project.history_files import FILE, FOLDER
 from cranfield.project.recipe import evaluate
 from cranfield.repo.git import Standing
@@ -37,38 +38,44 @@ def evaluation():
     return evaluate(testset, run, measures=["RR", "P@1"])
 
 
-def test_a_record_says_what_was_measured_on_what_and_where(evaluation):
-    (rr, _) = evaluation.measures
-    record = history_record(evaluation, when=WHEN, commit=COMMIT, primary=rr)
-    assert record["time"] == "2026-11-21T08:30:15Z"
-    assert (record["commit"], record["dirty"]) == ("c" * 40, True)
-    assert record["testset"] == {"name": "shop", "version": "2", "digest": evaluation.testset.digest}
-    assert (record["system"], record["k"], record["config_digest"]) == ("bm25", 10, "sha256:" + "d" * 64)
-    assert (record["queries"], record["failures"], record["primary"]) == (3, 1, "RR")
-    assert record["measures"]["RR"]["mean"] == pytest.approx((1 + 1 / 2 + 0) / 3)
-    assert record["latency_ms"] == {"p50": 20.0, "p95": pytest.approx(29.0)}
-    assert record["judged"] == pytest.approx((1 + 1 / 2) / 2)  # of the two queries that brought results
-
-
-def test_a_line_keeps_its_keys_and_their_order(evaluation):
-    record = history_record(evaluation, when=WHEN, commit=COMMIT, primary=evaluation.measures[1])
-    assert json.dumps(record) == (
-        '{"cranfield_history": 1, "time": "2026-11-21T08:30:15Z", "commit": "' + "c" * 40 + '", "dirty": true, '
-        f'"testset": {{"name": "shop", "version": "2", "digest": "{evaluation.testset.digest}"}}, "system": "bm25", '
-        f'"config_digest": "sha256:{"d" * 64}", "run_digest": "{evaluation.run_digest}", "convention": "trec", "k": 10, '
-        '"primary": "P@1", "measures": {"RR": {"mean": 0.5, "n": 3, "ci_low": 0.0, "ci_high": 1.0}, '
-        '"P@1": {"mean": 0.3333333333333333, "n": 3, "ci_low": 0.0, "ci_high": 1.0}}, "queries": 3, "failures": 1, '
-        '"judged": 0.5, "latency_ms": {"p50": 20.0, "p95": 29.0}, "pilot": false}'
+def test_a_point_says_what_was_measured_on_what_and_where(evaluation):
+    (rr, p1) = evaluation.measures
+    assert history_point(evaluation, when=WHEN, commit=COMMIT, primary=rr) == HistoryPoint(
+        time=datetime(2026, 11, 21, 8, 30, 15, tzinfo=UTC),
+        testset="shop",
+        version="2",
+        digest=evaluation.testset.digest,
+        system="bm25",
+        convention="trec",
+        measures={"RR": Score(0.5, 3, 0.0, 1.0), "P@1": Score(pytest.approx(1 / 3), 3, 0.0, 1.0)},
+        commit="c" * 40,
+        dirty=True,
+        primary="RR",
+        config_digest="sha256:" + "d" * 64,
+        run_digest=evaluation.run_digest,
+        k=10,
+        n_queries=3,
+        n_failed=1,
+        judged=pytest.approx((1 + 1 / 2) / 2),  # of the two queries that brought results
+        p50_ms=20.0,
+        p95_ms=pytest.approx(29.0),
     )
-    alone = history_record(replace(evaluation, run=None), when=WHEN)
-    assert [name for name, value in alone.items() if value is None] == [
-        *("commit", "config_digest", "k", "primary", "latency_ms")
-    ]
+    assert history_point(evaluation, when=WHEN, primary=p1).primary == "P@1"
+    alone = history_point(replace(evaluation, run=None), when=WHEN)
+    assert (alone.commit, alone.config_digest, alone.k, alone.primary, alone.p50_ms) == (None,) * 5
+
+
+def test_a_line_has_the_fields_of_a_point(tmp_path, evaluation):
+    path = append(tmp_path, history_point(evaluation, when=WHEN, commit=COMMIT))
+    line = json.loads(path.read_text())
+    assert list(line) == [field.name for field in fields(HistoryPoint)]
+    assert (line["cranfield_history"], line["time"]) == (1, "2026-11-21T08:30:15Z")
+    assert line["measures"]["RR"] == {"mean": 0.5, "n": 3, "ci_low": 0.0, "ci_high": 1.0}
 
 
 def test_what_is_written_is_what_is_read(tmp_path, evaluation):
-    record = history_record(evaluation, when=WHEN, commit=COMMIT, primary=evaluation.measures[0])
-    pilot = history_record(replace(evaluation, pilot=True, run=None), when=WHEN)
+    record = history_point(evaluation, when=WHEN, commit=COMMIT, primary=evaluation.measures[0])
+    pilot = history_point(replace(evaluation, pilot=True, run=None), when=WHEN)
     path = append(tmp_path, record, pilot)
     assert path == tmp_path / FOLDER / FILE
     history = read_history(tmp_path)
@@ -82,14 +89,16 @@ def test_what_is_written_is_what_is_read(tmp_path, evaluation):
 
 
 def test_git_does_not_see_the_history(tmp_path, evaluation):
-    append(tmp_path, history_record(evaluation, when=WHEN))
+    append(tmp_path, history_point(evaluation, when=WHEN))
     assert (tmp_path / FOLDER / ".gitignore").read_text() == "*\n"
 
 
 GOOD = {
     "cranfield_history": 1,
     "time": "2026-11-21T08:30:15Z",
-    "testset": {"name": "shop", "version": "", "digest": "sha256:a"},
+    "testset": "shop",
+    "version": "",
+    "digest": "sha256:a",
     "system": "bm25",
     "convention": "trec",
     "measures": {"AP": {"mean": 0.5, "n": 3}},
@@ -101,20 +110,25 @@ GOOD = {
     [
         ('{"cranfield_history": 1, "ti', "not JSON"),
         ("\xff\xfe", "not JSON"),
-        ("[1]", "not a record"),
+        ("[1]", "Input should be an object"),
         ("[" * 100_000, "not JSON"),
-        (json.dumps(GOOD | {"cranfield_history": 2}), "not a record of version 1"),
-        (json.dumps(GOOD | {"time": "yesterday"}), "no time"),
-        (json.dumps(GOOD | {"time": "2026-11-21T08:30:15"}), "a time without its zone"),
-        (json.dumps(GOOD | {"testset": None}), "no testset"),
-        (json.dumps(GOOD | {"testset": {"name": "shop", "version": ""}}), "no digest"),
-        (json.dumps(GOOD | {"system": 3}), "no system"),
-        (json.dumps(GOOD | {"measures": {"AP": 0.5}}), "no AP"),
-        (json.dumps(GOOD | {"measures": {"AP": {"mean": "high"}}}), "mean is no number"),
-        (json.dumps(GOOD | {"measures": {"AP": {"mean": True}}}), "mean is no number"),
-        (json.dumps(GOOD | {"k": 1.5}), "k is no whole number"),
-        (json.dumps(GOOD | {"judged": float("nan")}), "not JSON"),
-        (json.dumps(GOOD | {"judged": 10**400}), "not JSON"),
+        (json.dumps(GOOD | {"cranfield_history": 2}), "cranfield_history: Input should be 1"),
+        (json.dumps(GOOD | {"time": "yesterday"}), "time: Input should be a valid datetime"),
+        (json.dumps(GOOD | {"time": "2026-11-21T08:30:15"}), "time: without its zone"),
+        (json.dumps(GOOD | {"testset": None}), "testset: Input should be a valid string"),
+        (json.dumps({key: value for key, value in GOOD.items() if key != "digest"}), "digest: Field required"),
+        (json.dumps(GOOD | {"system": 3}), "system: Input should be a valid string"),
+        (json.dumps(GOOD | {"measures": {"AP": 0.5}}), "measures.AP: Input should be an object"),
+        (json.dumps(GOOD | {"measures": {"AP": {"mean": "high"}}}), "measures.AP.mean: Input should be a valid number"),
+        (json.dumps(GOOD | {"measures": {"AP": {"mean": True}}}), "measures.AP.mean: Input should be a valid number"),
+        (
+            json.dumps(GOOD | {"measures": {"AP": {"mean": float("nan"), "n": 3}}}),
+            "measures.AP.mean: Input should be a finite number",
+        ),
+        (json.dumps(GOOD | {"k": 1.5}), "k: Input should be a valid integer"),
+        (json.dumps(GOOD | {"judged": float("nan")}), "judged: Input should be a finite number"),
+        (json.dumps(GOOD | {"judged": float("inf")}), "judged: Input should be a finite number"),
+        (json.dumps(GOOD | {"judged": 10**400}), "judged: Input should be a finite number"),
     ],
 )
 def test_a_line_that_cannot_be_read_is_named_and_the_rest_is_read(tmp_path, line, why):
@@ -124,16 +138,18 @@ def test_a_line_that_cannot_be_read_is_named_and_the_rest_is_read(tmp_path, line
     (folder / FILE).write_bytes(f"{good}\n\n".encode() + line.encode("latin-1") + f"\n{good}\n".encode())
     history = read_history(tmp_path)
     assert len(history.points) == 2
-    assert history.damaged == ((3, why),)
+    (damaged,) = history.damaged
+    assert damaged.line == 3
+    assert damaged.why.startswith(why)
 
 
 def test_a_line_that_a_crash_cut_off_spoils_no_other(tmp_path, evaluation):
     (tmp_path / FOLDER).mkdir()
     (tmp_path / FOLDER / FILE).write_text('{"cranfield_history": 1, "ti')
-    append(tmp_path, history_record(evaluation, when=WHEN))
-    append(tmp_path, history_record(evaluation, when=WHEN))
+    append(tmp_path, history_point(evaluation, when=WHEN))
+    append(tmp_path, history_point(evaluation, when=WHEN))
     history = read_history(tmp_path)
-    assert (len(history.points), history.damaged) == (2, ((1, "not JSON"),))
+    assert (len(history.points), history.damaged) == (2, (DamagedLine(1, "not JSON"),))
 
 
 APPENDER = """
@@ -164,7 +180,7 @@ def test_no_history_is_said(tmp_path):
 def test_a_history_that_cannot_be_written_or_read_is_said(tmp_path, evaluation):
     (tmp_path / FOLDER / FILE).mkdir(parents=True)
     with pytest.raises(UsageError, match="this is a folder"):
-        append(tmp_path, history_record(evaluation, when=WHEN))
+        append(tmp_path, history_point(evaluation, when=WHEN))
     with pytest.raises(UsageError, match="this is a folder"):
         read_history(tmp_path)
 

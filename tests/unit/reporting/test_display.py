@@ -60,7 +60,11 @@ def values(testset, runs, pair, comparison, tmp_path_factory) -> dict[str, Displ
             report,
             report.agreement,
         ),
-        *(plan(*pair), HistoryReport("nDCG@10", ()), summarise_results(large, CompareOptions(n_draws=200))),
+        *(
+            plan(*pair),
+            HistoryReport(measure="nDCG@10", lines=()),
+            summarise_results(large, CompareOptions(n_draws=200)),
+        ),
         GateResult("passed", "all rules are kept", (), pair[0], "nDCG@10"),
     )
     return {type(value).__name__: value for value in found}

@@ -17,6 +17,7 @@ from cranfield.errors import MissingExtraError
 from cranfield.evaluation.values import Comparison
 from cranfield.model.query import Negative
 from cranfield.reporting.documents.testset import queries_document
+from cranfield.testsets.expected import queries_of
 
 
 @pytest.mark.parametrize("of", ["comparison", "evaluation"])
@@ -123,7 +124,7 @@ def test_a_library_that_is_missing_is_named(comparison, monkeypatch, method: str
 
 def test_judgments_are_rows_of_a_test_set(testset: TestSet) -> None:
     frame = testset.to_pandas()
-    assert frame.columns.tolist() == [column.title for column in queries_document(testset).tidy().columns]
+    assert frame.columns.tolist() == [column.title for column in queries_document(queries_of(testset)).tidy().columns]
     assert len(frame) == 16
     assert pa.types.is_floating(testset.to_arrow().schema.field("grade").type)
 

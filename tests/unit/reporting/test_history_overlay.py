@@ -43,7 +43,7 @@ def point(
 
 
 def report_of(points: Sequence[HistoryPoint]) -> HistoryReport:
-    return HistoryReport("AP", lines(points, "AP"))
+    return HistoryReport(measure="AP", lines=lines(points, "AP"))
 
 
 def figures(points: Sequence[HistoryPoint]) -> list[Figure]:

@@ -42,7 +42,7 @@ def test_a_grade_off_the_declared_scale_is_an_error_with_its_line(tmp_path, name
     (problem,) = caught.value.problems
     assert "grade 3 of d2" in problem.message
     assert (problem.line, problem.expected, problem.got) == (LINES[name], "0, 1, 2", "3")
-    findings = validate(read_stored(path), today=TODAY)
+    findings = validate(read_stored(path), today=TODAY).findings
     assert "scale" in {finding.check for finding in findings}, "validate lists it among the others"
 
 

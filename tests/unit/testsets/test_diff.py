@@ -24,7 +24,7 @@ from cranfield.model import (
 from cranfield.project.versions import named_runs, overfitting, score_moves
 from cranfield.reporting import render
 from cranfield.reporting.documents.testset_versions import difference_document
-from cranfield.testsets.diff import Change, Judged, Rewording, diff
+from cranfield.testsets.diff import Change, Judged, QueryText, Rewording, diff
 from cranfield.testsets.split import split
 
 OLD = TestSet(
@@ -45,7 +45,7 @@ NEW = replace(
 
 def test_queries_judgments_and_strata_are_told():
     found = diff(OLD, NEW)
-    assert (found.added, found.removed, found.common) == (("q4",), ("q2",), ("q1", "q3"))
+    assert (found.added, found.removed, found.n_common) == ((QueryText("q4", "four"),), (QueryText("q2", "two"),), 2)
     assert found.reworded == (Rewording("q1", "one", "ONE"),)
     assert found.judged == (
         Judged("q1", "document", "a", 1, 2),
@@ -141,12 +141,12 @@ def test_overfitting_is_told_from_chance(tmp_path):
     ):
         lines = (f"{query_id} Q0 {'a' if wins(query_id) else 'x'} 1 9 {name}\n" for query_id in testset.query_ids)
         (tmp_path / name).write_text("".join(lines))
-    (tuned,) = overfitting(testset, tmp_path / "tuned", measures=["P@1"])
+    (tuned,) = overfitting(testset, tmp_path / "tuned", measures=["P@1"]).measures
     assert (tuned.contrast.a.n, tuned.contrast.b.n) == (40, 10)
     assert tuned.contrast.difference == pytest.approx(39 / 40 - 1 / 10)
     assert tuned.is_overfit
     assert "does better on the queries it was evaluated on" in tuned.sentence
-    (fair,) = overfitting(testset, tmp_path / "fair", measures=["P@1"])
+    (fair,) = overfitting(testset, tmp_path / "fair", measures=["P@1"]).measures
     assert fair.is_overfit is False
     assert "no overfitting that these queries could tell" in fair.sentence
 
@@ -163,9 +163,9 @@ def test_a_row_inserted_at_the_top_is_one_addition(tmp_path):
     before = read(tmp_path, SPANS)
     after = read(tmp_path, SPANS.replace("where", "new,c.rs:1-9:1\nwhere", 1))
     found = diff(before, after)
-    assert [after.by_id[query_id].text for query_id in found.added] == ["new"]
+    assert [query.text for query in found.added] == ["new"]
     assert (*found.removed, *found.reworded, *found.judged, *found.changes) == ()
-    assert len(found.common) == 2
+    assert found.n_common == 2
 
 
 def test_a_question_that_was_edited_is_reworded_and_named_by_both_ids(tmp_path):
@@ -173,7 +173,7 @@ def test_a_question_that_was_edited_is_reworded_and_named_by_both_ids(tmp_path):
     old, new = content_id("where is it"), content_id("where is the index")
     assert found.reworded == (Rewording(new, "where is it", "where is the index", old),)
     assert (found.added, found.removed) == ((), ())
-    text = render(difference_document(found, ()), "text")
+    text = render(difference_document(found), "text")
     assert "0 added, 0 removed, 1 reworded" in text
     assert old in text
     assert new in text

@@ -39,7 +39,7 @@ CLEAN = TestSet(
 
 
 def found(testset, *, runs=None):
-    return [(finding.check, finding.query_id) for finding in validate(testset, today=TODAY, runs=runs)]
+    return [(finding.check, finding.query_id) for finding in validate(testset, today=TODAY, runs=runs).findings]
 
 
 def with_targets(*targets, text="a question", **more):
@@ -131,7 +131,7 @@ def test_a_query_that_shares_more_than_half_of_its_places_with_an_earlier_one_is
 def test_strata_need_six_queries_for_a_test():
     queries = tuple(Query(f"q{i}", f"text{i} words{i}", {"kind": "a" if i < 6 else "b"}) for i in range(11))
     testset = TestSet("t", queries, {query.id: {"d": 1} for query in queries})
-    (finding,) = validate(testset, today=TODAY)
+    (finding,) = validate(testset, today=TODAY).findings
     assert finding.message.startswith("kind b has 5 queries")
 
 
@@ -167,7 +167,7 @@ def test_definitions_of_one_entity_are_one_judgment():
 
 def test_with_runs_relevant_documents_that_nothing_is_are_counted():
     testset = TestSet("t", (Query("q1", "one"),), {"q1": {"web/a": 1, "gone": 1, "also gone": 2, "irrelevant": 0}})
-    (finding,) = validate(testset, today=TODAY, runs={"run": HITS})
+    (finding,) = validate(testset, today=TODAY, runs={"run": HITS}).findings
     assert (finding.check, finding.level) == ("unseen", "warning")
     assert finding.message.startswith("2 of 3 relevant documents")
 
@@ -180,7 +180,7 @@ def test_errors_stand_before_warnings_and_every_check_says_its_rule():
 
 def test_the_overlapping_truths_of_octocode_are_found(shared_data):
     testset = read_testset(shared_data / "octocode" / "code.csv")
-    overlaps = [f for f in validate(testset, today=TODAY) if f.check == "overlaps"]
+    overlaps = [f for f in validate(testset, today=TODAY).findings if f.check == "overlaps"]
     assert [(f.query_id, f.message) for f in overlaps] == [
         (
             testset.query_ids[100],
@@ -191,7 +191,7 @@ def test_the_overlapping_truths_of_octocode_are_found(shared_data):
 
 def test_leaks_and_shared_entities_of_knowcode_are_counted(shared_data):
     testset = read_testset(shared_data / "knowcode" / "golden_v1.0.json")
-    findings = validate(testset, today=TODAY)
+    findings = validate(testset, today=TODAY).findings
     assert sum(f.check == "shared places" for f in findings) == 18
     # 24 hold the last name of an expected symbol, one more the name of its class alone.
     assert sum(f.check == "leaks" for f in findings) == 25
@@ -219,4 +219,4 @@ def test_leaks_and_shared_entities_of_knowcode_are_counted(shared_data):
     ],
 )
 def test_one_is_said_as_one(testset, message):
-    assert [finding.message for finding in validate(testset, today=TODAY)] == [message]
+    assert [finding.message for finding in validate(testset, today=TODAY).findings] == [message]

@@ -62,7 +62,7 @@ def verify_command(
     if out is not None:
         refuse_existing(out, force=force)
         write_anew(reanchored(judged, report), testset, out, testset_format)
-    deliver(drift_document(judged.name, report), output)
+    deliver(drift_document(report), output)
     if report.drifted:
         raise typer.Exit(EXIT_VERDICT)
 

@@ -16,9 +16,8 @@ from cranfield.cli.testset.common import SetArgument, SetFormatOption, TodayOpti
 from cranfield.errors import CranfieldError, UsageError
 
 if TYPE_CHECKING:
-    from cranfield.project.large_validation import LargeValidation
     from cranfield.project.loading import TestSetOptions
-    from cranfield.testsets.validate import Finding
+    from cranfield.testsets.validate import Finding, Validation
 
 EXIT_ERRORS = 2
 EXIT_WARNINGS = 1
@@ -37,6 +36,7 @@ def show_command(
 ) -> None:
     """Show queries with their judgments and expected items. Without ids, list all queries, one per line."""
     from cranfield.reporting.documents.testset import queries_document
+    from cranfield.testsets.expected import queries_of
 
     judged = load_set(testset, testset_format, options=options)
     query_ids = query_ids or []
@@ -44,7 +44,7 @@ def show_command(
     if missing:
         some = ", ".join(map(repr, judged.query_ids[:3]))
         raise UsageError(f"there is no query {', '.join(map(repr, missing))}", path=str(testset), expected=f"{some}, …")
-    deliver(queries_document(judged, query_ids), output)
+    deliver(queries_document(queries_of(judged, query_ids), in_full=bool(query_ids)), output)
 
 
 @option_groups
@@ -66,8 +66,7 @@ def validate_command(
     """Check test sets and report all findings with their rules. Exits with 2 on errors."""
     day = day_of(today)
     if len(testsets) == 1:
-        findings = _validate(testsets[0], runs, day, output, testset_format, options)
-        _exit_on(findings, strict=strict)
+        _exit_on(_validate(testsets[0], runs, day, output, testset_format, options), strict=strict)
         return
     _refuse_several(testsets, runs, output)
     found: list[Finding] = []
@@ -108,9 +107,9 @@ def _validate(
     from cranfield.testsets.validate import validate
 
     if not runs and (large := _validated_in_parts(testset, testset_format, options)) is not None:
-        for sentence in large.notes:
-            note(f"note: {sentence}")
-        deliver(findings_document(large.identity, large.findings, with_runs=False), output)
+        for each in large.testset.notes:
+            note(f"note: {each}")
+        deliver(findings_document(large), output)
         return large.findings
     judged = load_set(testset, testset_format, ask=bool(runs), options=options)
     answers = {}
@@ -118,12 +117,12 @@ def _validate(
         from cranfield.project.versions import answers_of
 
         answers = {f"{place} {run}": answers_of(judged, run)[1] for place, run in enumerate(runs)}
-    findings = validate(judged, today=day, runs=answers)
-    deliver(findings_document(judged, findings, with_runs=bool(answers)), output)
-    return findings
+    found = validate(judged, today=day, runs=answers)
+    deliver(findings_document(found), output)
+    return found.findings
 
 
-def _validated_in_parts(path: Path, testset_format: str | None, options: TestSetOptions) -> LargeValidation | None:
+def _validated_in_parts(path: Path, testset_format: str | None, options: TestSetOptions) -> Validation | None:
     """The findings of a large set, with progress on stderr; None where it is read whole, which is noted if that costs memory."""
     from cranfield.cli.large import RowProgress
     from cranfield.project.large_validation import LARGE_BYTES, size_of, validate_large
@@ -200,13 +199,12 @@ def diff_command(
     from cranfield.testsets.diff import ScoreMove, diff
 
     before, after = load_set(old, ask=bool(runs)), load_set(new, ask=bool(runs))
-    difference = diff(before, after)
     moves: tuple[ScoreMove, ...] = ()
     if runs:
         from cranfield.project.versions import named_runs, score_moves
 
-        moves = score_moves(difference.old, after, named_runs(runs), measures=measures or None, convention=convention)
-    deliver(difference_document(difference, moves), output)
+        moves = score_moves(before, after, named_runs(runs), measures=measures or None, convention=convention)
+    deliver(difference_document(diff(before, after, moves)), output)
 
 
 @option_groups
@@ -227,4 +225,4 @@ def overfit_command(
 
     judged = load_set(testset, testset_format, ask=True, options=options)
     found = overfitting(judged, run, measures=measures or None, convention=convention, seed=seed)
-    deliver(overfit_document(judged, found), output)
+    deliver(overfit_document(found), output)

@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 from cranfield.numbers import Interval, format_level, format_p, format_percent, format_plain
 from cranfield.reporting.document import Block, Bullets, Document, KeyValues, Paragraph, Section
-from cranfield.reporting.documents.testset import testset_subtitle
+from cranfield.reporting.documents.testset import about_testset
 from cranfield.reporting.sections.raters import confusion_section, misfit_section, thresholds_section
 from cranfield.reporting.table_spec import Col, TableSpec
 from cranfield.results import to_jsonable
@@ -38,7 +38,7 @@ def agreement_document(report: RaterReport) -> Document:
         sections.append(Section("notes", "Notes", (Bullets(report.notes),)))
     return Document(
         title="Agreement of raters",
-        subtitle=testset_subtitle(report.testset),
+        subtitle=about_testset(report.testset),
         sections=tuple(sections),
         tidy=lambda: _spec([*_lines(report)]).tidy(),
         payload=lambda: to_jsonable(report),

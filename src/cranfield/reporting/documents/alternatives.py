@@ -6,7 +6,7 @@ from collections import Counter
 
 from cranfield.judging.pools.alternatives import WithAndWithout
 from cranfield.reporting.document import Document, Paragraph, Section
-from cranfield.reporting.documents.testset import testset_subtitle
+from cranfield.reporting.documents.testset import about_testset
 from cranfield.reporting.table_spec import Col, TableSpec
 from cranfield.results import to_jsonable
 
@@ -36,7 +36,7 @@ def alternatives_document(found: WithAndWithout) -> Document:
     )
     return Document(
         title="Alternatives",
-        subtitle=testset_subtitle(found.testset),
+        subtitle=about_testset(found.testset),
         sections=(
             Section("scores", "Scores", (scores.table(), Paragraph(FAVOURS))),
             Section("found", "Found by", (by_system.table(),)),

@@ -10,7 +10,7 @@ from cranfield.answers.score import AnswersReport, NoNarrative, ScoredQuery
 from cranfield.numbers import Interval
 from cranfield.reporting.document import Bullets, Cell, Document, Section, Table
 from cranfield.reporting.documents.facts import BY, fact_blocks, reason_blocks, votes_text
-from cranfield.reporting.documents.testset import testset_subtitle
+from cranfield.reporting.documents.testset import about_testset
 from cranfield.reporting.table_spec import Col, TableSpec
 from cranfield.results import to_jsonable
 from cranfield.words import first_of, n_of
@@ -67,7 +67,7 @@ def answers_document(report: AnswersReport) -> Document:
     )
     return Document(
         title="Answers",
-        subtitle=testset_subtitle(report.testset),
+        subtitle=about_testset(report.testset),
         sections=tuple(sections),
         tidy=fields.tidy,
         payload=lambda: to_jsonable(report),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from cranfield.judging.book.sensitivity import BookSensitivity
 from cranfield.reporting.document import Bullets, Document, Paragraph, Section
-from cranfield.reporting.documents.testset import testset_subtitle
+from cranfield.reporting.documents.testset import about_testset
 from cranfield.reporting.sections.verdict import sensitivity_blocks
 from cranfield.reporting.table_spec import Col, TableSpec
 from cranfield.results import to_jsonable
@@ -55,7 +55,7 @@ def book_sensitivity_document(found: BookSensitivity) -> Document:
         sections.append(Section("notes", "Notes", (Bullets(notes),)))
     return Document(
         title="Sensitivity of a book",
-        subtitle=testset_subtitle(found.testset),
+        subtitle=about_testset(found.testset),
         sections=tuple(sections),
         tidy=variations.tidy,
         payload=lambda: to_jsonable(found),

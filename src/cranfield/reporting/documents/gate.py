@@ -12,6 +12,8 @@ from cranfield.evaluation.result import result_of
 from cranfield.evaluation.values import Evaluation
 from cranfield.gate.result import (
     BaselineChange,
+    BaselineChanges,
+    BaselineFact,
     EarlierSource,
     GateResult,
     GateStatus,
@@ -30,7 +32,6 @@ from cranfield.reporting.document import (
     Block,
     Brief,
     Bullets,
-    Cell,
     Column,
     Details,
     Document,
@@ -43,11 +44,11 @@ from cranfield.reporting.document import (
     TonedCell,
     VerdictBlock,
     cell_value,
-    tidy_table,
     without_tones,
 )
 from cranfield.reporting.sections.earlier import EARLIER, earlier_lines, earlier_record, earlier_table, is_of_run_files
 from cranfield.reporting.sections.labels import testset_label, tone_of
+from cranfield.reporting.table_spec import Col, TableSpec
 from cranfield.results import to_jsonable
 from cranfield.words import capitalised, n_of
 
@@ -67,7 +68,7 @@ def gate_document(results: Named) -> Document:
         title=f"Gate: {', '.join(systems)}",
         subtitle=tuple(_test_set_line(name, result.evaluation) for name, result in results),
         sections=tuple(sections),
-        tidy=lambda: _tidy(results),
+        tidy=_tidy(results).tidy,
         payload=lambda: gate_payload(results),
         verdict=_verdict(results),
         made_by=MADE_BY,
@@ -78,14 +79,13 @@ def gate_document(results: Named) -> Document:
 def _brief(results: Named) -> Brief:
     """The rules, those that are broken first; the queries that fail, by their texts; what limits the gate, and its notes."""
     verdict = _verdict(results)
-    rows: list[tuple[Cell, ...]] = [
-        (TonedCell(rule.status, TONES[rule.status]), f"{name}: {rule.rule}" if name else rule.rule, rule.got)
+    rules = [
+        (name, rule)
         for status in WORST_FIRST
         for name, result in results
         for rule in result.rules
         if rule.status == status
     ]
-    table = Table((Column("outcome"), Column("rule"), Column("got")), rows, "Rules")
     failing = [change.text or change.query_id for _, result in results for change in result.worse]
     named = f"{n_of(len(failing), 'queries', format_count)} got worse, broke a rule or failed: {'; '.join(failing)}"
     notes = [
@@ -95,7 +95,7 @@ def _brief(results: Named) -> Brief:
         if note != result.explanation
     ]
     doubts = dict.fromkeys((*verdict.reasons, *verdict.caveats, *notes))
-    return Brief(table, (named,) if failing else (), tuple(doubts))
+    return Brief(_outcomes(rules, "Rules").table(shown=20), (named,) if failing else (), tuple(doubts))
 
 
 def _test_set_line(name: str, evaluation: Evaluation) -> str:
@@ -168,7 +168,8 @@ def _sections(name: str, result: GateResult) -> Iterator[Section]:
     result = _with_printed_names(result)
     link, of = (f"{name}-", f", {name}") if name else ("", "")
     unseen = _unseen_lines(result)
-    yield Section(f"{link}rules", f"Rules{of}", (_rules(result), *((Bullets(unseen),) if unseen else ())))
+    rules = _outcomes([("", rule) for rule in result.rules], "Every rule must pass").table(wrap=True)
+    yield Section(f"{link}rules", f"Rules{of}", (rules, *((Bullets(unseen),) if unseen else ())))
     has_baseline = result.baseline is not None
     interval = f"{format_level(result.alpha)} CI" if has_baseline else ""
     caption = "Current and baseline values" if has_baseline else "Means; there is no baseline to compare them with"
@@ -199,17 +200,16 @@ def _unseen_lines(result: GateResult) -> tuple[str, ...]:
     return tuple(f"{rule}: {unseen.sentence}" for rule, unseen in nearest if unseen is not None)
 
 
-def _rules(result: GateResult) -> Table:
-    return _outcomes([("", rule) for rule in result.rules], "Every rule must pass")
-
-
-def _outcomes(rules: NamedRules, caption: str) -> Table:
-    rows: list[tuple[Cell, ...]] = [
-        (TonedCell(rule.status, TONES[rule.status]), f"{name}: {rule.rule}" if name else rule.rule, rule.got)
-        for name, rule in rules
-    ]
-    columns = (Column("outcome"), Column("rule"), Column("got"))
-    return Table(columns, rows, caption, shown=None, wrap=True)
+def _outcomes(rules: NamedRules, caption: str) -> TableSpec[tuple[str, RuleResult]]:
+    return TableSpec(
+        caption,
+        rules,
+        (
+            Col("outcome", lambda row: TonedCell(row[1].status, TONES[row[1].status])),
+            Col("rule", lambda row: f"{row[0]}: {row[1].rule}" if row[0] else row[1].rule),
+            Col("got", lambda row: row[1].got),
+        ),
+    )
 
 
 def with_floors(document: Document, floors: NamedRules) -> Document:
@@ -222,7 +222,9 @@ def with_floors(document: Document, floors: NamedRules) -> Document:
     if not floors:
         return document
     several = len({name for name, _ in floors}) > 1
-    table = _outcomes([(name if several else "", rule) for name, rule in floors], "Floors of this call")
+    table = _outcomes([(name if several else "", rule) for name, rule in floors], "Floors of this call").table(
+        wrap=True
+    )
     section = Section("floors", "Floors", (table,))
     if VOID_STAMP in document.stamps:
         section = replace(section, blocks=without_tones(section.blocks))
@@ -244,64 +246,48 @@ def floors_record(floors: NamedRules) -> dict[str, Any]:
 
 def _measures(changes: Sequence[MeasureChange], caption: str, interval: str = "") -> Table:
     """A row for each measure; with the interval of the difference where it has a heading."""
-    columns = [
-        Column("measure"),
-        Column("baseline", "value"),
-        Column("current", "value"),
-        Column("difference", "delta"),
+    columns: list[Col[MeasureChange]] = [
+        Col("measure", lambda change: change.measure),
+        Col("baseline", lambda change: change.baseline, "value"),
+        Col("current", lambda change: change.current, "value"),
+        Col("difference", lambda change: _toned(change.delta, change.measure), "delta"),
     ]
-    columns += [Column(interval, "delta interval")] if interval else []
-    rows: list[tuple[Cell, ...]] = []
-    for change in changes:
-        row: list[Cell] = [change.measure, change.baseline, change.current]
-        row.append(TonedCell(change.delta, tone_of(change.delta, parse(change.measure))))
-        row += [(change.ci_low, change.ci_high)] if interval else []
-        rows.append((*row, change.n))
-    return _drop_empty_columns(Table((*columns, Column("n", "count")), rows, caption, shown=None))
+    columns += [Col(interval, lambda change: (change.ci_low, change.ci_high), "delta interval")] if interval else []
+    columns.append(Col("n", lambda change: change.n, "count"))
+    return _drop_empty_columns(TableSpec(caption, changes, tuple(columns)).table())
+
+
+def _toned(delta: float | None, measure: str) -> TonedCell:
+    return TonedCell(delta, tone_of(delta, parse(measure)))
 
 
 def _strata(measure: str, strata: Sequence[StratumChange]) -> Table:
-    columns = (
-        Column("stratum"),
-        Column("baseline", "value"),
-        Column("current", "value"),
-        Column("difference", "delta"),
-        Column("n", "count"),
+    columns: tuple[Col[StratumChange], ...] = (
+        Col("stratum", lambda stratum: f"{stratum.key}: {stratum.value}"),
+        Col("baseline", lambda stratum: stratum.baseline, "value"),
+        Col("current", lambda stratum: stratum.current, "value"),
+        Col("difference", lambda stratum: _toned(stratum.delta, measure), "delta"),
+        Col("n", lambda stratum: stratum.n, "count"),
     )
-    rows: list[tuple[Cell, ...]] = [
-        (
-            f"{stratum.key}: {stratum.value}",
-            stratum.baseline,
-            stratum.current,
-            TonedCell(stratum.delta, tone_of(stratum.delta, parse(measure))),
-            stratum.n,
-        )
-        for stratum in strata
-    ]
-    return _drop_empty_columns(Table(columns, rows, f"{measure} in each stratum", shown=None))
+    return _drop_empty_columns(TableSpec(f"{measure} in each stratum", strata, columns).table())
 
 
 def _queries(changes: Sequence[QueryChange], primary: str, caption: str) -> Table:
     has_baseline = any(change.baseline is not None for change in changes)
     several = {change.measure or primary for change in changes} != {primary}
     lead = "" if several else f"{primary} "
-    columns = (
-        Column("query", "query id"),
-        Column("text"),
-        *((Column("measure"),) if several else ()),
-        Column(f"{lead}baseline", "value"),
-        Column("current" if has_baseline else f"{lead}current", "value"),
-        Column("outcome"),
-        *((Column("why"),) if any(change.why for change in changes) else ()),
-    )
-    rows: list[tuple[Cell, ...]] = [
-        (
-            *(change.query_id, change.text, *((change.measure,) if several else ())),
-            *(change.baseline, change.current, change.outcome, change.why),
-        )[: len(columns)]
-        for change in changes
+    columns: list[Col[QueryChange]] = [
+        Col("query", lambda change: change.query_id, "query id"),
+        Col("text", lambda change: change.text),
+        Col("measure", lambda change: change.measure),
+        Col(f"{lead}baseline", lambda change: change.baseline, "value"),
+        Col("current" if has_baseline else f"{lead}current", lambda change: change.current, "value"),
+        Col("outcome", lambda change: change.outcome),
+        Col("why", lambda change: change.why),
     ]
-    return _drop_empty_columns(Table(columns, rows, caption, wrap=True))
+    left_out = {"measure": not several, "why": not any(change.why for change in changes)}
+    columns = [column for column in columns if not left_out.get(column.title)]
+    return _drop_empty_columns(TableSpec(caption, changes, tuple(columns)).table(shown=20, wrap=True))
 
 
 def _drop_empty_columns(table: Table) -> Table:
@@ -332,18 +318,22 @@ def _provenance(result: GateResult) -> KeyValues:
     return KeyValues(tuple(items))
 
 
-def _tidy(results: Named) -> Table:
+def _tidy(results: Named) -> TableSpec[tuple[str, GateResult, RuleResult]]:
     """A row for each rule."""
-    rows: list[tuple[Cell, ...]] = [
+    return TableSpec(
+        "",
+        [(name, result, rule) for name, result in results for rule in result.rules],
         (
-            name or result.evaluation.testset.name,
-            result.evaluation.name,
-            *(rule.kind, rule.rule, rule.status, rule.got, rule.expected, " ".join(rule.queries)),
-        )
-        for name, result in results
-        for rule in result.rules
-    ]
-    return tidy_table(("testset", "system", "kind", "rule", "status", "got", "asked", "queries"), rows)
+            Col("testset", lambda row: row[0] or row[1].evaluation.testset.name),
+            Col("system", lambda row: row[1].evaluation.name),
+            Col("kind", lambda row: row[2].kind),
+            Col("rule", lambda row: row[2].rule),
+            Col("status", lambda row: row[2].status),
+            Col("got", lambda row: row[2].got),
+            Col("asked", lambda row: row[2].expected),
+            Col("queries", lambda row: " ".join(row[2].queries)),
+        ),
+    )
 
 
 FIELDS: Fields = {
@@ -355,7 +345,6 @@ FIELDS: Fields = {
     TestSet: "name version digest qrels=other_judgments?",
     EarlierSource: "path kind digest oldest latest n_answers=n",
     Finding: "check consequence system sentence queries=query_ids count total",
-    BaselineChange: "testset path facts measures worse better notes",
 }
 """What is written of each class; see `cranfield.record`."""
 
@@ -383,65 +372,59 @@ def gate_payload(results: Named) -> dict[str, Any]:
     }
 
 
-def baseline_document(changes: Sequence[BaselineChange]) -> Document:
+def baseline_document(changes: BaselineChanges) -> Document:
     """Changes made by accepting a run as the baseline, a section for each test set."""
+    tidy: TableSpec[tuple[str, MeasureChange]] = TableSpec(
+        "",
+        [(change.testset, row) for change in changes.baselines for row in change.measures],
+        (
+            Col("testset", lambda row: row[0]),
+            Col("measure", lambda row: row[1].measure),
+            Col("baseline", lambda row: row[1].baseline),
+            Col("run", lambda row: row[1].current),
+        ),
+    )
     return Document(
-        title=_baseline_title(changes),
-        subtitle=tuple(change.path for change in changes),
-        sections=tuple(_change(change) for change in changes),
-        tidy=lambda: _tidy_changes(changes),
-        payload=lambda: {
-            "schema_version": SCHEMA_VERSION,
-            "kind": "baseline",
-            "baselines": [_change_payload(change) for change in changes],
-        },
+        # Of the baseline as it is, where nothing is new.
+        title="Baseline update" if any(change.is_update for change in changes.baselines) else "Baseline",
+        subtitle=tuple(change.path for change in changes.baselines),
+        sections=tuple(map(_change, changes.baselines)),
+        tidy=tidy.tidy,
+        payload=lambda: to_jsonable(changes),
         made_by=MADE_BY,
     )
 
 
-def _baseline_title(changes: Sequence[BaselineChange]) -> str:
-    """What the document is about: the baseline as it is, where nothing is new."""
-    return "Baseline update" if any(map(_is_update, changes)) else "Baseline"
-
-
-def _is_update(change: BaselineChange) -> bool:
-    """Whether a new value is next to each setting, or instead of it."""
-    return any(after for _, _, after in change.facts)
-
-
 def _change(change: BaselineChange) -> Section:
     blocks: list[Block] = [Paragraph(note, "note") for note in change.notes]
-    if _is_update(change):
-        facts: list[tuple[Cell, ...]] = [(what, before or "–", after or "–") for what, before, after in change.facts]
-        is_new = not any(before for _, before, _ in change.facts)
-        if is_new:
-            blocks.append(KeyValues(tuple((what, after or "–") for what, _, after in change.facts)))
-            caption = "Means of the new baseline"
-        else:
-            columns = (Column(""), Column("current"), Column("new"))
-            blocks.append(Table(columns, facts, "Contents of the baseline file", shown=None, wrap=True))
-            caption = "Means of the current baseline and of the new one"
-        blocks.append(_measures(change.measures, caption))
-    else:
-        blocks.append(KeyValues(tuple((what, value or "–") for what, value, _ in change.facts)))
-        means: list[tuple[Cell, ...]] = [(row.measure, row.baseline, row.n) for row in change.measures]
-        blocks.append(
-            Table((Column("measure"), Column("mean", "value"), Column("n", "count")), means, "Means", shown=None)
+    if not change.is_update:
+        means: TableSpec[MeasureChange] = TableSpec(
+            "Means",
+            change.measures,
+            (
+                Col("measure", lambda row: row.measure),
+                Col("mean", lambda row: row.baseline, "value"),
+                Col("n", lambda row: row.n, "count"),
+            ),
         )
+        blocks += [KeyValues(tuple((fact.name, fact.before or "–") for fact in change.facts)), means.table()]
+    elif any(fact.before for fact in change.facts):
+        contents: TableSpec[BaselineFact] = TableSpec(
+            "Contents of the baseline file",
+            change.facts,
+            (
+                Col("", lambda fact: fact.name),
+                Col("current", lambda fact: fact.before or "–"),
+                Col("new", lambda fact: fact.after or "–"),
+            ),
+        )
+        caption = "Means of the current baseline and of the new one"
+        blocks += [contents.table(wrap=True), _measures(change.measures, caption)]
+    else:
+        facts = KeyValues(tuple((fact.name, fact.after or "–") for fact in change.facts))
+        blocks += [facts, _measures(change.measures, "Means of the new baseline")]
     for title, queries in (("worse", change.worse), ("better", change.better)):
         if queries:
             table = _queries(queries, change.primary, f"Queries that are {title} on {change.primary}")
             blocks.append(Details(f"{n_of(len(queries), 'queries', format_count)} {title}", (table,), in_text=True))
     return Section(change.testset or "baseline", change.testset or "Baseline", tuple(blocks))
-
-
-def _tidy_changes(changes: Sequence[BaselineChange]) -> Table:
-    rows: list[tuple[Cell, ...]] = [
-        (change.testset, row.measure, row.baseline, row.current) for change in changes for row in change.measures
-    ]
-    return tidy_table(("testset", "measure", "baseline", "run"), rows)
-
-
-def _change_payload(change: BaselineChange) -> dict[str, Any]:
-    facts = [{"name": name, "before": before, "after": after} for name, before, after in change.facts]
-    return {**record_of(change, FIELDS), "facts": facts}

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Container, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from cranfield.evaluation.history import Change, FirstBad, HistoryPoint, HistoryReport, Line, n_runs
+from cranfield.evaluation.history import Change, FirstBad, HistoryPoint, HistoryReport, Line, LinePoint, Score, n_runs
 from cranfield.evaluation.history_changes import MOST_CHANGES
 from cranfield.evaluation.unseen import nearest
 from cranfield.evaluation.verdict_table import VerdictCode
@@ -17,20 +17,18 @@ from cranfield.reporting.document import (
     Bullets,
     Cell,
     Code,
-    Column,
     Document,
     Figure,
     Link,
     Paragraph,
     Section,
-    Table,
     Tone,
     TonedCell,
-    tidy_table,
 )
-from cranfield.reporting.documents.history_data import TIDY, changes_of, history_payload, tidy_rows
 from cranfield.reporting.documents.history_labels import COMMIT_SHOWN, commit_of, label_maker, time_of
 from cranfield.reporting.documents.history_overlay import overlay_section
+from cranfield.reporting.table_spec import Col, TableSpec
+from cranfield.results import to_jsonable
 from cranfield.stats.table import TESTS
 from cranfield.words import capitalised, n_of
 
@@ -54,11 +52,12 @@ def no_report(_point: HistoryPoint) -> None:
 
 def history_document(report: HistoryReport, places: Places = no_report) -> Document:
     """The first bad run where requested, then a line for each system and test set, latest run first."""
-    sections = [_found(found, place) for place, found in enumerate(report.first_bad, start=1)]
-    bad = {id(found.bad) for found in report.first_bad if found.bad is not None}
-    parts = [
-        _LineSection(line, changes, bad, places) for line, changes in zip(report.lines, changes_of(report), strict=True)
+    sections = [
+        _found(line, line.first_bad, place)
+        for place, line in enumerate(report.lines, start=1)
+        if line.first_bad is not None
     ]
+    parts = [_LineSection(line, places) for line in report.lines]
     overlaid: set[str] = set()
     for number, (testset, own) in enumerate(_by_testset(parts).items(), start=1):
         if len(own) > 1 and (section := _overlay(own, number)) is not None:
@@ -73,9 +72,65 @@ def history_document(report: HistoryReport, places: Places = no_report) -> Docum
         title=f"History of {report.measure}",
         subtitle=(),
         sections=tuple(sections),
-        tidy=lambda: tidy_table(TIDY, list(tidy_rows(report))),
-        payload=lambda: history_payload(report),
+        tidy=lambda: _tidy(report).tidy(),
+        payload=lambda: to_jsonable(report),
     )
+
+
+@dataclass(frozen=True, slots=True)
+class _Run:
+    """A row of CSV: an evaluation, those with unchanged answers too."""
+
+    line: Line
+    stretch: int
+    first: LinePoint
+    point: HistoryPoint
+
+    @property
+    def change(self) -> Change | None:
+        return self.first.change if self.point is self.first else None
+
+    @property
+    def score(self) -> Score:
+        return self.line.score(self.point)
+
+
+def _tidy(report: HistoryReport) -> TableSpec[_Run]:
+    rows = [
+        _Run(line, number, first, point)
+        for line in report.lines
+        for number, stretch in enumerate(line.stretches, start=1)
+        for first in stretch
+        for point in (first, *first.unchanged)
+    ]
+    columns: tuple[Col[_Run], ...] = (
+        Col("testset", lambda run: run.line.testset),
+        Col("version", lambda run: run.point.version),
+        Col("digest", lambda run: run.point.digest),
+        Col("system", lambda run: run.line.system),
+        Col("measure", lambda run: run.line.measure),
+        Col("stretch", lambda run: run.stretch),
+        Col("time", lambda run: run.point.time.isoformat()),
+        Col("commit", lambda run: run.point.commit),
+        Col("dirty", lambda run: int(run.point.dirty)),
+        Col("mean", lambda run: run.score.mean),
+        Col("ci_low", lambda run: run.score.ci_low),
+        Col("ci_high", lambda run: run.score.ci_high),
+        Col("n", lambda run: run.score.n),
+        Col("failed", lambda run: run.point.n_failed),
+        Col("convention", lambda run: run.point.convention),
+        Col("k", lambda run: run.point.k),
+        Col("config_digest", lambda run: run.point.config_digest),
+        Col("run_digest", lambda run: run.point.run_digest),
+        Col("pilot", lambda run: int(run.point.pilot)),
+        Col("unchanged", lambda run: int(run.point is not run.first)),
+        Col("delta", lambda run: run.change.delta if run.change else None),
+        Col("p", lambda run: run.change.p if run.change else None),
+        Col("p_adjusted", lambda run: run.change.p_adjusted if run.change else None),
+        Col("verdict", lambda run: run.change.verdict.value if run.change and run.change.verdict else None),
+        Col("report", lambda run: run.point.report),
+    )
+    return TableSpec("", rows, columns)
 
 
 def _by_testset(parts: Sequence[_LineSection]) -> dict[str, list[_LineSection]]:
@@ -102,26 +157,22 @@ class _LineSection:
     """The section of one line: its picture, and a row for each point."""
 
     line: Line
-    changes: Mapping[int, Change]
-    bad: Container[int]
     places: Places
 
     def section(self, place: int, *, is_drawn: bool) -> Section:
         """The section; without a picture where all systems of the test set have one together."""
         line, title = self.line, f"{self.line.name} on {self.line.testset}"
-        rows = [self._row(point, before) for before, point in self._pairs()]
-        if len(rows) == 1:
-            table = Table(self._columns, rows, f"{line.measure} of {title}, one point", wrap=True)
-            return Section(f"line-{place}", title, (table, *self._notes()))
-        table = Table(self._columns, rows[::-1], f"{line.measure} of {title}, latest first", wrap=True)
-        if not is_drawn:
+        pairs = list(self._pairs())
+        order = "one point" if len(pairs) == 1 else "latest first"
+        table = self._spec(f"{line.measure} of {title}, {order}", pairs[::-1]).table(shown=20, wrap=True)
+        if len(pairs) == 1 or not is_drawn:
             return Section(f"line-{place}", title, (table, *self._notes()))
         label = label_maker(self.line.points)
-        dots = [replace(self.dot(point, before), label=label(point)) for before, point in self._pairs()]
+        dots = [replace(self.dot(point, before), label=label(point)) for before, point in pairs]
         figure = Figure(
             name=f"history-{place}",
             title=f"{line.measure} over time",
-            alt=f"{line.measure} of {len(rows)} runs in order of time, in {len(line.stretches)} stretches; see the table.",
+            alt=f"{line.measure} of {len(pairs)} runs in order of time, in {len(line.stretches)} stretches; see the table.",
             spec=over_time(dots, line.measure, SCREENS[0]),
             narrow_spec=over_time(dots, line.measure, SCREENS[1]),
             table=table,
@@ -130,59 +181,58 @@ class _LineSection:
         )
         return Section(f"line-{place}", title, (figure, table, *self._notes()))
 
-    def _pairs(self) -> Iterator[tuple[HistoryPoint | None, HistoryPoint]]:
+    def _pairs(self) -> Iterator[tuple[LinePoint | None, LinePoint]]:
         """Each point with the one before it."""
         points = self.line.points
         return zip((None, *points[:-1]), points, strict=True)
 
-    def _row(self, point: HistoryPoint, before: HistoryPoint | None) -> tuple[Cell, ...]:
-        score, change = self.line.score(point), self.changes.get(id(point))
-        delta: Cell = None
-        if change is not None and change.verdict is not None:
-            delta = TonedCell(change.delta, SIGNIFICANT.get(change.verdict, ""))
+    def _spec(
+        self, caption: str, rows: Sequence[tuple[LinePoint | None, LinePoint]]
+    ) -> TableSpec[tuple[LinePoint | None, LinePoint]]:
+        """The row of a point: it and the one before it."""
+        score = self.line.score
+        columns: list[Col[tuple[LinePoint | None, LinePoint]]] = [
+            Col("time (UTC)", lambda row: self._time(row[1])),
+            Col("commit", lambda row: commit_of(row[1]), "code"),
+            Col("mean", lambda row: score(row[1]).mean, "value"),
+            Col("CI", lambda row: (score(row[1]).ci_low, score(row[1]).ci_high), "interval"),
+            Col("change", lambda row: _delta(row[1].change), "delta"),
+            Col("p Holm", lambda row: row[1].change.p_adjusted if row[1].change else None, "p"),
+            Col("n", lambda row: score(row[1]).n, "count"),
+            Col("failed", lambda row: row[1].n_failed, "count"),
+            Col("p95", lambda row: row[1].p95_ms, "ms"),
+            Col("note", lambda row: "; ".join(self._point_notes(row[1], row[0]))),
+        ]
+        left_out = {
+            "commit": not any(point.commit for point in self.line.points),
+            "change": not self._has_changes,
+            "p Holm": not self._has_changes,
+            "failed": not any(point.n_failed for point in self.line.points),
+        }
+        return TableSpec(caption, rows, tuple(column for column in columns if not left_out.get(column.title)))
+
+    def _time(self, point: HistoryPoint) -> Cell:
         path = self.places(point)
-        failed: tuple[Cell, ...] = (point.n_failed,) if self._has_failures else ()
-        return (
-            time_of(point.time) if path is None else Link(time_of(point.time), path),
-            *((commit_of(point),) if self._has_commits else ()),
-            score.mean,
-            (score.ci_low, score.ci_high),
-            *((delta, None if change is None else change.p_adjusted) if self._has_changes else ()),
-            score.n,
-            *failed,
-            point.p95_ms,
-            "; ".join(self._point_notes(point, before)),
-        )
+        return time_of(point.time) if path is None else Link(time_of(point.time), path)
 
     @property
-    def _columns(self) -> tuple[Column, ...]:
-        failed = (Column("failed", "count"),) if self._has_failures else ()
-        commit = (Column("commit", "code"),) if self._has_commits else ()
-        change = (Column("change", "delta"), Column("p Holm", "p")) if self._has_changes else ()
-        return (
-            *(Column("time (UTC)"), *commit, Column("mean", "value"), Column("CI", "interval")),
-            *(*change, Column("n", "count"), *failed, Column("p95", "ms"), Column("note")),
-        )
+    def _changes(self) -> list[Change]:
+        return [point.change for point in self.line.points if point.change is not None]
 
     @property
     def _has_changes(self) -> bool:
-        return any(change.delta is not None for change in self.changes.values())
+        return any(change.delta is not None for change in self._changes)
 
-    @property
-    def _has_commits(self) -> bool:
-        return any(point.commit for point in self.line.points)
+    def _is_first_bad(self, point: HistoryPoint) -> bool:
+        return self.line.first_bad is not None and self.line.first_bad.bad is point
 
-    @property
-    def _has_failures(self) -> bool:
-        return any(point.n_failed for point in self.line.points)
-
-    def dot(self, point: HistoryPoint, before: HistoryPoint | None) -> Dot:
+    def dot(self, point: LinePoint, before: HistoryPoint | None) -> Dot:
         """A point of the picture, which leads to its report."""
         path = self.places(point)
         at = f"{time_of(point.time)}, {commit_of(point)}" if point.commit else time_of(point.time)
-        score, change = self.line.score(point), self.changes.get(id(point))
-        verdict = None if change is None else change.verdict
-        tone = "bad" if id(point) in self.bad else "" if verdict is None else SIGNIFICANT.get(verdict, "")
+        score = self.line.score(point)
+        verdict = None if point.change is None else point.change.verdict
+        tone = "bad" if self._is_first_bad(point) else "" if verdict is None else SIGNIFICANT.get(verdict, "")
         return Dot(
             commit_of(point),
             score.mean or 0.0,
@@ -197,7 +247,7 @@ class _LineSection:
             href="" if path is None else Link("", path).href,
         )
 
-    def _point_notes(self, point: HistoryPoint, before: HistoryPoint | None) -> Iterator[str]:
+    def _point_notes(self, point: LinePoint, before: HistoryPoint | None) -> Iterator[str]:
         yield from (full for _, full in _what_changed(before, point))
         yield from self._point_words(point)
         if point.pilot:
@@ -205,19 +255,19 @@ class _LineSection:
         if point.unchanged:
             yield _unchanged(point)
 
-    def _point_words(self, point: HistoryPoint) -> Iterator[str]:
-        change = self.changes.get(id(point))
-        if change is not None and change.verdict is not None and change.verdict in SIGNIFICANT:
-            yield f"significantly {change.verdict.text}"
-        if id(point) in self.bad:
+    def _point_words(self, point: LinePoint) -> Iterator[str]:
+        verdict = None if point.change is None else point.change.verdict
+        if verdict is not None and verdict in SIGNIFICANT:
+            yield f"significantly {verdict.text}"
+        if self._is_first_bad(point):
             yield "first bad"
 
     def _notes(self) -> Iterator[Block]:
         if len(self.line.stretches) > 1:
             yield Paragraph(NEVER_JOINED, "note")
-        tested = [change for change in self.changes.values() if change.p_adjusted is not None]
+        tested = [change for change in self._changes if change.p_adjusted is not None]
         if tested:
-            yield Paragraph(_about_changes(tested, len(self.changes)), "note")
+            yield Paragraph(_about_changes(tested, len(self._changes)), "note")
         unseen = nearest(change.unseen for change in tested if change.verdict in SIGNIFICANT)
         if unseen is not None:
             yield Paragraph(f"Of the significant changes, the one that turns first: {unseen.sentence}.", "note")
@@ -232,6 +282,12 @@ class _LineSection:
             yield Paragraph(f"Kept reports are in {', '.join(sorted(folders))}, named by their time.", "note")
 
 
+def _delta(change: Change | None) -> Cell:
+    if change is None or change.verdict is None:
+        return None
+    return TonedCell(change.delta, SIGNIFICANT.get(change.verdict, ""))
+
+
 def _about_changes(tested: Sequence[Change], n_all: int) -> str:
     """What the columns of the change are."""
     tests = ", ".join(dict.fromkeys(TESTS[change.test].title for change in tested))
@@ -242,7 +298,7 @@ def _about_changes(tested: Sequence[Change], n_all: int) -> str:
     )
 
 
-def _unchanged(point: HistoryPoint) -> str:
+def _unchanged(point: LinePoint) -> str:
     """`same answers at 2 later runs: a1b2c3d4, e5f6a7b8*`."""
     commits = list(dict.fromkeys(commit_of(later) for later in point.unchanged if later.commit))
     shown = ", ".join(commits[:SHOWN_COMMITS]) + (
@@ -280,8 +336,8 @@ def _is_other_config(before: HistoryPoint, point: HistoryPoint) -> bool:
     return None not in (before.config_digest, point.config_digest) and before.config_digest != point.config_digest
 
 
-def _found(found: FirstBad, place: int) -> Section:
-    line, points = found.line, found.line.comparable[-1]
+def _found(line: Line, found: FirstBad, place: int) -> Section:
+    points = line.comparable[-1]
     title = f"First bad run: {line.name} on {line.testset}"
     digest = points[-1].digest[:DIGEST_SHOWN]
     among = f"the {format_count(found.n)} runs on {digest}"
@@ -387,7 +443,7 @@ def _notes(report: HistoryReport) -> tuple[str, ...]:
             f"{n_of(report.n_without, 'evaluations', format_count)} without a mean of {report.measure} left out"
         )
     if report.damaged:
-        lines = ", ".join(f"{number} ({why})" for number, why in report.damaged[:10])
+        lines = ", ".join(f"{each.line} ({each.why})" for each in report.damaged[:10])
         more = ", …" if len(report.damaged) > 10 else ""
         n = len(report.damaged)
         notes.append(

@@ -5,15 +5,17 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import timedelta
+from functools import partial
 from itertools import pairwise
 
-from cranfield.evaluation.history import HistoryPoint, Line
+from cranfield.evaluation.history import HistoryPoint, Line, LinePoint
 from cranfield.numbers import format_value
 from cranfield.reporting.charts.history import Begin, Dot
 from cranfield.reporting.charts.overlay import SystemLine, systems_over_time
 from cranfield.reporting.charts.spec import SCREENS
-from cranfield.reporting.document import Block, Cell, Column, Figure, Link, Paragraph, Section, Table
+from cranfield.reporting.document import Block, Cell, Figure, Link, Paragraph, Section, Table
 from cranfield.reporting.documents.history_labels import commit_of, time_of
+from cranfield.reporting.table_spec import Col, TableSpec
 from cranfield.words import n_of
 
 MOST_SYSTEMS = 12
@@ -21,7 +23,7 @@ MOST_SYSTEMS = 12
 SAME_RUN = timedelta(minutes=10)
 """Points of different systems and of one commit that are closer are of one run; without a commit only those of one time."""
 SHAPES_NOTE = "A point that stands on its tip is significantly worse than the one before it, one on its base better."
-Draw = Callable[[Line, HistoryPoint, HistoryPoint | None], Dot]
+Draw = Callable[[Line, LinePoint, HistoryPoint | None], Dot]
 """The dot of a point of a line, given the point before it."""
 Where = Callable[[HistoryPoint], str | None]
 
@@ -30,10 +32,10 @@ Where = Callable[[HistoryPoint], str | None]
 class _Run:
     """The points that were made together, by system."""
 
-    points: Mapping[str, HistoryPoint]
+    points: Mapping[str, LinePoint]
 
     @property
-    def first(self) -> HistoryPoint:
+    def first(self) -> LinePoint:
         return next(iter(self.points.values()))
 
 
@@ -81,7 +83,7 @@ def _runs(lines: Sequence[Line]) -> list[_Run]:
         ((point.time, place, line.name, point) for place, line in enumerate(lines) for point in line.points),
         key=lambda entry: entry[:2],
     )
-    runs: list[dict[str, HistoryPoint]] = []
+    runs: list[dict[str, LinePoint]] = []
     for _, _, system, point in points:
         if runs and system not in runs[-1] and _is_together(next(iter(runs[-1].values())), point):
             runs[-1][system] = point
@@ -136,26 +138,15 @@ def _begins(lines: Sequence[Line], runs: Sequence[_Run], draw: Draw) -> Iterator
 
 def _table(lines: Sequence[Line], runs: Sequence[_Run], title: str, where: Where) -> Table:
     """A row for each run, the latest first, and a mean for each system that leads to its report."""
-    has_commits = any(run.first.commit for run in runs)
-    columns = (
-        Column("time (UTC)"),
-        *((Column("commit", "code"),) if has_commits else ()),
-        *(Column(line.name, "value") for line in lines),
-    )
-    rows: list[tuple[Cell, ...]] = []
-    for run in reversed(runs):
-        first = run.first
-        rows.append(
-            (
-                time_of(first.time),
-                *((commit_of(first),) if has_commits else ()),
-                *(_mean(line, run.points.get(line.name), where) for line in lines),
-            )
-        )
-    return Table(columns, rows, f"{title}, latest first", wrap=True)
+    columns: list[Col[_Run]] = [Col("time (UTC)", lambda run: time_of(run.first.time))]
+    if any(run.first.commit for run in runs):
+        columns.append(Col("commit", lambda run: commit_of(run.first), "code"))
+    columns += [Col(line.name, partial(_mean, line, where), "value") for line in lines]
+    return TableSpec(f"{title}, latest first", runs[::-1], tuple(columns)).table(shown=20, wrap=True)
 
 
-def _mean(line: Line, point: HistoryPoint | None, where: Where) -> Cell:
+def _mean(line: Line, where: Where, run: _Run) -> Cell:
+    point = run.points.get(line.name)
     if point is None:
         return None
     mean, path = line.score(point).mean, where(point)

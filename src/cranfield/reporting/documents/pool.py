@@ -19,7 +19,7 @@ from cranfield.numbers import (
     format_value,
 )
 from cranfield.reporting.document import Bullets, Document, KeyValues, Paragraph, Section
-from cranfield.reporting.documents.testset import DIGEST_SHOWN, testset_subtitle
+from cranfield.reporting.documents.testset import DIGEST_SHOWN, about_testset
 from cranfield.reporting.table_spec import Col, TableSpec
 from cranfield.results import to_jsonable
 from cranfield.words import n_of
@@ -134,7 +134,7 @@ def check_document(found: PoolChecks) -> Document:
     """How each system would have scored if it had given nothing to the pool."""
     return Document(
         title="Leave one system out",
-        subtitle=testset_subtitle(found.testset),
+        subtitle=about_testset(found.testset),
         sections=tuple(
             Section(f"check-{check.measure}", str(check.measure), (Paragraph(_sentence(check)), _spec(check).table()))
             for check in found.checks
@@ -214,7 +214,7 @@ def estimate_document(found: PoolEstimate) -> Document:
     doubts = [Bullets(notes, "warning")] if notes else []
     return Document(
         title="Estimates from a judged pool",
-        subtitle=testset_subtitle(found.testset),
+        subtitle=about_testset(found.testset),
         sections=(Section("estimates", "Estimates", (facts, table.table(), *doubts)),),
         tidy=table.tidy,
         payload=lambda: to_jsonable(found),

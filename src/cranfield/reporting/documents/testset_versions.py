@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from operator import itemgetter
+from typing import TYPE_CHECKING
 
-from cranfield.model import TestSet
-from cranfield.record import Fields, plain, record_of
-from cranfield.reporting.document import Block, Bullets, Cell, Column, Document, Paragraph, Section, Table, tidy_table
-from cranfield.reporting.documents.testset import DIGEST_SHOWN, IDENTITY, rows_section, table, testset_document
-from cranfield.testsets.diff import Change, Difference, Judged, Rewording, ScoreMove
-from cranfield.testsets.judging_notes import guidelines_differ
-from cranfield.testsets.split import Overfit
+from cranfield.reporting.document import Block, Bullets, Document, Paragraph, Section
+from cranfield.reporting.documents.testset import DIGEST_SHOWN, about_testset, table_section
+from cranfield.reporting.table_spec import Col, TableSpec
+from cranfield.results import to_jsonable
+from cranfield.testsets.diff import Difference
+from cranfield.testsets.overfit import Overfitting
 from cranfield.words import n_of
 
 if TYPE_CHECKING:
@@ -21,185 +21,180 @@ SHOWN = 20
 """Rows of a table in plain text."""
 
 
-def difference_document(difference: Difference, moves: Sequence[ScoreMove] = ()) -> Document:
+def difference_document(found: Difference) -> Document:
     """Changes between two versions, and the resulting changes of the systems' means."""
-    result: list[Block] = [Paragraph(_from_to(difference)), Paragraph(_in_short(difference))]
-    if guidelines := guidelines_differ(difference.old, difference.new):
-        result.append(Bullets((guidelines,), "warning"))
-    sections = [Section("result", "Result", tuple(result))]
-    if blocks := _query_blocks(difference):
-        sections.append(Section("queries", "Queries", blocks))
-    judged = [(j.query_id, _how(j), j.kind, j.label, j.old, j.new) for j in difference.judged]
-    sections += rows_section("judgments", "Judgments", "Of queries in both", _JUDGED, judged, SHOWN)
-    changes = [(c.query_id or "the set", c.what, c.old, c.new) for c in difference.changes]
-    columns = (Column("query", "query id"), Column("what"), Column("old"), Column("new"))
-    sections += rows_section("changes", "Other changes", "Of queries and the set", columns, changes, SHOWN)
-    if moves:
-        sections.append(_moves_section(moves))
-    tidy = tidy_table(("change", "query", "what", "old", "new"), _tidy_rows(difference, moves))
-    return testset_document(
-        "Difference", difference.new, sections, tidy, record_of(difference, FIELDS) | {"scores": plain(moves, FIELDS)}
+    ends = [f"{each.name} {each.version} ({each.digest[:DIGEST_SHOWN]})" for each in (found.old, found.testset)]
+    result: list[Block] = [
+        Paragraph(" ".join(f"From {ends[0]} to {ends[1]}.".split())),
+        Paragraph(_in_short(found)),
+        *([Bullets((found.guidelines,), "warning")] if found.guidelines else []),
+    ]
+    blocks = _query_blocks(found)
+    judged = TableSpec(
+        "Of queries in both",
+        found.judged,
+        (
+            Col("query", lambda judged: judged.query_id, "query id"),
+            Col("change", lambda judged: judged.how),
+            Col("kind", lambda judged: judged.kind),
+            Col("expected", lambda judged: judged.label, "code"),
+            Col("old", lambda judged: judged.old, "statistic"),
+            Col("new", lambda judged: judged.new, "statistic"),
+        ),
+    )
+    changes = TableSpec(
+        "Of queries and the set",
+        found.changes,
+        (
+            Col("query", lambda change: change.query_id or "the set", "query id"),
+            Col("what", lambda change: change.what),
+            Col("old", lambda change: change.old),
+            Col("new", lambda change: change.new),
+        ),
+    )
+    sections = (
+        Section("result", "Result", tuple(result)),
+        *((Section("queries", "Queries", blocks),) if blocks else ()),
+        *table_section("judgments", "Judgments", judged, SHOWN),
+        *table_section("changes", "Other changes", changes, SHOWN),
+        *((_scores_section(found),) if found.scores else ()),
+    )
+    return Document(
+        title="Difference",
+        subtitle=about_testset(found.testset),
+        sections=sections,
+        tidy=_tidy(found).tidy,
+        payload=lambda: to_jsonable(found),
     )
 
 
-def _from_to(difference: Difference) -> str:
-    ends = [
-        f"{version.name} {version.version} ({version.digest[:DIGEST_SHOWN]})"
-        for version in (difference.old, difference.new)
-    ]
-    return " ".join(f"From {ends[0]} to {ends[1]}.".split())
-
-
-def _in_short(difference: Difference) -> str:
-    if difference.is_same:
+def _in_short(found: Difference) -> str:
+    if found.is_same:
         return "The two have the same content."
-    hows = [_how(judged) for judged in difference.judged]
+    hows = [judged.how for judged in found.judged]
     judged = ", ".join(f"{hows.count(name)} {name}" for name in ("added", "removed", "regraded"))
     return (
-        f"Queries: {len(difference.added)} added, {len(difference.removed)} removed, {len(difference.reworded)} reworded, "
-        f"{len(difference.common)} in both. Judgments of queries in both: {judged}. "
-        f"Other changes: {len(difference.changes)}."
+        f"Queries: {len(found.added)} added, {len(found.removed)} removed, {len(found.reworded)} reworded, "
+        f"{found.n_common} in both. Judgments of queries in both: {judged}. Other changes: {len(found.changes)}."
     )
 
 
-def _query_blocks(difference: Difference) -> tuple[Block, ...]:
-    texts = (Column("query", "query id"), Column("text"))
-    blocks: list[Block] = []
-    for caption, testset, query_ids in (
-        ("Added", difference.new, difference.added),
-        ("Removed", difference.old, difference.removed),
-    ):
-        rows: list[tuple[Cell, ...]] = [(query_id, testset.by_id[query_id].text) for query_id in query_ids]
-        blocks += [table(caption, texts, rows, SHOWN)] if rows else []
-    if difference.reworded:
-        columns: tuple[Column, ...] = (texts[0], Column("old text"), Column("new text"))
-        rows = [(reworded.query_id, reworded.old, reworded.new) for reworded in difference.reworded]
-        if any(reworded.old_id for reworded in difference.reworded):
-            columns = (*columns, Column("old id", "code"))
-            rows = [(*row, reworded.old_id) for row, reworded in zip(rows, difference.reworded, strict=True)]
-        blocks.append(table("Reworded", columns, rows, SHOWN))
+def _query_blocks(found: Difference) -> tuple[Block, ...]:
+    blocks: list[Block] = [
+        TableSpec(
+            caption,
+            queries,
+            (Col("query", lambda query: query.query_id, "query id"), Col("text", lambda query: query.text)),
+        ).table(shown=SHOWN)
+        for caption, queries in (("Added", found.added), ("Removed", found.removed))
+        if queries
+    ]
+    if found.reworded:
+        renamed = any(reworded.old_id for reworded in found.reworded)
+        reworded = TableSpec(
+            "Reworded",
+            found.reworded,
+            (
+                Col("query", lambda query: query.query_id, "query id"),
+                Col("old text", lambda query: query.old),
+                Col("new text", lambda query: query.new),
+                Col("old id", lambda query: query.old_id, "code", only="" if renamed else "tidy"),
+            ),
+        )
+        blocks.append(reworded.table(shown=SHOWN))
     return tuple(blocks)
 
 
-FIELDS: Fields = {
-    Change: "query=query_id what old new",
-    Difference: (
-        "old queries.added=added queries.removed=removed queries.reworded=reworded queries.common=common.__len__ "
-        "judgments=judged changes"
-    ),
-    Judged: "query=query_id kind label old new",
-    Overfit: (
-        "system measure evaluated.mean=contrast.a.mean evaluated.n=contrast.a.n held_out.mean=contrast.b.mean "
-        "held_out.n=contrast.b.n difference=contrast.difference ci_low=contrast.ci_low ci_high=contrast.ci_high p_permutation=contrast.p_permutation overfit=is_overfit sentence"
-    ),
-    Rewording: "query=query_id old new old_id",
-    ScoreMove: (
-        "system measure old.mean=old old.n=n_old new.mean=new new.n=n_new common.old_mean=common_old "
-        "common.new_mean=common_new common.n=n_common"
-    ),
-    TestSet: IDENTITY,
-}
-"""What is written of each class; see `cranfield.record`."""
-
-
-_JUDGED = (
-    *(Column("query", "query id"), Column("change"), Column("kind"), Column("expected", "code")),
-    *(Column("old", "statistic"), Column("new", "statistic")),
-)
-
-
-def _how(judged: Judged) -> str:
-    if judged.old is None:
-        return "added"
-    return "removed" if judged.new is None else "regraded"
-
-
-def _tidy_rows(difference: Difference, moves: Sequence[ScoreMove]) -> list[tuple[Cell, ...]]:
-    old, new = difference.old, difference.new
-    return [
-        *(("query added", query_id, "", None, new.by_id[query_id].text) for query_id in difference.added),
-        *(("query removed", query_id, "", old.by_id[query_id].text, None) for query_id in difference.removed),
-        *(("query reworded", reworded.query_id, "", reworded.old, reworded.new) for reworded in difference.reworded),
-        *((f"judgment {_how(j)}", j.query_id, f"{j.kind} {j.label}", j.old, j.new) for j in difference.judged),
-        *(("changed", c.query_id, c.what, c.old, c.new) for c in difference.changes),
-        *(("mean", "", f"{m.system} {m.measure}", m.old, m.new) for m in moves),
-        *(("mean on common queries", "", f"{m.system} {m.measure}", m.common_old, m.common_new) for m in moves),
+def _tidy(found: Difference) -> TableSpec[tuple[str | float | None, ...]]:
+    """Changes of every kind, one a row."""
+    rows: list[tuple[str | float | None, ...]] = [
+        *(("query added", query.query_id, "", None, query.text) for query in found.added),
+        *(("query removed", query.query_id, "", query.text, None) for query in found.removed),
+        *(("query reworded", query.query_id, "", query.old, query.new) for query in found.reworded),
+        *((f"judgment {j.how}", j.query_id, f"{j.kind} {j.label}", j.old, j.new) for j in found.judged),
+        *(("changed", change.query_id, change.what, change.old, change.new) for change in found.changes),
+        *(("mean", "", f"{m.system} {m.measure}", m.old, m.new) for m in found.scores),
+        *(("mean on common queries", "", f"{m.system} {m.measure}", m.common_old, m.common_new) for m in found.scores),
     ]
+    headings = ("change", "query", "what", "old", "new")
+    return TableSpec("", rows, tuple(Col(heading, itemgetter(place)) for place, heading in enumerate(headings)))
 
 
-def _moves_section(moves: Sequence[ScoreMove]) -> Section:
-    rows = [
-        (m.system, m.measure, m.old, m.n_old, m.new, m.n_new, m.common_old, m.common_new, m.n_common) for m in moves
-    ]
-    columns = (
-        *(Column("system"), Column("measure")),
-        *(Column("old", "value"), Column("n", "count"), Column("new", "value"), Column("n", "count")),
-        *(Column("common, old", "value"), Column("common, new", "value"), Column("n", "count")),
+def _scores_section(found: Difference) -> Section:
+    means = TableSpec(
+        "Means",
+        found.scores,
+        (
+            Col("system", lambda move: move.system),
+            Col("measure", lambda move: move.measure),
+            Col("old", lambda move: move.old, "value"),
+            Col("n", lambda move: move.n_old, "count"),
+            Col("new", lambda move: move.new, "value"),
+            Col("n", lambda move: move.n_new, "count"),
+            Col("common, old", lambda move: move.common_old, "value"),
+            Col("common, new", lambda move: move.common_new, "value"),
+            Col("n", lambda move: move.n_common, "count"),
+        ),
     )
     explained = (
         "On common queries both versions judge the same results: a difference there comes from the judgments. The rest of "
         "the change comes from the queries."
     )
-    return Section("scores", "Scores", (Paragraph(explained), table("Means", columns, rows)))
+    return Section("scores", "Scores", (Paragraph(explained), means.table()))
 
 
-_OVERFIT_TIDY = (
-    *("system", "measure", "evaluated", "n_evaluated", "held_out", "n_held_out"),
-    *("difference", "ci_low", "ci_high", "p"),
-)
-
-
-def overfit_document(testset: TestSet, found: Sequence[Overfit]) -> Document:
+def overfit_document(found: Overfitting) -> Document:
     """The overfitting test of each measure."""
-    rows = [
+    means = TableSpec(
+        "Means",
+        found.measures,
         (
-            *(row.system, row.measure, row.contrast.a.mean, row.contrast.a.n, row.contrast.b.mean, row.contrast.b.n),
-            *(row.contrast.difference, (row.contrast.ci_low, row.contrast.ci_high), row.contrast.p_permutation),
-        )
-        for row in found
-    ]
-    columns = (
-        *(Column("system"), Column("measure"), Column("evaluated", "value"), Column("n", "count")),
-        *(Column("held out", "value"), Column("n", "count"), Column("difference", "delta")),
-        *(Column("interval", "delta interval"), Column("p", "p")),
+            Col("system", lambda row: row.system),
+            Col("measure", lambda row: row.measure),
+            Col("evaluated", lambda row: row.contrast.a.mean, "value"),
+            Col("n", lambda row: row.contrast.a.n, "count", "n_evaluated"),
+            Col("held out", lambda row: row.contrast.b.mean, "value", "held_out"),
+            Col("n", lambda row: row.contrast.b.n, "count", "n_held_out"),
+            Col("difference", lambda row: row.contrast.difference, "delta"),
+            Col("interval", lambda row: (row.contrast.ci_low, row.contrast.ci_high), "delta interval", only="report"),
+            Col("ci_low", lambda row: row.contrast.ci_low, "delta", only="tidy"),
+            Col("ci_high", lambda row: row.contrast.ci_high, "delta", only="tidy"),
+            Col("p", lambda row: row.contrast.p_permutation, "p"),
+        ),
     )
-    split = testset.meta.split
+    split = found.split
     drawn = "" if split is None else f"{n_of(len(split.held_out), 'queries')} held out, seed {split.seed}."
-    section = Section(
-        "overfit",
-        "Evaluated against held out",
-        (*(Paragraph(row.sentence) for row in found[:1]), Paragraph(drawn), table("Means", columns, rows)),
+    sentences = (Paragraph(row.sentence) for row in found.measures[:1])
+    section = Section("overfit", "Evaluated against held out", (*sentences, Paragraph(drawn), means.table()))
+    return Document(
+        title="Overfitting",
+        subtitle=about_testset(found.testset),
+        sections=(section,),
+        tidy=means.tidy,
+        payload=lambda: to_jsonable(found),
     )
-    flat = [
-        (*cells[:7], row.contrast.ci_low, row.contrast.ci_high, row.contrast.p_permutation)
-        for cells, row in zip(rows, found, strict=True)
-    ]
-    tidy = tidy_table(_OVERFIT_TIDY, flat)
-    return testset_document("Overfitting", testset, [section], tidy, {"measures": plain(found, FIELDS)})
 
 
-PLACE = ("place", "kind", "state", "now", "detail", "queries")
 UNANCHORED = (
     "Unanchored places exist, but no text of them is stored. `cranfield testset rehash SET --repo DIR` stores it."
 )
 
 
-def drift_document(name: str, report: DriftReport) -> Document:
+def drift_document(report: DriftReport) -> Document:
     """States with their counts, then every place that is not unchanged."""
-    from cranfield.repo.drift import STATES
-
     changed = [finding for finding in report.findings if finding.state != "unchanged"]
-    counts = [(state, report.counts[state]) for state in STATES]
-    states = Table((Column("state"), Column("places", "count")), counts, "Expected places by state", shown=None)
+    states = TableSpec(
+        "Expected places by state",
+        list(report.counts.items()),
+        (Col("state", lambda row: row[0]), Col("places", lambda row: row[1], "count")),
+    )
     left_out = ", ".join(f"{n} {kind}" for kind, n in sorted(report.left_out.items()))
     about = (Paragraph(f"Not looked into: {left_out}."),) if left_out else ()
-    sections = [Section("states", "States", (states, *about))]
+    sections = [Section("states", "States", (states.table(), *about))]
     if changed:
-        columns = tuple(Column(heading) for heading in PLACE[:-2])
-        rows = [_place(finding)[:-2] for finding in changed]
-        blocks: list[Block] = [Table(columns, rows, "Places that are not unchanged", shown=None)]
         known = [finding for finding in changed if finding.detail and finding.state != "unanchored"]
         details = tuple(f"{finding.label}: {finding.detail}." for finding in known)
+        blocks: list[Block] = [_places("Places that are not unchanged", changed).table()]
         blocks += [Bullets(details)] if details else []
         blocks += [Paragraph(UNANCHORED)] if report.counts["unanchored"] else []
         sections.append(Section("places", "Places", tuple(blocks)))
@@ -207,34 +202,27 @@ def drift_document(name: str, report: DriftReport) -> Document:
         troubles = tuple(f"{path}: {why}." for path, why in report.unparsed.items())
         sections.append(Section("not-parsed", "Not parsed", (Bullets(troubles),)))
     return Document(
-        title=f"Drift of {name}",
+        title=f"Drift of {report.testset.name}",
         subtitle=(
             *filter(None, [report.uncommitted]),
             f"{n_of(len(report.findings), 'expected places')}, {len(report.drifted)} drifted; looked at {report.where}",
         ),
         sections=tuple(sections),
-        tidy=lambda: tidy_table(PLACE, [_place(finding) for finding in report.findings]),
-        payload=lambda: _drift_payload(name, report),
+        tidy=_places("", report.findings).tidy,
+        payload=lambda: to_jsonable(report),
     )
 
 
-def _place(finding: Finding) -> tuple[Cell, ...]:
-    now = finding.now if finding.now != finding.label else ""
-    return finding.label, finding.kind, finding.state, now, finding.detail, " ".join(finding.queries)
-
-
-def _drift_payload(name: str, report: DriftReport) -> dict[str, Any]:
-    return {
-        "schema_version": 1,
-        "uncommitted": report.uncommitted,
-        "testset": name,
-        "commit": report.commit,
-        "drifted": len(report.drifted),
-        "counts": dict(report.counts),
-        "places": [
-            dict(zip(PLACE, _place(finding)[:-1], strict=False), queries=finding.queries) for finding in report.findings
-        ],
-        "queries": {query_id: dict(counted) for query_id, counted in report.by_query.items()},
-        "not_parsed": dict(report.unparsed),
-        "left_out": dict(report.left_out),
-    }
+def _places(caption: str, findings: Sequence[Finding]) -> TableSpec[Finding]:
+    return TableSpec(
+        caption,
+        findings,
+        (
+            Col("place", lambda finding: finding.label),
+            Col("kind", lambda finding: finding.kind),
+            Col("state", lambda finding: finding.state),
+            Col("now", lambda finding: finding.now),
+            Col("detail", lambda finding: finding.detail, only="tidy"),
+            Col("queries", lambda finding: " ".join(finding.queries), only="tidy"),
+        ),
+    )

@@ -148,8 +148,9 @@ def testset_card(testset: TestSet) -> Document:
 def testset_table(testset: TestSet) -> Table:
     """A row a judgment; a query without one has a row too."""
     from cranfield.reporting.documents.testset import queries_document
+    from cranfield.testsets.expected import queries_of
 
-    return queries_document(testset).tidy()
+    return queries_document(queries_of(testset)).tidy()
 
 
 def run_card(run: Run) -> Document:

@@ -7,7 +7,8 @@ from typing import Any
 
 from cranfield.gate.result import EarlierSource, GateResult
 from cranfield.numbers import format_count
-from cranfield.reporting.document import Cell, Column, Table
+from cranfield.reporting.document import Table
+from cranfield.reporting.table_spec import Col, TableSpec
 
 EARLIER = "Read, not made in this call"
 """Heading of the table."""
@@ -42,11 +43,14 @@ def _time_text(time: str) -> str:
 
 def earlier_table(result: GateResult) -> Table:
     """A row for each thing that was read."""
-    columns = (*(Column(name) for name in ("path", "kind", "digest", "made")), Column("answers", "count"))
-    rows: list[tuple[Cell, ...]] = [
-        (source.path, source.kind, source.digest[:19], _made(source), source.n) for source in result.earlier
-    ]
-    return Table(columns, rows, EARLIER, shown=None, wrap=True)
+    columns: tuple[Col[EarlierSource], ...] = (
+        Col("path", lambda source: source.path),
+        Col("kind", lambda source: source.kind),
+        Col("digest", lambda source: source.digest[:19]),
+        Col("made", _made),
+        Col("answers", lambda source: source.n, "count"),
+    )
+    return TableSpec(EARLIER, result.earlier, columns).table(wrap=True)
 
 
 def _made(source: EarlierSource) -> str:

@@ -21,13 +21,10 @@ def list_measures() -> MeasureList:
 @cache
 def _measures() -> MeasureList:
     """The catalogue: it does not change while the process lives."""
-    from cranfield.measures import Measure
-    from cranfield.measures.keys import base_key
-    from cranfield.reporting.documents.catalogue import measures_document
+    from cranfield.measures.described import describe_measures
     from cranfield.service.scoring import USUAL_MEASURES
 
-    payload = measures_document().payload()
-    rows = [MeasureInfo(**row, key=base_key(Measure(row["name"]))) for row in payload["measures"]]
+    rows = [MeasureInfo.model_validate(measure) for measure in describe_measures().measures]
     return MeasureList(default=list(USUAL_MEASURES), measures=rows)
 
 
