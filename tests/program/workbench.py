@@ -5,6 +5,7 @@ from __future__ import annotations
 import random
 from pathlib import Path
 
+from cranfield.evaluation.calls import calls_of
 from cranfield.evaluation.result import result_of
 from cranfield.project.experiment import Experiment
 from cranfield.project.loading import load
@@ -109,7 +110,7 @@ def evaluate(
     payload = to_json(result_of([found], with_answers=True)).encode()
     figures = figures_of(found, settings)
     new = NewEvaluation(
-        *(made.id or 0, info.id, system, figures, settings, payload),
+        *(made.id or 0, info.id, system, figures, settings, payload, to_json(calls_of((found,))).encode()),
         void=void or void_of(found, settings),
         tags=tags,
         configured=configured,
@@ -135,7 +136,10 @@ def compare(service: Service, baseline: int, candidate: int) -> int:
     }
     options = {"request": request.model_dump(mode="json"), "figures": figures}
     payload = to_json(result_of(found, with_answers=True)).encode()
-    new = NewComparison(baseline, candidate, options, found.verdict.code.value, found.verdict.sentence, payload)
+    calls = to_json(calls_of(found.evaluations, found)).encode()
+    new = NewComparison(
+        *(baseline, candidate, options, found.verdict.code.value, found.verdict.sentence, payload, calls)
+    )
     assert service.jobs.finish(claim, [new])
     return service.comparisons.for_job(claim.job).id
 

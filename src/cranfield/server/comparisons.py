@@ -3,18 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import TYPE_CHECKING, Annotated, Any
 
 from fastapi import APIRouter, Depends, Form, Query, Request
 from fastapi.responses import Response, StreamingResponse
 
+from cranfield.reporting.document import Block, Details, Document, HitLists, Link, Table
+from cranfield.reporting.documents.comparison import subject_document
+from cranfield.reporting.renderers.html import render_blocks
 from cranfield.server.access import require
 from cranfield.server.caller import Caller
 from cranfield.server.evaluations import compared
 from cranfield.server.grade_hole import counted_later
 from cranfield.server.page_parts import page_parts
 from cranfield.server.pages import render_page
-from cranfield.server.results import comparison_page_of, service_of
+from cranfield.server.results import comparison_queries, is_comparison_kept, service_of
 from cranfield.server.tables import MOST_CSV, code_of, comparison_table, csv_response, list_caption, listed, side_label
 from cranfield.service.requests import CompareRequest, Id
 from cranfield.service.set_versions import are_versions_of_one, own_name
@@ -33,7 +37,9 @@ Reader = Annotated[Caller, Depends(require("results"))]
 Evaluator = Annotated[Caller, Depends(require("evaluate"))]
 PAGE = 50
 MOST_CHOICES = 200
-WAITING = "Both runs are ranked again for the rest of this page: a moment."
+MOST_ROWS = 30
+"""Of a table of the report in the page: the query view has all queries."""
+WAITING = "The rest of this page is read: a moment."
 MOST_NAMED = 5
 """Queries of a flag that are named."""
 
@@ -140,24 +146,49 @@ def compare(
 
 @router.get("/comparisons/{comparison_id:id}")
 def comparison(request: Request, caller: Reader, comparison_id: int) -> Response:
-    """Show a comparison: where its page is made again, the verdict at once, the rest when both runs are ranked."""
+    """Show a comparison: the verdict at once, the rest when its record is read."""
     service = service_of(request)
     info = service.comparisons.get(comparison_id)
+    base = f"/comparisons/{info.id}"
     values: dict[str, Any] = {
         "info": info,
         "verdict": code_of(info.verdict),
         "labels": (side_label(info.baseline), side_label(info.candidate)),
         "flags": list(flags(service, info.baseline, info.candidate)),
         "grades": counted_later(request, info),
-        "base": f"/comparisons/{info.id}",
+        "base": base,
     }
 
     def content() -> Markup:
-        from markupsafe import Markup
+        document = with_query_pages(subject_document(comparison_queries(request, info.id).subject), str(info.id))
+        return render_blocks(document, queries=(f"{base}/queries.json", f"{base}/query.json"), most_rows=MOST_ROWS)
 
-        return Markup(comparison_page_of(request, info.id).content)  # noqa: S704 - safe when it was made
-
-    if service.comparisons.has_page(info.id):
+    if is_comparison_kept(request, info.id):
         return render_page(request, "comparison.html", caller, content=content(), **values)
     parts = page_parts(request, "comparison.html", caller, content, WAITING, **values)
     return StreamingResponse(parts, media_type="text/html; charset=utf-8")
+
+
+def with_query_pages(document: Document, page: str) -> Document:
+    """The report for a page whose queries have pages of their own: links to them, instead of lists of results.
+
+    Args:
+        document: the report.
+        page: the last part of the address of the page.
+    """
+    sections = []
+    for section in document.sections:
+        kept = (each for each in section.blocks if not isinstance(each, Details) or not _is_lists(each))
+        sections.append(replace(section, blocks=tuple(_linked(each, page) for each in kept)))
+    return replace(document, sections=tuple(sections))
+
+
+def _is_lists(block: Details) -> bool:
+    return all(isinstance(each, HitLists) for each in block.blocks)
+
+
+def _linked(block: Block, page: str) -> Block:
+    if not isinstance(block, Table) or not block.columns or block.columns[0].kind != "query id":
+        return block
+    rows = [(Link(str(query), f"{page}/queries/{query}"), *rest) for query, *rest in block.rows]
+    return replace(block, rows=rows)

@@ -27,13 +27,12 @@ from cranfield.server.access import require
 from cranfield.server.caller import Caller
 from cranfield.server.grade_hole import SIDES, grade_path
 from cranfield.server.pages import render_page, segment
-from cranfield.server.results import comparison_page_of, evaluation_queries, service_of
+from cranfield.server.results import comparison_queries, evaluation_queries, service_of
 from cranfield.server.summary import headline
 from cranfield.server.tables import blocks, code_of, side_label
 from cranfield.words import first_of
 
 if TYPE_CHECKING:
-    from cranfield.reporting.comparison_page import ComparisonPage
     from cranfield.reporting.query_data import QueryData
     from cranfield.service.values import EvaluationInfo
 
@@ -42,10 +41,10 @@ Reader = Annotated[Caller, Depends(require("results"))]
 COMPARISONS = "/comparisons/"
 
 
-def _queries(request: Request, number: int) -> QueryData | ComparisonPage:
+def _queries(request: Request, number: int) -> QueryData:
     """The queries of the comparison or the evaluation of a path."""
     is_comparison = request.url.path.startswith(COMPARISONS)
-    return (comparison_page_of if is_comparison else evaluation_queries)(request, number)
+    return (comparison_queries if is_comparison else evaluation_queries)(request, number)
 
 
 def _detail(request: Request, number: int, query: str) -> dict[str, Any]:

@@ -7,14 +7,17 @@ from collections.abc import Callable, Hashable
 from threading import Lock
 from typing import TYPE_CHECKING, Any, cast
 
+from cranfield.evaluation.calls import CallsResult
+from cranfield.evaluation.result import result_from
 from cranfield.reporting.query_data import QueryData
 from cranfield.reporting.sections.subject import Subject
+from cranfield.results import from_jsonable
 from cranfield.server.http_errors import not_found
 
 if TYPE_CHECKING:
     from fastapi import Request
 
-    from cranfield.reporting.comparison_page import ComparisonPage
+    from cranfield.service.results import Comparisons, Evaluations
     from cranfield.service.service import Service
 
 
@@ -50,7 +53,7 @@ class Kept:
 MOST_REPORTS = 32
 """Reports on books in memory."""
 MOST_RESULTS = 4
-"""Evaluations or pages of comparisons in memory: an evaluation of 7,000 queries takes some hundred MB, a page 30."""
+"""Evaluations or comparisons in memory: of 7,000 queries, one takes some hundred MB."""
 
 
 def service_of(request: Request) -> Service:
@@ -65,22 +68,28 @@ def service_of(request: Request) -> Service:
     return cast("Service", service)
 
 
-def evaluation_queries(request: Request, evaluation_id: int) -> QueryData:
-    """The queries of an evaluation, scored again from its run."""
-    service = service_of(request)
-    info = service.evaluations.get(evaluation_id)
+def evaluation_queries(request: Request, number: int) -> QueryData:
+    """The queries of an evaluation; where it is judged in a book, scored again by the grades of the book as they are now."""
+    evaluations = service_of(request).evaluations
+    if evaluations.get(number).book_id is not None:
+        return QueryData(Subject.of(evaluations.rescore(number)))
+    return _kept_queries(request, evaluations, number)
 
+
+def comparison_queries(request: Request, number: int) -> QueryData:
+    """The queries of a comparison."""
+    return _kept_queries(request, service_of(request).comparisons, number)
+
+
+def is_comparison_kept(request: Request, number: int) -> bool:
+    """Whether the queries of a comparison are in memory."""
+    return (type(service_of(request).comparisons), number) in request.app.state.results
+
+
+def _kept_queries(request: Request, stored: Evaluations | Comparisons, number: int) -> QueryData:
     def make() -> QueryData:
-        return QueryData(Subject.of(service.evaluations.rescore(info.id)))
+        record = result_from(stored.payload(number))
+        return QueryData(Subject(record, lambda: from_jsonable(CallsResult, stored.calls(number))))
 
-    if info.book_id is not None:  # its judgments change while people grade
-        return make()
     kept: Kept = request.app.state.results
-    return cast("QueryData", kept.get(("evaluation", info.id), make))
-
-
-def comparison_page_of(request: Request, comparison_id: int) -> ComparisonPage:
-    """What the page of a comparison shows."""
-    comparisons = service_of(request).comparisons
-    kept: Kept = request.app.state.results
-    return cast("ComparisonPage", kept.get(("comparison", comparison_id), lambda: comparisons.page(comparison_id)))
+    return cast("QueryData", kept.get((type(stored), number), make))

@@ -11,13 +11,13 @@ from typing import TYPE_CHECKING
 from cranfield.config import Config
 from cranfield.config.grid import with_systems
 from cranfield.errors import MeasureError, Problem, UsageError
+from cranfield.evaluation.calls import calls_of
 from cranfield.evaluation.result import result_of
 from cranfield.evaluation.values import RATED_BY_SLOT
 from cranfield.measures import deepest_cutoff, parse, parse_all
 from cranfield.model import DEFAULT_CONVENTION, Run, TestSet
 from cranfield.project.experiment import AnswerCache, Experiment, experiment_on
 from cranfield.project.loading import SetOverrides, options_of
-from cranfield.reporting.comparison_page import made_page
 from cranfield.results import to_json
 from cranfield.service.contents import pack_run, run_file
 from cranfield.service.gating import gate_of
@@ -93,11 +93,11 @@ def compared(service: Service, request: CompareRequest | CompareResultsRequest) 
         request = _of_results(service, request)
     comparison = service.comparisons.compare(request)
     payload = to_json(result_of(comparison, with_answers=True)).encode()
+    calls = to_json(calls_of(comparison.evaluations, comparison)).encode()
     verdict = comparison.verdict
     options = {"request": request.model_dump(mode="json"), "figures": _figures(comparison), **_declared(comparison)}
     return NewComparison(
-        *(request.baseline, request.candidate, options, verdict.code.value, verdict.sentence, payload),
-        page=made_page(comparison),
+        *(request.baseline, request.candidate, options, verdict.code.value, verdict.sentence, payload, calls)
     )
 
 
@@ -275,6 +275,7 @@ def _scored(
         figures=replace(figures, warnings=(*figures.warnings, *undecided, *_left_out(subject, experiment))),
         settings=settings,
         payload=to_json(result_of(evaluation, with_answers=True)).encode(),
+        calls=to_json(calls_of((evaluation,))).encode(),
         void=void_of(evaluation, settings),
         book_id=book_id,
         tags=request.tags,

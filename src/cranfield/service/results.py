@@ -17,7 +17,6 @@ if TYPE_CHECKING:
     from cranfield.evaluation.values import Comparison, Evaluation
     from cranfield.judging.store.store import Store
     from cranfield.model import Run, TestSet
-    from cranfield.reporting.comparison_page import ComparisonPage
     from cranfield.service.live_measures import LiveMeasures
     from cranfield.service.runs import Runs
     from cranfield.service.testsets import TestSets
@@ -92,26 +91,6 @@ class Comparisons(StoredComparisons):
         sides = [self._evaluations.rescore(info.id) for info in infos]
         declared: Json = dict(self._evaluations.settings(request.baseline))
         return compare_evaluations(request, declared, sides, [f"#{info.id}" for info in infos])
-
-    def page(self, comparison_id: int) -> ComparisonPage:
-        """What its page shows: as stored, or made again and stored where it is of another version.
-
-        Raises:
-            UnknownNameError: there is none of this number.
-        """
-        from cranfield.reporting.comparison_page import made_page, unpack_page
-
-        if self.has_page(comparison_id):
-            return unpack_page(self._stored_page(comparison_id), comparison_id)
-        version, data = made_page(self.rebuild(comparison_id))
-        self._store_page(comparison_id, (version, data))
-        return unpack_page(data, comparison_id)
-
-    def has_page(self, comparison_id: int) -> bool:
-        """Whether its page is stored."""
-        from cranfield.reporting.comparison_page import page_version
-
-        return self._page_version(comparison_id) == page_version()
 
     def rebuild(self, comparison_id: int) -> Comparison:
         """Make a stored comparison again: the same verdict, with every query.

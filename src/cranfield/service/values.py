@@ -293,7 +293,9 @@ class NewEvaluation:
     figures: EvaluationFigures
     settings: Json
     payload: bytes
-    """The JSON of the result."""
+    """The JSON of the result, with every query."""
+    calls: bytes
+    """The JSON of its `CallsResult`."""
     variant: str = ""
     components: str = ""
     config_digest: str = ""
@@ -325,8 +327,9 @@ class NewComparison:
     verdict: str
     sentence: str
     payload: bytes
-    page: tuple[str, bytes] | None = None
-    """What its page shows, with the version of what made it; None: made when it is first opened."""
+    """The JSON of the result, with every query."""
+    calls: bytes
+    """The JSON of its `CallsResult`."""
 
 
 Result = NewEvaluation | NewComparison | BenefitOutcome

@@ -13,7 +13,6 @@ from cranfield.model import Answer, CallLog, Outcome, Query, Run, TestSet
 from cranfield.project.recipe import compare, evaluate
 from cranfield.reporting import RENDERERS, comparison_document, evaluation_document, render
 from cranfield.reporting.charts.spec import BETTER, WORSE
-from cranfield.reporting.comparison_page import _with_query_pages
 from cranfield.reporting.document import (
     Bullets,
     Column,
@@ -29,6 +28,7 @@ from cranfield.reporting.document import (
     TonedCell,
 )
 from cranfield.reporting.sections.answers import side_by_side
+from cranfield.server.comparisons import with_query_pages
 
 
 def section(document: Document, name: str) -> tuple[object, ...]:
@@ -395,6 +395,6 @@ def test_only_ids_of_queries_lead_to_pages_of_queries() -> None:
     ids = Table((Column("id", "query id"), Column("value", "value")), [("q1", 0.5)], "")
     strata = Table((Column("query"), Column("mean", "value")), [("short", 0.5)], "")
     document = Document("", (), (Section("all", "All", (ids, strata)),), lambda: ids, dict)
-    shown, kept = _with_query_pages(document, "MARK").sections[0].blocks
+    shown, kept = with_query_pages(document, "MARK").sections[0].blocks
     assert shown.rows == [(Link("q1", "MARK/queries/q1"), 0.5)]
     assert kept == strata

@@ -92,13 +92,14 @@ def fill(store: Store, service: Service, n: int) -> None:
             FIGURES,
             {"k": 10},
             b"{}",
+            b"{}",
             book_id=first,
         )
         assert service.jobs.finish(claim, [new])
         if place:
             service.jobs.add(CompareRequest(baseline=1, candidate=place + 1), Trigger.API, rater.id)
             claim = service.jobs.claim("one")
-            compared = NewComparison(1, place + 1, COMPARED, "invalid", "The scores do not count.", b"{}")
+            compared = NewComparison(1, place + 1, COMPARED, "invalid", "The scores do not count.", b"{}", b"{}")
             assert service.jobs.finish(claim, [compared])
         service.jobs.add(request, Trigger.API, rater.id)
         service.jobs.fail(service.jobs.claim("one"), [PROBLEM])

@@ -6,7 +6,6 @@ import csv
 import io
 import json
 import re
-from collections import Counter
 from dataclasses import replace
 from html import escape
 
@@ -25,7 +24,7 @@ from cranfield.server.comparisons import flags
 from cranfield.server.evaluations import request_of, verdict_on
 from cranfield.server.overview import DAY_MS, VISIT_MS, visits
 from cranfield.server.pages import FOLDER
-from cranfield.server.results import MOST_RESULTS, Kept
+from cranfield.server.results import Kept
 from cranfield.server.server_settings import as_yaml, size_text, without_secrets
 from cranfield.server.summary import PARTLY, headline
 from cranfield.server.tables import job_subject
@@ -410,24 +409,10 @@ def test_a_comparison_is_shown_as_its_job_stored_it_also_after_a_restart(bench, 
         index = bench.team.browser("lee").get(f"{path}/queries.json").json()
         detail = bench.team.browser("lee").get(f"{path}/query.json?id=q3").json()
         assert "q3-d0" in bench.page(f"{path}/queries/q3")
-    assert 'class="waiting"' not in stored
     assert f'data-index="{path}/queries.json"' in stored
     made = bench.service.comparisons.rebuild(done.results[0])
     assert index == json.loads(data_json(query_index(made)))
     assert detail == json.loads(data_json(query_detail(made, "q3")))
-
-
-def test_the_page_of_a_comparison_that_another_version_made_is_made_again_once(bench, monkeypatch) -> None:
-    first = bench.page("/comparisons/1")
-    rebuilt: Counter[int] = Counter()
-    rebuild = Comparisons.rebuild
-    monkeypatch.setattr(Comparisons, "rebuild", lambda self, number: rebuilt.update([number]) or rebuild(self, number))
-    monkeypatch.setattr("cranfield.reporting.comparison_page.page_version", lambda: "later")
-    for _ in range(2):
-        bench.team.app.state.results = Kept(MOST_RESULTS)
-        later = bench.page("/comparisons/1")
-    assert rebuilt == {1: 1}
-    assert re.sub(r"<p class=\"waiting.*?</p>\n", "", first) == later
 
 
 def test_an_error_in_the_second_part_is_shown_in_its_place(bench, monkeypatch: pytest.MonkeyPatch, caplog) -> None:
@@ -435,7 +420,7 @@ def test_an_error_in_the_second_part_is_shown_in_its_place(bench, monkeypatch: p
         message = "secret detail"
         raise RuntimeError(message)
 
-    monkeypatch.setattr(bench.service.comparisons, "rebuild", fail)
+    monkeypatch.setattr(bench.service.comparisons, "payload", fail)
     page = bench.page("/comparisons/1")
     number = re.search(r"The server failed \(error (\w+)\)", page)
     assert number
@@ -560,18 +545,12 @@ def test_every_table_sorts_filters_and_exports() -> None:
         assert "<table data-tools>" not in text or "report_head.html" in text or "{% extends" not in text, path.name
 
 
-def test_no_request_waits_for_an_expression_of_an_upload_without_a_limit(
-    bench, workbench_books, tmp_path, monkeypatch
-) -> None:
-    """It is searched again with each request that scores the run, in a thread of the server."""
+def test_no_page_of_queries_searches_an_expression_of_an_upload(bench, workbench_books, tmp_path, monkeypatch) -> None:
     service = bench.service
     queries = [{"id": "q1", "text": "wool", "patterns": [{"regex": "(a|a)*$x", "credit": "every"}]}]
     (tmp_path / "slow.yaml").write_text(json.dumps({"cranfield_testset": 1, "name": "slow", "queries": queries}))
     (tmp_path / "slow.run").write_text(f"q1 Q0 {'a' * 17} 1 1.0 slow\n")
     service.testsets.keep("slow", load(tmp_path / "slow.yaml"))
     slow = workbench_books.evaluate(service, "slow", tmp_path / "slow.run", "slow", measures=("RR",))
-    page = f"/evaluations/{slow}/queries.json"
-    assert json.loads(bench.page(page))["values"] == [[0.0]]
     monkeypatch.setattr(patterns, "SEARCH_S", 0.0)
-    bench.team.app.state.results = Kept(MOST_RESULTS)
-    assert "expressions of query q1: no end after" in bench.page(page, status=422)
+    assert json.loads(bench.page(f"/evaluations/{slow}/queries.json"))["values"] == [[0.0]]

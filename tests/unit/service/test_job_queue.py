@@ -43,7 +43,7 @@ def result(service: Service) -> NewEvaluation:
     testset = TestSet("help", (Query("q1", "open"),), {"q1": {"p1": 1.0}})
     info = service.testsets.keep("help", testset)
     run = NewRun("search", "sha256:0", b"answers", 1)
-    return NewEvaluation(info.id or 0, run, "search", FIGURES, {"k": 10}, b"{}")
+    return NewEvaluation(info.id or 0, run, "search", FIGURES, {"k": 10}, b"{}", b"{}")
 
 
 def test_jobs_are_taken_in_order_and_once(bare: Service) -> None:

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
+from dataclasses import replace
 from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeVar
 
 from fastapi import APIRouter, Path, Query, Request, Response
 from pydantic import BaseModel, ConfigDict, Field
 
+from cranfield.server.results import comparison_queries, evaluation_queries
 from cranfield.server.v1.common import (
     DEFAULT_LIMIT,
     EVALUATE,
@@ -42,7 +44,7 @@ from cranfield.service.responses import (
 )
 
 if TYPE_CHECKING:
-    from cranfield.reporting import Document
+    from cranfield.reporting.sections.subject import Subject
     from cranfield.service.values import EvaluationInfo
 
 router = APIRouter(route_class=Route)
@@ -176,10 +178,8 @@ def _worst_first(
 @router.get("/evaluations/{evaluation_id}/report", response_class=Response, responses=REPORT, dependencies=[RESULTS])
 def evaluation_report(request: Request, evaluation_id: EvaluationId, report_format: ReportFormat = "html") -> Response:
     """Give the report of an evaluation, as `cranfield evaluate` writes it."""
-    from cranfield.reporting.documents.comparison import evaluation_document
-
-    found = service_of(request).evaluations.rescore(evaluation_id)
-    return _rendered(evaluation_document([found], by_query=True), report_format)
+    queries = evaluation_queries(request, evaluation_id)
+    return _rendered(replace(queries.subject, by_query=True), report_format)
 
 
 @router.get("/comparisons", dependencies=[RESULTS])
@@ -219,15 +219,14 @@ def list_comparison_queries(
 @router.get("/comparisons/{comparison_id}/report", response_class=Response, responses=REPORT, dependencies=[RESULTS])
 def comparison_report(request: Request, comparison_id: ComparisonId, report_format: ReportFormat = "html") -> Response:
     """Give the report of a comparison, as `cranfield compare` writes it."""
-    from cranfield.reporting.documents.comparison import comparison_document
-
-    return _rendered(comparison_document(service_of(request).comparisons.rebuild(comparison_id)), report_format)
+    return _rendered(comparison_queries(request, comparison_id).subject, report_format)
 
 
-def _rendered(document: Document, name: str) -> Response:
+def _rendered(subject: Subject, name: str) -> Response:
+    from cranfield.reporting.documents.comparison import subject_document
     from cranfield.reporting.renderers.table import RENDERERS
 
     renderer = RENDERERS[name]
-    text = (renderer.save or renderer.render)(document)
+    text = (renderer.save or renderer.render)(subject_document(subject))
     headers = {"Content-Security-Policy": REPORT_POLICY} if name == "html" else {}
     return Response(text.encode("utf-8", "replace"), headers=headers, media_type=MEDIA[name])

@@ -11,7 +11,7 @@ from sqlalchemy.orm import Session, aliased
 from cranfield.judging.store.rows import as_value
 from cranfield.service.store.blobs import ServicePart, account_names, blob_content, keep_blob, row_of
 from cranfield.service.store.evaluations import evaluation_infos
-from cranfield.service.store.schema import ComparisonPage, Job, StoredComparison, StoredEvaluation
+from cranfield.service.store.schema import Job, StoredComparison, StoredEvaluation
 from cranfield.service.values import ComparisonInfo, Json, NewComparison
 
 
@@ -71,18 +71,11 @@ class StoredComparisons(ServicePart):
             found: Json = json.loads(blob_content(session, _row(session, comparison_id).payload))
             return found
 
-    def _page_version(self, comparison_id: int) -> str | None:
-        """The version of the stored page; None: there is none."""
+    def calls(self, comparison_id: int) -> Json:
+        """The JSON of the calls of both sides."""
         with self._database.read() as session:
-            return session.scalar(select(ComparisonPage.version).where(ComparisonPage.comparison_id == comparison_id))
-
-    def _stored_page(self, comparison_id: int) -> bytes:
-        with self._database.read() as session:
-            return session.get_one(ComparisonPage, comparison_id).data
-
-    def _store_page(self, comparison_id: int, page: tuple[str, bytes]) -> None:
-        with self._database.write() as session:
-            _keep_page(session, comparison_id, page)
+            found: Json = json.loads(blob_content(session, _row(session, comparison_id).calls))
+            return found
 
 
 def _row(session: Session, comparison_id: int) -> StoredComparison:
@@ -127,15 +120,8 @@ def add_comparison(session: Session, job: Job, made: NewComparison, now: int) ->
         verdict=made.verdict,
         sentence=made.sentence,
         payload=keep_blob(session, made.payload),
+        calls=keep_blob(session, made.calls),
         at=now,
         account_id=job.account_id,
     )
     session.add(row)
-    session.flush()
-    if made.page is not None:
-        _keep_page(session, row.id, made.page)
-
-
-def _keep_page(session: Session, comparison_id: int, page: tuple[str, bytes]) -> None:
-    version, data = page
-    session.merge(ComparisonPage(comparison_id=comparison_id, version=version, data=data))

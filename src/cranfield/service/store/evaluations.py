@@ -18,7 +18,7 @@ from cranfield.judging.store.schema import Book, BookState, Item, ItemState, Ori
 from cranfield.service.responses import Source, Trigger
 from cranfield.service.store.blobs import ServicePart, account_names, blob_content, keep_blob, row_of
 from cranfield.service.store.runs import keep_run
-from cranfield.service.store.schema import Blob, ComparisonPage, Job, StoredEvaluation, StoredSet
+from cranfield.service.store.schema import Blob, Job, StoredEvaluation, StoredSet
 from cranfield.service.values import EvaluationFigures, EvaluationFilter, EvaluationInfo, Json, NewEvaluation, label_of
 
 MOST_TAGS = 50
@@ -116,17 +116,22 @@ class StoredEvaluations(ServicePart):
             found: Json = json.loads(blob_content(session, evaluation_row(session, evaluation_id).payload))
             return found
 
+    def calls(self, evaluation_id: int) -> Json:
+        """The JSON of the calls of its system."""
+        with self._database.read() as session:
+            found: Json = json.loads(blob_content(session, evaluation_row(session, evaluation_id).calls))
+            return found
+
     def settings(self, evaluation_id: int) -> Json:
         """What scores its run again."""
         with self._database.read() as session:
             return dict(evaluation_row(session, evaluation_id).settings)
 
     def storage(self) -> tuple[int, int]:
-        """How many evaluations there are, and the bytes of all contents: test sets, runs, results, comparisons with their pages."""
+        """How many evaluations there are, and the bytes of all contents: test sets, runs, results."""
         with self._database.read() as session:
             n = session.scalar(select(func.count()).select_from(StoredEvaluation)) or 0
-            contents = (Blob.data, ComparisonPage.data)
-            return n, sum(session.scalar(select(func.sum(func.length(each)))) or 0 for each in contents)
+            return n, session.scalar(select(func.sum(func.length(Blob.data)))) or 0
 
     def pin(self, evaluation_id: int, *, pinned: bool = True) -> EvaluationInfo:
         """Make it the baseline of its test set, in the place of another; or no longer."""
@@ -290,6 +295,7 @@ def add_evaluation(session: Session, job: Job, position: int, made: NewEvaluatio
         figures=asdict(made.figures),
         void=list(made.void) or None,
         payload=keep_blob(session, made.payload),
+        calls=keep_blob(session, made.calls),
         book_id=made.book_id,
         tags=list(made.tags),
         note=made.note,

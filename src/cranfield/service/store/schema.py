@@ -138,6 +138,8 @@ class StoredEvaluation(Base):
     """Why its figures do not count; None or empty where they do."""
     payload: Mapped[str] = mapped_column(ForeignKey("blob.digest"))
     """The JSON of the result, with every query."""
+    calls: Mapped[str] = mapped_column(ForeignKey("blob.digest"))
+    """The JSON of its `CallsResult`."""
     book_id: Mapped[int | None] = mapped_column(ForeignKey("book.id"))
     """Where its results are judged: its measures then follow the book."""
     tags: Mapped[list[str]] = mapped_column(default=list)
@@ -161,20 +163,11 @@ class StoredComparison(Base):
     verdict: Mapped[str] = mapped_column(String(40))
     sentence: Mapped[str] = mapped_column(Text)
     payload: Mapped[str] = mapped_column(ForeignKey("blob.digest"))
+    """The JSON of the result, with every query."""
+    calls: Mapped[str] = mapped_column(ForeignKey("blob.digest"))
+    """The JSON of its `CallsResult`."""
     at: Mapped[int]
     account_id: Mapped[int | None] = mapped_column(ForeignKey("account.id"))
-
-
-class ComparisonPage(Base):
-    """What the page of a comparison shows, so that it is not made again; a row that is missing is made when it is needed."""
-
-    __tablename__ = "comparison_page"
-
-    comparison_id: Mapped[int] = mapped_column(ForeignKey("comparison.id"), primary_key=True)
-    version: Mapped[str] = mapped_column(String(80))
-    """Of what made it: a server of another version makes it again."""
-    data: Mapped[bytes] = mapped_column(LargeBinary)
-    """As `cranfield.reporting.comparison_page` packs it."""
 
 
 class Variant(Base):

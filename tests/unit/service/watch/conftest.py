@@ -65,7 +65,9 @@ class Desk:
         if job.kind == "compare":
             figures = {"primary": "nDCG@10", **dict.fromkeys(("delta", "ci_low", "ci_high", "p_value"))}
             options = {"request": job.request.model_dump(mode="json"), "figures": figures}
-            results = [NewComparison(job.request.baseline, job.request.candidate, options, "worse", "worse", b"{}")]
+            results = [
+                NewComparison(job.request.baseline, job.request.candidate, options, "worse", "worse", b"{}", b"{}")
+            ]
         else:
             testset = self.service.testsets.get(job.request.testset)
             figures = EvaluationFigures(
@@ -79,6 +81,7 @@ class Desk:
                     name,
                     figures,
                     {"measures": None, "primary": "nDCG@10", "k": 10, "convention": "trec"},
+                    b"{}",
                     b"{}",
                     void=void,
                     tags=job.request.tags,

@@ -285,6 +285,7 @@ sa.Table(
     sa.Column("figures", sa.JSON, nullable=False),
     sa.Column("void", sa.JSON),
     sa.Column("payload", sa.String(80), sa.ForeignKey("blob.digest"), nullable=False),
+    sa.Column("calls", sa.String(80), sa.ForeignKey("blob.digest"), nullable=False),
     sa.Column("book_id", NUMBER, sa.ForeignKey("book.id")),
     sa.Column("tags", sa.JSON, nullable=False),
     sa.Column("note", sa.Text, nullable=False),
@@ -329,6 +330,7 @@ sa.Table(
     sa.Column("verdict", sa.String(40), nullable=False),
     sa.Column("sentence", sa.Text, nullable=False),
     sa.Column("payload", sa.String(80), sa.ForeignKey("blob.digest"), nullable=False),
+    sa.Column("calls", sa.String(80), sa.ForeignKey("blob.digest"), nullable=False),
     sa.Column("at", NUMBER, nullable=False),
     sa.Column("account_id", NUMBER, sa.ForeignKey("account.id")),
     sa.UniqueConstraint("job_id"),
@@ -378,13 +380,6 @@ sa.Table(
     sa.UniqueConstraint("item_id", "number"),
     sa.Index(None, "account_id"),
     sa.Index(None, "state", "leased_until"),
-)
-sa.Table(
-    "comparison_page",
-    TABLES,
-    sa.Column("comparison_id", NUMBER, sa.ForeignKey("comparison.id"), primary_key=True),
-    sa.Column("version", sa.String(80), nullable=False),
-    sa.Column("data", sa.LargeBinary, nullable=False),
 )
 sa.Table(
     "judgment",
