@@ -15,7 +15,7 @@ from cranfield.config.models import Config
 from cranfield.config.owners import OWNERS, Owner, keys_of
 from cranfield.config.presets import PRESETS, Preset
 from cranfield.gate.rules import RULES
-from cranfield.model.testset_options import config_options
+from cranfield.options.testset import SET_OPTIONS
 from cranfield.project.marker import MarkerSettings
 from cranfield.project.scores import Scores
 
@@ -125,8 +125,8 @@ def owners_section() -> list[str]:
         for (place, owner), found in kinds.items()
         if owner is not None
     )
-    options = ", ".join(f"`{row.spelling(name)}`" for name, row in config_options().items() if not row.with_ref)
-    allowed = ", ".join(f"`{row.spelling(name)}`" for name, row in config_options().items() if row.with_ref)
+    options = ", ".join(f"`{each.flag}`" for each in SET_OPTIONS.values() if each.option.owner == "ref")
+    allowed = ", ".join(f"`{each.flag}`" for each in SET_OPTIONS.values() if each.option.owner != "ref")
     call = (
         f"Options of the call that say which queries and judgments count are refused with `--baseline-ref`: {options}. "
         f"{allowed} is taken from the call, because a baseline holds the digest of what the databases answered."

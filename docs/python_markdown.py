@@ -9,7 +9,10 @@ import itertools
 import re
 import textwrap
 from collections.abc import Iterable
+from dataclasses import is_dataclass
 from typing import Any
+
+from cranfield.options.declaration import declared
 
 SECTION = re.compile(r"^(Args|Arguments|Returns|Raises|Yields|Conventions|Source|Note|Example|Examples):$")
 
@@ -37,13 +40,20 @@ class Bare(str):
         return str(self)
 
 
+def written(annotation: Any) -> str:
+    """An annotation as the code has it: without modules, and of an option its type alone."""
+    if isinstance(annotation, str):
+        return annotation
+    kind = annotation.__origin__ if hasattr(annotation, "__metadata__") else annotation
+    return re.sub(r"\b(?:\w+\.)+(?=[A-Z])", "", inspect.formatannotation(kind))
+
+
 def signature(name: str, thing: Any) -> str:
     if inspect.isclass(thing) and issubclass(thing, Exception | enum.Enum):
         return f"class {name}({thing.__mro__[1].__name__})"
     bare = inspect.signature(thing)
     parameters = [
-        parameter.replace(annotation=Bare(parameter.annotation)) if isinstance(parameter.annotation, str) else parameter
-        for parameter in bare.parameters.values()
+        parameter.replace(annotation=Bare(written(parameter.annotation))) for parameter in bare.parameters.values()
     ]
     returns = inspect.Signature.empty if inspect.isclass(thing) else bare.return_annotation
     returns = Bare(returns) if isinstance(returns, str) else returns
@@ -64,6 +74,12 @@ def attributes(thing: Any) -> Iterable[str]:
     (tree,) = ast.parse(textwrap.dedent(inspect.getsource(thing))).body
     body = tree.body if isinstance(tree, ast.ClassDef) else []
     rows = [row for node, after in itertools.zip_longest(body, body[1:]) if (row := attribute(node, after))]
+    helped = (
+        {f"`{name}`": each.option.help.replace("; repeat for more", "") for name, each in declared(thing).items()}
+        if is_dataclass(thing)
+        else {}
+    )
+    rows = [(name, kind, sentence or helped.get(name, "")) for name, kind, sentence in rows]
     if rows:
         yield table(("attribute", "type", "what it is"), rows)
 
@@ -84,7 +100,14 @@ def attribute(node: ast.stmt, after: ast.stmt | None) -> tuple[str, str, str] | 
     if isinstance(after, ast.Expr) and isinstance(after.value, ast.Constant):
         sentence = str(after.value.value)
     if isinstance(node, ast.AnnAssign):
-        return f"`{ast.unparse(node.target)}`", f"`{ast.unparse(node.annotation)}`", sentence
+        kind = node.annotation
+        if (
+            isinstance(kind, ast.Subscript)
+            and ast.unparse(kind.value) == "Annotated"
+            and isinstance(kind.slice, ast.Tuple)
+        ):
+            kind = kind.slice.elts[0]
+        return f"`{ast.unparse(node.target)}`", f"`{ast.unparse(kind)}`", sentence
     if isinstance(node, ast.Assign) and not ast.unparse(node.targets[0]).startswith("_"):
         return f"`{ast.unparse(node.targets[0])}`", f"`{ast.unparse(node.value)}`", sentence
     if isinstance(node, ast.FunctionDef) and not node.name.startswith("_"):

@@ -14,13 +14,15 @@ if TYPE_CHECKING:
     from cranfield.display import Displays
     from cranfield.errors import CranfieldError, Problem
     from cranfield.evaluation.many_values import ManyComparison
-    from cranfield.evaluation.values import Comparison, Evaluation, Limits, Verdict
+    from cranfield.evaluation.values import Comparison, Evaluation, Verdict
     from cranfield.formats.convert import write_run, write_testset
     from cranfield.measures import Measure, parse
     from cranfield.measures.own import define
     from cranfield.model import Answer, Convention, Entity, Hit, Outcome, Pattern, Query, Run, Span, TestSet
+    from cranfield.options.limits import Limits
+    from cranfield.options.testset import TestSetOptions
     from cranfield.project.large_runs import evaluate_parquet
-    from cranfield.project.loading import TestSetOptions, load
+    from cranfield.project.loading import load
     from cranfield.project.recipe import compare, compare_many, evaluate, report
     from cranfield.systems.collect.collection import collect
     from cranfield.systems.kinds.command import CommandSystem
@@ -34,7 +36,7 @@ if TYPE_CHECKING:
 _HOMES = {
     "cranfield.errors": ("CranfieldError", "Problem"),
     "cranfield.evaluation.many_values": ("ManyComparison",),
-    "cranfield.evaluation.values": ("Comparison", "Evaluation", "Limits", "Verdict"),
+    "cranfield.evaluation.values": ("Comparison", "Evaluation", "Verdict"),
     "cranfield.formats.convert": ("write_run", "write_testset"),
     "cranfield.measures": ("Measure", "parse"),
     "cranfield.measures.own": ("define",),
@@ -51,7 +53,9 @@ _HOMES = {
         "TestSet",
     ),
     "cranfield.project.large_runs": ("evaluate_parquet",),
-    "cranfield.project.loading": ("TestSetOptions", "load"),
+    "cranfield.options.limits": ("Limits",),
+    "cranfield.options.testset": ("TestSetOptions",),
+    "cranfield.project.loading": ("load",),
     "cranfield.project.recipe": ("compare", "compare_many", "evaluate", "report"),
     "cranfield.systems.collect.collection": ("collect",),
     "cranfield.systems.kinds.command": ("CommandSystem",),

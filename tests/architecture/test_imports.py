@@ -18,7 +18,19 @@ import cranfield
 PACKAGE = Path(cranfield.__file__).parent
 
 EVERYTHING_BELOW_CLI = {
-    *("model", "results", "concurrency", "formats", "matching", "predicates", "ranking", "measures", "stats", "forge"),
+    *(
+        "model",
+        "options",
+        "results",
+        "concurrency",
+        "formats",
+        "matching",
+        "predicates",
+        "ranking",
+        "measures",
+        "stats",
+        "forge",
+    ),
     *("evaluation", "systems", "config", "gate", "reporting", "demo", "trec_eval", "compat", "repo", "testsets"),
     *("agents", "answers", "golden", "calibration", "codecheck", "benefit", "database", "judging", "scale"),
 }
@@ -60,8 +72,10 @@ TABLE: dict[str, set[str]] = {
     "ranking": {"model", "formats", "matching"},
     "testsets": {"model", "results", "numbers", "stats", "matching", "formats", "ranking"},
     "measures": {"model", "results", "ranking.value", "ranking.transform"},
+    "options": {"model", "measures", "stats.table", "ranking.scan"},
     "evaluation": {
         "model",
+        "options",
         "results",
         "numbers",
         "matching.place",
@@ -70,10 +84,11 @@ TABLE: dict[str, set[str]] = {
         "measures",
         "stats",
     },
-    "config": {"model", "formats", "measures", "stats.table", "evaluation.evidence"},
-    "systems": {"model", "results", "concurrency", "formats", "config", "ranking.stored"},
+    "config": {"model", "formats", "measures", "options", "stats.table", "evaluation.evidence"},
+    "systems": {"model", "options", "results", "concurrency", "formats", "config", "ranking.stored"},
     "gate": {
         "model",
+        "options",
         "results",
         "numbers",
         "stats",
@@ -85,7 +100,17 @@ TABLE: dict[str, set[str]] = {
         "repo.git",
     },
     "reporting": {
-        *("model", "results", "numbers", "formats.io.files", "evaluation", "measures", "testsets", "gate.result"),
+        *(
+            "model",
+            "options",
+            "results",
+            "numbers",
+            "formats.io.files",
+            "evaluation",
+            "measures",
+            "testsets",
+            "gate.result",
+        ),
         *("ranking.value", "stats.table", "stats.result", "stats.agreement", "stats.coefficients", "stats.consensus"),
         *("stats.confusion", "stats.misfit", "stats.calibration", "repo.drift"),
         *("judging", "golden", "calibration", "answers", "benefit", "codecheck", "scale"),
@@ -132,6 +157,7 @@ TABLE: dict[str, set[str]] = {
     "calibration": {"model", "results", "numbers", "stats", "formats"},
     "scale": {
         "model",
+        "options",
         "results",
         "numbers",
         "concurrency",

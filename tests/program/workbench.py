@@ -12,8 +12,9 @@ from cranfield.project.loading import load
 from cranfield.results import to_json
 from cranfield.service.requests import CompareRequest, EvaluateRequest
 from cranfield.service.responses import Trigger
-from cranfield.service.scoring import figures_of, score, settings_of, void_of
+from cranfield.service.scoring import figures_of, score, void_of
 from cranfield.service.service import Service
+from cranfield.service.settings import Settings
 from cranfield.service.values import JobProblem, NewComparison, NewEvaluation
 
 WORDS = ("wool", "socks", "blue", "shirt", "rain", "coat", "boots", "winter", "hat", "shoes", "red", "scarf")
@@ -105,7 +106,7 @@ def evaluate(
     assert claim is not None
     loaded = service.testsets.load(made.ref)
     experiment = Experiment(loaded, (), k=10, measures=measures)
-    settings = settings_of(experiment, name=system, pilot=pilot)
+    settings = Settings.of(experiment, name=system, pilot=pilot)
     found = score(settings, loaded, run, info.format)
     payload = to_json(result_of([found], with_answers=True)).encode()
     figures = figures_of(found, settings)

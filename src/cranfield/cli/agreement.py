@@ -8,16 +8,10 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from cranfield.cli.option_groups import option_groups
-from cranfield.cli.shared import (
-    Output,
-    SeedOption,
-    TestSetFormatOption,
-    deliver,
-    require_single_stdin,
-)
+from cranfield.cli.option_groups import SeedOption, option_groups
+from cranfield.cli.shared import Output, TestSetFormatOption, deliver, require_single_stdin
 from cranfield.formats.io.files import stem
-from cranfield.model.testset_options import RULES, SCALES, TARGETS
+from cranfield.options.testset import RULES, SCALES, TARGETS
 
 if TYPE_CHECKING:
     from cranfield.model import TestSet

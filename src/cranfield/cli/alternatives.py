@@ -10,8 +10,8 @@ import typer
 
 from cranfield.cli.book_options import DEFAULT_DATABASE, DbOption, open_books
 from cranfield.cli.named import takes_runs
-from cranfield.cli.option_groups import option_groups
-from cranfield.cli.shared import ConventionOption, MeasureOption, Output, deliver
+from cranfield.cli.option_groups import ConventionOption, option_groups
+from cranfield.cli.shared import MeasureOption, Output, deliver
 from cranfield.cli.testset.common import ForceOption, TodayOption, day_of, note, refuse_existing, save_set
 
 TestSetArgument = Annotated[Path, typer.Argument(metavar="TESTSET", help="Test set.")]
@@ -54,8 +54,8 @@ def alternatives_command(
     output: Output,
 ) -> None:
     """Score runs with the alternatives of a test set and without them."""
+    from cranfield.options.scoring import ScoringOptions
     from cranfield.project.alternatives import with_and_without
-    from cranfield.project.inputs import ScoringOptions
     from cranfield.project.loading import load
     from cranfield.reporting.documents.alternatives import alternatives_document
 

@@ -18,15 +18,15 @@ from cranfield.cli.book.rate import (
     TokensOption,
     read_budget,
 )
-from cranfield.cli.option_groups import option_groups
-from cranfield.cli.shared import Output, SeedOption, TestSetFormatOption, deliver
+from cranfield.cli.option_groups import SeedOption, option_groups
+from cranfield.cli.shared import Output, TestSetFormatOption, deliver
 from cranfield.concurrency.retry import DEFAULT_ATTEMPTS
 from cranfield.words import n_of
 
 if TYPE_CHECKING:
     from cranfield.answers.score import ScoredAnswers
+    from cranfield.options.testset import TestSetOptions
     from cranfield.project.answers import JudgedBy
-    from cranfield.project.loading import TestSetOptions
 
 SUBCOMMANDS = {"score": __name__}
 LabelsArgument = Annotated[

@@ -8,10 +8,9 @@ from typing import TYPE_CHECKING, Annotated, Literal
 import typer
 
 from cranfield.cli.named import takes_runs
-from cranfield.cli.option_groups import option_groups
+from cranfield.cli.option_groups import SeedOption, option_groups
 from cranfield.cli.shared import (
     Output,
-    SeedOption,
     TestSetFormatOption,
     deliver,
     load_and_evaluate,
@@ -23,8 +22,8 @@ if TYPE_CHECKING:
     from cranfield.calibration.answers import ScoredAnswers
     from cranfield.evaluation.values import Evaluation
     from cranfield.measures.threshold import Threshold
-    from cranfield.project.inputs import ScoringOptions
-    from cranfield.project.loading import TestSetOptions
+    from cranfield.options.scoring import ScoringOptions
+    from cranfield.options.testset import TestSetOptions
 
 
 Source = Annotated[

@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, Annotated, NoReturn, TypedDict
 
 import typer
 
-from cranfield.cli import registries
 from cranfield.cli.ending import EXIT_SYSTEM
 from cranfield.cli.named import takes_runs
 from cranfield.cli.option_groups import PairsOption, SortOption, option_groups
@@ -22,7 +21,6 @@ from cranfield.cli.shared import (
     MeansOption,
     MeasureOption,
     Output,
-    SeedOption,
     TestSetFormatOption,
     check_means_file,
     contrasts_of,
@@ -39,10 +37,10 @@ if TYPE_CHECKING:
     from cranfield.evaluation.many_values import ManyComparison
     from cranfield.evaluation.sensitivity import Sensitivity
     from cranfield.evaluation.values import Comparison, Evaluation
-    from cranfield.evaluation.verdict import CompareOptions
-    from cranfield.project.inputs import ScoringOptions
+    from cranfield.options.compare import CompareOptions
+    from cranfield.options.scoring import ScoringOptions
+    from cranfield.options.testset import TestSetOptions
     from cranfield.project.large_runs import LargeOptions
-    from cranfield.project.loading import TestSetOptions
     from cranfield.reporting import Document
 
 BaselineLessOption = Annotated[
@@ -54,52 +52,6 @@ SensitivityOption = Annotated[
         "--sensitivity",
         help="Add a sensitivity analysis (two runs only): other measures, cutoffs, tests, queries and judgments.",
     ),
-]
-TestOption = Annotated[
-    str,
-    typer.Option(
-        "--test",
-        metavar="NAME",
-        help="Test for the verdict and its confidence interval: {tests}.",
-        autocompletion=registries.tests,
-    ),
-]
-MarginOption = Annotated[
-    float | None,
-    typer.Option(
-        "--margin",
-        metavar="X",
-        help="Equivalence margin: the largest difference that does not matter; required for the verdict equivalent.",
-    ),
-]
-VerdictOption = Annotated[
-    str,
-    typer.Option(
-        "--verdict",
-        metavar="RULE",
-        help="classes: where queries have classes, each class has its verdict; pooled: the mean over all queries decides.",
-    ),
-]
-VerdictStrataOption = Annotated[
-    str | None,
-    typer.Option(
-        "--verdict-strata",
-        metavar="KEY",
-        help="Key of the strata that are the classes of the verdict of two runs; default: the query classes, if any.",
-    ),
-]
-AdjustOption = Annotated[
-    str | None,
-    typer.Option(
-        "--adjust",
-        metavar="NAME",
-        help="Adjustment of all pairs of three or more runs: {adjustments}; default: max-t for the test permutation, else holm.",
-        autocompletion=registries.adjustments,
-    ),
-]
-DrawsOption = Annotated[
-    int,
-    typer.Option("--draws", metavar="N", min=2, help="Random sign patterns, where not all can be counted."),
 ]
 MoreArgument = Annotated[
     list[Path] | None,
@@ -119,39 +71,13 @@ def compare_command(
     more: MoreArgument = None,
     *,
     measures: MeasureOption = None,
-    primary: Annotated[
-        str | None,
-        typer.Option(
-            "--primary",
-            metavar="MEASURE",
-            help="Primary measure, which decides the verdict; default: the first.",
-            autocompletion=registries.measures,
-        ),
-    ] = None,
-    test: TestOption = "permutation",
-    margin: MarginOption = None,
-    verdict: VerdictOption = "classes",
-    verdict_strata: VerdictStrataOption = None,
-    alpha: Annotated[float, typer.Option("--alpha", metavar="X", help="Significance level (alpha).")] = 0.05,
-    seed: SeedOption = 0,
-    draws: DrawsOption = 100_000,
-    adjust: AdjustOption = None,
+    compare: CompareOptions,
     sort: SortOption = "mean",
     pairs: PairsOption = False,
     means: MeansOption = None,
     contrast: ContrastOption = None,
     scoring: ScoringOptions,
     large: LargeOptions,
-    max_failed: Annotated[
-        float,
-        typer.Option(
-            "--max-failed", metavar="SHARE", help="Maximum share of failed queries; above it the verdict is invalid."
-        ),
-    ] = 0.1,
-    min_judged: Annotated[
-        float | None,
-        typer.Option("--min-judged", metavar="SHARE", help="Minimum judged share; below it the verdict is invalid."),
-    ] = None,
     baseline_less: BaselineLessOption = False,
     sensitivity: SensitivityOption = False,
     fail_on: FailOnOption = None,
@@ -163,33 +89,23 @@ def compare_command(
 
     The report has the evidence of the verdict.
     """
-    from cranfield.evaluation.values import Limits
-    from cranfield.evaluation.verdict import CompareOptions, rule_of
-    from cranfield.measures import parse
     from cranfield.project.large_runs import is_large
 
     runs = [run for run in (baseline, candidate, *(more or ())) if run is not None]
-    of_many = {"--baseline-less": baseline_less, "--adjust": adjust, "--pairs": pairs, "--sort": sort != "mean"}
+    of_many = {"--baseline-less": baseline_less, "--adjust": compare.adjust, "--pairs": pairs, "--sort": sort != "mean"}
     _refuse(many=len(runs) > 2, of_many=of_many, sensitivity=sensitivity, fail_on=fail_on)
     about: Shown = {"contrasts": contrasts_of(contrast), "today": today(), "sort": sort, "show_pairs": pairs}
     if means is not None:
         check_means_file(means)
-    settings = {} if scoring.limits is None else scoring.limits.evidence
-    measure, limits = parse(primary) if primary is not None else None, Limits(max_failed, min_judged, settings)
-    declared = CompareOptions(
-        *(measure, test, alpha, margin, seed, draws, limits),
-        verdict=rule_of(verdict),
-        strata=verdict_strata or "",
-        adjust=adjust or "",
-    )
+    declared = replace(compare, limits=replace(compare.limits, evidence=scoring.limits.evidence))
     if is_large(runs, large):
         from cranfield.cli.large import evaluate_large_runs
         from cranfield.reporting import scale_document
 
         refused = {**of_many, "--sensitivity": sensitivity, "--contrast": contrast, "--means": means}
         summary = evaluate_large_runs(
-            *(testset, runs, _with_primary(measures, primary), testset_format, options, scoring, large),
-            refused=refused | {"--verdict-strata": verdict_strata},
+            *(testset, runs, _with_primary(measures, compare.primary), testset_format, options, scoring, large),
+            refused=refused | {"--verdict-strata": compare.strata},
             compare=declared,
         )
         deliver(scale_document(summary), output.showing(large.stratum))
@@ -197,7 +113,13 @@ def compare_command(
     if candidate is None:
         raise UsageError("there is nothing to compare with", expected="a BASELINE and a CANDIDATE", got=str(baseline))
     evaluations = load_and_evaluate(
-        testset, runs, measures, testset_format=testset_format, options=options, scoring=scoring, primary=primary
+        testset,
+        runs,
+        measures,
+        testset_format=testset_format,
+        options=options,
+        scoring=scoring,
+        primary=compare.primary,
     )
     inputs = (str(testset), *map(str, runs))
     if more:

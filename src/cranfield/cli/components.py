@@ -8,14 +8,13 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from cranfield.cli.ending import EXIT_SYSTEM
-from cranfield.cli.option_groups import option_groups
+from cranfield.cli.option_groups import SeedOption, option_groups
 from cranfield.cli.shared import (
     KeptOption,
     OutFolderOption,
     Output,
     PilotOption,
     RefreshOption,
-    SeedOption,
     TestSetNameOption,
     answer_cache,
     deliver,

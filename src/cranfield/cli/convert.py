@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from cranfield.cli.named import takes_runs
-from cranfield.cli.shared import ConventionOption
+from cranfield.cli.option_groups import ConventionOption
 from cranfield.cli.testset.common import ForceOption, OutArgument, ToOption, note, refuse_existing
 
 

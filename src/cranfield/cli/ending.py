@@ -138,6 +138,7 @@ OPTION_PARAMETERS = {
     "format": "testset_format",
     "max_failed_share": "max_failed",
     "min_judged_share": "min_judged",
+    "databases": "database",
     "rule": "consensus",
 }
 """Parameter of the library to the parameter of a command, where the names differ."""

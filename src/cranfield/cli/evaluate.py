@@ -30,9 +30,9 @@ from cranfield.cli.shared import (
 
 if TYPE_CHECKING:
     from cranfield.evaluation.values import Evaluation
-    from cranfield.project.inputs import ScoringOptions
+    from cranfield.options.scoring import ScoringOptions
+    from cranfield.options.testset import TestSetOptions
     from cranfield.project.large_runs import LargeOptions
-    from cranfield.project.loading import TestSetOptions
     from cranfield.reporting import Document
 
 

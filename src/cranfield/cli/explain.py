@@ -8,20 +8,21 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from cranfield.cli import registries
 from cranfield.cli.named import takes_runs
-from cranfield.cli.option_groups import DepthOption, DuplicatesOption, MissingOption, RunFormatOption, option_groups
+from cranfield.cli.option_groups import fields, option_groups
 from cranfield.cli.shared import (
     MeasureOption,
     Output,
     TestSetFormatOption,
     deliver,
 )
+from cranfield.options import names as option_names
 
 if TYPE_CHECKING:
     from cranfield.model import Convention, TestSet
-    from cranfield.project.loading import TestSetOptions
-    from cranfield.ranking import Duplicates, Missing, Ranking
+    from cranfield.options.scoring import ScoringOptions
+    from cranfield.options.testset import TestSetOptions
+    from cranfield.ranking import Ranking
 
 
 @takes_runs("run")
@@ -30,11 +31,12 @@ def explain_command(
     testset: Annotated[Path, typer.Argument(metavar="TESTSET", help="Test set file or TREC qrels.")],
     run: Annotated[Path, typer.Argument(metavar="RUN", help="TREC run file, or a run written by `cranfield run`.")],
     a: Annotated[
-        str, typer.Argument(metavar="A", help="First convention, such as trec.", autocompletion=registries.conventions)
+        str,
+        typer.Argument(metavar="A", help="First convention, such as trec.", autocompletion=option_names.conventions),
     ],
     b: Annotated[
         str,
-        typer.Argument(metavar="B", help="Second convention, such as trec9.", autocompletion=registries.conventions),
+        typer.Argument(metavar="B", help="Second convention, such as trec9.", autocompletion=option_names.conventions),
     ],
     *,
     measures: MeasureOption = None,
@@ -44,12 +46,9 @@ def explain_command(
         bool,
         typer.Option("--unjudged", help="Add the lowest and highest possible values if unjudged results were judged."),
     ] = False,
-    missing: MissingOption = None,
-    duplicates: DuplicatesOption = None,
-    depth: DepthOption = None,
+    scoring: Annotated[ScoringOptions, fields("missing", "duplicates", "depth", "run_format")],
     output: Output,
     testset_format: TestSetFormatOption = None,
-    run_format: RunFormatOption = None,
     options: TestSetOptions,
 ) -> None:
     """Explain why a run scores differently under two conventions.
@@ -65,30 +64,23 @@ def explain_command(
     sides = convention_named(a), convention_named(b)
     chosen = parse_all(measures or DEFAULT_MEASURES)
     judged = load(testset, format=testset_format, options=options)
-    rank, name = _ranker(judged, run, run_format, missing, duplicates, depth)
+    rank, name = _ranker(judged, run, scoring)
     explanation = explain(judged, rank, *sides, chosen, run=name)
     deliver(explanation_document(explanation, top=top, ties=ties, unjudged=unjudged), output)
 
 
-def _ranker(
-    testset: TestSet,
-    path: Path,
-    run_format: str | None,
-    missing: Missing | None,
-    duplicates: Duplicates | None,
-    depth: int | None,
-) -> tuple[Callable[[Convention], Ranking], str]:
+def _ranker(testset: TestSet, path: Path, scoring: ScoringOptions) -> tuple[Callable[[Convention], Ranking], str]:
     """What ranks the run under a convention, and what to call the run."""
     from cranfield.formats.runs.files import read_whole
     from cranfield.formats.sniff import sniff_run
     from cranfield.ranking import rank_file, rank_run
 
-    found = sniff_run(path, run_format)
+    found = sniff_run(path, scoring.run_format)
     if found.read is not None:
         collected = read_whole(found, path)
 
         def rank_collected(rules: Convention) -> Ranking:
-            return rank_run(testset, collected, rules, missing=missing or rules.missing, depth=depth)
+            return rank_run(testset, collected, rules, missing=scoring.missing or rules.missing, depth=scoring.depth)
 
         return rank_collected, collected.name
 
@@ -97,9 +89,9 @@ def _ranker(
             testset,
             path,
             rules,
-            missing=missing or rules.missing,
-            duplicates=duplicates or rules.duplicates,
-            depth=depth,
+            missing=scoring.missing or rules.missing,
+            duplicates=scoring.duplicates or rules.duplicates,
+            depth=scoring.depth,
         )
         return ranked.ranking
 

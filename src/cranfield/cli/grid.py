@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from cranfield.cli.ending import EXIT_SYSTEM
-from cranfield.cli.option_groups import option_groups
+from cranfield.cli.option_groups import SeedOption, option_groups
 from cranfield.cli.shared import (
     FailOnOption,
     KeptOption,
@@ -16,7 +16,6 @@ from cranfield.cli.shared import (
     Output,
     PilotOption,
     RefreshOption,
-    SeedOption,
     TestSetNameOption,
     answer_cache,
     deliver,

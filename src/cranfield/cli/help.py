@@ -9,6 +9,7 @@ from typer.core import TyperCommand, TyperGroup
 
 from cranfield.cli import registries
 from cranfield.cli.named import with_config_testset
+from cranfield.options import names as option_names
 from cranfield.words import or_list
 
 WHOLE_SENTENCE = 300
@@ -18,8 +19,7 @@ LONG = 14
 """Options from which on they are listed under headings."""
 HEADINGS: Mapping[str, tuple[str, ...]] = {
     "Statistics": (
-        *("test", "margin", "verdict", "verdict_strata", "alpha", "seed", "draws", "adjust", "max_failed"),
-        *("min_judged", "sensitivity", "baseline_less", "difference", "n_queries", "power", "contrast", "fail_on"),
+        *("seed", "alpha", "sensitivity", "baseline_less", "difference", "n_queries", "power", "contrast", "fail_on"),
     ),
     "Output": (
         *("out", "output", "html", "means", "sort", "pairs", "by_query", "history", "markdown", "junit"),
@@ -50,12 +50,12 @@ def _schemas() -> str:
 
 
 LISTS: dict[str, Callable[[], str]] = {
-    "{adjustments}": lambda: or_list(registries.adjustments()),
+    "{adjustments}": lambda: or_list(option_names.adjustments()),
     "{conventions}": _conventions,
     "{parts}": _parts,
     "{run_formats}": lambda: or_list(registries.run_formats()),
     "{schemas}": _schemas,
-    "{tests}": lambda: or_list(registries.tests()),
+    "{tests}": lambda: or_list(option_names.tests()),
 }
 """Names in braces in the help of options: read from their tables when help is shown, and imported no sooner."""
 

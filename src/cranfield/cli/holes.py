@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable
 from contextlib import closing
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -12,15 +13,15 @@ import typer
 
 from cranfield.cli import registries
 from cranfield.cli.book_options import DEFAULT_DATABASE, DbOption, open_books
-from cranfield.cli.compare import MarginOption, TestOption
 from cranfield.cli.named import takes_runs
-from cranfield.cli.option_groups import option_groups
-from cranfield.cli.shared import Output, SeedOption, TestSetFormatOption, deliver
+from cranfield.cli.option_groups import fields, option_groups
+from cranfield.cli.shared import Output, TestSetFormatOption, deliver
 
 if TYPE_CHECKING:
     from cranfield.judging.pools.rule_view import Grades
-    from cranfield.project.inputs import ScoringOptions
-    from cranfield.project.loading import TestSetOptions
+    from cranfield.options.compare import CompareOptions
+    from cranfield.options.scoring import ScoringOptions
+    from cranfield.options.testset import TestSetOptions
 
 MANY_QUERIES = 500
 """The bounds of fewer queries take no time worth counting."""
@@ -47,7 +48,6 @@ BookOption = Annotated[
     str | None,
     typer.Option("--book", metavar="NAME", help="Book whose grades by persons replace those of the test set."),
 ]
-AlphaOption = Annotated[float, typer.Option("--alpha", metavar="X", help="Significance level (alpha).")]
 
 
 @takes_runs("baseline", "candidate")
@@ -62,10 +62,7 @@ def holes_command(
     out: OutOption = None,
     book: BookOption = None,
     db: DbOption = DEFAULT_DATABASE,
-    test: TestOption = "permutation",
-    margin: MarginOption = None,
-    alpha: AlphaOption = 0.05,
-    seed: SeedOption = 0,
+    compare: Annotated[CompareOptions, fields("test", "margin", "alpha", "seed")],
     scoring: ScoringOptions,
     output: Output,
     testset_format: TestSetFormatOption = None,
@@ -75,16 +72,12 @@ def holes_command(
 
     The verdict on two runs, with its best and worst case.
     """
-    from cranfield.evaluation.verdict import CompareOptions
-    from cranfield.measures import parse
     from cranfield.project.holes import holes_of_files
     from cranfield.project.loading import load
     from cranfield.reporting.documents.holes import holes_document
     from cranfield.testsets.split import evaluated_part
 
-    declared = CompareOptions(
-        parse(measure) if measure is not None else None, test=test, alpha=alpha, margin=margin, seed=seed
-    )
+    declared = replace(compare, primary=measure)
     loaded = load(testset, format=testset_format, options=options)
     found = holes_of_files(
         evaluated_part(loaded) if options.part is None else loaded,

@@ -185,7 +185,7 @@ def runs_of_systems(specs: Sequence[str], config: Path | None = None) -> tuple[l
     _resolve_runs(runs, ("runs",), config)
     name = project.only_set(specs)
     chosen = project.config.sets[name]
-    path = project.config.folder / chosen.path if chosen.options.qrels is None else None
+    path = project.config.folder / chosen.path if chosen.options.given.get("qrels") is None else None
     given = options_of(chosen.options, project.config.folder, with_held_out(chosen.options))
     return runs["runs"], load_configured(project.config, name, given, allow_drift=True), path
 

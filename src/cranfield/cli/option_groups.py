@@ -4,105 +4,84 @@ from __future__ import annotations
 
 import functools
 import inspect
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass, is_dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal, NamedTuple, TypeVar, get_type_hints
+from typing import TYPE_CHECKING, Annotated, Any, Literal, NamedTuple, TypeVar, get_args, get_origin, get_type_hints
 
 import typer
+from annotated_types import Ge
 
 from cranfield.cli import registries
-from cranfield.cli.shared import ConventionOption, Format, Output
+from cranfield.cli.shared import Format, Output
 from cranfield.errors import UsageError
-from cranfield.model.convention import Ties
-from cranfield.model.testset_options import DEPTH, TESTSET_OPTIONS, OptionKind, OptionRow, config_options
+from cranfield.options.collect import CollectOptions
+from cranfield.options.compare import CompareOptions
+from cranfield.options.declaration import Declared, declared
+from cranfield.options.limits import Limits
+from cranfield.options.names import CHOICES
+from cranfield.options.scoring import ScoringOptions
+from cranfield.options.testset import SET_OPTIONS, TestSetOptions
 
 if TYPE_CHECKING:
-    from cranfield.project.inputs import ScoringOptions
     from cranfield.project.large_runs import LargeOptions
-    from cranfield.project.loading import SetOverrides, TestSetOptions
+    from cranfield.project.loading import SetOverrides
 
 R = TypeVar("R")
 
-RunFormatOption = Annotated[
-    str | None,
-    typer.Option(
-        "--run-format",
-        metavar="FORMAT",
-        help="Format of the runs: {run_formats}; default: detected from the content.",
-        autocompletion=registries.run_formats,
-    ),
-]
-MissingOption = Annotated[
-    Literal["zero", "skip"] | None,
-    typer.Option(
-        "--missing",
-        help="Score a judged query without results as 0, or skip it; default: the convention's rule.",
-    ),
-]
-DuplicatesOption = Annotated[
-    Literal["error", "first"] | None,
-    typer.Option(
-        "--duplicates",
-        help="Duplicate documents for a query in a TREC run: raise an error, or keep the first; default: the convention's rule.",
-    ),
-]
-EvidenceOption = Annotated[
-    list[str] | None,
-    typer.Option(
-        "--evidence",
-        metavar="NAME=VALUE",
-        help="Change an evidence check: off, caveat, void or a threshold, as in same-list=off; repeat for more.",
-    ),
-]
-LatencyOption = Annotated[
-    list[str] | None,
-    typer.Option(
-        "--latency",
-        metavar="KEY=NUMBER",
-        help="Change when a system is called faster: skip_first=3, smallest_ms=1, smallest_percent=5; repeat for more.",
-    ),
-]
-KINDS: Mapping[OptionKind, Any] = {
-    "file": Path | None,
-    "text": str | None,
-    "texts": list[str] | None,
-    "pairs": list[str] | None,
-    "number": int | None,
-    "flag": bool,
+NAMES: Mapping[str, Callable[[], list[str]]] = {
+    "measures": registries.measures,
+    "run_formats": registries.run_formats,
+    **{name: choices.names for name, choices in CHOICES.items()},
 }
-"""Kind of an option to its type on the command line."""
+"""Names that an option takes, for completion."""
 
 
-def _annotation(name: str, row: OptionRow) -> Any:
+def parameter_of(option: Declared) -> str:
+    """Name of the parameter of a command: two blocks may have an option of one name, under two flags."""
+    return option.option.flag.removeprefix("--").replace("-", "_") or option.name
+
+
+def option_of(block: type, name: str) -> Any:
+    """The annotation of a parameter that is an option of a block."""
+    return _annotation(declared(block)[name])
+
+
+def _is_list(option: Declared) -> bool:
+    """Whether the command line writes it as texts that are repeated."""
+    return get_origin(option.bare) in {Sequence, Mapping} or is_dataclass(option.bare)
+
+
+def _annotation(option: Declared) -> Any:
+    bare = option.bare
+    least: Any = None
+    kind: Any = bare
+    if _is_list(option):
+        kind = list[str]
+    elif get_origin(bare) is Literal and option.option.metavar:  # its help says the choices, and the block checks them
+        kind = type(get_args(bare)[0])
+    elif option.option.choices:
+        kind = str
+    if kind is int:
+        least = next((bound.ge for bound in option.bounds if isinstance(bound, Ge)), None)
+    if _is_list(option) or option.default is None:
+        kind |= None
     return Annotated[
-        KINDS[row.kind], typer.Option(row.spelling(name), metavar=row.metavar or None, help=row.help, min=row.minimum)
+        kind,
+        typer.Option(
+            option.flag,
+            metavar=option.option.metavar or None,
+            help=option.option.help,
+            min=least,
+            autocompletion=NAMES.get(option.option.choices),
+        ),
     ]
 
 
-DepthOption = _annotation("depth", DEPTH)
-AllowDirtyOption = _annotation("allow_dirty", TESTSET_OPTIONS["allow_dirty"])
-KeepGoingOption = Annotated[
-    bool,
-    typer.Option(
-        "--keep-going", help="Send every query also to a system whose first ten queries all fail alike; default: stop."
-    ),
-]
-FailedOption = Annotated[
-    Literal["zero", "skip"] | None,
-    typer.Option(
-        "--failed",
-        help="Score a query that the system failed on, or answered with nothing, as 0, or leave it out; default: the "
-        "convention's rule. `run` and `gate` count 0.",
-    ),
-]
-TiesOption = Annotated[
-    Ties | None,
-    typer.Option(
-        "--ties",
-        help="Equal scores: by document id, descending or ascending, or as in the run; expected: the mean over all their orders. "
-        "Default: the convention's rule.",
-    ),
-]
+ConventionOption = option_of(ScoringOptions, "convention")
+SeedOption = option_of(CompareOptions, "seed")
+AllowDirtyOption = option_of(TestSetOptions, "allow_dirty")
+KeepGoingOption = option_of(CollectOptions, "keep_going")
 SortOption = Annotated[
     str,
     typer.Option(
@@ -112,32 +91,9 @@ SortOption = Annotated[
 PairsOption = Annotated[
     bool, typer.Option("--pairs", help="List all pairs of three or more runs; default: up to 15 pairs.")
 ]
-ConfusionOption = Annotated[
-    list[str] | None,
-    typer.Option(
-        "--confusion",
-        metavar="FIELD=STRATUM",
-        help="Table of a field of the answers against the stratum that it predicts; repeat for more.",
-    ),
-]
-
 QuietOption = Annotated[bool, typer.Option("--quiet", "-q", help="Show no progress; failures are listed at the end.")]
 
-SCORING_OPTIONS: Mapping[str, Any] = {
-    "convention": ConventionOption,
-    "missing": MissingOption,
-    "failed": FailedOption,
-    "ties": TiesOption,
-    "duplicates": DuplicatesOption,
-    "depth": DepthOption,
-    "no_cache": Annotated[
-        bool,
-        typer.Option("--no-cache", help="Do not use the cache of large TREC runs."),
-    ],
-    "run_format": RunFormatOption,
-    "evidence": EvidenceOption,
-}
-"""Field of `ScoringOptions` to its option."""
+NoCacheOption = Annotated[bool, typer.Option("--no-cache", help="Do not use the cache of large TREC runs.")]
 LARGE_OPTIONS: Mapping[str, Any] = {
     "memory": Annotated[
         str | None,
@@ -210,38 +166,41 @@ OUTPUT_OPTIONS: Mapping[str, Any] = {
     "open": Annotated[bool, typer.Option("--open", help="Show the report in the browser.")],
 }
 """Field of `Output` to its option."""
-DEFAULTS = {"convention": "trec", "format": Format.TEXT}
-"""Of options that are neither off nor None."""
 
 
-def _testset_options(values: dict[str, Any]) -> TestSetOptions:
-    from cranfield.project.loading import TestSetOptions, databases_of
+def _parsers() -> Mapping[str, Callable[[list[str]], object]]:
+    """Option that is written as a list of texts to what reads them."""
+    from cranfield.evaluation.confusion import parse_pairs
+    from cranfield.evaluation.evidence.inspection import parse_settings
+    from cranfield.options.latency import parse_rule
+    from cranfield.project.loading import databases_of
 
-    given = {name: value for name, value in values.items() if value or value == 0}
-    if "databases" in given:
-        given["databases"] = databases_of(given["databases"])
-    return TestSetOptions(**given)
+    return {
+        "confusion": parse_pairs,
+        "databases": databases_of,
+        "evidence": parse_settings,
+        "latency": parse_rule,
+        "strata": tuple,
+    }
 
 
-def _scoring_options(values: dict[str, Any]) -> ScoringOptions:
-    from cranfield.project.inputs import ScoringOptions
+def _block(kind: type, values: Mapping[str, Any]) -> Any:
+    """A block of options from what the command line gives, by field; what is left out has the default of the block."""
+    given = {name: value for name, value in values.items() if value is not None and value != []}
+    lists = {name for name, value in given.items() if isinstance(value, list)}
+    return kind(**given | {name: _parsers()[name](given[name]) for name in lists})
 
-    evidence, limits = values.pop("evidence"), None
-    if evidence:
-        from cranfield.evaluation.evidence.inspection import parse_settings
-        from cranfield.evaluation.values import Limits
 
-        limits = Limits(evidence=parse_settings(evidence))
-    if latency := values.pop("latency", None):
-        from cranfield.evaluation.latency_rule import parse_rule
+def _scoring(values: dict[str, Any]) -> ScoringOptions:
+    cache, limits = not values.pop("no_cache", True), _block(Limits, {"evidence": values.pop("evidence", None)})
+    options: ScoringOptions = _block(ScoringOptions, {**values, "cache": cache, "limits": limits})
+    return options
 
-        latency = parse_rule(latency)
-    if confusion := values.pop("confusion", None):
-        from cranfield.evaluation.confusion import parse_pairs
 
-        confusion = parse_pairs(confusion)
-    no_cache = values.pop("no_cache")
-    return ScoringOptions(cache=not no_cache, limits=limits, latency=latency or None, confusion=confusion, **values)
+def _compare(values: dict[str, Any]) -> CompareOptions:
+    limits = {name: values.pop(name) for name in LIMITS if name in values}
+    options: CompareOptions = _block(CompareOptions, {**values, "limits": _block(Limits, limits)})
+    return options
 
 
 def _overrides(values: dict[str, Any]) -> SetOverrides:
@@ -250,7 +209,7 @@ def _overrides(values: dict[str, Any]) -> SetOverrides:
 
     quiet(on=values.pop("quiet"))
     depth, keep_going = values.pop("depth"), values.pop("keep_going")
-    return SetOverrides(_testset_options(values), depth, keep_going=keep_going)
+    return SetOverrides(_block(TestSetOptions, values), depth, keep_going=keep_going)
 
 
 def _large_options(values: dict[str, Any]) -> LargeOptions:
@@ -264,31 +223,76 @@ def _large_options(values: dict[str, Any]) -> LargeOptions:
     return LargeOptions(**{**values, "stratum": tuple(values["stratum"] or ()), "columns": columns or None})
 
 
+@dataclass(frozen=True)
+class Own:
+    """An option that is in no block."""
+
+    annotation: Any
+    default: Any = None
+
+
 class Group(NamedTuple):
     """Options that become one value."""
 
-    options: Mapping[str, Any]
+    options: Mapping[str, Declared | Own]
+    """By field of the value."""
     build: Callable[[dict[str, Any]], object]
     heading: str = "Options"
     """In help that is long."""
 
+    def only(self, names: Collection[str]) -> Group:
+        """The group with some of its options."""
+        return self._replace(options={name: option for name, option in self.options.items() if name in names})
 
-GROUPS = {
-    "options": Group(
-        {name: _annotation(name, row) for name, row in TESTSET_OPTIONS.items()}, _testset_options, "Test set"
-    ),
+
+@dataclass(frozen=True)
+class Fields:
+    """The options of a group that a command takes."""
+
+    names: tuple[str, ...]
+
+
+def fields(*names: str) -> Fields:
+    """Which options of its group a keyword takes, as a mark in its annotation."""
+    return Fields(names)
+
+
+def _of_command(block: type) -> dict[str, Declared]:
+    return {name: option for name, option in declared(block).items() if "command" in option.option.places}
+
+
+LIMITS = ("max_failed_share", "min_judged_share")
+_TESTSET, _SCORING, _LIMITS = _of_command(TestSetOptions), _of_command(ScoringOptions), _of_command(Limits)
+_OF_RUNS: dict[str, Declared | Own] = {"no_cache": Own(NoCacheOption, default=False), "evidence": _LIMITS["evidence"]}
+GROUPS: Mapping[str, Group] = {
+    "options": Group(_TESTSET, lambda values: _block(TestSetOptions, values), "Test set"),
     "overrides": Group(
-        {name: _annotation(name, row) for name, row in config_options().items()}
-        | {"keep_going": KeepGoingOption, "quiet": QuietOption},
+        {
+            **SET_OPTIONS,
+            "keep_going": _of_command(CollectOptions)["keep_going"],
+            "quiet": Own(QuietOption, default=False),
+        },
         _overrides,
         "Test set",
     ),
-    "scoring": Group(
-        {**SCORING_OPTIONS, "confusion": ConfusionOption, "latency": LatencyOption}, _scoring_options, "Scoring"
+    "scoring": Group({**_SCORING, **_OF_RUNS}, _scoring, "Scoring"),
+    "scores": Group(
+        {name: option for name, option in _SCORING.items() if name not in {"confusion", "latency"}} | dict(_OF_RUNS),
+        _scoring,
+        "Scoring",
     ),
-    "scores": Group(SCORING_OPTIONS, _scoring_options, "Scoring"),
-    "large": Group(LARGE_OPTIONS, _large_options, "Run files of any size"),
-    "output": Group(OUTPUT_OPTIONS, lambda values: Output(**values), "Output"),
+    "compare": Group(_of_command(CompareOptions) | {name: _LIMITS[name] for name in LIMITS}, _compare, "Statistics"),
+    "large": Group(
+        {name: Own(option) for name, option in LARGE_OPTIONS.items()}, _large_options, "Run files of any size"
+    ),
+    "output": Group(
+        {
+            name: Own(option, default=Format.TEXT if name == "format" else False if option.__origin__ is bool else None)
+            for name, option in OUTPUT_OPTIONS.items()
+        },
+        lambda values: Output(**values),
+        "Output",
+    ),
 }
 """Keyword of a command to the group that it takes."""
 
@@ -296,37 +300,50 @@ GROUPS = {
 def option_groups(command: Callable[..., R]) -> Callable[..., R]:
     """Give a command the options of every group that it has a keyword of.
 
-    `options` are those of a test set, `scoring` those of runs, `scores` the same where no answers are reported, `large`
-    those of runs that are read in parts, `output` what is done with the report; `overrides` take the place of the block `options` of a config.
+    `options` are those of a test set, `scoring` those of runs, `scores` the same where no answers are reported, `compare`
+    those of a comparison, `large` those of runs that are read in parts, `output` what is done with the report; `overrides`
+    take the place of the block `options` of a config. `fields` takes some options of a group.
     """
     signature = inspect.signature(command)
-    # The classes of the groups are imported when a command runs.
-    hints = get_type_hints(
-        command,
-        localns=dict.fromkeys(("TestSetOptions", "ScoringOptions", "SetOverrides", "LargeOptions", "Output"), object),
-        include_extras=True,
-    )
-    groups = {keyword: group for keyword, group in GROUPS.items() if keyword in signature.parameters}
+    # The classes of some groups are imported when a command runs.
+    blocks = ("TestSetOptions", "ScoringOptions", "CompareOptions", "SetOverrides", "LargeOptions", "Output")
+    hints = get_type_hints(command, localns=dict.fromkeys(blocks, object), include_extras=True)
+    groups: dict[str, Group] = {}
     parameters = []
     for name, parameter in signature.parameters.items():
-        if name not in groups:
+        if name not in GROUPS:
             parameters.append(parameter.replace(annotation=hints[name]))
             continue
-        for option, annotation in groups[name].options.items():
-            default = DEFAULTS.get(option, False if annotation.__origin__ is bool else None)
-            parameters.append(
-                inspect.Parameter(option, inspect.Parameter.KEYWORD_ONLY, default=default, annotation=annotation)
-            )
+        some = next((mark for mark in getattr(hints[name], "__metadata__", ()) if isinstance(mark, Fields)), None)
+        groups[name] = GROUPS[name] if some is None else GROUPS[name].only(some.names)
+        parameters += [_parameter(field, option) for field, option in groups[name].options.items()]
 
     @functools.wraps(command)
     def wrapper(*args: Any, **kwargs: Any) -> R:
         values = {
-            keyword: group.build({option: kwargs.pop(option) for option in group.options})
+            keyword: group.build({field: kwargs.pop(_name(field, option)) for field, option in group.options.items()})
             for keyword, group in groups.items()
         }
         return command(*args, **kwargs, **values)
 
     wrapper.__signature__ = signature.replace(parameters=parameters, return_annotation=hints["return"])  # type: ignore[attr-defined]
     wrapper.__annotations__ = {parameter.name: parameter.annotation for parameter in parameters}
-    wrapper.headings = {option: group.heading for group in groups.values() for option in group.options}  # type: ignore[attr-defined]
+    wrapper.headings = {  # type: ignore[attr-defined]
+        _name(field, option): group.heading for group in groups.values() for field, option in group.options.items()
+    }
     return wrapper
+
+
+def _name(field: str, option: Declared | Own) -> str:
+    return parameter_of(option) if isinstance(option, Declared) else field
+
+
+def _parameter(field: str, option: Declared | Own) -> inspect.Parameter:
+    """A parameter of a command; of a list, None is that it is not given."""
+    if isinstance(option, Own):
+        annotation, default = option.annotation, option.default
+    else:
+        annotation, default = _annotation(option), None if _is_list(option) else option.default
+    return inspect.Parameter(
+        _name(field, option), inspect.Parameter.KEYWORD_ONLY, default=default, annotation=annotation
+    )

@@ -10,19 +10,13 @@ import typer
 
 from cranfield.cli.book_options import DEFAULT_DATABASE, DbOption, note_scale, open_books
 from cranfield.cli.named import takes_runs
-from cranfield.cli.option_groups import option_groups
-from cranfield.cli.shared import (
-    ConventionOption,
-    MeasureOption,
-    Output,
-    TestSetFormatOption,
-    deliver,
-)
+from cranfield.cli.option_groups import ConventionOption, option_groups
+from cranfield.cli.shared import MeasureOption, Output, TestSetFormatOption, deliver
 
 if TYPE_CHECKING:
     from cranfield.judging.pools.pool_file import Pool
     from cranfield.model import TestSet
-    from cranfield.project.loading import TestSetOptions
+    from cranfield.options.testset import TestSetOptions
 
 SUBCOMMANDS = {
     **dict.fromkeys(("build", "check", "export", "estimate"), __name__),

@@ -9,19 +9,13 @@ import typer
 
 from cranfield.cli import registries
 from cranfield.cli.named import takes_runs
-from cranfield.cli.option_groups import option_groups
-from cranfield.cli.shared import (
-    Output,
-    SeedOption,
-    TestSetFormatOption,
-    deliver,
-    load_and_evaluate,
-    require_evidence,
-)
+from cranfield.cli.option_groups import fields, option_groups
+from cranfield.cli.shared import Output, TestSetFormatOption, deliver, load_and_evaluate, require_evidence
 
 if TYPE_CHECKING:
-    from cranfield.project.inputs import ScoringOptions
-    from cranfield.project.loading import TestSetOptions
+    from cranfield.options.compare import CompareOptions
+    from cranfield.options.scoring import ScoringOptions
+    from cranfield.options.testset import TestSetOptions
 
 
 @takes_runs("baseline", "candidate")
@@ -58,8 +52,7 @@ def power_command(
         float,
         typer.Option("--power", metavar="SHARE", help="Desired power: the probability of detecting the difference."),
     ] = 0.8,
-    alpha: Annotated[float, typer.Option("--alpha", metavar="X", help="Significance level (alpha).")] = 0.05,
-    seed: SeedOption = 0,
+    compare: Annotated[CompareOptions, fields("alpha", "seed")],
     scores: ScoringOptions,
     output: Output,
     testset_format: TestSetFormatOption = None,
@@ -76,6 +69,8 @@ def power_command(
     first, second = load_and_evaluate(
         testset, runs, measures, testset_format=testset_format, options=options, scoring=scores
     )
-    found = plan(first, second, difference=difference, queries=n_queries, alpha=alpha, power=power, seed=seed)
+    found = plan(
+        first, second, difference=difference, queries=n_queries, alpha=compare.alpha, power=power, seed=compare.seed
+    )
     deliver(power_document(found), output)
     require_evidence((first, second), output)

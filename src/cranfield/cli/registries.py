@@ -8,27 +8,6 @@ def measures() -> list[str]:
     return list(dict.fromkeys((*DEFAULT_MEASURES, *CATALOGUE)))
 
 
-def conventions() -> list[str]:
-    """Scoring conventions."""
-    from cranfield.model import CONVENTIONS
-
-    return list(CONVENTIONS)
-
-
-def tests() -> list[str]:
-    """Tests that a verdict can rest on."""
-    from cranfield.stats.table import TESTS
-
-    return [name for name, spec in TESTS.items() if spec.can_declare]
-
-
-def adjustments() -> list[str]:
-    """Adjustments of p-values."""
-    from cranfield.stats.table import ADJUSTMENTS
-
-    return list(ADJUSTMENTS)
-
-
 def run_formats() -> list[str]:
     """Formats of runs."""
     from cranfield.formats.sniff import format_names

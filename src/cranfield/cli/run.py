@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from cranfield.cli.ending import EXIT_INCONCLUSIVE, EXIT_SYSTEM, EXIT_VERDICT
-from cranfield.cli.option_groups import PairsOption, SortOption, option_groups
+from cranfield.cli.option_groups import PairsOption, SeedOption, SortOption, option_groups
 from cranfield.cli.shared import (
     AllowDriftOption,
     ContrastOption,
@@ -23,7 +23,6 @@ from cranfield.cli.shared import (
     Output,
     PilotOption,
     RefreshOption,
-    SeedOption,
     answer_cache,
     contrasts_of,
     deliver,

@@ -26,9 +26,9 @@ if TYPE_CHECKING:
     from cranfield.evaluation.many_values import ManyComparison
     from cranfield.evaluation.values import Evaluation
     from cranfield.gate.result import RuleResult
+    from cranfield.options.scoring import ScoringOptions
+    from cranfield.options.testset import TestSetOptions
     from cranfield.project.experiment import AnswerCache
-    from cranfield.project.inputs import ScoringOptions
-    from cranfield.project.loading import TestSetOptions
     from cranfield.reporting.document import Document, Tone
 
 LARGE_BYTES = 16 * 1024 * 1024
@@ -158,15 +158,6 @@ FailOnOption = Annotated[
         autocompletion=lambda: [spell_fail_on(code) for code in FAIL_ON],
         help=f"Exit with {_fail_on_help()}; repeat for more.",
     ),
-]
-ConventionOption = Annotated[
-    str,
-    typer.Option(
-        "--convention", metavar="NAME", help="Scoring convention: {conventions}.", autocompletion=registries.conventions
-    ),
-]
-SeedOption = Annotated[
-    int, typer.Option("--seed", metavar="N", min=0, help="Random seed for permutation and bootstrap.")
 ]
 KeptOption = Annotated[bool, typer.Option("--no-cache", help="Do not read or write the answer cache.")]
 RefreshOption = Annotated[bool, typer.Option("--refresh", help="Ignore cached answers and overwrite them.")]

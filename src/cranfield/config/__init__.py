@@ -2,12 +2,11 @@
 
 from cranfield.config.config_digest import config_digest, public_config
 from cranfield.config.load import load_config, system_config
-from cranfield.config.models import Config, Limits, SetConfig
+from cranfield.config.models import Config, SetConfig
 from cranfield.config.systems import SystemConfig, expand_preset
 
 __all__ = [
     "Config",
-    "Limits",
     "SetConfig",
     "SystemConfig",
     "config_digest",

@@ -17,7 +17,7 @@ class _ByCheck:
 
     def __get_pydantic_json_schema__(self, _schema: CoreSchema, handler: GetJsonSchemaHandler) -> dict[str, Any]:
         from cranfield.evaluation.evidence.table import CHECKS
-        from cranfield.evaluation.evidence.values import Consequence
+        from cranfield.options.limits import Consequence
 
         consequence = core_schema.literal_schema([*map(str, Consequence), False])  # some YAML readers make false of off
         threshold = core_schema.float_schema(ge=0)
@@ -37,13 +37,13 @@ class _ByCheck:
 
 def _as_settings(written: Mapping[str, Any]) -> dict[str, Any]:
     """Each entry as a `Setting`; every unknown name and value is a problem."""
-    from cranfield.evaluation.evidence.inspection import as_setting
+    from cranfield.evaluation.evidence.inspection import known_setting
 
     settings: dict[str, Any] = {}
     findings: list[Finding] = []
     for name, value in written.items():
         try:
-            settings[name] = as_setting(name, value)
+            settings[name] = known_setting(name, value)
         except CranfieldError as error:
             findings += [((name,), problem) for problem in error.problems]
     raise_findings(findings)

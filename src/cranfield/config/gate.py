@@ -21,10 +21,11 @@ from pydantic import (
 from cranfield.config.amount import AnAmount, Bound
 from cranfield.config.gate_answers import Accuracy, AnswerTerms, CorrectAt, Ece, EveryAnswer, Where, whole_number
 from cranfield.config.hosts import Duration
-from cranfield.config.names import DEFAULT_TEST, MeanMeasureName, TestName
+from cranfield.config.names import MeanMeasureName, TestName
 from cranfield.config.strict import Finding, Strict, by_key, exclusive_keys, known_in, raise_findings
 from cranfield.errors import Problem
 from cranfield.formats.io.validation import Text
+from cranfield.options.compare import DEFAULT_TEST
 
 TESTSET_PART = "{testset}"
 """In the path of a baseline: the name of the test set, where a config has several."""

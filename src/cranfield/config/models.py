@@ -9,14 +9,15 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from difflib import get_close_matches
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any
 
 from pydantic import AfterValidator, ConfigDict, Field, PrivateAttr, ValidationInfo, field_validator
 
+from cranfield.config.declared import block_of, with_keys
 from cranfield.config.documents import Source
 from cranfield.config.evidence import EvidenceConfig
 from cranfield.config.gate import GateConfig
-from cranfield.config.names import DEFAULT_TEST, AdjustmentName, ConventionName, MeasureName, TestName
+from cranfield.config.names import MeasureName
 from cranfield.config.owners import OfDigest, OfEach, OfNone, OfRef
 from cranfield.config.strict import Finding, Strict, checked, raise_findings
 from cranfield.config.systems import FusionConfig, Name, Params, SystemConfig, SystemName
@@ -24,15 +25,18 @@ from cranfield.config.testset_options import SetOptions
 from cranfield.errors import Problem, UnknownNameError, UsageError
 from cranfield.formats.io.validation import Text
 from cranfield.formats.testsets.native_fields import CLOSED
-from cranfield.model import DEFAULT_CONVENTION
+from cranfield.options.collect import CollectOptions
+from cranfield.options.compare import CompareOptions
+from cranfield.options.declaration import declared
+from cranfield.options.latency import LatencyRule
+from cranfield.options.limits import Limits as DeclaredLimits
+from cranfield.options.scoring import ScoringOptions
 
 SUMMARY_FILES = frozenset({"report.html", "report.md", "results.json"})
 """Files that a run over several test sets writes next to the folders of the sets."""
 
 HELD_OUT = 0.3
 """Default share of the queries held out, unless the test set has a split."""
-VerdictRule = Literal["classes", "pooled"]
-Share = Annotated[float, Field(ge=0, le=1)]
 
 
 def _check_system_name(name: str, info: ValidationInfo) -> str:
@@ -79,45 +83,29 @@ def parts_of(systems: Mapping[str, SystemConfig], name: str) -> set[str]:
     return found
 
 
-class Collect(Strict):
-    """How queries are sent to systems."""
-
-    warm_up: Annotated[int, Field(ge=0)] = 0
-    """Queries sent to each system beforehand; their answers are discarded."""
-    repeats: Annotated[int, Field(ge=1, le=100)] = 1
-    """Times each query is sent. The first answer is scored; later differences are reported."""
-    cache_h: Annotated[float, Field(ge=0)] = 0
-    """Hours for which answers are kept and used again, of systems that say in `depends` what their answers depend on; 0, the
-    default, keeps none: every run asks the systems. The report says which answers were kept, and how old they are."""
-    seed: Annotated[int, Field(ge=0)] = 0
-    """Random seed of the order in which systems take turns."""
-    keep_going: bool = False
-    """Send every query also to a system whose first ten queries all failed alike; default: the run stops and says why."""
-
-
-class Latency(Strict):
-    """Which timings count, and when a system is called faster or slower."""
-
-    skip_first: Annotated[int, Field(ge=0)] = 3
-    """First calls to each system whose timings are left out; at a higher `concurrency` as many as that. Their answers count,
-    and no query is sent twice; queries that `collect: {warm_up: N}` sends beforehand count as first calls. Without either, no
-    system is called faster."""
-    smallest_ms: Annotated[float, Field(ge=0)] = 1
-    """Smallest difference that counts, in milliseconds."""
-    smallest_percent: Annotated[float, Field(ge=0)] = 5
-    """Smallest difference that counts, in percent of the latency of the baseline; both must be reached."""
+_SCORING = declared(ScoringOptions)
+_COMPARE = [each for each in declared(CompareOptions).values() if "config" in each.option.places]
+if TYPE_CHECKING:
+    Collect = Strict
+    Latency = Strict
+    Limits = Strict
+else:
+    Collect = with_keys(
+        Strict,
+        "Collect",
+        [each for each in declared(CollectOptions).values() if "config" in each.option.places],
+        doc="How queries are sent to systems.",
+    )
+    Latency = with_keys(Strict, "Latency", declared(LatencyRule).values(), doc=LatencyRule.__doc__)
+    Limits = with_keys(
+        Strict,
+        "Limits",
+        [each for name, each in declared(DeclaredLimits).items() if name != "evidence"],
+        doc=DeclaredLimits.__doc__,
+    )
 
 
-class Limits(Strict):
-    """Limits beyond which a comparison is invalid."""
-
-    max_failed_share: Share | None = 0.1
-    """Largest share of queries on which a system may fail; null sets no limit."""
-    min_judged_share: Share | None = None
-    """Smallest share of the shown results that must be judged; null sets no limit."""
-
-
-class SetConfig(Strict):
+class _SetConfig(Strict):
     """One of several test sets, and the settings that differ for it."""
 
     path: OfDigest[str]
@@ -130,10 +118,6 @@ class SetConfig(Strict):
     """Measures to report; default: those of the config."""
     primary: OfRef[MeasureName | None] = None
     """Primary measure; default: the first of the `measures` of this set, else that of the config."""
-    verdict: OfRef[VerdictRule | None] = None
-    """Whether classes decide on this set; default: as in the config."""
-    strata: OfRef[Text | None] = None
-    """Key of the strata that are the classes of the verdict on this set; default: that of the config."""
     systems: OfRef[Annotated[list[SystemName], Field(min_length=1), checked(_check_different)] | None] = None
     """Only these systems: one, baseline and candidate, or more; default: those of the config."""
     repo: OfRef[str | None] = None
@@ -144,6 +128,13 @@ class SetConfig(Strict):
     def stored_name(self, key: str) -> str:
         """Its name in a service and its metrics: that in the config, or of its file where the config gives it none."""
         return key or Path(self.path).stem or "testset"
+
+
+if TYPE_CHECKING:
+    SetConfig = _SetConfig
+else:
+    of_testset = [each for each in _COMPARE if "testset" in each.option.places]
+    SetConfig = with_keys(_SetConfig, "SetConfig", of_testset, otherwise="that of the config")
 
 
 class GridConfig(Strict):
@@ -167,10 +158,8 @@ def _misspells_testset(file: Mapping[str, Any]) -> bool:
     return bool(get_close_matches("testset", unknown, n=1, cutoff=0.7))
 
 
-class Config(Strict):
-    """A comparison: one or more test sets, two or more systems, and the settings of the verdict."""
-
-    model_config = ConfigDict(json_schema_extra={"oneOf": [{"required": ["testset"]}, {"required": ["testsets"]}]})
+class _ConfigKeys(Strict):
+    """The keys of a config before those that are options."""
 
     testset: OfDigest[str | None] = None
     """Test-set file, relative to the config file."""
@@ -192,24 +181,19 @@ class Config(Strict):
     with a deeper cutoff has no value."""
     measures: OfRef[Annotated[list[MeasureName], Field(min_length=1)] | None] = None
     """Measures to report; default: the default measures."""
-    primary: OfRef[MeasureName | None] = None
-    """Primary measure, which decides the verdict; default: the first of `measures`."""
-    convention: OfRef[ConventionName] = DEFAULT_CONVENTION
-    """Scoring convention."""
-    test: OfRef[TestName] = DEFAULT_TEST
-    """Test for the verdict on the primary measure."""
-    adjust: OfRef[AdjustmentName | None] = None
-    """Adjustment of all pairs of three or more systems: max-t or holm; default: max-t for the test permutation, else holm."""
-    draws: OfRef[Annotated[int, Field(ge=2)]] = 100_000
-    """Random sign patterns of the test, where not all can be counted."""
-    alpha: OfRef[Annotated[float, Field(gt=0, lt=1)]] = 0.05
-    """Significance level."""
-    verdict: OfRef[VerdictRule] = "classes"
-    """`classes`: each class of queries has its verdict, where there are classes; `pooled`: the mean over all queries decides."""
-    strata: OfRef[Text | None] = None
-    """Key of the strata that are the classes of the verdict, such as `task_type`; default: the query classes, if any."""
-    margin: OfRef[Annotated[float, Field(gt=0)] | None] = None
-    """Equivalence margin: the largest difference that does not matter; required for the verdict equivalent."""
+
+
+if TYPE_CHECKING:
+    _DeclaredKeys = _ConfigKeys
+else:
+    _DeclaredKeys = with_keys(_ConfigKeys, "DeclaredKeys", [_SCORING["convention"], *_COMPARE, _SCORING["confusion"]])
+
+
+class Config(_DeclaredKeys):
+    """A comparison: one or more test sets, two or more systems, and the settings of the verdict."""
+
+    model_config = ConfigDict(json_schema_extra={"oneOf": [{"required": ["testset"]}, {"required": ["testsets"]}]})
+
     collect: OfRef[Collect] = Field(default_factory=Collect)
     """How queries are sent: warm-up, repetitions, cache."""
     latency: OfRef[Latency] = Field(default_factory=Latency)
@@ -218,9 +202,6 @@ class Config(Strict):
     """Limits on failures and judged share, beyond which the comparison is invalid."""
     evidence: OfRef[EvidenceConfig] = Field(default_factory=dict)
     """Evidence checks that differ from their table, by name: `off`, `caveat`, `void`, a threshold, or both."""
-    confusion: OfNone[dict[Text, Text]] = Field(default_factory=dict, json_schema_extra=CLOSED)
-    """Field of the answers to the stratum, or `class`, that it predicts: `{routed: task_type}`. The report has a table of
-    predicted against expected values; a field with the name of a stratum has one without this."""
     documents: OfNone[list[Source]] = Field(default_factory=list)
     """Sources of document texts for raters, in order, as in the operator's file; used where that has none."""
     gate: OfRef[GateConfig | None] = None
@@ -241,6 +222,28 @@ class Config(Strict):
     """Systems under test by name."""
 
     _folder: Path = PrivateAttr(default_factory=Path)
+
+    def scoring(self) -> ScoringOptions:
+        """How runs are scored."""
+        return block_of(ScoringOptions, self, limits=self._limits, latency=block_of(LatencyRule, self.latency))
+
+    def collecting(self) -> CollectOptions:
+        """How systems are queried."""
+        return block_of(CollectOptions, self.collect)
+
+    def comparing(self, chosen: SetConfig | None = None, *, seed: int = 0) -> CompareOptions:
+        """What is declared of a comparison before any number is seen.
+
+        Args:
+            chosen: settings of the test set; None: those for all.
+            seed: of everything random.
+        """
+        given = {} if chosen is None else {name: getattr(chosen, name) for name in ("primary", "verdict", "strata")}
+        return block_of(CompareOptions, self, limits=self._limits, seed=seed, **given)
+
+    @property
+    def _limits(self) -> DeclaredLimits:
+        return block_of(DeclaredLimits, self.limits, evidence=self.evidence)
 
     def results_requested(self, chosen: SetConfig, measures: Iterable[str] = ()) -> int:
         """Number of results requested from each system for a test set.

@@ -9,8 +9,6 @@ from cranfield.config.strict import Finding, checked
 from cranfield.errors import CranfieldError, Problem, unknown_name
 from cranfield.model import CONVENTIONS
 
-DEFAULT_TEST = "permutation"
-
 
 def _check_measure(name: str) -> Iterator[Finding]:
     from cranfield.measures import parse

@@ -16,7 +16,11 @@ from cranfield.config.systems import Name
 from cranfield.errors import Problem, did_you_mean, shorten
 from cranfield.formats.io.validation import Text
 from cranfield.formats.testsets.native_fields import CLOSED
+from cranfield.options.compare import CompareOptions
+from cranfield.options.keys import key_of
+from cranfield.options.scoring import ScoringOptions
 
+OF_CONFIG = "that of the config"
 CRON_FIELDS = "minute, hour, day of month, month, day of week"
 _COMPARED_TIMES = 50
 """Times whose distances are compared with the jitter."""
@@ -67,7 +71,7 @@ def _check_zone(name: str) -> Iterator[Finding]:
         yield (), Problem("unknown time zone", expected="UTC, Europe/Berlin, …", got=shorten(name), hint=hint)
 
 
-class CompareOptions(Strict):
+class Compare(Strict):
     """What each evaluation of a schedule is compared with, and how."""
 
     with_: Literal["baseline", "previous"] = Field(default="baseline", alias="with")
@@ -75,12 +79,9 @@ class CompareOptions(Strict):
     same system before, of any origin, that is not void."""
     measure: MeanMeasureName | None = None
     """Measure that decides the verdict; default: the primary one."""
-    test: TestName | None = None
-    """Statistical test; default: that of the config."""
-    alpha: Annotated[float, Field(gt=0, lt=1)] | None = None
-    """Significance level; default: that of the config."""
-    margin: Annotated[float, Field(gt=0)] | None = None
-    """Equivalence margin; default: that of the config."""
+    test: Annotated[TestName | None, key_of(CompareOptions, "test", otherwise=OF_CONFIG)] = None
+    alpha: Annotated[float | None, key_of(CompareOptions, "alpha", otherwise=OF_CONFIG)] = None
+    margin: Annotated[float | None, key_of(CompareOptions, "margin", otherwise=OF_CONFIG)] = None
 
 
 class Timed(Strict):
@@ -128,11 +129,10 @@ class Watch(Timed):
     """Measures; default: those of the config."""
     primary: MeanMeasureName | None = None
     """Primary measure; default: that of the config, else the first."""
-    convention: ConventionName | None = None
-    """Scoring convention; default: that of the config."""
+    convention: Annotated[ConventionName | None, key_of(ScoringOptions, "convention", otherwise=OF_CONFIG)] = None
     seed: Annotated[int, Field(ge=0)] = 0
     """Random seed."""
-    compare: CompareOptions | None = Field(default_factory=CompareOptions)
+    compare: Compare | None = Field(default_factory=Compare)
     """What each evaluation is compared with; null: nothing."""
 
 

@@ -6,10 +6,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from cranfield.evaluation.latency import LatencyImpact, LatencySummary, latency_impact, latency_summary, timed_calls
-from cranfield.evaluation.latency_rule import LatencyRule
 from cranfield.evaluation.many_values import ManyComparison
 from cranfield.evaluation.values import Comparison, Evaluation
 from cranfield.model import CallLog
+from cranfield.options.latency import LatencyRule
 from cranfield.results import Record
 
 

@@ -24,12 +24,13 @@ from cranfield.evaluation.classes import ClassComparison, compare_classes, run_t
 from cranfield.evaluation.pairing import pair_values
 from cranfield.evaluation.unseen import Found, Unseen, largest_difference, unseen_queries
 from cranfield.evaluation.values import Comparison, MeasureComparison, Verdict
-from cranfield.evaluation.verdict import CompareOptions, numbers_of, sign_of, verdict_of_interval, verdict_of_p
+from cranfield.evaluation.verdict import numbers_of, sign_of, verdict_of_interval, verdict_of_p
 from cranfield.evaluation.verdict_table import VerdictCode
 from cranfield.measures import Measure
 from cranfield.model import query_strata
 from cranfield.model.query import CLASS, NEGATIVE, class_of
 from cranfield.numbers import format_p, format_value
+from cranfield.options.compare import CompareOptions
 from cranfield.ranking.value import FloatQ
 from cranfield.stats.result import TestResult, holm
 from cranfield.stats.stratified import WITHIN, stratified_t

@@ -10,6 +10,7 @@ import numpy as np
 
 from cranfield.evaluation.class_verdict import claims, decide_by_class
 from cranfield.evaluation.evaluate import clipped, difference_range
+from cranfield.evaluation.evidence.inspection import inspect_systems
 from cranfield.evaluation.evidence.values import void_sentences
 from cranfield.evaluation.pairing import (
     PairedValues,
@@ -31,11 +32,12 @@ from cranfield.evaluation.values import (
     StratumComparison,
     Verdict,
 )
-from cranfield.evaluation.verdict import NONINFERIORITY, CompareOptions, decide, disagreements, sign_of, too_few_draws
+from cranfield.evaluation.verdict import NONINFERIORITY, decide, disagreements, sign_of, too_few_draws
 from cranfield.evaluation.verdict_table import VerdictCode
 from cranfield.measures import CATALOGUE, Measure
 from cranfield.measures.kernels import first_relevant_rank
 from cranfield.model import TestSet
+from cranfield.options.compare import CompareOptions
 from cranfield.ranking.value import FloatQ
 from cranfield.stats.describe import describe
 from cranfield.stats.interval import t_interval
@@ -68,7 +70,7 @@ def compare(baseline: Evaluation, candidate: Evaluation, options: CompareOptions
     compared = adjust([_compare_measures(paired, primary, options)], primary, options.test)[0]
     query_ids = paired[primary].query_ids
     dropped = dropped_queries(sides, paired[primary])
-    evidence = options.limits.inspect(sides, primary)
+    evidence = inspect_systems(sides, primary, options.limits)
     void = (*void_sentences(evidence), *too_few_draws(compared[primary], options))
     code, sentence, reasons = decide(compared[primary], options, names=(baseline.name, candidate.name), void=void)
     strata = {m: _strata(values, baseline.testset, 1 - options.alpha) for m, values in paired.items()}
@@ -141,7 +143,7 @@ def _compare_measure(
     measure, (a, b) = paired.measure, paired.values.T
     about = describe(difference)
     tests = run_tests(
-        a, b, alpha=options.alpha, seed=options.seed, n_draws=options.n_draws, margin=margin, permuted=permuted
+        a, b, alpha=options.alpha, seed=options.seed, n_draws=options.draws, margin=margin, permuted=permuted
     )
     if margin is not None:
         tests[NONINFERIORITY] = _noninferiority(difference, measure, margin, options.alpha)

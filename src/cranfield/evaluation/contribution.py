@@ -10,9 +10,10 @@ from cranfield.evaluation.columns import with_columns
 from cranfield.evaluation.compare import compare, unseen_of_pair
 from cranfield.evaluation.unseen import Unseen
 from cranfield.evaluation.values import Comparison, Evaluation, MeasureComparison, Summary
-from cranfield.evaluation.verdict import CompareOptions, sign_of
+from cranfield.evaluation.verdict import sign_of
 from cranfield.evaluation.verdict_table import VerdictCode
-from cranfield.measures import Measure
+from cranfield.measures import Measure, parse
+from cranfield.options.compare import CompareOptions
 from cranfield.stats.result import holm
 
 
@@ -108,8 +109,8 @@ def contributions(
     """
     if list(alone) != list(without) or not alone:
         raise UsageError("each component needs a variant alone and one without it", got=", ".join(without) or "none")
-    primary = options.primary or whole.measures[0]
-    options = replace(options, primary=primary, verdict="pooled", strata="")
+    primary = whole.measures[0] if options.primary is None else parse(options.primary)
+    options = replace(options, primary=primary.canonical, verdict="pooled", strata=None)
     compared = {
         component: compare(on_primary(evaluation, primary), on_primary(whole, primary), options)
         for component, evaluation in without.items()

@@ -8,11 +8,13 @@ from typing import Any
 
 from cranfield.errors import UsageError
 from cranfield.evaluation.compare import compare
+from cranfield.evaluation.evidence.inspection import inspect_systems
 from cranfield.evaluation.evidence.values import void_sentences
 from cranfield.evaluation.values import Comparison, Evaluation
-from cranfield.evaluation.verdict import CompareOptions, sign_of
-from cranfield.measures import Measure
+from cranfield.evaluation.verdict import sign_of
+from cranfield.measures import Measure, parse
 from cranfield.numbers import subtract
+from cranfield.options.compare import CompareOptions
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,13 +117,14 @@ def choose_point(
     Raises:
         UsageError: no point can be chosen; the two parts share a query.
     """
-    primary = options.primary or written.tuning.measures[0]
-    options = replace(options, primary=primary)
+    primary = written.tuning.measures[0] if options.primary is None else parse(options.primary)
+    options = replace(options, primary=primary.canonical)
     shared = set(written.tuning.query_ids) & set(written.held_out.query_ids)
     if shared:
         raise UsageError("a query is in both parts", got=", ".join(sorted(shared)[:3]))
     checked = [
-        replace(point, void_reasons=void_sentences(options.limits.inspect([point.tuning], primary))) for point in points
+        replace(point, void_reasons=void_sentences(inspect_systems([point.tuning], primary, options.limits)))
+        for point in points
     ]
     sign = sign_of(primary)
 

@@ -23,9 +23,10 @@ from cranfield.evaluation.history import (
     n_runs,
 )
 from cranfield.evaluation.unseen import Found, unseen_queries
-from cranfield.evaluation.verdict import DEFAULT_TEST, sign_of, verdict_of_p
+from cranfield.evaluation.verdict import sign_of, verdict_of_p
 from cranfield.evaluation.verdict_table import VerdictCode
 from cranfield.measures import parse, parse_all
+from cranfield.options.compare import DEFAULT_TEST
 from cranfield.stats.result import holm
 
 ValuesOf = Callable[[HistoryPoint, str], Mapping[str, float] | None]

@@ -14,10 +14,10 @@ from datetime import datetime
 import numpy as np
 from numpy.typing import NDArray
 
-from cranfield.evaluation.latency_rule import LatencyRule
 from cranfield.evaluation.values import Evaluation
 from cranfield.evaluation.verdict_table import VerdictCode
 from cranfield.model import CallLog, Outcome
+from cranfield.options.latency import LatencyRule
 from cranfield.stats.resampling import index_blocks
 from cranfield.stats.vectors import check_alpha, check_draws
 from cranfield.words import n_of

@@ -11,6 +11,7 @@ from itertools import combinations
 
 from cranfield.errors import Problem, UnknownNameError, UsageError
 from cranfield.evaluation.class_verdict import deciding_key
+from cranfield.evaluation.evidence.inspection import inspect_systems
 from cranfield.evaluation.many_pairs import Progress, all_pairs, compare_pairs, tukey_of_pairs
 from cranfield.evaluation.many_values import (
     ManyComparison,
@@ -32,9 +33,10 @@ from cranfield.evaluation.procedure import procedure_of
 from cranfield.evaluation.unjudged_many import unjudged_of_many
 from cranfield.evaluation.unseen import largest_difference
 from cranfield.evaluation.values import Evaluation, Summary
-from cranfield.evaluation.verdict import CompareOptions, sign_of
+from cranfield.evaluation.verdict import sign_of
 from cranfield.evaluation.verdict_table import VerdictCode
 from cranfield.measures import CATALOGUE, Measure
+from cranfield.options.compare import CompareOptions
 from cranfield.stats.omnibus import cliques, critical_difference, friedman, mean_ranks, permutation_omnibus
 from cranfield.stats.rank_correlation import kendall_tau
 from cranfield.words import first_of, n_of
@@ -109,7 +111,7 @@ def compare_many(
         baseline=baseline,
         against=against,
         dropped=dropped_queries(evaluations, paired),
-        evidence=options.limits.inspect(evaluations, primary),
+        evidence=inspect_systems(evaluations, primary, options.limits),
         find_unjudged=unjudged_of_many,
     )
     verdict = verdict_of_many(many)

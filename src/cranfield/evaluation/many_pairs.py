@@ -12,8 +12,9 @@ from cranfield.evaluation.many_values import PairComparison
 from cranfield.evaluation.pairing import PairedValues
 from cranfield.evaluation.procedure import procedure_of
 from cranfield.evaluation.unseen import Found, Unseen, unseen_queries
-from cranfield.evaluation.verdict import CompareOptions, sign_of, verdict_of_p
+from cranfield.evaluation.verdict import sign_of, verdict_of_p
 from cranfield.evaluation.verdict_table import VerdictCode
+from cranfield.options.compare import CompareOptions
 from cranfield.ranking.value import FloatQ
 from cranfield.stats.permutation import permutations
 from cranfield.stats.result import TestResult, holm, untested
@@ -105,7 +106,7 @@ def _tested(
     paired: PairedValues, places: Places, options: CompareOptions, progress: Progress | None
 ) -> list[TestResult]:
     if options.adjustment == "max-t":
-        return max_t(paired.values, places, alpha=options.alpha, seed=options.seed, n_draws=options.n_draws)
+        return max_t(paired.values, places, alpha=options.alpha, seed=options.seed, n_draws=options.draws)
     results: list[TestResult] = []
     for start in range(0, len(places), AT_ONCE):
         results += _each_alone(paired, places[start : start + AT_ONCE], options)
@@ -117,7 +118,7 @@ def _tested(
 
 def _each_alone(paired: PairedValues, places: Places, options: CompareOptions) -> list[TestResult]:
     deltas = [_difference(paired, *place) for place in places]
-    drawn = (options.alpha, options.seed, options.n_draws)
+    drawn = (options.alpha, options.seed, options.draws)
     if options.test == "permutation":
         alpha, seed, n_draws = drawn
         return permutations(np.column_stack(deltas), alpha=alpha, seed=seed, n_draws=n_draws)

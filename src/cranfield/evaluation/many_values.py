@@ -14,10 +14,11 @@ from cranfield.evaluation.evidence.values import Finding
 from cranfield.evaluation.procedure import Procedure
 from cranfield.evaluation.unseen import Unseen
 from cranfield.evaluation.values import Evaluation, Summary, Verdict, invalid_reason
-from cranfield.evaluation.verdict import CompareOptions, sign_of
+from cranfield.evaluation.verdict import sign_of
 from cranfield.evaluation.verdict_table import VerdictCode
 from cranfield.measures import Measure
 from cranfield.numbers import format_value
+from cranfield.options.compare import CompareOptions
 from cranfield.stats.omnibus import letter_display
 from cranfield.stats.result import TestResult
 from cranfield.words import first_of, n_of

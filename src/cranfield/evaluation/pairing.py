@@ -13,9 +13,9 @@ from cranfield.errors import UsageError
 from cranfield.evaluation.evaluate import summarise
 from cranfield.evaluation.strata import strata_of
 from cranfield.evaluation.values import Evaluation, Summary, among
-from cranfield.evaluation.verdict import CompareOptions
-from cranfield.measures import CATALOGUE, Measure
+from cranfield.measures import CATALOGUE, Measure, parse
 from cranfield.model import TestSet
+from cranfield.options.compare import CompareOptions
 from cranfield.ranking.value import FloatQ
 from cranfield.stats.permutation import is_enumerated, permutations
 from cranfield.stats.result import TestResult
@@ -139,7 +139,7 @@ def primary_measure(shared: Sequence[Measure], options: CompareOptions) -> Measu
     Raises:
         UsageError: it was not evaluated on every system, or is a diagnostic measure.
     """
-    primary = among(options.primary or shared[0], shared)
+    primary = among(shared[0] if options.primary is None else parse(options.primary), shared)
     if primary not in shared:
         known = ", ".join(map(str, shared))
         raise UsageError(f"primary measure {primary} was not evaluated on every system", expected=f"one of {known}")
@@ -165,10 +165,10 @@ def permute(differences: Sequence[FloatQ], options: CompareOptions) -> list[Test
     """The permutation test of several vectors of differences on the same queries, with the same sign patterns."""
     if not differences:
         return []
-    drawn = options.n_draws
+    drawn = options.draws
     return permutations(np.column_stack(differences), alpha=options.alpha, seed=options.seed, n_draws=drawn)
 
 
 def random_draws(n_queries: int, n_nonzero: int, options: CompareOptions) -> int:
     """Random sign patterns of the permutation test; 0 where all of them are counted."""
-    return 0 if is_enumerated(n_queries, n_nonzero) else options.n_draws
+    return 0 if is_enumerated(n_queries, n_nonzero) else options.draws

@@ -9,11 +9,12 @@ import numpy as np
 
 from cranfield.display import Displayed, in_line
 from cranfield.errors import UsageError
+from cranfield.evaluation.evidence.inspection import inspect_systems
 from cranfield.evaluation.evidence.values import Finding
 from cranfield.evaluation.pairing import pair_values, primary_measure, shared_measures
 from cranfield.evaluation.values import Evaluation
-from cranfield.evaluation.verdict import CompareOptions
 from cranfield.measures import Measure
+from cranfield.options.compare import CompareOptions
 from cranfield.ranking.value import FloatQ
 from cranfield.results import Record
 from cranfield.results.testset import TestSetRecord
@@ -112,7 +113,10 @@ def plan(
     """
     check_power(power, alpha)
     sides = (baseline, candidate)
-    primary = primary_measure(shared_measures(sides), CompareOptions(measure, alpha=alpha, seed=seed))
+    primary = primary_measure(
+        shared_measures(sides),
+        CompareOptions(primary=None if measure is None else measure.canonical, alpha=alpha, seed=seed),
+    )
     vector = differences(*pair_values(sides, primary).values.T)
     n = len(vector)
     described = describe(vector)
@@ -132,7 +136,7 @@ def plan(
         testset=TestSetRecord.of(baseline.testset),
         baseline=baseline.name,
         candidate=candidate.name,
-        evidence=baseline.limits.inspect(sides, primary),
+        evidence=inspect_systems(sides, primary, baseline.limits),
         measure=primary,
         n=n,
         n_nonzero=int(np.count_nonzero(vector)),

@@ -8,8 +8,8 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from cranfield.evaluation.verdict import CompareOptions
 from cranfield.numbers import format_count, format_plain
+from cranfield.options.compare import CompareOptions
 from cranfield.stats.permutation import is_enumerated
 from cranfield.stats.simultaneous import max_t_patterns, moving_queries
 from cranfield.stats.table import ADJUSTMENTS, TESTS
@@ -32,18 +32,18 @@ class Procedure:
         if self.options.test != "permutation":
             return 0
         if self.options.adjustment == "max-t":
-            n_patterns, is_exact = max_t_patterns(self.n_moving, self.n_pairs, self.options.n_draws)
+            n_patterns, is_exact = max_t_patterns(self.n_moving, self.n_pairs, self.options.draws)
             return 0 if is_exact else n_patterns
-        return 0 if is_enumerated(self.n_queries, self.n_queries) else self.options.n_draws
+        return 0 if is_enumerated(self.n_queries, self.n_queries) else self.options.draws
 
     @property
     def smallest_p(self) -> float:
         """The smallest adjusted p-value that so many queries, pairs and draws can give."""
         options = self.options
         if options.adjustment == "max-t":
-            return min(1.0, 2 / max_t_patterns(self.n_queries, self.n_pairs, options.n_draws)[0])
+            return min(1.0, 2 / max_t_patterns(self.n_queries, self.n_pairs, options.draws)[0])
         factor = self.n_pairs if ADJUSTMENTS[options.adjustment].counts_pairs else 1
-        return min(1.0, factor * TESTS[options.test].smallest_p(self.n_queries, options.n_draws))
+        return min(1.0, factor * TESTS[options.test].smallest_p(self.n_queries, options.draws))
 
     @property
     def can_find(self) -> bool:
@@ -66,7 +66,7 @@ class Procedure:
         """Why no pair could be significant, and what to do."""
         if self.n_queries < 2:
             return "fewer than two queries have a value for every system: nothing can be tested"
-        drawn = f" and {format_count(self.options.n_draws)} draws" if self._is_drawn else ""
+        drawn = f" and {format_count(self.options.draws)} draws" if self._is_drawn else ""
         return (
             f"{n_of(self.n_queries, 'queries', format_count)}{drawn} cannot make any of "
             f"{n_of(self.n_pairs, 'pairs', format_count)} significant at alpha {format_plain(self.options.alpha)}: the smallest "
@@ -78,7 +78,7 @@ class Procedure:
     def _is_drawn(self) -> bool:
         """Whether so many queries need random draws."""
         if self.options.adjustment == "max-t":
-            return not max_t_patterns(self.n_queries, self.n_pairs, self.options.n_draws)[1]
+            return not max_t_patterns(self.n_queries, self.n_pairs, self.options.draws)[1]
         return self.options.test in {"permutation", "bootstrap"} and not is_enumerated(self.n_queries, self.n_queries)
 
     def _ways_out(self) -> list[str]:

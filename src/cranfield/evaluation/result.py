@@ -40,12 +40,13 @@ from cranfield.evaluation.sensitivity import Sensitivity
 from cranfield.evaluation.strata import StrataContrast, StratumSummary, summaries_by_stratum
 from cranfield.evaluation.unjudged_values import Unjudged
 from cranfield.evaluation.unseen import Unseen
-from cranfield.evaluation.values import Comparison, Evaluation, Limits, MeasureComparison, StratumComparison, Summary
+from cranfield.evaluation.values import Comparison, Evaluation, MeasureComparison, StratumComparison, Summary
 from cranfield.evaluation.verdict_table import VerdictCode
 from cranfield.measures import Measure
 from cranfield.measures.kernels import first_relevant_rank
 from cranfield.model import CONVENTIONS, Absence, Outcome, Scalar, TestSet
 from cranfield.model.query import NEGATIVE, class_of, query_strata
+from cranfield.options.limits import Limits
 from cranfield.ranking.value import RankedHit
 from cranfield.results import Record, from_jsonable
 from cranfield.results.testset import TestSetRecord

@@ -21,11 +21,12 @@ from cranfield.evaluation.joint_bounds import FEW_LISTS, JointBounds, joint_boun
 from cranfield.evaluation.judged import judged_share
 from cranfield.evaluation.unjudged_values import Unjudged, UnjudgedKind
 from cranfield.evaluation.values import NOT_ON_ITS_SCALE, Comparison
-from cranfield.evaluation.verdict import CompareOptions, sign_of, verdict_of_interval, verdict_of_p
+from cranfield.evaluation.verdict import sign_of, verdict_of_interval, verdict_of_p
 from cranfield.evaluation.verdict_table import VerdictCode
 from cranfield.measures import Measure
 from cranfield.model import DEFAULT_CONVENTION
 from cranfield.numbers import format_percent
+from cranfield.options.compare import CompareOptions
 from cranfield.ranking.transform import unjudged_results
 from cranfield.ranking.value import State
 from cranfield.stats.permutation import is_enumerated, permutation_p_values

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, TypeVar, get_args
@@ -12,14 +12,15 @@ from numpy.typing import NDArray
 
 from cranfield.display import DisplayedByQuery, OneLine, in_line
 from cranfield.errors import NotEvaluatedError, UsageError
-from cranfield.evaluation.evidence.inspection import as_setting, inspect_systems
-from cranfield.evaluation.evidence.values import Finding, Scored, Setting, void_sentences, without_secrets
-from cranfield.evaluation.latency_rule import LatencyRule
+from cranfield.evaluation.evidence.inspection import inspect_systems
+from cranfield.evaluation.evidence.values import Finding, void_sentences
 from cranfield.evaluation.unseen import Unseen
 from cranfield.evaluation.verdict_table import VerdictCode
 from cranfield.measures import CATALOGUE, Measure
 from cranfield.model import Run, TestSet
 from cranfield.numbers import format_count, format_delta, format_delta_interval, format_level, format_value
+from cranfield.options.latency import LatencyRule
+from cranfield.options.limits import Limits
 from cranfield.ranking.value import FloatQ, Ranking
 from cranfield.stats.result import TestResult
 from cranfield.words import n_of
@@ -131,31 +132,6 @@ class ByMeasure(Mapping[Measure, Value]):
 
         known = next((measure for measure in self._items if str(measure) == spelling), None)
         return known or among(parse(spelling), self._items)
-
-
-@dataclass(frozen=True, slots=True)
-class Limits:
-    """Limits beyond which a comparison is invalid."""
-
-    max_failed_share: float | None = 0.1
-    """More failed or unanswered queries than this share, on either side, and the verdict is `invalid`; None: no limit."""
-    min_judged_share: float | None = None
-    """Smallest mean `Judged@k` (at the primary measure's depth) either side may have."""
-    evidence: Mapping[str, Setting] = field(default_factory=dict, hash=False)
-    """Evidence checks that differ from their table, by name: `off`, `caveat`, `void`, a threshold, or a `Setting`."""
-
-    def __post_init__(self) -> None:
-        for name in ("max_failed_share", "min_judged_share"):
-            share = getattr(self, name)
-            if share is not None and not 0 <= share <= 1:
-                raise UsageError(f"{name} is {share:g}", expected="a share of 0 to 1")
-        settings = {name: as_setting(name, value) for name, value in self.evidence.items()}
-        object.__setattr__(self, "evidence", settings)
-
-    def inspect(self, systems: Sequence[Scored], primary: Measure | None) -> tuple[Finding, ...]:
-        """What the evidence checks find in the systems of one test set; see `inspect_systems`."""
-        shares = {"max_failed_share": self.max_failed_share, "min_judged_share": self.min_judged_share}
-        return without_secrets(inspect_systems(systems, primary, self.evidence, shares), systems)
 
 
 def failed_text(evaluation: Evaluation) -> str:
@@ -270,7 +246,7 @@ class Evaluation(DisplayedByQuery):
     @cached_property
     def evidence(self) -> tuple[Finding, ...]:
         """What the evidence checks find, what makes the scores void first."""
-        return self.limits.inspect((self,), next(iter(self.measures), None))
+        return inspect_systems((self,), next(iter(self.measures), None), self.limits)
 
     @cached_property
     def index(self) -> Mapping[str, int]:

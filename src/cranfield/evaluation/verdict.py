@@ -4,113 +4,18 @@ from __future__ import annotations
 
 import math
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass, field
-from typing import Literal, get_args
 
-from cranfield.errors import Problem, UnknownNameError, UsageError
 from cranfield.evaluation.caveat import Caveat, CaveatKind
-from cranfield.evaluation.values import Limits, MeasureComparison
+from cranfield.evaluation.values import MeasureComparison
 from cranfield.evaluation.verdict_table import VerdictCode
 from cranfield.measures import CATALOGUE, Measure
 from cranfield.numbers import format_count, format_delta, format_delta_interval, format_level, format_p, format_value
+from cranfield.options.compare import CompareOptions
 from cranfield.stats.result import TestResult
-from cranfield.stats.table import ADJUSTMENTS, DEFAULT_DRAWS, MEAN_DIFFERENCE, TESTS, adjustment_for
-
-DEFAULT_TEST = "permutation"
-FEWEST_DRAWS = 2
-SMALLEST_ALPHA = 1e-12
-"""Below this, 1 - alpha loses its digits."""
+from cranfield.stats.table import TESTS
 
 NONINFERIORITY = "noninferiority"
 """Name of the non-inferiority test; it runs where a margin is declared, and does not decide."""
-
-
-Rule = Literal["classes", "pooled"]
-RULES: tuple[Rule, ...] = get_args(Rule)
-"""What a verdict is made of."""
-
-
-def rule_of(name: str) -> Rule:
-    """The rule of this name.
-
-    Raises:
-        UnknownNameError: there is none.
-    """
-    for rule in RULES:
-        if rule == name:
-            return rule
-    raise UnknownNameError.among("verdict", name, RULES)
-
-
-@dataclass(frozen=True, slots=True)
-class CompareOptions:
-    """What is declared before the numbers are seen."""
-
-    primary: Measure | None = None
-    """Measure of the verdict; None is the first measure of the evaluations."""
-    test: str = DEFAULT_TEST
-    """Procedure of the verdict and its interval: a name of `cranfield.stats.table.TESTS`."""
-    alpha: float = 0.05
-    """Significance level."""
-    margin: float | None = None
-    """Largest difference that does not matter; without one nothing is called equivalent."""
-    seed: int = 0
-    n_draws: int = DEFAULT_DRAWS
-    """Random sign patterns and resamples."""
-    limits: Limits = field(default_factory=Limits)
-    verdict: Rule = "classes"
-    """`classes`: each class of queries has its verdict, where there are classes; `pooled`: the mean over all queries decides."""
-    strata: str = ""
-    """Key of the strata that are the classes; empty: the query classes, where queries have them."""
-
-    adjust: str = ""
-    """How all pairs of many systems are adjusted: a name of `cranfield.stats.table.ADJUSTMENTS`; empty is that of the test."""
-
-    @property
-    def adjustment(self) -> str:
-        """The adjustment of many systems, declared or that of the test."""
-        return self.adjust or adjustment_for(self.test)
-
-    def __post_init__(self) -> None:
-        declarable = [name for name, spec in TESTS.items() if spec.can_declare]
-        if self.test not in TESTS:
-            raise UnknownNameError.among("test", self.test, declarable)
-        problems = []
-        if self.test not in declarable:
-            expected = f"one of {', '.join(declarable)}"
-            problems.append(Problem(f"test {self.test} gives no interval to decide by", expected=expected))
-        if not SMALLEST_ALPHA <= self.alpha < 1:
-            problems.append(Problem(f"alpha is {self.alpha:g}", expected="a number between 0 and 1, such as 0.05"))
-        if self.margin is not None and not 0 < self.margin < math.inf:
-            problems.append(Problem(f"margin is {self.margin:g}", expected="a number above 0, in units of the measure"))
-        estimates = TESTS[self.test].estimates
-        if self.margin is not None and estimates not in {"", MEAN_DIFFERENCE}:
-            problems.append(
-                Problem(
-                    f"a margin is about the mean difference, and test {self.test} about the {estimates}",
-                    hint="choose permutation, t or bootstrap, or leave the margin out",
-                )
-            )
-        if rule_of(self.verdict) == "pooled" and self.strata:
-            problems.append(Problem(f"verdict pooled and strata {self.strata}", hint="leave one of them out"))
-        problems += self._adjustment_problems()
-        if self.n_draws < FEWEST_DRAWS:
-            problems.append(Problem(f"{self.n_draws} random draws", expected=f"{FEWEST_DRAWS} or more"))
-        if self.seed < 0:
-            problems.append(Problem(f"seed is {self.seed}", expected="a whole number of 0 or more"))
-        if problems:
-            raise UsageError(problems)
-
-    def _adjustment_problems(self) -> list[Problem]:
-        if not self.adjust:
-            return []
-        if self.adjust not in ADJUSTMENTS:
-            raise UnknownNameError.among("adjustment", self.adjust, ADJUSTMENTS)
-        tests = ADJUSTMENTS[self.adjust].tests
-        if not tests or self.test in tests:
-            return []
-        expected = f"the test {' or '.join(tests)}, or the adjustment {adjustment_for(self.test)}"
-        return [Problem(f"adjustment {self.adjust} does not go with the test {self.test}", expected=expected)]
 
 
 def decide(
@@ -291,12 +196,12 @@ def too_few_draws(declared: MeasureComparison, options: CompareOptions) -> tuple
     result = declared.tests.get(options.test)
     if result is None or result.p_two_sided is None or result.extra.get("exact") == "yes":
         return ()
-    smallest = TESTS[options.test].smallest_p(declared.n, options.n_draws)
+    smallest = TESTS[options.test].smallest_p(declared.n, options.draws)
     if options.test not in {"permutation", "bootstrap"} or smallest <= options.alpha:
         return ()
     needed = format_count(math.ceil(2 / options.alpha))
     return (
-        f"{format_count(options.n_draws)} draws give no p under {smallest:.2g}, above alpha {options.alpha:g}: use {needed} draws",
+        f"{format_count(options.draws)} draws give no p under {smallest:.2g}, above alpha {options.alpha:g}: use {needed} draws",
     )
 
 

@@ -6,8 +6,6 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from cranfield.config.gate import Rule
-from cranfield.config.models import Limits as LimitsConfig
-from cranfield.config.names import DEFAULT_TEST
 from cranfield.evaluation.absence import forced_zeros
 from cranfield.evaluation.evidence.values import Finding, void_sentences
 from cranfield.evaluation.strata import strata_of
@@ -28,6 +26,8 @@ from cranfield.gate.rules import RULES, measure_of, words
 from cranfield.measures import CATALOGUE, Measure, parse
 from cranfield.model import query_strata
 from cranfield.numbers import format_count, format_percent
+from cranfield.options.compare import DEFAULT_TEST
+from cranfield.options.limits import Limits
 from cranfield.stats.table import MEAN_DIFFERENCE, TESTS
 from cranfield.words import n_of
 
@@ -37,7 +37,7 @@ class GateTerms:
     """The rules for a system, and the limits beyond which the result is invalid."""
 
     rules: Sequence[Rule]
-    limits: LimitsConfig
+    limits: Limits
     primary: Measure
     facts: BaselineFacts | None = None
     overruled: tuple[str, ...] = ()
@@ -79,7 +79,7 @@ def judge_all(given: GateInput, terms: GateTerms) -> GateResult:
     )
 
 
-def failed_too_often(given: GateInput, rules: Sequence[Rule], limits: LimitsConfig) -> list[str]:
+def failed_too_often(given: GateInput, rules: Sequence[Rule], limits: Limits) -> list[str]:
     """Message if failures exceed the limit of the config; a rule on failures replaces that limit."""
     total, broken = given.evaluation.ranking.n_queries, len(given.unanswered)
     most = limits.max_failed_share
@@ -91,9 +91,7 @@ def failed_too_often(given: GateInput, rules: Sequence[Rule], limits: LimitsConf
     return [f"{sentence}; the limit is {format_percent(most)} (limits.max_failed_share)"]
 
 
-def no_baseline(
-    given: GateInput, rules: Sequence[Rule], limits: LimitsConfig, findings: Sequence[Finding] = ()
-) -> list[str]:
+def no_baseline(given: GateInput, rules: Sequence[Rule], limits: Limits, findings: Sequence[Finding] = ()) -> list[str]:
     """Reasons why a run is no baseline: too many failures, or void scores. Every later run would be compared with it."""
     failure_rules = [rule for rule in rules if rule.kind == "failures"]
     results = [RULES[rule.kind].judge(rule.terms, given) for rule in failure_rules]

@@ -247,7 +247,7 @@ class Evidence:
     def _compare(self, refs: tuple[str, str], request: CompareRequest) -> Found:
         sides = [self.get(ref).evaluation for ref in refs]
         service, _, number = self._place(refs[0])
-        compared = compare_evaluations(request, service.evaluations.settings(number), sides, refs)
+        compared = compare_evaluations(request, service.evaluations.settings(number).compare, sides, refs)
         self._n_compared += 1
         return self._keep(Found(f"{TEMPORARY}comparison/{self._n_compared}", lambda: compared))
 

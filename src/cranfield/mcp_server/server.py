@@ -18,7 +18,9 @@ from pydantic import AnyHttpUrl, Field
 from cranfield.errors import CranfieldError
 from cranfield.mcp_server import answers, results
 from cranfield.mcp_server.refusal import tool_error
-from cranfield.service.requests import MOST_NAMES, CompareRequest, EvaluateRequest, Name
+from cranfield.options.compare import CompareOptions
+from cranfield.options.keys import key_of
+from cranfield.service.requests import MOST_NAMES, OF_BASELINE, CompareRequest, EvaluateRequest, Name
 from cranfield.version import __version__
 
 if TYPE_CHECKING:
@@ -209,13 +211,10 @@ def _add_evaluating(server: MCPServer, tools: _Tools) -> None:
         baseline: Result,
         candidate: Result,
         measure: Spelling | None = None,
-        test: Annotated[
-            Name, Field(description="permutation, t, wilcoxon, bootstrap or sign; default: of the baseline.")
-        ]
-        | None = None,
-        alpha: Annotated[float, Field(gt=0, lt=1, description="Significance level.")] | None = None,
-        margin: Annotated[float, Field(gt=0, description="Largest difference that does not matter.")] | None = None,
-        strata: Annotated[Name, Field(description="Key of the strata that decide each for itself.")] | None = None,
+        test: Annotated[Name | None, key_of(CompareOptions, "test", otherwise=OF_BASELINE)] = None,
+        alpha: Annotated[float | None, key_of(CompareOptions, "alpha", otherwise=OF_BASELINE)] = None,
+        margin: Annotated[float | None, key_of(CompareOptions, "margin", otherwise=OF_BASELINE)] = None,
+        strata: Annotated[Name | None, key_of(CompareOptions, "strata", otherwise=OF_BASELINE)] = None,
     ) -> answers.ComparisonAnswer:
         """Compare two evaluations of one test set, query by query: is the candidate better than the baseline?"""
         tools.check_caller(context)

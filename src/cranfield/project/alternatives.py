@@ -14,7 +14,7 @@ from cranfield.judging.pools.alternatives import (
 )
 from cranfield.measures import DEFAULT_MEASURES
 from cranfield.model import TestSet
-from cranfield.project.inputs import ScoringOptions
+from cranfield.options.scoring import ScoringOptions
 from cranfield.project.read_ahead import evaluate_files
 from cranfield.results.testset import TestSetRecord
 

@@ -122,7 +122,7 @@ def show(config_path: Path, baseline_ref: str | None = None) -> Document:
 def _refusals(plan: Plan, experiment: Experiment, evaluation: Evaluation) -> Iterator[Problem]:
     rules = [rule for _, rule in rules_of(plan.gate, experiment.name)]
     findings = system_evidence(experiment, evaluation)
-    for sentence in no_baseline(GateInput(evaluation), rules, plan.config.limits, findings):
+    for sentence in no_baseline(GateInput(evaluation), rules, plan.config.comparing().limits, findings):
         where = f"test set {experiment.name}" if experiment.name else None
         yield Problem(f"this is no baseline: {sentence}", path=where, hint="fix what fails, and run it again")
 

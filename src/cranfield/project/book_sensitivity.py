@@ -10,13 +10,14 @@ from cranfield.errors import CranfieldError
 from cranfield.evaluation.compare import compare
 from cranfield.evaluation.sensitivity import SENSITIVITY_DRAWS, Family, Sensitivity, Variation
 from cranfield.evaluation.values import Comparison
-from cranfield.evaluation.verdict import CompareOptions
 from cranfield.judging.book.contents import BookContents
 from cranfield.judging.book.freeze import persons_table
 from cranfield.judging.book.grades import RatedBook, rated_book
 from cranfield.judging.book.sensitivity import BookSensitivity, BothMeans
 from cranfield.model import TestSet
-from cranfield.project.inputs import RunLike, ScoringOptions
+from cranfield.options.compare import CompareOptions
+from cranfield.options.scoring import ScoringOptions
+from cranfield.project.inputs import RunLike
 from cranfield.project.recipe import evaluate_with_options
 from cranfield.results.testset import TestSetRecord
 from cranfield.stats.consensus import CONSENSUS
@@ -53,7 +54,7 @@ def book_sensitivity(
         InputError: a run cannot be read.
         UsageError: nothing is graded, or there is no such measure or rule.
     """
-    declared = options or CompareOptions(n_draws=SENSITIVITY_DRAWS)
+    declared = options or CompareOptions(draws=SENSITIVITY_DRAWS)
     kept = scoring or ScoringOptions()
 
     def compared(testset: TestSet) -> Comparison:

@@ -11,6 +11,7 @@ from cranfield.config.grid import with_systems
 from cranfield.config.systems import FusionConfig
 from cranfield.errors import Problem, UnknownNameError, UsageError
 from cranfield.evaluation.contribution import Contributions, contributions
+from cranfield.evaluation.evidence.inspection import inspect_systems
 from cranfield.evaluation.evidence.values import void_sentences
 from cranfield.model import Scalar
 from cranfield.project.experiment import AnswerCache, Experiment, prepare
@@ -90,7 +91,7 @@ def run_components(
         )
         document = contribution_document(result, preflight=experiment.check_rows)
         written = save_reports(document, out, REPORT_FILES)
-        broken = void_sentences(experiment.options.limits.inspect([result.whole], result.primary))
+        broken = void_sentences(inspect_systems([result.whole], result.primary, experiment.options.limits))
         return ComponentsJob(document, result, broken, written)
 
 

@@ -14,19 +14,17 @@ from cranfield.config import Config
 from cranfield.config.models import SetConfig
 from cranfield.errors import InputError, PreflightError, TestSetError, UsageError
 from cranfield.evaluation.class_verdict import deciding_key
-from cranfield.evaluation.latency_rule import LatencyRule
 from cranfield.evaluation.values import Evaluation
-from cranfield.evaluation.verdict import CompareOptions
 from cranfield.measures import Measure, parse
-from cranfield.model import DEFAULT_CONVENTION, Answer, Outcome, Query, Run, Scalar, TestSet
-from cranfield.project.declared import declared_options
+from cranfield.model import Answer, Outcome, Query, Run, Scalar, TestSet
+from cranfield.options.collect import CollectOptions
+from cranfield.options.compare import CompareOptions
+from cranfield.options.scoring import ScoringOptions
 from cranfield.project.history_files import FOLDER, check_local, local_folder
-from cranfield.project.inputs import ScoringOptions
 from cranfield.project.loading import NO_OVERRIDES, SetOverrides, load, options_of
 from cranfield.project.recipe import evaluate_with_options, with_measure
 from cranfield.project.runs_by_name import read_for
-from cranfield.ranking import Missing
-from cranfield.systems import CollectOptions, ConfiguredSystem, PassedCheck, Progress, build_systems, progress_on
+from cranfield.systems import ConfiguredSystem, PassedCheck, Progress, build_systems, progress_on
 from cranfield.systems.collect.collection import collect, collected
 from cranfield.systems.collect.collector import is_queried, require_texts
 from cranfield.systems.collect.preflight import preflight
@@ -36,6 +34,7 @@ from cranfield.testsets.split import evaluated_part
 
 ANSWERS = "answers"
 """Folder of the answer cache, in `.cranfield/` next to the config."""
+ZERO = ScoringOptions(missing="zero", failed="zero")
 AnswerCache = Literal["use", "refresh", "off"]
 """Answers of earlier runs are used; replaced by new ones; or neither used nor kept."""
 
@@ -50,39 +49,30 @@ class Experiment:
     """Results requested for each query."""
     measures: Sequence[str] | None = None
     """None is the default list."""
-    primary_spelling: str | None = None
-    """None is the first measure."""
-    convention: str = DEFAULT_CONVENTION
+    scoring: ScoringOptions = ZERO
+    """How runs are scored. A query without an answer counts as 0, whatever the convention: a system must not gain by not
+    answering."""
     given: SetOverrides = NO_OVERRIDES
-    """Options of the test set, and results of each query that are looked at."""
+    """Options of the test set, and of the call."""
     declared: CompareOptions = field(default_factory=CompareOptions)
-    """Everything declared before the numbers are seen but the primary measure."""
+    """What is declared before the numbers are seen; without a primary measure, the first one is."""
     collecting: CollectOptions = field(default_factory=CollectOptions)
     name: str = ""
     """Of the test set in a config with several."""
     params: Mapping[str, Scalar] = field(default_factory=dict)
     """Sent to the systems with every query."""
 
-    confusion: Mapping[str, str] = field(default_factory=dict)
-    """Field of the answers to the stratum that it predicts."""
-
-    latency: LatencyRule = field(default_factory=LatencyRule)
-    """Which timings count, and when a system is called faster."""
-
-    absent: Missing | None = "zero"
-    """How a query without an answer counts; None: as the convention has it."""
-
     @cached_property
     def dry(self) -> Evaluation:
         """The evaluation of a run without results: shows which measures the test set allows."""
-        return replace(self, absent="zero").evaluate(
+        return replace(self, scoring=replace(self.scoring, missing="zero", failed="zero")).evaluate(
             Run("none", {query_id: Answer(Outcome.EMPTY) for query_id in self.testset.query_ids})
         )
 
     @cached_property
     def options(self) -> CompareOptions:
         """What is declared before the numbers are seen."""
-        return replace(self.declared, primary=self.primary)
+        return replace(self.declared, primary=self.primary.canonical)
 
     @cached_property
     def primary(self) -> Measure:
@@ -91,8 +81,8 @@ class Experiment:
         Raises:
             TestSetError: no measure has a value, because no query is judged.
         """
-        if self.primary_spelling is not None:
-            return parse(self.primary_spelling)
+        if self.declared.primary is not None:
+            return parse(self.declared.primary)
         if not self.dry.measures:
             raise TestSetError(
                 f"no measure has a value on the test set {self.testset.name}: {'; '.join(self.dry.warnings)}",
@@ -201,28 +191,15 @@ class Experiment:
     ) -> Evaluation:
         """Score a run; on a part of the test set where one is given.
 
-        A query without an answer counts as 0, whatever the convention, but for `absent`: a system must not gain by not
-        answering.
-
         Args:
             run: answers, or a file.
             testset: the part; None: all queries.
             run_format: of a file; None: detected from the content.
             name: of the system; None: that of the run.
         """
-        scoring = ScoringOptions(
-            convention=self.convention,
-            run_format=run_format,
-            name=name,
-            missing=self.absent,
-            failed=self.absent,
-            depth=self.given.depth,
-            limits=self.declared.limits,
-            latency=self.latency,
-            confusion=self.confusion,
-        )
+        scoring = replace(self.scoring, run_format=run_format, name=name)
         scored = evaluate_with_options(testset or self.testset, run, self.measures, scoring)
-        return with_measure(scored, self.primary_spelling)
+        return with_measure(scored, self.declared.primary)
 
     def close(self) -> None:
         """Stop what the systems started."""
@@ -262,7 +239,8 @@ def prepare(
     given = options_of(chosen.options, config.folder, overrides)
     testset = load_configured(config, name, given, allow_drift=allow_drift)
     built = experiment_on(testset, config, chosen, systems, seed=seed, cache=cache, isolated=isolated)
-    experiment = replace(built, name=name, given=given, measures=given.measures or built.measures)
+    scoring = replace(built.scoring, depth=given.depth)
+    experiment = replace(built, name=name, given=given, scoring=scoring, measures=given.measures or built.measures)
     if given.measures:
         experiment = replace(experiment, k=config.results_requested(chosen, given.measures))
     if given.keep_going:
@@ -294,19 +272,16 @@ def experiment_on(
     """
     built = {system.name: system for system in build_systems(config, systems, chosen.params, isolated=isolated)}
     for stored in run_file_systems(built.values()):
-        stored.read = partial(read_for, testset, config.convention)
+        stored.read = partial(read_for, testset, config.scoring().convention_name)
     return Experiment(
         testset,
         [built[system] for system in systems],
         k=config.results_requested(chosen),
         measures=chosen.measures,
-        primary_spelling=chosen.primary,
-        convention=config.convention,
-        declared=declared_options(config, chosen, seed),
+        scoring=replace(config.scoring(), missing="zero", failed="zero"),
+        declared=config.comparing(chosen, seed=seed),
         collecting=collect_options(config, cache),
         params=chosen.params,
-        confusion=config.confusion,
-        latency=LatencyRule(**config.latency.model_dump()),
     )
 
 
@@ -380,15 +355,7 @@ def prepare_all(
 
 def collect_options(config: Config, cache: AnswerCache = "use") -> CollectOptions:
     """How systems are queried, as the config says."""
-    settings = config.collect
+    settings = config.collecting()
     is_kept = cache != "off" and settings.cache_h > 0
-    return CollectOptions(
-        warm_up=settings.warm_up,
-        repeats=settings.repeats,
-        seed=settings.seed,
-        cache_dir=config.folder / FOLDER / ANSWERS if is_kept else None,
-        cache_root=config.folder,
-        cache_h=settings.cache_h,
-        refresh=cache == "refresh",
-        keep_going=settings.keep_going,
-    )
+    folder = config.folder / FOLDER / ANSWERS if is_kept else None
+    return replace(settings, cache_dir=folder, cache_root=config.folder, refresh=cache == "refresh")

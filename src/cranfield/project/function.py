@@ -29,9 +29,9 @@ def run_of_function(testset: TestSet, function: Callable[..., Any], *, k: int, n
         TestSetError: queries without a text.
         PreflightError: the function does not take a query.
     """
+    from cranfield.options.collect import CollectOptions
     from cranfield.systems.collect.collection import collect
     from cranfield.systems.collect.collector import require_texts
-    from cranfield.systems.collect.options import CollectOptions
     from cranfield.systems.collect.preflight import preflight
     from cranfield.systems.kinds.python import PythonSystem
 

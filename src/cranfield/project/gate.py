@@ -17,6 +17,7 @@ from cranfield.config.load import placed
 from cranfield.config.strict import Finding
 from cranfield.errors import ConfigError, CranfieldError, InputError, Problem, UsageError
 from cranfield.evaluation.class_verdict import deciding_key
+from cranfield.evaluation.evidence.inspection import inspect_systems
 from cranfield.evaluation.evidence.values import Finding as EvidenceFinding
 from cranfield.evaluation.values import Evaluation
 from cranfield.formats.io.files import refusal, shown
@@ -243,8 +244,9 @@ def baseline_at(path: Path, ref: Ref | None) -> tuple[Baseline, str]:
 
 def _judged(plan: Plan, answers: Answered, accepted: _Accepted) -> GateResult:
     baseline, facts = accepted.baseline, accepted.facts
-    experiment, evaluation, config = answers.experiment, answers.evaluation, plan.config
-    given = GateInput(evaluation, baseline, config.test, config.alpha, n_draws=config.draws)
+    experiment, evaluation = answers.experiment, answers.evaluation
+    declared = plan.config.comparing()
+    given = GateInput(evaluation, baseline, declared.test, declared.alpha, n_draws=declared.draws)
     notes = (
         *answers.notes,
         *accepted.notes,
@@ -256,7 +258,7 @@ def _judged(plan: Plan, answers: Answered, accepted: _Accepted) -> GateResult:
     earlier = (*answers.earlier, *accepted.sources)
     terms = (
         rules,
-        plan.config.limits,
+        declared.limits,
         experiment.primary,
         facts,
         plan.notes,
@@ -273,7 +275,8 @@ def _judged(plan: Plan, answers: Answered, accepted: _Accepted) -> GateResult:
 
 def system_evidence(experiment: Experiment, evaluation: Evaluation) -> tuple[EvidenceFinding, ...]:
     """What the evidence checks find in a gated system, except failed queries: a rule can replace that limit."""
-    return replace(experiment.options.limits, max_failed_share=None).inspect((evaluation,), experiment.primary)
+    limits = replace(experiment.options.limits, max_failed_share=None)
+    return inspect_systems((evaluation,), experiment.primary, limits)
 
 
 def _differences(baseline: Baseline, evaluation: Evaluation, experiment: Experiment) -> Iterator[str]:

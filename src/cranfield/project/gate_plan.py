@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import tempfile
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -20,7 +20,8 @@ from cranfield.formats.io.files import shown
 from cranfield.formats.io.located import Located, load_located
 from cranfield.gate.ref import Ref, ref_named
 from cranfield.gate.rules import words
-from cranfield.model.testset_options import TESTSET_OPTIONS
+from cranfield.options.declaration import declared
+from cranfield.options.testset import TestSetOptions
 from cranfield.project.loading import SetOverrides
 
 EXAMPLE = "say what must hold: gate: {rules: [floor: {measure: nDCG@10, at_least: 0.40}]}"
@@ -147,10 +148,9 @@ def refuse_overrides(overrides: SetOverrides) -> None:
     defaults = SetOverrides()
     given = ["depth"] if overrides.depth is not None else []
     given += [
-        row.name
-        for row in fields(overrides.options)
-        if getattr(overrides.options, row.name) != getattr(defaults.options, row.name)
-        and not TESTSET_OPTIONS[row.name].with_ref
+        name
+        for name, each in declared(TestSetOptions).items()
+        if getattr(overrides.options, name) != getattr(defaults.options, name) and each.option.owner == "ref"
     ]
     if given:
         names = ", ".join(f"{{{name}}}" for name in given)

@@ -198,8 +198,8 @@ def _mismatches(run: Run, experiment: Experiment, path: Path, *, is_collected: b
 
 def _evaluated(experiment: Experiment, run: Run | Path) -> tuple[Evaluation, tuple[str, ...]]:
     """The evaluation of the first `k` results of each query, and a note on results beyond."""
-    k, given = experiment.k, experiment.given
-    if given.depth is not None and given.depth <= k:
+    k, depth = experiment.k, experiment.scoring.depth
+    if depth is not None and depth <= k:
         return experiment.evaluate(run), ()
     if isinstance(run, Run):
         known = experiment.testset.by_id
@@ -210,8 +210,8 @@ def _evaluated(experiment: Experiment, run: Run | Path) -> tuple[Evaluation, tup
         beyond = np.maximum(evaluation.ranking.n_returned - k, 0)
         more = beyond[beyond > 0].tolist()
     if evaluation is None or more:
-        cut = replace(experiment, given=replace(given, depth=k)).evaluate(run)
-        evaluation = replace(cut, reading={**cut.reading, "depth": given.depth})  # declared; k is recorded by itself
+        cut = replace(experiment, scoring=replace(experiment.scoring, depth=k)).evaluate(run)
+        evaluation = replace(cut, reading={**cut.reading, "depth": depth})  # declared; k is recorded by itself
     if not more:
         return evaluation, ()
     what = f"{n_of(sum(more), 'results')} of {n_of(len(more), 'queries')} beyond k = {k}"

@@ -13,7 +13,8 @@ from typing import Any
 from cranfield.agents.tree_record import left_out_of, require_same_tree
 from cranfield.calibration.answers import ids_digest
 from cranfield.errors import CranfieldError, InputError, TestSetError
-from cranfield.evaluation.values import Evaluation, Limits
+from cranfield.evaluation.evidence.inspection import inspect_systems
+from cranfield.evaluation.values import Evaluation
 from cranfield.formats.io.files import read_bytes, shown, write_text
 from cranfield.formats.io.versions import FileVersion, file_versions
 from cranfield.formats.testsets.golden_facts import REVIEWED, facts_path
@@ -35,10 +36,11 @@ from cranfield.golden.batch_drift import batch_drift
 from cranfield.golden.review import ONE_PERSON, ReviewOutcome
 from cranfield.measures import Measure
 from cranfield.model import TestSet
+from cranfield.options.limits import Limits
+from cranfield.options.scoring import ScoringOptions
 from cranfield.project.drift import rehash
 from cranfield.project.golden_batch import Batch, Content, assembly_of, read_batch
 from cranfield.project.golden_next import after_breach
-from cranfield.project.inputs import ScoringOptions
 from cranfield.project.read_ahead import evaluate_files
 from cranfield.repo.drift import verify
 from cranfield.repo.git import GitError, git
@@ -238,7 +240,7 @@ def _harness(testset: TestSet, runs: Sequence[Path], snapshot: Snapshot, today: 
     except CranfieldError as error:
         return Checked(Criterion.HARNESS, Result.NOT_MET, error.problems[0].sentence(), step)
     found = "; ".join(f"{each.name}: {each.measures[0]} {_mean(each)}" for each in evaluations)
-    void = [each for each in Limits().inspect(evaluations, evaluations[0].measures[0]) if each.is_void]
+    void = [each for each in inspect_systems(evaluations, evaluations[0].measures[0], Limits()) if each.is_void]
     if void:
         return Checked(Criterion.HARNESS, Result.NOT_MET, f"{found}; its scores do not count: {void[0].sentence}", step)
     is_scored = all(each.mean(each.measures[0]) is not None for each in evaluations)

@@ -10,6 +10,7 @@ from cranfield.config import load_config
 from cranfield.config.grid import Point, grid_points, with_systems
 from cranfield.config.models import HELD_OUT, GridConfig
 from cranfield.errors import UsageError, unknown_name
+from cranfield.evaluation.evidence.inspection import inspect_systems
 from cranfield.evaluation.evidence.values import void_sentences
 from cranfield.evaluation.grid import GridPoint, GridResult, choose_point
 from cranfield.model import Run, TestSet, is_in_stratum
@@ -103,7 +104,7 @@ def run_grid(
         document = grid_document(result, preflight=experiment.check_rows)
         written = save_reports(document, out, REPORT_FILES)
         sides = {point.name: point.held_out for point in (result.written, result.winner)}
-        broken = void_sentences(experiment.options.limits.inspect(tuple(sides.values()), result.primary))
+        broken = void_sentences(inspect_systems(tuple(sides.values()), result.primary, experiment.options.limits))
         return GridJob(document, result, broken, written)
 
 

@@ -37,7 +37,7 @@ from cranfield.repo.git import Standing, commits_between, standing
 from cranfield.results import adapter_of, to_jsonable
 
 if TYPE_CHECKING:
-    from cranfield.evaluation.verdict import CompareOptions
+    from cranfield.options.compare import CompareOptions
 
 
 @dataclass(frozen=True, slots=True)

@@ -114,7 +114,8 @@ class GateJudge:
             return None
         kept_before = None if before is None else self._values.all_of(before)
         recorded = cast("Evaluation", _Recorded(testset, tuple(kept.get(self._measure, {}))))
-        alpha, test, draws = self._config.alpha, self._config.test, self._config.draws
+        declared = self._config.comparing()
+        alpha, test, draws = declared.alpha, declared.test, declared.draws
         sides = (kept, kept_before or {})
         given = _KeptInput(recorded, None, test, alpha, n_draws=draws, kept=sides[0], kept_before=sides[1])
         for rule in self._rules(name, compares=kept_before is not None):

@@ -8,14 +8,14 @@ from dataclasses import replace
 from cranfield.errors import UsageError
 from cranfield.evaluation.compare import compare
 from cranfield.evaluation.values import Comparison, Evaluation
-from cranfield.evaluation.verdict import CompareOptions
 from cranfield.judging.pools.found_holes import FoundHoles
 from cranfield.judging.pools.holes import find_holes
 from cranfield.judging.pools.results import SystemResults
 from cranfield.judging.pools.rule_view import Grades, rule_view
 from cranfield.measures import DEFAULT_MEASURES, parse
-from cranfield.model import Run, TestSet, convention_named
-from cranfield.project.inputs import ScoringOptions
+from cranfield.model import Run, TestSet
+from cranfield.options.compare import CompareOptions
+from cranfield.options.scoring import ScoringOptions
 from cranfield.project.pool_runs import read_systems
 from cranfield.project.recipe import evaluate_with_options
 
@@ -42,9 +42,9 @@ def holes_of_files(
         progress: called with the queries bounded and their number.
     """
     given = scoring or ScoringOptions()
-    systems = read_systems(specs, testset, convention_named(given.convention).name)
-    primary = declared.primary or parse(DEFAULT_MEASURES[0])
-    declared = replace(declared, primary=primary)
+    systems = read_systems(specs, testset, given.convention_name)
+    primary = parse(declared.primary or DEFAULT_MEASURES[0])
+    declared = replace(declared, primary=primary.canonical)
 
     def compared(judged: TestSet, runs: Sequence[Run]) -> Comparison:
         deepest = max((len(answer.hits) for run in runs for answer in run.answers.values()), default=1)

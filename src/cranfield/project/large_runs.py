@@ -13,12 +13,13 @@ from typing import TYPE_CHECKING, Any, Literal, TypedDict, Unpack
 
 from cranfield.errors import MissingExtraError, Problem, UsageError, unknown_name
 from cranfield.model import DEFAULT_CONVENTION, Convention
+from cranfield.options.scoring import ScoringOptions
 from cranfield.ranking.scan import Duplicates, Missing
 
 if TYPE_CHECKING:
-    from cranfield.evaluation.verdict import CompareOptions
     from cranfield.measures import Measure
-    from cranfield.project.inputs import ScoringOptions, TestSetLike
+    from cranfield.options.compare import CompareOptions
+    from cranfield.project.inputs import TestSetLike
     from cranfield.scale.judgments import JudgmentTable
     from cranfield.scale.progress import OnProgress
     from cranfield.scale.results import Results
@@ -32,6 +33,7 @@ ROW_BYTES = 200
 """Of a row of a Parquet file that is read as a whole."""
 ASSUMED_MEMORY = 8 << 30
 """Memory of a machine that does not say how much it has."""
+_USUAL = ScoringOptions()
 NOT_LARGE = {"failed", "ties", "run_format", "confusion", "latency", "limits", "name", "keep_undefined"}
 """Scoring options that a run which is read in parts does not have."""
 
@@ -140,10 +142,11 @@ def evaluate_large(
     """
     _require_pyarrow(options)
     _check(scoring, options)
+    from cranfield.measures import parse
     from cranfield.scale.summary import summarise_results
 
     temporary = tempfile.TemporaryDirectory(prefix="cranfield-") if options.out is None else nullcontext(options.out)
-    primary = None if compare is None else compare.primary
+    primary = None if compare is None or compare.primary is None else parse(compare.primary)
     with temporary as folder:
         results = _results(Path(folder), judgments, runs, measures, scoring, options, on_progress, primary)
         return summarise_results(
@@ -216,14 +219,12 @@ def evaluate_parquet(
         UsageError: options that do not go together.
         MissingExtraError: without pyarrow.
     """
-    from cranfield.project.inputs import ScoringOptions
-
     large, compare = _split(options)
     return evaluate_large(
         lambda: _judgments_of(testset),
         [Path(run) for run in ([runs] if isinstance(runs, str | Path) else runs)],
         [measures] if isinstance(measures, str) else measures,
-        ScoringOptions(convention, missing, duplicates, depth=depth),
+        ScoringOptions(convention=convention, missing=missing, duplicates=duplicates, depth=depth),
         large,
         compare=compare,
     )
@@ -235,8 +236,7 @@ def _split(options: ParquetOptions) -> tuple[LargeOptions, CompareOptions]:
     Raises:
         UsageError: an option that there is not.
     """
-    from cranfield.evaluation.verdict import CompareOptions
-    from cranfield.measures import parse
+    from cranfield.options.compare import CompareOptions
 
     unknown = [
         unknown_name("option", name, sorted(ParquetOptions.__annotations__))
@@ -247,8 +247,8 @@ def _split(options: ParquetOptions) -> tuple[LargeOptions, CompareOptions]:
         raise UsageError(unknown)
     given: dict[str, Any] = {"memory": "1GB", **options}
     declared = {name: given.pop(name) for name in ("primary", "test", "alpha", "margin", "seed") if name in given}
-    if "primary" in declared:
-        declared["primary"] = parse(declared["primary"])
+    if declared.get("primary") is not None:
+        declared["primary"] = str(declared["primary"])
     places: dict[str, Any] = {
         name: Path(given.pop(name)) for name in ("out", "query_table") if given.get(name) is not None
     }
@@ -269,8 +269,8 @@ def _judgments_of(testset: TestSetLike) -> JudgmentTable:
 
 def _check(scoring: ScoringOptions, options: LargeOptions) -> None:
     problems = []
-    for name in sorted(NOT_LARGE & {field.name for field in fields(scoring)}):
-        if getattr(scoring, name):
+    for name in sorted(NOT_LARGE):
+        if getattr(scoring, name) != getattr(_USUAL, name):
             option = f"--{name.replace('_', '-').replace('limits', 'evidence')}"
             problems.append(Problem(f"{option} has no meaning for a run that is read in parts", hint="leave it out"))
     spark_only = [name for name in ("master", "spark_conf") if name in options.given and options.engine != "spark"]

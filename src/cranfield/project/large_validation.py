@@ -17,7 +17,7 @@ import numpy as np
 from cranfield.formats.io.files import STDIN
 from cranfield.model import Absence, Query, TestSet
 from cranfield.model.note import info
-from cranfield.project.loading import NO_OPTIONS, TestSetOptions
+from cranfield.options.testset import NO_OPTIONS, TestSetOptions
 from cranfield.project.named_testset import named_testset
 from cranfield.results.testset import TestSetRecord
 from cranfield.testsets.check_judgments import Complaint, unknown_task_types

@@ -6,9 +6,9 @@ Imports no numpy: a run file can be read while that is imported.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import dataclass, fields, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING
 
 from cranfield.errors import Problem, TestSetError, UsageError, shorten
 from cranfield.formats.io.files import meta_path, shown
@@ -16,60 +16,13 @@ from cranfield.formats.sniff import read_testset
 from cranfield.model import LETTERS, QUERY_CLASSES, Query, TestSet, class_named
 from cranfield.model.note import Note, NoteKind, info
 from cranfield.model.query import NEGATIVE
+from cranfield.options.testset import NO_OPTIONS, TestSetOptions
 from cranfield.project.named_testset import named_testset
 from cranfield.words import first_of
 
 if TYPE_CHECKING:
     from cranfield.config.testset_options import SetOptions
     from cranfield.project.inputs import Judgments
-    from cranfield.testsets.split import SplitPart
-
-
-@dataclass(frozen=True)
-class TestSetOptions:
-    """Changes made to a test set after it is read; none by default."""
-
-    __test__ = False  # pytest: not a test class
-
-    qrels: Path | None = None
-    """Judgments that replace those of the set; texts and strata stay. A query without one has no value."""
-    qrels_fallback: bool = False
-    """Of a query that `qrels` does not judge, keep the set's own judgments."""
-    queries: Path | None = None
-    """Texts of the queries: topics, TSV or JSONL."""
-    strata: Sequence[str] = field(default=(), hash=False)
-    """`difficulty=standard:1-100,hard:101-127`, or a table with a column of query ids."""
-    classes: str | None = None
-    """Stratum whose values say the class of a query: `class`, or `kind:symbol=canonical,question=prose`."""
-    consensus: str | None = None
-    """Rule that makes grades of ratings; by default the set's own."""
-    scale: str | None = None
-    """Scale that the ratings are on: binary, graded or detail."""
-    to_scale: str | None = None
-    """Scale that each rating is mapped to before they are made into grades."""
-    line_base: int | None = None
-    """Number that the results give the first line of a file."""
-    min_overlap: int | None = None
-    """Lines that a result and an expected span must share."""
-    ignore_identical_ids: bool = False
-    """Leave out results whose id is that of their query."""
-    databases: Mapping[str, str] = field(default_factory=dict, hash=False)
-    """Places of databases, over those that the set names."""
-    repo: Path | None = None
-    """Repository that the set has to be true of."""
-    at: str | None = None
-    """Its commit; by default the files as they are."""
-    allow_drift: bool = False
-    """Go on with a set that is no longer true of it."""
-    allow_dirty: bool = False
-    """Go on where it has uncommitted changes; the set says so in its first note."""
-    intact: bool = False
-    """Use only the queries whose expected places are all as they were."""
-    part: str | None = None
-    """Queries of the stored split: `evaluated`, `held-out` or `all`."""
-
-
-NO_OPTIONS = TestSetOptions()
 
 
 @dataclass(frozen=True)
@@ -256,7 +209,7 @@ def apply_options(
     if options.part is not None:
         from cranfield.testsets.split import part
 
-        testset = part(testset, cast("SplitPart", options.part))
+        testset = part(testset, options.part)
     return testset
 
 
@@ -347,20 +300,11 @@ def _refuse_judged_negatives(testset: TestSet, queries: Sequence[Query]) -> None
 
 
 def _with_matching(testset: TestSet, options: TestSetOptions) -> TestSet:
-    problems = []
     rules = testset.matching
     if options.line_base is not None:
-        if options.line_base in {0, 1}:
-            rules = replace(rules, line_base=1 if options.line_base else 0)
-        else:
-            problems.append(Problem(f"the line base is {options.line_base}", expected="0 or 1"))
+        rules = replace(rules, line_base=options.line_base)
     if options.min_overlap is not None:
-        if options.min_overlap >= 1:
-            rules = replace(rules, min_overlap=options.min_overlap)
-        else:
-            problems.append(Problem(f"the least overlap is {options.min_overlap}", expected="a line or more"))
-    if problems:
-        raise UsageError(problems)
+        rules = replace(rules, min_overlap=options.min_overlap)
     if options.ignore_identical_ids:
         rules = replace(rules, ignore_identical_ids=True)
     return testset if rules == testset.matching else replace(testset, matching=rules)

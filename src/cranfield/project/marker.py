@@ -12,7 +12,9 @@ from cranfield.errors import Problem, SystemUnderTestError, UsageError, shorten
 from cranfield.evaluation.evidence.values import void_sentences
 from cranfield.evaluation.values import Evaluation
 from cranfield.model import DEFAULT_CONVENTION, TestSet
-from cranfield.project.experiment import Experiment, prepare
+from cranfield.options.declaration import declared
+from cranfield.options.limits import Limits
+from cranfield.project.experiment import ZERO, Experiment, prepare
 from cranfield.project.loading import load
 from cranfield.systems import ConfiguredSystem
 from cranfield.words import first_of
@@ -66,10 +68,8 @@ def measure(settings: MarkerSettings, *, folder: Path, config_path: Path) -> Eva
     else:
         (run,) = experiment.collect().values()
         evaluation = experiment.evaluate(run)
-    declared = experiment.declared.limits
-    limit = declared.max_failed_share if settings.max_failed_share is None else settings.max_failed_share
-    evidence = declared.evidence if settings.evidence is None else settings.evidence
-    evaluation = replace(evaluation, limits=replace(declared, max_failed_share=limit, evidence=evidence))
+    limits = {name: value for name in declared(Limits) if (value := getattr(settings, name, None)) is not None}
+    evaluation = replace(evaluation, limits=replace(evaluation.limits, **limits))
     _require_evidence(evaluation)
     return evaluation
 
@@ -83,7 +83,8 @@ def _of_function(settings: MarkerSettings, folder: Path) -> Experiment:
     testset = settings.testset if isinstance(settings.testset, TestSet) else load(folder / settings.testset)
     systems = () if settings.run is not None else (_function_system(settings.system, folder),)
     k = K if settings.k is None else settings.k
-    return Experiment(testset, systems, k=k, convention=settings.convention or DEFAULT_CONVENTION)
+    scoring = replace(ZERO, convention=settings.convention or DEFAULT_CONVENTION)
+    return Experiment(testset, systems, k=k, scoring=scoring)
 
 
 def _function_system(function: object, folder: Path) -> ConfiguredSystem:
@@ -102,7 +103,9 @@ def _of_config(settings: MarkerSettings, config: Config) -> Experiment:
     name = config.set_name(None if settings.testset is None else str(settings.testset))
     system = settings.system if isinstance(settings.system, str) else _only_system(config)
     experiment = prepare(config, name, [system], cache="off", isolated=False)
-    return replace(experiment, k=settings.k or experiment.k, convention=settings.convention or experiment.convention)
+    convention = settings.convention or experiment.scoring.convention
+    scoring = replace(experiment.scoring, convention=convention)
+    return replace(experiment, k=settings.k or experiment.k, scoring=scoring)
 
 
 def _only_system(config: Config) -> str:

@@ -27,7 +27,7 @@ from cranfield.judging.models.compare import (
 )
 from cranfield.judging.store.store import Store
 from cranfield.model import TestSet
-from cranfield.project.inputs import ScoringOptions
+from cranfield.options.scoring import ScoringOptions
 from cranfield.project.read_ahead import evaluate_files
 from cranfield.stats.ppi import corrected_mean
 from cranfield.stats.rank_correlation import kendall_tau

@@ -10,7 +10,8 @@ from cranfield.evaluation.values import Evaluation
 from cranfield.measures import Measure
 from cranfield.measures.orders import by_convention
 from cranfield.model import TestSet
-from cranfield.project.inputs import RunLike, ScoringOptions
+from cranfield.options.scoring import ScoringOptions
+from cranfield.project.inputs import RunLike
 from cranfield.project.scoring import score
 
 

@@ -78,7 +78,8 @@ def earlier_set(source: Mapping[str, object]) -> TestSet | None:
     Raises:
         TestSetError: the file cannot be read as one.
     """
-    from cranfield.project.loading import TestSetOptions, load
+    from cranfield.options.testset import TestSetOptions
+    from cranfield.project.loading import load
 
     file, queries = (str(source.get(key) or "") for key in ("testset_file", "queries_file"))
     if not file or not Path(file).exists():

@@ -14,10 +14,11 @@ from cranfield.config.reading import EveryAnswerCheck
 from cranfield.errors import CranfieldError, Problem, UsageError, shorten
 from cranfield.evaluation.evidence.repeats import repeated_ids
 from cranfield.evaluation.evidence.table import CHECKS
-from cranfield.evaluation.evidence.values import Consequence, Finding, Setting
+from cranfield.evaluation.evidence.values import Finding
 from cranfield.measures import USUAL_K
 from cranfield.model import Query, Run, Scalar, TestSet, convention_named
 from cranfield.model.answer_rule import parse_answer_rule
+from cranfield.options.limits import Consequence, Setting
 from cranfield.project.experiment import load_configured
 from cranfield.project.loading import options_of, with_held_out
 from cranfield.ranking import RankedHit, State, rank_run
@@ -108,7 +109,7 @@ def probe_system(
         system.close()
     findings = _findings(config, system, exchange)
     is_failure = exchange.answer.outcome.is_failure or any(_rules(system, exchange).values())
-    graded = None if known is None else _graded(known, system, exchange, depth, config.convention)
+    graded = None if known is None else _graded(known, system, exchange, depth, config.scoring().convention_name)
     shown = _Shown(system, sent, depth, exchange, findings, graded, with_raw=raw)
     return Probe(_exchange_document(shown), is_failure)
 
@@ -182,7 +183,7 @@ def _params(written: Sequence[str]) -> dict[str, Scalar]:
 
 def _findings(config: Config, system: ConfiguredSystem, exchange: Exchange) -> tuple[Finding, ...]:
     """What the evidence checks find in one answer; what needs other queries, or a test set, is checked by a run."""
-    setting = config.evidence.get(FEW_IDS, Setting())
+    setting = config.scoring().limits.evidence.get(FEW_IDS, Setting())
     found = repeated_ids(exchange.answer, system.public_config())
     if found is None or setting.consequence is Consequence.OFF:
         return ()

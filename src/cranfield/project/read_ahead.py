@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from cranfield.formats.sniff import sniff_run
 from cranfield.model import TestSet
-from cranfield.project.inputs import ScoringOptions
+from cranfield.options.scoring import ScoringOptions
 from cranfield.ranking.file import FileReading
 
 if TYPE_CHECKING:

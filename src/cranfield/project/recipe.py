@@ -10,19 +10,17 @@ from typing import TYPE_CHECKING, Any, cast
 from cranfield.errors import UsageError
 from cranfield.evaluation.columns import with_columns
 from cranfield.evaluation.evaluate import evaluate_ranking
-from cranfield.evaluation.values import (
-    RATED_BY_SLOT,
-    Comparison,
-    Evaluation,
-    Limits,
-    among,
-)
+from cranfield.evaluation.evidence.inspection import refuse_unknown
+from cranfield.evaluation.values import RATED_BY_SLOT, Comparison, Evaluation, among
 from cranfield.formats.io.delimited import forget_notes
-from cranfield.measures import DEFAULT_MEASURES, Measure, as_typed, deepest_cutoff, parse, parse_typed
-from cranfield.model import DEFAULT_CONVENTION, Convention, TestSet, convention_named
+from cranfield.measures import DEFAULT_MEASURES, Measure, as_typed, deepest_cutoff, parse_typed
+from cranfield.model import DEFAULT_CONVENTION, Convention, TestSet
 from cranfield.model.convention import Ties
+from cranfield.options.compare import CompareOptions, VerdictRule
+from cranfield.options.limits import Limits
+from cranfield.options.scoring import ScoringOptions
 from cranfield.project.function import is_function, run_of_function
-from cranfield.project.inputs import Judgments, RunLike, ScoringOptions, TestSetLike
+from cranfield.project.inputs import Judgments, RunLike, TestSetLike
 from cranfield.project.loading import load
 from cranfield.project.scoring import score
 from cranfield.ranking import REPORTED_HITS, Duplicates, Missing
@@ -31,7 +29,6 @@ from cranfield.words import and_list
 
 if TYPE_CHECKING:
     from cranfield.evaluation.many_values import ManyComparison
-    from cranfield.evaluation.verdict import Rule
     from cranfield.scale.values import ScaleSummary
 
 
@@ -102,10 +99,22 @@ def evaluate(  # noqa: PLR0913 - each is a choice that changes the numbers, and 
     given = run_of_function(testset, run, k=k or 0, name=name) if is_function(run) else cast("RunLike", run)
     if given is not run:  # what a function does not answer counts
         missing, failed = missing or "zero", failed or "zero"
-    options = ScoringOptions(convention, missing, duplicates, run_format, name, depth, cache, columns, keep, limits)
-    return evaluate_with_options(
-        testset, given, measures, replace(options, confusion=confusion, failed=failed, ties=ties)
+    options = ScoringOptions(
+        convention=convention,
+        missing=missing,
+        failed=failed,
+        ties=ties,
+        duplicates=duplicates,
+        run_format=run_format,
+        name=name,
+        depth=depth,
+        cache=cache,
+        columns=columns,
+        keep=keep,
+        limits=limits or Limits(),
+        confusion=confusion or {},
     )
+    return evaluate_with_options(testset, given, measures, options)
 
 
 def evaluate_with_options(
@@ -115,9 +124,10 @@ def evaluate_with_options(
     options: ScoringOptions,
 ) -> Evaluation:
     """Score one run; see `evaluate`."""
+    refuse_unknown(options.limits)
     requested = [measures] if isinstance(measures, str | Measure) else measures
     options = options.keeping(str(requested[0]) if requested else None)
-    by_slot = convention_named(options.convention).name == RATED_BY_SLOT
+    by_slot = options.convention_name == RATED_BY_SLOT
     if by_slot and testset.ratings and not isinstance(run, FileReading):
         from cranfield.project.scales import evaluate_on_scales
 
@@ -144,9 +154,7 @@ def evaluate_with_options(
 
         tables, missing = confusions_of(evaluation, options.confusion)
         evaluation = replace(evaluation, confusions=tables, warnings=(*evaluation.warnings, *missing))
-    if options.latency is not None:
-        evaluation = replace(evaluation, latency_rule=options.latency)
-    return evaluation if options.limits is None else replace(evaluation, limits=options.limits)
+    return replace(evaluation, latency_rule=options.latency, limits=options.limits)
 
 
 def _is_ungraded(testset: TestSet) -> bool:
@@ -171,7 +179,7 @@ def compare(  # noqa: PLR0913 - each is a choice that changes the verdict, and i
     seed: int = 0,
     draws: int = 100_000,
     limits: Limits | None = None,
-    verdict: Rule = "classes",
+    verdict: VerdictRule = "classes",
     strata: str | None = None,
 ) -> Comparison:
     """Compare two evaluations of one test set, and reach a verdict on the candidate.
@@ -197,13 +205,17 @@ def compare(  # noqa: PLR0913 - each is a choice that changes the verdict, and i
     if not isinstance(baseline, Evaluation) or not isinstance(candidate, Evaluation):
         raise UsageError("compare takes two evaluations", expected="what `evaluate` returns, for each of the two runs")
     from cranfield.evaluation.compare import compare as compare_evaluations
-    from cranfield.evaluation.verdict import CompareOptions
 
-    measure = None if primary is None else parse(str(primary))
     options = CompareOptions(
-        *(measure, test, alpha, margin, seed, draws, limits or _limits_of((baseline, candidate))),
+        primary=None if primary is None else str(primary),
+        test=test,
+        alpha=alpha,
+        margin=margin,
+        seed=seed,
+        draws=draws,
+        limits=limits or _limits_of((baseline, candidate)),
         verdict=verdict,
-        strata=strata or "",
+        strata=strata,
     )
     return compare_evaluations(baseline, candidate, options)
 
@@ -242,11 +254,17 @@ def compare_many(  # noqa: PLR0913 - one keyword for each thing that is declared
     if not all(isinstance(evaluation, Evaluation) for evaluation in evaluations):
         raise UsageError("compare_many takes evaluations", expected="what `evaluate` returns, for each of the runs")
     from cranfield.evaluation.many import compare_many as compare_evaluations
-    from cranfield.evaluation.verdict import CompareOptions
 
-    measure = None if primary is None else parse(str(primary))
-    declared = (measure, test, alpha, margin, seed, draws, limits or _limits_of(evaluations))
-    options = CompareOptions(*declared, adjust=adjust or "")
+    options = CompareOptions(
+        primary=None if primary is None else str(primary),
+        test=test,
+        alpha=alpha,
+        margin=margin,
+        seed=seed,
+        draws=draws,
+        limits=limits or _limits_of(evaluations),
+        adjust=adjust,
+    )
     return compare_evaluations(evaluations, options, baseline=baseline)
 
 

@@ -4,17 +4,17 @@ from __future__ import annotations
 
 import shlex
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict
 from pathlib import Path
 
 from cranfield.config import Config
 from cranfield.evaluation.absence import leaves_out
-from cranfield.evaluation.evidence.values import Setting
-from cranfield.evaluation.latency_rule import LatencyRule
-from cranfield.evaluation.verdict import CompareOptions
 from cranfield.measures import parse
 from cranfield.model import DEFAULT_CONVENTION, Convention, convention_named
-from cranfield.model.testset_options import config_options
-from cranfield.project.declared import declared_options
+from cranfield.options.compare import CompareOptions
+from cranfield.options.latency import LatencyRule
+from cranfield.options.limits import Setting
+from cranfield.options.testset import SET_OPTIONS
 from cranfield.project.experiment import Experiment
 from cranfield.project.loading import SetOverrides, options_of
 from cranfield.project.saved_runs import from_here
@@ -82,8 +82,8 @@ def scoring_words(config: Config, name: str, *, many: bool = False) -> list[Word
         *(("-m", measure) for measure in measures),
         *_testset_options(config, name, given),
         *_scoring(config),
-        *(("--confusion", f"{field}={stratum}") for field, stratum in config.confusion.items()),
-        *_comparison(measures[0] if measures else None, primary, declared_options(config, chosen), many=many),
+        *(("--confusion", f"{field}={stratum}") for field, stratum in config.scoring().confusion.items()),
+        *_comparison(measures[0] if measures else None, primary, config.comparing(chosen), many=many),
     ]
 
 
@@ -95,27 +95,28 @@ def _testset_options(config: Config, name: str, given: SetOverrides, *, allow_dr
         yield ("--allow-dirty",)
         if allow_drift:
             yield ("--allow-drift",)
-    for key, row in config_options().items():
+    for key, option in SET_OPTIONS.items():
         value = given.depth if key == "depth" else getattr(given.options, key)
         if value is None or value is False:
             continue
-        if row.kind == "flag":
-            yield (row.spelling(key),)
+        if value is True:
+            yield (option.flag,)
         elif isinstance(value, Mapping):
             for part, place in value.items():
-                yield row.spelling(key), f"{part}={place}"
+                yield option.flag, f"{part}={place}"
         else:
             for part in value if isinstance(value, tuple | list) else (value,):
-                yield row.spelling(key), path_word(part) if isinstance(part, Path) else str(part)
+                yield option.flag, path_word(part) if isinstance(part, Path) else str(part)
 
 
 def _scoring(config: Config) -> Iterator[Words]:
     """The convention, and the evidence checks that differ from their table."""
-    if config.convention != DEFAULT_CONVENTION:
-        yield "--convention", config.convention
-        yield from _counting(convention_named(config.convention))
-    yield from _evidence(config.evidence)
-    yield from _latency(config)
+    scoring = config.scoring()
+    if scoring.convention_name != DEFAULT_CONVENTION:
+        yield "--convention", scoring.convention_name
+        yield from _counting(convention_named(scoring.convention))
+    yield from _evidence(scoring.limits.evidence)
+    yield from _latency(scoring.latency)
 
 
 def _counting(convention: Convention) -> Iterator[Words]:
@@ -142,8 +143,8 @@ def _comparison(first: str | None, primary: str | None, declared: CompareOptions
         "--margin": (declared.margin, _USUAL.margin),
         "--alpha": (declared.alpha, _USUAL.alpha),
         "--seed": (declared.seed, _USUAL.seed),
-        "--draws": (declared.n_draws, _USUAL.n_draws),
-        "--adjust": (declared.adjust if many else "", ""),
+        "--draws": (declared.draws, _USUAL.draws),
+        "--adjust": (declared.adjust if many else None, None),
         "--verdict": (declared.verdict, _USUAL.verdict),
         "--verdict-strata": (declared.strata, _USUAL.strata),
         # `compare` has no spelling for no limit: a share of 1 is never exceeded
@@ -166,9 +167,9 @@ def _evidence(settings: Mapping[str, Setting]) -> Iterator[Words]:
             yield "--evidence", f"{name}={setting.threshold}"
 
 
-def _latency(config: Config) -> Iterator[Words]:
+def _latency(rule: LatencyRule) -> Iterator[Words]:
     usual = LatencyRule()
-    for name, value in config.latency.model_dump().items():
+    for name, value in asdict(rule).items():
         if value != getattr(usual, name):
             yield "--latency", f"{name}={value:g}"
 

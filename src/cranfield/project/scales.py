@@ -16,7 +16,8 @@ from cranfield.evaluation.columns import joined
 from cranfield.evaluation.values import RATED_BY_SLOT, Evaluation, scale_for
 from cranfield.measures import Measure, parse_all
 from cranfield.model import NoteKind, Rating, TestSet
-from cranfield.project.inputs import RunLike, ScoringOptions
+from cranfield.options.scoring import ScoringOptions
+from cranfield.project.inputs import RunLike
 from cranfield.project.scoring import score
 from cranfield.ranking.value import Ranking
 from cranfield.stats.consensus import rule_named
@@ -86,7 +87,7 @@ def evaluate_on_scales(
     for to, group in by_scale.items():
         on_scale = with_consensus(bare, rule, to=to, scale=given)
         bare_scale = replace(on_scale, ratings={})  # its grades are all that this part is about
-        parts[to] = score(bare_scale, run, group, options or ScoringOptions(RATED_BY_SLOT))
+        parts[to] = score(bare_scale, run, group, options or ScoringOptions(convention=RATED_BY_SLOT))
         named = ", ".join(map(str, parts[to].measures))
         scale_notes.append(f"on the {to} scale: {named}; {'; '.join(map(str, on_scale.notes))}")
     if len({part.query_ids for part in parts.values()}) > 1:

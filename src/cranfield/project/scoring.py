@@ -17,7 +17,8 @@ from cranfield.evaluation.values import Evaluation
 from cranfield.formats.sniff import sniff_run
 from cranfield.measures import Measure
 from cranfield.model import Convention, Run, TestSet, convention_named
-from cranfield.project.inputs import RunLike, ScoringOptions
+from cranfield.options.scoring import ScoringOptions
+from cranfield.project.inputs import RunLike
 from cranfield.project.runs_by_name import ranked_by_name, with_ids
 from cranfield.ranking import RankedRun, rank_file, rank_run
 from cranfield.ranking.collected import cut_at

@@ -9,7 +9,8 @@ from cranfield.errors import CranfieldError
 from cranfield.evaluation.sensitivity import SENSITIVITY_DRAWS, Regraded, Sensitivity
 from cranfield.evaluation.sensitivity import sensitivity as vary
 from cranfield.evaluation.values import RATED_BY_SLOT, Comparison, Evaluation
-from cranfield.project.inputs import RunLike, ScoringOptions
+from cranfield.options.scoring import ScoringOptions
+from cranfield.project.inputs import RunLike
 from cranfield.project.recipe import evaluate_with_options
 from cranfield.stats.consensus import CONSENSUS, DEFAULT_RULE
 

@@ -15,10 +15,11 @@ import numpy as np
 from cranfield.evaluation.compare import adjust
 from cranfield.evaluation.evaluate import clipped, difference_range
 from cranfield.evaluation.values import MeasureComparison, StratumComparison, Verdict
-from cranfield.evaluation.verdict import CompareOptions, decide, disagreements, numbers_of, sign_of, too_few_draws
+from cranfield.evaluation.verdict import decide, disagreements, numbers_of, sign_of, too_few_draws
 from cranfield.evaluation.verdict_table import VerdictCode
 from cranfield.measures import Measure
 from cranfield.numbers import format_p
+from cranfield.options.compare import CompareOptions
 from cranfield.scale.means import summary_of
 from cranfield.scale.moments import Moments, UnitSums
 from cranfield.scale.tally import Layout, Tally
@@ -96,7 +97,7 @@ def _permuted(found: Sequence[_Difference], options: CompareOptions) -> list[Tes
         alike.setdefault(len(each.sums).to_bytes(8) + key, []).append(place)
     for places in alike.values():
         matrix, sizes = np.column_stack([found[place].sums for place in places]), found[places[0]].sizes
-        drawn = permutations(matrix, alpha=options.alpha, seed=options.seed, n_draws=options.n_draws, sizes=sizes)
+        drawn = permutations(matrix, alpha=options.alpha, seed=options.seed, n_draws=options.draws, sizes=sizes)
         results |= zip(places, drawn, strict=True)
     return [results[place] for place in range(len(found))]
 
@@ -115,7 +116,7 @@ def _comparison(
             difference.sums,
             alpha=options.alpha,
             seed=options.seed,
-            n_draws=min(options.n_draws, DEFAULT_RESAMPLES),
+            n_draws=min(options.draws, DEFAULT_RESAMPLES),
             sizes=difference.sizes,
         ),
     }

@@ -10,14 +10,14 @@ from cranfield.errors import UsageError
 from cranfield.evaluation.evidence.inspection import threshold_of
 from cranfield.evaluation.evidence.limits import mostly_unjudged_sentence
 from cranfield.evaluation.evidence.table import CHECKS
-from cranfield.evaluation.evidence.values import Consequence, Setting
 from cranfield.evaluation.result import versions
 from cranfield.evaluation.unjudged import MOSTLY_UNJUDGED
 from cranfield.evaluation.values import among
-from cranfield.evaluation.verdict import CompareOptions
 from cranfield.matching.id_forms import query_form
-from cranfield.measures import CATALOGUE, Measure
+from cranfield.measures import CATALOGUE, Measure, parse
 from cranfield.numbers import format_count, format_percent
+from cranfield.options.compare import CompareOptions
+from cranfield.options.limits import Consequence, Setting
 from cranfield.scale.attributes import N_UNITS, AttributeColumns, Attributes, read_attributes
 from cranfield.scale.means import system_summaries
 from cranfield.scale.paired import KNOWN_TESTS, compare_systems
@@ -123,7 +123,7 @@ def _check(
     quality = quality_measures(measures)
     if options.primary is None:
         return (quality or list(measures))[0]
-    primary = among(options.primary, measures)
+    primary = among(parse(options.primary), measures)
     if primary not in measures:
         raise UsageError(f"primary measure {primary} was not evaluated", expected=", ".join(map(str, measures)))
     if primary not in quality:

@@ -78,7 +78,7 @@ def _usual_settings(service: Service, wanted: TeamRequest) -> dict[str, str]:
     return {
         "k": str(k),
         "measures": measures,
-        "convention": DEFAULT_CONVENTION if config is None else config.convention,
+        "convention": DEFAULT_CONVENTION if config is None else config.scoring().convention_name,
     }
 
 
@@ -93,11 +93,11 @@ def like_evaluation(service: Service, evaluation_id: int) -> TeamRequest:
         testset=info.testset_name,
         systems=[info.system] if known and not info.variant else [],
         variants=[info.variant] if info.variant in {variant.name for variant in service.variants.all()} else [],
-        k=settings["k"],
+        k=settings.k,
         measures=", ".join(
-            dict.fromkeys(filter(None, [info.figures.primary, *(settings["measures"] or info.figures.measures)]))
+            dict.fromkeys(filter(None, [info.figures.primary, *(settings.measures or info.figures.measures)]))
         ),
-        convention=settings["convention"],
+        convention=settings.scoring.convention_name,
         book=NO_BOOK if book is None else book.name,
         scale="" if book is None else book.settings.scale.name,
         raters=1 if book is None else book.settings.raters_per_item,

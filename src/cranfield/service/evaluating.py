@@ -14,16 +14,18 @@ from cranfield.errors import MeasureError, Problem, UsageError
 from cranfield.evaluation.calls import calls_of
 from cranfield.evaluation.result import result_of
 from cranfield.evaluation.values import RATED_BY_SLOT
-from cranfield.measures import deepest_cutoff, parse, parse_all
+from cranfield.measures import Measure, deepest_cutoff, parse, parse_all
 from cranfield.model import DEFAULT_CONVENTION, Run, TestSet
-from cranfield.project.experiment import AnswerCache, Experiment, experiment_on
-from cranfield.project.loading import SetOverrides, options_of
+from cranfield.options.compare import CompareOptions
+from cranfield.project.experiment import ZERO, AnswerCache, Experiment, experiment_on
+from cranfield.project.loading import options_of
 from cranfield.results import to_json
 from cranfield.service.contents import pack_run, run_file
 from cranfield.service.gating import gate_of
 from cranfield.service.requests import CompareRequest, CompareResultsRequest, EvaluateRequest
 from cranfield.service.responses import JobState, Source, Trigger
-from cranfield.service.scoring import USUAL_MEASURES, figures_of, score, settings_of, void_of
+from cranfield.service.scoring import USUAL_MEASURES, figures_of, score, void_of
+from cranfield.service.settings import Settings
 from cranfield.service.systems import ChosenSystem, chosen_systems
 from cranfield.service.values import Json, NewComparison, NewEvaluation, NewRun, SetInfo
 
@@ -144,8 +146,8 @@ def _experiment(subject: Subject) -> Experiment:
             (),
             k=request.k or deepest_cutoff(spelled),
             measures=request.measures,
-            primary_spelling=_primary(request),
-            convention=request.convention or DEFAULT_CONVENTION,
+            scoring=replace(ZERO, convention=request.convention or DEFAULT_CONVENTION),
+            declared=CompareOptions(primary=_primary(request)),
         )
         return _with_measures(built)
     chosen = config.settings_of(subject.key)
@@ -157,9 +159,9 @@ def _experiment(subject: Subject) -> Experiment:
     if request.convention is not None:
         varied = varied.model_copy(update={"convention": request.convention})
     names = [system.name for system in subject.systems]
-    depth = SetOverrides(depth=options_of(chosen.options, config.folder).depth)
+    depth = options_of(chosen.options, config.folder).depth
     built = experiment_on(subject.testset, varied, chosen, names, seed=request.seed, cache=subject.cache)
-    return _with_measures(replace(built, given=depth))
+    return _with_measures(replace(built, scoring=replace(built.scoring, depth=depth)))
 
 
 def _with_measures(experiment: Experiment) -> Experiment:
@@ -193,8 +195,10 @@ def _left_out(subject: Subject, experiment: Experiment) -> Iterator[str]:
 
 def _by_slot(experiment: Experiment) -> Experiment:
     """The experiment; where raters graded and each measure has its own scale, what is not graded is null, as in the book."""
-    is_by_slot = experiment.convention == RATED_BY_SLOT and bool(experiment.testset.ratings)
-    return replace(experiment, absent=None) if is_by_slot else experiment
+    is_by_slot = experiment.scoring.convention_name == RATED_BY_SLOT and bool(experiment.testset.ratings)
+    if not is_by_slot:
+        return experiment
+    return replace(experiment, scoring=replace(experiment.scoring, missing=None, failed=None))
 
 
 def _primary(request: EvaluateRequest) -> str | None:
@@ -231,10 +235,10 @@ def _is_configured(service: Service, subject: Subject, experiment: Experiment) -
     return subject.trigger == Trigger.WATCH or _identity(experiment) == _identity(_by_slot(usual))
 
 
-def _identity(experiment: Experiment) -> Json:
+def _identity(experiment: Experiment) -> tuple[frozenset[Measure], Settings]:
     """What scores a run, however its measures are spelled and in whatever order."""
     measures = frozenset(experiment.dry.measures if experiment.measures is None else parse_all(experiment.measures))
-    return settings_of(experiment, name="") | {"measures": measures, "primary": experiment.primary.canonical}
+    return measures, replace(Settings.of(experiment), measures=None)
 
 
 def _of_run(service: Service, subject: Subject, experiment: Experiment, run_id: int) -> NewEvaluation:
@@ -256,11 +260,10 @@ def _scored(
     service: Service, subject: Subject, experiment: Experiment, run: tuple[str, Path, str, NewRun | int]
 ) -> NewEvaluation:
     request, (name, path, run_format, stored) = subject.request, run
-    settings = settings_of(experiment, name=name, pilot=request.pilot)
+    settings = Settings.of(experiment, name=name, pilot=request.pilot)
     book_id, evaluation = None, None
     if request.book:
-        settings["book"] = request.book
-        book_id, evaluation = _in_book(service, subject, settings, path, run_format)
+        settings, book_id, evaluation = _in_book(service, subject, settings, path, run_format)
     evaluation = evaluation or score(settings, subject.testset, path, run_format)
     if request.book:
         evaluation = replace(evaluation, warnings=(MOVING.format(request.book), *evaluation.warnings))
@@ -283,19 +286,21 @@ def _scored(
     )
 
 
-def _in_book(service: Service, subject: Subject, settings: Json, path: Path, run_format: str) -> tuple[int, Evaluation]:
+def _in_book(
+    service: Service, subject: Subject, settings: Settings, path: Path, run_format: str
+) -> tuple[Settings, int, Evaluation]:
     """Put the results into the book of the request, and score them by its grades."""
     from cranfield.judging.documents.texts import DocumentTexts
     from cranfield.service.runs import read_stored_run
     from cranfield.service.snapshot import take_snapshot
 
-    run = replace(read_stored_run(path, run_format), name=settings["name"])
+    run = replace(read_stored_run(path, run_format), name=settings.name)
     documents = service.workbench.with_documents_of(service.config())
     with closing(DocumentTexts(documents)) as texts:  # what raters see decides whether a document has changed
         runs, name = {run.name: run}, subject.request.book
-        book = take_snapshot(service.store, name, subject.testset, runs, settings["k"], texts=texts)
-    settings["newest_item"] = service.store.reading.newest_item(book.id)
-    return book.id, service.evaluations.score_in_book(book.id, settings, subject.testset, run)
+        book = take_snapshot(service.store, name, subject.testset, runs, settings.k, texts=texts)
+    settings = replace(settings, book=name, newest_item=service.store.reading.newest_item(book.id))
+    return settings, book.id, service.evaluations.score_in_book(book.id, settings, subject.testset, run)
 
 
 def _figures(comparison: Comparison) -> Json:

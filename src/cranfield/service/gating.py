@@ -47,7 +47,8 @@ def gate_of(
     baseline, why = None, ""
     if any(rule.needs_baseline for rule in rules):
         baseline, why = _pinned(service, testset, experiment.k, evaluation, compared_measures(rules))
-    given = GateInput(evaluation, baseline, config.test, config.alpha, n_draws=config.draws)
+    declared = config.comparing()
+    given = GateInput(evaluation, baseline, declared.test, declared.alpha, n_draws=declared.draws)
     found: Gate = {}
     reasons = []
     for rule in rules:
@@ -83,7 +84,7 @@ def _pinned(
         return None, f"the {name}: {error.problems[0].message}"
     baseline = baseline_of(
         pinned,
-        k=service.evaluations.settings(info.id)["k"],
+        k=service.evaluations.settings(info.id).k,
         accepted=day_of(info.at).isoformat(),
         commit="",
         reason=name,

@@ -228,10 +228,10 @@ def score_again(service: Service, infos: Sequence[EvaluationInfo], version: SetI
     request = EvaluateRequest(
         testset=version.ref,
         runs=tuple(info.run_id for info in infos),
-        k=settings["k"],
-        measures=tuple(settings["measures"] or first.figures.measures),
-        primary=settings["primary"],
-        convention=settings["convention"],
+        k=settings.k,
+        measures=tuple(settings.measures or first.figures.measures),
+        primary=settings.primary,
+        convention=settings.scoring.convention_name,
         note="scored again on another version of the test set: "
         + ", ".join(f"#{info.id} {info.label}" for info in infos),
     )

@@ -119,14 +119,14 @@ def _check_measures(context: Context, request: EvaluateRequest) -> None:
     except UnknownNameError:
         return  # is a problem of its own
     config = context.config()
-    convention = request.convention or (DEFAULT_CONVENTION if config is None else config.convention)
+    convention = request.convention or (DEFAULT_CONVENTION if config is None else config.scoring().convention_name)
     if problems := list(without_map(measures, scale.grades, convention)):
         raise UsageError(problems)
 
 
 def _check_compare(context: Context, request: CompareRequest) -> Iterator[Problem]:
-    from cranfield.evaluation.verdict import CompareOptions
     from cranfield.measures import parse
+    from cranfield.options.compare import CompareOptions
 
     for where, number in (("baseline", request.baseline), ("candidate", request.candidate)):
         yield from _problems(where, partial(_refuse_judged, context, number))

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 from datetime import date
 
 from cranfield.errors import Problem, UsageError
-from cranfield.evaluation.values import RATED_BY_SLOT, Evaluation, Limits
+from cranfield.evaluation.values import RATED_BY_SLOT, Evaluation
 from cranfield.judging.book.contents import BookContents, contents_of
 from cranfield.judging.book.freeze import Freezing
 from cranfield.judging.book.grades import rated_book
@@ -17,7 +17,8 @@ from cranfield.judging.pools.results import SystemResults
 from cranfield.judging.store.store import Store
 from cranfield.measures import Measure
 from cranfield.model import Run, TestSet
-from cranfield.project.inputs import ScoringOptions
+from cranfield.options.limits import Limits
+from cranfield.options.scoring import ScoringOptions
 from cranfield.project.recipe import evaluate_with_options
 from cranfield.project.scales import scales_of
 from cranfield.ranking import Missing
@@ -130,7 +131,7 @@ def evaluate_in_book(
     book: str | int,
     testset: TestSet,
     run: Run,
-    measures: Sequence[str | Measure],
+    measures: Sequence[str | Measure] | None,
     convention: str,
     *,
     depth: int | None = None,
@@ -155,8 +156,15 @@ def evaluate_in_book(
     judged = judged_so_far(testset, contents_of(store, book))
     absent: Missing | None = None if convention == RATED_BY_SLOT else "zero"
     keep = depth or max((len(answer.hits) for answer in run.answers.values()), default=0)
-    options = ScoringOptions(convention, missing=absent, failed=absent, depth=depth, keep=keep, keep_undefined=True)
-    options = replace(options, limits=limits)
+    options = ScoringOptions(
+        convention=convention,
+        missing=absent,
+        failed=absent,
+        depth=depth,
+        keep=keep,
+        keep_undefined=True,
+        limits=limits or Limits(),
+    )
     return evaluate_with_options(judged, replace(run, testset_digest=None), measures, options)
 
 

@@ -7,12 +7,21 @@ from typing import Annotated
 from pydantic import BaseModel, ConfigDict, Field, field_validator
 
 from cranfield.model import Scalar
+from cranfield.options.compare import CompareOptions
+from cranfield.options.keys import key_of
+from cranfield.options.scoring import ScoringOptions
 
 MOST_NAMES = 50
 """Systems, runs, measures or tags of one request."""
 Name = Annotated[str, Field(min_length=1, max_length=200)]
 Id = Annotated[int, Field(ge=1, lt=2**63)]
 Seed = Annotated[int, Field(ge=0, lt=2**63)]
+
+
+ShortText = Annotated[str, Field(max_length=200)]
+OF_BASELINE = "that of the baseline"
+COMPARED = ("test", "alpha", "margin", "strata")
+"""Options of a comparison that a request may give; what it leaves out is as the baseline was declared."""
 
 
 class Request(BaseModel):
@@ -40,8 +49,7 @@ class EvaluateRequest(Request):
     """Spellings; default: those of the config."""
     primary: Annotated[str, Field(max_length=200)] | None = None
     """Default: that of the config, else the first measure."""
-    convention: Annotated[str, Field(max_length=200)] | None = None
-    """Default: that of the config."""
+    convention: Annotated[ShortText | None, key_of(ScoringOptions, "convention", otherwise="that of the config")] = None
     seed: Seed = 0
     """Of everything random."""
     book: Annotated[str, Field(max_length=200)] = ""
@@ -62,16 +70,14 @@ class EvaluateRequest(Request):
 
 
 class ComparisonOptions(Request):
-    """How two evaluations are compared."""
+    """How two evaluations are compared. What is left out is as the evaluation of the baseline was declared."""
 
-    measure: Annotated[str, Field(max_length=200)] | None = None
-    """The primary measure; default: that of the baseline's evaluation."""
-    test: Annotated[str, Field(max_length=200)] | None = None
-    """Statistical test; this and what follows is by default as the config has it, else as `cranfield compare`."""
-    alpha: Annotated[float, Field(gt=0, lt=1)] | None = None
-    margin: Annotated[float, Field(gt=0)] | None = None
-    strata: Annotated[str, Field(max_length=200)] | None = None
-    """Key of the strata that are the classes of the verdict."""
+    measure: ShortText | None = None
+    """The primary measure."""
+    test: Annotated[ShortText | None, key_of(CompareOptions, "test", otherwise=OF_BASELINE)] = None
+    alpha: Annotated[float | None, key_of(CompareOptions, "alpha", otherwise=OF_BASELINE)] = None
+    margin: Annotated[float | None, key_of(CompareOptions, "margin", otherwise=OF_BASELINE)] = None
+    strata: Annotated[ShortText | None, key_of(CompareOptions, "strata", otherwise=OF_BASELINE)] = None
     seed: Seed = 0
 
 

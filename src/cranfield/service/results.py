@@ -4,14 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from cranfield.database.engine import Clock, Database
 from cranfield.errors import UsageError
-from cranfield.service.requests import CompareRequest
+from cranfield.options.compare import CompareOptions
+from cranfield.service.requests import COMPARED, CompareRequest
+from cranfield.service.settings import Settings
 from cranfield.service.store.comparisons import StoredComparisons
 from cranfield.service.store.evaluations import StoredEvaluations
-from cranfield.service.values import EvaluationInfo, Json
+from cranfield.service.values import EvaluationInfo
 
 if TYPE_CHECKING:
     from cranfield.evaluation.values import Comparison, Evaluation
@@ -45,21 +47,19 @@ class Evaluations(StoredEvaluations):
         with self._runs.file(info.run_id) as (run, path):
             if info.book_id is None:
                 return score(settings, testset, path, run.format)
-            answers = replace(read_stored_run(path, run.format), name=settings["name"])
+            answers = replace(read_stored_run(path, run.format), name=settings.name)
             return self.score_in_book(info.book_id, settings, testset, answers)
 
-    def score_in_book(self, book_id: int, settings: Json, testset: TestSet, run: Run) -> Evaluation:
+    def score_in_book(self, book_id: int, settings: Settings, testset: TestSet, run: Run) -> Evaluation:
         """Score a run by the grades that a book has now."""
         from cranfield.service.live_measures import evaluate_in_book
-        from cranfield.service.scoring import limits_of
 
-        depth, limits = settings["k"], limits_of(settings)
         made = evaluate_in_book(
-            *(self._store, book_id, testset, run, settings["measures"], settings["convention"]),
-            depth=depth,
-            limits=limits,
+            *(self._store, book_id, testset, run, settings.measures, settings.scoring.convention_name),
+            depth=settings.k,
+            limits=settings.scoring.limits,
         )
-        return replace(made, pilot=made.pilot or settings["pilot"])
+        return replace(made, pilot=made.pilot or settings.pilot)
 
     def live(self, info: EvaluationInfo) -> LiveMeasures:
         """The measures of an evaluation as the grades of its book are now."""
@@ -69,7 +69,7 @@ class Evaluations(StoredEvaluations):
         settings = self.settings(info.id)
         testset, run = self._testsets.load_id(info.testset_id), self._runs.load(info.run_id)
         made = self.score_in_book(info.book_id or 0, settings, testset, run)
-        found = live_measures(made, run, settings["k"])
+        found = live_measures(made, run, settings.k)
         return replace(found, void=void_of(made, settings), failures=failures_of(made))
 
 
@@ -89,8 +89,8 @@ class Comparisons(StoredComparisons):
         """
         infos = [self._evaluations.get(side) for side in (request.baseline, request.candidate)]
         sides = [self._evaluations.rescore(info.id) for info in infos]
-        declared: Json = dict(self._evaluations.settings(request.baseline))
-        return compare_evaluations(request, declared, sides, [f"#{info.id}" for info in infos])
+        declared = self._evaluations.settings(request.baseline)
+        return compare_evaluations(request, declared.compare, sides, [f"#{info.id}" for info in infos])
 
     def rebuild(self, comparison_id: int) -> Comparison:
         """Make a stored comparison again: the same verdict, with every query.
@@ -112,13 +112,13 @@ def check_two(baseline: object, candidate: object) -> None:
 
 
 def compare_evaluations(
-    request: CompareRequest, declared: Json, sides: Sequence[Evaluation], labels: Sequence[str]
+    request: CompareRequest, declared: CompareOptions, sides: Sequence[Evaluation], labels: Sequence[str]
 ) -> Comparison:
     """Compare two evaluations.
 
     Args:
         request: the options; what it leaves out is as the baseline was declared.
-        declared: settings of the baseline.
+        declared: of the baseline.
         sides: baseline and candidate.
         labels: of the two, for names where both are of one system.
 
@@ -126,27 +126,18 @@ def compare_evaluations(
         UsageError: both are one, or the two do not belong together: other queries, judgments or conventions.
     """
     from cranfield.evaluation.compare import compare
-    from cranfield.measures import parse
     from cranfield.project.recipe import with_measure
 
     check_two(*labels)
-    options = _options(request, declared)
+    given = {name: getattr(request, name) for name in COMPARED}
+    chosen = {name: value for name, value in given.items() if value is not None}
+    options = replace(declared, **chosen, primary=request.measure or declared.primary, seed=request.seed)
     spellings = dict.fromkeys(str(measure) for side in sides for measure in side.measures)
     spellings |= {request.measure: None} if request.measure else {}
     for spelling in spellings:
         sides = [with_measure(side, spelling) for side in sides]
     baseline, candidate = _named_apart(sides, labels)
-    primary = parse(request.measure or declared["primary"])
-    return compare(baseline, candidate, replace(options, primary=primary, limits=baseline.limits))
-
-
-def _options(request: CompareRequest, declared: Json) -> Any:
-    """The options of a comparison: those of the request, else those that the baseline's evaluation was declared with."""
-    from cranfield.evaluation.verdict import CompareOptions
-
-    given = {name: getattr(request, name) for name in ("test", "alpha", "margin", "strata")}
-    chosen = {name: value for name, value in given.items() if value is not None}
-    return CompareOptions(**{**declared["compare"], **chosen, "seed": request.seed})
+    return compare(baseline, candidate, replace(options, limits=baseline.limits))
 
 
 def _named_apart(sides: Sequence[Evaluation], labels: Sequence[str]) -> Sequence[Evaluation]:

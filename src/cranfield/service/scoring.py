@@ -1,7 +1,6 @@
 """From a run and the settings that were declared to an evaluation, and from an evaluation to its figures.
 
-What scores a run the first time scores it again: an evaluation keeps its settings, and `experiment_of` makes of them what
-`settings_of` was made from.
+What scores a run the first time scores it again: an evaluation keeps its settings.
 """
 
 from __future__ import annotations
@@ -9,23 +8,22 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import asdict, replace
+from dataclasses import replace
 from pathlib import Path
 
 from cranfield.evaluation.classes import class_measures_by_stratum
+from cranfield.evaluation.evidence.inspection import inspect_systems
 from cranfield.evaluation.evidence.values import caveat_sentences, void_sentences
 from cranfield.evaluation.judged import judged_share
 from cranfield.evaluation.latency import latency_summary, timed_calls
-from cranfield.evaluation.latency_rule import LatencyRule
 from cranfield.evaluation.strata import summaries_by_stratum
-from cranfield.evaluation.values import Evaluation, Limits, Summary
-from cranfield.evaluation.verdict import CompareOptions, sign_of
+from cranfield.evaluation.values import Evaluation, Summary
+from cranfield.evaluation.verdict import sign_of
 from cranfield.measures import DEFAULT_MEASURES, Measure
 from cranfield.model import TestSet
 from cranfield.model.query import CLASS
 from cranfield.model.vocabulary import TASK_TYPE
-from cranfield.project.experiment import Experiment
-from cranfield.project.loading import SetOverrides
+from cranfield.service.settings import Settings
 from cranfield.service.values import EvaluationFigures, Json
 
 USUAL_MEASURES = (*DEFAULT_MEASURES, "RR")
@@ -37,84 +35,21 @@ QUERY_TYPES = ("query_type", TASK_TYPE, CLASS)
 """Strata that say of what type a query is, also where each query is of another; the first that a test set has counts."""
 
 
-def settings_of(experiment: Experiment, *, name: str, pilot: bool = False) -> Json:
-    """What scores a run again as an experiment does, as JSON."""
-    declared = experiment.declared
-    limits = {
-        "max_failed_share": declared.limits.max_failed_share,
-        "min_judged_share": declared.limits.min_judged_share,
-        "evidence": {check: asdict(setting) for check, setting in declared.limits.evidence.items()},
-    }
-    return {
-        "name": name,
-        "pilot": pilot,
-        "measures": None if experiment.measures is None else list(experiment.measures),
-        "primary": str(experiment.primary),
-        "k": experiment.k,
-        "depth": experiment.given.depth,
-        "convention": experiment.convention,
-        "absent": experiment.absent,
-        "confusion": dict(experiment.confusion),
-        "limits": limits,
-        "latency": asdict(experiment.latency),
-        "compare": {
-            "test": declared.test,
-            "alpha": declared.alpha,
-            "margin": declared.margin,
-            "seed": declared.seed,
-            "n_draws": declared.n_draws,
-            "verdict": declared.verdict,
-            "strata": declared.strata,
-        },
-    }
-
-
-def experiment_of(settings: Json, testset: TestSet) -> Experiment:
-    """The experiment of `settings_of` on a test set, without systems."""
-    return Experiment(
-        testset,
-        (),
-        k=settings["k"],
-        measures=settings["measures"],
-        primary_spelling=settings["primary"],
-        convention=settings["convention"],
-        given=SetOverrides(depth=settings["depth"]),
-        declared=CompareOptions(limits=limits_of(settings), **settings["compare"]),
-        confusion=settings["confusion"],
-        absent=settings["absent"],
-        latency=LatencyRule(**settings.get("latency", {})),
-    )
-
-
-def limits_of(settings: Json) -> Limits:
-    """Which evidence makes an evaluation void, as it was declared."""
-    from cranfield.evaluation.evidence.values import Consequence, Setting
-
-    limits = dict(settings["limits"])
-    evidence = {
-        check: Setting(
-            None if stored["consequence"] is None else Consequence(stored["consequence"]), stored["threshold"]
-        )
-        for check, stored in limits.pop("evidence").items()
-    }
-    return Limits(**limits, evidence=evidence)
-
-
-def score(settings: Json, testset: TestSet, path: Path, run_format: str) -> Evaluation:
+def score(settings: Settings, testset: TestSet, path: Path, run_format: str) -> Evaluation:
     """Score a stored run by the settings of its evaluation."""
-    evaluation = experiment_of(settings, testset).evaluate(path, run_format=run_format, name=settings["name"])
-    return replace(evaluation, pilot=True) if settings["pilot"] else evaluation
+    evaluation = settings.experiment(testset).evaluate(path, run_format=run_format, name=settings.name)
+    return replace(evaluation, pilot=True) if settings.pilot else evaluation
 
 
 def figures_of(
-    evaluation: Evaluation, settings: Json, gate: Mapping[str, bool | None] | None = None
+    evaluation: Evaluation, settings: Settings, gate: Mapping[str, bool | None] | None = None
 ) -> EvaluationFigures:
     """What lists, charts and metrics need of an evaluation."""
-    primary = next((m for m in evaluation.measures if m.canonical == _canonical(settings["primary"])), None)
+    primary = next((m for m in evaluation.measures if m.canonical == _canonical(settings.primary)), None)
     primary = primary or next(iter(evaluation.measures), None)
     measures = sorted(evaluation.measures, key=lambda measure: measure != primary)
     depth = None if primary is None else primary.depth
-    findings = evaluation.limits.inspect((evaluation,), primary)
+    findings = inspect_systems((evaluation,), primary, evaluation.limits)
     return EvaluationFigures(
         measures={measure.canonical: _summary(evaluation.summaries[measure]) for measure in measures},
         strata=_strata(evaluation, measures),
@@ -133,12 +68,12 @@ def figures_of(
     )
 
 
-def void_of(evaluation: Evaluation, settings: Json) -> tuple[str, ...]:
+def void_of(evaluation: Evaluation, settings: Settings) -> tuple[str, ...]:
     """Why the figures do not count. Grades that its book does not have yet are no reason: the evaluation waits for them."""
     from cranfield.measures import parse
 
-    findings = evaluation.limits.inspect((evaluation,), parse(settings["primary"]))
-    if settings.get("book"):
+    findings = inspect_systems((evaluation,), parse(settings.primary), evaluation.limits)
+    if settings.book:
         findings = tuple(each for each in findings if each.check not in {"nothing-judged", "judged-share"})
     return void_sentences(findings)
 

@@ -129,7 +129,9 @@ def with_usual(service: Service, wanted: TeamRequest, testset: TestSet | None) -
         config = service.config()
         chosen = None if config is None else config.settings_of(service.testsets.config_key(wanted.testset))
         usual["k"] = wanted.k or usual_k(service, wanted)
-        usual["convention"] = wanted.convention or (DEFAULT_CONVENTION if config is None else config.convention)
+        usual["convention"] = wanted.convention or (
+            DEFAULT_CONVENTION if config is None else config.scoring().convention_name
+        )
         usual["measures"] = wanted.measures or ", ".join(measures_of(chosen)) or DEFAULT_MEASURES.format(k=usual["k"])
     return wanted.model_copy(update=usual)
 

@@ -22,6 +22,7 @@ from cranfield.service.responses import (
     SetResponse,
     Trigger,
 )
+from cranfield.service.settings import Settings
 
 Json = dict[str, Any]
 
@@ -291,7 +292,7 @@ class NewEvaluation:
     """The answers, or the id of the stored run."""
     system: str
     figures: EvaluationFigures
-    settings: Json
+    settings: Settings
     payload: bytes
     """The JSON of the result, with every query."""
     calls: bytes

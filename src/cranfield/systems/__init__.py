@@ -5,7 +5,6 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from cranfield.systems.collect.collection import Interrupted, collect_all
-    from cranfield.systems.collect.options import CollectOptions
     from cranfield.systems.collect.preflight import PassedCheck, preflight
     from cranfield.systems.collect.progress import Progress, progress_on
     from cranfield.systems.configured import ConfiguredSystem
@@ -15,7 +14,6 @@ if TYPE_CHECKING:
 
 _HOME_OF = {
     "CallInterruptedError": "system",
-    "CollectOptions": "collect.options",
     "CommandSystem": "kinds.command",
     "ConfiguredSystem": "configured",
     "Interrupted": "collect.collection",
@@ -32,7 +30,6 @@ _HOME_OF = {
 
 __all__ = [
     "CallInterruptedError",
-    "CollectOptions",
     "CommandSystem",
     "ConfiguredSystem",
     "Interrupted",

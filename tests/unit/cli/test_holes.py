@@ -10,9 +10,9 @@ from pathlib import Path
 import pytest
 
 from cranfield import compare, evaluate, load, parse
-from cranfield.evaluation.verdict import CompareOptions
 from cranfield.judging.pools.pool_io import read_pool
 from cranfield.model import Answer, Hit, Outcome, Query, Run, TestSet
+from cranfield.options.compare import CompareOptions
 from cranfield.project.holes import holes_of_files
 from cranfield.reporting import render
 from cranfield.reporting.documents.holes import holes_document
@@ -178,7 +178,7 @@ def test_grades_of_a_book_take_the_place_of_those_of_the_test_set(folder, call):
 
 
 def test_the_grades_of_persons_are_counted_with_those_of_other_queries(folder):
-    declared = CompareOptions(parse("P@1"))
+    declared = CompareOptions(primary="P@1")
     people = {"q0": {"x": 1.0}, "other": {"x": 1.0, "y": 0.0}}
     found = holes_of_files(load("qrels.txt"), ["a.run", "b.run"], declared, people=people)
     (row,) = (line for line in render(holes_document(found.result()), "text").splitlines() if "persons" in line)
@@ -186,7 +186,7 @@ def test_the_grades_of_persons_are_counted_with_those_of_other_queries(folder):
 
 
 def test_a_verdict_that_is_not_that_of_the_lowest_grades_has_a_row_for_them(folder):
-    queries, declared = (Query("q0"), Query("q1")), CompareOptions(parse("P@1"))
+    queries, declared = (Query("q0"), Query("q1")), CompareOptions(primary="P@1")
     for grades, is_shown in (({"q0": {"hit": 1}}, True), ({"q0": {"hit": 1}, "q1": {"hit": 1}}, False)):
         found = holes_of_files(TestSet("part", queries, grades), ["a.run", "b.run"], declared)
         text = render(holes_document(found.result()), "text")

@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 from cranfield import Answer, Hit, Limits, Outcome, Query, Run, TestSet, compare, evaluate, parse
 from cranfield.errors import UsageError
+from cranfield.evaluation.evidence.inspection import inspect_systems
 from cranfield.evaluation.partitions import BUCKETS, MOVES
 from cranfield.model import Judging, JudgingGuideline, Meta
 
@@ -298,8 +299,8 @@ def test_the_same_seed_gives_the_same_answer():
         ({"primary": "AP"}, "primary measure AP was not evaluated on every system; expected one of RR."),
         ({"test": "mcnemar"}, "test mcnemar gives no interval to decide by"),
         ({"test": "permuttation"}, "unknown test 'permuttation'"),
-        ({"alpha": 0}, "alpha is 0; expected a number between 0 and 1, such as 0.05."),
-        ({"alpha": 1e-17}, "alpha is 1e-17; expected a number between 0 and 1, such as 0.05."),
+        ({"alpha": 0}, "alpha is 0; expected a number between 0 and 1."),
+        ({"alpha": 1e-17}, "alpha is 1e-17; expected 1e-12 or more"),
         ({"margin": -1}, "margin is -1; expected a number above 0"),
         ({"seed": -1}, "seed is -1"),
         ({"test": "wilcoxon", "margin": 0.1}, "a margin is about the mean difference, and test wilcoxon about the"),
@@ -362,5 +363,5 @@ def test_a_judged_share_of_exactly_the_limit_is_within_it():
     grades = {one: {f"d{rank}": 1 for rank in range(8)} for one in ids}
     testset = TestSet("t", tuple(Query(one) for one in ids), grades)
     one = evaluate(testset, {one: [f"d{rank}" for rank in range(10)] for one in ids}, measures=["nDCG@10"])
-    assert Limits(None, 0.8).inspect([one], one.measures[0]) == ()
-    assert len(Limits(None, 0.81).inspect([one], one.measures[0])) == 1
+    assert inspect_systems([one], one.measures[0], Limits(max_failed_share=None, min_judged_share=0.8)) == ()
+    assert len(inspect_systems([one], one.measures[0], Limits(max_failed_share=None, min_judged_share=0.81))) == 1

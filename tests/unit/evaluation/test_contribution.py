@@ -8,10 +8,9 @@ from cranfield import evaluate
 from cranfield.errors import UsageError
 from cranfield.evaluation.contribution import contributions
 from cranfield.evaluation.grid import GridPoint, choose_point
-from cranfield.evaluation.values import Limits
-from cranfield.evaluation.verdict import CompareOptions
-from cranfield.measures import parse
 from cranfield.model import Answer, Hit, Outcome, Query, Run, TestSet
+from cranfield.options.compare import CompareOptions
+from cranfield.options.limits import Limits
 from cranfield.testsets.split import only
 
 N = 12
@@ -29,7 +28,7 @@ def of(ids: range | set[int]) -> set[int]:
     return set(ids)
 
 
-OPTIONS = CompareOptions(parse("P@1"), limits=Limits(None))
+OPTIONS = CompareOptions(primary="P@1", limits=Limits(max_failed_share=None))
 
 
 def test_a_component_brings_what_is_lost_without_it() -> None:
@@ -92,7 +91,7 @@ def test_a_component_can_hurt_and_a_variant_that_fails_says_nothing() -> None:
         whole,
         {"a": whole, "b": whole},
         {"a": scored("s.without-a", of(range(12))), "b": evaluate(TESTSET, failed, measures=["P@1", "Success@5"])},
-        CompareOptions(parse("P@1"), limits=Limits(0.1)),
+        CompareOptions(primary="P@1", limits=Limits(max_failed_share=0.1)),
     )
     assert [row.verdict.text for row in found.rows] == ["hurts", "invalid"]
     assert found.rows[0].n_lost == 9
@@ -158,7 +157,7 @@ def test_a_point_that_breaks_a_limit_is_not_chosen() -> None:
     broken = evaluate(TUNING, failing, measures=["P@1"])
     written = point("s", set())
     bad = GridPoint("s.p1", {}, broken, scored("s.p1", {9}, HELD_OUT))
-    options = CompareOptions(parse("P@1"), limits=Limits(0.5))
+    options = CompareOptions(primary="P@1", limits=Limits(max_failed_share=0.5))
     found = choose_point("s", [bad, written], written, options, split="", keys=[])
     assert found.winner.name == "s"
     assert "3 of 4 queries failed" in found.points[1].void_reasons[0]

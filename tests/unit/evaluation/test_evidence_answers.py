@@ -5,9 +5,8 @@ import pytest
 from cranfield import Answer, Hit, Outcome, Run, TestSet, compare, evaluate
 from cranfield.errors import UsageError
 from cranfield.evaluation.evidence.answers import declared_rules
-from cranfield.evaluation.evidence.inspection import as_setting
-from cranfield.evaluation.values import Limits
 from cranfield.model import Query
+from cranfield.options.limits import Limits, as_setting
 
 N = 10
 IDS = [f"q{number}" for number in range(N)]

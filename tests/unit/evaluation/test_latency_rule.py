@@ -14,9 +14,9 @@ from scipy import stats
 from cranfield import Answer, Hit, Outcome, Query, Run, TestSet, compare, evaluate
 from cranfield.errors import UsageError
 from cranfield.evaluation.latency import LatencyImpact, latency_impact, latency_summary, timed_calls
-from cranfield.evaluation.latency_rule import LatencyRule, parse_rule
 from cranfield.evaluation.values import Evaluation
 from cranfield.model import CallLog
+from cranfield.options.latency import LatencyRule, parse_rule
 from cranfield.reporting import comparison_document
 from cranfield.reporting.renderers.brief import render_brief
 
@@ -166,7 +166,9 @@ def test_a_resumed_collection_may_have_a_few_pairs_on_both_sides_of_the_interrup
 
 @given(
     st.lists(st.tuples(st.floats(0.1, 1000), st.floats(-50, 50)), min_size=10, max_size=30),
-    st.builds(LatencyRule, st.integers(0, 4), st.floats(0, 20), st.floats(0, 30)),
+    st.builds(
+        LatencyRule, skip_first=st.integers(0, 4), smallest_ms=st.floats(0, 20), smallest_percent=st.floats(0, 30)
+    ),
     st.booleans(),
 )
 @settings(max_examples=min(60, settings().max_examples), deadline=None)
@@ -209,7 +211,9 @@ def test_a_claim_of_noise_is_as_rare_as_the_level_and_a_real_one_is_found() -> N
 
 
 def test_a_rule_of_the_command_line_keeps_the_other_defaults() -> None:
-    assert parse_rule(["smallest_ms=5", "skip_first=0"]) == LatencyRule(0, 5.0, 5.0)
+    assert parse_rule(["smallest_ms=5", "skip_first=0"]) == LatencyRule(
+        skip_first=0, smallest_ms=5.0, smallest_percent=5.0
+    )
     with pytest.raises(UsageError, match="smalest_ms") as caught:
         parse_rule(["smalest_ms=5", "smallest_ms=much"])
     assert "smallest_ms" in str(caught.value)

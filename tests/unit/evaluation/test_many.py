@@ -17,7 +17,7 @@ from cranfield.errors import UnknownNameError, UsageError
 from cranfield.evaluation.many import compare_many as compared
 from cranfield.evaluation.many_values import ManyComparison
 from cranfield.evaluation.values import Evaluation
-from cranfield.evaluation.verdict import CompareOptions
+from cranfield.options.compare import CompareOptions
 from cranfield.stats.result import holm
 
 RR, P1 = parse("RR"), parse("P@1")
@@ -161,14 +161,14 @@ def test_none_is_distinguished_where_all_are_the_same() -> None:
         # Holm: 3 * 2 / 2^6 is .0938, and 3 * 2 / 2^7 is .0469
         (6, {"adjust": "holm"}, "can reach is 0.09375; use the test permutation with the adjustment max-t"),
         (7, {"adjust": "holm"}, None),
-        (24, {"adjust": "holm", "n_draws": 40}, "24 queries and 40 draws cannot make any of 3 pairs significant at alpha 0.05"),
-        (24, {"adjust": "holm", "n_draws": 40}, "use 120 draws or the test permutation with the adjustment max-t"),
-        (24, {"adjust": "holm", "n_draws": 120}, None),  # 3 * 2 / 120 is .05
-        (24, {"n_draws": 40}, None),  # 2 / 40, whatever the number of pairs
-        (24, {"n_draws": 38}, "use 40 draws"),
+        (24, {"adjust": "holm", "draws": 40}, "24 queries and 40 draws cannot make any of 3 pairs significant at alpha 0.05"),
+        (24, {"adjust": "holm", "draws": 40}, "use 120 draws or the test permutation with the adjustment max-t"),
+        (24, {"adjust": "holm", "draws": 120}, None),  # 3 * 2 / 120 is .05
+        (24, {"draws": 40}, None),  # 2 / 40, whatever the number of pairs
+        (24, {"draws": 38}, "use 40 draws"),
         (6, {"test": "sign"}, "the smallest p that sign with Holm's adjustment can reach is 0.09375"),
         (5, {"test": "wilcoxon"}, "the smallest p that wilcoxon with Holm's adjustment can reach is 1"),
-        (24, {"test": "bootstrap", "n_draws": 100}, "24 queries and 100 draws cannot make any of 3 pairs"),
+        (24, {"test": "bootstrap", "draws": 100}, "24 queries and 100 draws cannot make any of 3 pairs"),
         (2, {"test": "t"}, None),
     ],
 )  # fmt: skip
@@ -191,7 +191,7 @@ def test_where_no_pair_could_have_been_found_the_verdict_is_invalid(
 def test_the_suggested_number_of_draws_is_enough() -> None:
     three = systems(a=[1] * 24, b=[1] * 24, c=[2] * 24)
     for draws in (118, 120):
-        options = CompareOptions(adjust="holm", n_draws=draws)
+        options = CompareOptions(adjust="holm", draws=draws)
         assert (compared(three, options).verdict.name == "invalid") == (draws < 120)
 
 
@@ -203,7 +203,7 @@ def test_max_t_and_holm_are_declared_and_in_the_sentence() -> None:
         compare_many(four(), test="t", adjust="max-t")
     with pytest.raises(UnknownNameError, match="unknown adjustment 'hulm'"):
         compare_many(four(), adjust="hulm")
-    with pytest.raises(UsageError, match="1 random draws; expected 2 or more"):
+    with pytest.raises(UsageError, match="draws is 1; expected a whole number of 2 or more"):
         compare_many(four(), draws=1)
 
 

@@ -8,7 +8,6 @@ import pytest
 from tests.unit.gate.rule_text import rule_of
 
 from cranfield import parse
-from cranfield.config.models import Limits
 from cranfield.evaluation.unseen import UnseenChange, UnseenKind
 from cranfield.evaluation.values import Evaluation
 from cranfield.gate.baseline import Baseline
@@ -16,6 +15,7 @@ from cranfield.gate.gate_input import GateInput
 from cranfield.gate.junit import junit_xml
 from cranfield.gate.result import GateResult
 from cranfield.gate.verdict import GateTerms, judge_all
+from cranfield.options.limits import Limits
 from cranfield.reporting.documents.gate import gate_document
 from cranfield.reporting.renderers.brief import render_brief
 from cranfield.reporting.renderers.html import render_html

@@ -3,18 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 
 import pytest
 from tests.unit.gate.rule_text import rule_of
 
-from cranfield.config.models import Limits
-from cranfield.evaluation import values
+from cranfield.evaluation.evidence.inspection import inspect_systems
 from cranfield.evaluation.values import Evaluation
 from cranfield.gate.baseline import Baseline
 from cranfield.gate.gate_input import GateInput
 from cranfield.gate.result import GateResult
 from cranfield.gate.verdict import GateTerms, judge_all
 from cranfield.measures import parse
+from cranfield.options.limits import Limits
 from cranfield.reporting.documents.gate import gate_document
 from cranfield.reporting.renderers.brief import render_brief
 
@@ -31,7 +32,7 @@ def gate(
 ) -> GateResult:
     made = [rule_of(text) for text in rules]
     limits = limits or Limits()
-    findings = values.Limits(None, limits.min_judged_share).inspect((evaluation,), parse("RR"))
+    findings = inspect_systems((evaluation,), parse("RR"), replace(limits, max_failed_share=None))
     terms = GateTerms(made, limits, parse("RR"), evidence=findings)
     return judge_all(GateInput(evaluation, baseline), terms)
 

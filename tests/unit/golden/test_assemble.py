@@ -43,8 +43,8 @@ from cranfield.golden.records import AdversaryReport, HumanReview, OracleAnswer,
 from cranfield.golden.retirement import SequentialTest, model_histories
 from cranfield.golden.review import PROFILES, Reviewable, ReviewOutcome, Sample, assess, draw_sample
 from cranfield.model import Entity, Query, TestSet
+from cranfield.options.scoring import ScoringOptions
 from cranfield.project.golden_assemble import Assembly, Evidence, _harness, assemble
-from cranfield.project.inputs import ScoringOptions
 from cranfield.project.read_ahead import evaluate_files
 from cranfield.repo.snapshot import take
 from cranfield.reporting.documents.calibration import calibration_document

@@ -14,7 +14,7 @@ from cranfield.measures import parse
 from cranfield.measures.catalogue import CATALOGUE
 from cranfield.measures.sums import AT_ONCE, log_discounts
 from cranfield.model import TestSet
-from cranfield.project.inputs import ScoringOptions
+from cranfield.options.scoring import ScoringOptions
 from cranfield.project.scoring import score
 
 LARGEST = 2**31 - 1

@@ -19,14 +19,15 @@ from cranfield.config.systems import CommandConfig, HttpConfig, PythonConfig
 from cranfield.errors import CranfieldError
 from cranfield.formats.testsets.native import write_testset_yaml
 from cranfield.model.testset import Meta
-from cranfield.model.testset_options import TESTSET_OPTIONS
+from cranfield.options.declaration import declared
+from cranfield.options.testset import TestSetOptions
 from cranfield.project.baseline import accept
 from cranfield.project.drift import rehash
 from cranfield.project.gate import GateJob, run_gate
 from cranfield.project.gate_folder import Source
 from cranfield.project.gate_plan import Plan, planned
 from cranfield.project.job import run_job
-from cranfield.project.loading import NO_OVERRIDES, SetOverrides, TestSetOptions, load
+from cranfield.project.loading import NO_OVERRIDES, SetOverrides, load
 
 KEYS = list(keys_of(Config))
 
@@ -208,11 +209,16 @@ def test_a_part_that_the_ref_does_not_have_gets_the_limits_of_what_it_is_a_part_
 
 @pytest.mark.parametrize("name", [row.name for row in fields(TestSetOptions)] + ["depth"])
 def test_options_of_the_call_that_change_what_counts_are_refused(config: Path, name: str) -> None:
-    values = {"file": Path("x"), "text": "x", "texts": ("x",), "pairs": {"x": "y"}, "number": 1, "flag": True}
+    values = {"strata": ("x",), "databases": {"x": "y"}, "part": "all", "line_base": 1, "min_overlap": 1}
     if name == "depth":
         overrides = SetOverrides(depth=3)
     else:
-        overrides = SetOverrides(replace(TestSetOptions(), **{name: values[TESTSET_OPTIONS[name].kind]}))
+        overrides = SetOverrides(
+            replace(
+                TestSetOptions(),
+                **{name: values.get(name, True if declared(TestSetOptions)[name].bare is bool else Path("x"))},
+            )
+        )
     if name == "databases":  # a baseline holds a digest of what they answered
         assert gated(config, overrides=overrides).status == "passed"
         return
@@ -222,10 +228,9 @@ def test_options_of_the_call_that_change_what_counts_are_refused(config: Path, n
     assert name in caught.value.problems[0].parameters
 
 
-def test_every_option_of_a_test_set_is_in_the_table() -> None:
-    assert {row.name for row in fields(TestSetOptions)} == set(TESTSET_OPTIONS)
+def test_only_databases_are_taken_from_the_call() -> None:
     assert {row.name for row in fields(SetOverrides)} == {"options", "depth", "measures", "keep_going"}
-    assert [name for name, row in TESTSET_OPTIONS.items() if row.with_ref] == ["databases"]
+    assert [name for name, each in declared(TestSetOptions).items() if each.option.owner != "ref"] == ["databases"]
 
 
 @pytest.mark.parametrize("finished", [False, True])

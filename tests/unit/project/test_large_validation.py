@@ -16,9 +16,10 @@ from hypothesis import strategies as st
 
 from cranfield.cli.main import run_command_line
 from cranfield.errors import CranfieldError, TestSetError
+from cranfield.options.testset import TestSetOptions
 from cranfield.project import large_validation
 from cranfield.project.large_validation import validate_large
-from cranfield.project.loading import TestSetOptions, load
+from cranfield.project.loading import load
 from cranfield.testsets.validate import validate
 
 TODAY = date(2026, 11, 21)

@@ -22,8 +22,8 @@ from cranfield.formats.runs.jsonl import read_run, write_run
 from cranfield.formats.testsets.trec import read_qrels, read_subtopic_qrels
 from cranfield.measures import parse
 from cranfield.model import TestSet
+from cranfield.options.scoring import ScoringOptions
 from cranfield.project.experiment import prepare
-from cranfield.project.inputs import ScoringOptions
 from cranfield.project.scoring import score
 from cranfield.ranking import c_reader
 from cranfield.ranking.engine import ENGINE_VARIABLE

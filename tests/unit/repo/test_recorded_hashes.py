@@ -10,8 +10,9 @@ import pytest
 
 from cranfield.errors import TestSetError, UsageError
 from cranfield.model import NoteKind
+from cranfield.options.testset import TestSetOptions
 from cranfield.project.drift import check_repository, rehash
-from cranfield.project.loading import TestSetOptions, load
+from cranfield.project.loading import load
 from cranfield.repo.drift import verify
 from cranfield.repo.snapshot import take
 

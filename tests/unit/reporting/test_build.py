@@ -8,8 +8,9 @@ from functools import cache
 import pytest
 
 from cranfield.evaluation.result import result_of
-from cranfield.evaluation.values import Comparison, Evaluation, Limits
+from cranfield.evaluation.values import Comparison, Evaluation
 from cranfield.model import Answer, CallLog, Outcome, Query, Run, TestSet
+from cranfield.options.limits import Limits
 from cranfield.project.recipe import compare, evaluate
 from cranfield.reporting import RENDERERS, comparison_document, evaluation_document, render
 from cranfield.reporting.charts.spec import BETTER, WORSE

@@ -19,10 +19,11 @@ from cranfield import Answer, Hit, Outcome, Query, Run, TestSet, compare, compar
 from cranfield.display import Displayed, DisplayedByQuery, OneLine
 from cranfield.evaluation.history import HistoryReport
 from cranfield.evaluation.power import plan
-from cranfield.evaluation.values import Comparison, Evaluation, Limits
-from cranfield.evaluation.verdict import CompareOptions
+from cranfield.evaluation.values import Comparison, Evaluation
 from cranfield.gate.result import GateResult
 from cranfield.model.testset import Rating
+from cranfield.options.compare import CompareOptions
+from cranfield.options.limits import Limits
 from cranfield.reporting.notebook.displays import MOST_BYTES
 from cranfield.reporting.notebook.shapes import SHAPES
 from cranfield.scale.summary import summarise_results
@@ -63,7 +64,7 @@ def values(testset, runs, pair, comparison, tmp_path_factory) -> dict[str, Displ
         *(
             plan(*pair),
             HistoryReport(measure="nDCG@10", lines=()),
-            summarise_results(large, CompareOptions(n_draws=200)),
+            summarise_results(large, CompareOptions(draws=200)),
         ),
         GateResult("passed", "all rules are kept", (), pair[0], "nDCG@10"),
     )

@@ -9,13 +9,13 @@ import pyarrow.parquet as pq
 import pytest
 from tests.result_folders import noisy, results_of
 
-from cranfield.evaluation.values import Limits
-from cranfield.evaluation.verdict import CompareOptions
+from cranfield.options.compare import CompareOptions
+from cranfield.options.limits import Limits
 from cranfield.reporting import RENDERERS, render, scale_document
 from cranfield.scale.summary import summarise_results
 
 N = 240
-QUICK = CompareOptions(n_draws=2000)
+QUICK = CompareOptions(draws=2000)
 
 
 @pytest.fixture(scope="module")
@@ -108,7 +108,7 @@ def test_json_and_csv_hold_the_numbers_of_the_summary(summary):
 
 
 def test_a_verdict_that_does_not_count_is_stamped_and_has_no_colours(summary):
-    strict = CompareOptions(n_draws=2000, limits=Limits(min_judged_share=0.9))
+    strict = CompareOptions(draws=2000, limits=Limits(min_judged_share=0.9))
     document = scale_document(summary(2, options=strict))
     assert document.verdict.tone == "void"
     assert "do not count" in document.stamp

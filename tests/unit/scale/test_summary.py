@@ -15,10 +15,10 @@ from tests.result_folders import noisy, results_of
 
 from cranfield.errors import InputError, UsageError
 from cranfield.evaluation.evaluate import summarise
-from cranfield.evaluation.values import Limits
-from cranfield.evaluation.verdict import CompareOptions
 from cranfield.evaluation.verdict_table import VerdictCode
 from cranfield.measures import parse
+from cranfield.options.compare import CompareOptions
+from cranfield.options.limits import Limits
 from cranfield.scale.summary import summarise_results
 from cranfield.scale.values import UnitKind
 from cranfield.stats.describe import geometric_mean, weighted_mean
@@ -26,7 +26,7 @@ from cranfield.stats.stratified import stratified_t
 from cranfield.stats.table import run_tests
 
 AP, NDCG = parse("AP"), parse("nDCG@10")
-QUICK = CompareOptions(n_draws=2000)
+QUICK = CompareOptions(draws=2000)
 
 
 def table_of(path, columns, n):
@@ -147,7 +147,7 @@ def test_a_query_without_a_cluster_is_its_own_and_is_named(tmp_path):
 def test_p_values_are_adjusted_over_systems_and_measures(tmp_path):
     systems = ("old", "a", "b", "c")
     values = {name: noisy(120, 4, seed=seed, gain=0.008) for seed, name in enumerate(("AP", "RR", "nDCG@10"))}
-    summary = summarise_results(results_of(tmp_path, values, systems=systems), replace(QUICK, primary=AP))
+    summary = summarise_results(results_of(tmp_path, values, systems=systems), replace(QUICK, primary="AP"))
     families = ([AP], [parse("RR"), NDCG])
     for family in families:
         results = [pair.measures[measure].tests["permutation"] for pair in summary.pairs for measure in family]
@@ -317,8 +317,8 @@ def test_queries_under_ids_in_another_form_make_a_comparison_void(tmp_path, othe
     [
         ({"cluster": "user"}, "without a table"),
         ({"options": CompareOptions(test="wilcoxon")}, "wilcoxon needs the difference of every query"),
-        ({"options": CompareOptions(primary=NDCG)}, "nDCG@10 was not evaluated"),
-        ({"options": CompareOptions(primary=parse("GMAP"))}, "one number over all queries"),
+        ({"options": CompareOptions(primary="nDCG@10")}, "nDCG@10 was not evaluated"),
+        ({"options": CompareOptions(primary="GMAP")}, "one number over all queries"),
         ({"n_units": 1}, "1 units"),
     ],
 )

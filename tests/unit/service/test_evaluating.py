@@ -125,7 +125,7 @@ def test_without_a_config_the_depth_is_that_of_the_deepest_measure(bare, tmp_pat
         job = bare.jobs.submit(request.model_copy(update={"book": book}))
         done = work_here(bare, job.id, tmp_path / "job")
         (info,) = bare.evaluations.for_job(done.id)
-        assert bare.evaluations.settings(info.id)["k"] == k
+        assert bare.evaluations.settings(info.id).k == k
     # The book opens the first k results; d40 is judged and was not found.
     assert bare.store.books.get("grades").n_items == k
 

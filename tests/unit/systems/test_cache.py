@@ -12,7 +12,8 @@ import pytest
 from cranfield.errors import UsageError
 from cranfield.formats.runs.jsonl import read_run
 from cranfield.model import Answer, CallLog, Hit, Outcome, Query, TestSet
-from cranfield.systems import CollectOptions, collect_all
+from cranfield.options.collect import CollectOptions
+from cranfield.systems import collect_all
 from cranfield.systems.collect import dependencies
 from cranfield.systems.collect.collection import collect
 from cranfield.systems.collect.progress import Silent
@@ -394,7 +395,8 @@ PROCESS = """
 import sys
 from pathlib import Path
 from cranfield.model import Answer, CallLog, Hit, Outcome, Query, TestSet
-from cranfield.systems import CollectOptions, collect_all
+from cranfield.options.collect import CollectOptions
+from cranfield.systems import collect_all
 
 class Fast:
     name, order, concurrency, config_digest = "old", "given", 1, "sha256:1"

@@ -16,7 +16,8 @@ import asyncio, os, sys
 from pathlib import Path
 from cranfield.config import system_config
 from cranfield.model import Answer, CallLog, Hit, Outcome, Query, TestSet
-from cranfield.systems import CollectOptions, CommandSystem, Interrupted, collect_all
+from cranfield.options.collect import CollectOptions
+from cranfield.systems import CommandSystem, Interrupted, collect_all
 from cranfield.systems.collect.collection import collect
 
 here, out, concurrency, names = Path(sys.argv[1]), sys.argv[2], int(sys.argv[3]), sys.argv[4]

@@ -12,7 +12,8 @@ import pytest
 from cranfield.errors import UsageError
 from cranfield.formats.io.own_folder import open_inside, read_inside
 from cranfield.model import Answer, CallLog, Hit, Outcome, Query, TestSet
-from cranfield.systems import CollectOptions, collect_all
+from cranfield.options.collect import CollectOptions
+from cranfield.systems import collect_all
 
 TESTSET = TestSet("t", (Query("q1", "a"),))
 PLANTED = {

@@ -11,15 +11,8 @@ import typer
 
 from cranfield.cli.book_options import DEFAULT_DATABASE, BookArgument, DbOption, open_books
 from cranfield.cli.named import takes_runs
-from cranfield.cli.option_groups import option_groups
-from cranfield.cli.shared import (
-    ConventionOption,
-    MeasureOption,
-    Output,
-    SeedOption,
-    deliver,
-    require_single_stdin,
-)
+from cranfield.cli.option_groups import ConventionOption, SeedOption, option_groups
+from cranfield.cli.shared import MeasureOption, Output, deliver, require_single_stdin
 
 
 class Sample(StrEnum):
@@ -56,7 +49,7 @@ def models_command(
     db: DbOption = DEFAULT_DATABASE,
 ) -> None:
     """Compare models with people on the documents that both graded: kappa, confusion, order of systems, corrected means."""
-    from cranfield.project.inputs import ScoringOptions
+    from cranfield.options.scoring import ScoringOptions
     from cranfield.project.model_raters import model_report
     from cranfield.reporting.documents.model_raters import model_document
 

@@ -11,17 +11,17 @@ import typer
 from cranfield.cli import registries
 from cranfield.cli.book_options import DEFAULT_DATABASE, BookArgument, DbOption, open_books
 from cranfield.cli.named import takes_runs
-from cranfield.cli.option_groups import option_groups
-from cranfield.cli.shared import Output, SeedOption, deliver
+from cranfield.cli.option_groups import SeedOption, option_groups
+from cranfield.cli.shared import Output, deliver
 from cranfield.cli.testset.common import ForceOption, TodayOption, day_of, load_set, note, refuse_existing
-from cranfield.model.testset_options import RULES, TARGETS
+from cranfield.options.testset import RULES, TARGETS
 from cranfield.words import command_word
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from cranfield.judging.book.freeze import Freezing
-    from cranfield.project.inputs import ScoringOptions
+    from cranfield.options.scoring import ScoringOptions
 
 EXIT_NO_AGREEMENT = 1
 RuleOption = Annotated[
@@ -191,14 +191,14 @@ def sensitivity_command(
 ) -> None:
     """Compare two runs on the grades of a book under each consensus rule, and without each of its raters."""
     from cranfield.evaluation.sensitivity import SENSITIVITY_DRAWS
-    from cranfield.evaluation.verdict import CompareOptions
     from cranfield.judging.book.contents import contents_of
+    from cranfield.options.compare import CompareOptions
     from cranfield.project.book_sensitivity import book_sensitivity
     from cranfield.reporting.documents.book import book_sensitivity_document
 
     with closing(open_books(db)) as store:
         contents = contents_of(store, book)
-    options = CompareOptions(n_draws=SENSITIVITY_DRAWS, seed=seed)
+    options = CompareOptions(draws=SENSITIVITY_DRAWS, seed=seed)
     found = book_sensitivity(
         contents,
         (baseline, candidate),

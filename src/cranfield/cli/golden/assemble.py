@@ -10,8 +10,8 @@ import typer
 from cranfield.cli.ending import EXIT_VERDICT
 from cranfield.cli.golden.options import RepoOption, RunArgument
 from cranfield.cli.named import takes_runs
-from cranfield.cli.option_groups import option_groups
-from cranfield.cli.shared import MeasureOption, Output, SeedOption, deliver
+from cranfield.cli.option_groups import SeedOption, option_groups
+from cranfield.cli.shared import MeasureOption, Output, deliver
 from cranfield.cli.testset.common import TodayOption, day_of, note
 
 AlphaOption = Annotated[

@@ -30,7 +30,7 @@ from cranfield.words import n_of
 
 if TYPE_CHECKING:
     from cranfield.model import Target
-    from cranfield.project.loading import TestSetOptions
+    from cranfield.options.testset import TestSetOptions
 
 _SPAN = re.compile(r"(?P<path>.+):(?P<start>\d+)-(?P<end>\d+)")
 
@@ -253,7 +253,8 @@ def convert_command(
     from cranfield.formats.io.files import STDIN
     from cranfield.formats.testsets.meta_file import format_of
     from cranfield.model import NoteKind
-    from cranfield.project.loading import NO_OPTIONS, apply_options, read_stored
+    from cranfield.options.testset import NO_OPTIONS
+    from cranfield.project.loading import apply_options, read_stored
     from cranfield.testsets.storage import save_spliced
 
     refuse_existing(out, force=force)

@@ -13,7 +13,7 @@ from cranfield.cli.shared import today
 
 if TYPE_CHECKING:
     from cranfield.model import TestSet
-    from cranfield.project.loading import TestSetOptions
+    from cranfield.options.testset import TestSetOptions
 
 SetArgument = Annotated[Path, typer.Argument(metavar="SET", help="Test set, in any supported format.")]
 SetFormatOption = Annotated[
@@ -72,7 +72,8 @@ def load_set(
     Raises:
         TestSetError: the file cannot be read as one, or a database does not answer.
     """
-    from cranfield.project.loading import NO_OPTIONS, apply_options, log_unused, read_stored, target_needs_database
+    from cranfield.options.testset import NO_OPTIONS
+    from cranfield.project.loading import apply_options, log_unused, read_stored, target_needs_database
 
     given = NO_OPTIONS if options is None else options
     testset = read_stored(path, format)

@@ -10,13 +10,13 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from cranfield.cli.ending import report_error
-from cranfield.cli.option_groups import option_groups
-from cranfield.cli.shared import ConventionOption, Format, MeasureOption, Output, SeedOption, deliver
+from cranfield.cli.option_groups import ConventionOption, SeedOption, option_groups
+from cranfield.cli.shared import Format, MeasureOption, Output, deliver
 from cranfield.cli.testset.common import SetArgument, SetFormatOption, TodayOption, day_of, load_set, note
 from cranfield.errors import CranfieldError, UsageError
 
 if TYPE_CHECKING:
-    from cranfield.project.loading import TestSetOptions
+    from cranfield.options.testset import TestSetOptions
     from cranfield.testsets.validate import Finding, Validation
 
 EXIT_ERRORS = 2

@@ -4,28 +4,32 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 
-from cranfield.errors import CranfieldError, Problem, UnknownNameError, UsageError, shorten
+from cranfield.errors import CranfieldError, Problem, UnknownNameError, UsageError, shorten, unknown_name
 from cranfield.evaluation.evidence.inspected import Inspected, Sides
 from cranfield.evaluation.evidence.table import CHECKS, Check
-from cranfield.evaluation.evidence.values import Consequence, Finding, Found, Scored, Setting, Settings
+from cranfield.evaluation.evidence.values import Finding, Found, Scored, Settings, without_secrets
 from cranfield.measures import Measure
+from cranfield.options.limits import Consequence, Limits, Setting, as_setting
 
 
-def inspect_systems(
-    systems: Sequence[Scored], primary: Measure | None, settings: Settings, limits: Mapping[str, float | None]
-) -> tuple[Finding, ...]:
+def inspect_systems(systems: Sequence[Scored], primary: Measure | None, limits: Limits) -> tuple[Finding, ...]:
     """What every check finds: of each system, and of two or more together; what is void comes first.
 
     Args:
         systems: on one test set.
         primary: the measure that decides; None where no measure has a value.
-        settings: how checks differ from the table.
-        limits: the thresholds that `limits:` sets, by key.
+        limits: their thresholds, and how checks differ from the table.
+
+    Raises:
+        UnknownNameError: there is no such check.
     """
+    refuse_unknown(limits)
+    settings = limits.evidence
+    shares = {"max_failed_share": limits.max_failed_share, "min_judged_share": limits.min_judged_share}
     findings: list[Finding] = []
     views = [Inspected(system, None if primary is None else primary.depth) for system in systems]
     for check in CHECKS.values():
-        consequence, threshold = _rule(check, settings.get(check.name, Setting()), limits)
+        consequence, threshold = _rule(check, settings.get(check.name, Setting()), shares)
         if consequence is Consequence.OFF or threshold is None:
             continue
         for system, found in _apply(check, views, primary, threshold):
@@ -39,7 +43,19 @@ def inspect_systems(
                     text=text if system else "",
                 )
             )
-    return tuple(sorted(findings, key=lambda finding: not finding.is_void))
+    sorted_ = tuple(sorted(findings, key=lambda finding: not finding.is_void))
+    return without_secrets(sorted_, systems)
+
+
+def refuse_unknown(limits: Limits) -> None:
+    """Refuse settings of checks that there are not.
+
+    Raises:
+        UnknownNameError: with each of them.
+    """
+    problems = [unknown_name("evidence check", name, CHECKS) for name in limits.evidence if name not in CHECKS]
+    if problems:
+        raise UnknownNameError(problems)
 
 
 def threshold_of(name: str, settings: Settings) -> float | None:
@@ -66,31 +82,16 @@ def _apply(
             yield "", found
 
 
-def as_setting(name: str, value: object) -> Setting:
-    """A setting of a check as a caller writes it: a consequence, a threshold, or a `Setting` of both.
+def known_setting(name: str, value: object) -> Setting:
+    """A setting of a check that there is; see `as_setting`.
 
     Raises:
         UnknownNameError: there is no such check.
-        UsageError: the value is neither.
+        UsageError: the value is none.
     """
     if name not in CHECKS:
         raise UnknownNameError.among("evidence check", name, CHECKS)
-    if isinstance(value, Setting):
-        return value
-    if value is False or value in tuple(Consequence):
-        return Setting(Consequence.OFF if value is False else Consequence(str(value)))
-    if isinstance(value, Mapping) and value and set(value) <= {"consequence", "threshold"}:
-        parts = [as_setting(name, part) for part in value.values() if part is not None]
-        return Setting(
-            next((part.consequence for part in parts if part.consequence is not None), None),
-            next((part.threshold for part in parts if part.threshold is not None), None),
-        )
-    if isinstance(value, int | float) and not isinstance(value, bool) and value >= 0:
-        return Setting(threshold=float(value))
-    raise UsageError(
-        f"evidence check {name} is set to {shorten(value)}",
-        expected=f"{', '.join(Consequence)}, or a threshold of 0 or more",
-    )
+    return as_setting(name, value)
 
 
 def parse_settings(written: Sequence[str]) -> dict[str, Setting]:
@@ -106,7 +107,7 @@ def parse_settings(written: Sequence[str]) -> dict[str, Setting]:
         try:
             if not equals:
                 raise UsageError(f"--evidence is {shorten(text)}", expected="NAME=VALUE such as same-list=off")
-            setting, former = as_setting(name, _number(value)), settings.get(name, Setting())
+            setting, former = known_setting(name, _number(value)), settings.get(name, Setting())
         except CranfieldError as error:
             problems += error.problems
             continue

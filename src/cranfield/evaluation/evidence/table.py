@@ -34,8 +34,9 @@ from cranfield.evaluation.evidence.results import (
     self_retrieval,
     short_lists,
 )
-from cranfield.evaluation.evidence.values import Consequence, Found
+from cranfield.evaluation.evidence.values import Found
 from cranfield.model import NoteKind
+from cranfield.options.limits import Consequence
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,10 +5,10 @@ from __future__ import annotations
 import re
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, replace
-from enum import StrEnum
 from typing import TYPE_CHECKING, Protocol
 
 from cranfield.errors import shorten
+from cranfield.options.limits import Consequence, Setting
 from cranfield.words import and_list
 
 if TYPE_CHECKING:
@@ -18,27 +18,6 @@ if TYPE_CHECKING:
     from cranfield.measures import Measure
     from cranfield.model import Run, TestSet
     from cranfield.ranking.value import FloatQ, Ranking
-
-
-class Consequence(StrEnum):
-    """What follows from a finding."""
-
-    VOID = "void"
-    """The scores provably measure the wrong thing: the verdict is `invalid`."""
-    CAVEAT = "caveat"
-    """The finding is shown with the verdict, and does not change it."""
-    OFF = "off"
-    """The check is not made."""
-
-
-@dataclass(frozen=True, slots=True)
-class Setting:
-    """How one check differs from its row of the table."""
-
-    consequence: Consequence | None = None
-    """None: that of the table."""
-    threshold: float | None = None
-    """None: that of the table."""
 
 
 _NUMBER = re.compile(r"\d+")

@@ -12,12 +12,13 @@ from cranfield.errors import Problem, UsageError
 from cranfield.formats.sniff import read_queries
 from cranfield.model import Entity, File, Pattern, Query, Span, TestSet
 from cranfield.model.note import NoteKind
+from cranfield.options.testset import TestSetOptions
 from cranfield.patterns import compile_pattern
 from cranfield.project.init.files import FoundFile, written_path
 from cranfield.project.init.names import unique_names
 from cranfield.project.init.questions import read_questions
 from cranfield.project.init.values import FIRST_QUERIES, Known
-from cranfield.project.loading import TestSetOptions, load
+from cranfield.project.loading import load
 from cranfield.words import first_of, n_of
 
 GRADED = "nDCG@10"

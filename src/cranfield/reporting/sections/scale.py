@@ -363,7 +363,7 @@ def provenance(summary: ScaleSummary) -> Section:
         ("units", summary.units.text),
         *(("alpha", format_plain(options.alpha)), ("seed", format_count(options.seed))),
         ("margin", "none" if options.margin is None else f"±{format_plain(options.margin)}"),
-        ("random draws", format_count(options.n_draws)),
+        ("random draws", format_count(options.draws)),
     )
     blocks: tuple[Block, ...] = (KeyValues(read, "What was read"),)
     if summary.pairs:

@@ -12,7 +12,6 @@ from typing import Any, TypeVar
 
 from cranfield.errors import InputError
 from cranfield.evaluation.calls import NOT_MADE, CallsResult, calls_of
-from cranfield.evaluation.latency_rule import LatencyRule
 from cranfield.evaluation.many_values import ManyComparison
 from cranfield.evaluation.result import (
     ComparisonResult,
@@ -29,6 +28,7 @@ from cranfield.evaluation.strata import StrataContrast
 from cranfield.evaluation.values import Comparison, Evaluation
 from cranfield.formats.io.files import read_bytes
 from cranfield.measures import Measure
+from cranfield.options.latency import LatencyRule
 from cranfield.reporting.document import CALLS
 from cranfield.reporting.sections.labels import lettered
 from cranfield.results import from_jsonable

@@ -6,9 +6,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from cranfield.evaluation.evidence.values import Consequence
 from cranfield.gate.result import STATES
 from cranfield.model import Outcome
+from cranfield.options.limits import Consequence
 
 Json = Mapping[str, Any]
 FAILURES = tuple(each.value for each in Outcome if each.is_failure or each is Outcome.MISSING)

@@ -15,7 +15,9 @@ from sqlalchemy.orm import Session
 from cranfield.errors import UsageError
 from cranfield.judging.store.rows import as_value, checked_name
 from cranfield.judging.store.schema import Book, BookState, Item, ItemState, Origin
+from cranfield.results import from_jsonable, to_jsonable
 from cranfield.service.responses import Source, Trigger
+from cranfield.service.settings import Settings
 from cranfield.service.store.blobs import ServicePart, account_names, blob_content, keep_blob, row_of
 from cranfield.service.store.runs import keep_run
 from cranfield.service.store.schema import Blob, Job, StoredEvaluation, StoredSet
@@ -122,10 +124,10 @@ class StoredEvaluations(ServicePart):
             found: Json = json.loads(blob_content(session, evaluation_row(session, evaluation_id).calls))
             return found
 
-    def settings(self, evaluation_id: int) -> Json:
+    def settings(self, evaluation_id: int) -> Settings:
         """What scores its run again."""
         with self._database.read() as session:
-            return dict(evaluation_row(session, evaluation_id).settings)
+            return from_jsonable(Settings, evaluation_row(session, evaluation_id).settings)
 
     def storage(self) -> tuple[int, int]:
         """How many evaluations there are, and the bytes of all contents: test sets, runs, results."""
@@ -291,7 +293,7 @@ def add_evaluation(session: Session, job: Job, position: int, made: NewEvaluatio
         at=now,
         configured=made.configured,
         account_id=job.account_id,
-        settings=made.settings,
+        settings=to_jsonable(made.settings),
         figures=asdict(made.figures),
         void=list(made.void) or None,
         payload=keep_blob(session, made.payload),

@@ -27,7 +27,7 @@ from cranfield.service.watch.times import Schedule, moment
 from cranfield.words import n_of
 
 if TYPE_CHECKING:
-    from cranfield.config.watch import CompareOptions
+    from cranfield.config.watch import Compare
     from cranfield.service.service import Service
     from cranfield.service.values import EvaluationInfo, JobInfo
 
@@ -245,7 +245,7 @@ def scheduling(service: Service) -> Iterator[Scheduler]:
         thread.join()
 
 
-def compare_options(schedule: Schedule) -> CompareOptions | None:
+def compare_options(schedule: Schedule) -> Compare | None:
     """What the evaluations of a schedule are compared with; None: with nothing, as experiments are."""
     return schedule.watch.compare if isinstance(schedule.watch, Watch) else None
 

@@ -20,6 +20,7 @@ from cranfield.formats.io.locks import path_lock
 from cranfield.formats.io.own_folder import folder_inside
 from cranfield.formats.runs.jsonl import write_run
 from cranfield.model import Run, TestSet
+from cranfield.options.collect import CollectOptions
 from cranfield.systems.collect.collector import AllFailAlikeError, Collector
 from cranfield.systems.collect.journal import (
     Answers,
@@ -27,7 +28,6 @@ from cranfield.systems.collect.journal import (
     oldest_time,
     remove_journals,
 )
-from cranfield.systems.collect.options import CollectOptions
 from cranfield.systems.collect.progress import Progress, Silent
 from cranfield.systems.system import System
 

@@ -13,11 +13,11 @@ from pathlib import Path
 
 from cranfield.errors import Problem, SystemUnderTestError, TestSetError
 from cranfield.model import Answer, CallLog, Run, TestSet
+from cranfield.options.collect import CollectOptions
 from cranfield.systems.collect.cache import Cache, DamagedError, cache_key
 from cranfield.systems.collect.dependencies import UndigestedError, dependency_digest, is_declared
 from cranfield.systems.collect.dispatch import Call, Dispatcher, interleave
 from cranfield.systems.collect.journal import Answers, KeptAnswer, difference, oldest_time, utc_time
-from cranfield.systems.collect.options import CollectOptions
 from cranfield.systems.collect.progress import Progress
 from cranfield.systems.system import System
 from cranfield.words import first_of, n_of, printable

@@ -29,12 +29,13 @@ from cranfield import (
     evaluate,
 )
 from cranfield.errors import UsageError
-from cranfield.evaluation.evidence.inspection import parse_settings
+from cranfield.evaluation.evidence.inspection import inspect_systems, parse_settings
 from cranfield.evaluation.evidence.table import CHECKS
-from cranfield.evaluation.evidence.values import Consequence, Finding, Setting, caveat_sentences, void_sentences
+from cranfield.evaluation.evidence.values import Finding, caveat_sentences, void_sentences
 from cranfield.evaluation.verdict_table import VerdictCode
 from cranfield.model import CallLog, Entity, Negative, NoteKind, Pattern
 from cranfield.model.note import Note
+from cranfield.options.limits import Consequence, Setting
 
 Lists = Mapping[str, Sequence[str]]
 
@@ -717,7 +718,9 @@ def findings(evaluations: Sequence[Evaluation], name: str) -> list[Finding]:
     """What one check finds, all others aside."""
     settings = {check: Setting(Consequence.OFF) for check in CHECKS if check != name}
     limits = Limits(evidence=settings | {name: Setting(threshold=LIMITS.get(name))})
-    return [finding for finding in limits.inspect(evaluations, evaluations[0].measures[0]) if finding.check == name]
+    return [
+        finding for finding in inspect_systems(evaluations, evaluations[0].measures[0], limits) if finding.check == name
+    ]
 
 
 def test_every_check_has_three_broken_and_ten_healthy_cases() -> None:
@@ -824,7 +827,7 @@ def test_an_evaluation_has_its_own_findings_and_settings() -> None:
 )
 def test_a_wrong_setting_is_named(evidence: dict[str, Any], message: str, hint: str | None) -> None:
     with pytest.raises(UsageError) as error:
-        Limits(evidence=evidence)
+        inspect_systems((), None, Limits(evidence=evidence))
     assert (error.value.problems[0].message, error.value.problems[0].hint) == (message, hint)
 
 
@@ -926,7 +929,7 @@ def test_a_system_that_finds_nothing_in_the_same_corpus_is_not_void(style: str, 
     sides = [
         of(testset, run_of(lists_of(testset, ids, skill=skill), name)) for name, skill in (("old", 0.8), ("new", 0))
     ]
-    assert not any(finding.is_void for finding in Limits().inspect(sides, sides[0].measures[0]) if n < 10)
+    assert not any(finding.is_void for finding in inspect_systems(sides, sides[0].measures[0], Limits()) if n < 10)
 
 
 @pytest.mark.parametrize(
@@ -945,7 +948,7 @@ def test_parts_of_ids_that_tell_documents_apart_are_no_other_form(id_of: str, n:
         of(testset, run_of(lists_of(testset, ids, skill=skill, seed=seed), f"s{seed}"))
         for seed, skill in enumerate((0.2, 0.4))
     ]
-    assert [finding.check for finding in Limits().inspect(sides, sides[0].measures[0])] == []
+    assert [finding.check for finding in inspect_systems(sides, sides[0].measures[0], Limits())] == []
 
 
 @pytest.mark.parametrize(

@@ -14,10 +14,10 @@ from cranfield.errors import UsageError
 from cranfield.evaluation.compare import compare
 from cranfield.evaluation.joint import OpenLists, open_lists
 from cranfield.evaluation.unjudged import grade_shares, verdicts_of
-from cranfield.evaluation.verdict import CompareOptions
 from cranfield.evaluation.verdict_table import VerdictCode
 from cranfield.judging.pools.holes import find_holes
 from cranfield.model import Meta
+from cranfield.options.compare import CompareOptions
 
 few = settings(max_examples=min(6, settings().max_examples // 16))
 DOCUMENTS = ["a", "b", "c"]

@@ -8,7 +8,10 @@ import pytest
 
 from cranfield.config.workbench import load_workbench
 from cranfield.judging.store.database import open_store
+from cranfield.options.compare import CompareOptions
+from cranfield.options.scoring import ScoringOptions
 from cranfield.service.service import open_service
+from cranfield.service.settings import Settings
 from cranfield.service.values import EvaluationFigures, NewComparison, NewEvaluation, NewRun
 from cranfield.service.watch.scheduler import Scheduler
 
@@ -80,7 +83,7 @@ class Desk:
                     NewRun(name, f"sha256:{job.id}{name}", b"run", 2),
                     name,
                     figures,
-                    {"measures": None, "primary": "nDCG@10", "k": 10, "convention": "trec"},
+                    Settings(k=10, scoring=ScoringOptions(), compare=CompareOptions(primary="nDCG@10")),
                     b"{}",
                     b"{}",
                     void=void,

@@ -1,39 +1,42 @@
 """What is declared of latencies: the first calls that do not count, and the smallest effect that is a claim."""
 
-from __future__ import annotations
-
-import math
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass, fields
+from dataclasses import dataclass
+from typing import Annotated
+
+from annotated_types import Ge
 
 from cranfield.errors import CranfieldError, Problem, UnknownNameError, UsageError, shorten
+from cranfield.options.declaration import Option, check, declared
 
 ROUNDING = 1e-9
 """Relative tolerance of the smallest effect, so that 1.1 - 0.1 counts as 1."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class LatencyRule:
-    """When a difference of latencies is a claim."""
+    """Which timings count, and when a system is called faster or slower."""
 
-    skip_first: int = 3
-    """First calls to each system whose timings are left out; with more calls at a time, as many as these. Queries that were
-    sent as a warm-up count."""
-    smallest_ms: float = 1.0
-    """Smallest difference that counts, in milliseconds."""
-    smallest_percent: float = 5.0
-    """Smallest difference that counts, in percent of the latency of the baseline. Both must be reached."""
+    skip_first: Annotated[
+        int,
+        Option(
+            help="First calls to each system whose timings are left out; at a higher `concurrency` as many as that. Their "
+            "answers count, and no query is sent twice; queries that `collect: {warm_up: N}` sends beforehand count as first "
+            "calls. Without either, no system is called faster."
+        ),
+        Ge(0),
+    ] = 3
+    smallest_ms: Annotated[float, Option(help="Smallest difference that counts, in milliseconds."), Ge(0)] = 1.0
+    smallest_percent: Annotated[
+        float,
+        Option(
+            help="Smallest difference that counts, in percent of the latency of the baseline; both must be reached."
+        ),
+        Ge(0),
+    ] = 5.0
 
     def __post_init__(self) -> None:
-        problems = [
-            Problem(f"{name} of the latency rule is {shorten(value)}", expected="a number of 0 or more")
-            for name, value in asdict(self).items()
-            if not isinstance(value, int | float) or isinstance(value, bool) or not 0 <= value < math.inf
-        ]
-        if isinstance(self.skip_first, float):
-            problems.append(Problem(f"skip_first is {self.skip_first:g}", expected="a whole number"))
-        if problems:
-            raise UsageError(problems)
+        check(self)
 
     def counts(self, delta_ms: float, baseline_ms: float) -> bool:
         """Whether a difference is as large as the smallest effect.
@@ -57,7 +60,7 @@ def parse_rule(written: Sequence[str]) -> LatencyRule:
     Raises:
         UsageError: with every part that is none.
     """
-    names = [field.name for field in fields(LatencyRule)]
+    names = list(declared(LatencyRule))
     values: dict[str, float] = {}
     problems: list[Problem] = []
     for text in written:
