@@ -51,7 +51,7 @@ MAX_WIDTH = 300
 
 VOLATILE: tuple[tuple[str, str], ...] = (
     (r"(?:\d{4}-\d\d-\d\d|\{today\})[T -]\d\d[:-]?\d\d[:-]?\d\d(?:\.\d+)?(?:Z|[+-]\d\d:?\d\d)?", "{time}"),
-    (r"\{today\} \d\d:\d\d\b(?: UTC)?|\d{4}-\d\d-\d\d \d\d:\d\d (?:UTC|CES?T)\b", "{time}"),
+    (r"\{today\} \d\d:\d\d\b(?: (?:UTC|CES?T))?|\d{4}-\d\d-\d\d \d\d:\d\d (?:UTC|CES?T)\b", "{time}"),
     (r"(?m)^( {4,})\d\d:\d\d(?= {4,})", r"\1hh:mm"),
     (r"(?<=history/\{time\})-\d(?=\.)", ""),
     (r"(?<=:)\d{5}(?!\w)", "{port}"),

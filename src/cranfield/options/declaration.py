@@ -36,7 +36,7 @@ class Option:
     owner: Owner = "ref"
 
     def __repr__(self) -> str:
-        """Its help, for whoever prints the signature of a block."""
+        """Its help, in a printed signature of a block."""
         return f"Option({self.help!r})"
 
 
