@@ -39,7 +39,7 @@ class JudgingGuideline(InFile):
 class JudgingAgreement(InFile):
     """A coefficient of agreement of the persons who judged."""
 
-    ALWAYS: ClassVar = frozenset({"n"})
+    _ALWAYS: ClassVar = frozenset({"n"})
 
     name: FilledText
     """Name of the coefficient, such as `alpha-ordinal`."""
@@ -59,7 +59,7 @@ class JudgingAgreement(InFile):
 class JudgingPool(InFile):
     """How the documents to judge were chosen."""
 
-    ALWAYS: ClassVar = frozenset({"seed", "complete_to"})
+    _ALWAYS: ClassVar = frozenset({"seed", "complete_to"})
 
     method: FilledText
     """`depth`, `stratified`, `budget` or `holes`."""

@@ -157,7 +157,7 @@ class InFile:
 
     __slots__ = ()
     __pydantic_config__: ClassVar[Any] = {"extra": "forbid"}
-    ALWAYS: ClassVar[frozenset[str]] = frozenset()
+    _ALWAYS: ClassVar[frozenset[str]] = frozenset()
     """Keys that are written with their default too."""
 
     @classmethod
@@ -166,7 +166,7 @@ class InFile:
         schema = handler(source)
         values: Any = handler.resolve_ref_schema(schema)
         for entry in values["schema"]["fields"]:
-            if entry["name"] in cls.ALWAYS:
+            if entry["name"] in cls._ALWAYS:
                 inner = entry["schema"]["schema"]
                 as_it_is = {"type": "function-plain", "function": lambda value: value}
                 entry["schema"]["serialization"] = inner.get("serialization", as_it_is)

@@ -14,7 +14,7 @@ Credit = Literal["once", "every"]
 class Pattern(InFile):
     """Relevant document ids, as a regular expression."""
 
-    ALWAYS: ClassVar = frozenset({"grade", "credit"})
+    _ALWAYS: ClassVar = frozenset({"grade", "credit"})
 
     regex: Regex
     """Python regular expression, searched anywhere in the result id (anchor it with ^ and $), case-sensitive."""

@@ -78,7 +78,7 @@ class Rating:
 class Anchor(InFile):
     """Position of an expected place in the code, by which it is found again when lines move."""
 
-    ALWAYS: ClassVar = frozenset({"offset", "lines"})
+    _ALWAYS: ClassVar = frozenset({"offset", "lines"})
 
     symbol: FilledText
     """Symbol that contains the place: `src/index.rs::Index.add`, `docs/guide.md::Guide > Install`, or the file alone."""
@@ -94,7 +94,7 @@ class Anchor(InFile):
 class Split(InFile):
     """The held-out queries and how they were sampled."""
 
-    ALWAYS: ClassVar = frozenset({"by"})
+    _ALWAYS: ClassVar = frozenset({"by"})
 
     seed: Whole
     """Random seed of the sample."""

@@ -24,7 +24,7 @@ from cranfield.formats.io.tree import describe
 from cranfield.formats.testsets.golden_record import OF_QUERY, LabelModel, unknown_keys
 from cranfield.formats.testsets.vocabulary import KNOWN_VERSION, VERSION, is_known_version
 from cranfield.model import Legacy, Negative, Pattern, PredicateRule, Query, Span, TestSetHead
-from cranfield.model.kinds import FilledText, Finite, Grade, Id, InFile, Kind, Unfit, source_text, whole
+from cranfield.model.kinds import FilledText, Finite, Flag, Grade, Id, InFile, Kind, Unfit, source_text, whole
 from cranfield.model.query import ClassName
 from cranfield.words import n_of
 
@@ -158,7 +158,7 @@ def _write_negative(negative: Negative, plain: Any) -> Any:
     return dict(reversed(plain(negative).items()))
 
 
-AnyNegative = bool | Annotated[Negative, WrapSerializer(_write_negative)]
+AnyNegative = Flag | Annotated[Negative, WrapSerializer(_write_negative)]
 """`true` stands for a bound on nothing."""
 
 
