@@ -10,8 +10,9 @@ import re
 import textwrap
 from collections.abc import Iterable
 from dataclasses import is_dataclass
-from typing import Any
+from typing import Annotated, Any, get_args, get_origin
 
+from cranfield.model import kinds, query
 from cranfield.options.declaration import declared
 
 SECTION = re.compile(r"^(Args|Arguments|Returns|Raises|Yields|Conventions|Source|Note|Example|Examples):$")
@@ -31,6 +32,30 @@ def first_line(text: str | None) -> str:
     return (text or "").strip().partition("\n")[0]
 
 
+KINDS = {
+    name: get_args(kind)[0]
+    for name, kind in (*vars(kinds).items(), *vars(query).items())
+    if get_origin(kind) is Annotated
+}
+"""Name of a kind of field in a file to the type of its values."""
+
+
+class PlainTypes(ast.NodeTransformer):
+    """Types without what a file has to say beside them."""
+
+    def visit_Name(self, node: ast.Name) -> ast.expr:
+        kind = KINDS.get(node.id)
+        return node if kind is None else ast.Name(kind.__name__ if inspect.isclass(kind) else "Scalar")
+
+    def visit_Subscript(self, node: ast.Subscript) -> ast.AST:
+        is_annotated = ast.unparse(node.value) == "Annotated" and isinstance(node.slice, ast.Tuple)
+        return self.visit(node.slice.elts[0]) if is_annotated else self.generic_visit(node)
+
+
+def plain_type(annotation: str) -> str:
+    return ast.unparse(PlainTypes().visit(ast.parse(annotation, mode="eval")))
+
+
 class Bare(str):
     """An annotation that prints as it is written, without quotes."""
 
@@ -43,7 +68,7 @@ class Bare(str):
 def written(annotation: Any) -> str:
     """An annotation as the code has it: without modules, and of an option its type alone."""
     if isinstance(annotation, str):
-        return annotation
+        return plain_type(annotation)
     kind = annotation.__origin__ if hasattr(annotation, "__metadata__") else annotation
     return re.sub(r"\b(?:\w+\.)+(?=[A-Z])", "", inspect.formatannotation(kind))
 
@@ -71,9 +96,11 @@ def attributes(thing: Any) -> Iterable[str]:
     """What a class holds: its fields, members and properties, with the sentence that stands under each."""
     if not inspect.isclass(thing) or issubclass(thing, Exception):
         return
-    (tree,) = ast.parse(textwrap.dedent(inspect.getsource(thing))).body
-    body = tree.body if isinstance(tree, ast.ClassDef) else []
-    rows = [row for node, after in itertools.zip_longest(body, body[1:]) if (row := attribute(node, after))]
+    rows = []
+    for each in [*(base for base in thing.__mro__[:0:-1] if is_dataclass(base)), thing]:
+        (tree,) = ast.parse(textwrap.dedent(inspect.getsource(each))).body
+        body = tree.body if isinstance(tree, ast.ClassDef) else []
+        rows += [row for node, after in itertools.zip_longest(body, body[1:]) if (row := attribute(node, after))]
     helped = (
         {f"`{name}`": each.option.help.replace("; repeat for more", "") for name, each in declared(thing).items()}
         if is_dataclass(thing)
@@ -100,14 +127,9 @@ def attribute(node: ast.stmt, after: ast.stmt | None) -> tuple[str, str, str] | 
     if isinstance(after, ast.Expr) and isinstance(after.value, ast.Constant):
         sentence = str(after.value.value)
     if isinstance(node, ast.AnnAssign):
-        kind = node.annotation
-        if (
-            isinstance(kind, ast.Subscript)
-            and ast.unparse(kind.value) == "Annotated"
-            and isinstance(kind.slice, ast.Tuple)
-        ):
-            kind = kind.slice.elts[0]
-        return f"`{ast.unparse(node.target)}`", f"`{ast.unparse(kind)}`", sentence
+        if (name := ast.unparse(node.target)).startswith("_"):
+            return None
+        return f"`{name}`", f"`{plain_type(ast.unparse(node.annotation))}`", sentence
     if isinstance(node, ast.Assign) and not ast.unparse(node.targets[0]).startswith("_"):
         return f"`{ast.unparse(node.targets[0])}`", f"`{ast.unparse(node.value)}`", sentence
     if isinstance(node, ast.FunctionDef) and not node.name.startswith("_"):

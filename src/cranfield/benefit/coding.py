@@ -26,7 +26,8 @@ from cranfield.codecheck.report import Check, Target
 from cranfield.errors import ConfigError, Problem, ProblemList, UnknownNameError
 from cranfield.formats.io.located import Located, load_located
 from cranfield.formats.io.tree import Loc
-from cranfield.formats.io.validation import Text, validate
+from cranfield.formats.io.validation import validate
+from cranfield.model.kinds import Text
 from cranfield.words import first_of
 
 SHIPPED = "package:"

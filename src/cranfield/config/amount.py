@@ -10,7 +10,8 @@ from typing import Annotated, Any
 
 from pydantic import BeforeValidator, WithJsonSchema
 
-from cranfield.formats.io.tree import SourceFloat, SourceInt, describe
+from cranfield.formats.io.tree import describe
+from cranfield.model.kinds import SourceFloat, SourceInt
 
 MOST_DIGITS = 30
 """A bound has no more digits than this, before or after its point."""

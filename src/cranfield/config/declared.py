@@ -11,8 +11,7 @@ from pydantic import BaseModel, Field, create_model
 
 from cranfield.config.names import AdjustmentName, ConventionName, MeasureName, TestName
 from cranfield.config.owners import DecidedBy
-from cranfield.formats.io.validation import Text
-from cranfield.formats.testsets.native_fields import CLOSED
+from cranfield.model.kinds import Text
 from cranfield.options.declaration import Declared, declared
 from cranfield.options.keys import description_of
 
@@ -54,7 +53,7 @@ def block_of(block: type[B], part: BaseModel, **more: Any) -> B:
 def _field(key: Declared, otherwise: str | None) -> Any:
     description, default = description_of(key, otherwise), key.default
     if get_origin(key.bare) is Mapping:
-        return Field(default_factory=dict, json_schema_extra=CLOSED, description=description)
+        return Field(default_factory=dict, description=description)
     return Field(default=None if otherwise is not None or default == () else default, description=description)
 
 

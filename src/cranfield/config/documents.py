@@ -19,7 +19,7 @@ from cranfield.config.reading import compile_regex, compiles
 from cranfield.config.services import SECRET_PARAMETERS
 from cranfield.config.strict import Finding, Strict, by_key
 from cranfield.errors import Problem, shorten, unknown_name
-from cranfield.formats.io.validation import Text
+from cranfield.model.kinds import Text
 
 DocumentFormat = Literal["text", "markdown", "html", "code"]
 KINDS = ("fields", "command", "file", "sql", "url", "corpus")

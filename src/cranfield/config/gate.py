@@ -24,7 +24,7 @@ from cranfield.config.hosts import Duration
 from cranfield.config.names import MeanMeasureName, TestName
 from cranfield.config.strict import Finding, Strict, by_key, exclusive_keys, known_in, raise_findings
 from cranfield.errors import Problem
-from cranfield.formats.io.validation import Text
+from cranfield.model.kinds import Text
 from cranfield.options.compare import DEFAULT_TEST
 
 TESTSET_PART = "{testset}"

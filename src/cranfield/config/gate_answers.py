@@ -12,7 +12,7 @@ from cranfield.config.amount import Amount, AnAmount, Bound
 from cranfield.config.reading import check_answer_rule
 from cranfield.config.strict import Finding, Strict, checked
 from cranfield.errors import CranfieldError, Problem
-from cranfield.formats.io.validation import Text
+from cranfield.model.kinds import Text
 
 Where = Annotated[dict[str, Text], Field(min_length=1, json_schema_extra={"additionalProperties": {"type": "string"}})]
 """Stratum to value."""

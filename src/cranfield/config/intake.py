@@ -13,7 +13,6 @@ from cranfield.config.reading import ExpressionError, compile_regex, compiles
 from cranfield.config.strict import Finding, Strict, checked
 from cranfield.config.systems import Name
 from cranfield.errors import Problem, shorten
-from cranfield.formats.testsets.native_fields import CLOSED
 
 RedactionName = Literal["url", "secret", "email", "iban", "card", "phone", "ssn", "digits"]
 REDACTION_NAMES: tuple[RedactionName, ...] = get_args(RedactionName)
@@ -76,5 +75,5 @@ class Intake(Strict):
     """Further patterns by name: regular expressions, applied before the others."""
     longest: Annotated[int, Field(ge=10, le=10_000)] = 500
     """Characters of the longest query; longer ones are dropped and counted."""
-    logs: dict[Name, LogFormat] = Field(default_factory=dict, json_schema_extra=CLOSED)
+    logs: dict[Name, LogFormat] = Field(default_factory=dict)
     """Formats of logs by name, besides `combined`."""

@@ -12,7 +12,7 @@ from pydantic import Field
 from cranfield.config.hosts import Host, Seconds
 from cranfield.config.strict import Finding, Strict, checked
 from cranfield.errors import CranfieldError, Problem, shorten
-from cranfield.formats.io.validation import Text
+from cranfield.model.kinds import Text
 
 SubjectLabel = Literal["system", "testset", "stratum", "variant", "components"]
 Trigger = Literal["api", "page", "watch", "agent"]

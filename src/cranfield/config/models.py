@@ -23,8 +23,7 @@ from cranfield.config.strict import Finding, Strict, checked, raise_findings
 from cranfield.config.systems import FusionConfig, Name, Params, SystemConfig, SystemName
 from cranfield.config.testset_options import SetOptions
 from cranfield.errors import Problem, UnknownNameError, UsageError
-from cranfield.formats.io.validation import Text
-from cranfield.formats.testsets.native_fields import CLOSED
+from cranfield.model.kinds import Text
 from cranfield.options.collect import CollectOptions
 from cranfield.options.compare import CompareOptions
 from cranfield.options.declaration import declared
@@ -110,7 +109,7 @@ class _SetConfig(Strict):
 
     path: OfDigest[str]
     """Test-set file, relative to the config file."""
-    params: OfRef[Params] = Field(default_factory=dict, json_schema_extra=CLOSED)
+    params: OfRef[Params] = Field(default_factory=dict)
     """Parameters of every query of the set, `{params.NAME}` in a command; params of a query take precedence."""
     k: OfRef[Annotated[int, Field(ge=1)] | None] = None
     """Number of results requested from each system; default: that of the config, or the deepest cutoff."""
@@ -166,7 +165,7 @@ class _ConfigKeys(Strict):
     testsets: OfEach[
         Annotated[
             dict[Annotated[Name, AfterValidator(_check_set_name)], SetConfig],
-            Field(min_length=1, json_schema_extra=CLOSED),
+            Field(min_length=1),
         ]
         | None
     ] = Field(default=None, validate_default=True)
@@ -215,7 +214,7 @@ class Config(_DeclaredKeys):
     systems: OfEach[
         Annotated[
             dict[Annotated[Name, AfterValidator(_check_system_name)], SystemConfig],
-            Field(min_length=1, json_schema_extra=CLOSED),
+            Field(min_length=1),
             checked(_check_fusions),
         ]
     ]

@@ -14,7 +14,7 @@ from pydantic import Field
 from cranfield.config import presets_http
 from cranfield.config.presets_http import VariableName
 from cranfield.config.strict import Strict
-from cranfield.formats.io.validation import Text
+from cranfield.model.kinds import Text
 
 Weight = Annotated[float, Field(ge=0)]
 

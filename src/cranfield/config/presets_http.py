@@ -14,7 +14,7 @@ from urllib.parse import quote
 from pydantic import Field
 
 from cranfield.config.strict import Strict
-from cranfield.formats.io.validation import Text
+from cranfield.model.kinds import Text
 
 VariableName = Annotated[str, Field(pattern=r"^[A-Za-z_][A-Za-z0-9_]*$")]
 Boost = Annotated[float, Field(ge=0)]

@@ -15,8 +15,8 @@ from pydantic import AfterValidator, Field, Tag
 from cranfield.config.owners import OfChange
 from cranfield.config.strict import Finding, Strict, by_key, checked
 from cranfield.errors import Problem, UsageError, unknown_name
-from cranfield.formats.io.validation import Text
 from cranfield.model.answer_rule import parse_answer_rule
+from cranfield.model.kinds import Text
 from cranfield.patterns import Expression, PatternError, compile_pattern, limited
 
 _PROJECTIONS = frozenset({"projection", "filter_projection", "value_projection"})

@@ -11,7 +11,7 @@ from typing import Annotated, Literal
 from pydantic import Field
 
 from cranfield.config.strict import Strict
-from cranfield.formats.io.validation import Text
+from cranfield.model.kinds import Text
 
 LogForm = Literal["auto", "json", "text"]
 _PASSWORD = re.compile(r"(://[^:/@]*):.*@")

@@ -22,7 +22,7 @@ from cranfield.config.template import (
     placeholders,
 )
 from cranfield.errors import Problem, shorten
-from cranfield.formats.io.validation import Text
+from cranfield.model.kinds import Text
 
 SECRET_HEADERS = frozenset(
     {

@@ -24,10 +24,9 @@ from cranfield.config.services import Http, Mcp
 from cranfield.config.strict import Finding, Strict, by_key, checked, known_in
 from cranfield.config.template import check_command, check_started_once
 from cranfield.errors import Problem, unknown_name
-from cranfield.formats.io.tree import source_text
-from cranfield.formats.io.validation import PlainScalar, Text, problems_of
-from cranfield.formats.testsets.native_fields import CLOSED, ParamName, without_nul
+from cranfield.formats.io.validation import problems_of
 from cranfield.model import Order
+from cranfield.model.kinds import ParamName, PlainScalar, Text, source_text, without_nul
 
 MAX_CONCURRENCY = 64
 KINDS = ("command", "http", "python", "mcp", "lines", "run", "fusion", "preset", "plugin")
@@ -55,7 +54,7 @@ class BaseSystem(Strict):
     kind: ClassVar[str]
     """Its key among `KINDS`."""
 
-    params: OfChange[Params] = Field(default_factory=dict, json_schema_extra=CLOSED)
+    params: OfChange[Params] = Field(default_factory=dict)
     """Parameters of every query, `{params.NAME}`; params of a test set or a query take precedence."""
     components: OfChange[Annotated[list[ComponentName], Field(min_length=2)] | None] = None
     """Components that can be disabled: `{params.components}` is a comma-separated list of the enabled ones, `{params.NAME}`
@@ -264,7 +263,7 @@ class Fusion(Strict):
     """`rrf`: reciprocal ranks; `sum`: weighted sum of normalised scores."""
     rrf_k: OfChange[Annotated[float, Field(ge=0)]] = 60
     """The constant of reciprocal-rank fusion: a result at rank r gets 1 / (rrf_k + r)."""
-    weights: OfChange[dict[Name, Annotated[float, Field(ge=0)]]] = Field(default_factory=dict, json_schema_extra=CLOSED)
+    weights: OfChange[dict[Name, Annotated[float, Field(ge=0)]]] = Field(default_factory=dict)
     """Weights by system; default 1."""
     normalise: OfChange[Normalisation] = "min-max"
     """Normalisation of scores for `sum`, per query: `min-max` to 0 to 1, `z` to mean 0 and standard deviation 1, or none."""

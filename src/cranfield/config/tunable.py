@@ -9,7 +9,7 @@ from pydantic import Discriminator, Field, Tag
 
 from cranfield.config.strict import Finding, Strict, checked
 from cranfield.errors import Problem
-from cranfield.formats.io.validation import PlainScalar, Text
+from cranfield.model.kinds import PlainScalar, Text
 
 Number = int | float
 

@@ -14,8 +14,7 @@ from cranfield.config.names import ConventionName, MeanMeasureName, TestName
 from cranfield.config.strict import Finding, Strict, by_key, checked
 from cranfield.config.systems import Name
 from cranfield.errors import Problem, did_you_mean, shorten
-from cranfield.formats.io.validation import Text
-from cranfield.formats.testsets.native_fields import CLOSED
+from cranfield.model.kinds import Text
 from cranfield.options.compare import CompareOptions
 from cranfield.options.keys import key_of
 from cranfield.options.scoring import ScoringOptions
@@ -152,4 +151,4 @@ class BenefitWatch(Timed):
 AnyWatch = Annotated[
     Annotated[Watch, Tag("testset")] | Annotated[BenefitWatch, Tag("benefit")], by_key("testset", "benefit")
 ]
-Watches = Annotated[dict[Annotated[Name, Field(max_length=100)], AnyWatch], Field(json_schema_extra=CLOSED)]
+Watches = dict[Annotated[Name, Field(max_length=100)], AnyWatch]

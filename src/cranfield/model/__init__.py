@@ -10,6 +10,7 @@ from cranfield.model.judging import (
     JudgingPool,
     JudgingRater,
 )
+from cranfield.model.kinds import Scalar
 from cranfield.model.label import EntityRole, Fact, Label, Lines
 from cranfield.model.matching import MatchingRules
 from cranfield.model.note import Note, NoteKind
@@ -19,15 +20,24 @@ from cranfield.model.query import (
     Negative,
     Query,
     QueryClass,
-    Scalar,
     class_named,
     is_in_stratum,
     query_strata,
 )
 from cranfield.model.query_ids import content_id
 from cranfield.model.run import Answer, CallLog, Hit, Order, Outcome, Run
-from cranfield.model.target import Credit, Entity, File, Legacy, Pattern, Predicate, Source, Span, Target
-from cranfield.model.testset import Anchor, GroupedJudgment, Grouping, Meta, OtherJudgments, Rating, Split, TestSet
+from cranfield.model.target import Credit, Entity, File, Legacy, Pattern, Predicate, PredicateRule, Source, Span, Target
+from cranfield.model.testset import (
+    Anchor,
+    GroupedJudgment,
+    Grouping,
+    Meta,
+    OtherJudgments,
+    Rating,
+    Split,
+    TestSet,
+    TestSetHead,
+)
 
 __all__ = [
     "CONVENTIONS",
@@ -66,6 +76,7 @@ __all__ = [
     "Outcome",
     "Pattern",
     "Predicate",
+    "PredicateRule",
     "Query",
     "QueryClass",
     "Rating",
@@ -76,6 +87,7 @@ __all__ = [
     "Split",
     "Target",
     "TestSet",
+    "TestSetHead",
     "class_named",
     "content_id",
     "convention_named",

@@ -4,98 +4,119 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from typing import Annotated, ClassVar
+
+from cranfield.model.kinds import Count, FilledText, Id, InFile, Number, Text, Whole, at_least
 
 
 @dataclass(frozen=True)
-class JudgingRater:
-    """A rater and how much he or she judged."""
+class JudgingRater(InFile):
+    """A rater of a book."""
 
-    name: str
-    """Or a pseudonym."""
-    kind: str
-    """`person`, `model`, `rule` or `carried` (judgments of an earlier test set, whose raters are not known)."""
-    n: int
-    """Grades."""
-    about: Mapping[str, str] = field(default_factory=dict)
-    """Of a model: its provider, name and settings."""
-
-
-@dataclass(frozen=True)
-class JudgingGuideline:
-    """A version of the guidelines and the grades that were given by it."""
-
-    version: int
-    digest: str
-    """SHA-256 of its text, by which it is known in other books."""
-    n: int
-    """Grades by persons."""
+    name: FilledText
+    """Name or pseudonym."""
+    kind: FilledText
+    """`person`, `model`, `rule` or `carried` (judgments of an earlier test set)."""
+    n: Count
+    """Number of grades."""
+    about: Mapping[Id, Text] = field(default_factory=dict)
+    """Provider, name and settings of a model."""
 
 
 @dataclass(frozen=True)
-class JudgingAgreement:
-    """One coefficient of agreement of the persons."""
+class JudgingGuideline(InFile):
+    """A version of the guidelines that documents were judged by."""
 
-    name: str
-    value: float | None
-    """None where it is not defined; `note` says why."""
-    ci_low: float | None
-    ci_high: float | None
-    n: int
-    """Documents that it is about."""
-    note: str = ""
+    version: Whole
+    """Number of the version in its book."""
+    digest: FilledText
+    """SHA-256 of its text."""
+    n: Count
+    """Number of grades by persons."""
 
 
 @dataclass(frozen=True)
-class JudgingPool:
+class JudgingAgreement(InFile):
+    """A coefficient of agreement of the persons who judged."""
+
+    _ALWAYS: ClassVar = frozenset({"n"})
+
+    name: FilledText
+    """Name of the coefficient, such as `alpha-ordinal`."""
+    value: Number | None = None
+    """Its value; none where it is not defined."""
+    ci_low: Number | None = None
+    """Lower end of its confidence interval."""
+    ci_high: Number | None = None
+    """Upper end."""
+    n: Count = 0
+    """Number of documents that it is about."""
+    note: Text = ""
+    """Why it is not defined."""
+
+
+@dataclass(frozen=True)
+class JudgingPool(InFile):
     """How the documents to judge were chosen."""
 
-    method: str
+    _ALWAYS: ClassVar = frozenset({"seed", "complete_to"})
+
+    method: FilledText
     """`depth`, `stratified`, `budget` or `holes`."""
-    depth: int
-    seed: int = 0
-    runs: Mapping[str, str] = field(default_factory=dict)
+    depth: Annotated[int, at_least(1)]
+    """Number of results of each run and query."""
+    seed: Whole = 0
+    """Random seed."""
+    runs: Mapping[Id, Text] = field(default_factory=dict)
     """Name of a run to its digest."""
-    testset: str = ""
-    """Digest of the test set that it was made for."""
-    complete_to: int = 0
+    testset: Text = ""
+    """Digest of the test set that the pool was made for."""
+    complete_to: Count = 0
     """Rank down to which every result of every run is in it."""
 
 
 @dataclass(frozen=True)
-class JudgingOverruled:
+class JudgingOverruled(InFile):
     """A document whose grade by a rule of the test set another source replaced."""
 
-    query: str
-    doc: str
-    rule: float
+    query: Id
+    """Its query."""
+    doc: Id
+    """Its id."""
+    rule: Number
     """Grade of the target that it matches."""
-    grade: float
+    grade: Number
+    """The grade that holds."""
 
 
 @dataclass(frozen=True)
-class Judging:
-    """Everything that the manifest of a frozen book says."""
+class Judging(InFile):
+    """How the judgments were made: the manifest of a frozen book."""
 
-    book: str
-    number: int
+    book: FilledText
+    """Name of the book."""
+    number: Annotated[int, at_least(1)]
     """1, 2, ...: versions frozen from the book."""
-    rule: str
-    """Consensus rule of the persons' grades."""
+    rule: FilledText
+    """Consensus rule of the grades by persons."""
     raters: tuple[JudgingRater, ...] = ()
+    """Who judged, and how much."""
     guidelines: tuple[JudgingGuideline, ...] = ()
-    """Those that grades were given by."""
+    """Versions of the guidelines that grades were given by."""
     agreement: tuple[JudgingAgreement, ...] = ()
-    coverage: Mapping[str, int] = field(default_factory=dict)
-    """Documents by what became of them: `pooled`, `judged`, `by persons`, `adjudicated`, `tied`, `unjudged`, ..."""
-    skipped: Mapping[str, int] = field(default_factory=dict)
-    """Reason to skips of persons."""
+    """Agreement of the persons."""
+    coverage: Mapping[Id, Count] = field(default_factory=dict)
+    """Number of documents by what became of them: `pooled`, `judged`, `unjudged`, ..."""
+    skipped: Mapping[Id, Count] = field(default_factory=dict)
+    """Reason to number of skips by persons."""
     pool: JudgingPool | None = None
-    by_id: tuple[str, ...] = ()
-    """Queries that targets judged in the version before, and now the ids of documents."""
-    unmatched: tuple[str, ...] = ()
-    """Targets of those queries that no judged document matches: expected under their own names."""
+    """The pool."""
+    by_id: tuple[Id, ...] = ()
+    """Queries that patterns, spans or other rules judged before, and now the ids of documents."""
+    unmatched: tuple[Text, ...] = ()
+    """Rules of those queries that no judged document matches; they are expected under their own names."""
     overruled: tuple[JudgingOverruled, ...] = ()
-    """Documents of those queries that were graded otherwise than by their target."""
+    """Documents of those queries that were graded otherwise than by their rule."""
 
     @property
     def guideline(self) -> str:

@@ -3,24 +3,26 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Literal
+from typing import Annotated, Literal
+
+from cranfield.model.kinds import AnyRegex, FilledText, Flag, InFile, at_least
 
 
 @dataclass(frozen=True, slots=True)
-class MatchingRules:
-    """Normalisation of the path, lines and entity of a result before it is compared with the expected ones."""
+class MatchingRules(InFile):
+    """How paths, lines and entities of results are normalised before matching."""
 
     line_base: Literal[0, 1] = 1
-    """The number that results give the first line of a file. What is expected counts from 1."""
-    min_overlap: int = 1
-    """Lines that a result and an expected span must share, or all lines of an expected span that has fewer."""
-    strip: tuple[str, ...] = ()
-    """Beginnings of paths that are taken off (`/build/checkout/`), the longest that fits."""
-    roots: tuple[str, ...] = ()
-    """Folders at which a path begins (`src`, `tests`): what is before the first of them is taken off."""
-    chunk_suffix: str = r"::\d+$"
-    """Regular expression of what a chunk adds to the id of its entity; taken off."""
-    ignore_identical_ids: bool = False
-    """A result whose id is that of its query is left out of the list, as where the queries are documents of the corpus."""
-    places: bool = False
-    """Where the graded ids of a query end in lines (`src/a.py:12-40`), a result with lines is looked up as `id:lines`."""
+    """Line number of the first line of a file in the results."""
+    min_overlap: Annotated[int, at_least(1, 1_000_000)] = 1
+    """Minimum number of lines that a result and an expected span share."""
+    strip: tuple[FilledText, ...] = ()
+    """Prefixes that are removed from paths; the longest match is used."""
+    roots: tuple[FilledText, ...] = ()
+    """Folders at which paths begin; everything before the first of them is removed."""
+    chunk_suffix: AnyRegex = r"::\d+$"
+    """Regular expression of the suffix that a chunk adds to the id of its entity; it is removed."""
+    ignore_identical_ids: Flag = False
+    """Results whose id is that of their query are left out of the lists."""
+    places: Flag = False
+    """Graded ids that end in lines are places: a result with lines is looked up as `id:lines`."""

@@ -10,56 +10,34 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Annotated, Literal
 
 from cranfield.errors import UnknownNameError
+from cranfield.model.kinds import (
+    FilledText,
+    Finite,
+    Id,
+    InFile,
+    Kind,
+    OrNull,
+    ParamName,
+    PlainScalar,
+    ScalarText,
+    Text,
+    Unfit,
+    Weight,
+    without_nul,
+)
 
 if TYPE_CHECKING:
     from pydantic_core import CoreSchema
 
-Scalar = str | int | float | bool
 ClassTest = Literal["permutation", "sign", "mcnemar"]
 
 MANY_ANSWERS = "several answers are equally right, so the rank of the first is not meaningful"
 NOTHING_EXPECTED = "nothing should be found"
 NEGATIVE = "negative"
 """Name of the class of queries without a relevant document."""
-
-
-@dataclass(frozen=True, slots=True)
-class Negative:
-    """A query without a relevant document: right if no result is returned, or none above the bound."""
-
-    below: float | None = None
-    """Results with a lower score are ignored; None: all results count."""
-    field: str = ""
-    """Name of a field of the answer (`confidence`) that is compared with `below` instead of the scores."""
-
-
-@dataclass(frozen=True, slots=True)
-class Query:
-    """Text of a query, its class, strata and parameters."""
-
-    id: str
-    text: str = ""
-    strata: Mapping[str, str] = field(default_factory=dict)
-    """Stratum to value, such as task type or difficulty. Reports break results down by stratum."""
-    params: Mapping[str, Scalar] = field(default_factory=dict)
-    """Parameters for the system, such as a minimum version: `{params.NAME}` in a command."""
-    weight: float = 1.0
-    """Weight of the query in weighted means, for example its frequency."""
-    query_class: str = ""
-    """Name in `QUERY_CLASSES`, which defines the measures; empty: no class."""
-    negative: Negative | None = None
-    """Bound of a negative query; None for other queries."""
-    need: str = ""
-    """Information need: what a good result must answer. For raters; not part of the digest of a test set."""
-    notes: str = ""
-    """Notes for raters; not part of the digest either."""
-
-    def __hash__(self) -> int:
-        """Of id and text: equal queries have equal hashes."""
-        return hash((self.id, self.text))
 
 
 @dataclass(frozen=True)
@@ -188,6 +166,67 @@ LETTERS: Mapping[str, str] = {entry.letter: name for name, entry in QUERY_CLASSE
 """Letter to name: a test set may write either."""
 
 
+def class_named(text: str) -> QueryClass:
+    """Look a class up by name or letter; raise `UnknownNameError` with the nearest name when there is none."""
+    name = LETTERS.get(text, text)
+    if name not in QUERY_CLASSES:
+        raise UnknownNameError.among("query class", text, [*QUERY_CLASSES, *LETTERS])
+    return QUERY_CLASSES[name]
+
+
+CLASS_NAMES = ", ".join(QUERY_CLASSES) + f", or a letter ({', '.join(LETTERS)})"
+
+
+def _class(value: str) -> str:
+    try:
+        return class_named(value).name
+    except UnknownNameError as error:
+        (problem,) = error.problems
+        raise Unfit("is no query class", expected=CLASS_NAMES, got=repr(value), hint=problem.hint) from None
+
+
+ClassName = Annotated[FilledText, Kind(_class, described={"enum": [*QUERY_CLASSES, *LETTERS]})]
+"""A query class, by name or letter; kept is its name."""
+
+
+@dataclass(frozen=True, slots=True)
+class Negative(InFile):
+    """A query without a relevant document: right if no result is returned, or none above the bound."""
+
+    below: Finite | None = None
+    """Results with a lower score are ignored; by default all results count."""
+    field: Text = ""
+    """Field of the answer, such as `confidence`, that is compared with `below` instead of the scores."""
+
+
+@dataclass(frozen=True, slots=True)
+class Query(InFile):
+    """Text of a query, its class, strata and parameters."""
+
+    id: Text
+    """Unique id, by which runs refer to the query."""
+    text: Text = ""
+    """Text of the query, as a user types it."""
+    strata: Mapping[Id, ScalarText] = field(default_factory=dict)
+    """Stratum to value, such as task type or difficulty. Reports break results down by stratum."""
+    params: Mapping[ParamName, Annotated[PlainScalar, Kind(without_nul)]] = field(default_factory=dict)
+    """Parameters for the system, such as a minimum version: `{params.NAME}` in a command."""
+    weight: Weight = 1.0
+    """Weight of the query in weighted means, for example its frequency."""
+    query_class: Annotated[ClassName, OrNull()] = field(default="", metadata={"alias": "class"})
+    """Query class, by name or letter; it defines the measures."""
+    negative: Negative | None = None
+    """Negative query: no document is relevant. `true`, or a bound on the scores of results."""
+    need: Text = ""
+    """Information need: what a good result must answer. Shown to raters."""
+    notes: Text = ""
+    """Notes on the query. Shown to raters."""
+
+    def __hash__(self) -> int:
+        """Of id and text: equal queries have equal hashes."""
+        return hash((self.id, self.text))
+
+
 def class_of(query: Query) -> str:
     """Name of the class of a query: `negative` wherever nothing should be found, else what it says; empty for none.
 
@@ -227,11 +266,3 @@ def is_in_stratum(query: Query, key: str, value: str) -> bool:
 def negative_of(query: Query) -> Negative | None:
     """Bound of a negative query; by default, no result may be returned."""
     return Negative() if query.negative is None and class_of(query) == NEGATIVE else query.negative
-
-
-def class_named(text: str) -> QueryClass:
-    """Look a class up by name or letter; raise `UnknownNameError` with the nearest name when there is none."""
-    name = LETTERS.get(text, text)
-    if name not in QUERY_CLASSES:
-        raise UnknownNameError.among("query class", text, [*QUERY_CLASSES, *LETTERS])
-    return QUERY_CLASSES[name]

@@ -15,7 +15,8 @@ from dataclasses import replace
 from hashlib import sha256
 from typing import TypeVar
 
-from cranfield.model.query import Query, Scalar
+from cranfield.model.kinds import Scalar
+from cranfield.model.query import Query
 from cranfield.model.testset import TestSet
 
 T = TypeVar("T")

@@ -3,21 +3,27 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Literal
+from typing import Annotated, ClassVar, Literal
+
+from cranfield.model.kinds import FilledText, Grade, InFile, Regex, at_least
 
 Credit = Literal["once", "every"]
 
 
 @dataclass(frozen=True, slots=True)
-class Pattern:
-    """A regular expression on the result id, searched (not anchored) and case-sensitive."""
+class Pattern(InFile):
+    """Relevant document ids, as a regular expression."""
 
-    regex: str
-    grade: float = 1
+    _ALWAYS: ClassVar = frozenset({"grade", "credit"})
+
+    regex: Regex
+    """Python regular expression, searched anywhere in the result id (anchor it with ^ and $), case-sensitive."""
+    grade: Grade = 1.0
+    """Grade of a match."""
     credit: Credit = "once"
-    """`once`: the pattern is one expected item, earned by the first match. `every`: each match is an item."""
-    expected_count: int | None = None
-    """How many documents match in the whole corpus, where known; a `once` pattern always counts as one."""
+    """`once`: the pattern is one expected item, credited to the first match. `every`: each match is an expected item."""
+    expected_count: Annotated[int, at_least(1, 10_000_000)] | None = None
+    """Number of matching documents in the corpus, if known; with `every`, required by measures such as recall."""
 
     @property
     def label(self) -> str:
@@ -37,7 +43,7 @@ class Span:
     path: str
     start: int
     end: int
-    grade: float = 1
+    grade: float = 1.0
 
     @property
     def label(self) -> str:
@@ -53,7 +59,7 @@ class Entity:
     """
 
     id: str
-    grade: float = 1
+    grade: float = 1.0
     lines: tuple[tuple[int, int], ...] = ()
     """First and last of each range of lines of its file, counted from 1, both included; empty where none is known."""
 
@@ -74,7 +80,7 @@ class File:
     """A file: any result in it matches."""
 
     path: str
-    grade: float = 1
+    grade: float = 1.0
 
     @property
     def label(self) -> str:
@@ -83,13 +89,21 @@ class File:
 
 
 @dataclass(frozen=True, slots=True)
-class Predicate:
+class PredicateRule(InFile):
+    """Documents that a query to a database selects."""
+
+    sql: FilledText
+    """SQL query; its first column holds document ids."""
+    database: FilledText = "corpus"
+    """Name of the database in `databases`."""
+    grade: Grade = 1.0
+    """Grade of the selected documents."""
+
+
+@dataclass(frozen=True, slots=True)
+class Predicate(PredicateRule):
     """Every document that a query to the user's own database names, in its first column."""
 
-    sql: str
-    database: str = "corpus"
-    """Name in `TestSet.databases`."""
-    grade: float = 1
     ids: tuple[str, ...] | None = None
     """Ids that the database returned; None before the query is run."""
 
@@ -103,18 +117,20 @@ Target = Pattern | Span | Entity | File | Predicate
 
 
 @dataclass(frozen=True, slots=True)
-class Legacy:
-    """Legacy results for a query, which should rank below the current ones."""
+class Legacy(InFile):
+    """Legacy form of the requested item, which should rank below the modern one."""
 
-    ids: tuple[str, ...] = ()
-    patterns: tuple[str, ...] = ()
-    """Regular expressions on the result id, searched."""
+    ids: tuple[FilledText, ...] = ()
+    """Result ids of the legacy form."""
+    patterns: tuple[Regex, ...] = ()
+    """Regular expressions, searched anywhere in the result id."""
 
 
 @dataclass(frozen=True, slots=True)
-class Source:
-    """Source of a result, recognised by its id."""
+class Source(InFile):
+    """A source of results."""
 
-    name: str
-    pattern: str
-    """Regular expression on the result id, searched."""
+    name: FilledText
+    """Name in reports."""
+    pattern: Regex
+    """Regular expression, searched anywhere in the result id."""

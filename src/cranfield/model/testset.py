@@ -9,14 +9,29 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Mapping
-from dataclasses import asdict, dataclass, field
+from dataclasses import KW_ONLY, asdict, dataclass, field
 from datetime import date, timedelta
 from functools import cached_property
 from hashlib import sha256
-from typing import Any, Literal
+from typing import Annotated, Any, ClassVar, Literal
 
 from cranfield.display import Displayed, in_line
 from cranfield.model.judging import Judging
+from cranfield.model.kinds import (
+    AnyJson,
+    Count,
+    Database,
+    Date,
+    FilledText,
+    Grade,
+    Id,
+    InFile,
+    OrNull,
+    Share,
+    Text,
+    Whole,
+    at_least,
+)
 from cranfield.model.label import Label
 from cranfield.model.matching import MatchingRules
 from cranfield.model.note import Note
@@ -60,68 +75,70 @@ class Rating:
 
 
 @dataclass(frozen=True, slots=True)
-class Anchor:
-    """Symbol and text of an expected place in the code, by which it is found again when lines move."""
+class Anchor(InFile):
+    """Position of an expected place in the code, by which it is found again when lines move."""
 
-    symbol: str
-    """`src/index.rs::Index.add`, or `docs/guide.md::Guide > Install`: what the place lies in; the file alone where it
-    lies in none."""
-    body: str
+    _ALWAYS: ClassVar = frozenset({"offset", "lines"})
+
+    symbol: FilledText
+    """Symbol that contains the place: `src/index.rs::Index.add`, `docs/guide.md::Guide > Install`, or the file alone."""
+    body: FilledText
     """SHA-256 of the text of the place, without blanks at line ends."""
-    offset: int = 0
-    """Lines from the first line of the symbol to the first line of the place."""
-    lines: int = 1
-    """Lines of the place."""
+    offset: Whole = 0
+    """Distance in lines from the start of the symbol to the start of the place."""
+    lines: Count = 1
+    """Number of lines of the place."""
 
 
 @dataclass(frozen=True, slots=True)
-class Split:
-    """Held-out queries."""
+class Split(InFile):
+    """The held-out queries and how they were sampled."""
 
-    seed: int
-    share: float
-    """Requested share of the queries to hold out."""
-    by: tuple[str, ...]
-    """Strata within which it was drawn."""
-    held_out: tuple[str, ...]
-    """Query ids."""
+    _ALWAYS: ClassVar = frozenset({"by"})
+
+    seed: Whole
+    """Random seed of the sample."""
+    share: Share
+    """Share of the queries that is held out."""
+    by: tuple[FilledText, ...] = field(default=(), kw_only=True)
+    """Strata of the stratified sample."""
+    held_out: tuple[FilledText, ...]
+    """Ids of the held-out queries."""
 
 
 @dataclass(frozen=True)
-class Meta:
-    """Metadata of a test set: review, commit, anchors in the code, split, history. No part of the digest.
+class Meta(InFile):
+    """Metadata of the test set, which `cranfield testset` updates; not part of its digest."""
 
-    It is written by the tool; people edit queries and judgments.
-    """
-
-    uncommitted: str = ""
-    """A sentence on changes of the repository that no commit had when the set was tied to it; empty: none."""
-    review: str = ""
-    """Free text: `agent curated, pending human review`, `reviewed`."""
-    scale: tuple[float, ...] = ()
-    """Grades that judgments may have; empty: any."""
-    made: str = ""
-    """Date of this version, `2026-11-21`."""
-    refresh_days: int = DEFAULT_REFRESH_DAYS
-    """After so many days it is overdue for new queries."""
-    commit: str = ""
-    """Commit of the repository that it was verified against."""
-    source_files: Mapping[str, str] = field(default_factory=dict)
-    """Path to SHA-256 of each file that something is expected in."""
-    anchors: Mapping[str, Anchor] = field(default_factory=dict)
-    """Label of an expected place (`src/index.rs:41-61`) to its anchor."""
-    counts: Mapping[str, int] = field(default_factory=dict)
-    """Declared counts: `queries`, and `key=value` of each stratum."""
+    uncommitted: Text = ""
+    """Changes of the repository that no commit had when the set was tied to it; empty: none."""
+    review: Text = ""
+    """Review status, such as `agent curated, pending human review` or `reviewed`."""
+    scale: tuple[Grade, ...] = ()
+    """Grades that judgments may have; empty: any grade."""
+    made: Annotated[Date, OrNull()] = ""
+    """Date of this version."""
+    refresh_days: Annotated[int, at_least(1, 100_000)] = DEFAULT_REFRESH_DAYS
+    """Days after `made` until the set is due for a refresh."""
+    commit: Text = ""
+    """Commit of the repository that the expected places refer to."""
+    source_files: Mapping[Id, FilledText] = field(default_factory=dict)
+    """Path to SHA-256 of each file with an expected place."""
+    anchors: Mapping[Id, Anchor] = field(default_factory=dict)
+    """Expected place (`src/index.rs:41-61`) to its anchor."""
+    counts: Mapping[Id, Count] = field(default_factory=dict)
+    """Stored counts of queries and judgments."""
     split: Split | None = None
-    previous: str = ""
-    """Digest of the version that this one was made from."""
-    history: tuple[str, ...] = ()
-    """Changes, a sentence each, the latest last."""
-    task_types: tuple[str, ...] = ()
-    """Values that the stratum `task_type` may have; empty: the common ones."""
+    """The held-out queries."""
+    previous: Text = ""
+    """Digest of the previous version."""
+    history: tuple[FilledText, ...] = ()
+    """Changes, one sentence each, oldest first."""
+    task_types: tuple[FilledText, ...] = ()
+    """Values of the stratum `task_type`; empty: `locate`, `explain`, `debug`, `extend`, `review` and `general`."""
     judging: Judging | None = None
-    """How the judgments were made, where they are those of a book."""
-    assembly: Mapping[str, Any] = field(default_factory=dict)
+    """How the judgments were made, where they were frozen from a book."""
+    assembly: Mapping[Id, Annotated[Any, AnyJson()]] = field(default_factory=dict)
     """How a golden set was assembled: models, prompts, tools, reviewers, error rates, retired models."""
 
     def days_overdue(self, today: date) -> int:
@@ -155,42 +172,50 @@ class OtherJudgments:
 
 
 @dataclass(frozen=True, repr=False)
-class TestSet(Displayed):
-    """Queries with their judgments. Identity is content: see `digest`."""
+class TestSetHead:
+    """What a test set says beside its queries."""
 
     __test__ = False
 
-    name: str
+    name: FilledText
+    """Name in reports."""
+    _: KW_ONLY
+    version: Text = ""
+    """Version of the content, in any form."""
+    description: Text = ""
+    """Origin and purpose of the set."""
+    sources: tuple[Source, ...] = ()
+    """Sources of results, highest authority first; a result belongs to the first that matches."""
+    matching: MatchingRules = field(default_factory=MatchingRules)
+    """How results are matched with spans, entities and files."""
+    databases: Mapping[Id, Database] = field(default_factory=dict)
+    """Name to location of a database for predicates: `sqlite:corpus.db`, `duckdb:corpus.duckdb`, `env:VARIABLE`."""
+    consensus: Text = ""
+    """Consensus rule that combines ratings into judgments."""
+    grouping: Grouping | None = None
+    """Meaning of the groups in `groups`: subtopics, judges or preferences."""
+    meta: Meta = field(default_factory=Meta, compare=False)
+    """Metadata; not part of the digest."""
+
+
+@dataclass(frozen=True, repr=False)
+class TestSet(TestSetHead, Displayed):
+    """Queries with their judgments. Identity is content: see `digest`."""
+
     queries: tuple[Query, ...]
     grades: Mapping[str, Mapping[str, float]] = field(default_factory=dict)
     """Query id to document id to grade. A grade under 0 means pooled but not judged."""
     targets: Mapping[str, tuple[Target, ...]] = field(default_factory=dict)
     """Query id to its targets. A query has graded ids or targets, not both."""
-    version: str = ""
-    description: str = ""
     groups: Mapping[str, tuple[GroupedJudgment, ...]] = field(default_factory=dict)
     """Query id to judgments by group, for measures that need them. Their documents stand in `grades` too, each with the
     highest value any group gave it."""
-    grouping: Grouping | None = None
-    """What a group is; None when there are none."""
-
     files: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     """Query id to the files that its results should cover, for `FileCoverage`."""
     legacy: Mapping[str, Legacy] = field(default_factory=dict)
     """Query id to its legacy results, for `ModernFirst`."""
-    sources: tuple[Source, ...] = ()
-    """Sources of results, the highest authority first, for `TopSource`; the first that matches an id is used."""
-    matching: MatchingRules = field(default_factory=MatchingRules)
-    """How results are matched with spans, entities and files."""
-    databases: Mapping[str, str] = field(default_factory=dict)
-    """Name to place of the databases that predicates ask: `sqlite:corpus.db`, `duckdb:corpus.duckdb`, or `env:NAME` of a
-    variable that holds a PostgreSQL address."""
     ratings: Mapping[str, tuple[Rating, ...]] = field(default_factory=dict)
     """Query id to the grades of each rater. `grades` hold their consensus."""
-    consensus: str = ""
-    """Rule that made the grades of the ratings."""
-    meta: Meta = field(default_factory=Meta, compare=False)
-    """Metadata that is not content: review, anchors, split, history."""
     other_judgments: OtherJudgments | None = field(default=None, compare=False)
     """The judgments that took the place of the set's own; None where none did."""
     notes: tuple[Note, ...] = field(default=(), compare=False)

@@ -14,6 +14,7 @@ from pydantic import TypeAdapter
 from cranfield.errors import CranfieldError, InternalError
 from cranfield.formats.runs.jsonl import LOG_KEY, log_path, write_run
 from cranfield.model import Meta, Run, TestSet
+from cranfield.model.kinds import as_stored
 
 
 @contextmanager
@@ -29,7 +30,8 @@ def temporary_folder() -> Iterator[Path]:
 
 @cache
 def _values() -> TypeAdapter[TestSet]:
-    return TypeAdapter(TestSet)
+    with as_stored():
+        return TypeAdapter(TestSet)
 
 
 def pack_testset(testset: TestSet) -> bytes:
@@ -41,7 +43,7 @@ def pack_testset(testset: TestSet) -> bytes:
     Raises:
         InternalError: reading it would give another one.
     """
-    content = _values().dump_json(testset)
+    content = _values().dump_json(testset, by_alias=True)
     again = unpack_testset(content)
     if again != testset or again.digest != testset.digest:
         raise InternalError(f"the test set {testset.name} cannot be stored: reading it would give another one")

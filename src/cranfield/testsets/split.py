@@ -43,7 +43,7 @@ def split(testset: TestSet, *, share: float = DEFAULT_SHARE, seed: int = 0, by: 
         raise UsageError(
             f"a share of {share:g} of {n_of(n, 'queries')} is {total}", expected="at least one query in either part"
         )
-    return Split(seed, share, keys, draw(testset, total, keys, seed, "held out"))
+    return Split(seed, share, draw(testset, total, keys, seed, "held out"), by=keys)
 
 
 def with_split(testset: TestSet, drawn: Split, today: date) -> TestSet:

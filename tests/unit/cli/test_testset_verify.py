@@ -137,7 +137,7 @@ def test_what_is_known_of_a_set_is_read_as_it_was_written(tmp_path: Path) -> Non
         source_files={"src/a.py": "12"},
         anchors={"src/a.py:5-6": Anchor("src/a.py::two", "34", 0, 2)},
         counts={"queries": 2},
-        split=Split(7, 0.2, ("kind",), ("q1",)),
+        split=Split(7, 0.2, ("q1",), by=("kind",)),
         previous="sha256:1",
         history=("made", "rehashed"),
     )

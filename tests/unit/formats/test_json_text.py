@@ -13,7 +13,8 @@ from hypothesis import strategies as st
 from cranfield.errors import TestSetError
 from cranfield.formats.io.json_text import json_values, parse_json
 from cranfield.formats.io.located import load_located
-from cranfield.formats.io.tree import SourceFloat, SourceInt, sourced
+from cranfield.formats.io.tree import sourced
+from cranfield.model.kinds import SourceFloat, SourceInt
 
 scalars = (
     st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False, allow_infinity=False) | st.text(max_size=5)

@@ -16,7 +16,7 @@ from cranfield.errors import TestSetError
 from cranfield.formats.convert import write_testset
 from cranfield.formats.io.published_schema import schema_text
 from cranfield.formats.sniff import read_testset
-from cranfield.formats.testsets import native_models
+from cranfield.formats.testsets import native_form
 from cranfield.formats.testsets.golden_record import SCHEMA_FILE, golden_schema
 from cranfield.model import Entity, EntityRole, Fact, Label, Lines, Query, Span, TestSet
 from cranfield.reporting import render
@@ -263,7 +263,7 @@ def test_each_mistake_in_a_label_is_told(tmp_path: Path, label: str) -> None:
 
 
 def test_the_schema_of_a_set_refuses_keys_of_a_query_in_a_label() -> None:
-    validator = jsonschema.Draft202012Validator(native_models.testset_schema())
+    validator = jsonschema.Draft202012Validator(native_form.testset_schema())
     query = {"id": "q", "text": "t", "entities": ["a::f"], "label": {"must_mention_facts": ["x"], "own": 1}}
     validator.validate({"cranfield_testset": 1, "name": "n", "queries": [query]})
     query["label"] = {"expected_files": ["a"]}

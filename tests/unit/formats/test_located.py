@@ -11,14 +11,14 @@ import yaml
 from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import BaseModel, ConfigDict, Field, field_validator
-from pydantic_core import PydanticCustomError
 
 from cranfield.errors import ConfigError, ProblemList
 from cranfield.formats.io.json_text import parse_json
 from cranfield.formats.io.located import Located, load_located
 from cranfield.formats.io.tree import Node, plain_number, sourced
-from cranfield.formats.io.validation import OWN_FIELDS, PlainScalar, Text, validate
+from cranfield.formats.io.validation import validate
 from cranfield.formats.io.yaml_text import parse_yaml, yaml_text
+from cranfield.model.kinds import PlainScalar, Text, Unfit
 
 
 def located(tmp_path: Path, text: str, name: str = "c.yaml") -> Located:
@@ -273,9 +273,7 @@ class Model(BaseModel):
     @classmethod
     def is_spelled(cls, value: str) -> str:
         if value:
-            raise PydanticCustomError(
-                "x", "is misspelt", {OWN_FIELDS: "", "expected": "b", "got": "a", "hint": "spell it"}
-            )
+            raise Unfit("is misspelt", expected="b", got="a", hint="spell it")
         return value
 
 

@@ -15,9 +15,9 @@ from cranfield import load
 from cranfield.errors import TestSetError
 from cranfield.formats.convert import fitting_formats
 from cranfield.formats.sniff import read_testset
-from cranfield.formats.testsets import native_models as published
+from cranfield.formats.testsets import native_form as published
 from cranfield.formats.testsets.native import read_testset_yaml, write_testset_yaml
-from cranfield.formats.testsets.native_fields import short_span
+from cranfield.formats.testsets.native_form import short_span
 from cranfield.model import (
     Anchor,
     Entity,
@@ -132,7 +132,7 @@ META = Meta(
     {"src/a.rs": "sha256:00"},
     {"src/a.rs:41-61": Anchor("src/a.rs::A::add", "sha256:11", 2, 21)},
     {"queries": 8, "kind=symbol": 1},
-    Split(7, 0.2, ("kind",), ("q1",)),
+    Split(7, 0.2, ("q1",), by=("kind",)),
     "sha256:22",
     ("made",),
 )

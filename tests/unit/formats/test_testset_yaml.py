@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 
 from cranfield.errors import TestSetError
 from cranfield.formats.io.published_schema import schema_text
-from cranfield.formats.testsets import native_models as published
+from cranfield.formats.testsets import native_form as published
 from cranfield.formats.testsets.native import read_testset_yaml, write_testset_yaml
 from cranfield.formats.testsets.trec import read_qrels
 from cranfield.model import Pattern, Query, TestSet
@@ -219,7 +219,7 @@ def any_testset(draw: st.DrawFn) -> TestSet:
             by_id[query_id] = draw(st.dictionaries(words, grades, min_size=1, max_size=4))
         else:
             by_pattern[query_id] = tuple(draw(st.lists(once | every, min_size=1, max_size=3)))
-    return TestSet(draw(words), tuple(queries), by_id, by_pattern, draw(texts), draw(texts))
+    return TestSet(draw(words), tuple(queries), by_id, by_pattern, version=draw(texts), description=draw(texts))
 
 
 @given(testset=any_testset(), name=st.sampled_from(["t.yaml", "t.json"]))
@@ -235,7 +235,7 @@ def test_any_test_set_survives_a_round_trip(
 
 def test_the_published_schema_is_that_of_the_models() -> None:
     assert published.SCHEMA_FILE.read_text(encoding="utf-8") == schema_text(SCHEMA), (
-        "write it anew: python -m cranfield.formats.testsets.native_models"
+        "write it anew: python -m cranfield.formats.testsets.native_form"
     )
 
 

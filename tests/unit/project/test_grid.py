@@ -145,7 +145,7 @@ QUERIES = tuple(
     for i in range(20)
 )
 TESTSET = TestSet("t", QUERIES, {query.id: {"x": 1} for query in QUERIES})
-STORED = TestSet("t", QUERIES, TESTSET.grades, meta=Meta(split=Split(0, 0.1, (), ("q3", "q4"))))
+STORED = TestSet("t", QUERIES, TESTSET.grades, meta=Meta(split=Split(0, 0.1, ("q3", "q4"))))
 
 
 def grid(**settings) -> GridConfig:

@@ -92,7 +92,7 @@ def test_a_part_is_refused_without_a_split_and_with_one_that_lost_its_queries():
     with pytest.raises(TestSetError, match="no held-out part"):
         part(CLINIC, "held-out")
     with pytest.raises(TestSetError, match="not in the set: q99"):
-        part(replace(CLINIC, meta=Meta(split=Split(0, 0.2, (), ("q99",)))), "evaluated")
+        part(replace(CLINIC, meta=Meta(split=Split(0, 0.2, ("q99",)))), "evaluated")
 
 
 def test_some_queries_of_a_set_take_with_them_only_what_is_known_of_them():

@@ -65,7 +65,7 @@ def test_nothing_is_found_in_a_clean_set():
         ),
         (replace(CLEAN, ratings={"q1": (Rating("a", "ann", 2), Rating("a", "ann", 2))}), [("repeats", "q1")]),
         (replace(CLEAN, ratings={"q1": (Rating("a", "ann", 2), Rating("a", "bob", 1))}), []),
-        (replace(CLEAN, meta=Meta(split=Split(0, 0.2, (), ("q9",)))), [("split", "")]),
+        (replace(CLEAN, meta=Meta(split=Split(0, 0.2, ("q9",)))), [("split", "")]),
         (replace(CLEAN, meta=Meta(made="last week")), [("date", "")]),
         (with_targets(Span("a.py", 1, 5), Span("a.py", 1, 5)), [("repeats", "q1")]),
         (with_targets(Span("a.py", 1, 5), Span("a.py", 1, 5, 2)), [("contradictions", "q1")]),
@@ -203,9 +203,9 @@ def test_leaks_and_shared_entities_of_knowcode_are_counted(shared_data):
     [
         (replace(CLEAN, sources=(Source("x", "^[ab]$"),)), "1 judged document is of no source (first: c)"),
         (replace(CLEAN, sources=(Source("x", "^a$"),)), "2 judged documents are of no source (first: b)"),
-        (replace(CLEAN, meta=Meta(split=Split(0, 0.2, (), ("q9",)))), "1 held-out query is not in the set: q9"),
+        (replace(CLEAN, meta=Meta(split=Split(0, 0.2, ("q9",)))), "1 held-out query is not in the set: q9"),
         (
-            replace(CLEAN, meta=Meta(split=Split(0, 0.2, (), ("q8", "q9")))),
+            replace(CLEAN, meta=Meta(split=Split(0, 0.2, ("q8", "q9")))),
             "2 held-out queries are not in the set: q8, q9",
         ),
         (

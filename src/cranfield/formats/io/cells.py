@@ -11,15 +11,12 @@ from pathlib import Path
 from typing import Any
 
 from cranfield.errors import ProblemList, shorten
+from cranfield.model.kinds import whole
 from cranfield.patterns import PatternError, compile_pattern
 
 WHITE_SPACE = re.compile(r"[ \t\r\n\x0b\x0c]")
 """What separates columns: ASCII white space only, so an id may hold any other."""
-WHOLE_UNDER = 1e15
-"""Above it, a whole number written without its exponent is longer than with it."""
 ID_KINDS = "text or whole numbers"
-PARAM_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
-"""Name of a parameter of a query."""
 
 
 def is_id(value: object) -> bool:
@@ -74,12 +71,6 @@ def as_number(value: Any) -> float | None:
     except (TypeError, ValueError, OverflowError):
         return None
     return number + 0.0 if math.isfinite(number) else None
-
-
-def whole(grade: float) -> float:
-    """A whole grade as an int, as people write it; any other as it is."""
-    is_whole = math.isfinite(grade) and grade == int(grade) and abs(grade) < WHOLE_UNDER
-    return int(grade) if is_whole else grade
 
 
 def short(grade: float) -> str:

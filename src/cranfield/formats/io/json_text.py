@@ -20,14 +20,13 @@ from cranfield.formats.io.tree import (
     MAX_NUMBER_CHARS,
     Node,
     NodeValue,
-    SourceFloat,
-    SourceInt,
     TreeBuilder,
     Unreadable,
     describe,
     real_number,
     whole_number,
 )
+from cranfield.model.kinds import SourceFloat, SourceInt
 
 _SPACE = re.compile(r"[ \t\r\n]*")
 _NUMBER = re.compile(r"-?(0|[1-9][0-9]*)(\.[0-9]+)?([eE][-+]?[0-9]+)?")

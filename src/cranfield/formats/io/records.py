@@ -99,6 +99,12 @@ def read_back(text: str, path: Path, read: Callable[[Located], TestSet], *, is_j
         ) from None
 
 
+class Strict(BaseModel):
+    """Accepts no key that it does not know."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True, strict=True, use_attribute_docstrings=True)
+
+
 class Loose(BaseModel):
     """What another tool's file holds; it may hold more."""
 

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from cranfield.errors import Problem, shorten
+from cranfield.model.kinds import SourceFloat, SourceInt
 
 MAX_DEPTH = 64
 """Lists and mappings nested deeper than this are refused."""
@@ -21,18 +22,6 @@ _INT = re.compile(r"[-+]?[0-9]+")
 _FLOAT = re.compile(r"[-+]?(\.[0-9]+|[0-9]+(\.[0-9]*)?)([eE][-+]?[0-9]+)?")
 _SPECIAL_FLOAT = {".inf": "inf", "+.inf": "inf", "-.inf": "-inf", ".nan": "nan"}
 _WORDS: dict[str, bool | None] = {"true": True, "false": False, "null": None, "~": None, "": None}
-
-
-class SourceInt(int):
-    """An int that remembers how it was written (`007`)."""
-
-    source: str
-
-
-class SourceFloat(float):
-    """A float that remembers how it was written (`1.10`)."""
-
-    source: str
 
 
 NodeValue = str | SourceInt | SourceFloat | bool | None | list["Node"] | dict[str, "Node"]
@@ -116,15 +105,6 @@ def sourced(node: Node) -> Any:
     if isinstance(value, dict):
         return {key: sourced(child) for key, child in value.items()}
     return [sourced(child) for child in value] if isinstance(value, list) else value
-
-
-def source_text(value: Any) -> Any:
-    """A scalar as it was written; anything else unchanged, for the model to refuse."""
-    if isinstance(value, (SourceInt, SourceFloat)):
-        return value.source
-    if isinstance(value, bool):
-        return "true" if value else "false"
-    return str(value) if isinstance(value, (int, float)) else value
 
 
 def describe(value: object) -> str:

@@ -1,4 +1,4 @@
-"""Lays a pydantic model over located data, and says what does not fit in plain words, each at its line and column.
+"""Lays a pydantic model or a dataclass over located data, and says what does not fit in plain words, each at its line and column.
 
 Nothing here knows a format: the models do.
 """
@@ -7,22 +7,24 @@ from __future__ import annotations
 
 import types
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field, fields, is_dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, TypeVar, Union, get_args, get_origin
+from typing import TYPE_CHECKING, Annotated, Any, TypeVar, Union, get_args, get_origin, get_type_hints
 
-from pydantic import BaseModel, BeforeValidator, RootModel, Tag, ValidationError, WithJsonSchema
+from pydantic import BaseModel, RootModel, Tag, TypeAdapter, ValidationError
 
 from cranfield.errors import CranfieldError, Problem, ProblemList, unknown_name
 from cranfield.formats.io.files import shown
 from cranfield.formats.io.located import Located, load_located
-from cranfield.formats.io.tree import Loc, SourceFloat, SourceInt, describe, field_name, source_text
+from cranfield.formats.io.tree import Loc, describe, field_name
+from cranfield.model.kinds import Unfit
 from cranfield.words import and_list, or_list
 
 if TYPE_CHECKING:
     from pydantic_core import ErrorDetails
 
-AnyModel = TypeVar("AnyModel", bound=BaseModel)
+M = TypeVar("M")
+"""A pydantic model, or a dataclass."""
 
 _EXPECTED = {
     "string_type": "text",
@@ -63,47 +65,39 @@ _EXPECTED = {
 }
 """Pydantic's error type to what was expected, in words."""
 
-OWN_FIELDS = "cranfield"
-"""A validator that raises `PydanticCustomError` with this key in its context may give `expected`, `got`, `hint` too.
-Its message goes on from the field's name: `is empty`."""
 PROBLEM = "problem"
 """Type of a `PydanticCustomError` whose context holds the fields of a `Problem`; the field's name stands before it."""
 EXCLUDING = "excluding_keys"
 """Type of a `PydanticCustomError` whose message lists keys of which exactly one has to be there."""
 
+_UNKNOWN = {"extra_forbidden", "unexpected_keyword_argument"}
+"""Types of the error on a key that a model, or a dataclass, does not have."""
 _MERGE_HINT = "merge keys (<<) are not supported: write the keys out"
 
 
-def plain_scalar(value: Any) -> Any:
-    """A number whose writing is more than its value (`3.10`, `007`) as text; anything else unchanged."""
-    if isinstance(value, (SourceInt, SourceFloat)) and value.source != repr(value):
-        return value.source
-    return value
+_ADAPTERS: dict[type, TypeAdapter[Any]] = {}
 
 
-Text = Annotated[str, BeforeValidator(source_text), WithJsonSchema({"type": ["string", "number", "boolean"]})]
-"""A model field that is text however it is spelled: `007`, `1.10` and `true` keep their source."""
-
-PlainScalar = Annotated[
-    str | int | float | bool,
-    BeforeValidator(plain_scalar),
-    WithJsonSchema({"type": ["string", "number", "boolean"]}),
-]
-"""A model field that is text, a number or true/false, and that comes out as it was written (`3.10` is text)."""
+def adapter_of(model: type) -> TypeAdapter[Any]:
+    """What reads, checks, writes and describes values of a class."""
+    if model not in _ADAPTERS:
+        _ADAPTERS[model] = TypeAdapter(model)
+    return _ADAPTERS[model]
 
 
 def validate(
-    located: Located, model: type[AnyModel], problems: ProblemList, *, context: Mapping[str, Any] | None = None
-) -> AnyModel | None:
+    located: Located, model: type[M], problems: ProblemList, *, context: Mapping[str, Any] | None = None
+) -> M | None:
     """Build `model` from the data; on failure add every problem, with its place, and return None."""
     try:
-        return model.model_validate(located.top, context=context)
+        made: M = adapter_of(model).validate_python(located.top, context=context)
     except ValidationError as error:
         problems.problems += [finding.problem(located) for finding in _findings(error, model)]
         return None
+    return made
 
 
-def load_model(path: Path, model: type[AnyModel], error: type[CranfieldError]) -> AnyModel:
+def load_model(path: Path, model: type[M], error: type[CranfieldError]) -> M:
     """Read a YAML or JSON file as `model`.
 
     Raises:
@@ -128,7 +122,7 @@ def problems_of(
             yield finding.loc, finding.without_place()
 
 
-def _findings(error: ValidationError, model: type[BaseModel]) -> list[_Finding]:
+def _findings(error: ValidationError, model: type) -> list[_Finding]:
     found: dict[tuple[Loc, str], _Finding] = {}
     for detail in error.errors(include_url=False):
         loc, owners, branches = _place(detail["loc"], model)
@@ -188,7 +182,7 @@ class _Finding:
 
 def _finding(detail: ErrorDetails, loc: Loc, owners: list[Any], branches: Mapping[str, Any]) -> _Finding:
     kind, context, name = detail["type"], detail.get("ctx", {}), field_name(loc)
-    if kind in {"missing", "union_tag_not_found", "extra_forbidden"}:
+    if kind in {"missing", "union_tag_not_found", *_UNKNOWN}:
         return _key_finding(kind, context, loc, owners, branches)
     if kind == EXCLUDING:
         return _excluding_finding(detail["msg"].split(), detail["input"], loc, _tagged_models(owners, loc))
@@ -202,15 +196,17 @@ def _finding(detail: ErrorDetails, loc: Loc, owners: list[Any], branches: Mappin
             loc, "value", f"wrong value for {name}" if name else "wrong value", [expected], got, at_key=at_key
         )
     message = detail["msg"]
-    if kind in {"value_error", "assertion_error"}:
-        message, got = str(context["error"]), None
     wanted = []
     hint = None
-    if OWN_FIELDS in context or kind == PROBLEM:
-        wanted = [context["expected"]] if context.get("expected") else []
-        got, hint = context.get("got"), context.get("hint")
+    cause = context.get("error")
+    if isinstance(cause, Exception):
+        message, got = str(cause), None
+    if isinstance(cause, Unfit) or kind == PROBLEM:
+        own: Mapping[str, Any] = vars(cause) if isinstance(cause, Unfit) else context
+        wanted = [own["expected"]] if own.get("expected") else []
+        got, hint = own.get("got"), own.get("hint")
     if name:
-        message = f"{name} {message}" if OWN_FIELDS in context else f"{name}: {message}"
+        message = f"{name} {message}" if isinstance(cause, Unfit) else f"{name}: {message}"
     return _Finding(loc, message, message, wanted, got, hint, at_key=at_key)
 
 
@@ -222,7 +218,7 @@ def _short(value: object) -> object:
 def _key_finding(
     kind: str, context: Mapping[str, Any], loc: Loc, owners: list[Any], branches: Mapping[str, Any]
 ) -> _Finding:
-    if kind == "extra_forbidden":
+    if kind in _UNKNOWN:
         elsewhere = [tag for tag, branch in branches.items() if loc[-1] in _keys(branch)]
         if elsewhere:
             got = next(tag for tag, branch in branches.items() if branch in owners)
@@ -274,7 +270,7 @@ def _keys_under(model: type[BaseModel], key: str) -> set[str]:
     return {name for branch in branches for name in _keys(branch)}
 
 
-def _place(loc: Sequence[str | int], model: type[BaseModel]) -> tuple[Loc, list[Any], Mapping[str, Any]]:
+def _place(loc: Sequence[str | int], model: type) -> tuple[Loc, list[Any], Mapping[str, Any]]:
     """Where an error is in the data, the models that own its last step, and the tagged models these were chosen from.
 
     Pydantic's own place also names the branch of a union it tried, and `[key]` for a mapping's key: both are left out.
@@ -327,7 +323,7 @@ def _tagged(annotation: Any) -> tuple[str, Any] | None:
 def _inner(owner: Any, step: str | int) -> list[Any]:
     """What may stand under a key or position of `owner`; nothing where that is not known."""
     if _is_model(owner):
-        annotations = [info.annotation for name, info in owner.model_fields.items() if step in {name, info.alias}]
+        annotations = [annotation for names, annotation in _fields(owner) if step in names]
     elif isinstance(step, int) and get_args(owner):
         annotations = [get_args(owner)[0]]
     else:
@@ -339,14 +335,22 @@ def _is_branch(branch: Any, name: str | int) -> bool:
     """True when pydantic calls this branch of a union by `name`: its class, or the value of its discriminator."""
     if not _is_model(branch):
         return False
-    literals = [value for info in branch.model_fields.values() for value in get_args(info.annotation)]
+    literals = [value for _, annotation in _fields(branch) for value in get_args(annotation)]
     return branch.__name__ == name or name in literals
 
 
 def _keys(branch: Any) -> set[str]:
     """The keys of a model as they stand in a file; none of a branch that is text or a number."""
-    return {info.alias or name for name, info in branch.model_fields.items()} if _is_model(branch) else set()
+    return {names[0] for names, _ in _fields(branch)} if _is_model(branch) else set()
+
+
+def _fields(model: Any) -> list[tuple[tuple[str, ...], Any]]:
+    """Names of each field, first that in a file, and its annotation."""
+    if not is_dataclass(model):
+        return [((info.alias or name, name), info.annotation) for name, info in model.model_fields.items()]
+    hints = get_type_hints(model, include_extras=True)
+    return [((row.metadata.get("alias", row.name), row.name), hints[row.name]) for row in fields(model)]
 
 
 def _is_model(annotation: Any) -> bool:
-    return isinstance(annotation, type) and issubclass(annotation, BaseModel)
+    return isinstance(annotation, type) and (issubclass(annotation, BaseModel) or is_dataclass(annotation))

@@ -22,7 +22,7 @@ from cranfield.formats.splice.parts import Part, UnspliceableError, json_lines_p
 from cranfield.formats.splice.rows import splice_rows
 from cranfield.formats.splice.trees import splice_tree
 from cranfield.formats.testsets.golden_facts import COUNTED_REVIEW, with_counts_of
-from cranfield.formats.testsets.native_write import document_of
+from cranfield.formats.testsets.native import plain
 from cranfield.formats.testsets.span_csv import rebased
 from cranfield.model import Meta, TestSet
 
@@ -224,7 +224,7 @@ def spliced_meta(path: Path, target: Path, before: Meta, after: Meta) -> tuple[P
 
 
 def _meta_document(meta: Meta) -> dict[str, Any]:
-    return cast("dict[str, Any]", document_of(TestSet("meta", (), meta=meta)).get("meta", {}))
+    return cast("dict[str, Any]", plain(meta))
 
 
 _META = Format("meta", "testset", "metadata", lambda _: False, layout="tree")

@@ -15,8 +15,8 @@ from typing import Any, TypedDict
 from cranfield.errors import ProblemList, TestSetError, shorten
 from cranfield.formats.io.cells import id_bytes, short
 from cranfield.formats.io.files import MAX_PROBLEMS, shown, stem
-from cranfield.formats.io.tree import source_text
 from cranfield.model import GroupedJudgment, Grouping, Note, Query, Rating, Target, TestSet
+from cranfield.model.kinds import source_text
 from cranfield.model.note import info, not_carried
 from cranfield.model.query_ids import id_of, question_of
 from cranfield.words import first_of, n_of

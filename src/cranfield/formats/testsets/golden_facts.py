@@ -8,7 +8,7 @@ from __future__ import annotations
 import json
 import re
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
@@ -19,14 +19,12 @@ from cranfield.errors import TestSetError, shorten
 from cranfield.formats.io.delimited import write_unicode
 from cranfield.formats.io.files import META_SUFFIX, STDIN, meta_path, stem, unpacked_name
 from cranfield.formats.io.located import load_located
-from cranfield.formats.io.records import OpenModel
-from cranfield.formats.io.validation import Text, load_model
-from cranfield.formats.testsets.native import meta_of, rules_of
-from cranfield.formats.testsets.native_fields import Strict
-from cranfield.formats.testsets.native_models import MatchingModel, MetaModel
-from cranfield.formats.testsets.native_write import document_of
+from cranfield.formats.io.records import OpenModel, Strict
+from cranfield.formats.io.validation import load_model
+from cranfield.formats.testsets.native import plain
 from cranfield.formats.testsets.vocabulary import version_problems
 from cranfield.model import MatchingRules, Meta, Note, NoteKind, TestSet
+from cranfield.model.kinds import Text
 from cranfield.model.note import info
 
 STRATA = ("task_type", "difficulty")
@@ -44,8 +42,8 @@ class _More(Strict):
 
     name: Text = ""
     description: Text = ""
-    meta: MetaModel | None = None
-    matching: MatchingModel | None = None
+    meta: Meta | None = None
+    matching: MatchingRules | None = None
 
 
 class _Facts(OpenModel):
@@ -96,19 +94,20 @@ def with_facts(testset: TestSet, path: Path, n_reviewed: int | None) -> TestSet:
         raise TestSetError(problems)
     facts = load_model(facts_file, _Facts, TestSetError)
     more = facts.cranfield or _More()
+    given = located.sourced["cranfield"]["meta"] if more.meta is not None else ()
     return replace(
         testset,
         name=more.name or testset.name,
         description=more.description,
         version=facts.version,
-        matching=RULES if more.matching is None else rules_of(more.matching),
-        meta=_about(facts, more, review),
+        matching=more.matching or RULES,
+        meta=_about(facts, more, given, review),
         notes=(*testset.notes, *_notes(testset, facts, facts_file)),
     )
 
 
-def _about(facts: _Facts, more: _More, review: str = "") -> Meta:
-    """The facts under the harness's own keys, and over them those that stand under `cranfield`."""
+def _about(facts: _Facts, more: _More, given: Iterable[str], review: str = "") -> Meta:
+    """The facts under the harness's own keys, and over them those that are given under `cranfield`."""
     own = Meta(
         uncommitted=facts.uncommitted_changes,
         review=facts.dataset_status or review,
@@ -119,10 +118,7 @@ def _about(facts: _Facts, more: _More, review: str = "") -> Meta:
         task_types=tuple(facts.task_types),
         assembly=dict(facts.assembly),
     )
-    if more.meta is None:
-        return own
-    values = meta_of(more.meta)
-    return replace(own, **{name: getattr(values, name) for name in more.meta.model_fields_set})
+    return replace(own, **{name: getattr(more.meta, name) for name in given})
 
 
 def _marginals(facts: _Facts) -> dict[str, int]:
@@ -204,8 +200,8 @@ def with_counts_of(text: str, written: str) -> str:
 
 def _more(testset: TestSet, path: Path, facts: Mapping[str, Any]) -> dict[str, Any]:
     """What has no key of the harness's own, or would be read from it otherwise."""
-    written = document_of(TestSet("", (), meta=testset.meta)).get("meta", {})
-    read = _about(_Facts.model_construct(**facts), _More())
+    written = plain(testset.meta)
+    read = _about(_Facts.model_construct(**facts), _More(), ())
     differs = {name: value for name, value in asdict(testset.meta).items() if getattr(read, name) != value}
     meta = {
         name: written.get(name, {})
@@ -218,5 +214,5 @@ def _more(testset: TestSet, path: Path, facts: Mapping[str, Any]) -> dict[str, A
     if testset.description:
         more["description"] = testset.description
     if testset.matching != RULES:
-        more["matching"] = document_of(TestSet("", (), matching=testset.matching)).get("matching", {})
+        more["matching"] = plain(testset.matching)
     return more

@@ -16,10 +16,8 @@ from typing import Annotated, Any
 from pydantic import Field
 
 from cranfield.errors import ProblemList, TestSetError, shorten
-from cranfield.formats.io.cells import whole
 from cranfield.formats.io.located import Located
 from cranfield.formats.io.records import RECORDS, OpenModel, indexed_objects, load_records, write_records
-from cranfield.formats.io.tree import source_text
 from cranfield.formats.io.validation import validate
 from cranfield.formats.testsets.builder import TestSetBuilder, UnknownFields
 from cranfield.formats.testsets.golden_facts import RULES, STRATA, with_facts, write_facts
@@ -35,6 +33,7 @@ from cranfield.formats.testsets.golden_record import (
 )
 from cranfield.formats.testsets.vocabulary import task_type_problems, version_problems
 from cranfield.model import Entity, File, Label, NoteKind, Query, Span, Target, TestSet
+from cranfield.model.kinds import source_text, whole
 from cranfield.model.label import lines_of_targets
 from cranfield.model.note import info, not_carried
 from cranfield.model.vocabulary import TASK_TYPE, TASK_TYPES

@@ -14,11 +14,10 @@ from pydantic import ConfigDict, Field, JsonValue, ValidationInfo, field_validat
 
 from cranfield.formats.io.files import write_text
 from cranfield.formats.io.published_schema import published_schema, schema_text
-from cranfield.formats.io.records import OpenModel
+from cranfield.formats.io.records import OpenModel, Strict
 from cranfield.formats.io.tree import plain_values
-from cranfield.formats.io.validation import Text
-from cranfield.formats.testsets.native_fields import CLOSED, FilledText, Grade, Id, Strict, complaint
 from cranfield.model import EntityRole, Fact, Label, Lines
+from cranfield.model.kinds import FilledText, Grade, Id, Text, Unfit
 
 ANY_ORDER = "any order"
 """Key of a context in which lines may end before they start: a record of a golden set fails alone, by the checks of its gate."""
@@ -29,7 +28,7 @@ Line = Annotated[int, Field(ge=1, le=999_999_999)]
 def _not_before_start(end: int | None, info: ValidationInfo) -> int | None:
     start = info.data.get("start")
     if end is not None and start is not None and start > end:
-        raise complaint("is before the start", expected="start, then end", got=f"{start}-{end}")
+        raise Unfit("is before the start", expected="start, then end", got=f"{start}-{end}")
     return end
 
 
@@ -128,7 +127,7 @@ class GoldenLabel(LabelModel):
     """`locate`, `explain`, `debug`, `extend`, `review` or `general`, or a type that the metadata declares."""
     difficulty: Text | None = None
     """`easy`, `medium` or `hard`."""
-    strata: dict[Id, Text | None] = Field(default_factory=dict, json_schema_extra=CLOSED)
+    strata: dict[Id, Text | None] = Field(default_factory=dict)
     """Further strata; null: the key of the record that has this name is no stratum."""
     expected_files: list[FilledText] = Field(default_factory=list)
     """Files of the answer."""

@@ -14,17 +14,15 @@ from typing import Annotated, Any
 from pydantic import Field
 
 from cranfield.errors import ProblemList, TestSetError, shorten
-from cranfield.formats.io.cells import as_number, whole
+from cranfield.formats.io.cells import as_number
 from cranfield.formats.io.located import Located
 from cranfield.formats.io.records import RECORDS, OpenModel, indexed_objects, load_records, write_records
-from cranfield.formats.io.tree import Loc, source_text
-from cranfield.formats.io.validation import Text, validate
+from cranfield.formats.io.tree import Loc
+from cranfield.formats.io.validation import validate
 from cranfield.formats.testsets.builder import TestSetBuilder, UnknownFields, check_graded
-from cranfield.formats.testsets.native import meta_of
-from cranfield.formats.testsets.native_fields import FilledText, Grade, Id
-from cranfield.formats.testsets.native_models import MetaModel
 from cranfield.formats.testsets.vocabulary import version_problems
-from cranfield.model import Query, TestSet
+from cranfield.model import Meta, Query, TestSet
+from cranfield.model.kinds import FilledText, Grade, Id, Text, source_text, whole
 from cranfield.model.note import not_carried
 
 TYPE = "query_type"
@@ -51,7 +49,7 @@ class _File(OpenModel):
     version: Text = ""
     description: Text = ""
     scale: list[Grade] = Field(default_factory=list)
-    meta: MetaModel = Field(default_factory=MetaModel)
+    meta: Meta = Field(default_factory=Meta)
     queries: Annotated[list[_Record], Field(min_length=1)]
 
 
@@ -92,7 +90,7 @@ def _testset(located: Located) -> TestSet:
         *not_carried(f"the key {key!r} of the file" for key in model.model_extra or {}),
         *builder.repeated(),
     ]
-    meta = replace(meta_of(model.meta), scale=scale)
+    meta = replace(model.meta, scale=scale)
     return builder.testset(notes, name=model.name, version=model.version, description=model.description, meta=meta)
 
 
@@ -100,9 +98,9 @@ def _scale(located: Located, builder: TestSetBuilder, model: _File | None) -> tu
     """The declared grades, under `scale` or in `meta`; none: those of the format."""
     if model is None:
         return ()
-    if model.scale and model.meta.scale and model.scale != model.meta.scale:
+    if model.scale and model.meta.scale and tuple(model.scale) != model.meta.scale:
         builder.problems.problems.append(located.problem("two scales", ("scale",), expected="that of `meta`, or none"))
-    return tuple(grade + 0.0 for grade in model.scale or model.meta.scale)
+    return tuple(model.scale) or model.meta.scale
 
 
 def _judge(builder: TestSetBuilder, record: Mapping[str, Any], loc: Loc, scale: Sequence[float]) -> None:

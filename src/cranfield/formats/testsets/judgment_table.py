@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from cranfield.errors import ProblemList, TestSetError, shorten
-from cranfield.formats.io.cells import as_number, format_time, is_id, number_of, parse_time, whole
+from cranfield.formats.io.cells import as_number, format_time, is_id, number_of, parse_time
 from cranfield.formats.io.delimited import (
     JUDGMENT_COLUMNS,
     LINE_COLUMNS,
@@ -32,6 +32,7 @@ from cranfield.formats.io.records import load_json_values
 from cranfield.formats.io.tree import Unreadable, describe
 from cranfield.formats.testsets.builder import HINT_RULES, RatingMore, TestSetBuilder, UnknownFields
 from cranfield.model import LETTERS, QUERY_CLASSES, Negative, Note, Query, Span, TestSet
+from cranfield.model.kinds import whole
 from cranfield.model.note import info, not_carried
 from cranfield.model.query import NEGATIVE
 from cranfield.words import first_of, n_of

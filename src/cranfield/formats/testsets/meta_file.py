@@ -17,9 +17,7 @@ from cranfield.formats.io.files import STDIN, meta_path, refusal, write_text
 from cranfield.formats.io.validation import load_model
 from cranfield.formats.registry import Format
 from cranfield.formats.sniff import detect_format
-from cranfield.formats.testsets.native import meta_of
-from cranfield.formats.testsets.native_models import MetaModel
-from cranfield.formats.testsets.native_write import document_of
+from cranfield.formats.testsets.native import plain
 from cranfield.model import Meta, TestSet
 
 
@@ -29,7 +27,7 @@ def read_meta(path: Path) -> Meta:
     Raises:
         TestSetError: with every problem of the file, each at its line and column.
     """
-    return meta_of(load_model(path, MetaModel, TestSetError))
+    return load_model(path, Meta, TestSetError)
 
 
 def write_meta(testset: TestSet, path: Path) -> None:
@@ -38,7 +36,7 @@ def write_meta(testset: TestSet, path: Path) -> None:
     Raises:
         TestSetError: the file cannot be written.
     """
-    entry = document_of(TestSet("meta", (), meta=testset.meta)).get("meta", {})
+    entry = plain(testset.meta)
     try:
         write_text(path, [json.dumps(entry, ensure_ascii=False, indent=2), "\n"])
     except OSError as cause:

@@ -1,7 +1,7 @@
 """Test sets in YAML or JSON: read with every problem at its line, written so that reading gives the same again.
 
-The schema is in `native_models`, the way back in `native_write`. What must hold between fields (`native_checks`) is checked
-on the data as they stand in the file, so that these problems are reported together with those of single fields.
+The form of the file is in `native_form`. What must hold between fields (`native_checks`) is checked on the data as they stand in
+the file, so that these problems are reported together with those of single fields.
 """
 
 from __future__ import annotations
@@ -9,51 +9,41 @@ from __future__ import annotations
 import json
 import re
 from collections import Counter
-from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import fields, replace
 from pathlib import Path
+from typing import Any
 
 from cranfield.errors import ProblemList, TestSetError, shorten
 from cranfield.formats.io.files import shown, suffix_of, write_text
 from cranfield.formats.io.located import Located, load_located
 from cranfield.formats.io.records import read_back
-from cranfield.formats.io.validation import validate
+from cranfield.formats.io.validation import adapter_of, validate
 from cranfield.formats.io.yaml_text import yaml_text
 from cranfield.formats.testsets.builder import group_order, highest
 from cranfield.formats.testsets.golden_record import label_of
-from cranfield.formats.testsets.judging_models import judging_of
 from cranfield.formats.testsets.native_checks import cross_problems, joined_classes
-from cranfield.formats.testsets.native_fields import lines_of
-from cranfield.formats.testsets.native_models import (
-    MatchingModel,
-    MetaModel,
-    NegativeModel,
-    QueryModel,
-    TestSetModel,
-)
-from cranfield.formats.testsets.native_write import document_of
+from cranfield.formats.testsets.native_form import QueryEntry, SpanEntry, TestSetFile, lines_of
 from cranfield.formats.testsets.preferences import preference_problems
 from cranfield.model import (
     LETTERS,
-    Anchor,
     Entity,
     File,
     GroupedJudgment,
-    Legacy,
-    MatchingRules,
-    Meta,
     Negative,
     Pattern,
     Predicate,
     Query,
     Rating,
-    Source,
     Span,
-    Split,
     Target,
     TestSet,
+    TestSetHead,
 )
+from cranfield.model.kinds import whole
 
+_FIRST = ("id", "text", "class", "need", "notes", "strata", "params", "weight", "negative")
+"""Order of the keys of a query that are written before its judgments."""
 _SURROGATE = re.compile("[\ud800-\udfff]")
 
 
@@ -71,79 +61,68 @@ def read_testset_yaml(path: Path | str) -> TestSet:
 
 def _testset(located: Located) -> TestSet:
     problems = ProblemList(TestSetError)
-    model = validate(located, TestSetModel, problems)
+    file = validate(located, TestSetFile, problems)
     problems.problems = [*joined_classes(located, problems.problems), *cross_problems(located)]
     problems.raise_if_any()
-    if model is None:
+    if file is None:
         raise TestSetError("not a test set", path=shown(located.path))
-    groups = {query.id: _groups(query) for query in model.queries if query.groups}
-    if model.grouping == "preference":
-        _check_preferences(located, model.queries)
+    groups = {query.id: _groups(query) for query in file.queries if query.groups}
+    if file.grouping == "preference":
+        _check_preferences(located, file.queries)
     return TestSet(
-        name=model.name,
-        queries=tuple(_query(query, model) for query in model.queries),
+        queries=tuple(_query(query, file) for query in file.queries),
         grades={
             query.id: highest(groups[query.id]) if query.groups else _floats(query.judgments)
-            for query in model.queries
+            for query in file.queries
             if query.groups or query.judgments
         },
-        targets={query.id: targets for query in model.queries if (targets := _targets(query))},
-        version=model.version,
-        description=model.description,
+        targets={query.id: targets for query in file.queries if (targets := _targets(query))},
         groups=groups,
-        grouping=model.grouping,
-        files={query.id: tuple(query.files) for query in model.queries if query.files},
-        legacy={
-            query.id: Legacy(tuple(query.legacy.ids), tuple(query.legacy.patterns))
-            for query in model.queries
-            if query.legacy is not None
-        },
-        sources=tuple(Source(source.name, source.pattern) for source in model.sources),
-        matching=rules_of(model.matching),
-        databases=dict(model.databases),
-        ratings={query.id: _ratings(query) for query in model.queries if query.ratings or query.adjudicated},
-        consensus=model.consensus,
-        labels={q.id: label_of(q.label, q.label.model_extra or {}) for q in model.queries if q.label is not None},
-        meta=meta_of(model.meta),
+        files={query.id: query.files for query in file.queries if query.files},
+        legacy={query.id: query.legacy for query in file.queries if query.legacy is not None},
+        ratings={query.id: _ratings(query) for query in file.queries if query.ratings or query.adjudicated},
+        labels={q.id: label_of(q.label, q.label.model_extra or {}) for q in file.queries if q.label is not None},
+        **_head(file),
     )
 
 
-def _query(query: QueryModel, model: TestSetModel) -> Query:
-    negative = Negative() if query.negative is True else None
-    if isinstance(query.negative, NegativeModel):
-        negative = Negative(query.negative.below, query.negative.field)
+def _head(testset: TestSetHead) -> dict[str, Any]:
+    """What a test set and its file have in common."""
+    return {row.name: getattr(testset, row.name) for row in fields(TestSetHead)}
+
+
+def _query(query: QueryEntry, file: TestSetFile) -> Query:
     return Query(
         query.id,
         query.text,
-        dict(query.strata),
-        dict(query.params),
-        query.weight + 0.0,
-        query.query_class or _class_by_stratum(query, model),
-        negative,
+        query.strata,
+        query.params,
+        query.weight,
+        query.query_class or _class_by_stratum(query, file),
+        Negative() if query.negative is True else query.negative or None,
         query.need,
         query.notes,
     )
 
 
-def _class_by_stratum(query: QueryModel, model: TestSetModel) -> str:
+def _class_by_stratum(query: QueryEntry, file: TestSetFile) -> str:
     """The class that the stratum named for it tells; none where the query has no such stratum, or its value no class."""
-    if model.classes is None:
+    if file.classes is None:
         return ""
-    value = query.strata.get(model.classes.stratum, "")
-    if model.classes.names:
-        return model.classes.names.get(value, "")
+    value = query.strata.get(file.classes.stratum, "")
+    if file.classes.names:
+        return file.classes.names.get(value, "")
     return LETTERS.get(value, value)
 
 
-def _targets(query: QueryModel) -> tuple[Target, ...]:
+def _targets(query: QueryEntry) -> tuple[Target, ...]:
     """What is expected by rule, kind by kind; files that stand alone are it too."""
-    entities = query.entities if isinstance(query.entities, dict) else dict.fromkeys(query.entities, 1.0)
-    targets: list[Target] = [Pattern(p.regex, p.grade + 0.0, p.credit, p.expected_count) for p in query.patterns]
-    targets += [Span(s.path, *lines_of(s.lines), s.grade + 0.0) for s in query.spans]
+    entities = dict.fromkeys(query.entities, 1.0) if isinstance(query.entities, tuple) else query.entities
+    targets: list[Target] = [*query.patterns, *(entry.span for entry in query.spans)]
     lines = {entity: tuple(map(lines_of, ranges)) for entity, ranges in query.entity_lines.items()}
     targets += [Entity(entity, grade + 0.0, lines.get(entity, ())) for entity, grade in entities.items()]
     targets += [File(path, grade + 0.0) for path, grade in query.answer_files.items()]
-    targets += [Predicate(p.sql, p.database, p.grade + 0.0) for p in query.predicates]
+    targets += [Predicate(asked.sql, asked.database, asked.grade) for asked in query.predicates]
     if not targets and not query.judgments and not query.ratings and not query.groups:
         targets += [File(path, 1.0) for path in query.files]
     return tuple(targets)
@@ -153,7 +132,7 @@ def _floats(judgments: Mapping[str, float]) -> dict[str, float]:
     return {doc_id: grade + 0.0 for doc_id, grade in judgments.items()}
 
 
-def _ratings(query: QueryModel) -> tuple[Rating, ...]:
+def _ratings(query: QueryEntry) -> tuple[Rating, ...]:
     return tuple(
         Rating(doc_id, rater, None if grade is None else grade + 0.0, final)
         for final, by_document in ((False, query.ratings), (True, query.adjudicated))
@@ -162,20 +141,20 @@ def _ratings(query: QueryModel) -> tuple[Rating, ...]:
     )
 
 
-def _groups(query: QueryModel) -> tuple[GroupedJudgment, ...]:
+def _groups(query: QueryEntry) -> tuple[GroupedJudgment, ...]:
     """By document, in the order of their bytes, as the readers of columns give them."""
     judgments = [
         GroupedJudgment(doc_id, group, value + 0.0, subgroup)
         for group, values in query.groups.items()
         for key, inner in values.items()
         for doc_id, value, subgroup in (
-            [(key, inner, "")] if not isinstance(inner, dict) else [(doc, value, key) for doc, value in inner.items()]
+            [(key, inner, "")] if isinstance(inner, float) else [(doc, value, key) for doc, value in inner.items()]
         )
     ]
     return tuple(sorted(judgments, key=group_order))
 
 
-def _check_preferences(located: Located, queries: Sequence[QueryModel]) -> None:
+def _check_preferences(located: Located, queries: Sequence[QueryEntry]) -> None:
     problems = ProblemList(TestSetError)
     for index, query in enumerate(queries):
         line, column = located.mark(("queries", index, "groups"), key=True)
@@ -185,32 +164,84 @@ def _check_preferences(located: Located, queries: Sequence[QueryModel]) -> None:
     problems.raise_if_any()
 
 
-def rules_of(model: MatchingModel) -> MatchingRules:
-    """How results are compared with what is expected, as the file of a set has it."""
-    return MatchingRules(**model.model_dump() | {"strip": tuple(model.strip), "roots": tuple(model.roots)})
+def plain(value: object) -> Any:
+    """A value as the keys and values of its file; what is as it is by default is left out."""
+    return adapter_of(type(value)).dump_python(value, by_alias=True, exclude_defaults=True)
 
 
-def meta_of(model: MetaModel) -> Meta:
-    """What is known about a set, as its file has it."""
-    return Meta(
-        uncommitted=model.uncommitted,
-        review=model.review,
-        scale=tuple(grade + 0.0 for grade in model.scale),
-        made=model.made or "",
-        refresh_days=model.refresh_days,
-        commit=model.commit,
-        source_files=dict(model.source_files),
-        anchors={place: Anchor(a.symbol, a.body, a.offset, a.lines) for place, a in model.anchors.items()},
-        counts=dict(model.counts),
-        split=None
-        if model.split is None
-        else Split(model.split.seed, model.split.share, tuple(model.split.by), tuple(model.split.held_out)),
-        previous=model.previous,
-        history=tuple(model.history),
-        task_types=tuple(model.task_types),
-        judging=None if model.judging is None else judging_of(model.judging),
-        assembly=dict(model.assembly),
+def document_of(testset: TestSet) -> dict[str, Any]:
+    """The whole file."""
+    queries = tuple(_entry(testset, query) for query in testset.queries)
+    head = _head(testset) | ({} if testset.groups else {"grouping": None})
+    document: dict[str, Any] = plain(TestSetFile(cranfield_testset=1, queries=queries, **head))
+    document["queries"] = [_in_order(entry) for entry in document["queries"]]
+    for entry in document["queries"]:
+        if entry["id"] in testset.labels:
+            entry["label"] = testset.labels[entry["id"]].record
+    return document
+
+
+def _in_order(entry: dict[str, Any]) -> dict[str, Any]:
+    return {key: entry[key] for key in _FIRST if key in entry} | entry
+
+
+def _entry(testset: TestSet, query: Query) -> QueryEntry:
+    groups = testset.groups.get(query.id, ())
+    ratings = testset.ratings.get(query.id, ())
+    targets, files = testset.targets.get(query.id, ()), testset.files.get(query.id, ())
+    return QueryEntry(
+        query.id,
+        query.text,
+        query.strata,
+        query.params,
+        query.weight,
+        query.query_class,
+        query.negative is not None if query.negative in (None, Negative()) else query.negative,
+        query.need,
+        query.notes,
+        judgments={} if groups else testset.grades.get(query.id, {}),
+        ratings=_ratings_entry(ratings, final=False),
+        adjudicated=_ratings_entry(ratings, final=True),
+        groups=_groups_entry(groups),
+        files=files,
+        legacy=testset.legacy.get(query.id),
+        **({} if targets == tuple(File(path, 1.0) for path in files) else _targets_entry(targets)),
     )
+
+
+def _targets_entry(targets: Sequence[Target]) -> dict[str, Any]:
+    entities = {target.id: target.grade for target in targets if isinstance(target, Entity)}
+    spans = [target for target in targets if isinstance(target, Span)]
+    return {
+        "patterns": tuple(target for target in targets if isinstance(target, Pattern)),
+        "spans": tuple(SpanEntry(span.path, f"{span.start}-{span.end}", span.grade) for span in spans),
+        "entities": tuple(entities) if set(entities.values()) <= {1} else entities,
+        "entity_lines": {
+            target.id: tuple(f"{first}-{last}" for first, last in target.lines)
+            for target in targets
+            if isinstance(target, Entity) and target.lines
+        },
+        "answer_files": {target.path: target.grade for target in targets if isinstance(target, File)},
+        "predicates": tuple(target for target in targets if isinstance(target, Predicate)),
+    }
+
+
+def _ratings_entry(ratings: Iterable[Rating], *, final: bool) -> dict[str, dict[str, Any]]:
+    entry: dict[str, dict[str, Any]] = {}
+    for rating in (rating for rating in ratings if rating.final is final):
+        entry.setdefault(rating.doc_id, {})[rating.rater] = rating.grade
+    return entry
+
+
+def _groups_entry(groups: Iterable[GroupedJudgment]) -> dict[str, dict[str, Any]]:
+    entry: dict[str, dict[str, Any]] = {}
+    for judgment in groups:
+        values = entry.setdefault(judgment.group, {})
+        if judgment.subgroup:
+            inner = values.setdefault(judgment.subgroup, {})
+            values = inner if isinstance(inner, dict) else {}  # a document has that name: reading back will tell
+        values[judgment.doc_id] = whole(judgment.value)
+    return entry
 
 
 def write_testset_yaml(testset: TestSet, path: Path | str) -> None:

@@ -8,11 +8,11 @@ from typing import Any
 
 from cranfield.errors import Problem, shorten
 from cranfield.formats.io.located import Located
-from cranfield.formats.io.tree import source_text
 from cranfield.formats.testsets.builder import TestSetBuilder
-from cranfield.formats.testsets.native_fields import CLASS_NAMES
-from cranfield.formats.testsets.native_models import GRADED, TARGETS
+from cranfield.formats.testsets.native_form import GRADED, TARGETS
 from cranfield.model import LETTERS, QUERY_CLASSES, Query
+from cranfield.model.kinds import source_text
+from cranfield.model.query import CLASS_NAMES
 from cranfield.words import first_of
 
 

@@ -7,7 +7,8 @@ from collections.abc import Collection, Iterator
 from cranfield.errors import Problem, did_you_mean, shorten
 from cranfield.formats.io.located import Located
 from cranfield.formats.io.records import RECORDS, indexed_objects
-from cranfield.formats.io.tree import Loc, source_text
+from cranfield.formats.io.tree import Loc
+from cranfield.model.kinds import source_text
 from cranfield.model.vocabulary import TASK_TYPE, TASK_TYPES
 
 VERSION = "schema_version"

@@ -12,10 +12,10 @@ from pathlib import Path
 from typing import Any
 
 from cranfield.errors import ProblemList, TestSetError, shorten
-from cranfield.formats.io.cells import PARAM_NAME, whole
 from cranfield.formats.io.tree import plain_number
 from cranfield.formats.testsets.builder import TestSetBuilder
 from cranfield.model import Note, Query, Scalar, TestSet
+from cranfield.model.kinds import PARAM_NAME, whole
 from cranfield.model.note import not_carried
 from cranfield.words import n_of
 

@@ -15,11 +15,11 @@ from cranfield.errors import TestSetError
 from cranfield.formats.io.cells import as_number, number_of
 from cranfield.formats.io.located import Located
 from cranfield.formats.io.records import Loose, indexed_objects, load_json, write_json
-from cranfield.formats.io.tree import Loc, source_text
-from cranfield.formats.io.validation import Text, validate
-from cranfield.formats.testsets.native_fields import FilledText, Grade
+from cranfield.formats.io.tree import Loc
+from cranfield.formats.io.validation import validate
 from cranfield.formats.tools.by_text import TextBuilder, judged, written_texts
 from cranfield.model import Query, TestSet
+from cranfield.model.kinds import FilledText, Grade, Text, source_text
 from cranfield.model.note import info
 
 IMPORTED = "IMPORT_JUDGMENT"

@@ -15,15 +15,15 @@ from pathlib import Path
 from typing import Any
 
 from cranfield.errors import TestSetError
-from cranfield.formats.io.cells import as_number, number_of, whole
+from cranfield.formats.io.cells import as_number, number_of
 from cranfield.formats.io.delimited import read_sheet
 from cranfield.formats.io.records import Loose, indexed_objects, load_json, write_json
-from cranfield.formats.io.tree import Loc, source_text
-from cranfield.formats.io.validation import Text, validate
+from cranfield.formats.io.tree import Loc
+from cranfield.formats.io.validation import validate
 from cranfield.formats.testsets.builder import RatingMore, by_line
-from cranfield.formats.testsets.native_fields import FilledText, Grade
 from cranfield.formats.tools.by_text import TextBuilder, counted, judged, written_texts
 from cranfield.model import Meta, Note, Query, TestSet
+from cranfield.model.kinds import FilledText, Grade, Text, source_text, whole
 from cranfield.model.note import info
 from cranfield.model.query_ids import text_ids
 from cranfield.words import n_of

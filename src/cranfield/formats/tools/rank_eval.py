@@ -15,12 +15,12 @@ from pydantic import Field, JsonValue
 from cranfield.errors import ProblemList, TestSetError, shorten
 from cranfield.formats.io.cells import as_number
 from cranfield.formats.io.records import Loose, indexed_objects, load_json, write_json
-from cranfield.formats.io.tree import Loc, source_text
+from cranfield.formats.io.tree import Loc
 from cranfield.formats.io.validation import validate
 from cranfield.formats.testsets.builder import TestSetBuilder
-from cranfield.formats.testsets.native_fields import FilledText
 from cranfield.formats.tools.by_text import counted, judged, params_of
 from cranfield.model import Query, TestSet
+from cranfield.model.kinds import FilledText, source_text
 from cranfield.model.note import info
 from cranfield.words import n_of
 

@@ -15,11 +15,11 @@ from pydantic import AfterValidator, Field
 
 from cranfield.formats.io.cells import as_number, number_of
 from cranfield.formats.io.records import Loose, indexed_objects, load_json, write_json
-from cranfield.formats.io.tree import Loc, source_text
-from cranfield.formats.io.validation import PlainScalar, Text, validate
-from cranfield.formats.testsets.native_fields import Grade, complaint
+from cranfield.formats.io.tree import Loc
+from cranfield.formats.io.validation import validate
 from cranfield.formats.tools.by_text import TextBuilder, counted, judged, params_of, written_texts
 from cranfield.model import Query, Scalar, TestSet
+from cranfield.model.kinds import Grade, PlainScalar, Text, Unfit, source_text
 
 PLACEHOLDER = "$query"
 """What stands for the text in a template, where the file names no other."""
@@ -35,11 +35,9 @@ class _Gain(Loose):
 def _all_rated(value: dict[str, list[Text] | _Gain]) -> dict[str, list[Text] | _Gain]:
     for name, judged_value in value.items():
         if isinstance(judged_value, list) and number_of(name) is None:
-            raise complaint(
-                f"has a list under {name!r}", expected="a number, which is the gain of the documents listed"
-            )
+            raise Unfit(f"has a list under {name!r}", expected="a number, which is the gain of the documents listed")
         if isinstance(judged_value, _Gain) and judged_value.gain is None and judged_value.rating is None:
-            raise complaint(f"has no gain for document {name!r}", expected='`{"gain": a number}`')
+            raise Unfit(f"has no gain for document {name!r}", expected='`{"gain": a number}`')
     return value
 
 

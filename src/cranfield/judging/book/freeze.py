@@ -12,7 +12,7 @@ from typing import cast
 
 from cranfield.errors import UnknownNameError, UsageError
 from cranfield.formats.io.yaml_text import yaml_text
-from cranfield.formats.testsets.native_write import document_of
+from cranfield.formats.testsets.native import document_of
 from cranfield.judging.book.contents import BookContents, contents_of
 from cranfield.judging.book.grades import RatedBook, rated_book
 from cranfield.judging.store.schema import Action, ItemState, Origin, RaterKind
