@@ -151,7 +151,7 @@ RECORDS = st.lists(
             "confidence": JSON,
             "validation": st.just({"human_reviewed": False}),
             "correct": st.booleans() | st.none(),
-            "schema_version": st.sampled_from(["1.0.0", "1", None]),
+            "schema_version": st.sampled_from(["1.0.0", None]),
             "team": WORDS,
             "own": JSON,
         },
@@ -245,7 +245,7 @@ MISTAKES = {
     '{"expected_entities": [{"entity_id": "a::f", "role": "primary", "why": "x"}]}': (
         "label has unknown keys of entities, line ranges or facts: why"
     ),
-    '{"schema_version": "2.0"}': "label has an unknown schema version; expected 1, or 1.x.y such as 1.0.0, got '2.0'",
+    '{"schema_version": "2.0"}': "label has an unknown schema version; expected 1.0.0, got '2.0'",
     '{"baseline_answerable": "no"}': "wrong value for queries[0].label.baseline_answerable; expected true or false",
 }
 
