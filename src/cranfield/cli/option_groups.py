@@ -10,7 +10,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal, NamedTuple, TypeVar, get_args, get_origin, get_type_hints
 
 import typer
-from annotated_types import Ge
 
 from cranfield.cli import registries
 from cranfield.cli.shared import Format, Output
@@ -54,7 +53,6 @@ def _is_list(option: Declared) -> bool:
 
 def _annotation(option: Declared) -> Any:
     bare = option.bare
-    least: Any = None
     kind: Any = bare
     if _is_list(option):
         kind = list[str]
@@ -62,17 +60,13 @@ def _annotation(option: Declared) -> Any:
         kind = type(get_args(bare)[0])
     elif option.option.choices:
         kind = str
-    if kind is int:
-        least = next((bound.ge for bound in option.bounds if isinstance(bound, Ge)), None)
-    if _is_list(option) or option.default is None:
-        kind |= None
     return Annotated[
-        kind,
+        kind | None if _is_list(option) or option.default is None else kind,
         typer.Option(
             option.flag,
             metavar=option.option.metavar or None,
             help=option.option.help,
-            min=least,
+            min=option.limits.get("ge") if kind is int else None,
             autocompletion=NAMES.get(option.option.choices),
         ),
     ]
@@ -81,7 +75,6 @@ def _annotation(option: Declared) -> Any:
 ConventionOption = option_of(ScoringOptions, "convention")
 SeedOption = option_of(CompareOptions, "seed")
 AllowDirtyOption = option_of(TestSetOptions, "allow_dirty")
-KeepGoingOption = option_of(CollectOptions, "keep_going")
 SortOption = Annotated[
     str,
     typer.Option(

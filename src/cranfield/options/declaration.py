@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Collection, Mapping
-from dataclasses import MISSING, dataclass, fields
+import operator
+from collections.abc import Collection, Iterator, Mapping
+from dataclasses import MISSING, asdict, dataclass, fields
 from types import NoneType
 from typing import Any, Literal, get_args, get_origin
 
-from annotated_types import BaseMetadata, Ge, GroupedMetadata, Gt, Le, Lt
+from annotated_types import BaseMetadata, GroupedMetadata
 
 from cranfield.errors import Problem, UnknownNameError, UsageError, did_you_mean, shorten, unknown_name
 from cranfield.options.names import CHOICES
@@ -36,7 +37,7 @@ class Option:
     owner: Owner = "ref"
 
     def __repr__(self) -> str:
-        """Its help, in a printed signature of a block."""
+        """Its help: it stands in the signature of a block."""
         return f"Option({self.help!r})"
 
 
@@ -76,54 +77,32 @@ class Declared:
         if self.bare not in {int, float}:
             return None
         is_number = isinstance(value, int | self.bare) and not isinstance(value, bool) and math.isfinite(value)
-        return (
-            None
-            if is_number and all(_holds(bound, value) for bound in self.limits)
-            else self._wrong(value, self._range)
-        )
+        is_allowed = is_number and all(getattr(operator, kind)(value, bound) for kind, bound in self.limits.items())
+        return None if is_allowed else self._wrong(value, self._range)
 
     def _wrong(self, value: object, expected: str, hint: str | None = None) -> Problem:
         shown = f"{value:g}" if isinstance(value, float) else shorten(value)
         return Problem(f"{{{self.name}}} is {shown}", expected=expected, hint=hint, parameters=(self.name,))
 
     @property
-    def limits(self) -> list[Any]:
-        """Its bounds one by one."""
-        return [part for bound in self.bounds for part in (bound if isinstance(bound, GroupedMetadata) else (bound,))]
+    def limits(self) -> dict[str, Any]:
+        """Its bounds: `{"gt": 0, "lt": 1}`."""
+        parts: Iterator[Any] = (
+            part for bound in self.bounds for part in (bound if isinstance(bound, GroupedMetadata) else (bound,))
+        )
+        return {kind: value for part in parts for kind, value in asdict(part).items()}
 
     @property
     def _range(self) -> str:
         """`a number between 0 and 1`, `a whole number of 1 or more`."""
-        number = "a whole number" if self.bare is int else "a number"
-        low = next(
-            (part.ge if isinstance(part, Ge) else part.gt for part in self.limits if isinstance(part, Ge | Gt)), None
-        )
-        high = next(
-            (part.le if isinstance(part, Le) else part.lt for part in self.limits if isinstance(part, Le | Lt)), None
-        )
-        if low is not None and high is not None:
-            is_open = any(isinstance(part, Gt | Lt) for part in self.limits)
-            return f"{number} between {low} and {high}" if is_open else f"{number} from {low} to {high}"
-        if low is None:
-            return number
-        return (
-            f"{number} above {low}"
-            if any(isinstance(part, Gt) for part in self.limits)
-            else f"{number} of {low} or more"
-        )
-
-
-def _holds(bound: object, value: Any) -> bool:
-    match bound:
-        case Ge(ge=least):
-            return bool(value >= least)
-        case Gt(gt=low):
-            return bool(value > low)
-        case Le(le=most):
-            return bool(value <= most)
-        case Lt(lt=high):
-            return bool(value < high)
-    return True
+        number, limits = "a whole number" if self.bare is int else "a number", self.limits
+        if {"gt", "lt"} <= limits.keys():
+            return f"{number} between {limits['gt']} and {limits['lt']}"
+        if {"ge", "le"} <= limits.keys():
+            return f"{number} from {limits['ge']} to {limits['le']}"
+        if "gt" in limits:
+            return f"{number} above {limits['gt']}"
+        return f"{number} of {limits['ge']} or more" if "ge" in limits else number
 
 
 _DECLARED: dict[Any, Mapping[str, Declared]] = {}

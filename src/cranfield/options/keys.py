@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -26,8 +25,7 @@ def key_of(block: type, name: str, *, otherwise: str) -> Any:
         otherwise: what it is where it is left open.
     """
     option = declared(block)[name]
-    bounds = {kind: value for bound in option.limits for kind, value in asdict(bound).items()}
-    return Field(description=description_of(option, otherwise), **bounds)
+    return Field(description=description_of(option, otherwise), **option.limits)
 
 
 def description_of(key: Declared, otherwise: str | None) -> str:

@@ -11,6 +11,8 @@ from cranfield import Query, TestSet, evaluate
 from cranfield.evaluation.result import result_of
 from cranfield.evaluation.values import Evaluation
 from cranfield.model import Answer, Hit, Negative, Outcome, Run
+from cranfield.options.compare import CompareOptions
+from cranfield.options.scoring import ScoringOptions
 from cranfield.reporting.document import Figure, TonedCell
 from cranfield.results import to_jsonable
 from cranfield.server.summary import headline, summary_sections
@@ -19,6 +21,7 @@ from cranfield.server.v1.results import evaluation_summary
 from cranfield.service.metrics.observed import from_results
 from cranfield.service.metrics.scrape import measured
 from cranfield.service.scoring import figures_of
+from cranfield.service.settings import Settings
 from cranfield.service.values import EvaluationInfo
 
 KINDS = TestSet(
@@ -43,7 +46,8 @@ def scored() -> Evaluation:
 @pytest.fixture
 def info(bench, scored: Evaluation) -> EvaluationInfo:
     stored = bench.service.evaluations.get(bench.ids["second"])
-    return replace(stored, figures=figures_of(scored, {"primary": "nDCG@10"}))
+    settings = Settings(k=10, scoring=ScoringOptions(), compare=CompareOptions(primary="nDCG@10"))
+    return replace(stored, figures=figures_of(scored, settings))
 
 
 def test_queries_where_nothing_should_be_found_have_their_measure_in_the_api(info: EvaluationInfo) -> None:
