@@ -112,19 +112,19 @@ def test_a_grid_collects_each_part_once_and_compares_its_winner_on_held_out_quer
     # 2 x 2 x 3 points; rrf_k says nothing to sum: 6 + 3 systems are left, and one is the config as written.
     assert len(result.points) == 9
     assert sum(len(point.same) for point in result.points) == 3
-    assert result.written in result.points
-    assert dict(result.written.settings) == {"fusion.method": "rrf", "fusion.rrf_k": 60, "fusion.weights.body": 1}
-    tuning, held_out = (set(part.query_ids) for part in (result.winner.tuning, result.winner.held_out))
+    (written,) = (point for point in result.points if point.name == result.as_written)
+    assert dict(written.settings) == {"fusion.method": "rrf", "fusion.rrf_k": 60, "fusion.weights.body": 1}
+    tuning, held_out = (set(part) for part in (result.tuning_queries, result.held_out_queries))
     assert (len(tuning), len(held_out)) == (18, 6)
     assert not tuning & held_out
-    means = [result.tuning_mean(point) for point in result.points]
+    means = [point.tuning_mean for point in result.points]
     assert means == sorted(means, reverse=True)
-    assert result.optimism == pytest.approx(means[0] - result.held_out_mean(result.winner))
+    assert result.optimism == pytest.approx(means[0] - result.points[0].held_out_mean)
     if result.comparison is not None:
-        assert set(result.comparison.measures[result.primary].differences) == held_out
+        assert set(result.comparison.comparisons[result.primary].differences) == held_out
     payload = json.loads((project / "out" / "results.json").read_text())
     assert set(payload["held_out_queries"]) == held_out
-    assert payload["winner"] == result.winner.name
+    assert payload["winner"] == result.winner
     page = (project / "out" / "report.html").read_text()
     assert "no query is in both" in page
     assert "<svg" in page
