@@ -150,8 +150,8 @@ def choose_point(
     winner = ordered[0]
     judged = compare(written.held_out, winner.held_out, options) if winner.name != written.name else (written.held_out,)
     is_point = any(point.name == written.name for point in ordered)
-    points = [_record(point, primary) for point in (ordered if is_point else (*ordered, written))]
-    first, as_written = points[0], next(point for point in points if point.name == written.name)
+    records = [_record(point, primary) for point in (ordered if is_point else (*ordered, written))]
+    first, as_written = records[0], next(each for each in records if each.name == written.name)
     result = GridResult(
         system=system,
         primary=primary,
@@ -166,7 +166,7 @@ def choose_point(
         tuning_gain=subtract(first.tuning_mean, as_written.tuning_mean),
         pilot=any(point.tuning.pilot for point in (*ordered, written)),
         notes=tuple(all_notes),
-        points=tuple(points),
+        points=tuple(records),
         comparison=cast("ComparisonResult", result_of(judged)) if isinstance(judged, Comparison) else None,
     )
     return Choice(result, judged)

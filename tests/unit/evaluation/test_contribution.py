@@ -44,31 +44,31 @@ def test_a_component_brings_what_is_lost_without_it() -> None:
         },
         OPTIONS,
     )
-    a, b, c = found.rows
-    assert [row.comparison.measures[found.primary].delta for row in found.rows] == pytest.approx([8 / 12, 3 / 12, 0])
+    a, b, c = found.components
+    assert [row.effect.delta for row in found.components] == pytest.approx([8 / 12, 3 / 12, 0])
     # The permutation test over n non-zero differences of one sign: p = 2 / 2^n.
-    assert [row.p for row in found.rows] == pytest.approx([2 / 2**8, 2 / 2**3, 1.0])
+    assert [row.p for row in found.components] == pytest.approx([2 / 2**8, 2 / 2**3, 1.0])
     # Holm over three: 3 x 2/256; 2 x 2/8; 1.
-    assert [row.p_adjusted for row in found.rows] == pytest.approx([6 / 256, 0.5, 1.0])
-    assert [row.verdict.text for row in found.rows] == [
+    assert [row.p_adjusted for row in found.components] == pytest.approx([6 / 256, 0.5, 1.0])
+    assert [row.verdict.text for row in found.components] == [
         "helps",
         "no significant difference",
         "no significant difference",
     ]
-    assert [(row.n_gained, row.n_lost) for row in found.rows] == [(8, 0), (3, 0), (0, 0)]
+    assert [(row.n_gained, row.n_lost) for row in found.components] == [(8, 0), (3, 0), (0, 0)]
     # Beside each verdict of 12 queries; p = 1 - .05^(1/12) = .220922. b is worth 3/12: L = .779078 * .25 / .220922
-    assert [(row.unseen.of, row.unseen.rests_on) for row in found.rows] == [
+    assert [(row.unseen.of, row.unseen.rests_on) for row in found.components] == [
         ("a", "interval"),
         ("b", "mean"),
         ("c", None),
     ]
     assert b.unseen.size == pytest.approx(0.881620, abs=1e-5)
     # 0..5 hang on a alone, 8 on b alone; 6 and 7 on both.
-    assert [row.n_only for row in found.rows] == [6, 1, 0]
-    assert [evaluation.name for evaluation in found.variants] == [
+    assert [row.n_only for row in found.components] == [6, 1, 0]
+    assert [*found.names] == [
         *("s.all", "s.only-a", "s.only-b", "s.only-c", "s.without-a", "s.without-b", "s.without-c"),
     ]
-    assert (a.alone.name, b.without.name, c.component) == ("s.only-a", "s.without-b", "c")
+    assert (a.alone, b.without, c.component) == ("s.only-a", "s.without-b", "c")
 
 
 def test_significance_that_holm_takes_away_is_not_claimed() -> None:
@@ -76,11 +76,10 @@ def test_significance_that_holm_takes_away_is_not_claimed() -> None:
     whole = scored("s.all", of(range(12)))
     one, other = scored("s.only-a", of(range(6))), scored("s.only-b", of(range(6, 12)))
     found = contributions("s", whole, {"a": one, "b": other}, {"a": other, "b": one}, OPTIONS)
-    assert [row.p for row in found.rows] == pytest.approx([2 / 64, 2 / 64])
-    assert [row.p_adjusted for row in found.rows] == pytest.approx([4 / 64, 4 / 64])
-    assert [row.comparison.verdict.name for row in found.rows] == ["better", "better"]
-    assert [row.verdict.text for row in found.rows] == ["no significant difference", "no significant difference"]
-    assert [evaluation.name for evaluation in found.variants] == ["s.all", "s.only-a", "s.only-b"]
+    assert [row.p for row in found.components] == pytest.approx([2 / 64, 2 / 64])
+    assert [row.p_adjusted for row in found.components] == pytest.approx([4 / 64, 4 / 64])
+    assert [row.verdict.text for row in found.components] == ["no significant difference", "no significant difference"]
+    assert [*found.names] == ["s.all", "s.only-a", "s.only-b"]
 
 
 def test_a_component_can_hurt_and_a_variant_that_fails_says_nothing() -> None:
@@ -93,8 +92,8 @@ def test_a_component_can_hurt_and_a_variant_that_fails_says_nothing() -> None:
         {"a": scored("s.without-a", of(range(12))), "b": evaluate(TESTSET, failed, measures=["P@1", "Success@5"])},
         CompareOptions(primary="P@1", limits=Limits(max_failed_share=0.1)),
     )
-    assert [row.verdict.text for row in found.rows] == ["hurts", "invalid"]
-    assert found.rows[0].n_lost == 9
+    assert [row.verdict.text for row in found.components] == ["hurts", "invalid"]
+    assert found.components[0].n_lost == 9
 
 
 def test_variants_of_other_components_do_not_belong_together() -> None:

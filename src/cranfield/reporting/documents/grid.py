@@ -168,7 +168,7 @@ def _figure(found: GridResult) -> Figure:
         Col("tuning mean", lambda point: point.tuning_mean, "value"),
         Col("held-out mean", lambda point: point.held_out_mean, "value"),
     )
-    table = TableSpec("Means on both parts", drawn, columns).table()
+    table = TableSpec("Means on both parts", drawn, columns).table(shown=20)
     lower = "" if CATALOGUE[found.primary.name].higher_is_better else " (lower is better)"
     spec, narrow = (paired_dots(labels, values, f"mean {found.primary}{lower}", screen) for screen in SCREENS)
     more = f" The best {DRAWN} of {len(points)} are drawn." if len(points) > DRAWN else ""
