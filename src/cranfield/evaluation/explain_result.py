@@ -99,9 +99,9 @@ class ExplanationResult(Record):
     """Of these, those that change no value here."""
     measures: Mapping[Measure, MeasureEffect]
     ties: tuple[Bounds, ...]
-    """Over the orders of equal scores; empty where nobody asked."""
+    """Over the orders of equal scores; empty where they were not asked for."""
     unjudged: tuple[Bounds, ...]
-    """Over the grades of unjudged results; empty where nobody asked."""
+    """Over the grades of unjudged results; empty where they were not asked for."""
 
 
 def explanation_result(explanation: Explanation, *, ties: bool = False, unjudged: bool = False) -> ExplanationResult:

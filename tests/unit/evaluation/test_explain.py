@@ -250,7 +250,7 @@ def test_text():
 def test_json_holds_every_query_and_its_causes():
     result = json.loads(run("trec", "searchtweak", "-m", "RR", "--format", "json", "--ties", "--unjudged").stdout)
     assert result["choices"][0] == {"name": "file_order", "a": "score", "b": "rank"}
-    assert result["unused"] == ["precision_over", "average_precision_over", "failed", "empty"]
+    assert result["unused"] == ["ideal", "precision_over", "average_precision_over", "failed", "empty"]
     about = result["measures"]["RR"]
     assert (about["a"], about["n_a"], about["b"], about["n_b"]) == (pytest.approx(1 / 6), 3, 1.0, 1)
     assert about["changed"] == ["q2", "q3", "q1"]
