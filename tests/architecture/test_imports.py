@@ -45,7 +45,6 @@ GROUND = {
         "plugins",
         "version",
         "words",
-        "record",
     ),
 }
 # Room to what it may import besides itself and the ground. A dotted entry opens that one module, not its room.
@@ -60,7 +59,6 @@ TABLE: dict[str, set[str]] = {
     "words": set(),
     "numbers": set(),
     "platforms": set(),
-    "record": set(),
     "concurrency": set(),
     "model": set(),
     "stats": set(),

@@ -112,19 +112,19 @@ def test_a_grid_collects_each_part_once_and_compares_its_winner_on_held_out_quer
     # 2 x 2 x 3 points; rrf_k says nothing to sum: 6 + 3 systems are left, and one is the config as written.
     assert len(result.points) == 9
     assert sum(len(point.same) for point in result.points) == 3
-    assert result.written in result.points
-    assert dict(result.written.settings) == {"fusion.method": "rrf", "fusion.rrf_k": 60, "fusion.weights.body": 1}
-    tuning, held_out = (set(part.query_ids) for part in (result.winner.tuning, result.winner.held_out))
+    (written,) = (point for point in result.points if point.name == result.as_written)
+    assert dict(written.settings) == {"fusion.method": "rrf", "fusion.rrf_k": 60, "fusion.weights.body": 1}
+    tuning, held_out = (set(part) for part in (result.tuning_queries, result.held_out_queries))
     assert (len(tuning), len(held_out)) == (18, 6)
     assert not tuning & held_out
-    means = [result.tuning_mean(point) for point in result.points]
+    means = [point.tuning_mean for point in result.points]
     assert means == sorted(means, reverse=True)
-    assert result.optimism == pytest.approx(means[0] - result.held_out_mean(result.winner))
+    assert result.optimism == pytest.approx(means[0] - result.points[0].held_out_mean)
     if result.comparison is not None:
-        assert set(result.comparison.measures[result.primary].differences) == held_out
+        assert set(result.comparison.comparisons[result.primary].differences) == held_out
     payload = json.loads((project / "out" / "results.json").read_text())
     assert set(payload["held_out_queries"]) == held_out
-    assert payload["winner"] == result.winner.name
+    assert payload["winner"] == result.winner
     page = (project / "out" / "report.html").read_text()
     assert "no query is in both" in page
     assert "<svg" in page
@@ -149,15 +149,15 @@ def test_a_grid_point_equals_a_run_with_its_settings(project: Path) -> None:
 def test_the_components_of_a_fusion_are_its_parts(project: Path) -> None:
     job = run_components("hybrid", project / "cranfield.yaml", out=project / "out")
     assert n_requests(project) == 24 * 2
-    assert [evaluation.name for evaluation in job.result.variants] == [
+    assert [*job.result.names] == [
         "hybrid.all",
         "hybrid.only-title",
         "hybrid.only-body",
     ]
     # Each topic is in five titles and six bodies of ten: together they find more than either.
-    assert [(row.component, row.verdict) for row in job.result.rows] == [("title", "helps"), ("body", "helps")]
-    assert all(row.n_gained > row.n_lost for row in job.result.rows)
-    title, body = job.result.rows
+    assert [(row.component, row.verdict) for row in job.result.components] == [("title", "helps"), ("body", "helps")]
+    assert all(row.n_gained > row.n_lost for row in job.result.components)
+    title, body = job.result.components
     assert title.without is body.alone
     alone = read_run(project / "out/runs/hybrid.only-title.jsonl")
     cranfield(project, "run", "--system", "title", "--out", "title")
@@ -171,7 +171,7 @@ def test_a_program_receives_its_active_components(project: Path) -> None:
     lines = (project / "asked.txt").read_text().splitlines()
     assert sorted({line.split()[0] for line in lines}) == ["body", "title", "title,body"]
     assert len(lines) == 24 * 3
-    assert [row.verdict.text for row in job.result.rows] == ["helps", "helps"]
+    assert [row.verdict.text for row in job.result.components] == ["helps", "helps"]
 
 
 def keep_answers(config: Path) -> None:
@@ -192,7 +192,7 @@ def test_kept_answers_are_reused_where_the_config_asks_and_refresh_collects_agai
     n = n_requests(project)
     again = run_components("hybrid", project / "cranfield.yaml", out=project / "again")
     assert n_requests(project) == n
-    assert [row.p_adjusted for row in again.result.rows] == [row.p_adjusted for row in first.result.rows]
+    assert [row.p_adjusted for row in again.result.components] == [row.p_adjusted for row in first.result.components]
     run_components("hybrid", project / "cranfield.yaml", out=project / "fresh", cache="refresh")
     assert n_requests(project) == 2 * n
     run_components("hybrid", project / "cranfield.yaml", out=project / "none", cache="off")

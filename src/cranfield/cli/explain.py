@@ -56,6 +56,7 @@ def explain_command(
     The effect of each choice on each query.
     """
     from cranfield.evaluation.explain import explain
+    from cranfield.evaluation.explain_result import explanation_result
     from cranfield.measures import DEFAULT_MEASURES, parse_all
     from cranfield.model import convention_named
     from cranfield.project.loading import load
@@ -66,7 +67,7 @@ def explain_command(
     judged = load(testset, format=testset_format, options=options)
     rank, name = _ranker(judged, run, scoring)
     explanation = explain(judged, rank, *sides, chosen, run=name)
-    deliver(explanation_document(explanation, top=top, ties=ties, unjudged=unjudged), output)
+    deliver(explanation_document(explanation_result(explanation, ties=ties, unjudged=unjudged), top=top), output)
 
 
 def _ranker(testset: TestSet, path: Path, scoring: ScoringOptions) -> tuple[Callable[[Convention], Ranking], str]:

@@ -109,5 +109,5 @@ def _extra_files(job: GateJob, markdown: Path | None, junit: Path | None) -> lis
     if markdown is not None:
         save_report(job.document, markdown)
     if junit is not None:
-        write_junit(list(job.results.items()), junit)
+        write_junit([(result, job.evaluations[name].testset) for name, result in job.results.items()], junit)
     return [path for path in (markdown, junit) if path is not None]

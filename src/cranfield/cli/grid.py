@@ -62,4 +62,4 @@ def grid_command(
     if job.void_reasons:
         raise typer.Exit(EXIT_SYSTEM)
     if job.result.comparison is not None:
-        raise typer.Exit(verdict_exit_code([job.result.comparison.verdict.code], fail_on))
+        raise typer.Exit(verdict_exit_code([job.result.comparison.verdict], fail_on))

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
+from typing import Literal
 
 from cranfield.errors import UsageError
 from cranfield.evaluation.columns import with_columns
 from cranfield.evaluation.compare import compare, unseen_of_pair
+from cranfield.evaluation.result import EvaluationResult, result_of
 from cranfield.evaluation.unseen import Unseen
 from cranfield.evaluation.values import Comparison, Evaluation, MeasureComparison, Summary
 from cranfield.evaluation.verdict import sign_of
@@ -22,67 +24,48 @@ class Contribution:
     """One component. Differences are all components minus all but this one, query by query."""
 
     component: str
-    alone: Evaluation
-    without: Evaluation
-    """All components but this one; of two components, the other alone."""
-    comparison: Comparison
+    alone: str
+    """The system with this component and no other."""
+    without: str
+    """The system with all components but this one; of two components, the other alone."""
+    alone_summary: Summary
+    """Of the primary measure, as of `without`."""
+    without_summary: Summary
+    effect: MeasureComparison
     """All but this one against all, on the primary measure."""
     p: float | None
     p_adjusted: float | None
     """After Holm, over the components."""
     verdict: VerdictCode
     """`helps`, `hurts`, `equivalent`, `not_significant` or `invalid`."""
+    reasons: tuple[str, ...]
+    """Why it is invalid."""
     n_gained: int
     """Queries that are worse without it."""
     n_lost: int
     """Queries that are better without it."""
     n_only: int
     """Queries that are worse without it, and without no other component."""
-
-    @property
-    def unseen(self) -> Unseen | None:
-        """Queries of a kind that is not among these, and what would turn the verdict; None from 50 queries on."""
-        codes = {VerdictCode.HELPS: VerdictCode.BETTER, VerdictCode.HURTS: VerdictCode.WORSE}
-        unseen = unseen_of_pair(self.comparison, codes.get(self.verdict, self.verdict))
-        return None if unseen is None else replace(unseen, of=self.component)
-
-    @property
-    def effect(self) -> MeasureComparison:
-        """The difference on the primary measure."""
-        return self.comparison.measures[self.comparison.primary]
-
-    @property
-    def alone_summary(self) -> Summary:
-        """The primary measure of the system with this component and no other."""
-        return self.alone.summaries[self.comparison.primary]
-
-    @property
-    def without_summary(self) -> Summary:
-        """The primary measure of the system with all components but this one."""
-        return self.without.summaries[self.comparison.primary]
+    unseen: Unseen | None
+    """Queries of a kind that is not among these, and what would turn the verdict; None from 50 queries on."""
 
 
-@dataclass(frozen=True)
-class Contributions:
-    """A system and what each of its components brings to it."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Contributions(EvaluationResult):
+    """Every variant of a system once (the whole, each component alone, all but each), and what each component brings to it."""
 
-    name: str
-    whole: Evaluation
-    """All components on."""
+    kind: Literal["evaluation"] = "evaluation"
+    system: str
     primary: Measure
-    options: CompareOptions
-    rows: tuple[Contribution, ...]
-
-    @property
-    def variants(self) -> tuple[Evaluation, ...]:
-        """Every variant once: the whole, each component alone, all but each."""
-        found = [self.whole, *(row.alone for row in self.rows), *(row.without for row in self.rows)]
-        return tuple({evaluation.name: evaluation for evaluation in found}.values())
-
-    @property
-    def pilot(self) -> bool:
-        """True when any variant is not for the record."""
-        return any(evaluation.pilot for evaluation in self.variants)
+    test: str
+    alpha: float
+    margin: float | None
+    seed: int
+    whole: str
+    """The variant with all components."""
+    whole_summary: Summary
+    """Of the primary measure."""
+    components: tuple[Contribution, ...]
 
 
 def contributions(
@@ -128,21 +111,41 @@ def contributions(
     for component, comparison in compared.items():
         differences = comparison.measures[primary].differences
         others = set().union(*(ids for other, ids in worse_without.items() if other != component))
+        verdict = _verdict(comparison, adjusted[component])
+        codes = {VerdictCode.HELPS: VerdictCode.BETTER, VerdictCode.HURTS: VerdictCode.WORSE}
+        unseen = unseen_of_pair(comparison, codes.get(verdict, verdict))
         rows.append(
             Contribution(
                 component=component,
-                alone=alone[component],
-                without=without[component],
-                comparison=comparison,
+                alone=alone[component].name,
+                without=without[component].name,
+                alone_summary=alone[component].summaries[primary],
+                without_summary=without[component].summaries[primary],
+                effect=comparison.measures[primary],
                 p=p_values[component],
                 p_adjusted=adjusted[component],
-                verdict=_verdict(comparison, adjusted[component]),
+                verdict=verdict,
+                reasons=comparison.verdict.reasons,
                 n_gained=len(worse_without[component]),
                 n_lost=sum(delta * sign < 0 for delta in differences.values()),
                 n_only=len(worse_without[component] - others),
+                unseen=None if unseen is None else replace(unseen, of=component),
             )
         )
-    return Contributions(name, whole, primary, options, tuple(rows))
+    variants = {evaluation.name: evaluation for evaluation in (whole, *alone.values(), *without.values())}
+    figures = result_of(tuple(variants.values()), with_answers=True)
+    return Contributions(
+        **{each.name: getattr(figures, each.name) for each in fields(figures)},
+        system=name,
+        primary=primary,
+        test=options.test,
+        alpha=options.alpha,
+        margin=options.margin,
+        seed=options.seed,
+        whole=whole.name,
+        whole_summary=whole.summaries[primary],
+        components=tuple(rows),
+    )
 
 
 def on_primary(evaluation: Evaluation, primary: Measure) -> Evaluation:

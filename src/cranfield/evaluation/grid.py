@@ -4,21 +4,23 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, Literal, cast
 
 from cranfield.errors import UsageError
 from cranfield.evaluation.compare import compare
 from cranfield.evaluation.evidence.inspection import inspect_systems
 from cranfield.evaluation.evidence.values import void_sentences
+from cranfield.evaluation.result import ComparisonResult, result_of
 from cranfield.evaluation.values import Comparison, Evaluation
 from cranfield.evaluation.verdict import sign_of
 from cranfield.measures import Measure, parse
 from cranfield.numbers import subtract
 from cranfield.options.compare import CompareOptions
+from cranfield.results import Record
 
 
 @dataclass(frozen=True, slots=True)
-class GridPoint:
+class ScoredPoint:
     """One setting of a system, scored on both parts of a test set."""
 
     name: str
@@ -33,73 +35,75 @@ class GridPoint:
     """Why it cannot be chosen."""
 
 
-@dataclass(frozen=True)
-class GridResult:
+@dataclass(frozen=True, slots=True)
+class GridPoint:
+    """One setting of a system, and what it scored."""
+
+    name: str
+    settings: Mapping[str, Any]
+    same: tuple[Mapping[str, Any], ...]
+    tuning_mean: float | None
+    """Of the primary measure on the tuning queries."""
+    n_tuning: int
+    """Of them, queries with a value."""
+    held_out_mean: float | None
+    n_held_out: int
+    broken_limits: tuple[str, ...]
+    """Why it cannot be chosen."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GridResult(Record):
     """A grid, its winner, and the comparison of the winner on the held-out queries."""
 
+    kind: Literal["grid"] = "grid"
     system: str
     primary: Measure
-    keys: tuple[str, ...]
+    test: str
+    over: tuple[str, ...]
     """The dotted places that were varied."""
-    points: tuple[GridPoint, ...]
-    """By their mean on the tuning queries, the winner first; those that cannot be chosen last."""
-    written: GridPoint
-    """The config as written; one of `points` where the grid holds it."""
-    comparison: Comparison | None
-    """The config as written against the winner, on the held-out queries; None where it is the winner."""
     split: str
     """How the queries were parted, a sentence."""
-    options: CompareOptions
-    notes: tuple[str, ...] = ()
+    tuning_queries: tuple[str, ...]
+    held_out_queries: tuple[str, ...]
+    winner: str
+    """The best point on the tuning queries."""
+    as_written: str
+    """The point that is the config as written."""
+    optimism: float | None
+    """The winner's mean on the tuning queries minus that on the held-out ones: the selection bias. Of a measure where less
+    is better, an optimistic choice has a value below 0."""
+    tuning_gain: float | None
+    """Winner minus config as written, in means on the tuning queries; the choice was made on these."""
+    pilot: bool
+    """Whether any point is not for the record."""
+    notes: tuple[str, ...]
+    points: tuple[GridPoint, ...]
+    """By their mean on the tuning queries, the winner first; then those that cannot be chosen; last the config as written,
+    without settings, where it is none of the grid."""
+    comparison: ComparisonResult | None
+    """The config as written against the winner, on the held-out queries; None where it is the winner."""
 
-    @property
-    def winner(self) -> GridPoint:
-        """The best point on the tuning queries."""
-        return self.points[0]
 
-    @property
-    def all_points(self) -> tuple[GridPoint, ...]:
-        """The points, and the config as written where it is none of them."""
-        is_point = any(point.name == self.written.name for point in self.points)
-        return self.points if is_point else (*self.points, self.written)
+@dataclass(frozen=True)
+class Choice:
+    """The result of a grid, and what it is judged by."""
 
-    @property
-    def optimism(self) -> float | None:
-        """The winner's mean on the tuning queries minus that on the held-out ones.
-
-        The selection bias; of a measure where less is better, an optimistic choice has a value below 0.
-        """
-        return subtract(self.tuning_mean(self.winner), self.held_out_mean(self.winner))
-
-    @property
-    def tuning_gain(self) -> float | None:
-        """Winner minus config as written, in means on the tuning queries; the choice was made on these."""
-        return subtract(self.tuning_mean(self.winner), self.tuning_mean(self.written))
-
-    @property
-    def pilot(self) -> bool:
-        """True when any point is not for the record."""
-        return any(point.tuning.pilot for point in self.all_points)
-
-    def tuning_mean(self, point: GridPoint) -> float | None:
-        """Mean of the primary measure on the tuning queries."""
-        return point.tuning.summaries[self.primary].mean
-
-    def held_out_mean(self, point: GridPoint) -> float | None:
-        """Mean of the primary measure on the held-out queries."""
-        return point.held_out.summaries[self.primary].mean
+    result: GridResult
+    judged: Comparison | tuple[Evaluation, ...]
+    """On the held-out queries: the config as written against the winner, or it alone where it is the winner."""
 
 
 def choose_point(
     system: str,
-    points: Sequence[GridPoint],
-    written: GridPoint,
+    points: Sequence[ScoredPoint],
+    written: ScoredPoint,
     options: CompareOptions,
     *,
     split: str,
     keys: Sequence[str],
     notes: Sequence[str] = (),
-) -> GridResult:
+) -> Choice:
     """Choose by the tuning queries, and compare the winner with the config as written on the held-out ones.
 
     A point that breaks a limit on the tuning queries is not chosen. Of equal means the config as written wins, then the
@@ -128,7 +132,7 @@ def choose_point(
     ]
     sign = sign_of(primary)
 
-    def rank(point: GridPoint) -> tuple[bool, float]:
+    def rank(point: ScoredPoint) -> tuple[bool, float]:
         mean = point.tuning.summaries[primary].mean
         return bool(point.void_reasons) or mean is None, -sign * (mean or 0.0)
 
@@ -144,7 +148,31 @@ def choose_point(
         )
         all_notes.append(f"{len(best)} points share the best mean on the tuning queries; {chosen} is chosen")
     winner = ordered[0]
-    comparison = compare(written.held_out, winner.held_out, options) if winner.name != written.name else None
-    return GridResult(
-        system, primary, tuple(keys), tuple(ordered), written, comparison, split, options, notes=tuple(all_notes)
+    judged = compare(written.held_out, winner.held_out, options) if winner.name != written.name else (written.held_out,)
+    is_point = any(point.name == written.name for point in ordered)
+    records = [_record(point, primary) for point in (ordered if is_point else (*ordered, written))]
+    first, as_written = records[0], next(each for each in records if each.name == written.name)
+    result = GridResult(
+        system=system,
+        primary=primary,
+        test=options.test,
+        over=tuple(keys),
+        split=split,
+        tuning_queries=written.tuning.query_ids,
+        held_out_queries=written.held_out.query_ids,
+        winner=winner.name,
+        as_written=written.name,
+        optimism=subtract(first.tuning_mean, first.held_out_mean),
+        tuning_gain=subtract(first.tuning_mean, as_written.tuning_mean),
+        pilot=any(point.tuning.pilot for point in (*ordered, written)),
+        notes=tuple(all_notes),
+        points=tuple(records),
+        comparison=cast("ComparisonResult", result_of(judged)) if isinstance(judged, Comparison) else None,
     )
+    return Choice(result, judged)
+
+
+def _record(point: ScoredPoint, primary: Measure) -> GridPoint:
+    tuning, held_out = point.tuning.summaries[primary], point.held_out.summaries[primary]
+    means = (tuning.mean, tuning.n, held_out.mean, held_out.n)
+    return GridPoint(point.name, point.settings, point.same, *means, point.void_reasons)

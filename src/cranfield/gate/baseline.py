@@ -24,7 +24,6 @@ from cranfield.formats.io.validation import validate
 from cranfield.gate.decimals import exact, mean
 from cranfield.measures import CATALOGUE
 from cranfield.model import Outcome, Predicate, TestSet
-from cranfield.record import Fields, record_of
 from cranfield.version import __version__
 
 VERSION = 1
@@ -77,11 +76,8 @@ class Baseline:
         return float(mean([exact(value) for value in values.values()])) if values else None
 
 
-HEAD: Fields = {
-    Baseline: "accepted commit config_digest convention cranfield k measures reason system testset.answers=answers_digest "
-    "testset.digest=testset_digest testset.name=testset testset.version=testset_version"
-}
-"""Of the file, without the means and the queries."""
+HEAD = ("accepted", "commit", "config_digest", "convention", "cranfield", "k", "measures", "reason", "system")
+"""Fields that stand in the file as they are."""
 
 
 def baseline_of(
@@ -302,7 +298,13 @@ def _inconsistent(located: Located, model: _File) -> list[Problem]:
 def _head(baseline: Baseline) -> dict[str, Any]:
     means = {measure: baseline.mean_of(measure) for measure in baseline.measures}
     return {
-        **record_of(baseline, HEAD),
+        **{name: getattr(baseline, name) for name in HEAD},
+        "testset": {
+            "answers": baseline.answers_digest,
+            "digest": baseline.testset_digest,
+            "name": baseline.testset,
+            "version": baseline.testset_version,
+        },
         **({"depth": baseline.depth} if baseline.depth is not None else {}),
         "cranfield_baseline": VERSION,
         "means": {name: None if value is None else round(value, MEAN_DECIMALS) for name, value in means.items()},

@@ -11,6 +11,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from xml.etree import ElementTree as ET
 
 from cranfield.gate.result import GateResult, RuleResult
+from cranfield.model import TestSet
 
 _NOT_XML = re.compile("[^\t\n\r\x20-\x7e\x85\xa0-\ud7ff\ue000-\ufdcf\ufdf0-\ufffd\U00010000-\U0010ffff]")
 """Characters that XML 1.0 forbids or discourages: control characters, surrogates."""
@@ -19,15 +20,15 @@ COUNTS = ("tests", "failures", "errors")
 """Of the root: sums of those of its suites."""
 
 
-def junit_xml(results: Sequence[tuple[str, GateResult]]) -> str:
+def junit_xml(results: Sequence[tuple[GateResult, TestSet]]) -> str:
     """Results of a gate as the text of a JUnit XML file: one suite per test set. The XML is valid for any text.
 
     Args:
-        results: name of a test set in the config (empty where it is the only one), and its result.
+        results: each with its test set, for the texts of the queries.
     """
     root = ET.Element("testsuites", {"name": "cranfield gate"})
-    for name, result in results:
-        _add_suite(root, name, result)
+    for result, testset in results:
+        _add_suite(root, result, testset)
     for count in COUNTS:
         root.set(count, str(sum(int(suite.get(count, "0")) for suite in root)))
     return _written(root)
@@ -61,9 +62,10 @@ def junit_of_cases(name: str, suite_name: str, cases: Sequence[tuple[str, str, s
     return _written(root)
 
 
-def _add_suite(root: ET.Element, name: str, result: GateResult) -> None:
-    system, of = result.evaluation.name, name or result.evaluation.testset.name or "the test set"
-    cases = list(_cases(result, _line(".".join(["cranfield", "gate", *([name] if name else []), system]))))
+def _add_suite(root: ET.Element, result: GateResult, testset: TestSet) -> None:
+    system, of = result.evaluation.name, result.name or result.testset.name or "the test set"
+    classname = _line(".".join(["cranfield", "gate", *([result.name] if result.name else []), system]))
+    cases = list(_cases(result, classname, {query.id: query.text for query in testset.queries}))
     found = {"failures": "failure", "errors": "error"}
     counts = {count: str(sum(case.find(tag) is not None for case in cases)) for count, tag in found.items()}
     suite = ET.SubElement(root, "testsuite", {"name": _line(f"gate: {system} on {of}"), "tests": str(len(cases))})
@@ -83,8 +85,8 @@ def _properties(result: GateResult) -> Iterator[tuple[str, str]]:
     yield "status", result.status
     yield "system", result.evaluation.name
     yield "primary", result.primary
-    yield "testset", result.evaluation.testset.digest
-    yield "run", result.evaluation.run_digest
+    yield "testset", result.testset.digest
+    yield "run", result.evaluation.digest
     if (baseline := result.baseline) is not None:
         yield "baseline", baseline.path
         yield from (
@@ -92,8 +94,7 @@ def _properties(result: GateResult) -> Iterator[tuple[str, str]]:
         )
 
 
-def _cases(result: GateResult, classname: str) -> Iterator[ET.Element]:
-    texts = {query.id: query.text for query in result.evaluation.testset.queries}
+def _cases(result: GateResult, classname: str, texts: Mapping[str, str | None]) -> Iterator[ET.Element]:
     for rule in result.rules:
         yield _case(classname, rule, texts)
     if result.status == "invalid" or (not result.is_passed and all(rule.status == "passed" for rule in result.rules)):

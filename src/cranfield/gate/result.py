@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Literal
 
 from cranfield.display import Displayed, in_line
 from cranfield.evaluation.evidence.values import Finding
+from cranfield.evaluation.result import SystemResult
 from cranfield.evaluation.unseen import Unseen, nearest
-from cranfield.evaluation.values import Evaluation
 from cranfield.results import Record
+from cranfield.results.testset import TestSetRecord
 
 Status = Literal["passed", "failed", "inconclusive"]
 STATES: Mapping[Status, bool | None] = {"passed": True, "failed": False, "inconclusive": None}
@@ -34,7 +35,7 @@ class EarlierSource:
     oldest: str
     """Time of the oldest answer (of a baseline the day it was accepted); empty where the file has none."""
     latest: str
-    n: int
+    n_answers: int
     """Number of its answers to queries of the test set."""
 
 
@@ -124,15 +125,20 @@ class BaselineFacts:
     """ISO date."""
 
 
-@dataclass(frozen=True, repr=False)
+@dataclass(frozen=True, repr=False, kw_only=True)
 class GateResult(Displayed):
     """All rules of one system on one test set, and the evidence."""
 
+    name: str = ""
+    """Of the test set in the config; empty where that has one."""
     status: GateStatus
     explanation: str
     """Why it has this status: `2 of 7 rules broken`."""
+    testset: TestSetRecord
+    convention: str
     rules: tuple[RuleResult, ...]
-    evaluation: Evaluation
+    evaluation: SystemResult
+    """Without the values of each query."""
     primary: str
     baseline: BaselineFacts | None = None
     """None if no rule needs one."""
@@ -145,7 +151,7 @@ class GateResult(Displayed):
     """Queries that got worse or broke a rule, the worst first."""
     overruled: tuple[str, ...] = ()
     """What the config changes of the settings that a ref decides: the values of the ref count."""
-    notes: tuple[str, ...] = field(default=())
+    notes: tuple[str, ...] = ()
     """Notes: cached answers, queries without a value."""
     evidence: tuple[Finding, ...] = ()
     """What the evidence checks found, what makes the result invalid first."""
@@ -169,7 +175,45 @@ class GateResult(Displayed):
         return self.status == "passed"
 
     def _summary(self) -> str:
-        return f"{in_line(self.evaluation.name)} on {in_line(self.evaluation.testset.name)}: {self.sentence}"
+        return f"{in_line(self.evaluation.name)} on {in_line(self.testset.name)}: {self.sentence}"
+
+
+WORST_FIRST: tuple[GateStatus, ...] = ("invalid", "failed", "inconclusive", "passed")
+
+
+@dataclass(frozen=True, slots=True)
+class NotOfThisCall:
+    """Answers that a gate read and did not ask for."""
+
+    n_answers: int
+    of: int
+    oldest: str | None
+    """Time of the oldest that has one."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GateReport(Record):
+    """What a gate found, on one test set or several."""
+
+    kind: Literal["gate"] = "gate"
+    not_of_this_call: NotOfThisCall
+    status: GateStatus
+    """The worst of the results."""
+    gates: tuple[GateResult, ...]
+
+    @classmethod
+    def of(cls, results: Iterable[GateResult]) -> GateReport:
+        """The report of results."""
+        gates = tuple(results)
+        sources = [source for result in gates for source in result.earlier if source.kind != "baseline"]
+        earlier = NotOfThisCall(
+            sum(result.n_earlier for result in gates),
+            sum(result.evaluation.n_queries for result in gates),
+            min((source.oldest for source in sources if source.oldest), default=None),
+        )
+        found = {result.status for result in gates}
+        status = next(status for status in WORST_FIRST if status in found)
+        return cls(not_of_this_call=earlier, status=status, gates=gates)
 
 
 @dataclass(frozen=True, slots=True)

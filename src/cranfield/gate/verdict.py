@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from cranfield.config.gate import Rule
 from cranfield.evaluation.absence import forced_zeros
 from cranfield.evaluation.evidence.values import Finding, void_sentences
+from cranfield.evaluation.result import result_of
 from cranfield.evaluation.strata import strata_of
 from cranfield.gate.decimals import exact, mean
 from cranfield.gate.failing import failing_queries
@@ -57,12 +58,14 @@ def judge_all(given: GateInput, terms: GateTerms) -> GateResult:
     """
     results = tuple(RULES[rule.kind].judge(rule.terms, given) for rule in terms.rules)
     broken = [*failed_too_often(given, terms.rules, terms.limits), *void_sentences(terms.evidence)]
-    status = _status(results, broken)
+    status, figures = _status(results, broken), result_of(given.evaluation)
     return GateResult(
         status=status,
         explanation=_explanation(status, results, broken),
+        testset=figures.testset,
+        convention=figures.convention,
         rules=results,
-        evaluation=given.evaluation,
+        evaluation=replace(figures.systems[0], queries={}, unscored={}),
         primary=terms.primary.canonical,
         baseline=terms.facts,
         measures=tuple(_measure_changes(given, terms)),

@@ -11,6 +11,7 @@ from cranfield.errors import UsageError, shorten
 from cranfield.forge.comment import DEFAULT_MARKER, CommentResult, comment_body, fit_to_limit, marker_line, put_comment
 from cranfield.formats.io.files import decode, read_bytes, refusal, write_text
 from cranfield.gate.result import GateResult
+from cranfield.model import TestSet
 
 SUMMARY_VARIABLE = "GITHUB_STEP_SUMMARY"
 SUMMARY_BYTES = 1024 * 1024
@@ -18,11 +19,11 @@ SUMMARY_BYTES = 1024 * 1024
 Forge = Literal["github", "gitlab"]
 
 
-def write_junit(results: Sequence[tuple[str, GateResult]], path: Path) -> None:
+def write_junit(results: Sequence[tuple[GateResult, TestSet]], path: Path) -> None:
     """Write the result of a gate as JUnit XML; the old file or the new one is there, never a part.
 
     Args:
-        results: name of a test set in the config (empty where it is the only one), and its result.
+        results: each with its test set.
         path: of the file.
 
     Raises:

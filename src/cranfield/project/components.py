@@ -10,6 +10,7 @@ from cranfield.config import Config, SystemConfig, load_config
 from cranfield.config.grid import with_systems
 from cranfield.config.systems import FusionConfig
 from cranfield.errors import Problem, UnknownNameError, UsageError
+from cranfield.evaluation.calls import calls_of
 from cranfield.evaluation.contribution import Contributions, contributions
 from cranfield.evaluation.evidence.inspection import inspect_systems
 from cranfield.evaluation.evidence.values import void_sentences
@@ -89,9 +90,10 @@ def run_components(
             {component: scored[variant] for component, variant in variants.without.items()},
             experiment.options,
         )
-        document = contribution_document(result, preflight=experiment.check_rows)
+        evaluations, checked = tuple(scored.values()), experiment.check_rows
+        document = contribution_document(result, lambda: calls_of(evaluations, preflight=checked))
         written = save_reports(document, out, REPORT_FILES)
-        broken = void_sentences(inspect_systems([result.whole], result.primary, experiment.options.limits))
+        broken = void_sentences(inspect_systems([scored[variants.whole]], result.primary, experiment.options.limits))
         return ComponentsJob(document, result, broken, written)
 
 

@@ -24,7 +24,7 @@ from cranfield.formats.io.files import refusal, shown
 from cranfield.gate.baseline import Baseline, baseline_digest, misfits, parse_baseline, read_baseline, with_added
 from cranfield.gate.gate_input import GateInput
 from cranfield.gate.ref import Ref
-from cranfield.gate.result import BaselineFacts, EarlierSource, GateResult, GateStatus
+from cranfield.gate.result import BaselineFacts, EarlierSource, GateReport, GateResult, GateStatus
 from cranfield.gate.rules import check_fit, compared_measures, in_classes, measure_of, rules_of, words
 from cranfield.gate.verdict import GateTerms, judge_all
 from cranfield.platforms import PROGRAMS, require
@@ -46,7 +46,6 @@ from cranfield.version import __version__
 from cranfield.words import first_of, n_of
 
 GATE_FILES = ("gate.json", "gate.html", "gate.md")
-WORST_FIRST: tuple[GateStatus, ...] = ("invalid", "failed", "inconclusive", "passed")
 
 
 @dataclass(frozen=True)
@@ -55,14 +54,12 @@ class GateJob:
 
     results: Mapping[str, GateResult]
     """By name of the test set; the name is empty where the config has one."""
+    status: GateStatus
+    """The worst of the results."""
+    evaluations: Mapping[str, Evaluation]
+    """What was judged, by the same names."""
     document: Document
     written: tuple[Path, ...]
-
-    @property
-    def status(self) -> GateStatus:
-        """The worst of the results."""
-        found = {result.status for result in self.results.values()}
-        return next(status for status in WORST_FIRST if status in found)
 
 
 def run_gate(
@@ -103,15 +100,15 @@ def run_gate(
         check_outputs(out, experiments, reports)
         judged = [each if ref is None else _as_accepted(each, baselines[each.name]) for each in experiments]
         with collection_folder(out, experiments, source, ref) as folder:
-            results = {
-                each.experiment.name: _judged(plan, each, baselines[each.experiment.name])
-                for each in answered(judged, source, folder, whole=experiments)
-            }
-            document = gate_document(list(results.items()))
+            found = {each.experiment.name: each for each in answered(judged, source, folder, whole=experiments)}
+            results = {name: _judged(plan, each, baselines[name]) for name, each in found.items()}
+            report = GateReport.of(results.values())
+            document = gate_document(report)
             written = _save(document, out)
+    evaluations = {name: each.evaluation for name, each in found.items()}
     if not source.is_finished:  # a finished run is in the history already
-        _remember(plan, experiments, results, out / GATE_FILES[1])
-    return GateJob(results, document, written)
+        _remember(plan, experiments, evaluations, out / GATE_FILES[1])
+    return GateJob(results, report.status, evaluations, document, written)
 
 
 def _remove_earlier(out: Path, reports: Sequence[Path]) -> None:
@@ -132,10 +129,12 @@ def _save(document: Document, out: Path) -> tuple[Path, ...]:
     return save_reports(document, out, GATE_FILES, root=out)
 
 
-def _remember(plan: Plan, experiments: Sequence[Experiment], results: Mapping[str, GateResult], report: Path) -> None:
+def _remember(
+    plan: Plan, experiments: Sequence[Experiment], evaluations: Mapping[str, Evaluation], report: Path
+) -> None:
     """Add the evaluations to the history, with the report of the gate."""
     for experiment in experiments:
-        evaluation, declared = results[experiment.name].evaluation, experiment.options
+        evaluation, declared = evaluations[experiment.name], experiment.options
         why = remember(plan.config.folder, [evaluation], experiment.primary, report=report, declared=declared)
         if why:
             progress_on(sys.stderr).note(why)
@@ -270,7 +269,7 @@ def _judged(plan: Plan, answers: Answered, accepted: _Accepted) -> GateResult:
     result = judge_all(given, GateTerms(*terms))
     written = [words(rule) for _, rule in rules_of(plan.gate, experiment.name)]
     named = (replace(each, as_written=text) for each, text in zip(result.rules, written, strict=True))
-    return replace(result, rules=tuple(named))
+    return replace(result, name=experiment.name, rules=tuple(named))
 
 
 def system_evidence(experiment: Experiment, evaluation: Evaluation) -> tuple[EvidenceFinding, ...]:

@@ -12,7 +12,8 @@ from cranfield.config.models import HELD_OUT, GridConfig
 from cranfield.errors import UsageError, unknown_name
 from cranfield.evaluation.evidence.inspection import inspect_systems
 from cranfield.evaluation.evidence.values import void_sentences
-from cranfield.evaluation.grid import GridPoint, GridResult, choose_point
+from cranfield.evaluation.grid import GridResult, ScoredPoint, choose_point
+from cranfield.evaluation.result import evaluations_of
 from cranfield.model import Run, TestSet, is_in_stratum
 from cranfield.project.experiment import AnswerCache, Experiment, prepare
 from cranfield.project.loading import NO_OVERRIDES, SetOverrides, with_held_out
@@ -92,7 +93,7 @@ def run_grid(
             as_written = _scored(
                 Point(grid.system, {}, config.systems[grid.system]), runs[grid.system], experiment, halves
             )
-        result = choose_point(
+        choice = choose_point(
             grid.system,
             scored,
             as_written,
@@ -101,11 +102,12 @@ def run_grid(
             keys=tuple(grid.over),
             notes=(*halves.notes, *_about_same(points)),
         )
-        document = grid_document(result, preflight=experiment.check_rows)
+        document = grid_document(choice, preflight=experiment.check_rows)
         written = save_reports(document, out, REPORT_FILES)
-        sides = {point.name: point.held_out for point in (result.written, result.winner)}
-        broken = void_sentences(inspect_systems(tuple(sides.values()), result.primary, experiment.options.limits))
-        return GridJob(document, result, broken, written)
+        broken = void_sentences(
+            inspect_systems(evaluations_of(choice.judged), choice.result.primary, experiment.options.limits)
+        )
+        return GridJob(document, choice.result, broken, written)
 
 
 def halves_of(testset: TestSet, grid: GridConfig) -> Halves:
@@ -152,10 +154,10 @@ def _named(testset: TestSet, query_ids: Collection[str], name: str) -> TestSet:
     return replace(only(testset, query_ids), name=f"{testset.name} ({name})")
 
 
-def _scored(point: Point, run: Run, experiment: Experiment, halves: Halves) -> GridPoint:
+def _scored(point: Point, run: Run, experiment: Experiment, halves: Halves) -> ScoredPoint:
     """A point with its run scored on both parts."""
     tuning, held_out = (experiment.evaluate(_on(run, part), part) for part in (halves.tuning, halves.held_out))
-    return GridPoint(point.name, point.settings, tuning, held_out, point.same)
+    return ScoredPoint(point.name, point.settings, tuning, held_out, point.same)
 
 
 def _on(run: Run, testset: TestSet) -> Run:

@@ -16,14 +16,15 @@ from cranfield.evaluation.evidence.repeats import repeated_ids
 from cranfield.evaluation.evidence.table import CHECKS
 from cranfield.evaluation.evidence.values import Finding
 from cranfield.measures import USUAL_K
-from cranfield.model import Query, Run, Scalar, TestSet, convention_named
+from cranfield.model import Hit, Outcome, Query, Run, Scalar, TestSet, convention_named
 from cranfield.model.answer_rule import parse_answer_rule
 from cranfield.options.limits import Consequence, Setting
 from cranfield.project.experiment import load_configured
 from cranfield.project.loading import options_of, with_held_out
 from cranfield.ranking import RankedHit, State, rank_run
-from cranfield.record import Fields, plain, record_of
-from cranfield.reporting.document import Block, Bullets, Code, Column, Document, KeyValues, Paragraph, Section, Table
+from cranfield.reporting.document import Block, Bullets, Code, Document, KeyValues, Paragraph, Section
+from cranfield.reporting.table_spec import Col, TableSpec
+from cranfield.results import Record, to_jsonable
 from cranfield.systems import ConfiguredSystem, build_systems
 from cranfield.systems.collect.preflight import preflight
 from cranfield.systems.configured import Exchange
@@ -39,7 +40,49 @@ class Probe:
     """What came of a single query."""
 
     document: Document
+    result: ProbeResult
     is_failure: bool
+
+
+@dataclass(frozen=True, slots=True)
+class GradedHit:
+    """A result in the order in which results are scored."""
+
+    rank: int
+    grade: str
+    """That of what it matched, once; or that it is not judged."""
+    id: str
+    score: float | None
+    title: str | None
+    span: str | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ProbeResult(Record):
+    """A call in full, without secrets, and its answer as it was read."""
+
+    system: str
+    kind: str
+    """Of the system."""
+    query: str
+    query_id: str | None
+    """None where the query is not one of the test set."""
+    k: int
+    order: str
+    request: str
+    output: str
+    stderr: str
+    outcome: Outcome
+    reason: str | None
+    fields: Mapping[str, Any]
+    hits: tuple[Hit, ...]
+    latency_ms: float
+    attempts: int
+    rules: Mapping[str, str | None]
+    """Rules on every answer, and how this one breaks each; empty where the call failed: that is no answer."""
+    graded: tuple[GradedHit, ...] | None
+    """The first results with what the test set says of each; None where the query is not one of it."""
+    evidence: tuple[Finding, ...]
 
 
 def probe(
@@ -107,25 +150,32 @@ def probe_system(
         exchange = system.ask(replace(sent, params={**sent.params, **params}), depth, is_shown=True)
     finally:
         system.close()
-    findings = _findings(config, system, exchange)
-    is_failure = exchange.answer.outcome.is_failure or any(_rules(system, exchange).values())
-    graded = None if known is None else _graded(known, system, exchange, depth, config.scoring().convention_name)
-    shown = _Shown(system, sent, depth, exchange, findings, graded, with_raw=raw)
-    return Probe(_exchange_document(shown), is_failure)
-
-
-@dataclass(frozen=True, slots=True)
-class _Shown:
-    """What the document of a probe shows."""
-
-    system: ConfiguredSystem
-    query: Query
-    k: int
-    exchange: Exchange
-    findings: tuple[Finding, ...]
-    graded: tuple[RankedHit, ...] | None
-    """The first results with what the test set says of each; None where the query is not one of it."""
-    with_raw: bool
+    answer, log = exchange.answer, exchange.log
+    result = ProbeResult(
+        system=system.name,
+        kind=system.config.kind,
+        query=sent.text,
+        query_id=None if known is None else sent.id,
+        k=depth,
+        order=system.order,
+        request=exchange.request,
+        output=exchange.output,
+        stderr=exchange.stderr,
+        outcome=answer.outcome,
+        reason=answer.reason,
+        fields=answer.fields,
+        hits=tuple(
+            replace(hit, id=hit.public_id, span=hit.public_span, redacted_id=None, redacted_span=None)
+            for hit in answer.hits
+        ),
+        latency_ms=log.latency_ms,
+        attempts=log.attempts,
+        rules=_rules(system, exchange),
+        graded=None if known is None else _graded(known, system, exchange, depth, config.scoring().convention_name),
+        evidence=_findings(config, system, exchange),
+    )
+    is_failure = answer.outcome.is_failure or any(result.rules.values())
+    return Probe(_probe_document(result, with_raw=raw), result, is_failure)
 
 
 def _known_query(config: Config, testset: str | None, query: str) -> TestSet | None:
@@ -146,12 +196,21 @@ def _known_query(config: Config, testset: str | None, query: str) -> TestSet | N
 
 def _graded(
     known: TestSet, system: ConfiguredSystem, exchange: Exchange, k: int, convention: str
-) -> tuple[RankedHit, ...]:
+) -> tuple[GradedHit, ...]:
     """The first results in the order in which they are scored."""
     query_id = known.queries[0].id
     run = Run(system.name, {query_id: exchange.answer}, depth=k, order=system.order)
     ranking = rank_run(known, run, convention_named(convention))
-    return tuple(replace(hit, id=system.redactor.redact(hit.id)) for hit in ranking.top.get(query_id, ()))
+    return tuple(
+        GradedHit(hit.rank, _grade(hit), system.redactor.redact(hit.id), hit.score, hit.title, hit.span)
+        for hit in ranking.top.get(query_id, ())
+    )
+
+
+def _grade(hit: RankedHit) -> str:
+    if hit.state is not State.JUDGED:
+        return "unjudged"
+    return f"{hit.level}" if hit.credited or hit.item is None else "matched above"
 
 
 def _set_params(config: Config, testset: str | None) -> Mapping[str, Scalar]:
@@ -191,44 +250,6 @@ def _findings(config: Config, system: ConfiguredSystem, exchange: Exchange) -> t
     return (Finding(FEW_IDS, consequence, system.name, found.sentence, (), found.count, found.total),)
 
 
-def _exchange_document(shown: _Shown) -> Document:
-    system, exchange = shown.system, shown.exchange
-    answer, log = exchange.answer, exchange.log
-    outcome = answer.outcome.value + (f": {answer.reason}" if answer.reason else "")
-    facts = [
-        ("outcome", outcome),
-        ("hits", f"{len(answer.hits)} ({shown.k} requested)"),
-        ("latency", f"{log.latency_ms:.1f} ms"),
-        ("attempts", str(log.attempts)),
-        ("order", "as returned" if system.order == "given" else f"by score, {system.order}"),
-        *((f"field {name}", json.dumps(value, ensure_ascii=False)) for name, value in answer.fields.items()),
-        *((f"rule {rule}", why or "kept") for rule, why in _rules(system, exchange).items()),
-    ]
-    raw = shown.with_raw or not answer.hits
-    if exchange.output and not raw:
-        facts.append(("raw output", f"{len(exchange.output):,} characters; --raw shows it"))
-    table = _hits_table(exchange) if shown.graded is None else _graded_table(shown.graded)
-    read: list[Block] = [KeyValues(tuple(facts)), *([table] if answer.hits else [])]
-    if shown.findings:
-        read.insert(0, Bullets(tuple(f"{each.consequence}: {each.sentence}" for each in shown.findings), "warning"))
-    outputs = _raw(exchange, with_output=raw)
-    sections = [
-        Section("request", "Request", (Code(exchange.request, "sent to the system, secrets hidden", in_text=True),)),
-        *([Section("raw", "Raw output", tuple(outputs))] if outputs else []),
-        Section("hits", "Parsed answer", tuple(read)),
-    ]
-    known = () if shown.graded is None else (f"query {shown.query.id} of the test set",)
-    payload = _exchange_payload(system, shown.query.text, shown.k, exchange)
-    grades = {} if shown.graded is None else {"query_id": shown.query.id, "graded": _graded_records(shown.graded)}
-    return Document(
-        title=f"System {system.name}, query {shorten(shown.query.text)}",
-        subtitle=(f"kind {system.config.kind}, k = {shown.k}", *known),
-        sections=tuple(sections),
-        tidy=lambda: table,
-        payload=lambda: payload | grades | {"evidence": plain(shown.findings)},
-    )
-
-
 def _rules(system: ConfiguredSystem, exchange: Exchange) -> dict[str, str | None]:
     """The rules on every answer, and how this one breaks each; a failed call is no answer."""
     if exchange.answer.outcome.is_failure:
@@ -237,13 +258,46 @@ def _rules(system: ConfiguredSystem, exchange: Exchange) -> dict[str, str | None
     return {str(rule): rule.violation(exchange.answer.fields) for rule in map(parse_answer_rule, written)}
 
 
-def _raw(exchange: Exchange, *, with_output: bool) -> list[Code | Paragraph]:
+def _probe_document(found: ProbeResult, *, with_raw: bool) -> Document:
+    facts = [
+        ("outcome", found.outcome.value + (f": {found.reason}" if found.reason else "")),
+        ("hits", f"{len(found.hits)} ({found.k} requested)"),
+        ("latency", f"{found.latency_ms:.1f} ms"),
+        ("attempts", str(found.attempts)),
+        ("order", "as returned" if found.order == "given" else f"by score, {found.order}"),
+        *((f"field {name}", json.dumps(value, ensure_ascii=False)) for name, value in found.fields.items()),
+        *((f"rule {rule}", why or "kept") for rule, why in found.rules.items()),
+    ]
+    raw = with_raw or not found.hits
+    if found.output and not raw:
+        facts.append(("raw output", f"{len(found.output):,} characters; --raw shows it"))
+    hits = _hits(found.hits) if found.graded is None else _graded_hits(found.graded)
+    read: list[Block] = [KeyValues(tuple(facts)), *([hits.table(shown=SHOWN_HITS)] if found.hits else [])]
+    if found.evidence:
+        read.insert(0, Bullets(tuple(f"{each.consequence}: {each.sentence}" for each in found.evidence), "warning"))
+    outputs = _raw(found, with_output=raw)
+    sections = [
+        Section("request", "Request", (Code(found.request, "sent to the system, secrets hidden", in_text=True),)),
+        *([Section("raw", "Raw output", tuple(outputs))] if outputs else []),
+        Section("hits", "Parsed answer", tuple(read)),
+    ]
+    known = () if found.query_id is None else (f"query {found.query_id} of the test set",)
+    return Document(
+        title=f"System {found.system}, query {shorten(found.query)}",
+        subtitle=(f"kind {found.kind}, k = {found.k}", *known),
+        sections=tuple(sections),
+        tidy=hits.tidy,
+        payload=lambda: to_jsonable(found),
+    )
+
+
+def _raw(found: ProbeResult, *, with_output: bool) -> list[Code | Paragraph]:
     """Stderr, and the output where the results do not show it already."""
     raw: list[Code | Paragraph] = []
-    if exchange.output and with_output:
-        raw.append(Code(exchange.output, "output", in_text=True))
-    if exchange.stderr:
-        raw.append(Code(exchange.stderr, "stderr", in_text=True))
+    if found.output and with_output:
+        raw.append(Code(found.output, "output", in_text=True))
+    if found.stderr:
+        raw.append(Code(found.stderr, "stderr", in_text=True))
     return raw or ([Paragraph("The output is empty.")] if with_output else [])
 
 
@@ -251,53 +305,30 @@ SHOWN_HITS = 10
 """Results in plain text."""
 
 
-def _hits_table(exchange: Exchange) -> Table:
-    hits = exchange.answer.hits
-    columns = (Column("rank", "count"), Column("id"), Column("score", "value"), Column("title"), Column("span"))
-    rows = [
-        (rank, hit.public_id, hit.score, hit.title or "", hit.public_span or "") for rank, hit in enumerate(hits, 1)
-    ]
-    return Table(columns, rows, "Hits in the order of the output, before sorting and cutting", shown=SHOWN_HITS)
-
-
-def _graded_table(hits: Sequence[RankedHit]) -> Table:
-    columns = (
-        Column("rank", "count"),
-        Column("grade"),
-        Column("id"),
-        Column("score", "value"),
-        Column("title"),
-        Column("span"),
-    )
-    rows = [(hit.rank, _grade(hit), hit.id, hit.score, hit.title or "", hit.span or "") for hit in hits]
-    return Table(
-        columns, rows, f"The first {len(hits)} results as they are scored, with their grades", shown=SHOWN_HITS
+def _hits(hits: Sequence[Hit]) -> TableSpec[tuple[int, Hit]]:
+    return TableSpec(
+        "Hits in the order of the output, before sorting and cutting",
+        list(enumerate(hits, start=1)),
+        (
+            Col("rank", lambda row: row[0], "count"),
+            Col("id", lambda row: row[1].id),
+            Col("score", lambda row: row[1].score, "value"),
+            Col("title", lambda row: row[1].title or ""),
+            Col("span", lambda row: row[1].span or ""),
+        ),
     )
 
 
-def _grade(hit: RankedHit) -> str:
-    """The grade of a result: that of what it matched, once; or that it is not judged."""
-    if hit.state is not State.JUDGED:
-        return "unjudged"
-    return f"{hit.level}" if hit.credited or hit.item is None else "matched above"
-
-
-def _graded_records(hits: Sequence[RankedHit]) -> list[dict[str, Any]]:
-    return [{"rank": hit.rank, "id": hit.id, "grade": _grade(hit)} for hit in hits]
-
-
-FIELDS: Fields = {
-    Exchange: "request output stderr outcome=answer.outcome reason=answer.reason fields=answer.fields hits=answer.hits "
-    "latency_ms=log.latency_ms attempts=log.attempts"
-}
-
-
-def _exchange_payload(system: ConfiguredSystem, query: str, k: int, exchange: Exchange) -> dict[str, Any]:
-    public = [
-        replace(hit, id=hit.public_id, span=hit.public_span, redacted_id=None, redacted_span=None)
-        for hit in exchange.answer.hits
-    ]
-    hits = [{key: value for key, value in record_of(hit).items() if value is not None} for hit in public]
-    head = {"system": system.name, "kind": system.config.kind, "query": query, "k": k}
-    rules = _rules(system, exchange)
-    return {**head, **record_of(exchange, FIELDS), "hits": hits, **({"rules": rules} if rules else {})}
+def _graded_hits(hits: Sequence[GradedHit]) -> TableSpec[GradedHit]:
+    return TableSpec(
+        f"The first {len(hits)} results as they are scored, with their grades",
+        hits,
+        (
+            Col("rank", lambda hit: hit.rank, "count"),
+            Col("grade", lambda hit: hit.grade),
+            Col("id", lambda hit: hit.id),
+            Col("score", lambda hit: hit.score, "value"),
+            Col("title", lambda hit: hit.title or ""),
+            Col("span", lambda hit: hit.span or ""),
+        ),
+    )

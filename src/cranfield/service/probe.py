@@ -42,9 +42,7 @@ class Probed:
     @property
     def hits(self) -> Sequence[Mapping[str, Any]]:
         """The results, in the order of the output: id, title, span and score; None where the system gives none."""
-        return [
-            {name: hit.get(name) for name in ("id", "title", "span", "score")} for hit in self.exchange.get("hits", ())
-        ]
+        return [{name: hit[name] for name in ("id", "title", "span", "score")} for hit in self.exchange.get("hits", ())]
 
 
 def probe_in_child(
@@ -119,19 +117,19 @@ def _probed(settings: Mapping[str, Scalar], answer: Mapping[str, Any]) -> Probed
 
 def _ask(order: Mapping[str, Any], settings: Mapping[str, Scalar]) -> dict[str, Any]:
     from cranfield.project.probing import probe_system
+    from cranfield.results import to_jsonable
 
     try:
         config = load_config(Path(order["config"]))
         tuned = tuned_config(config, Workbench.model_validate(order["workbench"]), order["system"], settings)
-        payload = probe_system(tuned, order["system"], order["query"], k=order["k"]).document.payload
+        exchange = to_jsonable(probe_system(tuned, order["system"], order["query"], k=order["k"]).result)
     except CranfieldError as error:
         problems = [
             {"message": each.spelled(each.message), "path": each.path, "hint": each.hint} for each in error.problems
         ]
         return {"exchange": {}, "problems": problems}
-    exchange: Any = {} if payload is None else payload()
     for name in ("request", "output", "stderr"):
-        text = exchange.get(name) or ""
+        text = exchange[name]
         exchange[name] = text if len(text) <= MOST_CHARS else f"{text[:MOST_CHARS]} …"
     return {"exchange": exchange, "problems": []}
 

@@ -65,7 +65,10 @@ def test_components_are_printed_and_written(cranfield, tmp_path: Path) -> None:
         "wrote results.json, report.html, report.md in here",
     ]
     results = json.loads((tmp_path / "here/results.json").read_text())
-    assert [(one["component"], one["alone_mean"]) for one in results["components"]] == [("good", 0.5), ("bad", 0.0)]
+    assert [(one["component"], one["alone_summary"]["mean"]) for one in results["components"]] == [
+        ("good", 0.5),
+        ("bad", 0.0),
+    ]
     assert len(results["queries"]) == 12
 
 

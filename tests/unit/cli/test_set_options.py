@@ -147,7 +147,7 @@ def test_other_judgments_give_the_same_figures_everywhere(
             ("RR", mean, n),
             ("P@1", mean, n),
         ]
-        assert gate["testset"]["qrels"]["n_unjudged"] == (0 if fallback else 2)
+        assert gate["testset"]["other_judgments"]["n_unjudged"] == (0 if fallback else 2)
         return
     (system,) = found["systems"]
     assert (system["measures"]["RR"]["mean"], system["measures"]["RR"]["n"]) == (mean, n)

@@ -60,11 +60,8 @@ def test_a_probe_as_json_holds_all_of_it(cranfield):
     found = json.loads(out)
     assert code == 0
     assert found["request"].endswith("sh grid low")
-    assert (found["k"], found["outcome"], found["attempts"], found["hits"]) == (7, "answered", 1, [{"id": "doc:grid"}])
-    assert list(found) == [
-        *("system", "kind", "query", "k", "request", "output", "stderr", "outcome", "reason", "fields", "hits"),
-        *("latency_ms", "attempts", "evidence"),
-    ]
+    assert (found["k"], found["outcome"], found["attempts"]) == (7, "answered", 1)
+    assert [hit["id"] for hit in found["hits"]] == ["doc:grid"]
     assert found["output"] == "doc:grid of low\n"
     assert found["stderr"] == "${TOKEN}\n"
 
@@ -147,7 +144,8 @@ def test_a_probe_of_a_query_of_the_test_set_has_grades_and_lists_results_once(cr
     assert "--raw shows it" in out
     by_id, by_text = (json.loads(cranfield("probe", "echo", asked, "--format", "json")[1]) for asked in ("q1", "grid"))
     assert by_id["query"] == by_text["query"] == "grid"
-    assert by_id["graded"] == by_text["graded"] == [{"rank": 1, "id": "doc:grid", "grade": "2"}]
+    assert by_id["graded"] == by_text["graded"]
+    assert [(hit["rank"], hit["id"], hit["grade"]) for hit in by_id["graded"]] == [(1, "doc:grid", "2")]
 
 
 def test_a_result_that_nobody_judged_says_so(cranfield, tmp_path):

@@ -249,19 +249,22 @@ def test_text():
 @pytest.mark.usefixtures("files")
 def test_json_holds_every_query_and_its_causes():
     result = json.loads(run("trec", "searchtweak", "-m", "RR", "--format", "json", "--ties", "--unjudged").stdout)
-    assert result["choices"][0] == {"name": "file_order", "a": "score", "b": "rank", "changes_values": True}
+    assert result["choices"][0] == {"name": "file_order", "a": "score", "b": "rank"}
+    assert result["unused"] == ["ideal", "precision_over", "average_precision_over", "failed", "empty"]
     about = result["measures"]["RR"]
     assert (about["a"], about["n_a"], about["b"], about["n_b"]) == (pytest.approx(1 / 6), 3, 1.0, 1)
-    assert about["queries"] == {
-        "q1": {"a": 0.5, "b": 1.0, "difference": 0.5, "causes": {"file_order": 0.5}},
-        "q2": {
-            "a": 0.0, "b": None, "difference": None, "causes": {"unjudged": None},
-            "why_not_b": "nothing within the cutoff is judged",
-        },
-        "q3": {
-            "a": 0.0, "b": None, "difference": None, "causes": {"missing": None}, "why_not_b": "not returned",
-        },
-    }  # fmt: skip
+    assert about["changed"] == ["q2", "q3", "q1"]
+    queries = about["queries"]
+    found = {name: (each["a"], each["b"], each["difference"], each["causes"]) for name, each in queries.items()}
+    assert found == {
+        "q1": (0.5, 1.0, 0.5, ["file_order"]),
+        "q2": (0.0, None, None, ["unjudged"]),
+        "q3": (0.0, None, None, ["missing"]),
+    }
+    assert (queries["q1"]["steps"]["file_order"], queries["q2"]["steps"]["unjudged"]) == (0.5, None)
+    assert [queries[name]["why_not_b"] for name in ("q1", "q2", "q3")] == [
+        *(None, "nothing within the cutoff is judged", "not returned")
+    ]
     assert sum(part["in_order"] for part in about["parts"]) == pytest.approx(about["difference"])
     ties, unjudged = result["ties"][0], result["unjudged"][0]
     # a of q1 ties with x: 1/2 or 1, over three queries
@@ -320,7 +323,7 @@ def test_a_collected_run_is_explained_too(tmp_path, monkeypatch):
     write_run(Run("mine", answers), tmp_path / "sys.run")
     result = json.loads(run("trec", "octocode", "-m", "RR", "--format", "json").stdout)
     assert result["run"] == "mine"
-    assert result["measures"]["RR"]["queries"]["q2"]["causes"] == {"failed": None}
+    assert result["measures"]["RR"]["queries"]["q2"]["causes"] == ["failed"]
 
 
 def test_grades_made_measure_by_measure_are_not_explained_as_if_they_were_the_same():

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 from xml.etree import ElementTree as ET
 
@@ -11,9 +12,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from cranfield import Query, TestSet, evaluate
+from cranfield.config.models import Limits
 from cranfield.errors import UsageError
+from cranfield.gate.gate_input import GateInput
 from cranfield.gate.junit import junit_xml
 from cranfield.gate.result import BaselineFacts, GateResult, GateStatus, RuleResult, Status
+from cranfield.gate.verdict import GateTerms, judge_all
+from cranfield.measures import parse
 from cranfield.project.ci import write_junit
 
 HOSTILE = "]]> <b>&amp; \x00\x08\x1b[31m\ud800\ufffe \u202e \U0001f642 \"'\r\n\ttail"
@@ -58,14 +63,15 @@ def rule(
 
 def result(
     *rules: RuleResult, status: GateStatus = "failed", text: str = "apple", baseline: BaselineFacts | None = None
-) -> GateResult:
+) -> tuple[GateResult, TestSet]:
     testset = TestSet("fruit", (Query("q1", text), Query("q2", "pear")), grades={"q1": {"a": 1}, "q2": {"b": 1}})
     evaluation = evaluate(testset, {"q1": ["a"], "q2": ["x", "b"]}, measures=["RR"], name="mine")
-    return GateResult(status, f"1 of {len(rules)} rules", rules, evaluation, "RR", baseline)
+    found = judge_all(GateInput(evaluation), GateTerms((), Limits(), parse("RR"), baseline))
+    return replace(found, status=status, explanation=f"1 of {len(rules)} rules", rules=rules), testset
 
 
-def parsed(*results: tuple[str, GateResult]) -> ET.Element:
-    root = ET.fromstring(junit_xml(results).encode())
+def parsed(*results: tuple[str, tuple[GateResult, TestSet]]) -> ET.Element:
+    root = ET.fromstring(junit_xml([(replace(found, name=name), of) for name, (found, of) in results]).encode())
     check_shape(root)
     for counted in (root, *root):
         cases = list(counted.iter("testcase"))
@@ -151,8 +157,8 @@ def test_any_text_gives_valid_xml(text: str) -> None:
 
 def test_it_is_written_whole_or_not_at_all(tmp_path: Path) -> None:
     path = tmp_path / "junit.xml"
-    write_junit([("", result(rule("failed")))], path)
+    write_junit([result(rule("failed"))], path)
     assert ET.fromstring(path.read_bytes()).tag == "testsuites"
     assert path.read_text().startswith('<?xml version="1.0" encoding="UTF-8"?>\n<testsuites')
     with pytest.raises(UsageError, match="no such file"):
-        write_junit([("", result(rule("failed")))], tmp_path / "gone" / "junit.xml")
+        write_junit([result(rule("failed"))], tmp_path / "gone" / "junit.xml")

@@ -13,7 +13,7 @@ from cranfield.evaluation.values import Evaluation
 from cranfield.gate.baseline import Baseline
 from cranfield.gate.gate_input import GateInput
 from cranfield.gate.junit import junit_xml
-from cranfield.gate.result import GateResult
+from cranfield.gate.result import GateReport, GateResult
 from cranfield.gate.verdict import GateTerms, judge_all
 from cranfield.options.limits import Limits
 from cranfield.reporting.documents.gate import gate_document
@@ -72,7 +72,7 @@ def test_rules_on_50_queries_and_rules_without_a_test_have_none(
 ) -> None:
     result = gate(rule, now=found(n, n), then=accepted(found(n, n)))
     assert (result.status, result.rules[0].unseen) == ("passed", ())
-    assert "of a kind" not in render_text(gate_document([("", result)]))
+    assert "of a kind" not in render_text(gate_document(GateReport.of([result])))
 
 
 def test_each_class_of_no_worse_has_its_own_and_a_report_the_nearest(answered: Found, accepted: Accepted) -> None:
@@ -88,11 +88,12 @@ def test_each_class_of_no_worse_has_its_own_and_a_report_the_nearest(answered: F
 
 
 def test_a_gate_that_passes_shows_it_in_every_form(found: Found, accepted: Accepted) -> None:
-    result = gate("no_worse: {measure: RR}", now=found(20, 20), then=accepted(found(18, 20)))
-    document = gate_document([("", result)])
+    now = found(20, 20)
+    result = gate("no_worse: {measure: RR}", now=now, then=accepted(found(18, 20)))
+    document = gate_document(GateReport.of([result]))
     sentence = "of a kind not among these 20 (95 % confidence)"
     for form in (render_text, render_brief, render_markdown, render_html):
         assert sentence in form(document).replace("\n  ", " ")
-    assert sentence in junit_xml([("", result)])
+    assert sentence in junit_xml([(result, now.testset)])
     (record,) = document.payload()["gates"][0]["rules"][0]["unseen"]
     assert (record["kind"], record["change"], record["n"]) == ("can_turn", "loss", 20)

@@ -12,7 +12,7 @@ from cranfield.evaluation.evidence.inspection import inspect_systems
 from cranfield.evaluation.values import Evaluation
 from cranfield.gate.baseline import Baseline
 from cranfield.gate.gate_input import GateInput
-from cranfield.gate.result import GateResult
+from cranfield.gate.result import GateReport, GateResult
 from cranfield.gate.verdict import GateTerms, judge_all
 from cranfield.measures import parse
 from cranfield.options.limits import Limits
@@ -159,12 +159,12 @@ def test_the_short_form_has_the_notes_behind_the_broken_rules_and_no_sentence_tw
         [rule_of(BROKEN)], Limits(), parse("RR"), overruled=("rules differ from main",), notes=("one more",)
     )
     result = judge_all(GateInput(now, None), terms)
-    lines = render_brief(gate_document([("", result)])).splitlines()
+    lines = render_brief(gate_document(GateReport.of([result]))).splitlines()
     doubts = [line[2:] for line in lines if line.startswith("! ")]
     assert doubts[:3] == [result.rules[0].sentence, "rules differ from main", "one more"]
-    named = render_brief(gate_document([("code", result)]))
+    named = render_brief(gate_document(GateReport.of([replace(result, name="code")])))
     assert "! rules differ from main\n" in named
     assert "! code: one more\n" in named
     void = gate([KEPT], answered({"q1": "R", "q2": "!", "q3": "R", "q4": "?"}))
-    text = " ".join(render_brief(gate_document([("", void)])).split())
+    text = " ".join(render_brief(gate_document(GateReport.of([void]))).split())
     assert text.count(void.explanation) == 1

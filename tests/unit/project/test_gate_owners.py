@@ -245,7 +245,7 @@ def test_easy_queries_that_a_change_adds_lift_no_mean(config: Path, *, finished:
         run_job(config, out=folder / "done")
     result = gated(config, Source(folder=folder / "done") if finished else None).results[""]
     assert result.rules[0].status == "failed"
-    assert len(result.evaluation.query_ids) == 4
+    assert result.evaluation.n_queries == 4
     assert any(
         note.startswith("16 queries added since the baseline was accepted, not part of this gate: e, f")
         for note in result.notes

@@ -276,7 +276,7 @@ def test_run_files_are_listed_with_digest_and_count(config: Path) -> None:
         if source is None:
             config.write_text(CONFIG + "  new: {run: some.run}\n")
         (listed,) = gated(config, source).results[""].earlier
-        assert (listed.kind, listed.n, listed.oldest) == (kind, 4, "")
+        assert (listed.kind, listed.n_answers, listed.oldest) == (kind, 4, "")
         assert listed.digest.startswith("sha256:")
     text = render(gated(config, None).document)
     assert "The rule is kept. 4 of 4 answers are not of this call; the time is not known." in text
@@ -287,7 +287,7 @@ def test_run_files_that_a_fusion_is_made_of_are_listed(config: Path) -> None:
     fused = "  old: {run: some.run}\n" + LIVE.replace("new:", "live:") + "  new: {fusion: {of: [old, live]}}\n"
     config.write_text(CONFIG.replace("gate:\n", "gate:\n  system: new\n") + fused)
     result = gated(config).results[""]
-    assert [(listed.path, listed.kind, listed.n) for listed in result.earlier] == [
+    assert [(listed.path, listed.kind, listed.n_answers) for listed in result.earlier] == [
         ("some.run", "run file of the config", 4)
     ]
     assert result.n_earlier == 4

@@ -15,7 +15,6 @@ from typing import Any, NoReturn
 
 from cranfield.errors import Problem, RunFormatError, shorten, unknown_name
 from cranfield.model import Answer, CallLog, Hit, Outcome
-from cranfield.record import plain, record_of
 
 ANSWER_KEYS = ("query_id", "outcome", "reason", "fields", "hits", "log")
 HIT_KEYS = ("id", "score", "title", "span", "tokens", "redacted_id", "redacted_span", "fields")
@@ -111,10 +110,15 @@ def _hit_record(query_id: str, rank: int, hit: Hit) -> dict[str, Any]:
 
 def log_record(log: CallLog) -> dict[str, Any]:
     """The log of one call as plain data."""
-    return {key: value for key, value in record_of(log).items() if value != _USUAL[key]}
+    found = {name: getattr(log, name) for name in _USUAL}
+    return {
+        name: list(value) if isinstance(value, tuple) else value
+        for name, value in found.items()
+        if value != _USUAL[name]
+    }
 
 
-_USUAL = {field.name: plain(field.default) for field in fields(CallLog)}
+_USUAL = {field.name: field.default for field in fields(CallLog)}
 """Values that a record leaves out."""
 
 

@@ -2,23 +2,21 @@
 
 from __future__ import annotations
 
-from functools import partial
+from collections.abc import Callable
+from dataclasses import replace
 
+from cranfield.evaluation.calls import CallsResult
 from cranfield.evaluation.contribution import Contribution, Contributions
-from cranfield.evaluation.result import result_of
 from cranfield.evaluation.unseen import nearest
 from cranfield.evaluation.verdict_table import VerdictCode
 from cranfield.measures import CATALOGUE
 from cranfield.numbers import format_delta, format_delta_interval, format_level, format_p, format_value
-from cranfield.record import Fields, record_of
 from cranfield.reporting.charts.differences import Whisker
 from cranfield.reporting.document import (
     MADE_BY,
     PILOT_STAMP,
     Brief,
     Bullets,
-    Cell,
-    Column,
     Details,
     Document,
     Figure,
@@ -26,7 +24,6 @@ from cranfield.reporting.document import (
     Table,
     Tone,
     TonedCell,
-    tidy_table,
 )
 from cranfield.reporting.documents.comparison import sections_of
 from cranfield.reporting.sections.collection import collection, warnings
@@ -34,7 +31,8 @@ from cranfield.reporting.sections.labels import news_of, testset_label
 from cranfield.reporting.sections.latency import latencies
 from cranfield.reporting.sections.measures import interval_figure, measures
 from cranfield.reporting.sections.provenance import provenance
-from cranfield.reporting.sections.subject import Preflight, Subject
+from cranfield.reporting.sections.subject import Subject
+from cranfield.reporting.table_spec import Col, TableSpec
 from cranfield.results import to_jsonable
 from cranfield.stats.table import TESTS
 
@@ -50,46 +48,30 @@ HOW_TO_READ = (
         "no other component."
     ),
 )
-TIDY = (
-    *(
-        "component",
-        "measure",
-        "alone",
-        "alone_ci_low",
-        "alone_ci_high",
-        "without",
-        "all",
-        "brings",
-        "ci_low",
-        "ci_high",
-    ),
-    *("p", "p_holm", "word", "gained", "lost", "gained_only", "n"),
-)
 
 
-def contribution_document(found: Contributions, *, preflight: Preflight = ()) -> Document:
+def contribution_document(found: Contributions, calls: Callable[[], CallsResult]) -> Document:
     """The contribution table, its picture, and every variant's measures.
 
     Args:
         found: a system and its components.
-        preflight: (system, check, found) of every check that held before the first query.
+        calls: gives what is known of the calls of its variants.
     """
-    subject = Subject.of(found.variants, preflight=preflight, measure=found.primary)
+    subject = Subject(found, calls, measure=found.primary)
     sections = sections_of(subject, (warnings, measures, latencies, collection, provenance))
-    testset = found.whole.testset
     return Document(
-        title=f"What does each component of {found.name} contribute?",
+        title=f"What does each component of {found.system} contribute?",
         subtitle=(
             (
-                f"{found.primary}, {found.options.test} test, test set {testset_label(testset)}, "
-                f"convention {found.whole.ranking.convention.name}"
+                f"{found.primary}, {found.test} test, test set {testset_label(found.testset)}, "
+                f"convention {found.convention}"
             ),
         ),
         sections=(_contribution(found), *sections),
-        tidy=partial(_tidy, found),
-        payload=lambda: to_jsonable(result_of(found.variants)) | record_of(found, FIELDS),
-        record=lambda: to_jsonable(result_of(found.variants, with_answers=True)) | record_of(found, FIELDS),
-        stamps=(PILOT_STAMP,) if found.pilot else (),
+        tidy=_spec(found).tidy,
+        payload=lambda: to_jsonable(replace(found, queries=None)),
+        record=lambda: to_jsonable(found),
+        stamps=(PILOT_STAMP,) if subject.pilot else (),
         made_by=MADE_BY,
         brief=lambda: _brief(found, subject),
     )
@@ -97,68 +79,71 @@ def contribution_document(found: Contributions, *, preflight: Preflight = ()) ->
 
 def _brief(found: Contributions, subject: Subject) -> Brief:
     """The table of the components, and what to doubt."""
-    section, unseen = warnings(subject), nearest(row.unseen for row in found.rows)
+    section, unseen = warnings(subject), nearest(row.unseen for row in found.components)
     blocks = () if section is None else section.blocks
     doubts = [item for block in blocks if isinstance(block, Bullets) for item in block.items]
-    invalid = [_sentence(row, found) for row in found.rows if row.verdict is VerdictCode.INVALID]
+    invalid = [_sentence(row, found) for row in found.components if row.verdict is VerdictCode.INVALID]
     return Brief(_table(found), doubts=(*invalid, *doubts, *([unseen.sentence] if unseen is not None else [])))
 
 
 def _table(found: Contributions) -> Table:
-    level = format_level(found.options.alpha)
-    columns = (
-        Column("component"),
-        Column("verdict"),
-        Column("effect", "delta"),
-        Column(f"{level} CI", "delta interval"),
-        Column("p Holm", "p"),
-        Column("alone", "value"),
-        Column("gained", "count"),
-        Column("lost", "count"),
-        Column("only", "count"),
+    return _spec(found).table(footer=("all", "", None, None, None, found.whole_summary.mean, None, None, None))
+
+
+def _spec(found: Contributions) -> TableSpec[Contribution]:
+    whole = found.whole_summary
+    columns: tuple[Col[Contribution], ...] = (
+        Col("component", lambda row: row.component),
+        Col("measure", lambda _: str(found.primary), only="tidy"),
+        Col("verdict", lambda row: TonedCell(row.verdict.text, _tone(row)), only="report"),
+        Col("effect", lambda row: TonedCell(row.effect.shown, news_of(row.verdict)), "delta", only="report"),
+        Col(
+            f"{format_level(found.alpha)} CI",
+            lambda row: (row.effect.ci_low, row.effect.ci_high),
+            "delta interval",
+            only="report",
+        ),
+        Col("p Holm", lambda row: row.p_adjusted, "p", only="report"),
+        Col("alone", lambda row: row.alone_summary.mean, "value"),
+        Col("alone_ci_low", lambda row: row.alone_summary.ci_low, only="tidy"),
+        Col("alone_ci_high", lambda row: row.alone_summary.ci_high, only="tidy"),
+        Col("without", lambda row: row.without_summary.mean, only="tidy"),
+        Col("all", lambda _: whole.mean, only="tidy"),
+        Col("brings", lambda row: row.effect.delta, only="tidy"),
+        Col("ci_low", lambda row: row.effect.ci_low, only="tidy"),
+        Col("ci_high", lambda row: row.effect.ci_high, only="tidy"),
+        Col("p", lambda row: row.p, only="tidy"),
+        Col("p_holm", lambda row: row.p_adjusted, only="tidy"),
+        Col("word", lambda row: row.verdict, only="tidy"),
+        Col("gained", lambda row: row.n_gained, "count"),
+        Col("lost", lambda row: row.n_lost, "count"),
+        Col("only", lambda row: row.n_only, "count", "gained_only"),
+        Col("n", lambda row: row.effect.n, only="tidy"),
     )
-    whole = found.whole.summaries[found.primary]
-    footer: tuple[Cell, ...] = ("all", "", None, None, None, whole.mean, None, None, None)
-    return Table(
-        columns,
-        [_row(row) for row in found.rows],
+    caption = (
         f"{found.primary}: effect of each component added to the others, and its mean alone. All together: "
-        f"{format_value(whole.mean)}, n = {whole.n}",
-        footer,
-        shown=None,
+        f"{format_value(whole.mean)}, n = {whole.n}"
     )
+    return TableSpec(caption, found.components, columns)
+
+
+def _tone(row: Contribution) -> Tone:
+    return "" if row.verdict is VerdictCode.NOT_SIGNIFICANT else row.verdict.tone
 
 
 def _contribution(found: Contributions) -> Section:
-    level = format_level(found.options.alpha)
-    unseen = nearest(row.unseen for row in found.rows)
-    rows = tuple(_sentence(row, found) for row in found.rows)
+    level = format_level(found.alpha)
+    unseen = nearest(row.unseen for row in found.components)
+    rows = tuple(_sentence(row, found) for row in found.components)
     sentences = Bullets((*rows, *((f"{unseen.sentence}.",) if unseen is not None else ())))
     read = Details("How to read this table", (Bullets(HOW_TO_READ),))
     return Section("components", "Components", (sentences, *_figure(found, level), _table(found), read))
 
 
-def _row(row: Contribution) -> tuple[Cell, ...]:
-    about = row.effect
-    alone = row.alone_summary
-    tone: Tone = "" if row.verdict is VerdictCode.NOT_SIGNIFICANT else row.verdict.tone
-    return (
-        row.component,
-        TonedCell(row.verdict.text, tone),
-        TonedCell(about.shown, news_of(row.verdict)),
-        (about.ci_low, about.ci_high),
-        row.p_adjusted,
-        alone.mean,
-        row.n_gained,
-        row.n_lost,
-        row.n_only,
-    )
-
-
 def _sentence(row: Contribution, found: Contributions) -> str:
     about = row.effect
     if row.verdict is VerdictCode.INVALID:
-        return f"{row.component}: no verdict, {'; '.join(row.comparison.verdict.reasons)}."
+        return f"{row.component}: no verdict, {'; '.join(row.reasons)}."
     words = {
         VerdictCode.HELPS: f"{row.component} helps",
         VerdictCode.HURTS: f"{row.component} hurts",
@@ -168,40 +153,37 @@ def _sentence(row: Contribution, found: Contributions) -> str:
     interval = format_delta_interval((about.ci_low, about.ci_high))
     return (
         f"{words[row.verdict]}: {found.primary} {_effect(row, found)} over all the others "
-        f"({format_level(found.options.alpha)} CI {interval}, Holm p {format_p(row.p_adjusted)}, n = {about.n})."
+        f"({format_level(found.alpha)} CI {interval}, Holm p {format_p(row.p_adjusted)}, n = {about.n})."
     )
 
 
 def _effect(row: Contribution, found: Contributions) -> str:
     """`+0.0400`; of another quantity than the mean, `Hodges-Lehmann estimate +0.0400 (mean difference +0.0310)`."""
-    about, spec = row.effect, TESTS[found.options.test]
+    about, spec = row.effect, TESTS[found.test]
     if spec.is_of_mean:
         return format_delta(about.delta)
     return f"{spec.estimate} {format_delta(about.shown)} (mean difference {format_delta(about.delta)})"
 
 
 def _figure(found: Contributions, level: str) -> tuple[Figure, ...]:
-    rows = [(row, row.effect) for row in found.rows]
-    if all(about.delta is None for _, about in rows):
+    if all(row.effect.delta is None for row in found.components):
         return ()
     better = CATALOGUE[found.primary.name].higher_is_better
     marks = [
-        Whisker(
-            row.component,
-            about.shown,
-            *(about.ci_low, about.ci_high, news_of(row.verdict)),
-        )
-        for row, about in rows
+        Whisker(row.component, row.effect.shown, row.effect.ci_low, row.effect.ci_high, news_of(row.verdict))
+        for row in found.components
     ]
     intervals = "; ".join(
-        f"{row.component} {format_delta(about.shown)} ({format_delta_interval((about.ci_low, about.ci_high))})"
-        for row, about in rows
+        f"{row.component} {format_delta(row.effect.shown)} "
+        f"({format_delta_interval((row.effect.ci_low, row.effect.ci_high))})"
+        for row in found.components
     )
-    table = Table(
-        (Column("component"), Column("effect", "delta"), Column(f"{level} CI", "delta interval")),
-        [(row.component, about.shown, (about.ci_low, about.ci_high)) for row, about in rows],
-        "Effect of each component",
+    columns: tuple[Col[Contribution], ...] = (
+        Col("component", lambda row: row.component),
+        Col("effect", lambda row: row.effect.shown, "delta"),
+        Col(f"{level} CI", lambda row: (row.effect.ci_low, row.effect.ci_high), "delta interval"),
     )
+    table = TableSpec("Effect of each component", found.components, columns).table(shown=20)
     figure = interval_figure(
         "contributions",
         f"Effect of each component, {level} CIs",
@@ -210,37 +192,6 @@ def _figure(found: Contributions, level: str) -> tuple[Figure, ...]:
         alt=f"Effect of each component added to all the others: {intervals}.",
         axis=f"{found.primary}, all minus all but it" + ("" if better else " (lower is better)"),
         legend=(("good", "helps"), ("bad", "hurts"), ("same", f"{VerdictCode.NOT_SIGNIFICANT.text}, or equivalent")),
-        margin=found.options.margin,
+        margin=found.margin,
     )
     return (figure,)
-
-
-def _tidy(found: Contributions) -> Table:
-    rows: list[tuple[Cell, ...]] = []
-    for row in found.rows:
-        about = row.effect
-        alone = row.alone_summary
-        rows.append(
-            (
-                *(row.component, str(found.primary), alone.mean, alone.ci_low, alone.ci_high),
-                row.without_summary.mean,
-                found.whole.summaries[found.primary].mean,
-                *(about.delta, about.ci_low, about.ci_high, row.p, row.p_adjusted, row.verdict),
-                *(row.n_gained, row.n_lost, row.n_only, about.n),
-            )
-        )
-    return tidy_table(TIDY, rows)
-
-
-FIELDS: Fields = {
-    Contribution: (
-        "component alone=alone.name without=without.name alone_mean=alone_summary.mean without_mean=without_summary.mean "
-        "brings=effect.delta ci_low=effect.ci_low ci_high=effect.ci_high n=effect.n p p_holm=p_adjusted word=verdict "
-        "reasons=comparison.verdict.reasons unseen n_gained n_lost n_gained_only=n_only differences=effect.differences"
-    ),
-    Contributions: (
-        "system=name primary test=options.test alpha=options.alpha margin=options.margin seed=options.seed whole=whole.name "
-        "components=rows"
-    ),
-}
-"""What is written of each class; see `cranfield.record`."""

@@ -7,25 +7,22 @@ from dataclasses import replace
 from typing import Any
 
 from cranfield.evaluation.columns import as_printed
-from cranfield.evaluation.evidence.values import Finding, caveat_sentences
-from cranfield.evaluation.result import result_of
-from cranfield.evaluation.values import Evaluation
+from cranfield.evaluation.evidence.values import caveat_sentences
 from cranfield.gate.result import (
+    WORST_FIRST,
     BaselineChange,
     BaselineChanges,
     BaselineFact,
-    EarlierSource,
+    GateReport,
     GateResult,
-    GateStatus,
     MeasureChange,
     QueryChange,
     RuleResult,
     StratumChange,
 )
 from cranfield.measures import parse
-from cranfield.model import TestSet
+from cranfield.model import CONVENTIONS
 from cranfield.numbers import format_count, format_level
-from cranfield.record import Fields, record_of
 from cranfield.reporting.document import (
     MADE_BY,
     VOID_STAMP,
@@ -46,51 +43,53 @@ from cranfield.reporting.document import (
     cell_value,
     without_tones,
 )
-from cranfield.reporting.sections.earlier import EARLIER, earlier_lines, earlier_record, earlier_table, is_of_run_files
+from cranfield.reporting.sections.earlier import EARLIER, earlier_lines, earlier_table, is_of_run_files
 from cranfield.reporting.sections.labels import testset_label, tone_of
 from cranfield.reporting.table_spec import Col, TableSpec
 from cranfield.results import to_jsonable
 from cranfield.words import capitalised, n_of
 
-SCHEMA_VERSION = 1
 TONES: Mapping[str, Tone] = {"passed": "good", "failed": "bad", "inconclusive": "open", "invalid": "void"}
-WORST_FIRST: tuple[GateStatus, ...] = ("invalid", "failed", "inconclusive", "passed")
 NamedRules = Sequence[tuple[str, RuleResult]]
-Named = Sequence[tuple[str, GateResult]]
-"""Name of a test set and its result; the name is empty where there is one set alone."""
 
 
-def gate_document(results: Named) -> Document:
+def gate_document(report: GateReport) -> Document:
     """The report of a gate, over one test set or several."""
-    systems = list(dict.fromkeys(result.evaluation.name for _, result in results))
-    sections = [section for name, result in results for section in _sections(name, result)]
     return Document(
-        title=f"Gate: {', '.join(systems)}",
-        subtitle=tuple(_test_set_line(name, result.evaluation) for name, result in results),
-        sections=tuple(sections),
-        tidy=_tidy(results).tidy,
-        payload=lambda: gate_payload(results),
-        verdict=_verdict(results),
+        title=f"Gate: {', '.join(dict.fromkeys(result.evaluation.name for result in report.gates))}",
+        subtitle=tuple(
+            _of(result, f"test set {testset_label(result.testset)}, convention {result.convention}")
+            for result in report.gates
+        ),
+        sections=tuple(section for result in report.gates for section in _sections(result)),
+        tidy=_tidy(report).tidy,
+        payload=lambda: to_jsonable(report),
+        verdict=_verdict(report),
         made_by=MADE_BY,
-        brief=lambda: _brief(results),
+        brief=lambda: _brief(report),
     )
 
 
-def _brief(results: Named) -> Brief:
+def _of(result: GateResult, text: str) -> str:
+    """The text with the name of the test set where the config has several."""
+    return f"{result.name}: {text}" if result.name else text
+
+
+def _brief(report: GateReport) -> Brief:
     """The rules, those that are broken first; the queries that fail, by their texts; what limits the gate, and its notes."""
-    verdict = _verdict(results)
+    verdict = _verdict(report)
     rules = [
-        (name, rule)
+        (result.name, rule)
         for status in WORST_FIRST
-        for name, result in results
+        for result in report.gates
         for rule in result.rules
         if rule.status == status
     ]
-    failing = [change.text or change.query_id for _, result in results for change in result.worse]
+    failing = [change.text or change.query_id for result in report.gates for change in result.worse]
     named = f"{n_of(len(failing), 'queries', format_count)} got worse, broke a rule or failed: {'; '.join(failing)}"
     notes = [
-        f"{name}: {note}" if name else note
-        for name, result in results
+        _of(result, note)
+        for result in report.gates
         for note in (*result.notes, *_unseen_lines(result))
         if note != result.explanation
     ]
@@ -98,44 +97,23 @@ def _brief(results: Named) -> Brief:
     return Brief(_outcomes(rules, "Rules").table(shown=20), (named,) if failing else (), tuple(doubts))
 
 
-def _test_set_line(name: str, evaluation: Evaluation) -> str:
-    lead = f"{name}: " if name else ""
-    return f"{lead}test set {testset_label(evaluation.testset)}, convention {evaluation.ranking.convention.name}"
-
-
-def _verdict(results: Named) -> VerdictBlock:
-    status = _worst_status(results)
-    facts = [
-        Fact(f"{name}: {result.primary}" if name else result.primary, *_primary(result)) for name, result in results
-    ]
-    reasons = [
-        f"{name}: {rule.sentence}" if name else rule.sentence
-        for name, result in results
-        for rule in result.rules
-        if rule.status != "passed"
-    ]
+def _verdict(report: GateReport) -> VerdictBlock:
+    gates, status = report.gates, report.status
+    facts = [Fact(_of(result, result.primary), *_primary(result)) for result in gates]
+    reasons = [_of(result, rule.sentence) for result in gates for rule in result.rules if rule.status != "passed"]
     # The settings of a ref are those of all test sets.
-    overruled = dict.fromkeys(sentence for _, result in results for sentence in result.overruled)
-    limits = (
-        f"{name}: {sentence}" if name else sentence
-        for name, result in results
-        for sentence in caveat_sentences(result.evidence)
-    )
+    overruled = dict.fromkeys(sentence for result in gates for sentence in result.overruled)
+    limits = (_of(result, sentence) for result in gates for sentence in caveat_sentences(result.evidence))
     caveats = (*overruled, *limits)
-    sentences = [f"{name}: {result.sentence}" if name else _alone(result) for name, result in results]
-    lines = [*earlier_lines(results), "; ".join(sentences)]
-    sentence = " ".join(f"{line}." for line in (reversed(lines) if is_of_run_files(results) else lines))
+    sentences = [_of(result, result.sentence) if result.name else _alone(result) for result in gates]
+    lines = [*earlier_lines(gates), "; ".join(sentences)]
+    sentence = " ".join(f"{line}." for line in (reversed(lines) if is_of_run_files(gates) else lines))
     return VerdictBlock(status, sentence, TONES[status], tuple(facts), tuple(reasons), (), caveats)
 
 
 def _alone(result: GateResult) -> str:
     """The explanation of the only result; what makes it invalid begins with the name of the system, as that is written."""
     return result.explanation if result.status == "invalid" else capitalised(result.explanation)
-
-
-def _worst_status(results: Named) -> GateStatus:
-    found = {result.status for _, result in results}
-    return next(status for status in WORST_FIRST if status in found)
 
 
 def _primary(result: GateResult) -> tuple[str, str]:
@@ -152,7 +130,7 @@ def _with_printed_names(result: GateResult) -> GateResult:
     """The result with the names of measures that its convention prints."""
 
     def printed(spelling: str) -> str:
-        (measure,) = as_printed([parse(spelling)], result.evaluation.ranking.convention)
+        (measure,) = as_printed([parse(spelling)], CONVENTIONS[result.convention])
         return str(measure)
 
     return replace(
@@ -164,8 +142,8 @@ def _with_printed_names(result: GateResult) -> GateResult:
     )
 
 
-def _sections(name: str, result: GateResult) -> Iterator[Section]:
-    result = _with_printed_names(result)
+def _sections(result: GateResult) -> Iterator[Section]:
+    result, name = _with_printed_names(result), result.name
     link, of = (f"{name}-", f", {name}") if name else ("", "")
     unseen = _unseen_lines(result)
     rules = _outcomes([("", rule) for rule in result.rules], "Every rule must pass").table(wrap=True)
@@ -240,7 +218,7 @@ def with_floors(document: Document, floors: NamedRules) -> Document:
 
 def floors_record(floors: NamedRules) -> dict[str, Any]:
     """What the JSON of a report says of the floors of its call; nothing where it had none."""
-    records = [{"system": name, **record_of(rule, FLOOR)} for name, rule in floors]
+    records = [{"system": name, **to_jsonable(rule)} for name, rule in floors]
     return {"floors": records} if records else {}
 
 
@@ -305,8 +283,8 @@ def _provenance(result: GateResult) -> KeyValues:
     evaluation, baseline = result.evaluation, result.baseline
     items = [
         ("system", evaluation.name),
-        ("run", evaluation.run_digest),
-        ("test set", evaluation.testset.digest),
+        ("run", evaluation.digest),
+        ("test set", result.testset.digest),
         ("primary measure", result.primary),
     ]
     if baseline is not None:
@@ -318,58 +296,22 @@ def _provenance(result: GateResult) -> KeyValues:
     return KeyValues(tuple(items))
 
 
-def _tidy(results: Named) -> TableSpec[tuple[str, GateResult, RuleResult]]:
+def _tidy(report: GateReport) -> TableSpec[tuple[GateResult, RuleResult]]:
     """A row for each rule."""
     return TableSpec(
         "",
-        [(name, result, rule) for name, result in results for rule in result.rules],
+        [(result, rule) for result in report.gates for rule in result.rules],
         (
-            Col("testset", lambda row: row[0] or row[1].evaluation.testset.name),
-            Col("system", lambda row: row[1].evaluation.name),
-            Col("kind", lambda row: row[2].kind),
-            Col("rule", lambda row: row[2].rule),
-            Col("status", lambda row: row[2].status),
-            Col("got", lambda row: row[2].got),
-            Col("asked", lambda row: row[2].expected),
-            Col("queries", lambda row: " ".join(row[2].queries)),
+            Col("testset", lambda row: row[0].name or row[0].testset.name),
+            Col("system", lambda row: row[0].evaluation.name),
+            Col("kind", lambda row: row[1].kind),
+            Col("rule", lambda row: row[1].rule),
+            Col("status", lambda row: row[1].status),
+            Col("got", lambda row: row[1].got),
+            Col("asked", lambda row: row[1].expected),
+            Col("queries", lambda row: " ".join(row[1].queries)),
         ),
     )
-
-
-FIELDS: Fields = {
-    GateResult: (
-        "status sentence system=evaluation.name run_digest=evaluation.run_digest testset=evaluation.testset "
-        "convention=evaluation.ranking.convention.name primary baseline rules measures strata by_stratum worse evidence alpha test overruled notes "
-        "n_earlier earlier"
-    ),
-    TestSet: "name version digest qrels=other_judgments?",
-    EarlierSource: "path kind digest oldest latest n_answers=n",
-    Finding: "check consequence system sentence queries=query_ids count total",
-}
-"""What is written of each class; see `cranfield.record`."""
-
-
-FLOOR: Fields = {RuleResult: "kind rule status got expected sentence queries"}
-
-
-def _figures(evaluation: Evaluation) -> dict[str, Any]:
-    """The figures of a system as `results.json` has them, without those of each query."""
-    record = to_jsonable(result_of(evaluation).systems[0])
-    return {key: record[key] for key in ("n_queries", "measures", "by_stratum", "outcomes", "judged")}
-
-
-def gate_payload(results: Named) -> dict[str, Any]:
-    """What `cranfield gate --format json` prints."""
-    return {
-        "schema_version": SCHEMA_VERSION,
-        "kind": "gate",
-        "not_of_this_call": earlier_record(results),
-        "status": _worst_status(results),
-        "gates": [
-            {"name": name, **record_of(result, FIELDS), "evaluation": _figures(result.evaluation)}
-            for name, result in results
-        ],
-    }
 
 
 def baseline_document(changes: BaselineChanges) -> Document:

@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
-from functools import partial
-from typing import Any
 
-from cranfield.evaluation.grid import GridPoint, GridResult
-from cranfield.evaluation.result import result_of
+from cranfield.evaluation.grid import Choice, GridPoint, GridResult
+from cranfield.evaluation.result import evaluations_of
 from cranfield.measures import CATALOGUE
 from cranfield.numbers import format_count, format_delta, format_value
-from cranfield.record import Fields, record_of
 from cranfield.reporting.charts.differences import paired_dots
 from cranfield.reporting.charts.spec import SCREENS
 from cranfield.reporting.document import (
@@ -18,17 +16,13 @@ from cranfield.reporting.document import (
     PILOT_STAMP,
     Block,
     Bullets,
-    Cell,
-    Column,
     Document,
     Fact,
     Figure,
     KeyValues,
     Section,
-    Table,
     TonedCell,
     VerdictBlock,
-    tidy_table,
 )
 from cranfield.reporting.documents.comparison import sections_of
 from cranfield.reporting.sections.class_verdict import class_verdicts
@@ -38,6 +32,7 @@ from cranfield.reporting.sections.movement import query_differences
 from cranfield.reporting.sections.provenance import provenance
 from cranfield.reporting.sections.subject import Preflight, Subject
 from cranfield.reporting.sections.verdict import verdict_block
+from cranfield.reporting.table_spec import Col, TableSpec
 from cranfield.results import to_jsonable
 
 DRAWN = 25
@@ -48,37 +43,38 @@ OPTIMISM = (
 )
 
 
-def grid_document(found: GridResult, *, preflight: Preflight = ()) -> Document:
+def grid_document(choice: Choice, *, preflight: Preflight = ()) -> Document:
     """The winner against the config as written, then every point.
 
     Args:
-        found: a grid that was judged.
+        choice: a grid that was judged.
         preflight: (system, check, found) of every check that held before the first query.
     """
-    comparison = found.comparison
-    sides = {point.name: point.held_out for point in (found.written, found.winner)}
-    shown = comparison if comparison is not None else tuple(sides.values())
-    subject = Subject.of(shown, preflight=preflight, measure=found.primary, own_labels=tuple(sides))
-    compared = (class_verdicts, measures, query_differences) if comparison is not None else ()
+    found, names = choice.result, tuple(each.name for each in evaluations_of(choice.judged))
+    subject = Subject.of(choice.judged, preflight=preflight, measure=found.primary, own_labels=names)
+    compared = (class_verdicts, measures, query_differences) if found.comparison is not None else ()
     sections = sections_of(subject, (warnings, *compared, collection, provenance))
-    testset = found.written.held_out.testset
-    convention = found.written.held_out.ranking.convention.name
     return Document(
         title=f"Which settings of {found.system} are best?",
         subtitle=(
             (
-                f"{format_count(len(found.points))} points over {', '.join(found.keys)}; {found.primary}, "
-                f"{found.options.test} test, convention {convention}"
+                f"{format_count(len(_drawable(found)))} points over {', '.join(found.over)}; {found.primary}, "
+                f"{found.test} test, convention {subject.record.convention}"
             ),
-            f"test set {testset.name.removesuffix(' (held out)')}: {found.split}",
+            f"test set {subject.record.testset.name.removesuffix(' (held out)')}: {found.split}",
         ),
         sections=(_winner(found), _points(found), *sections),
-        tidy=partial(_tidy, found),
-        payload=partial(_payload, found),
+        tidy=_tidy(found).tidy,
+        payload=lambda: to_jsonable(found),
         verdict=_verdict(found, subject),
         stamps=(PILOT_STAMP,) if found.pilot else (),
         made_by=MADE_BY,
     )
+
+
+def _drawable(found: GridResult) -> tuple[GridPoint, ...]:
+    """The points of the grid itself."""
+    return tuple(point for point in found.points if point.settings)
 
 
 def settings_of(point: GridPoint) -> str:
@@ -87,28 +83,30 @@ def settings_of(point: GridPoint) -> str:
 
 
 def _verdict(found: GridResult, subject: Subject) -> VerdictBlock:
+    winner = found.points[0]
     facts = (
-        Fact("Tuning mean", format_value(found.tuning_mean(found.winner)), "of the winner"),
-        Fact("Held-out mean", format_value(found.held_out_mean(found.winner)), "of the winner"),
+        Fact("Tuning mean", format_value(winner.tuning_mean), "of the winner"),
+        Fact("Held-out mean", format_value(winner.held_out_mean), "of the winner"),
         Fact("Optimism", format_delta(found.optimism), "tuning minus held-out mean"),
     )
     block = verdict_block(subject)
     if block is None:
         sentence = f"No point is better than {found.system} as written on the tuning queries."
         return VerdictBlock("as written", sentence, "even", facts)
-    sentence = f"{settings_of(found.winner)}, on the held-out queries: {block.sentence}"
+    sentence = f"{settings_of(winner)}, on the held-out queries: {block.sentence}"
     return replace(block, sentence=sentence, facts=(*block.facts, *facts))
 
 
 def _winner(found: GridResult) -> Section:
+    winner = found.points[0]
     items = [
-        ("winner", f"{found.winner.name}: {settings_of(found.winner)}"),
-        ("mean on the tuning queries", format_value(found.tuning_mean(found.winner))),
-        ("mean on the held-out queries", format_value(found.held_out_mean(found.winner))),
+        ("winner", f"{winner.name}: {settings_of(winner)}"),
+        ("mean on the tuning queries", format_value(winner.tuning_mean)),
+        ("mean on the held-out queries", format_value(winner.held_out_mean)),
         ("optimism", format_delta(found.optimism)),
     ]
     if found.comparison is not None:
-        about = found.comparison.measures[found.primary]
+        about = found.comparison.comparisons[found.primary]
         items += [
             ("better than as written, tuning", format_delta(found.tuning_gain)),
             ("better than as written, held out", format_delta(about.delta)),
@@ -120,22 +118,30 @@ def _winner(found: GridResult) -> Section:
 
 
 def _points(found: GridResult) -> Section:
-    columns = (
-        Column("point"),
-        *(Column(key) for key in _short(found.keys)),
-        Column("tuning mean", "value"),
-        Column("held-out mean", "value"),
-        Column("note"),
+    winner = found.points[0]
+    caption = (
+        f"All points by mean {found.primary} on the tuning queries (n = {winner.n_tuning}, held out {winner.n_held_out}); "
+        "the winner first. Only the winner is tested: choosing by held-out mean would be optimistic again"
     )
-    table = Table(
-        columns,
-        [_row(point, found) for point in found.all_points],
-        f"All points by mean {found.primary} on the tuning queries (n = {found.winner.tuning.summaries[found.primary].n}, "
-        f"held out {found.winner.held_out.summaries[found.primary].n}); the winner first. Only the winner is tested: "
-        "choosing by held-out mean would be optimistic again",
-        shown=20,
+    columns: tuple[Col[GridPoint], ...] = (
+        Col("point", lambda point: point.name),
+        *_settings(found, _short(found.over)),
+        Col(
+            "tuning mean",
+            lambda point: TonedCell(point.tuning_mean, "good" if point.name == found.winner else ""),
+            "value",
+        ),
+        Col("held-out mean", lambda point: point.held_out_mean, "value"),
+        Col("note", lambda point: _note(point, found)),
     )
-    return Section("points", "All points", (_figure(found), table))
+    return Section("points", "All points", (_figure(found), TableSpec(caption, found.points, columns).table(shown=20)))
+
+
+def _settings(found: GridResult, headings: Sequence[str]) -> list[Col[GridPoint]]:
+    return [
+        Col(heading, lambda point, key=key: str(point.settings.get(key, "")))  # type: ignore[misc]  # the key as it is now
+        for heading, key in zip(headings, found.over, strict=True)
+    ]
 
 
 def _short(keys: tuple[str, ...]) -> tuple[str, ...]:
@@ -144,37 +150,28 @@ def _short(keys: tuple[str, ...]) -> tuple[str, ...]:
     return short if len(set(short)) == len(short) else keys
 
 
-def _row(point: GridPoint, found: GridResult) -> tuple[Cell, ...]:
-    notes = []
-    if point.name == found.winner.name:
-        notes.append("winner")
-    if point.name == found.written.name:
-        notes.append("as written")
+def _note(point: GridPoint, found: GridResult) -> str:
+    roles = {"winner": found.winner, "as written": found.as_written}
+    notes = [role for role, name in roles.items() if point.name == name]
     if point.same:
         notes.append(f"{len(point.same)} identical")
-    notes += point.void_reasons
-    tuning, held_out = (each.summaries[found.primary] for each in (point.tuning, point.held_out))
-    return (
-        point.name,
-        *(str(point.settings.get(key, "")) for key in found.keys),
-        TonedCell(tuning.mean, "good" if point.name == found.winner.name else ""),
-        held_out.mean,
-        "; ".join(notes),
-    )
+    return "; ".join((*notes, *point.broken_limits))
 
 
 def _figure(found: GridResult) -> Figure:
-    drawn = found.points[:DRAWN]
+    points = _drawable(found)
+    drawn = points[:DRAWN]
     labels = [_label(point, found) for point in drawn]
-    values = [(found.tuning_mean(point), found.held_out_mean(point)) for point in drawn]
-    table = Table(
-        (Column("point"), Column("tuning mean", "value"), Column("held-out mean", "value")),
-        [(label, *pair) for label, pair in zip(labels, values, strict=True)],
-        "Means on both parts",
+    values = [(point.tuning_mean, point.held_out_mean) for point in drawn]
+    columns: tuple[Col[GridPoint], ...] = (
+        Col("point", lambda point: _label(point, found)),
+        Col("tuning mean", lambda point: point.tuning_mean, "value"),
+        Col("held-out mean", lambda point: point.held_out_mean, "value"),
     )
+    table = TableSpec("Means on both parts", drawn, columns).table(shown=20)
     lower = "" if CATALOGUE[found.primary.name].higher_is_better else " (lower is better)"
     spec, narrow = (paired_dots(labels, values, f"mean {found.primary}{lower}", screen) for screen in SCREENS)
-    more = f" The best {DRAWN} of {len(found.points)} are drawn." if len(found.points) > DRAWN else ""
+    more = f" The best {DRAWN} of {len(points)} are drawn." if len(points) > DRAWN else ""
     best = f"{labels[0]}: {format_value(values[0][0])} on the tuning queries, {format_value(values[0][1])} held out."
     return Figure(
         "grid",
@@ -191,50 +188,22 @@ def _figure(found: GridResult) -> Figure:
 def _label(point: GridPoint, found: GridResult) -> str:
     """`sum · 10 · 0.5`: the values, in the order of the table's columns."""
     values = " · ".join(str(value) for value in point.settings.values())
-    return f"{values} (as written)" if point.name == found.written.name else values
+    return f"{values} (as written)" if point.name == found.as_written else values
 
 
-def _tidy(found: GridResult) -> Table:
-    columns = ("point", *found.keys, "measure", "part", "mean", "n", "winner", "as written", "not chosen because")
-    rows: list[tuple[Cell, ...]] = []
-    for point in found.all_points:
-        for part, evaluation in (("tuning", point.tuning), ("held out", point.held_out)):
-            summary = evaluation.summaries[found.primary]
-            rows.append(
-                (
-                    point.name,
-                    *(str(point.settings.get(key, "")) for key in found.keys),
-                    *(str(found.primary), part, summary.mean, summary.n),
-                    "yes" if point.name == found.winner.name else "no",
-                    "yes" if point.name == found.written.name else "no",
-                    "; ".join(point.void_reasons),
-                )
-            )
-    return tidy_table(columns, rows)
-
-
-FIELDS: Fields = {
-    GridPoint: "name settings same",
-    GridResult: (
-        "system primary over=keys split tuning_queries=written.tuning.query_ids held_out_queries=written.held_out.query_ids "
-        "winner=winner.name as_written=written.name optimism tuning_gain notes"
-    ),
-}
-"""What is written of each class; see `cranfield.record`."""
-
-
-def _payload(found: GridResult) -> dict[str, Any]:
-    return {
-        "schema_version": 1,
-        **record_of(found, FIELDS),
-        "points": [
-            {
-                **record_of(point, FIELDS),
-                "tuning_mean": found.tuning_mean(point),
-                "held_out_mean": found.held_out_mean(point),
-                "broken_limits": list(point.void_reasons),
-            }
-            for point in found.all_points
-        ],
-        "comparison": None if found.comparison is None else to_jsonable(result_of(found.comparison)),
-    }
+def _tidy(found: GridResult) -> TableSpec[tuple[GridPoint, str]]:
+    """A row for each point and part."""
+    rows = [(point, part) for point in found.points for part in ("tuning", "held out")]
+    settings = _settings(found, found.over)
+    columns: tuple[Col[tuple[GridPoint, str]], ...] = (
+        Col("point", lambda row: row[0].name),
+        *(Col(each.title, lambda row, value=each.value: value(row[0])) for each in settings),  # type: ignore[misc]
+        Col("measure", lambda _: str(found.primary)),
+        Col("part", lambda row: row[1]),
+        Col("mean", lambda row: row[0].tuning_mean if row[1] == "tuning" else row[0].held_out_mean),
+        Col("n", lambda row: row[0].n_tuning if row[1] == "tuning" else row[0].n_held_out),
+        Col("winner", lambda row: "yes" if row[0].name == found.winner else "no"),
+        Col("as written", lambda row: "yes" if row[0].name == found.as_written else "no"),
+        Col("not chosen because", lambda row: "; ".join(row[0].broken_limits)),
+    )
+    return TableSpec("", rows, columns)

@@ -229,6 +229,7 @@ def history_report(value: Any) -> Document:
 
 def gate_report(value: Any) -> Document:
     """The report of a gate on one test set."""
+    from cranfield.gate.result import GateReport
     from cranfield.reporting.documents.gate import gate_document
 
-    return gate_document([("", value)])
+    return gate_document(GateReport.of([value]))

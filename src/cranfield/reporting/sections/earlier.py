@@ -1,9 +1,8 @@
-"""What a gate read and did not make in its call: the sentence that comes first, the table, the record."""
+"""What a gate read and did not make in its call: the sentence that comes first, and the table."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import Any
 
 from cranfield.gate.result import EarlierSource, GateResult
 from cranfield.numbers import format_count
@@ -12,26 +11,24 @@ from cranfield.reporting.table_spec import Col, TableSpec
 
 EARLIER = "Read, not made in this call"
 """Heading of the table."""
-Named = Sequence[tuple[str, GateResult]]
-"""Name of a test set and its result; the name is empty where there is one set alone."""
 
 
-def earlier_lines(results: Named) -> Iterator[str]:
+def earlier_lines(results: Sequence[GateResult]) -> Iterator[str]:
     """How many answers were not made in this call, and when."""
-    for name, result in results:
+    for result in results:
         if not result.n_earlier:
             continue
-        lead = f"{name}: " if name else ""
-        total = result.evaluation.ranking.n_queries
+        lead = f"{result.name}: " if result.name else ""
+        total = result.evaluation.n_queries
         times = [source.oldest for source in result.earlier if source.oldest and source.kind != "baseline"]
         when = f"the oldest is from {_time_text(min(times))}" if times else "the time is not known"
         yield f"{lead}{format_count(result.n_earlier)} of {format_count(total)} answers are not of this call; {when}"
 
 
-def is_of_run_files(results: Named) -> bool:
+def is_of_run_files(results: Sequence[GateResult]) -> bool:
     """Whether all that was read beside a baseline are run files that the config or the call names, and no ref protects them."""
-    sources = [source for _, result in results for source in result.earlier if source.kind != "baseline"]
-    by_ref = any(result.baseline is not None and result.baseline.ref for _, result in results)
+    sources = [source for result in results for source in result.earlier if source.kind != "baseline"]
+    by_ref = any(result.baseline is not None and result.baseline.ref for result in results)
     return not by_ref and all(source.kind in {"run file", "run file of the config"} for source in sources)
 
 
@@ -48,7 +45,7 @@ def earlier_table(result: GateResult) -> Table:
         Col("kind", lambda source: source.kind),
         Col("digest", lambda source: source.digest[:19]),
         Col("made", _made),
-        Col("answers", lambda source: source.n, "count"),
+        Col("answers", lambda source: source.n_answers, "count"),
     )
     return TableSpec(EARLIER, result.earlier, columns).table(wrap=True)
 
@@ -56,14 +53,3 @@ def earlier_table(result: GateResult) -> Table:
 def _made(source: EarlierSource) -> str:
     times = dict.fromkeys(_time_text(time) for time in (source.oldest, source.latest) if time)
     return " to ".join(times) or "unknown"
-
-
-def earlier_record(results: Named) -> dict[str, Any]:
-    """Number of answers that were not made in this call, and the time of the oldest that has one."""
-    sources = [source for _, result in results for source in result.earlier if source.kind != "baseline"]
-    times = [source.oldest for source in sources if source.oldest]
-    return {
-        "n_answers": sum(result.n_earlier for _, result in results),
-        "of": sum(result.evaluation.ranking.n_queries for _, result in results),
-        "oldest": min(times, default=None),
-    }

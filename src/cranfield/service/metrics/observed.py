@@ -135,10 +135,8 @@ def from_results(payload: Json, at: float | None) -> list[Observation]:
     found = []
     for gate in payload["gates"]:
         rules = {rule["as_written"]: STATES[rule["status"]] for rule in gate["rules"]}
-        void = (str(gate["sentence"]),) if gate["status"] == "invalid" else ()
-        system = {**gate["evaluation"], "name": gate["system"]}
-        name = gate["name"] or gate["testset"]["name"]
-        found.append(_observation(gate, system, void, at=at, gate=rules, name=name))
+        void = (f"invalid: {gate['explanation']}",) if gate["status"] == "invalid" else ()
+        found.append(_observation(gate, gate["evaluation"], void, at=at, gate=rules, name=gate["name"]))
     return found
 
 

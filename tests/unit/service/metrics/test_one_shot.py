@@ -117,7 +117,7 @@ def test_the_rules_of_a_gate_have_the_names_that_the_alerts_have(gated: Path) ->
 
 def test_a_gate_whose_figures_do_not_count_is_void(gated: Path, tmp_path: Path) -> None:
     payload = json.loads(gated.read_text())
-    payload["gates"][0] |= {"status": "invalid", "sentence": "invalid: 5 of 8 queries failed"}
+    payload["gates"][0] |= {"status": "invalid", "explanation": "5 of 8 queries failed"}
     path = tmp_path / "gate.json"
     path.write_text(json.dumps(payload))
     lines = [line for line in lines_of(path) if 'testset="hard"' in line]
