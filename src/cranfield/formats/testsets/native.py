@@ -122,7 +122,7 @@ def _targets(query: QueryEntry) -> tuple[Target, ...]:
     lines = {entity: tuple(map(lines_of, ranges)) for entity, ranges in query.entity_lines.items()}
     targets += [Entity(entity, grade + 0.0, lines.get(entity, ())) for entity, grade in entities.items()]
     targets += [File(path, grade + 0.0) for path, grade in query.answer_files.items()]
-    targets += [Predicate(asked.sql, asked.database, asked.grade) for asked in query.predicates]
+    targets += [Predicate(rule.sql, rule.database, rule.grade) for rule in query.predicates]
     if not targets and not query.judgments and not query.ratings and not query.groups:
         targets += [File(path, 1.0) for path in query.files]
     return tuple(targets)
