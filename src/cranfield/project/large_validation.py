@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from cranfield.formats.io.files import STDIN
-from cranfield.model import Absence, Query, TestSet
+from cranfield.model import Absence, Meta, Query, TestSet
 from cranfield.model.note import info
 from cranfield.options.testset import NO_OPTIONS, TestSetOptions
 from cranfield.project.named_testset import named_testset
@@ -100,7 +100,9 @@ def validate_large(
     if read is None:
         return None
     notes = info(*_notes(read))
-    testset = TestSetRecord(source.name, "", read.table.digest, read.table.n_queries, notes=notes)
+    testset = TestSetRecord(
+        *(source.name, "", read.table.digest, read.table.n_queries), notes=notes, refresh_days=Meta().refresh_days
+    )
     found = [
         Finding(name, CHECKS[name].level, *complaint)
         for name, find in _CHECKS.items()

@@ -19,6 +19,7 @@ from cranfield import Answer, Hit, Outcome, Query, Run, TestSet, compare, compar
 from cranfield.display import Displayed, DisplayedByQuery, OneLine
 from cranfield.evaluation.history import HistoryReport
 from cranfield.evaluation.power import plan
+from cranfield.evaluation.result import result_of
 from cranfield.evaluation.values import Comparison, Evaluation
 from cranfield.gate.result import GateResult
 from cranfield.model.testset import Rating
@@ -45,7 +46,7 @@ def rated(name: str = "rated") -> TestSet:
 @pytest.fixture(scope="module")
 def values(testset, runs, pair, comparison, tmp_path_factory) -> dict[str, Displayed]:
     """One of every class that shows itself, by the name of the class."""
-    third = replace(pair[0], name="third")
+    third, figures = replace(pair[0], name="third"), result_of(pair[0])
     report = rater_report(rated(), n_draws=20)
     folder = tmp_path_factory.mktemp("large")
     large = results_of(
@@ -66,7 +67,15 @@ def values(testset, runs, pair, comparison, tmp_path_factory) -> dict[str, Displ
             HistoryReport(measure="nDCG@10", lines=()),
             summarise_results(large, CompareOptions(draws=200)),
         ),
-        GateResult("passed", "all rules are kept", (), pair[0], "nDCG@10"),
+        GateResult(
+            status="passed",
+            explanation="all rules are kept",
+            testset=figures.testset,
+            convention=figures.convention,
+            rules=(),
+            evaluation=figures.systems[0],
+            primary="nDCG@10",
+        ),
     )
     return {type(value).__name__: value for value in found}
 
