@@ -71,6 +71,7 @@ DURATIONS: tuple[tuple[str, str], ...] = (
     (r"(?m)^-{5,}$", "-----"),
     (r"(?<=\S) {2,}(?=(?:mean|p50|p95|p99|max|failed)\b)", "  "),
     (r'("latency_ms": ?)\{[^}]*\}', r"\1{durations}"),
+    (r'("ci_ms": ?)\[[^]]*\]', r"\1{durations}"),
     (r'("(?:\w*_)?(?:ms|seconds|duration|elapsed|latency\w*|queries_per_second)": ?)-?\d[\d.e+-]*', r"\1{number}"),
 )
 """What a scene that calls a search system has besides."""
