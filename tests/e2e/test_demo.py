@@ -106,7 +106,7 @@ def test_the_command_builds_both_systems_asks_them_and_says_where_the_report_is(
     done = call("demo", "--out", tmp_path / "out")
     assert done.returncode == 0, done.stderr
     assert "VERDICT" in done.stdout
-    assert f"wrote results.json, report.html, report.md in {tmp_path / 'out'}" in done.stderr
+    assert f"wrote results.json, report.html, report.md, calls.json in {tmp_path / 'out'}" in done.stderr
     for name in ("plain", "fields"):
         lines = (tmp_path / "out" / "runs" / f"{name}.jsonl").read_text().splitlines()[1:]
         assert [json.loads(line)["outcome"] for line in lines] == ["answered"] * 4

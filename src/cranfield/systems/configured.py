@@ -233,12 +233,13 @@ class ConfiguredSystem(ABC):
         return config_digest(self.declared, self.set_params)
 
     def public_config(self) -> Mapping[str, Any]:
-        """The configuration as written, with the names but no values of environment variables, and params of the set."""
+        """The configuration as written, without the values of environment variables wherever they stand, and params of the set."""
         from cranfield.config.config_digest import public_config
 
         written = public_config(self.declared)
         params = {**written.get("params", {}), **self.set_params}
-        return {**written, **({"params": params} if params else {})}
+        shown: Mapping[str, Any] = self.redactor.redact_value({**written, **({"params": params} if params else {})})
+        return shown
 
     def depends_on(self) -> Iterator[Path]:
         """Files and folders that the answers depend on."""
