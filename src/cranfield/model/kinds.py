@@ -29,7 +29,7 @@ WHOLE_UNDER = 1e15
 _AS_STORED: ContextVar[bool] = ContextVar("as_stored", default=False)
 
 
-class Unfit(ValueError):  # noqa: N818  no error of its own: a reader makes a problem of it
+class UnfitError(ValueError):
     """A value that is none of its kind; the message goes on from the field's name: `is empty`."""
 
     def __init__(
@@ -90,7 +90,7 @@ class Kind:
     """What a value of a file may be beside its type, which is taken strictly: no text is a number."""
 
     check: Callable[[Any], Any] | None = None
-    """Gives the value as it is kept; raises `Unfit`."""
+    """Gives the value as it is kept; raises `UnfitError`."""
     read: Callable[[Any], Any] | None = None
     """What comes before the type is checked."""
     write: Callable[[Any], Any] | None = None
@@ -100,11 +100,11 @@ class Kind:
     described: Mapping[str, Any] | None = None
     """JSON Schema; None: that of the type."""
 
-    def __get_pydantic_core_schema__(self, source: Any, handler: GetCoreSchemaHandler) -> CoreSchema:
-        """Check in the order of `read`, the type, `check`."""
+    def __get_pydantic_core_schema__(self, source: Any, handler: GetCoreSchemaHandler) -> Any:
+        """A `CoreSchema` that checks in the order of `read`, the type, `check`."""
         schema: Any = handler(source)
         if _AS_STORED.get():
-            return schema  # type: ignore[no-any-return]
+            return schema
         from pydantic_core import core_schema
 
         if schema["type"] in {"str", "int", "float", "bool"}:
@@ -115,7 +115,7 @@ class Kind:
             schema = core_schema.no_info_before_validator_function(self.read, schema)
         if self.write is not None:
             schema["serialization"] = core_schema.plain_serializer_function_ser_schema(self.write)
-        return schema  # type: ignore[no-any-return]
+        return schema
 
     def __get_pydantic_json_schema__(self, schema: CoreSchema, handler: GetJsonSchemaHandler) -> dict[str, Any]:
         """Describe it."""
@@ -176,20 +176,20 @@ class InFile:
 def without_nul(value: Scalar) -> Scalar:
     """A value that can be an argument of a command."""
     if isinstance(value, str) and "\0" in value:
-        raise Unfit("holds a NUL character", hint="no command line can carry one")
+        raise UnfitError("holds a NUL character", hint="no command line can carry one")
     return value
 
 
 def _not_blank(value: str) -> str:
     if not value or value.isspace():
-        raise Unfit("is empty")
+        raise UnfitError("is empty")
     without_nul(value)
     return value
 
 
 def _param_name(value: str) -> str:
     if not PARAM_NAME.fullmatch(value):
-        raise Unfit(
+        raise UnfitError(
             "is not a parameter name",
             expected="letters, digits and underscores, no digit first",
             hint="commands ask for it as {params.NAME}",
@@ -203,7 +203,7 @@ def _compiles(value: str) -> str:
     try:
         compile_pattern(value)
     except PatternError as error:
-        raise Unfit(f"does not compile: {error}", got=repr(value)) from None
+        raise UnfitError(f"does not compile: {error}", got=repr(value)) from None
     return value
 
 
@@ -211,15 +211,15 @@ def _date(value: str) -> str:
     try:
         dt.date.fromisoformat(value)
     except ValueError:
-        raise Unfit("is no date", expected="a date like 2026-11-21", got=repr(value)) from None
+        raise UnfitError("is no date", expected="a date like 2026-11-21", got=repr(value)) from None
     if len(value) != len("2026-11-21"):
-        raise Unfit("is no date", expected="a date like 2026-11-21", got=repr(value))
+        raise UnfitError("is no date", expected="a date like 2026-11-21", got=repr(value))
     return value
 
 
 def _database(value: str) -> str:
     if not DATABASE.fullmatch(value):
-        raise Unfit("is no place of a database", expected="sqlite:FILE, duckdb:FILE or env:VARIABLE")
+        raise UnfitError("is no place of a database", expected="sqlite:FILE, duckdb:FILE or env:VARIABLE")
     return value
 
 

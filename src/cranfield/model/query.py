@@ -24,7 +24,7 @@ from cranfield.model.kinds import (
     PlainScalar,
     ScalarText,
     Text,
-    Unfit,
+    UnfitError,
     Weight,
     without_nul,
 )
@@ -182,7 +182,7 @@ def _class(value: str) -> str:
         return class_named(value).name
     except UnknownNameError as error:
         (problem,) = error.problems
-        raise Unfit("is no query class", expected=CLASS_NAMES, got=repr(value), hint=problem.hint) from None
+        raise UnfitError("is no query class", expected=CLASS_NAMES, got=repr(value), hint=problem.hint) from None
 
 
 ClassName = Annotated[FilledText, Kind(_class, described={"enum": [*QUERY_CLASSES, *LETTERS]})]

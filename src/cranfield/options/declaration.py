@@ -123,7 +123,7 @@ def _read(block: Any) -> Mapping[str, Declared]:
         if option is not None:
             default = field.default if field.default_factory is MISSING else field.default_factory()
             bounds = tuple(mark for mark in marks if isinstance(mark, BaseMetadata | GroupedMetadata))
-            found[field.name] = Declared(field.name, field.type.__origin__, option, bounds, default)  # type: ignore[union-attr]  # Annotated
+            found[field.name] = Declared(field.name, get_args(field.type)[0], option, bounds, default)
     return found
 
 

@@ -18,7 +18,7 @@ from cranfield.formats.io.located import Located, load_located
 from cranfield.formats.io.tree import Node, plain_number, sourced
 from cranfield.formats.io.validation import validate
 from cranfield.formats.io.yaml_text import parse_yaml, yaml_text
-from cranfield.model.kinds import PlainScalar, Text, Unfit
+from cranfield.model.kinds import PlainScalar, Text, UnfitError
 
 
 def located(tmp_path: Path, text: str, name: str = "c.yaml") -> Located:
@@ -273,7 +273,7 @@ class Model(BaseModel):
     @classmethod
     def is_spelled(cls, value: str) -> str:
         if value:
-            raise Unfit("is misspelt", expected="b", got="a", hint="spell it")
+            raise UnfitError("is misspelt", expected="b", got="a", hint="spell it")
         return value
 
 

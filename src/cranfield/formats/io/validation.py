@@ -17,7 +17,7 @@ from cranfield.errors import CranfieldError, Problem, ProblemList, unknown_name
 from cranfield.formats.io.files import shown
 from cranfield.formats.io.located import Located, load_located
 from cranfield.formats.io.tree import Loc, describe, field_name
-from cranfield.model.kinds import Unfit
+from cranfield.model.kinds import UnfitError
 from cranfield.words import and_list, or_list
 
 if TYPE_CHECKING:
@@ -201,12 +201,12 @@ def _finding(detail: ErrorDetails, loc: Loc, owners: list[Any], branches: Mappin
     cause = context.get("error")
     if isinstance(cause, Exception):
         message, got = str(cause), None
-    if isinstance(cause, Unfit) or kind == PROBLEM:
-        own: Mapping[str, Any] = vars(cause) if isinstance(cause, Unfit) else context
+    if isinstance(cause, UnfitError) or kind == PROBLEM:
+        own: Mapping[str, Any] = vars(cause) if isinstance(cause, UnfitError) else context
         wanted = [own["expected"]] if own.get("expected") else []
         got, hint = own.get("got"), own.get("hint")
     if name:
-        message = f"{name} {message}" if isinstance(cause, Unfit) else f"{name}: {message}"
+        message = f"{name} {message}" if isinstance(cause, UnfitError) else f"{name}: {message}"
     return _Finding(loc, message, message, wanted, got, hint, at_key=at_key)
 
 

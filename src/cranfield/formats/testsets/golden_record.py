@@ -17,7 +17,7 @@ from cranfield.formats.io.published_schema import published_schema, schema_text
 from cranfield.formats.io.records import OpenModel, Strict
 from cranfield.formats.io.tree import plain_values
 from cranfield.model import EntityRole, Fact, Label, Lines
-from cranfield.model.kinds import FilledText, Grade, Id, Text, Unfit
+from cranfield.model.kinds import FilledText, Grade, Id, Text, UnfitError
 
 ANY_ORDER = "any order"
 """Key of a context in which lines may end before they start: a record of a golden set fails alone, by the checks of its gate."""
@@ -28,7 +28,7 @@ Line = Annotated[int, Field(ge=1, le=999_999_999)]
 def _not_before_start(end: int | None, info: ValidationInfo) -> int | None:
     start = info.data.get("start")
     if end is not None and start is not None and start > end:
-        raise Unfit("is before the start", expected="start, then end", got=f"{start}-{end}")
+        raise UnfitError("is before the start", expected="start, then end", got=f"{start}-{end}")
     return end
 
 

@@ -24,7 +24,7 @@ from cranfield.formats.io.tree import describe
 from cranfield.formats.testsets.golden_record import OF_QUERY, LabelModel, unknown_keys
 from cranfield.formats.testsets.vocabulary import KNOWN_VERSION, VERSION, is_known_version
 from cranfield.model import Legacy, Negative, Pattern, PredicateRule, Query, Span, TestSetHead
-from cranfield.model.kinds import FilledText, Finite, Flag, Grade, Id, InFile, Kind, Unfit, source_text, whole
+from cranfield.model.kinds import FilledText, Finite, Flag, Grade, Id, InFile, Kind, UnfitError, source_text, whole
 from cranfield.model.query import ClassName
 from cranfield.words import n_of
 
@@ -42,14 +42,16 @@ LINES = re.compile(r"([0-9]{1,9})(?:-([0-9]{1,9}))?")
 
 
 def lines_of(text: str) -> tuple[int, int]:
-    """First and last line of `41-61`, or of `41`; raise `Unfit` where it is neither."""
+    """First and last line of `41-61`, or of `41`; raise `UnfitError` where it is neither."""
     found = LINES.fullmatch(text)
     if not found:
-        raise Unfit("says no lines", expected="two line numbers, as 41-61", got=repr(text))
+        raise UnfitError("says no lines", expected="two line numbers, as 41-61", got=repr(text))
     start = int(found[1])
     end = int(found[2] or start)
     if start < 1 or end < start:
-        raise Unfit("says no lines", expected="a first line of 1 or more, and a last one not before it", got=repr(text))
+        raise UnfitError(
+            "says no lines", expected="a first line of 1 or more, and a last one not before it", got=repr(text)
+        )
     return start, end
 
 
@@ -106,10 +108,12 @@ def _read_span(value: Any) -> Any:
     if isinstance(value, str):
         span = short_span(value)
         if span is None:
-            raise Unfit("is no span of lines", expected="PATH:FIRST-LAST or PATH:FIRST-LAST:GRADE", got=describe(value))
+            raise UnfitError(
+                "is no span of lines", expected="PATH:FIRST-LAST or PATH:FIRST-LAST:GRADE", got=describe(value)
+            )
         return SpanEntry(span.path, f"{span.start}-{span.end}", span.grade)
     if not isinstance(value, dict):
-        raise Unfit("is no span of lines", expected="PATH:FIRST-LAST, or path and lines", got=describe(value))
+        raise UnfitError("is no span of lines", expected="PATH:FIRST-LAST, or path and lines", got=describe(value))
     return value
 
 
@@ -132,7 +136,7 @@ def _read_legacy(value: Any) -> Any:
         and not values.get("patterns")
         and not values.keys() - {"ids", "patterns"}
     ):
-        raise Unfit("names neither ids nor patterns")
+        raise UnfitError("names neither ids nor patterns")
     return values
 
 
@@ -165,17 +169,17 @@ AnyNegative = Flag | Annotated[Negative, WrapSerializer(_write_negative)]
 def _of_label(label: LabelModel) -> LabelModel:
     """Refuse what the query itself says, and what would be lost."""
     if keys := [key for key in OF_QUERY if key in (label.model_extra or {})]:
-        raise Unfit(f"has {', '.join(keys)}, which the query itself says", expected="keys of a label")
+        raise UnfitError(f"has {', '.join(keys)}, which the query itself says", expected="keys of a label")
     if keys := sorted(set(unknown_keys(label))):
-        raise Unfit(f"has unknown keys of entities, line ranges or facts: {', '.join(keys)}")
+        raise UnfitError(f"has unknown keys of entities, line ranges or facts: {', '.join(keys)}")
     if plain := [
         each for each in label.expected_entities if isinstance(each, str) or not (each.role or each.rationale)
     ]:
-        raise Unfit(
+        raise UnfitError(
             f"has {n_of(len(plain), 'entities')} without a role", expected="entities with a role or a rationale"
         )
     if not is_known_version(version := (label.model_extra or {}).get(VERSION)):
-        raise Unfit("has an unknown schema version", expected=KNOWN_VERSION, got=describe(version))
+        raise UnfitError("has an unknown schema version", expected=KNOWN_VERSION, got=describe(version))
     return label
 
 

@@ -19,7 +19,7 @@ from cranfield.formats.io.tree import Loc
 from cranfield.formats.io.validation import validate
 from cranfield.formats.tools.by_text import TextBuilder, counted, judged, params_of, written_texts
 from cranfield.model import Query, Scalar, TestSet
-from cranfield.model.kinds import Grade, PlainScalar, Text, Unfit, source_text
+from cranfield.model.kinds import Grade, PlainScalar, Text, UnfitError, source_text
 
 PLACEHOLDER = "$query"
 """What stands for the text in a template, where the file names no other."""
@@ -35,9 +35,11 @@ class _Gain(Loose):
 def _all_rated(value: dict[str, list[Text] | _Gain]) -> dict[str, list[Text] | _Gain]:
     for name, judged_value in value.items():
         if isinstance(judged_value, list) and number_of(name) is None:
-            raise Unfit(f"has a list under {name!r}", expected="a number, which is the gain of the documents listed")
+            raise UnfitError(
+                f"has a list under {name!r}", expected="a number, which is the gain of the documents listed"
+            )
         if isinstance(judged_value, _Gain) and judged_value.gain is None and judged_value.rating is None:
-            raise Unfit(f"has no gain for document {name!r}", expected='`{"gain": a number}`')
+            raise UnfitError(f"has no gain for document {name!r}", expected='`{"gain": a number}`')
     return value
 
 

@@ -181,17 +181,17 @@ def _tidy(found: ExplanationResult) -> TableSpec[tuple[Measure, str, QueryEffect
         for measure, about in found.measures.items()
         for query_id, query in about.queries.items()
     ]
-    steps: list[Col[tuple[Measure, str, QueryEffect]]] = [
-        Col(choice.name, lambda row, name=choice.name: row[2].steps[name])  # type: ignore[misc]  # the name as it is now
-        for choice in found.choices
-    ]
+
+    def step(name: str) -> Col[tuple[Measure, str, QueryEffect]]:
+        return Col(name, lambda row: row[2].steps[name])
+
     columns: tuple[Col[tuple[Measure, str, QueryEffect]], ...] = (
         Col("query", lambda row: row[1]),
         Col("measure", lambda row: str(row[0])),
         Col(found.a.name, lambda row: row[2].a),
         Col(found.b.name, lambda row: row[2].b),
         Col("difference", lambda row: row[2].difference),
-        *steps,
+        *(step(choice.name) for choice in found.choices),
     )
     return TableSpec("", rows, columns)
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable
 from dataclasses import replace
 
 from cranfield.evaluation.grid import Choice, GridPoint, GridResult
@@ -32,7 +32,7 @@ from cranfield.reporting.sections.movement import query_differences
 from cranfield.reporting.sections.provenance import provenance
 from cranfield.reporting.sections.subject import Preflight, Subject
 from cranfield.reporting.sections.verdict import verdict_block
-from cranfield.reporting.table_spec import Col, TableSpec
+from cranfield.reporting.table_spec import Col, Row, TableSpec
 from cranfield.results import to_jsonable
 
 DRAWN = 25
@@ -125,7 +125,7 @@ def _points(found: GridResult) -> Section:
     )
     columns: tuple[Col[GridPoint], ...] = (
         Col("point", lambda point: point.name),
-        *_settings(found, _short(found.over)),
+        *(_setting(*each, lambda point: point) for each in zip(_short(found.over), found.over, strict=True)),
         Col(
             "tuning mean",
             lambda point: TonedCell(point.tuning_mean, "good" if point.name == found.winner else ""),
@@ -137,11 +137,9 @@ def _points(found: GridResult) -> Section:
     return Section("points", "All points", (_figure(found), TableSpec(caption, found.points, columns).table(shown=20)))
 
 
-def _settings(found: GridResult, headings: Sequence[str]) -> list[Col[GridPoint]]:
-    return [
-        Col(heading, lambda point, key=key: str(point.settings.get(key, "")))  # type: ignore[misc]  # the key as it is now
-        for heading, key in zip(headings, found.over, strict=True)
-    ]
+def _setting(heading: str, key: str, point: Callable[[Row], GridPoint]) -> Col[Row]:
+    """The column of a setting, in a table whose rows have a point."""
+    return Col(heading, lambda row: str(point(row).settings.get(key, "")))
 
 
 def _short(keys: tuple[str, ...]) -> tuple[str, ...]:
@@ -194,10 +192,9 @@ def _label(point: GridPoint, found: GridResult) -> str:
 def _tidy(found: GridResult) -> TableSpec[tuple[GridPoint, str]]:
     """A row for each point and part."""
     rows = [(point, part) for point in found.points for part in ("tuning", "held out")]
-    settings = _settings(found, found.over)
     columns: tuple[Col[tuple[GridPoint, str]], ...] = (
         Col("point", lambda row: row[0].name),
-        *(Col(each.title, lambda row, value=each.value: value(row[0])) for each in settings),  # type: ignore[misc]
+        *(_setting(key, key, lambda row: row[0]) for key in found.over),
         Col("measure", lambda _: str(found.primary)),
         Col("part", lambda row: row[1]),
         Col("mean", lambda row: row[0].tuning_mean if row[1] == "tuning" else row[0].held_out_mean),
