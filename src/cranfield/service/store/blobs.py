@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import zlib
 from collections.abc import Iterable, Mapping
 from hashlib import sha256
@@ -16,6 +17,7 @@ from cranfield.database.engine import Part
 from cranfield.errors import InternalError, UnknownNameError
 from cranfield.judging.store.schema import Account
 from cranfield.service.store.schema import Blob
+from cranfield.service.values import Json
 
 Row = TypeVar("Row", bound=Base)
 LARGEST = 2**31
@@ -51,6 +53,12 @@ def blob_content(session: Session, digest: str) -> bytes:
     if reader.unconsumed_tail or content_digest(content) != digest:
         raise InternalError(f"the content {digest} is damaged")
     return content
+
+
+def blob_json(session: Session, digest: str) -> Json:
+    """The JSON object under a digest; raises as `blob_content`."""
+    found: Json = json.loads(blob_content(session, digest))
+    return found
 
 
 def row_of(session: Session, table: type[Row], number: int, what: str, *, lock: bool = False) -> Row:

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
 
 from sqlalchemy import select
 from sqlalchemy.orm import Session, aliased
 
 from cranfield.judging.store.rows import as_value
-from cranfield.service.store.blobs import ServicePart, account_names, blob_content, keep_blob, row_of
+from cranfield.service.store.blobs import ServicePart, account_names, blob_json, keep_blob, row_of
 from cranfield.service.store.evaluations import evaluation_infos
 from cranfield.service.store.schema import Job, StoredComparison, StoredEvaluation
 from cranfield.service.values import ComparisonInfo, Json, NewComparison
@@ -68,14 +67,12 @@ class StoredComparisons(ServicePart):
     def payload(self, comparison_id: int) -> Json:
         """The JSON of the comparison, with every query."""
         with self._database.read() as session:
-            found: Json = json.loads(blob_content(session, _row(session, comparison_id).payload))
-            return found
+            return blob_json(session, _row(session, comparison_id).payload)
 
     def calls(self, comparison_id: int) -> Json:
         """The JSON of the calls of both sides."""
         with self._database.read() as session:
-            found: Json = json.loads(blob_content(session, _row(session, comparison_id).calls))
-            return found
+            return blob_json(session, _row(session, comparison_id).calls)
 
 
 def _row(session: Session, comparison_id: int) -> StoredComparison:

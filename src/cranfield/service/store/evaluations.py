@@ -18,7 +18,7 @@ from cranfield.judging.store.schema import Book, BookState, Item, ItemState, Ori
 from cranfield.results import from_jsonable, to_jsonable
 from cranfield.service.responses import Source, Trigger
 from cranfield.service.settings import Settings
-from cranfield.service.store.blobs import ServicePart, account_names, blob_content, keep_blob, row_of
+from cranfield.service.store.blobs import ServicePart, account_names, blob_json, keep_blob, row_of
 from cranfield.service.store.runs import keep_run
 from cranfield.service.store.schema import Blob, Job, StoredEvaluation, StoredSet
 from cranfield.service.values import EvaluationFigures, EvaluationFilter, EvaluationInfo, Json, NewEvaluation, label_of
@@ -115,14 +115,12 @@ class StoredEvaluations(ServicePart):
     def payload(self, evaluation_id: int) -> Json:
         """The JSON of the evaluation, with every query; as `results.json` of `cranfield run`."""
         with self._database.read() as session:
-            found: Json = json.loads(blob_content(session, evaluation_row(session, evaluation_id).payload))
-            return found
+            return blob_json(session, evaluation_row(session, evaluation_id).payload)
 
     def calls(self, evaluation_id: int) -> Json:
         """The JSON of the calls of its system."""
         with self._database.read() as session:
-            found: Json = json.loads(blob_content(session, evaluation_row(session, evaluation_id).calls))
-            return found
+            return blob_json(session, evaluation_row(session, evaluation_id).calls)
 
     def settings(self, evaluation_id: int) -> Settings:
         """What scores its run again."""
