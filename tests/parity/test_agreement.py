@@ -132,7 +132,9 @@ def test_confusion_matrices_and_kappa_at_a_threshold():
         table = slot_table(matrix.tolist())
         labels = np.unique(matrix)
         first, *_ = confusion_matrices(table, most_raters=20)
-        assert [list(row) for row in first.counts] == confusion_matrix(matrix[:, 0], matrix[:, 1], labels=labels).tolist()
+        assert [list(row) for row in first.counts] == confusion_matrix(
+            matrix[:, 0], matrix[:, 1], labels=labels
+        ).tolist()
         if len(labels) < 2:
             continue
         two = slot_table(matrix[:, :2].tolist())

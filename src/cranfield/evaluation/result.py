@@ -53,6 +53,7 @@ from cranfield.results.testset import TestSetRecord
 from cranfield.stats.result import TestResult
 
 V = TypeVar("V")
+S = TypeVar("S", StratumSummary, StratumComparison)
 
 
 @dataclass(frozen=True, slots=True)
@@ -368,10 +369,7 @@ def evaluations_of(result: Evaluation | Sequence[Evaluation] | Comparison | Many
 
 
 def _of_two(comparison: Comparison, about: Mapping[str, Any], sensitivity: Sensitivity | None) -> ComparisonResult:
-    strata: dict[tuple[str, str], dict[Measure, StratumComparison]] = {}
-    for measure, found in comparison.strata_by_measure.items():
-        for row in found:
-            strata.setdefault((row.key, row.value), {})[measure] = row
+    strata = _by_stratum(comparison.strata_by_measure)
     verdict = comparison.verdict
     return ComparisonResult(
         **about,
@@ -443,6 +441,15 @@ def _of_many(many: ManyComparison, about: Mapping[str, Any]) -> ManyResult:
     )
 
 
+def _by_stratum(found: Mapping[Measure, Sequence[S]]) -> dict[tuple[str, str], dict[Measure, S]]:
+    """Key and value of each stratum to what is known of each measure there."""
+    strata: dict[tuple[str, str], dict[Measure, S]] = {}
+    for measure, rows in found.items():
+        for row in rows:
+            strata.setdefault((row.key, row.value), {})[measure] = row
+    return strata
+
+
 def _caveats(sentences: Sequence[str]) -> tuple[Caveat, ...]:
     return tuple(map(Caveat.of, sentences))
 
@@ -455,10 +462,7 @@ def _system(evaluation: Evaluation, primary: Measure | None) -> SystemResult:
     }
     if evaluation.ranking.classes:
         measured |= class_measures_by_stratum(evaluation)
-    strata: dict[tuple[str, str], dict[Measure, Summary]] = {}
-    for each, found in measured.items():
-        for row in found:
-            strata.setdefault((row.key, row.value), {})[each] = row.summary
+    strata = _by_stratum(measured)
     columns = {
         each: [value if scored else None for value, scored in zip(evaluation.values[each].tolist(), known, strict=True)]
         for each in evaluation.measures
@@ -479,7 +483,9 @@ def _system(evaluation: Evaluation, primary: Measure | None) -> SystemResult:
         reading=evaluation.reading,
         n_queries=len(evaluation.query_ids),
         measures=dict(evaluation.summaries),
-        by_stratum=tuple(StratumMeasures(*place, measures) for place, measures in strata.items()),
+        by_stratum=tuple(
+            StratumMeasures(*place, {each: row.summary for each, row in rows.items()}) for place, rows in strata.items()
+        ),
         classes=by_class(evaluation) if evaluation.ranking.classes else (),
         unclassed=_unclassed(evaluation),
         confusion=evaluation.confusions,

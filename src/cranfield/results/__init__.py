@@ -1,8 +1,8 @@
 """Results as records: a frozen dataclass for each kind of result, whose field names are the keys of its JSON.
 
 A record holds what is known of a result, derived numbers included, in plain values: reports, tables, REST, MCP, the history and
-the database are made from it, and from its JSON it is read back. Computing objects over arrays give it: `evaluation.result()`.
-One pydantic adapter a class writes, reads and describes it; pydantic is imported when the first record is written.
+the database are made from it, and from its JSON it is read back. `cranfield.evaluation.result.result_of` makes it from evaluations
+and comparisons. One pydantic adapter a class writes and reads it; pydantic is imported when the first record is written.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ _ADAPTERS: dict[type, TypeAdapter[Any]] = {}
 
 
 def adapter_of(kind: type) -> TypeAdapter[Any]:
-    """What writes, reads and describes records of a class."""
+    """What writes and reads records of a class."""
     if kind not in _ADAPTERS:
         from pydantic import TypeAdapter
 
@@ -53,14 +53,9 @@ def to_jsonable(record: object) -> Any:
 
 
 def from_jsonable(kind: type[R], data: object) -> R:
-    """The record that JSON holds; a key that it does not have, or a value of another type, is an error of pydantic."""
+    """The record that JSON holds. A field without a value and a value of another type are errors of pydantic; other keys are ignored."""
     record: R = adapter_of(kind).validate_python(data)
     return record
-
-
-def schema_of(kind: type) -> dict[str, Any]:
-    """The JSON Schema of a record."""
-    return adapter_of(kind).json_schema(mode="serialization")
 
 
 _ENCODER = json.JSONEncoder(ensure_ascii=False, allow_nan=False)

@@ -192,6 +192,8 @@ def test_a_text_of_another_shape_is_left_alone(text, old, new):
         ("a: 'x'  # c\n", "a: x\n", "a: it's\n", "a: 'it''s'  # c\n"),
         ("a:\n# c\n- 1\n- 2 # d\n", "a: [1, 2]\n", "a: [1, 2, 3]\n", "a:\n# c\n- 1\n- 2 # d\n- 3\n"),
         ("é: {a: 1}\nb: 1", "é: {a: 1}\nb: 1\n", "é: {a: 1, c: x}\nb: 2\nd: [1]\n", "é: {a: 1, c: x}\nb: 2\nd:\n  - 1"),
+        ("a:\n  x: 2\nb: 1\n", "a: {x: 2}\nb: 1\n", "a: [x]\nb: 1\n", "a:\n  - x\nb: 1\n"),
+        ("a:\n  x: 0\n", "a: {x: 0}\n", "a: {x: false}\n", "a:\n  x: false\n"),
     ],
 )
 def test_a_change_of_a_tree(text, old, new, expected):

@@ -230,7 +230,7 @@ class _Yaml:
 
     def _scalar(self, node: yaml.ScalarNode, start: int, end: int) -> Part:
         written = self.text[start:end].rstrip() if node.style in {"|", ">"} else self.text[start:end]
-        value = scalar(node.value) if node.style is None else node.value
+        value = node.value if node.style else scalar(node.value)  # libyaml: "" for a plain one
         return Part(start, start + len(written), "scalar", value)
 
     def _dash(self, position: int, column: int) -> int:

@@ -279,6 +279,11 @@ class _Patch:
 
 
 def _same(old: Any, new: Any) -> bool:
+    """Whether two values are equal, where true is not 1 at any depth."""
+    if isinstance(old, dict) and isinstance(new, dict):
+        return old.keys() == new.keys() and all(_same(value, new[key]) for key, value in old.items())
+    if isinstance(old, list) and isinstance(new, list):
+        return len(old) == len(new) and all(map(_same, old, new))
     return bool(old == new) and isinstance(old, bool) == isinstance(new, bool)
 
 

@@ -115,7 +115,6 @@ Evaluating = Annotated[Caller, EVALUATE]
 Uploading = Annotated[Caller, Depends(Require1(Access.EVALUATE, (FORM,)))]
 EitherWay = Annotated[Caller, Depends(Require1(Access.EVALUATE, (FORM, JSON)))]
 Reading = Annotated[Caller, READ]
-Managing = Annotated[Caller, Depends(Require1(Access.MANAGE))]
 Judging = Annotated[Caller, Depends(Require1(Access.JUDGE))]
 
 Limit = Annotated[int, Query(ge=1, le=MOST_ROWS, description="Most entries of the page.")]
