@@ -41,7 +41,7 @@ def main() -> None:
     qrels, run, out, kind = sys.argv[1:]
     from tests.spark.cluster import standalone_cluster
 
-    from cranfield.project.loading import load
+    from cranfield.app.loading import load
     from cranfield.scale.judgments import JudgmentTable
     from cranfield.scale.spark import evaluate, spark_session
 

@@ -22,7 +22,7 @@ import httpx2
 
 from cranfield.judging.store.database import open_store
 from cranfield.judging.store.schema import Role
-from cranfield.project.loading import load
+from cranfield.app.loading import load
 from cranfield.service.job_process import Status
 from cranfield.service.requests import EvaluateRequest
 from cranfield.service.service import open_service

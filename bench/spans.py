@@ -19,18 +19,18 @@ from pathlib import Path
 MEASURES = ["nDCG@10", "AP", "RR@10", "P@10", "R@100", "R@1000", "Success@5"]
 BLOCK_BYTES = 8 * 1024 * 1024
 PARTS = {
-    "read the judgments": [("cranfield.project.loading", "load")],
+    "read the judgments": [("cranfield.app.loading", "load")],
     "index the judged documents": [
         ("cranfield.ranking.file", "PreparedJudgments"),
     ],
     "scan the run (read, digest, rank)": [
-        ("cranfield.project.scoring", "rank_file"),
+        ("cranfield.app.evaluate", "rank_file"),
         ("cranfield.ranking.file", "scan_file"),
     ],
     "join": [("cranfield.ranking.join", "join_ranks")],
     "measures": [("cranfield.evaluation.evaluate", "compute")],
     "summaries and intervals": [("cranfield.evaluation.evaluate", "_summary")],
-    "rest of evaluate": [("cranfield.project.recipe", "evaluate")],
+    "rest of evaluate": [("cranfield.app.evaluate", "evaluate")],
     "document": [("cranfield.reporting", "evaluation_document")],
     "JSON": [("cranfield.reporting", "render")],
 }
@@ -72,8 +72,8 @@ class Clock:
 
 def evaluate(qrels, run):
     """What the command does between its arguments and its output."""
-    recipe = importlib.import_module("cranfield.project.recipe")
-    loading = importlib.import_module("cranfield.project.loading")
+    recipe = importlib.import_module("cranfield.app.evaluate")
+    loading = importlib.import_module("cranfield.app.loading")
     reporting = importlib.import_module("cranfield.reporting")
     evaluation = recipe.evaluate(loading.load(Path(qrels)), Path(run), measures=MEASURES)
     return reporting.render(reporting.evaluation_document([evaluation], by_query=False), "json")

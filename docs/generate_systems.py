@@ -16,8 +16,8 @@ from cranfield.config.owners import OWNERS, Owner, keys_of
 from cranfield.config.presets import PRESETS, Preset
 from cranfield.gate.rules import RULES
 from cranfield.options.testset import SET_OPTIONS
-from cranfield.project.marker import MarkerSettings
-from cranfield.project.scores import Scores
+from cranfield.app.ci import MarkerSettings
+from cranfield.app.calibration import Scores
 
 FIXTURES = ("evaluation", "cranfield_evaluate", "cranfield_config")
 """What the plugin gives to tests."""

@@ -11,6 +11,9 @@ from typing import TYPE_CHECKING
 from cranfield.version import __version__ as __version__
 
 if TYPE_CHECKING:
+    from cranfield.app.evaluate import compare, compare_many, evaluate, report
+    from cranfield.app.large_runs import evaluate_parquet
+    from cranfield.app.loading import load
     from cranfield.display import Displays
     from cranfield.errors import CranfieldError, Problem
     from cranfield.evaluation.many_values import ManyComparison
@@ -21,9 +24,6 @@ if TYPE_CHECKING:
     from cranfield.model import Answer, Convention, Entity, Hit, Outcome, Pattern, Query, Run, Span, TestSet
     from cranfield.options.limits import Limits
     from cranfield.options.testset import TestSetOptions
-    from cranfield.project.large_runs import evaluate_parquet
-    from cranfield.project.loading import load
-    from cranfield.project.recipe import compare, compare_many, evaluate, report
     from cranfield.systems.collect.collection import collect
     from cranfield.systems.kinds.command import CommandSystem
     from cranfield.systems.kinds.fusion import FusionSystem
@@ -52,11 +52,11 @@ _HOMES = {
         "Span",
         "TestSet",
     ),
-    "cranfield.project.large_runs": ("evaluate_parquet",),
+    "cranfield.app.large_runs": ("evaluate_parquet",),
     "cranfield.options.limits": ("Limits",),
     "cranfield.options.testset": ("TestSetOptions",),
-    "cranfield.project.loading": ("load",),
-    "cranfield.project.recipe": ("compare", "compare_many", "evaluate", "report"),
+    "cranfield.app.loading": ("load",),
+    "cranfield.app.evaluate": ("compare", "compare_many", "evaluate", "report"),
     "cranfield.systems.collect.collection": ("collect",),
     "cranfield.systems.kinds.command": ("CommandSystem",),
     "cranfield.systems.kinds.fusion": ("FusionSystem",),

@@ -185,15 +185,15 @@ TABLE: dict[str, set[str]] = {
         ),
         *("testsets", "evaluation", "config", "agents", "systems.calls.regex_process", "systems.kinds.http_body"),
     },
-    "project": EVERYTHING_BELOW_CLI,
-    "service": {*EVERYTHING_BELOW_CLI, "project"},
-    "server": {*EVERYTHING_BELOW_CLI, "project", "service"},
+    "app": EVERYTHING_BELOW_CLI,
+    "service": {*EVERYTHING_BELOW_CLI, "app"},
+    "server": {*EVERYTHING_BELOW_CLI, "app", "service"},
     "client": {"concurrency", "service.requests", "service.catalogue_responses", "service.responses"},
-    "mcp_server": {*EVERYTHING_BELOW_CLI, "project", "service", "server"},
-    "cli": {*EVERYTHING_BELOW_CLI, "project", "service", "server", "mcp_server"},
-    "pytest_plugin": {*EVERYTHING_BELOW_CLI, "project"},
+    "mcp_server": {*EVERYTHING_BELOW_CLI, "app", "service", "server"},
+    "cli": {*EVERYTHING_BELOW_CLI, "app", "service", "server", "mcp_server"},
+    "pytest_plugin": {*EVERYTHING_BELOW_CLI, "app"},
     # The face (cranfield/__init__.py) and `python -m cranfield` only point at the rooms.
-    "": {*EVERYTHING_BELOW_CLI, "project"},
+    "": {*EVERYTHING_BELOW_CLI, "app"},
     "__main__": {"cli"},
 }
 NOT_AT_THE_FACE = {"numpy", "scipy", "pydantic", "rich", "typer", "yaml", "jinja2", "jmespath", "vl_convert"}
@@ -285,9 +285,9 @@ def test_the_table_has_no_circle() -> None:
         ("cranfield.stats.t", "from cranfield import model", "stats may not import cranfield.model"),
         ("cranfield.model.run", "from .. import cli", "model may not import cranfield.cli"),
         (
-            "cranfield.project.recipe",
+            "cranfield.app.evaluate",
             "from cranfield.cli.main import main",
-            "project may not import cranfield.cli.main",
+            "app may not import cranfield.cli.main",
         ),
         ("cranfield.evaluation.x", "if TYPE_CHECKING:\n    from cranfield.systems import y", "cranfield.systems"),
         ("cranfield.attic.x", "import json", "room 'attic' is not in the table"),
@@ -306,7 +306,7 @@ def test_an_arrow_going_up_is_found(module: str, source: str, expected: str) -> 
         ("cranfield.measures.rr", "from cranfield.version import __version__"),
         ("cranfield.measures.rr", "from .measure import Measure"),
         ("cranfield.stats.t", "from cranfield.errors import UsageError"),
-        ("cranfield.cli.main", "from cranfield.project import recipe"),
+        ("cranfield.cli.main", "from cranfield.app import evaluate"),
     ],
 )
 def test_an_arrow_going_down_is_not(module: str, source: str) -> None:

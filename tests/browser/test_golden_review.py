@@ -15,6 +15,7 @@ import pytest
 from argon2 import PasswordHasher
 from playwright.sync_api import Browser, Page, expect
 
+from cranfield.app.golden_review import open_second_look
 from cranfield.database.engine import now_ms
 from cranfield.judging.pools.pool_file import Pool, PooledItem, PooledQuery
 from cranfield.judging.review import review_settings
@@ -22,7 +23,6 @@ from cranfield.judging.store.database import open_store
 from cranfield.judging.store.schema import Action, ItemState, Role
 from cranfield.judging.store.store import Store
 from cranfield.judging.store.values import SaveRequest
-from cranfield.project.golden_second_look import open_second_look
 
 from .served import check_page, new_page, serving, sign_in
 

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from cranfield.app.evaluate import compare, evaluate
 from cranfield.evaluation.values import Comparison
 from cranfield.model import (
     QUERY_CLASSES,
@@ -27,7 +28,6 @@ from cranfield.model import (
     TestSet,
 )
 from cranfield.model.note import info
-from cranfield.project.recipe import compare, evaluate
 from cranfield.reporting import comparison_document, evaluation_document, save_report
 from cranfield.reporting.document import Document
 from cranfield.reporting.documents.agreement import agreement_document

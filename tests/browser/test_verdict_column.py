@@ -11,9 +11,8 @@ import pytest
 from tests.browser.test_report_page import made_up, of_every_class
 from tests.unit.benefit.test_result import experiment, result
 
+from cranfield.app.benefit import publish, read_results
 from cranfield.benefit.result import BenefitResult, StratumKind, Verdict
-from cranfield.project.benefit_history import read_results
-from cranfield.project.benefit_score import publish
 from cranfield.reporting import comparison_document, save_report
 from cranfield.reporting.document import Document
 from cranfield.reporting.documents.benefit import benefit_document

@@ -16,6 +16,7 @@ import pytest
 
 import cranfield
 from cranfield import errors
+from cranfield.app.ci import MarkerSettings
 from cranfield.cli import ending
 from cranfield.config.gate import RULE_MODELS
 from cranfield.config.presets import PRESETS
@@ -27,7 +28,6 @@ from cranfield.measures import ALIASES, CATALOGUE
 from cranfield.measures.catalogue import FAMILIES
 from cranfield.model import CONVENTIONS, QUERY_CLASSES, Convention
 from cranfield.model.convention import CHOICES
-from cranfield.project.marker import MarkerSettings
 from cranfield.stats.coefficients import COEFFICIENTS
 from cranfield.stats.consensus import CONSENSUS
 from cranfield.stats.table import TESTS

@@ -20,7 +20,7 @@ from urllib.parse import parse_qs, urlparse
 import pytest
 import yaml
 
-from cranfield.project.job import Job, run_job
+from cranfield.app.run import Job, run_job
 
 pytestmark = pytest.mark.filterwarnings("default")
 N = 12

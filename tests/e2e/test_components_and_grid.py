@@ -14,9 +14,8 @@ from pathlib import Path
 
 import pytest
 
+from cranfield.app.grid import run_components, run_grid
 from cranfield.formats.runs.jsonl import read_run
-from cranfield.project.components import run_components
-from cranfield.project.grid import run_grid
 
 SEARCH = """
 import json, sqlite3, sys

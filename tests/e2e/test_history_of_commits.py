@@ -11,8 +11,8 @@ from pathlib import Path
 
 import pytest
 
-from cranfield.project import history_files
-from cranfield.project.history import read_history
+from cranfield.app import history as history_files
+from cranfield.app.history import read_history
 
 SEARCH = """\
 SHIFT=0

@@ -5,10 +5,10 @@ from __future__ import annotations
 import random
 from pathlib import Path
 
+from cranfield.app.experiment import Experiment
+from cranfield.app.loading import load
 from cranfield.evaluation.calls import calls_of
 from cranfield.evaluation.result import result_of
-from cranfield.project.experiment import Experiment
-from cranfield.project.loading import load
 from cranfield.results import to_json
 from cranfield.service.requests import CompareRequest, EvaluateRequest
 from cranfield.service.responses import Trigger

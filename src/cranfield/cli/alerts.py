@@ -44,8 +44,8 @@ def alerts_command(
     incomparable figures have alerts too.
     Where the operator's file has the address of the server, each alert has a link to the evaluations.
     """
+    from cranfield.app.gate_plan import planned
     from cranfield.config.workbench import load_workbench
-    from cranfield.project.gate_plan import planned
     from cranfield.service.metrics.alerts import gate_alerts, gated_systems, rules_text
 
     url = load_workbench(workbench).server.url if workbench else ""

@@ -29,11 +29,11 @@ def accept_command(
     db: DbOption = DEFAULT_DATABASE,
 ) -> None:
     """Add the results of a pool that persons graded above 0 to a test set, at grade 1, with the systems that found them."""
+    from cranfield.app.loading import read_stored
     from cranfield.judging.book.contents import contents_of
     from cranfield.judging.book.grades import people_grades
     from cranfield.judging.pools.alternatives import with_alternatives
     from cranfield.judging.pools.pool_io import read_pool
-    from cranfield.project.loading import read_stored
 
     refuse_existing(out, force=force)
     with closing(open_books(db)) as store:
@@ -54,9 +54,9 @@ def alternatives_command(
     output: Output,
 ) -> None:
     """Score runs with the alternatives of a test set and without them."""
+    from cranfield.app.judging import with_and_without
+    from cranfield.app.loading import load
     from cranfield.options.scoring import ScoringOptions
-    from cranfield.project.alternatives import with_and_without
-    from cranfield.project.loading import load
     from cranfield.reporting.documents.alternatives import alternatives_document
 
     found = with_and_without(load(testset), runs, measures, ScoringOptions(convention=convention))

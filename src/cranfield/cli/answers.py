@@ -25,8 +25,8 @@ from cranfield.words import n_of
 
 if TYPE_CHECKING:
     from cranfield.answers.score import ScoredAnswers
+    from cranfield.app.answers import JudgedBy
     from cranfield.options.testset import TestSetOptions
-    from cranfield.project.answers import JudgedBy
 
 SUBCOMMANDS = {"score": __name__}
 LabelsArgument = Annotated[
@@ -99,9 +99,9 @@ def score_command(
     from cranfield.agents.connect import Connection
     from cranfield.answers.answer_file import write_rows
     from cranfield.answers.judge import JudgeSettings
+    from cranfield.app.answers import JudgedBy, score_file
+    from cranfield.app.loading import load
     from cranfield.concurrency.signals import sigterm_interrupts
-    from cranfield.project.answers import JudgedBy, score_file
-    from cranfield.project.loading import load
     from cranfield.reporting.documents.answers import answers_document
 
     judged_by = None

@@ -13,7 +13,7 @@ from cranfield.cli.option_groups import option_groups
 from cranfield.cli.shared import Output, deliver, refuse_planted_folder, today
 
 if TYPE_CHECKING:
-    from cranfield.project.loading import SetOverrides
+    from cranfield.app.loading import SetOverrides
 
 SUBCOMMANDS = dict.fromkeys(("accept", "show"), __name__)
 
@@ -48,8 +48,8 @@ def accept_command(
 
     No other command writes the baseline file. Pilots, and runs with more failures than the gate allows, are rejected.
     """
-    from cranfield.project.baseline import accept
-    from cranfield.project.gate_folder import Source
+    from cranfield.app.baseline import accept
+    from cranfield.app.gate import Source
 
     done = accept(
         config,
@@ -76,6 +76,6 @@ def show_command(
     output: Output,
 ) -> None:
     """Show the accepted baseline: system, date and means."""
-    from cranfield.project.baseline import show
+    from cranfield.app.baseline import show
 
     deliver(show(config, baseline_ref), output)

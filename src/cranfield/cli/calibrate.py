@@ -133,7 +133,7 @@ def _rule(correct: str | None, kind: str | None) -> Threshold:
 
 
 def _of_run(evaluation: Evaluation, score: str | None, rule: Threshold) -> ScoredAnswers:
-    from cranfield.project.calibration import answers_of_run
+    from cranfield.app.calibration import answers_of_run
 
     return answers_of_run(evaluation, score, rule)
 

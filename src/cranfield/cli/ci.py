@@ -39,7 +39,7 @@ def comment_command(
     The token is read from the environment: GITHUB_TOKEN or GITLAB_TOKEN. Only a comment that begins with the hidden
     marker of this command and was written by the owner of the token is changed.
     """
-    from cranfield.project.ci import comment
+    from cranfield.app.ci import comment
 
     written = comment(file, forge=forge, repo=repo, number=number, marker=marker, url=url)
     removed = f", {written.removed} others removed" if written.removed else ""

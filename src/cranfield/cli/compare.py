@@ -34,13 +34,13 @@ from cranfield.errors import Problem, UsageError
 from cranfield.evaluation.verdict_table import VerdictCode
 
 if TYPE_CHECKING:
+    from cranfield.app.large_runs import LargeOptions
     from cranfield.evaluation.many_values import ManyComparison
     from cranfield.evaluation.sensitivity import Sensitivity
     from cranfield.evaluation.values import Comparison, Evaluation
     from cranfield.options.compare import CompareOptions
     from cranfield.options.scoring import ScoringOptions
     from cranfield.options.testset import TestSetOptions
-    from cranfield.project.large_runs import LargeOptions
     from cranfield.reporting import Document
 
 BaselineLessOption = Annotated[
@@ -89,7 +89,7 @@ def compare_command(
 
     The report has the evidence of the verdict.
     """
-    from cranfield.project.large_runs import is_large
+    from cranfield.app.large_runs import is_large
 
     runs = [run for run in (baseline, candidate, *(more or ())) if run is not None]
     of_many = {"--baseline-less": baseline_less, "--adjust": compare.adjust, "--pairs": pairs, "--sort": sort != "mean"}
@@ -201,7 +201,7 @@ def _compare_two(
 def _sensitivity(
     comparison: Comparison, *, runs: tuple[Path, Path], options: TestSetOptions, scoring: ScoringOptions
 ) -> Sensitivity:
-    from cranfield.project.sensitivity import sensitivity
+    from cranfield.app.sensitivity import sensitivity
 
     return sensitivity(comparison, runs=runs, scale=options.scale, to_scale=options.to_scale, scoring=scoring)
 

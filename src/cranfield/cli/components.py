@@ -22,7 +22,7 @@ from cranfield.cli.shared import (
 from cranfield.cli.system import CONFIG, ConfigOption
 
 if TYPE_CHECKING:
-    from cranfield.project.loading import SetOverrides
+    from cranfield.app.loading import SetOverrides
 
 
 @option_groups
@@ -45,7 +45,7 @@ def components_command(
 
     An interrupted collection resumes when the command is repeated.
     """
-    from cranfield.project.components import run_components
+    from cranfield.app.grid import run_components
 
     job = run_components(
         name,

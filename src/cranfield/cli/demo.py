@@ -23,10 +23,10 @@ def demo_command(
 
     The report says which one is better.
     """
+    from cranfield.app.run import run_job
     from cranfield.demo.build import build_demo
     from cranfield.installation import this_installation
     from cranfield.platforms import PROGRAMS, require
-    from cranfield.project.job import run_job
 
     require(PROGRAMS, "the demo, which starts its search systems as programs,")
     typer.echo(f"indexing the Python standard library twice, in {out} …", err=True)

@@ -29,10 +29,10 @@ from cranfield.cli.shared import (
 )
 
 if TYPE_CHECKING:
+    from cranfield.app.large_runs import LargeOptions
     from cranfield.evaluation.values import Evaluation
     from cranfield.options.scoring import ScoringOptions
     from cranfield.options.testset import TestSetOptions
-    from cranfield.project.large_runs import LargeOptions
     from cranfield.reporting import Document
 
 
@@ -66,7 +66,7 @@ def evaluate_command(
 
     Means with confidence intervals, failures and judged share.
     """
-    from cranfield.project.large_runs import is_large
+    from cranfield.app.large_runs import is_large
 
     if is_large(runs, large):
         from cranfield.cli.large import evaluate_large_runs
@@ -85,7 +85,7 @@ def evaluate_command(
         )
         deliver(scale_document(summary), output.showing(large.stratum))
         return
-    from cranfield.project.floors import judge_floors, parse_floors
+    from cranfield.app.floors import judge_floors, parse_floors
 
     contrasts, floors = contrasts_of(contrast), parse_floors(floor or ())
     if means is not None:
@@ -132,8 +132,8 @@ def _add_to_history(folder: Path, evaluations: list[Evaluation], document: Docum
     """Add the means to a history; it was requested, so the call fails where that is not possible."""
     import tempfile
 
+    from cranfield.app.history import remember
     from cranfield.errors import UsageError
-    from cranfield.project.history import remember
     from cranfield.reporting import save_report
 
     if not folder.is_dir():

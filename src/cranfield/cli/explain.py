@@ -55,11 +55,11 @@ def explain_command(
 
     The effect of each choice on each query.
     """
+    from cranfield.app.loading import load
     from cranfield.evaluation.explain import explain
     from cranfield.evaluation.explain_result import explanation_result
     from cranfield.measures import DEFAULT_MEASURES, parse_all
     from cranfield.model import convention_named
-    from cranfield.project.loading import load
     from cranfield.reporting.documents.explain import explanation_document
 
     sides = convention_named(a), convention_named(b)

@@ -13,8 +13,8 @@ from cranfield.cli.option_groups import option_groups
 from cranfield.cli.shared import Output, deliver, refuse_planted_folder
 
 if TYPE_CHECKING:
-    from cranfield.project.gate import GateJob
-    from cranfield.project.loading import SetOverrides
+    from cranfield.app.gate import GateJob
+    from cranfield.app.loading import SetOverrides
 
 EXIT_CODES = {"passed": 0, "failed": EXIT_VERDICT, "inconclusive": EXIT_INCONCLUSIVE, "invalid": EXIT_SYSTEM}
 """What the status of a gate makes of the exit code, whatever is printed."""
@@ -83,9 +83,8 @@ def gate_command(
     check failed, or the scores do not count: too many failed queries, or void evidence; 2 invalid usage, config, baseline or run. They do not depend on the output
     format.
     """
-    from cranfield.project.ci import append_step_summary, summary_page
-    from cranfield.project.gate import run_gate
-    from cranfield.project.gate_folder import Source
+    from cranfield.app.ci import append_step_summary, summary_page
+    from cranfield.app.gate import Source, run_gate
     from cranfield.reporting import render
 
     if markdown is not None and markdown.suffix.lower() != ".md":
@@ -103,7 +102,7 @@ def gate_command(
 
 def _extra_files(job: GateJob, markdown: Path | None, junit: Path | None) -> list[Path]:
     """Write the report and the test cases to the files that were named."""
-    from cranfield.project.ci import write_junit
+    from cranfield.app.ci import write_junit
     from cranfield.reporting import save_report
 
     if markdown is not None:

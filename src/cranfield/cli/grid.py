@@ -23,7 +23,7 @@ from cranfield.cli.shared import (
 )
 
 if TYPE_CHECKING:
-    from cranfield.project.loading import SetOverrides
+    from cranfield.app.loading import SetOverrides
 
 
 @option_groups
@@ -47,7 +47,7 @@ def grid_command(
     The verdict compares the chosen settings with those of the config on the held-out queries. An interrupted collection
     resumes when the command is repeated.
     """
-    from cranfield.project.grid import run_grid
+    from cranfield.app.grid import run_grid
 
     job = run_grid(
         config,

@@ -44,7 +44,7 @@ def _parts() -> str:
 
 
 def _schemas() -> str:
-    from cranfield.project.schemas import SCHEMAS
+    from cranfield.app.schemas import SCHEMAS
 
     return or_list([f"{name} ({schema.title})" for name, schema in SCHEMAS.items()])
 

@@ -73,10 +73,9 @@ def history_command(
     """
     from dataclasses import replace
 
+    from cranfield.app.history import FOLDER, KeptValues, read_history, report_places, with_commits
     from cranfield.evaluation.history import HistoryFilter, Rule
     from cranfield.evaluation.history_changes import history_report, shown_measure
-    from cranfield.project.history import read_history, with_commits
-    from cranfield.project.history_files import FOLDER, KeptValues, report_places
     from cranfield.repo.git import commits_of_other_branches
     from cranfield.reporting.documents.history import history_document
     from cranfield.words import n_of
@@ -99,7 +98,7 @@ def history_command(
     chosen = HistoryFilter(measure, system, testset, _time(since), pilots, rule)
     values, judge = KeptValues(folder / FOLDER), None
     if gate:
-        from cranfield.project.history_gate import GateJudge
+        from cranfield.app.gate_plan import GateJudge
 
         config_path = config / "cranfield.yaml" if config.is_dir() else config
         judge = GateJudge(config_path, shown_measure(history.points, chosen), values)

@@ -72,8 +72,8 @@ def holes_command(
 
     The verdict on two runs, with its best and worst case.
     """
-    from cranfield.project.holes import holes_of_files
-    from cranfield.project.loading import load
+    from cranfield.app.judging import holes_of_files
+    from cranfield.app.loading import load
     from cranfield.reporting.documents.holes import holes_document
     from cranfield.testsets.split import evaluated_part
 

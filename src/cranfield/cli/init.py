@@ -66,9 +66,8 @@ def init_command(
     tried with a few queries, to find out how they are asked and where their results are. Without judgments a starter test
     set is written too. The last line is the command that comes next.
     """
-    from cranfield.project.init.init_document import init_document, next_commands, offered_checks
-    from cranfield.project.init.start import init_project
-    from cranfield.project.init.values import take_default
+    from cranfield.app.init.shape import take_default
+    from cranfield.app.init.start import init_document, init_project, next_commands, offered_checks
 
     asks = not yes and _is_terminal()
     ask = _ask if asks else take_default

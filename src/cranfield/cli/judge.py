@@ -87,8 +87,8 @@ def judge_command(
     A run file makes a book of its first results; two make a book of their lists, of which the better one is chosen blind.
     """
     try:
+        from cranfield.app.loading import project_config
         from cranfield.judging.documents.texts import open_texts
-        from cranfield.project.named_testset import project_config
         from cranfield.server.options import ServerOptions, server_secret
         from cranfield.server.run import run_server
     except ModuleNotFoundError:
@@ -196,8 +196,8 @@ def _announce(*, browser: bool) -> Callable[[str], None]:
 
 
 def _judged(testset: Path | None, queries: Path | None) -> TestSet:
+    from cranfield.app.loading import load
     from cranfield.formats.sniff import read_queries
-    from cranfield.project.loading import load
 
     if testset is not None:
         return load(testset)
@@ -215,12 +215,12 @@ def book_of_runs(store: Store, runs: list[str], judged: TestSet, depth: int, tes
     Raises:
         UsageError: there are more than two runs, or nothing is to be judged.
     """
+    from cranfield.app.judging import pool_of, read_systems
     from cranfield.errors import UnknownNameError
     from cranfield.judging.pools.pool_io import made_over
     from cranfield.judging.pools.request import PoolRequest
     from cranfield.judging.preference import preference_pool
     from cranfield.judging.settings import BookSettings, Mode, scale_of
-    from cranfield.project.pool_runs import pool_of, read_systems
 
     if len(runs) > 2:
         raise UsageError(

@@ -12,10 +12,10 @@ import typer
 from cranfield.errors import Problem, UsageError
 
 if TYPE_CHECKING:
+    from cranfield.app.large_runs import LargeOptions
     from cranfield.options.compare import CompareOptions
     from cranfield.options.scoring import ScoringOptions
     from cranfield.options.testset import TestSetOptions
-    from cranfield.project.large_runs import LargeOptions
     from cranfield.scale.judgments import JudgmentTable
     from cranfield.scale.progress import Pace
     from cranfield.scale.values import ScaleSummary
@@ -50,7 +50,7 @@ def evaluate_large_runs(
         refused: options of the command that runs which are read in parts do not have, with their values.
         compare: what was declared of the comparison.
     """
-    from cranfield.project.large_runs import evaluate_large
+    from cranfield.app.large_runs import evaluate_large
 
     given = [name for name, value in refused.items() if value]
     if given:
@@ -79,9 +79,8 @@ def evaluate_large_runs(
 
 def judgments_of(testset: Path, testset_format: str | None, options: TestSetOptions) -> JudgmentTable:
     """The judgments of a test set, read in columns where its format allows that."""
+    from cranfield.app.loading import load, named_testset
     from cranfield.options.testset import NO_OPTIONS
-    from cranfield.project.loading import load
-    from cranfield.project.named_testset import named_testset
     from cranfield.scale.judgment_files import read_judgments
     from cranfield.scale.judgments import JudgmentTable
 

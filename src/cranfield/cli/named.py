@@ -18,8 +18,8 @@ from cranfield.errors import UsageError
 from cranfield.words import and_list
 
 if TYPE_CHECKING:
+    from cranfield.app.named_runs import Project
     from cranfield.model import TestSet
-    from cranfield.project.named_run import Project
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -121,7 +121,7 @@ def _resolve_testsets(kwargs: dict[str, Any], config: Path | None) -> None:
     def resolved(given: Any) -> Any:
         if not isinstance(given, Path) or given.exists():
             return given
-        from cranfield.project.named_testset import named_testset
+        from cranfield.app.loading import named_testset
 
         return named_testset(given, config)
 
@@ -136,7 +136,7 @@ def _resolve_runs(kwargs: dict[str, Any], parameters: Sequence[str], config: Pat
     names = [spec for name in parameters for spec in _specs(kwargs.get(name)) if _may_be_name(spec)]
     if not names:
         return
-    from cranfield.project.named_run import Project
+    from cranfield.app.named_runs import Project
 
     project = Project.find(config)
     if project is None:
@@ -173,13 +173,13 @@ def runs_of_systems(specs: Sequence[str], config: Path | None = None) -> tuple[l
         specs: as given.
         config: of the project; None: the nearest.
     """
-    from cranfield.project.named_run import Project
+    from cranfield.app.named_runs import Project
 
     project = Project.find(config)
     if project is None or not all(project.is_system(spec) for spec in specs):
         return None
-    from cranfield.project.experiment import load_configured
-    from cranfield.project.loading import options_of, with_held_out
+    from cranfield.app.experiment import load_configured
+    from cranfield.app.loading import options_of, with_held_out
 
     runs: dict[str, Any] = {"runs": list(specs)}
     _resolve_runs(runs, ("runs",), config)
@@ -212,7 +212,7 @@ def _place(spec: str) -> str:
 def _may_be_name(spec: str) -> bool:
     if Path(spec).exists():
         return False
-    from cranfield.project.named_testset import can_be_name
+    from cranfield.app.loading import can_be_name
 
     return can_be_name(Path(_place(spec)))
 
@@ -255,14 +255,14 @@ def with_config_testset(command: Any, context: Any, arguments: list[str]) -> lis
     runs = _runs_without_testset(command, given, names, is_option=is_option)
     if not any(map(_may_be_name, runs if is_option else runs[:1])):
         return arguments
-    from cranfield.project.named_run import Project
+    from cranfield.app.named_runs import Project
 
     config = given.get("project")
     project = Project.find(Path(config) if isinstance(config, str) else None)
     systems = [] if project is None else [run for run in map(_place, runs) if project.is_system(run)]
     if project is None or not systems or not (is_option or _is_run(project, runs[0])):
         return arguments
-    from cranfield.project.rescoring import scoring_words, testset_words
+    from cranfield.app.rescoring import scoring_words, testset_words
 
     set_name = project.only_set(systems)
     words = (

@@ -23,8 +23,8 @@ from cranfield.options.scoring import ScoringOptions
 from cranfield.options.testset import SET_OPTIONS, TestSetOptions
 
 if TYPE_CHECKING:
-    from cranfield.project.large_runs import LargeOptions
-    from cranfield.project.loading import SetOverrides
+    from cranfield.app.large_runs import LargeOptions
+    from cranfield.app.loading import SetOverrides
 
 R = TypeVar("R")
 
@@ -163,10 +163,10 @@ OUTPUT_OPTIONS: Mapping[str, Any] = {
 
 def _parsers() -> Mapping[str, Callable[[list[str]], object]]:
     """Option that is written as a list of texts to what reads them."""
+    from cranfield.app.loading import databases_of
     from cranfield.evaluation.confusion import parse_pairs
     from cranfield.evaluation.evidence.inspection import parse_settings
     from cranfield.options.latency import parse_rule
-    from cranfield.project.loading import databases_of
 
     return {
         "confusion": parse_pairs,
@@ -197,7 +197,7 @@ def _compare(values: dict[str, Any]) -> CompareOptions:
 
 
 def _overrides(values: dict[str, Any]) -> SetOverrides:
-    from cranfield.project.loading import SetOverrides
+    from cranfield.app.loading import SetOverrides
     from cranfield.systems.collect.progress import quiet
 
     quiet(on=values.pop("quiet"))
@@ -206,7 +206,7 @@ def _overrides(values: dict[str, Any]) -> SetOverrides:
 
 
 def _large_options(values: dict[str, Any]) -> LargeOptions:
-    from cranfield.project.large_runs import LargeOptions
+    from cranfield.app.large_runs import LargeOptions
 
     pairs = values.pop("columns") or []
     unclear = [pair for pair in pairs if "=" not in pair]

@@ -99,10 +99,10 @@ def build_command(
     output: Output,
 ) -> None:
     """Pool the results of runs (the default command): a preview, and with --out or --book the pool."""
+    from cranfield.app.judging import pool_of
     from cranfield.judging.pools.pool_io import made_over, require_texts, write_pool
     from cranfield.judging.pools.request import PoolRequest, parse_samples
     from cranfield.judging.pools.summary import summarise_pool
-    from cranfield.project.pool_runs import pool_of
     from cranfield.reporting.documents.pool import pool_document
 
     judged = _load(testset, testset_format, options)
@@ -142,10 +142,10 @@ def check_command(
     output: Output,
 ) -> None:
     """Score each run without the judgments that only it brought in: would a new system be scored unfairly?"""
+    from cranfield.app.judging import read_systems
     from cranfield.judging.pools.check import check_pool, deepest_rank
     from cranfield.measures import DEFAULT_MEASURES, parse_all
     from cranfield.model import convention_named
-    from cranfield.project.pool_runs import read_systems
     from cranfield.reporting.documents.pool import check_document
 
     judged = _load_judged(testset, testset_format, options)
@@ -195,9 +195,9 @@ def estimate_command(
     output: Output,
 ) -> None:
     """Estimate precision, and the number of relevant documents, from a judged sample and its inclusion probabilities."""
+    from cranfield.app.judging import read_systems
     from cranfield.judging.pools.estimate import estimate_pool
     from cranfield.judging.pools.pool_io import read_pool
-    from cranfield.project.pool_runs import read_systems
     from cranfield.reporting.documents.pool import estimate_document
 
     sampled = read_pool(pool)
@@ -218,8 +218,8 @@ def _load_judged(testset: Path | None, testset_format: str | None, options: Test
 
 def _load(testset: Path | None, testset_format: str | None, options: TestSetOptions) -> TestSet | None:
     """The test set; the queries alone where only those are given; None where neither is."""
+    from cranfield.app.loading import apply_options, load
     from cranfield.formats.sniff import read_queries
-    from cranfield.project.loading import apply_options, load
 
     if testset is not None:
         return load(testset, format=testset_format, options=options)

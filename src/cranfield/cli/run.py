@@ -32,9 +32,9 @@ from cranfield.cli.shared import (
 )
 
 if TYPE_CHECKING:
+    from cranfield.app.loading import SetOverrides
+    from cranfield.app.run import Job
     from cranfield.evaluation.verdict_table import VerdictCode
-    from cranfield.project.job import Job
-    from cranfield.project.loading import SetOverrides
 
 SensitivityOption = Annotated[
     bool, typer.Option("--sensitivity", help="Add a sensitivity analysis (two systems only).")
@@ -89,8 +89,8 @@ def run_command(
 
     Without a config, a test set and its systems are enough: `cranfield run code.csv './search {query}' -m Hit@5 --floor Hit@5=0.70`.
     """
-    from cranfield.project.floors import parse_floors
-    from cranfield.project.job import run_job
+    from cranfield.app.floors import parse_floors
+    from cranfield.app.run import run_job
 
     job = run_job(
         config,

@@ -17,6 +17,6 @@ def schema_command(
     An editor checks and completes a YAML file whose first line is `# yaml-language-server: $schema=FILE`; `cranfield init`
     writes that line, and the file.
     """
-    from cranfield.project.schemas import schema_named
+    from cranfield.app.schemas import schema_named
 
     show([schema_named(name).text])

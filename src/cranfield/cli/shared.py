@@ -23,12 +23,12 @@ from cranfield.errors import CranfieldError, Problem, UnknownNameError, UsageErr
 from cranfield.evaluation.verdict_table import VerdictCode, parse_verdict
 
 if TYPE_CHECKING:
+    from cranfield.app.experiment import AnswerCache
     from cranfield.evaluation.many_values import ManyComparison
     from cranfield.evaluation.values import Evaluation
     from cranfield.gate.result import RuleResult
     from cranfield.options.scoring import ScoringOptions
     from cranfield.options.testset import TestSetOptions
-    from cranfield.project.experiment import AnswerCache
     from cranfield.reporting.document import Document, Tone
 
 LARGE_BYTES = 16 * 1024 * 1024
@@ -224,7 +224,7 @@ def note_reader(runs: Sequence[Path]) -> None:
         if why is not None:
             typer.echo(f"note: run files are read by Python, some times slower than by the C kernel: {why}", err=True)
     if any(run.suffix.lower() == ".parquet" for run in runs):
-        from cranfield.project.large_runs import LARGE_ROWS, rows_of
+        from cranfield.app.large_runs import LARGE_ROWS, rows_of
 
         n_rows = rows_of(runs)
         if n_rows >= LARGE_ROWS:
@@ -244,8 +244,8 @@ def load_and_evaluate(
     primary: str | None = None,
 ) -> list[Evaluation]:
     """Load a test set, of a stored split its evaluated part, and score run files against it, each under a name of its own."""
-    from cranfield.project.loading import load
-    from cranfield.project.read_ahead import evaluate_files
+    from cranfield.app.evaluate import evaluate_files
+    from cranfield.app.loading import load
     from cranfield.testsets.split import evaluated_part
 
     require_single_stdin([testset, *runs])

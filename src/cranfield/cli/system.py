@@ -51,7 +51,7 @@ def probe_command(
     A query of the test set has the grades of its results. The raw output is shown where nothing could be read from it.
     Exits with 3 if the call failed, or the answer breaks a rule of the system. Nothing is stored.
     """
-    from cranfield.project.probing import probe
+    from cranfield.app.probing import probe
 
     found = probe(config, name, query, k=k, params=params or (), testset=testset, raw=raw)
     deliver(found.document, output)
@@ -61,14 +61,14 @@ def probe_command(
 @option_groups
 def list_command(*, config: ConfigOption = CONFIG, output: Output) -> None:
     """List the systems of a config with their kind and settings. No system is started."""
-    from cranfield.project.listed_systems import systems_document
+    from cranfield.app.run import systems_document
 
     deliver(systems_document(config), output)
 
 
 def show_command(name: NameArgument, *, config: ConfigOption = CONFIG) -> None:
     """Print a system as YAML with its preset expanded. Copy it to adapt a preset. Secrets are not printed."""
-    from cranfield.project.listed_systems import filled_yaml
+    from cranfield.app.run import filled_yaml
 
     show([filled_yaml(config, name)])
 
@@ -80,6 +80,6 @@ def presets_command(
     output: Output,
 ) -> None:
     """List the presets; with a name, show its `with` parameters and the resulting settings."""
-    from cranfield.project.listed_systems import presets_document
+    from cranfield.app.run import presets_document
 
     deliver(presets_document(name), output)

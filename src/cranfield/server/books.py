@@ -355,11 +355,11 @@ def freeze_book(
     request: Request, book: BookInfo, *, allow_partial: bool, pseudonyms: bool, without_earlier: bool
 ) -> FrozenInfo:
     """Freeze a book onto the test set that its pool was made over: the stored one, else the one of its file."""
+    from cranfield.app.judging import earlier_set
     from cranfield.judging.book.contents import contents_of
     from cranfield.judging.book.freeze import freeze as frozen_book
     from cranfield.judging.book.freeze import record_frozen
     from cranfield.judging.book.onto import onto_earlier
-    from cranfield.project.pool_runs import earlier_set
 
     store, service = request.app.state.store, request.app.state.service
     contents = contents_of(store, book.id)

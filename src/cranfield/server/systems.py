@@ -10,11 +10,11 @@ from typing import TYPE_CHECKING, Annotated
 from fastapi import APIRouter, Depends, Form, Query, Request
 from fastapi.responses import HTMLResponse, Response
 
+from cranfield.app.run import filled_yaml
 from cranfield.config import Config, expand_preset
 from cranfield.config.tunable import Range
 from cranfield.errors import CranfieldError, Problem, UsageError
 from cranfield.measures import USUAL_K
-from cranfield.project.listed_systems import filled_yaml
 from cranfield.server.access import require
 from cranfield.server.caller import Caller
 from cranfield.server.http_errors import not_found

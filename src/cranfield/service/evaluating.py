@@ -8,6 +8,8 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from cranfield.app.experiment import ZERO, AnswerCache, Experiment, experiment_on
+from cranfield.app.loading import options_of
 from cranfield.config import Config
 from cranfield.config.grid import with_systems
 from cranfield.errors import MeasureError, Problem, UsageError
@@ -17,8 +19,6 @@ from cranfield.evaluation.values import RATED_BY_SLOT
 from cranfield.measures import Measure, deepest_cutoff, parse, parse_all
 from cranfield.model import DEFAULT_CONVENTION, Run, TestSet
 from cranfield.options.compare import CompareOptions
-from cranfield.project.experiment import ZERO, AnswerCache, Experiment, experiment_on
-from cranfield.project.loading import options_of
 from cranfield.results import to_json
 from cranfield.service.contents import pack_run, run_file
 from cranfield.service.gating import gate_of

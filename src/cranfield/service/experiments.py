@@ -36,9 +36,8 @@ def experimented(
     Raises:
         CranfieldError: the plan, with every problem; a tool, a server or an agent failed; there is no such schedule.
     """
+    from cranfield.app.benefit import begin_experiment, rerun, unchanged_since
     from cranfield.benefit.folder import ExperimentFolder
-    from cranfield.project.benefit_rerun import rerun, unchanged_since
-    from cranfield.project.benefit_run import begin_experiment
 
     on_progress("checking the plan", 0, 0)
     watch = benefit_watch(context, request.schedule)
@@ -81,8 +80,8 @@ def outcome_of(
         unchanged: it is that of an earlier run.
         more: caveats besides those of the result.
     """
+    from cranfield.app.benefit import BenefitRules, RuleState, judge_result
     from cranfield.benefit.result import StratumKind
-    from cranfield.project.benefit_gate import BenefitRules, RuleState, judge_result
 
     gate = judge_result(result, BenefitRules(), datetime.now(UTC))
     return BenefitOutcome(

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
+from cranfield.app.evaluate import with_measure
 from cranfield.config import Config
 from cranfield.database.engine import day_of
 from cranfield.errors import CranfieldError
@@ -13,11 +14,10 @@ from cranfield.gate.baseline import Baseline, baseline_of, misfits
 from cranfield.gate.gate_input import GateInput
 from cranfield.gate.result import STATES
 from cranfield.gate.rules import RULES, compared_measures, in_classes, rules_of, words
-from cranfield.project.recipe import with_measure
 
 if TYPE_CHECKING:
+    from cranfield.app.experiment import Experiment
     from cranfield.evaluation.values import Evaluation
-    from cranfield.project.experiment import Experiment
     from cranfield.service.service import Service
 
 Gate = dict[str, bool | None]

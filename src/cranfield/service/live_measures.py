@@ -7,6 +7,7 @@ from collections.abc import Container, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import date
 
+from cranfield.app.evaluate import evaluate_with_options, scales_of
 from cranfield.errors import Problem, UsageError
 from cranfield.evaluation.values import RATED_BY_SLOT, Evaluation
 from cranfield.judging.book.contents import BookContents, contents_of
@@ -19,8 +20,6 @@ from cranfield.measures import Measure
 from cranfield.model import Run, TestSet
 from cranfield.options.limits import Limits
 from cranfield.options.scoring import ScoringOptions
-from cranfield.project.recipe import evaluate_with_options
-from cranfield.project.scales import scales_of
 from cranfield.ranking import Missing
 from cranfield.ranking.value import State
 from cranfield.stats.scale import LEVELS, rules_between

@@ -116,7 +116,7 @@ def _probed(settings: Mapping[str, Scalar], answer: Mapping[str, Any]) -> Probed
 
 
 def _ask(order: Mapping[str, Any], settings: Mapping[str, Scalar]) -> dict[str, Any]:
-    from cranfield.project.probing import probe_system
+    from cranfield.app.probing import probe_system
     from cranfield.results import to_jsonable
 
     try:

@@ -125,8 +125,8 @@ def compare_evaluations(
     Raises:
         UsageError: both are one, or the two do not belong together: other queries, judgments or conventions.
     """
+    from cranfield.app.evaluate import with_measure
     from cranfield.evaluation.compare import compare
-    from cranfield.project.recipe import with_measure
 
     check_two(*labels)
     given = {name: getattr(request, name) for name in COMPARED}

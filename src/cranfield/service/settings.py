@@ -10,7 +10,7 @@ from cranfield.options.compare import CompareOptions
 from cranfield.options.scoring import ScoringOptions
 
 if TYPE_CHECKING:
-    from cranfield.project.experiment import Experiment
+    from cranfield.app.experiment import Experiment
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -36,7 +36,7 @@ class Settings:
 
     def experiment(self, testset: TestSet) -> Experiment:
         """The experiment on a test set, without systems."""
-        from cranfield.project.experiment import Experiment
+        from cranfield.app.experiment import Experiment
 
         return Experiment(testset, (), k=self.k, measures=self.measures, scoring=self.scoring, declared=self.compare)
 

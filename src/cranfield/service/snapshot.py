@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import replace
 
+from cranfield.app.runs_by_name import with_ids
 from cranfield.judging.documents.texts import DocumentTexts
 from cranfield.judging.pools.build import build_pool
 from cranfield.judging.pools.pool_file import Pool, PooledItem
@@ -18,7 +19,6 @@ from cranfield.judging.pools.rule_view import named_by_place, rule_view
 from cranfield.judging.store.store import Store
 from cranfield.judging.store.values import BookInfo
 from cranfield.model import Run, TestSet
-from cranfield.project.runs_by_name import with_ids
 from cranfield.testsets.declared import scale_to_judge
 
 

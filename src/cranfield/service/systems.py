@@ -81,7 +81,7 @@ def _usual_system(config: Config) -> str:
 def _chosen(
     context: Context, config: Config, name: str, request: EvaluateRequest, params: Mapping[str, Scalar]
 ) -> ChosenSystem:
-    from cranfield.project.components import components_of, with_only
+    from cranfield.app.grid import components_of, with_only
 
     if name not in config.systems:
         raise UnknownNameError.among("system", name, config.systems)

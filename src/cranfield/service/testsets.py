@@ -135,7 +135,7 @@ class TestSets(StoredSets):
             UnknownNameError: the config has none of this name.
             InputError: the test set, with all its problems.
         """
-        from cranfield.project.experiment import load_configured
+        from cranfield.app.experiment import load_configured
 
         config = self._config()
         key = self._require(name)

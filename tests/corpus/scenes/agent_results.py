@@ -94,11 +94,11 @@ def reviewed() -> None:
     sys.path.insert(0, str(CHECKOUT))
     from tests.unit.golden import test_review_book as book
 
+    from cranfield.app.golden_review import make_review_book
     from cranfield.golden.folder import RunFolder, Step
     from cranfield.golden.outcomes import RunManifest
     from cranfield.judging.store.database import open_store
     from cranfield.judging.store.schema import Role
-    from cranfield.project.golden_review import make_review_book
     from cranfield.repo.snapshot import snapshot_digest, take
 
     repo = Path("repo")
@@ -145,10 +145,10 @@ def benefit() -> None:
     from tests.unit.benefit import test_result as made
     from tests.unit.reporting.test_transcripts import record as transcript
 
+    from cranfield.app.benefit import publish
     from cranfield.benefit.folder import ExperimentFolder
     from cranfield.benefit.result import BenefitResult
     from cranfield.benefit.result_file import write_result
-    from cranfield.project.benefit_score import publish
 
     kept: list[dict[str, Any]] = []
 

@@ -37,8 +37,8 @@ def openapi() -> None:
 
 
 def json_schemas() -> None:
+    from cranfield.app.schemas import SCHEMAS
     from cranfield.cli.main import run_command_line
-    from cranfield.project.schemas import SCHEMAS
 
     for name in sorted(SCHEMAS):
         print(f"$ cranfield schema {name}")

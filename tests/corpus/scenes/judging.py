@@ -135,13 +135,13 @@ def record_a_model() -> None:
 
 def judge_two_lists() -> None:
     """What `cranfield judge a.run b.run` makes, and what two raters prefer."""
+    from cranfield.app.judging import read_systems
+    from cranfield.app.loading import load
     from cranfield.judging.preference import preference_pool
     from cranfield.judging.settings import BookSettings, Mode
     from cranfield.judging.store.database import open_store
     from cranfield.judging.store.schema import Action
     from cranfield.judging.store.values import SaveRequest
-    from cranfield.project.loading import load
-    from cranfield.project.pool_runs import read_systems
 
     draw = random.Random(4)
     judged = load("set.yaml")

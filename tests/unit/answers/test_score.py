@@ -17,11 +17,11 @@ from cranfield.agents.scripted import Scripted
 from cranfield.answers.answer_file import read_answers
 from cranfield.answers.judge import JudgeSettings
 from cranfield.answers.score import NoNarrative, blind_answers, redaction
+from cranfield.app.answers import JudgedBy, score_file
 from cranfield.cli.main import command_line
 from cranfield.errors import InputError, UsageError
 from cranfield.model import Entity, MatchingRules, Query, TestSet
 from cranfield.model.label import Fact, Label
-from cranfield.project.answers import JudgedBy, score_file
 from cranfield.reporting import render
 from cranfield.reporting.documents.answers import answers_document
 

@@ -12,10 +12,9 @@ from tests.unit.benefit.test_result import SET, absent, experiment, result
 from cranfield.agents.protocol import Request
 from cranfield.agents.scripted import Scripted
 from cranfield.answers.rows import VOTE_COLUMNS
+from cranfield.app.benefit import _words, score_experiment
 from cranfield.benefit.records import ScoreReason, deciding_facts
 from cranfield.benefit.result import BenefitResult
-from cranfield.project.benefit_report import _words
-from cranfield.project.benefit_score import score_experiment
 from cranfield.reporting import render
 from cranfield.reporting.documents.benefit import benefit_document
 

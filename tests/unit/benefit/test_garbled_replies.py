@@ -18,6 +18,7 @@ from tests.unit.benefit.test_result import PLAN_RECORD, SET, absent, experiment
 from cranfield.agents import retrying
 from cranfield.agents.protocol import Answer, Request, Usage, with_output
 from cranfield.agents.scripted import Scripted
+from cranfield.app.benefit import rerun, score_experiment
 from cranfield.benefit.experiment import create_experiment, execute
 from cranfield.benefit.folder import ExperimentFolder
 from cranfield.benefit.plan import ArmRole
@@ -25,8 +26,6 @@ from cranfield.benefit.records import CellEnd
 from cranfield.benefit.result import ValidityKind
 from cranfield.cli.main import run_command_line
 from cranfield.errors import SystemUnderTestError
-from cranfield.project.benefit_rerun import rerun
-from cranfield.project.benefit_score import score_experiment
 
 N = len(SET)
 BAD_BODIES: tuple[dict[str, Any], ...] = (
@@ -206,7 +205,7 @@ def test_a_judge_that_never_quotes_does_not_hold_up_an_experiment_that_is_run_ag
     tmp_path: Path, model_server: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     quoted = json.dumps({"verdict": "supported", "quote": "in other words", "reason": ""})
-    monkeypatch.setattr("cranfield.project.benefit_rerun.execute", lambda *_: SimpleNamespace(is_complete=True))
+    monkeypatch.setattr("cranfield.app.benefit.execute", lambda *_: SimpleNamespace(is_complete=True))
     with model_server.ModelServer(lambda _: model_server.Reply(quoted)) as server:
         judge = {"model": "openai:judge", "base_url": server.url, "output_mode": "native", "attempts": 1}
         path = experiment(tmp_path, plan={"success": {"by": "facts", "judge": judge}}, change=with_own_answers)

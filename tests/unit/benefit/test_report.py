@@ -19,6 +19,16 @@ from tests.unit.reporting.test_transcripts import record as transcript
 from typer.testing import CliRunner
 
 from cranfield.answers.places import Named
+from cranfield.app.benefit import (
+    BenefitRules,
+    Requirement,
+    RuleState,
+    judge_result,
+    loss_transcripts,
+    parse_requirement,
+    publish,
+    read_results,
+)
 from cranfield.benefit.analysis.analyse import analyse
 from cranfield.benefit.assemble import sentence
 from cranfield.benefit.folder import ExperimentFolder
@@ -39,10 +49,6 @@ from cranfield.cli.main import command_line
 from cranfield.errors import InputError, UsageError
 from cranfield.model import MatchingRules
 from cranfield.model.label import Lines
-from cranfield.project.benefit_gate import BenefitRules, Requirement, RuleState, judge_result, parse_requirement
-from cranfield.project.benefit_history import read_results
-from cranfield.project.benefit_report import loss_transcripts
-from cranfield.project.benefit_score import publish
 from cranfield.reporting import render
 from cranfield.reporting.charts.benefit import recall_by_turn
 from cranfield.reporting.charts.spec import SCREENS, Screen

@@ -16,6 +16,16 @@ import yaml
 from cranfield.agents.protocol import Answer, Failure, FailureKind, Request
 from cranfield.agents.record_folder import PLAN
 from cranfield.agents.scripted import Scripted
+from cranfield.app.benefit import (
+    FILE,
+    BenefitRules,
+    RuleState,
+    judge_result,
+    publish,
+    read_results,
+    result_of,
+    score_experiment,
+)
 from cranfield.benefit.folder import ExperimentFolder, ExperimentManifest, Step
 from cranfield.benefit.plan import ArmRole, BenefitPlan
 from cranfield.benefit.records import CellKey, CellRecord, PreflightRecord, ScoreReason
@@ -29,9 +39,6 @@ from cranfield.errors import InputError, UsageError
 from cranfield.formats.io.published_schema import schema_text
 from cranfield.formats.io.versions import file_versions
 from cranfield.numbers import format_points
-from cranfield.project.benefit_gate import BenefitRules, RuleState, judge_result
-from cranfield.project.benefit_history import FILE, read_results
-from cranfield.project.benefit_score import publish, result_of, score_experiment
 from cranfield.reporting import render
 from cranfield.reporting.documents.benefit import benefit_document
 from cranfield.reporting.renderers.brief import render_brief

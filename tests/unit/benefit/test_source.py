@@ -12,6 +12,15 @@ from typing import Any
 import pytest
 
 from cranfield.agents.tree_record import TREE
+from cranfield.app.benefit import (
+    BenefitRules,
+    RuleState,
+    judge_result,
+    publish,
+    read_results,
+    result_of,
+    unchanged_since,
+)
 from cranfield.benefit.experiment import RunOptions, create_experiment, execute, preflights_of, write_experiment
 from cranfield.benefit.folder import ExperimentFolder, Step
 from cranfield.benefit.plan import BenefitPlan
@@ -20,10 +29,6 @@ from cranfield.benefit.result import BenefitResult, ValidityKind
 from cranfield.benefit.source import TreeCheck, record_tree
 from cranfield.cli.main import run_command_line
 from cranfield.errors import ConfigError, UsageError
-from cranfield.project.benefit_gate import BenefitRules, RuleState, judge_result
-from cranfield.project.benefit_history import read_results
-from cranfield.project.benefit_rerun import unchanged_since
-from cranfield.project.benefit_score import publish, result_of
 from cranfield.reporting.documents.benefit import benefit_document
 from cranfield.reporting.renderers.brief import render_brief
 from cranfield.reporting.renderers.text import render_text

@@ -9,9 +9,9 @@ import sys
 import pytest
 from typer.testing import CliRunner
 
+from cranfield.app.floors import parse_floors
 from cranfield.cli.main import command_line
 from cranfield.errors import UsageError
-from cranfield.project.floors import parse_floors
 
 QUERIES = "query,pattern,difficulty\ngrid layout,^d1$,easy\nwires,^d4$,easy\nrose garden,^d5$,hard\n"
 SEARCH = '#!/bin/sh\ncase "$1" in\n grid*) echo d1; echo d2;;\n wires*) echo d2; echo d4;;\n *) echo d3;;\nesac\n'

@@ -11,8 +11,8 @@ from datetime import UTC, datetime, timedelta
 import pytest
 from typer.testing import CliRunner
 
+from cranfield.app.history import append
 from cranfield.cli.main import command_line
-from cranfield.project.history import append
 
 START = datetime(2026, 11, 1, 9, tzinfo=UTC)
 GIT = ("git", "-c", "user.name=T", "-c", "user.email=t@example.org", "-c", "commit.gpgsign=false")

@@ -15,9 +15,9 @@ import pytest
 import yaml
 from typer.testing import CliRunner
 
+from cranfield.app.schemas import SCHEMAS
 from cranfield.cli.main import command_line
 from cranfield.config import load_config
-from cranfield.project.schemas import SCHEMAS
 
 DOCUMENTS = {
     "d1": "grid layout of a page",

@@ -10,8 +10,8 @@ import pytest
 import yaml
 from typer.testing import CliRunner
 
+from cranfield.app.loading import saved_run
 from cranfield.cli.main import command_line, run_command_line
-from cranfield.project.saved_runs import saved_run
 
 SET = {
     "cranfield_testset": 1,

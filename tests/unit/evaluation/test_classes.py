@@ -5,12 +5,12 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from cranfield.app.evaluate import compare, evaluate, with_measure
 from cranfield.errors import MeasureError, UnknownNameError
 from cranfield.evaluation.classes import by_class, class_measures_by_stratum, compare_classes, smallest_n
 from cranfield.evaluation.margins import unjudged_margin
 from cranfield.measures import parse
 from cranfield.model import QUERY_CLASSES, Answer, Hit, Legacy, Negative, Outcome, Pattern, Query, Run, Source, TestSet
-from cranfield.project.recipe import compare, evaluate, with_measure
 from cranfield.stats.paired import mcnemar, sign_test
 
 FORMS = tuple(f"e{i}" for i in range(8))

@@ -7,10 +7,10 @@ import math
 import numpy as np
 import pytest
 
+from cranfield.app.evaluate import evaluate
 from cranfield.errors import UsageError
 from cranfield.evaluation.power import plan, round_numbers
 from cranfield.model import Query, TestSet
-from cranfield.project.recipe import evaluate
 from cranfield.stats.power import minimal_detectable_effect, power_of, queries_needed
 
 N = 40

@@ -7,10 +7,10 @@ import random
 import pytest
 
 from cranfield import Comparison, Query, TestSet, compare, evaluate, parse
+from cranfield.app.sensitivity import NO_RUN
+from cranfield.app.sensitivity import sensitivity as of_project
 from cranfield.evaluation.sensitivity import CUTOFFS, MEASURES, sensitivity
 from cranfield.model import Rating
-from cranfield.project.sensitivity import NO_RUN
-from cranfield.project.sensitivity import sensitivity as of_project
 from cranfield.stats.consensus import CONSENSUS
 from cranfield.stats.table import TESTS
 

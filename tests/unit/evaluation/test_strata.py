@@ -3,11 +3,11 @@
 import numpy as np
 import pytest
 
+from cranfield.app.evaluate import compare, evaluate
 from cranfield.errors import UnknownNameError, UsageError
 from cranfield.evaluation.strata import contrast_gain, contrast_strata
 from cranfield.measures import parse
 from cranfield.model import Query, TestSet
-from cranfield.project.recipe import compare, evaluate
 from cranfield.stats.contrast import two_groups
 
 EASY, HARD = [f"s{i}" for i in range(6)], [f"h{i}" for i in range(5)]

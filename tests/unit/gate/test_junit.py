@@ -12,6 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from cranfield import Query, TestSet, evaluate
+from cranfield.app.ci import write_junit
 from cranfield.config.models import Limits
 from cranfield.errors import UsageError
 from cranfield.gate.gate_input import GateInput
@@ -19,7 +20,6 @@ from cranfield.gate.junit import junit_xml
 from cranfield.gate.result import BaselineFacts, GateResult, GateStatus, RuleResult, Status
 from cranfield.gate.verdict import GateTerms, judge_all
 from cranfield.measures import parse
-from cranfield.project.ci import write_junit
 
 HOSTILE = "]]> <b>&amp; \x00\x08\x1b[31m\ud800\ufffe \u202e \U0001f642 \"'\r\n\ttail"
 # Of each element: attributes that must be there, attributes that may be, and children in their order; as the schema that

@@ -9,6 +9,17 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner
 
+from cranfield.app.golden_review import (
+    Collected,
+    after_breach,
+    after_review,
+    both_looks,
+    collect_reviews,
+    fields_of_both,
+    make_review_book,
+    material_of,
+    people_steps,
+)
 from cranfield.cli.golden.review import _db_option
 from cranfield.cli.main import command_line
 from cranfield.errors import UsageError
@@ -25,9 +36,6 @@ from cranfield.judging.store.database import open_store
 from cranfield.judging.store.schema import Action, RaterKind, Role, SkipReason
 from cranfield.judging.store.values import SaveRequest
 from cranfield.model.review import Disposition, FailureMode, Verdict
-from cranfield.project.golden_next import after_breach, after_review, people_steps
-from cranfield.project.golden_review import Collected, collect_reviews, make_review_book, material_of
-from cranfield.project.golden_second_look import both_looks, fields_of_both
 from cranfield.repo.snapshot import snapshot_digest, take
 from cranfield.reporting.documents.golden_review import review_document
 from cranfield.reporting.renderers.text import render_text

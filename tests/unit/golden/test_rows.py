@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 
 from cranfield.agents.protocol import Answer, Failure, FailureKind, Request
 from cranfield.agents.scripted import Scripted
+from cranfield.app.golden_assemble import CheckOptions, check_set
 from cranfield.cli.main import run_command_line
 from cranfield.golden.parsed import ParsedSource
 from cranfield.golden.records import CitedLines, RowCheck
@@ -28,7 +29,6 @@ from cranfield.golden.rows import (
     rows_of,
 )
 from cranfield.model import Entity, File, Pattern, Query, Span, TestSet
-from cranfield.project.golden_rows import CheckOptions, check_set
 from cranfield.repo.snapshot import take
 
 SOURCE = "def load(path):\n    return path\n\n\ndef save(path):\n    return path\n"

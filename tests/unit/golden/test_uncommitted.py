@@ -12,6 +12,7 @@ import pytest
 
 from cranfield.agents.budget import Spent
 from cranfield.agents.tree_record import TREE, TreeRecord
+from cranfield.app.golden_assemble import Evidence, assemble
 from cranfield.cli.book_options import open_books
 from cranfield.cli.golden.run import Source
 from cranfield.cli.main import run_command_line
@@ -21,7 +22,6 @@ from cranfield.golden.folder import RunFolder
 from cranfield.golden.pipeline import PipelineResult
 from cranfield.golden.plan import Plan, shipped_text
 from cranfield.golden.run import RunOptions, RunOutcome, create_run, execute
-from cranfield.project.golden_assemble import Evidence, assemble
 from cranfield.repo.source import source_snapshot
 
 SET = """\

@@ -14,14 +14,14 @@ from tests.unit.golden.test_rows import CSV, SOURCE, answers
 
 from cranfield.agents.protocol import Answer, Failure, FailureKind, Request, Usage, with_output
 from cranfield.agents.scripted import Scripted
+from cranfield.app.golden_assemble import CheckOptions, check_set
+from cranfield.app.golden_review import after_run
 from cranfield.golden.folder import RunFolder, Step
 from cranfield.golden.index import RunIndex
 from cranfield.golden.outcomes import TranscriptLine
 from cranfield.golden.pipeline import Until
 from cranfield.golden.run import RunOptions, RunOutcome, execute
 from cranfield.golden.states import State
-from cranfield.project.golden_next import after_run
-from cranfield.project.golden_rows import CheckOptions, check_set
 from cranfield.repo.snapshot import Snapshot
 
 ROLES = {

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner
 
+from cranfield.app.loading import read_stored
 from cranfield.cli.main import command_line
 from cranfield.errors import UsageError
 from cranfield.judging.pools.alternatives import alternatives_of, with_alternatives, without_alternatives
@@ -18,7 +19,6 @@ from cranfield.judging.store.database import open_store
 from cranfield.judging.store.schema import Action, Role
 from cranfield.judging.store.values import SaveRequest
 from cranfield.model import Entity, Span, TestSet
-from cranfield.project.loading import read_stored
 
 TESTSET = """cranfield_testset: 1
 name: code

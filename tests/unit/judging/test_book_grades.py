@@ -9,6 +9,9 @@ from math import log2
 import pytest
 from tests.unit.judging.book_contents import SOURCE, book
 
+from cranfield.app.evaluate import evaluate
+from cranfield.app.judging import book_sensitivity
+from cranfield.app.loading import load
 from cranfield.errors import UsageError
 from cranfield.formats.convert import write_testset
 from cranfield.judging.book.freeze import NoAgreementError, freeze
@@ -17,9 +20,6 @@ from cranfield.judging.book.onto import put_onto
 from cranfield.judging.book.sensitivity import BothMeans
 from cranfield.judging.settings import SCALES, BookSettings, Mode
 from cranfield.model import JudgingOverruled, Meta, Negative, Pattern, Query, Rating, TestSet
-from cranfield.project.book_sensitivity import book_sensitivity
-from cranfield.project.loading import load
-from cranfield.project.recipe import evaluate
 from cranfield.testsets.consensus import with_consensus
 from cranfield.testsets.judging_notes import judging_notes
 

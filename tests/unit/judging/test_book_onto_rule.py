@@ -14,6 +14,9 @@ from pathlib import Path
 import pytest
 
 from cranfield import Answer, Hit, Outcome, Run, write_run
+from cranfield.app.evaluate import evaluate
+from cranfield.app.judging import pool_of
+from cranfield.app.loading import load
 from cranfield.cli.book.results import freeze_command
 from cranfield.formats.runs.jsonl import write_run as write_jsonl
 from cranfield.judging.pools.request import PoolRequest
@@ -21,9 +24,6 @@ from cranfield.judging.settings import SCALES, BookSettings
 from cranfield.judging.store.database import open_store
 from cranfield.judging.store.schema import Action, Role
 from cranfield.judging.store.values import SaveRequest
-from cranfield.project.loading import load
-from cranfield.project.pool_runs import pool_of
-from cranfield.project.recipe import evaluate
 
 pytestmark = pytest.mark.slow
 

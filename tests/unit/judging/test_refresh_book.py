@@ -7,10 +7,10 @@ import subprocess
 
 import pytest
 
+from cranfield.app.loading import load
 from cranfield.judging.store.database import open_store
 from cranfield.judging.store.schema import Action, Role
 from cranfield.judging.store.values import SaveRequest
-from cranfield.project.loading import load
 
 pytestmark = pytest.mark.slow
 SET = """cranfield_testset: 1

@@ -11,6 +11,8 @@ from math import log2
 
 import pytest
 
+from cranfield.app.evaluate import evaluate
+from cranfield.app.loading import load
 from cranfield.judging.book.contents import contents_of
 from cranfield.judging.book.freeze import freeze
 from cranfield.judging.pools.pool_file import Pool, PooledItem, PooledQuery, PooledRun
@@ -18,8 +20,6 @@ from cranfield.judging.settings import SCALES, BookSettings
 from cranfield.judging.store.database import open_store
 from cranfield.judging.store.schema import Action, Role, SkipReason
 from cranfield.judging.store.values import SaveRequest
-from cranfield.project.loading import load
-from cranfield.project.recipe import evaluate
 from cranfield.testsets.storage import write_new
 
 pytestmark = pytest.mark.slow

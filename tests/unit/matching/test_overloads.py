@@ -4,9 +4,9 @@ import pytest
 
 from cranfield.answers.places import Answered, Expected
 from cranfield.answers.structure import Part, score_structure
+from cranfield.app.evaluate import evaluate
 from cranfield.matching.place import parts_of, plain_name
 from cranfield.model import Answer, Entity, Hit, Outcome, Query, Run, TestSet
-from cranfield.project.recipe import evaluate
 
 PROMPT, ECHO = "src/click/termui.py::prompt", "src/click/utils.py::echo"
 

@@ -5,9 +5,9 @@ from collections import defaultdict
 
 import pytest
 
+from cranfield.app.evaluate import evaluate
 from cranfield.evaluation.strata import contrast_strata
 from cranfield.model import Answer, Hit, MatchingRules, Outcome, Query, Run, Span, TestSet
-from cranfield.project.recipe import evaluate
 
 
 @pytest.fixture(scope="module")

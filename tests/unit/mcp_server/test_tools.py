@@ -16,6 +16,7 @@ import anyio
 import pytest
 from tests.unit.service.shop import work_here
 
+from cranfield.app.loading import load
 from cranfield.errors import Problem, UnknownNameError, UsageError
 from cranfield.evaluation.values import ByMeasure
 from cranfield.formats.runs.jsonl import write_run
@@ -26,7 +27,6 @@ from cranfield.mcp_server.refusal import tool_error
 from cranfield.mcp_server.results import evaluation_answer, report_page
 from cranfield.mcp_server.server import make_server
 from cranfield.model import Answer, Outcome, Run
-from cranfield.project.loading import load
 from cranfield.service.requests import EvaluateRequest
 from cranfield.service.service import open_service
 from cranfield.service.values import Claim

@@ -8,6 +8,7 @@ from contextlib import suppress
 
 import pytest
 
+from cranfield.app.evaluate import score
 from cranfield.errors import CranfieldError
 from cranfield.formats.testsets.trec import read_judge_qrels, read_preferences, read_qrels, read_subtopic_qrels
 from cranfield.measures import parse
@@ -15,7 +16,6 @@ from cranfield.measures.catalogue import CATALOGUE
 from cranfield.measures.sums import AT_ONCE, log_discounts
 from cranfield.model import TestSet
 from cranfield.options.scoring import ScoringOptions
-from cranfield.project.scoring import score
 
 LARGEST = 2**31 - 1
 SETS = {

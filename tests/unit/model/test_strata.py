@@ -2,10 +2,10 @@
 
 import pytest
 
+from cranfield.app.calibration import LazyEvaluation, Scores
+from cranfield.app.evaluate import evaluate
 from cranfield.evaluation.strata import contrast_strata, strata_of
 from cranfield.model import Negative, Query, TestSet, is_in_stratum, query_strata
-from cranfield.project.recipe import evaluate
-from cranfield.project.scores import LazyEvaluation, Scores
 from cranfield.testsets.drawing import cells
 
 SET = TestSet(
@@ -69,8 +69,8 @@ def test_class_is_a_key_of_every_breakdown_contrast_filter_and_draw():
 
 @pytest.mark.parametrize("held_out", ["class=prose", "class=G"])
 def test_a_grid_holds_out_a_class_by_name_or_letter(held_out):
+    from cranfield.app.grid import halves_of
     from cranfield.config.models import GridConfig
-    from cranfield.project.grid import halves_of
 
     grid = GridConfig(system="s", over={"k": [1]}, held_out=held_out)
     assert {query.id for query in halves_of(SET, grid).held_out.queries} == {"p1", "p2"}

@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from cranfield.app.evaluate import evaluate
 from cranfield.measures import compute, parse
 from cranfield.model import (
     Answer,
@@ -27,7 +28,6 @@ from cranfield.model import (
     TestSet,
     convention_named,
 )
-from cranfield.project.recipe import evaluate
 from cranfield.ranking import rank_file, rank_run
 from cranfield.ranking.engine import ENGINE_VARIABLE
 from cranfield.ranking.memory import rank_frame, rank_mapping

@@ -8,11 +8,11 @@ from datetime import date
 
 import pytest
 
+from cranfield.app.drift import check_repository, rehash
+from cranfield.app.loading import load
 from cranfield.errors import TestSetError, UsageError
 from cranfield.model import NoteKind
 from cranfield.options.testset import TestSetOptions
-from cranfield.project.drift import check_repository, rehash
-from cranfield.project.loading import load
 from cranfield.repo.drift import verify
 from cranfield.repo.snapshot import take
 

@@ -9,9 +9,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from cranfield.app.evaluate import compare, compare_many, evaluate
 from cranfield.evaluation.verdict_table import VerdictCode
 from cranfield.model import Query, Run, TestSet
-from cranfield.project.recipe import compare, compare_many, evaluate
 from cranfield.reporting import comparison_document, evaluation_document, render
 from cranfield.reporting.document import (
     Brief,

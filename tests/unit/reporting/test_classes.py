@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pytest
 
+from cranfield.app.evaluate import compare, evaluate
 from cranfield.errors import UnknownNameError
 from cranfield.evaluation.result import result_of
 from cranfield.evaluation.values import Comparison, Evaluation
@@ -30,7 +31,6 @@ from cranfield.model import (
     TestSet,
 )
 from cranfield.model.note import info
-from cranfield.project.recipe import compare, evaluate
 from cranfield.reporting import RENDERERS, comparison_document, evaluation_document, render
 from cranfield.reporting.document import Document, HitLists, Paragraph, Table
 from cranfield.reporting.renderers.brief import render_brief

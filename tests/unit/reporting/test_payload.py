@@ -10,12 +10,12 @@ from pathlib import Path
 
 import pytest
 
+from cranfield.app.evaluate import compare, evaluate
 from cranfield.errors import InternalError
 from cranfield.evaluation.result import result_of
 from cranfield.evaluation.values import Comparison, Evaluation
 from cranfield.measures import parse_all
 from cranfield.model import CallLog, Run, TestSet
-from cranfield.project.recipe import compare, evaluate
 from cranfield.results import to_json, to_jsonable
 
 

@@ -5,10 +5,10 @@ import time
 
 import pytest
 
+from cranfield.app.evaluate import compare, evaluate
 from cranfield.evaluation.values import Comparison, Evaluation
 from cranfield.model import Query, TestSet
 from cranfield.numbers import UNKNOWN
-from cranfield.project.recipe import compare, evaluate
 from cranfield.reporting import comparison_document, evaluation_document
 from cranfield.reporting.document import (
     Bullets,

@@ -354,8 +354,8 @@ TESTSET = "cranfield_testset: 1\nname: t\nqueries:\n- {id: q1, text: one, need: 
 
 @pytest.mark.slow
 def test_a_run_file_is_made_a_book_of_what_is_not_judged_and_two_a_book_of_lists(store, tmp_path, capsys):
+    from cranfield.app.loading import load
     from cranfield.cli.judge import _is_without_text, book_of_runs
-    from cranfield.project.loading import load
 
     runs = []
     for name, text in {"old": RUN, "new": OTHER}.items():

@@ -25,12 +25,12 @@ from tests.program.team_books import PASSWORD
 from tests.unit.server.conftest import ADDRESS, Team
 from tests.unit.service.shop import SEARCH, Shop
 
+from cranfield.app.loading import load
 from cranfield.config.workbench import Workbench
 from cranfield.judging.pools.pool_file import Pool, PooledItem, PooledQuery
 from cranfield.judging.review import review_settings
 from cranfield.judging.settings import BookSettings, Mode
 from cranfield.model import DEFAULT_CONVENTION
-from cranfield.project.loading import load
 from cranfield.server.results import MOST_REPORTS, MOST_RESULTS, Kept
 from cranfield.service.hole_grades import grade_hole
 from cranfield.service.keywords import keyword_testset

@@ -18,11 +18,11 @@ import yaml
 from starlette.testclient import TestClient
 from tests.unit.service.shop import make_shop, work_here
 
+from cranfield.app.loading import read_stored
 from cranfield.client import Client, JobFailedError, NotAuthorisedError, NotFoundError, RefusedError
 from cranfield.config.jobs import LimitsConfig
 from cranfield.judging.pools.pool_file import Pool, PooledItem, PooledQuery
 from cranfield.judging.settings import BookSettings
-from cranfield.project.loading import read_stored
 from cranfield.server.v1.files import MOST_UPLOADS
 from cranfield.server.v1.results import seconds_to_wait
 from cranfield.service import responses

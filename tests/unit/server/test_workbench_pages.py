@@ -13,11 +13,11 @@ import pytest
 from tests.unit.service.shop import work_here
 
 from cranfield import patterns
+from cranfield.app.loading import load
 from cranfield.config.workbench import Workbench
 from cranfield.model.judging import Judging, JudgingGuideline
 from cranfield.model.query import Query
 from cranfield.model.testset import Meta, TestSet
-from cranfield.project.loading import load
 from cranfield.reporting.query_data import data_json, query_detail, query_index
 from cranfield.server.app import LARGEST_BODY
 from cranfield.server.comparisons import flags

@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 from tests.unit.service.shop import work_here
 
+from cranfield.app.loading import load
 from cranfield.database.backup import back_up
 from cranfield.errors import UnknownNameError, UsageError
 from cranfield.evaluation.result import result_of
@@ -18,7 +19,6 @@ from cranfield.judging.settings import BookSettings
 from cranfield.judging.store.database import open_store
 from cranfield.measures import DEFAULT_MEASURES
 from cranfield.model import Predicate, Query, TestSet
-from cranfield.project.loading import load
 from cranfield.results import to_json
 from cranfield.service.contents import pack_testset, unpack_testset
 from cranfield.service.requests import CompareRequest, CompareResultsRequest, EvaluateRequest, JobRequest

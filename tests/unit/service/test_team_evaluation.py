@@ -8,10 +8,10 @@ from pathlib import Path
 import pytest
 from tests.unit.service.shop import Shop, make_shop
 
+from cranfield.app.loading import load
 from cranfield.errors import UsageError
 from cranfield.judging.store.schema import Role
 from cranfield.judging.store.store import Store
-from cranfield.project.loading import load
 from cranfield.server.evaluations import request_of
 from cranfield.service.hole_grades import compare_again, freeze_onto, grade_hole, hole_book, hole_levels, new_grades
 from cranfield.service.requests import CompareRequest, EvaluateRequest

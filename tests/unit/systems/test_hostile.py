@@ -14,6 +14,7 @@ from pathlib import Path
 
 import pytest
 
+from cranfield.app.experiment import collect_options
 from cranfield.concurrency.child_process import MAX_OUTPUT_BYTES
 from cranfield.concurrency.retry import retry_after_s
 from cranfield.config import system_config
@@ -23,7 +24,6 @@ from cranfield.errors import ConfigError
 from cranfield.formats.runs.jsonl import read_run
 from cranfield.formats.runs.record import answer_record, json_line
 from cranfield.model import Outcome, Query
-from cranfield.project.experiment import collect_options
 from cranfield.systems import collect_all
 from cranfield.systems.calls.deaths import MOST_DEATHS
 from cranfield.systems.calls.redact import Redactor

@@ -8,10 +8,10 @@ from datetime import date
 
 import pytest
 
+from cranfield.app.loading import load, read_stored
 from cranfield.errors import TestSetError, UsageError
 from cranfield.formats.testsets.golden_json import write_golden_json
 from cranfield.model import Label, Meta, Query, TestSet
-from cranfield.project.loading import load, read_stored
 from cranfield.testsets.declared import unknown_task_types
 from cranfield.testsets.edit import Addition, added
 from cranfield.testsets.validate import validate

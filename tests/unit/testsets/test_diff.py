@@ -6,6 +6,7 @@ from dataclasses import replace
 
 import pytest
 
+from cranfield.app.named_runs import named_runs, overfitting, score_moves
 from cranfield.formats.sniff import read_testset
 from cranfield.model import (
     Entity,
@@ -21,7 +22,6 @@ from cranfield.model import (
     TestSet,
     content_id,
 )
-from cranfield.project.versions import named_runs, overfitting, score_moves
 from cranfield.reporting import render
 from cranfield.reporting.documents.testset_versions import difference_document
 from cranfield.testsets.diff import Change, Judged, QueryText, Rewording, diff

@@ -10,8 +10,8 @@ from tempfile import TemporaryDirectory
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from cranfield.app.loading import read_stored
 from cranfield.model import File, TestSet
-from cranfield.project.loading import read_stored
 from cranfield.testsets.edit import Addition, added
 from cranfield.testsets.split import split, with_split
 from cranfield.testsets.storage import save

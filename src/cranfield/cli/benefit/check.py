@@ -23,8 +23,8 @@ def check_command(plan: PlanArgument, *, allow_dirty: AllowDirtyOption = False, 
     the tokens that they can use, and the smallest lift that the tasks can show. No model is called. Exit codes: 0 the plan
     can be run; 2 it cannot, with every problem; 3 a tool does not start, or serves something else.
     """
+    from cranfield.app.benefit import checked_plan, tried_tools
     from cranfield.benefit.experiment import planned_digest
-    from cranfield.project.benefit_run import checked_plan, tried_tools
     from cranfield.reporting.documents.benefit_run import experiment_plan_document
 
     checked = checked_plan(plan, EXPERIMENTS, allow_dirty=allow_dirty)

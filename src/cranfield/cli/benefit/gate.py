@@ -11,8 +11,8 @@ from cranfield.cli.benefit.report import ResultArgument
 from cranfield.cli.ending import EXIT_INCONCLUSIVE, EXIT_SYSTEM, EXIT_VERDICT
 
 if TYPE_CHECKING:
+    from cranfield.app.benefit import BenefitGate
     from cranfield.benefit.result import BenefitResult
-    from cranfield.project.benefit_gate import BenefitGate
 
 ForbidOption = Annotated[
     list[str] | None,
@@ -68,12 +68,11 @@ def gate_command(
     """
     from datetime import UTC, datetime, timedelta
 
+    from cranfield.app.benefit import BenefitRules, RuleState, judge_result, parse_requirement, read_source
     from cranfield.benefit.result import Verdict
     from cranfield.errors import UnknownNameError
     from cranfield.formats.io.files import write_text
     from cranfield.gate.junit import junit_of_cases
-    from cranfield.project.benefit_gate import BenefitRules, RuleState, judge_result, parse_requirement
-    from cranfield.project.benefit_report import read_source
 
     for verdict in forbid or ():
         if verdict not in set(Verdict):

@@ -22,8 +22,8 @@ def history_command(folder: FolderArgument = Path("benefit-results"), *, output:
     """
     import os
 
+    from cranfield.app.benefit import read_results
     from cranfield.formats.io.files import shown
-    from cranfield.project.benefit_history import read_results
     from cranfield.reporting.documents.benefit_history import benefit_history_document
 
     history = read_results(folder)

@@ -27,7 +27,7 @@ def report_command(source: ResultArgument, *, output: Output) -> None:
     With --html and the folder of an experiment, the transcripts of both arms of every task where the treatment was worse are
     a second page beside it. Exit codes: 0; 4 the comparison is invalid.
     """
-    from cranfield.project.benefit_report import loss_transcripts, read_source, transcripts_file
+    from cranfield.app.benefit import loss_transcripts, read_source, transcripts_file
     from cranfield.reporting.documents.benefit import benefit_document
 
     result, run = read_source(source)

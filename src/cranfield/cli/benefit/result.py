@@ -21,7 +21,7 @@ def result_command(run: ExperimentArgument, *, out: OutOption = Path("benefit-re
 
     Another run of the same plan is the next minor version. Exit codes: 0 written; 4 written, and the comparison is invalid.
     """
-    from cranfield.project.benefit_score import publish, result_of
+    from cranfield.app.benefit import publish, result_of
     from cranfield.words import printable
 
     result = result_of(run)

@@ -51,13 +51,13 @@ def run_command(
     every cell ended; 2 invalid plan or folder; 3 cells wait, because a server, a tool or an agent failed, or the model was
     down in five runs in a row; 4 the budget is used up; 130 interrupted.
     """
+    from cranfield.app.benefit import begin_experiment
     from cranfield.benefit.experiment import RunOptions, execute, replace_plan
     from cranfield.benefit.folder import ExperimentFolder, Step
     from cranfield.benefit.plan import load_plan
     from cranfield.benefit.source import TreeCheck
     from cranfield.benefit.status import status_of
     from cranfield.concurrency.signals import sigterm_interrupts
-    from cranfield.project.benefit_run import begin_experiment
     from cranfield.reporting.documents.benefit_run import experiment_status_document
 
     if resume is not None:

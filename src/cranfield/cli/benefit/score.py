@@ -83,8 +83,8 @@ def score_command(run: ExperimentArgument) -> None:
     What has a score is not scored again, but for what missing votes of the judge or missing checkers left undecided. Exit
     codes: 0 scored; 3 votes of the judge are missing; 4 its budget was reached.
     """
+    from cranfield.app.benefit import score_experiment
     from cranfield.concurrency.signals import sigterm_interrupts
-    from cranfield.project.benefit_score import score_experiment
 
     try:
         with sigterm_interrupts():

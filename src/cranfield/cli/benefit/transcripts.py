@@ -20,9 +20,9 @@ def transcripts_command(
     arm: Annotated[str | None, typer.Option("--arm", metavar="ARM", help="Only `treatment` or `control`.")] = None,
 ) -> None:
     """Write the transcripts of an experiment as one HTML file, by task, seed and arm; it requests nothing from the network."""
+    from cranfield.app.benefit import write_transcripts
     from cranfield.benefit.plan import ArmRole
     from cranfield.errors import UnknownNameError
-    from cranfield.project.benefit_report import write_transcripts
     from cranfield.words import first_of, n_of
 
     if arm is not None and arm not in set(ArmRole):

@@ -49,8 +49,8 @@ def models_command(
     db: DbOption = DEFAULT_DATABASE,
 ) -> None:
     """Compare models with people on the documents that both graded: kappa, confusion, order of systems, corrected means."""
+    from cranfield.app.judging import model_report
     from cranfield.options.scoring import ScoringOptions
-    from cranfield.project.model_raters import model_report
     from cranfield.reporting.documents.model_raters import model_document
 
     require_single_stdin(runs or [])

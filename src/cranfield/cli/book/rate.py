@@ -139,10 +139,10 @@ def rate_command(
     """
     from cranfield.agents.connect import Connection
     from cranfield.agents.protocol import Sampling
+    from cranfield.app.loading import project_config
     from cranfield.judging.documents.texts import open_texts
     from cranfield.judging.models.jobs import RateOptions
     from cranfield.judging.models.prompt import load_prompt
-    from cranfield.project.named_testset import project_config
 
     connection = Connection(model, base_url, api_key_env, record=record, replay=replay)
     sampling, template = Sampling(temperature, seed=seed, max_tokens=max_tokens), load_prompt(prompt)

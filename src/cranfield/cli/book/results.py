@@ -70,11 +70,11 @@ def freeze_command(
     db: DbOption = DEFAULT_DATABASE,
 ) -> None:
     """Freeze a book as a version of a test set, with a manifest of who judged, how, and how far they agree."""
+    from cranfield.app.judging import earlier_set
     from cranfield.errors import UsageError
     from cranfield.judging.book.contents import contents_of
     from cranfield.judging.book.freeze import NoAgreementError, freeze, record_frozen
     from cranfield.judging.book.onto import left_out, onto_earlier
-    from cranfield.project.pool_runs import earlier_set
     from cranfield.testsets.storage import write_new
     from cranfield.words import n_of
 
@@ -190,10 +190,10 @@ def sensitivity_command(
     db: DbOption = DEFAULT_DATABASE,
 ) -> None:
     """Compare two runs on the grades of a book under each consensus rule, and without each of its raters."""
+    from cranfield.app.judging import book_sensitivity
     from cranfield.evaluation.sensitivity import SENSITIVITY_DRAWS
     from cranfield.judging.book.contents import contents_of
     from cranfield.options.compare import CompareOptions
-    from cranfield.project.book_sensitivity import book_sensitivity
     from cranfield.reporting.documents.book import book_sensitivity_document
 
     with closing(open_books(db)) as store:

@@ -20,8 +20,8 @@ def text_command(
     output: Output,
 ) -> None:
     """Show the texts of documents as raters get them, or why there are none: to try `documents:` of the config or the operator's file."""
+    from cranfield.app.loading import project_config
     from cranfield.judging.documents.texts import open_texts
-    from cranfield.project.named_testset import project_config
     from cranfield.reporting.documents.texts import texts_document
 
     with closing(open_texts(workbench, project_config())) as texts:

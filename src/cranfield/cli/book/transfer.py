@@ -64,8 +64,8 @@ def _import_judgments(
     unknown: Literal["error", "add", "skip"],
     by: str | None,
 ) -> None:
+    from cranfield.app.loading import read_stored
     from cranfield.judging.book.imports import book_of, import_judgments
-    from cranfield.project.loading import read_stored
     from cranfield.words import first_of, n_of
 
     testset = read_stored(file, testset_format)

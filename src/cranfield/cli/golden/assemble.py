@@ -45,7 +45,7 @@ def assemble_command(
 
     Each criterion is printed with what was found. Exits with 1 where one is not met; nothing is called golden then.
     """
-    from cranfield.project.golden_assemble import Evidence, assemble
+    from cranfield.app.golden_assemble import Evidence, assemble
     from cranfield.reporting.documents.golden_sets import assembly_document
 
     evidence = Evidence(tuple(runs or ()), baseline, calibration)
@@ -76,9 +76,9 @@ def batch_command(
 
     Exits with 1 where the batch differs significantly: it goes back to its authors.
     """
+    from cranfield.app.golden_assemble import batch_scores
+    from cranfield.app.loading import read_stored
     from cranfield.golden.batch_drift import BatchVerdict, batch_drift
-    from cranfield.project.golden_assemble import batch_scores
-    from cranfield.project.loading import read_stored
     from cranfield.reporting.documents.golden_sets import batch_document
 
     blessed, batch = read_stored(old), read_stored(new)

@@ -57,7 +57,7 @@ def check_command(
     The corrections are printed as a diff of SET, after the text of the report, and are in OUT/corrections.diff. Exits with 1
     where a row is not confirmed.
     """
-    from cranfield.project.golden_rows import CheckOptions, check_set
+    from cranfield.app.golden_assemble import CheckOptions, check_set
 
     options = CheckOptions(
         tuple(models), votes, base_url, api_key_env, tokens, concurrency, allow_dirty, replay, on_row=_print_row

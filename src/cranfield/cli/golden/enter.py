@@ -43,11 +43,11 @@ def enter_command(
     What a record lacks (facts, a narrative, evidence) is missing, which is no failure of the gate. `golden run --resume`
     goes on with the run.
     """
+    from cranfield.app.golden_review import after_run
+    from cranfield.app.loading import read_stored
     from cranfield.golden.existing import Defaults, EntryPlan, enter, gate_set
     from cranfield.golden.folder import RunFolder
     from cranfield.golden.index import RunIndex
-    from cranfield.project.golden_next import after_run
-    from cranfield.project.loading import read_stored
     from cranfield.repo.source import source_snapshot
     from cranfield.reporting.documents.golden import gate_document
     from cranfield.words import n_of

@@ -40,8 +40,8 @@ def gate_command(
     check could run. Exit codes: 0 no record failed; 1 a record failed; 2 the set or the repository cannot be read.
     """
     from cranfield.agents.record_folder import now
+    from cranfield.app.loading import load
     from cranfield.golden.existing import Defaults, gate_set, import_set
-    from cranfield.project.loading import load
     from cranfield.repo.source import source_snapshot
     from cranfield.reporting.documents.golden import gate_document
 

@@ -51,9 +51,8 @@ def review_command(
     After records were sent back and answered again, the same command adds them to the book. Where one person reviews, it opens
     the second look at what he or she decided a day before.
     """
+    from cranfield.app.golden_review import make_review_book, people_steps, second_look_steps
     from cranfield.golden.review import PROFILES
-    from cranfield.project.golden_next import people_steps, second_look_steps
-    from cranfield.project.golden_review import make_review_book
     from cranfield.words import n_of
 
     with closing(open_books(db, create=True)) as store:
@@ -97,12 +96,11 @@ def reviewed_command(
     Exits with 0 where the batch passed, 1 where a ceiling is breached, 4 where reviews are missing. What failed is written
     to review_feedback.jsonl: give it to the next run with `golden run --feedback`.
     """
+    from cranfield.app.golden_review import after_review, collect_reviews
     from cranfield.cli.ending import EXIT_INCONCLUSIVE, EXIT_VERDICT
     from cranfield.golden.batch_review import review_of, write_feedback
     from cranfield.golden.folder import RunFolder
     from cranfield.golden.review import ReviewOutcome
-    from cranfield.project.golden_next import after_review
-    from cranfield.project.golden_review import collect_reviews
     from cranfield.reporting.documents.golden_review import review_document
     from cranfield.words import first_of, n_of
 

@@ -81,12 +81,12 @@ def run_command(
     """
     from cranfield.agents.kept import Kept
     from cranfield.agents.record_folder import PLAN
+    from cranfield.app.golden_review import after_run
     from cranfield.golden.folder import RunFolder
     from cranfield.golden.pipeline import Until
     from cranfield.golden.plan import load_plan
     from cranfield.golden.plan_cost import estimate
     from cranfield.golden.run import RunOptions, execute, run_status
-    from cranfield.project.golden_next import after_run
     from cranfield.reporting.documents.golden import run_document
     from cranfield.reporting.documents.golden_plan import cost_verdict
 

@@ -15,9 +15,9 @@ def status_command(run: RunArgument, *, output: Output) -> None:
 
     The counts add up to the number of drafts: every draft ends in exactly one state.
     """
+    from cranfield.app.golden_review import after_status
     from cranfield.golden.folder import RunFolder
     from cranfield.golden.run import run_status
-    from cranfield.project.golden_next import after_status
     from cranfield.reporting.documents.golden import run_document
 
     folder = RunFolder.open(run)

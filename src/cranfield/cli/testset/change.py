@@ -77,7 +77,7 @@ def add_command(
 
     The grade follows the last `=` and defaults to 1. An id that contains `=` must be followed by a grade: `a=b=1`.
     """
-    from cranfield.project.loading import read_stored
+    from cranfield.app.loading import read_stored
     from cranfield.testsets.edit import Addition, added, id_for, sentence_of
     from cranfield.testsets.storage import lock_testset
 
@@ -192,8 +192,8 @@ def split_command(
     today: TodayOption = None,
 ) -> None:
     """Split a test set into evaluated and held-out queries. The split is stratified and stored in the test set."""
+    from cranfield.app.loading import read_stored
     from cranfield.errors import UsageError
-    from cranfield.project.loading import read_stored
     from cranfield.testsets.split import split, with_split
     from cranfield.testsets.storage import lock_testset
 
@@ -249,12 +249,12 @@ def convert_command(
 
     In the same format, only what the options change is written anew.
     """
+    from cranfield.app.loading import apply_options, read_stored
     from cranfield.formats.convert import chosen_format, convert
     from cranfield.formats.io.files import STDIN
     from cranfield.formats.testsets.meta_file import format_of
     from cranfield.model import NoteKind
     from cranfield.options.testset import NO_OPTIONS
-    from cranfield.project.loading import apply_options, read_stored
     from cranfield.testsets.storage import save_spliced
 
     refuse_existing(out, force=force)

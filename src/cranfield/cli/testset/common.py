@@ -72,8 +72,8 @@ def load_set(
     Raises:
         TestSetError: the file cannot be read as one, or a database does not answer.
     """
+    from cranfield.app.loading import apply_options, log_unused, read_stored, target_needs_database
     from cranfield.options.testset import NO_OPTIONS
-    from cranfield.project.loading import apply_options, log_unused, read_stored, target_needs_database
 
     given = NO_OPTIONS if options is None else options
     testset = read_stored(path, format)

@@ -51,7 +51,7 @@ def verify_command(
     Read are the tracked files of the folder, or, with --at, of a commit.
     Exits with 1 if any place was edited, renamed or is gone.
     """
-    from cranfield.project.loading import read_stored
+    from cranfield.app.loading import read_stored
     from cranfield.repo.drift import reanchored, verify
     from cranfield.repo.source import tracked_snapshot
     from cranfield.reporting.documents.testset_versions import drift_document
@@ -95,11 +95,11 @@ def rehash_command(
 
     They are written to SET if its format can store them, and to SET.meta.json otherwise.
     """
+    from cranfield.app.drift import rehash
+    from cranfield.app.loading import read_stored
     from cranfield.errors import UsageError
     from cranfield.formats.io.files import STDIN, meta_path
     from cranfield.formats.testsets.meta_file import format_of, holds_meta, write_meta
-    from cranfield.project.drift import rehash
-    from cranfield.project.loading import read_stored
     from cranfield.testsets.storage import lock_testset
 
     if out is None and str(testset) == STDIN:

@@ -178,7 +178,7 @@ def _write_plan(
         refuse_existing(path, force=force)
     pools = {}
     if runs:
-        from cranfield.project.versions import candidates
+        from cranfield.app.named_runs import candidates
 
         pools = candidates(made, runs, depth)
     keys = tuple(key for key in strata_keys(made.testset) if key != CLASS)
@@ -209,8 +209,8 @@ def _note_plan(made: Plan) -> None:
 
 def _make_book(made: Plan, book: str, db: str, runs: list[Path], depth: int, rules: tuple[float, str]) -> None:
     """A book of the results of the new queries, for two raters whose kappa has to be above the limit."""
+    from cranfield.app.named_runs import candidates
     from cranfield.errors import UsageError
-    from cranfield.project.versions import candidates
     from cranfield.words import n_of
 
     if not runs:

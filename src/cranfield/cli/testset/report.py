@@ -114,7 +114,7 @@ def _validate(
     judged = load_set(testset, testset_format, ask=bool(runs), options=options)
     answers = {}
     if runs:
-        from cranfield.project.versions import answers_of
+        from cranfield.app.named_runs import answers_of
 
         answers = {f"{place} {run}": answers_of(judged, run)[1] for place, run in enumerate(runs)}
     found = validate(judged, today=day, runs=answers)
@@ -124,8 +124,8 @@ def _validate(
 
 def _validated_in_parts(path: Path, testset_format: str | None, options: TestSetOptions) -> Validation | None:
     """The findings of a large set, with progress on stderr; None where it is read whole, which is noted if that costs memory."""
+    from cranfield.app.large_runs import LARGE_BYTES, size_of, validate_large
     from cranfield.cli.large import RowProgress
-    from cranfield.project.large_validation import LARGE_BYTES, size_of, validate_large
 
     progress = RowProgress(typer.get_text_stream("stderr"))
     try:
@@ -201,7 +201,7 @@ def diff_command(
     before, after = load_set(old, ask=bool(runs)), load_set(new, ask=bool(runs))
     moves: tuple[ScoreMove, ...] = ()
     if runs:
-        from cranfield.project.versions import named_runs, score_moves
+        from cranfield.app.named_runs import named_runs, score_moves
 
         moves = score_moves(before, after, named_runs(runs), measures=measures or None, convention=convention)
     deliver(difference_document(diff(before, after, moves)), output)
@@ -220,7 +220,7 @@ def overfit_command(
     options: TestSetOptions,
 ) -> None:
     """Compare the scores of evaluated and held-out queries. A higher score on evaluated queries indicates overfitting."""
-    from cranfield.project.versions import overfitting
+    from cranfield.app.named_runs import overfitting
     from cranfield.reporting.documents.testset_versions import overfit_document
 
     judged = load_set(testset, testset_format, ask=True, options=options)

@@ -1,4 +1,4 @@
-"""How the verdict on two runs depends on the consensus rule and the raters of a book; `cranfield.project.book_sensitivity` finds it."""
+"""How the verdict on two runs depends on the consensus rule and the raters of a book; `cranfield.app.judging` finds it."""
 
 from __future__ import annotations
 

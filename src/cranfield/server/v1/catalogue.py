@@ -31,7 +31,7 @@ def _measures() -> MeasureList:
 @router.get("/systems", dependencies=[RESULTS])
 def list_systems(request: Request) -> SystemList:
     """List the systems that the operator's config allows, with their components and variants."""
-    from cranfield.project.components import components_of
+    from cranfield.app.grid import components_of
 
     service = service_of(request)
     config = service.config()

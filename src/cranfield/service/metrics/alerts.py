@@ -22,7 +22,7 @@ from cranfield.measures import DEFAULT_MEASURES, parse
 from cranfield.service.metrics.naming import ALL, Naming, escaped, quoted
 
 if TYPE_CHECKING:
-    from cranfield.project.gate_plan import Plan
+    from cranfield.app.gate_plan import Plan
 
 KEPT = "45m"
 """A value holds for so long after the last scrape that had it: the restart of a server resolves no alert, and starts no wait anew.

@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 from sklearn.metrics import cohen_kappa_score
 
+from cranfield.app.judging import ModelReport, model_report
 from cranfield.errors import UsageError
 from cranfield.judging.pools.pool_file import Pool, PooledItem, PooledQuery, PooledRun
 from cranfield.judging.settings import BookSettings
@@ -17,7 +18,6 @@ from cranfield.judging.store.database import open_store
 from cranfield.judging.store.schema import Action, RaterKind, Role
 from cranfield.judging.store.store import Store
 from cranfield.judging.store.values import ImportedJudgment
-from cranfield.project.model_raters import ModelReport, model_report
 from cranfield.reporting import render
 from cranfield.reporting.documents.model_raters import model_document
 

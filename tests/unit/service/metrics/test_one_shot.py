@@ -15,10 +15,10 @@ from tests.receiver import Receiver, receiving
 from tests.unit.service.metrics.observations import HOUSE, results_file
 from typer.testing import CliRunner
 
+from cranfield.app.gate_plan import planned
 from cranfield.cli.main import command_line
 from cranfield.errors import InputError, UsageError
 from cranfield.gate.rules import words
-from cranfield.project.gate_plan import planned
 from cranfield.service.metrics.alerts import gated_systems
 from cranfield.service.metrics.naming import Naming
 from cranfield.service.metrics.one_shot import AUTH_VARIABLE, exposition, push, read_observations, write_textfile

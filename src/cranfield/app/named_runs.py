@@ -1,0 +1,304 @@
+"""Runs of systems by their names, and versions of test sets scored by them."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+from cranfield.app.evaluate import evaluate
+from cranfield.app.loading import can_be_name, named_testset, project_config, saved_run
+from cranfield.app.rescoring import path_word
+from cranfield.config import Config, load_config
+from cranfield.errors import CranfieldError, UsageError, did_you_mean, shorten
+from cranfield.evaluation.values import Evaluation
+from cranfield.measures import CATALOGUE, Measure
+from cranfield.model import DEFAULT_CONVENTION, Hit, TestSet, convention_named
+from cranfield.results.testset import TestSetRecord
+from cranfield.stats.contrast import two_groups
+from cranfield.testsets.check_judgments import Answers
+from cranfield.testsets.diff import ScoreMove
+from cranfield.testsets.overfit import Overfitting, overfit
+from cranfield.testsets.refresh import Plan
+from cranfield.testsets.split import only, part
+from cranfield.words import and_list
+
+_HEADER_BYTES = 1024 * 1024
+
+
+class Project:
+    """A config whose systems and test sets are known by name."""
+
+    def __init__(self, path: Path) -> None:
+        """Read the config where it is needed."""
+        self.path = path
+
+    @classmethod
+    def find(cls, config: Path | None = None) -> Project | None:
+        """The project of a config that is given, or of the folder; None where there is none."""
+        path = project_config(config)
+        return None if path is None else cls(path)
+
+    @cached_property
+    def config(self) -> Config:
+        """The config.
+
+        Raises:
+            ConfigError: with everything that is wrong with it.
+        """
+        return load_config(self.path)
+
+    def is_system(self, given: Path | str) -> bool:
+        """Whether it is the name of a system, and no path that exists."""
+        return can_be_name(Path(given)) and str(given) in self.config.systems
+
+    def is_testset(self, given: Path) -> bool:
+        """Whether it is the path or the name of a test set."""
+        if not can_be_name(given):
+            return True
+        try:
+            return named_testset(given, self.path) != given
+        except UsageError:
+            return False
+
+    def only_set(self, systems: Sequence[str]) -> str:
+        """Name of the test set that runs are of, where none is given: the only one.
+
+        Raises:
+            UsageError: there are several.
+        """
+        if self.config.testsets is None:
+            return ""
+        if len(self.config.testsets) == 1:
+            return next(iter(self.config.testsets))
+        raise UsageError(
+            f"no test set is given for {and_list(systems)}, and the config has {len(self.config.testsets)}",
+            path=str(self.path),
+            expected="a test set first: one of " + ", ".join(self.config.testsets),
+        )
+
+    def path_of(self, testset: str) -> str:
+        """The path of a test set of the config, as a command takes it."""
+        return path_word(self.config.folder / self.config.sets[testset].path)
+
+    def sets_of(self, testset: Path | None) -> list[str]:
+        """Names of the test sets of the config that a path is of; all of them where it is of none."""
+        names = list(self.config.sets)
+        if testset is None:
+            return names
+        own = [name for name in names if _is_same(self.config.folder / self.config.sets[name].path, testset)]
+        return own or names
+
+    def run_of(self, system: str, testset: Path | None = None) -> tuple[str, Path]:
+        """The test set and the path of the saved run of a system.
+
+        Args:
+            system: its name.
+            testset: the file that the call scores it on; None: not known.
+
+        Raises:
+            UsageError: there is none, or one of each of several test sets.
+        """
+        names = self.sets_of(testset)
+        found = {name: path for name in names if (path := saved_run(self.config.folder, name, system)) is not None}
+        if len(found) == 1:
+            return next(iter(found.items()))
+        if found:
+            raise UsageError(
+                f"system {system} has a saved run on several test sets",
+                expected="the path of one of them",
+                got=", ".join(map(str, found.values())),
+            )
+        raise UsageError(
+            f"system {system} has no saved run",
+            path=str(self.path),
+            expected="the path of a run, or a system that was run",
+            hint="`cranfield run` asks the systems of the config and saves their runs",
+        )
+
+    def unknown(self, given: Path) -> UsageError:
+        """The error of a name that is neither a path nor that of a system."""
+        systems = list(self.config.systems)
+        return UsageError(
+            f"no run {shorten(str(given))}",
+            expected=f"a path, or a system of {self.path}: {', '.join(systems)}",
+            hint=did_you_mean(str(given), systems),
+        )
+
+    def stale(self, system: str, name: str, path: Path) -> Iterator[str]:
+        """What changed in the config since a run of it was saved; where a part cannot be read, the command says so itself."""
+        from cranfield.app.experiment import load_configured
+        from cranfield.systems import build_systems
+
+        header, chosen = _header(path), self.config.sets[name]
+        with suppress(CranfieldError):
+            (built,) = build_systems(self.config, [system], chosen.params, isolated=True)
+            if header.get("config_digest") != built.config_digest:
+                yield f"the settings of {system}"
+        if header.get("depth") != (self.config.results_requested(chosen)):
+            yield "k"
+        with suppress(CranfieldError):
+            if header.get("testset_digest") != load_configured(self.config, name, allow_drift=True).digest:
+                yield "the test set"
+
+
+def _is_same(path: Path, other: Path) -> bool:
+    with suppress(OSError):
+        return path.samefile(other)
+    return False
+
+
+def _header(path: Path) -> dict[str, Any]:
+    """The first line of a saved run; nothing where it is none."""
+    with suppress(OSError, ValueError), path.open("rb") as stream:
+        found = json.loads(stream.readline(_HEADER_BYTES))
+        if isinstance(found, dict):
+            return found
+    return {}
+
+
+ALL_RESULTS = sys.maxsize
+"""A depth that no list of results reaches."""
+
+
+def answers_of(testset: TestSet, run: Path, depth: int = ALL_RESULTS) -> tuple[str, Answers]:
+    """Name of a run, and the results of each query that the test set has; the first ones where a depth is given.
+
+    Raises:
+        InputError: the run cannot be read, or shares no query with the test set.
+    """
+    evaluation = evaluate(testset, run, keep=depth)
+    if evaluation.run is not None:
+        from cranfield.ranking.collected import order_hits
+
+        collected, convention = evaluation.run, convention_named(DEFAULT_CONVENTION)
+        answers = {
+            query_id: order_hits(query_id, answer, collected, convention)[:depth]
+            for query_id, answer in collected.answers.items()
+            if query_id in testset.by_id and not answer.outcome.is_failure
+        }
+        return evaluation.name, answers
+    top = evaluation.ranking.top
+    return evaluation.name, {
+        query_id: [Hit(hit.id, hit.score, hit.title, hit.span) for hit in top.get(query_id, ())]
+        for query_id in evaluation.query_ids
+    }
+
+
+def candidates(plan: Plan, runs: Sequence[Path], depth: int) -> dict[str, list[str]]:
+    """The first results of each run for each new query, pooled: ids once, sorted, so that none stands first."""
+    new_queries = TestSet(plan.testset.name, plan.new)
+    pools: dict[str, set[str]] = {}
+    for run in runs:
+        _, answers = answers_of(new_queries, run, depth)
+        for query_id, hits in answers.items():
+            pools.setdefault(query_id, set()).update(hit.id for hit in hits)
+    return {query_id: sorted(pool) for query_id, pool in pools.items()}
+
+
+def score_moves(
+    old: TestSet,
+    new: TestSet,
+    runs: Mapping[str, Path],
+    *,
+    measures: Sequence[str] | None = None,
+    convention: str = DEFAULT_CONVENTION,
+) -> tuple[ScoreMove, ...]:
+    """How the mean of each system moves from one version to the next: on all queries, and on those that both have.
+
+    Args:
+        old: the version before.
+        new: the version after.
+        runs: name of a system to its run; a run answers the queries of both versions.
+        measures: None is the default list.
+        convention: whose choices score them.
+
+    Raises:
+        InputError: a run that cannot be read, or shares no query with a version.
+        UsageError: an unknown measure or convention.
+    """
+    common = [query_id for query_id in new.query_ids if query_id in old.by_id]
+    versions = {"old": old, "new": new}
+    if common:
+        versions |= {"common old": only(old, common), "common new": only(new, common)}
+    moves = []
+    for name, run in runs.items():
+        scored = {
+            version: evaluate(testset, run, measures=measures, convention=convention, name=name)
+            for version, testset in versions.items()
+        }
+        moves += [_move(name, measure, scored) for measure in scored["new"].measures]
+    return tuple(moves)
+
+
+def _move(system: str, measure: Measure, scored: Mapping[str, Evaluation]) -> ScoreMove:
+    summaries = {
+        version: evaluation.summaries[measure]
+        for version, evaluation in scored.items()
+        if measure in evaluation.summaries
+    }
+    means = {version: summary.mean for version, summary in summaries.items()}
+    counts = {version: summary.n for version, summary in summaries.items()}
+    return ScoreMove(
+        system=system,
+        measure=str(measure),
+        old=means.get("old"),
+        n_old=counts.get("old", 0),
+        new=means.get("new"),
+        n_new=counts.get("new", 0),
+        common_old=means.get("common old"),
+        common_new=means.get("common new"),
+        n_common=counts.get("common new", 0),
+    )
+
+
+def overfitting(
+    testset: TestSet,
+    run: Path,
+    *,
+    measures: Sequence[str] | None = None,
+    convention: str = DEFAULT_CONVENTION,
+    alpha: float = 0.05,
+    seed: int = 0,
+) -> Overfitting:
+    """Contrast what a system earns on the evaluated part and on the part held out.
+
+    Raises:
+        TestSetError: the set has no split.
+        InputError: a run that cannot be read, or shares no query with the test set.
+        UsageError: an unknown measure or convention.
+    """
+    held_out = set(part(testset, "held-out").query_ids)
+    evaluation = evaluate(testset, run, measures=measures, convention=convention)
+    found = []
+    for measure in evaluation.measures:
+        parts: tuple[list[float], list[float]] = ([], [])
+        for query_id in evaluation.query_ids:
+            value = evaluation.value(measure, query_id)
+            if value is not None:
+                parts[query_id in held_out].append(value)
+        higher_is_better = CATALOGUE[measure.name].higher_is_better
+        contrast = two_groups(*parts, alpha=alpha, seed=seed)  # Welch's interval of the difference of the means
+        found.append(overfit(evaluation.name, str(measure), contrast, higher_is_better=higher_is_better))
+    return Overfitting(testset=TestSetRecord.of(testset), split=testset.meta.split, measures=tuple(found))
+
+
+def named_runs(runs: Sequence[str]) -> dict[str, Path]:
+    """`NAME=RUN`, or `RUN` under the name of its file, as a mapping.
+
+    Raises:
+        UsageError: a name that stands twice.
+    """
+    found: dict[str, Path] = {}
+    for text in runs:
+        name, equals, place = text.partition("=")
+        path = Path(place) if equals and not Path(text).exists() else Path(text)
+        name = name if equals and not Path(text).exists() else path.stem
+        if name in found:
+            raise UsageError(f"two runs are called {name!r}", hint="name them: {runs=NAME=FILE}", parameters=("runs",))
+        found[name] = path
+    return found

@@ -1,0 +1,597 @@
+"""`cranfield run`: collect, evaluate, compare and report, for one test set or several."""
+
+from __future__ import annotations
+
+import json
+import shlex
+import sys
+from collections.abc import Mapping, Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass, replace
+from datetime import date
+from functools import partial
+from itertools import pairwise
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from cranfield.app.experiment import AnswerCache, Experiment, prepare, prepare_all, require_one_set
+from cranfield.app.floors import check_floors, judge_floors
+from cranfield.app.history import remember
+from cranfield.app.loading import NO_OVERRIDES, SetOverrides, note_runs
+from cranfield.app.rescoring import rescore_command
+from cranfield.config import Config, SystemConfig, expand_preset, load_config, public_config, system_config
+from cranfield.config.presets import PRESETS, Preset
+from cranfield.config.services import McpServer
+from cranfield.config.systems import FusionConfig, HttpConfig, McpConfig, PresetConfig
+from cranfield.errors import ConfigError, CranfieldError, TestSetError, UnknownNameError, UsageError
+from cranfield.evaluation.compare import compare as compare_evaluations
+from cranfield.evaluation.evidence.values import void_sentences
+from cranfield.evaluation.values import Comparison, Evaluation
+from cranfield.evaluation.verdict_table import VerdictCode
+from cranfield.formats.io.files import refusal
+from cranfield.formats.io.own_folder import check_inside
+from cranfield.formats.sniff import detect_format
+from cranfield.measures import Measure
+from cranfield.model import Run, Scalar, TestSet
+from cranfield.reporting import comparison_document, evaluation_document, save_reports
+from cranfield.reporting.document import (
+    CALLS,
+    PILOT_STAMP,
+    Brief,
+    Bullets,
+    Cell,
+    Code,
+    Column,
+    Document,
+    Link,
+    Section,
+    Table,
+    TonedCell,
+)
+from cranfield.reporting.documents.gate import with_floors
+from cranfield.reporting.sections.leaderboard import check_order, means_table
+from cranfield.reporting.sections.subject import Preflight
+from cranfield.systems import progress_on
+from cranfield.systems.collect.collection import PARTIAL, RUNS
+from cranfield.testsets.judging_notes import guidelines_differ
+
+if TYPE_CHECKING:
+    from cranfield.config.gate import Floor
+    from cranfield.evaluation.many_values import ManyComparison
+    from cranfield.evaluation.sensitivity import Sensitivity
+    from cranfield.evaluation.strata import ContrastSpec
+    from cranfield.gate.result import RuleResult
+
+
+REPORT_FILES = ("results.json", "report.html", "report.md")
+"""Written into the output folder, next to the runs."""
+
+
+def require_folder(out: Path) -> None:
+    """Refuse an output folder that cannot be made or leads elsewhere, before any query is sent.
+
+    Raises:
+        UsageError: a file is in the way, or a link in the place of a file or folder in it.
+    """
+    try:
+        in_the_way = next((path for path in (out, *out.parents) if path.exists() and not path.is_dir()), None)
+    except OSError as error:
+        raise UsageError(refusal(out, error)) from error
+    if in_the_way is not None:
+        expected = "a folder for the results, {out}"
+        raise UsageError("this is a file", path=str(in_the_way), expected=expected, parameters=("out",))
+    for name in (PARTIAL, RUNS):
+        check_inside(out, out / name, is_folder=True)
+    for name in (*REPORT_FILES, CALLS):
+        check_inside(out, out / name)
+
+
+def systems_document(config_path: Path) -> Document:
+    """The systems of a config, a line each; nothing is started."""
+    config = load_config(config_path)
+    columns = (
+        Column("system"),
+        Column("kind"),
+        Column("target"),
+        Column("timeout"),
+        Column("concurrency", "count"),
+        Column("components"),
+    )
+    rows = [
+        (
+            name,
+            f"preset {system.preset}" if isinstance(system, PresetConfig) else system.kind,
+            _target(expand_preset(system)),
+            f"{system.timeout_s:g} s",
+            system.concurrency,
+            ", ".join(system.components or ()),
+        )
+        for name, system in config.systems.items()
+    ]
+    table = Table(
+        columns, rows, "`cranfield system probe NAME QUERY` sends a query to one of them", shown=None, wrap=True
+    )
+    return Document(
+        title=f"{len(rows)} systems" if len(rows) > 1 else "1 system",
+        subtitle=(str(config_path),),
+        sections=(Section("systems", "Systems", (table,)),),
+        tidy=lambda: table,
+        payload=lambda: {"systems": {name: public_config(system) for name, system in config.systems.items()}},
+    )
+
+
+def _target(system: SystemConfig) -> str:
+    """The command, address, function or file, as written."""
+    if isinstance(system, HttpConfig):
+        return system.http.url
+    if isinstance(system, McpConfig):
+        tool = system.mcp
+        return f"{tool.tool} of {tool.url if isinstance(tool, McpServer) else ' '.join(tool.command)}"
+    if isinstance(system, FusionConfig):
+        return f"{system.fusion.method} of {', '.join(system.fusion.of)}"
+    written = getattr(system, system.kind)
+    return " ".join(written) if isinstance(written, list) else str(written)
+
+
+def filled_yaml(config_path: Path, name: str) -> str:
+    """A system of a config as YAML, its preset filled in."""
+    config = load_config(config_path)
+    if name not in config.systems:
+        raise UnknownNameError.among("system", name, config.systems)
+    return _yaml({name: public_config(expand_preset(config.systems[name]))})
+
+
+def _yaml(value: object) -> str:
+    import yaml
+
+    text: str = yaml.safe_dump(value, sort_keys=False, allow_unicode=True, width=120)
+    return text
+
+
+def presets_document(name: str | None = None) -> Document:
+    """The table of presets; or one of them, with the settings of `with` and its expansion."""
+    if name is not None and name not in PRESETS:
+        raise UnknownNameError.among("preset", name, PRESETS)
+    if name is not None:
+        return _preset_document(PRESETS[name])
+    rows = [(preset.name, preset.title, ", ".join(_needed(preset))) for preset in PRESETS.values()]
+    columns = (Column("preset"), Column("description"), Column("needs"))
+    table = Table(columns, rows, "`cranfield system presets NAME` shows one in full", shown=None)
+    return Document(
+        title="Presets",
+        subtitle=("forms of other kinds of system, filled in",),
+        sections=(Section("presets", "Presets", (table,)),),
+        tidy=lambda: table,
+        payload=lambda: {preset.name: preset.settings.model_json_schema() for preset in PRESETS.values()},
+    )
+
+
+def _needed(preset: Preset) -> list[str]:
+    return [field.alias or name for name, field in preset.settings.model_fields.items() if field.is_required()]
+
+
+def _preset_document(preset: Preset) -> Document:
+    columns = (Column("setting"), Column("required"), Column("meaning"))
+    rows = [
+        (field.alias or name, "yes" if field.is_required() else "", " ".join((field.description or "").split()))
+        for name, field in preset.settings.model_fields.items()
+    ]
+    table = Table(columns, rows, "Settings of `with`", shown=None, wrap=True)
+    example = {"preset": preset.name, "with": dict(preset.example)}
+    yaml_text = _yaml(example)
+    comes_to = _yaml(public_config(expand_preset(system_config("example", example))))
+    return Document(
+        title=f"preset {preset.name}",
+        subtitle=(preset.title,),
+        sections=(
+            Section("settings", "Settings", (table,)),
+            Section(
+                "example",
+                "Example",
+                (Code(yaml_text, "in the config", in_text=True), Code(comes_to, "expanded", in_text=True)),
+            ),
+        ),
+        tidy=lambda: table,
+        payload=lambda: dict(preset.settings.model_json_schema()),
+    )
+
+
+@dataclass(frozen=True)
+class SetResult:
+    """The result of one test set, as the summary shows it."""
+
+    name: str
+    testset: TestSet
+    params: Mapping[str, Scalar]
+    document: Document
+    report: str
+    """File name of its report, in the folder of its name."""
+    measure: str
+    n: int
+    means: tuple[float | None, float | None, float | None] = (None, None, None)
+    """Of A, of B, and their difference, on the measure."""
+    verdict: Cell = ""
+    remark: str = ""
+    """What judgments of the unjudged results, and queries of an unseen kind, can make of the verdict."""
+    evaluations: tuple[Evaluation, ...] = ()
+    """Of each system, in order."""
+
+
+def summary_document(results: Sequence[SetResult]) -> Document:
+    """A row for each test set, with a link to its own report."""
+    documents = [result.document for result in results]
+    guidelines = (guidelines_differ(*(each.testset for each in two)) for two in pairwise(results))
+    sentences = tuple(
+        f"{result.name}: {result.document.verdict.sentence}" + (f" Here {result.remark}." if result.remark else "")
+        for result in results
+        if result.document.verdict is not None
+    )
+    return Document(
+        title=f"{len(results)} test sets: {', '.join(result.name for result in results)}",
+        subtitle=tuple(dict.fromkeys(document.title for document in documents)),
+        sections=(
+            Section("sets", "Test sets", (_table(results), Bullets((*filter(None, guidelines), *sentences)))),
+            Section("scores", "Scores", (_scores(results),)),
+        ),
+        tidy=lambda: _tidy(results),
+        payload=lambda: {"testsets": {result.name: result.document.payload() for result in results}},
+        stamps=tuple(
+            dict.fromkeys(stamp for document in documents for stamp in document.stamps if stamp == PILOT_STAMP)
+        ),
+        made_by=documents[0].made_by,
+        brief=lambda: Brief(_brief_table(results), doubts=tuple(sentences)),
+    )
+
+
+def _brief_table(results: Sequence[SetResult]) -> Table:
+    """The verdict of each test set, without its link and parameters; the scores where one system ran on each."""
+    if all(len(each.evaluations) == 1 for each in results):
+        return _scores(results)
+    columns = (
+        *(Column("test set"), Column("verdict"), Column("measure"), Column("difference", "delta")),
+        Column("queries", "count"),
+    )
+    rows = [(each.name, each.verdict, each.measure, each.means[2], each.n) for each in results]
+    return Table(columns, rows, "Test sets")
+
+
+def _table(results: Sequence[SetResult]) -> Table:
+    columns = (
+        Column("test set"),
+        Column("params"),
+        Column("queries", "count"),
+        Column("measure"),
+        Column("A", "value"),
+        Column("B", "value"),
+        Column("difference", "delta"),
+        Column("verdict"),
+    )
+    rows = [
+        (
+            Link(result.name, f"{result.name}/{result.report}"),
+            ", ".join(f"{name}: {json.dumps(value, ensure_ascii=False)}" for name, value in result.params.items()),
+            result.n,
+            result.measure,
+            *result.means,
+            result.verdict,
+        )
+        for result in results
+    ]
+    caption = f"Each test set has its own report, in the folder of its name: NAME/{results[0].report}"
+    return Table(columns, rows, caption, shown=None)
+
+
+def _scores(results: Sequence[SetResult]) -> Table:
+    """The mean of every measure, the primary ones first, for each test set and system."""
+    scored = [(each, evaluation) for each in results for evaluation in each.evaluations]
+    measures = list(dict.fromkeys(measure for _, evaluation in scored for measure in evaluation.measures))
+    primary = {each.measure for each in results}
+    measures.sort(key=lambda measure: str(measure) not in primary)
+    rows = [
+        (each.name, evaluation.name, len(evaluation.query_ids), *(_mean(evaluation, measure) for measure in measures))
+        for each, evaluation in scored
+    ]
+    columns = (Column("test set"), Column("system"), Column("queries", "count"))
+    return Table((*columns, *(Column(str(measure), "value") for measure in measures)), rows, "Mean of each measure")
+
+
+def _mean(evaluation: Evaluation, measure: Measure) -> float | None:
+    return evaluation.summaries[measure].mean if measure in evaluation.summaries else None
+
+
+def _tidy(results: Sequence[SetResult]) -> Table:
+    tables = {result.name: result.document.tidy() for result in results}
+    columns = list(dict.fromkeys(column for table in tables.values() for column in table.columns))
+    rows = []
+    for name, table in tables.items():
+        for row in table.rows:
+            cells = dict(zip(table.columns, row, strict=True))
+            rows.append((name, *(cells.get(column) for column in columns)))
+    return Table((Column("test set"), *columns), rows, "Every value", shown=None)
+
+
+_, REPORT, MARKDOWN = REPORT_FILES
+MEANS_FILE = "means.csv"
+"""Written where three systems or more are compared."""
+
+
+@dataclass(frozen=True)
+class Job:
+    """What a run of the job made."""
+
+    document: Document
+    """The report; of several test sets a summary."""
+    evaluations: tuple[Evaluation, ...]
+    """Of one test set; empty for several."""
+    comparison: Comparison | None
+    """Of two systems; None for one, for three or more, and for several test sets."""
+    void: tuple[str, ...]
+    """Why the scores do not count; empty where they do."""
+    written: tuple[Path, ...]
+    report: Path
+    primary: Measure | None = None
+    """The measure that decides; None for several test sets."""
+    many: ManyComparison | None = None
+    """Of three systems or more."""
+    parts: tuple[Job, ...] = ()
+    """Of several test sets, the job of each."""
+    floors: tuple[tuple[str, RuleResult], ...] = ()
+    """Of the floors of the call: the system, and the result for it; of several test sets `SET: SYSTEM`."""
+    rescore: str = ""
+    """Command that scores the runs again by other measures; empty for several test sets."""
+
+
+@dataclass(frozen=True)
+class Extras:
+    """What reports show besides the results."""
+
+    contrasts: tuple[ContrastSpec, ...] = ()
+    today: date | None = None
+    sensitivity: bool = False
+    allow_drift: bool = False
+    sort: str = "mean"
+    pairs: bool = False
+    floors: tuple[Floor, ...] = ()
+
+    def check(self, experiments: Sequence[Experiment]) -> None:
+        """Refuse, before a query is sent, strata, an order, floors and a list of pairs that no report can have."""
+        from cranfield.evaluation.strata import contrast_strata
+
+        compared = [experiment for experiment in experiments if len(experiment.systems) > 2]
+        if not compared and (self.pairs or self.sort != "mean"):
+            parameter = "pairs" if self.pairs else "sort"
+            raise UsageError(f"{{{parameter}}} is about three systems or more", parameters=(parameter,))
+        for experiment in compared:
+            check_order(self.sort, experiment.dry.measures)
+        for experiment in experiments:
+            for contrast in self.contrasts:
+                contrast_strata(experiment.dry, *contrast)
+            check_floors(self.floors, experiment.dry)
+
+
+def run_job(  # noqa: PLR0913 - each is an option of the command, and is typed by name
+    config_path: Path,
+    *,
+    out: Path,
+    systems: Sequence[str] | None = None,
+    seed: int = 0,
+    pilot: bool = False,
+    allow_drift: bool = False,
+    contrasts: Sequence[ContrastSpec] = (),
+    sensitivity: bool = False,
+    sort: str = "mean",
+    pairs: bool = False,
+    cache: AnswerCache = "use",
+    today: date | None = None,
+    overrides: SetOverrides = NO_OVERRIDES,
+    floors: Sequence[Floor] = (),
+    targets: Sequence[str] = (),
+) -> Job:
+    """Collect the systems of a config, score and compare them, and write the results into `out`.
+
+    Everything that can be checked beforehand is checked before the first query is sent. Every evaluation is added to the
+    history next to the config.
+
+    Args:
+        config_path: cranfield.yaml; with `targets` not read.
+        out: folder of `results.json`, `report.html`, `report.md` and `runs/`. With several test sets each has these in a
+            folder of its name, and `report.html` and `report.md` at the top are a summary.
+        systems: one name to evaluate it alone, two to compare (baseline first), more to compare all of them; None is the
+            pair of the config, or all of its systems.
+        seed: of everything random.
+        pilot: mark everything made as not for the record.
+        allow_drift: accept a test set that no longer matches its repository.
+        contrasts: (key, value, value) of strata to contrast.
+        sensitivity: of two systems, add a sensitivity analysis.
+        sort: order of three systems or more: mean, rank (mean rank), name, given or a measure.
+        pairs: list all pairs of three systems or more, however many.
+        cache: what is done with the answers of earlier runs.
+        today: to report that a test set is overdue for new queries; None does not report it.
+        overrides: options of the test set, and measures, in place of those of the config.
+        floors: bounds on means of every system.
+        targets: test set and systems as `cranfield init` takes them, in place of a config.
+
+    Raises:
+        InputError: config or test set, with all their problems.
+        PreflightError: a check failed; no query was sent.
+        Interrupted: the same call continues where it stopped.
+    """
+    config = _config(config_path, targets, overrides)
+    if allow_drift and not any(settings.repo for settings in config.sets.values()):
+        hint = "name it in the config with `repo: DIR`"
+        raise UsageError("{allow_drift} needs a repository", hint=hint, parameters=("allow_drift",))
+    require_one_set(config, overrides)
+    require_folder(out)
+
+    def prepare_set(name: str) -> Experiment:
+        chosen = _systems_of_set(config, name, systems)
+        made = prepare(config, name, chosen, seed=seed, allow_drift=allow_drift, cache=cache, overrides=overrides)
+        needed = [*overrides.measures, *(floor.measure for floor in floors)]
+        return replace(made, k=config.results_requested(config.sets[name], needed))
+
+    extras = Extras(tuple(contrasts), today, sensitivity, allow_drift, sort, pairs, tuple(floors))
+    with prepare_all(prepare_set, config.sets, lambda experiment: experiment.checks) as experiments:
+        extras.check(experiments)
+        if config.testsets is not None:
+            return _run_sets(config, experiments, extras, out, pilot=pilot)
+        with experiments[0].collected(out, pilot=pilot) as runs:
+            return _finish(config, experiments[0], runs, extras, out)
+
+
+def _config(path: Path, targets: Sequence[str], overrides: SetOverrides) -> Config:
+    """The config of a file, or what `init` infers, whose primary measure is the first that the call gives."""
+    if not targets:
+        try:
+            return load_config(path)
+        except ConfigError as error:
+            _refuse_testset(path)
+            raise error from None
+    from cranfield.app.init.start import config_of
+
+    config = config_of(targets, Path.cwd())
+    return config.model_copy(update={"primary": overrides.measures[0]}) if overrides.measures else config
+
+
+def _refuse_testset(path: Path) -> None:
+    """Name the argument that is missing where a test set stands in place of a config.
+
+    Raises:
+        UsageError: the file is a test set.
+    """
+    try:
+        detect_format(path, "testset", None, TestSetError)
+    except CranfieldError:
+        return
+    raise UsageError(
+        "a test set without a system",
+        path=str(path),
+        expected="a config; or a test set and its systems",
+        hint=f"cranfield run {shlex.quote(str(path))} './search {{query}}'; a system is a command, an address or a run file",
+    )
+
+
+def _run_sets(config: Config, experiments: Sequence[Experiment], extras: Extras, out: Path, *, pilot: bool) -> Job:
+    """Run each of several test sets in a folder of its name, and write the summary."""
+    jobs: dict[str, Job] = {}
+    with ExitStack() as stack:  # answers of every test set are kept until the summary stands
+        for experiment in experiments:
+            folder, progress = out / experiment.name, progress_on(sys.stderr)
+            progress.note(f"test set {experiment.name}:")
+            runs = stack.enter_context(experiment.collected(folder, root=out, pilot=pilot, progress=progress))
+            jobs[experiment.name] = _finish(config, experiment, runs, extras, folder, root=out)
+        floors = tuple((f"{name}: {system}", result) for name, job in jobs.items() for system, result in job.floors)
+        summary = summary_document([_set_result(experiment, jobs[experiment.name]) for experiment in experiments])
+        document = replace(with_floors(summary, floors), payload=summary.payload)  # each test set has its own there
+        written = (
+            *(path for job in jobs.values() for path in job.written),
+            *save_reports(document, out, (REPORT, MARKDOWN)),
+        )
+    broken = tuple(f"{name}: {limit}" for name, job in jobs.items() for limit in job.void)
+    return Job(document, (), None, broken, written, out / REPORT, parts=tuple(jobs.values()), floors=floors)
+
+
+def _systems_of_set(config: Config, name: str, systems: Sequence[str] | None) -> Sequence[str]:
+    """The systems that are run on a test set: those of the call, of the set, the pair of the config, or all."""
+    if systems is None:
+        return config.sets[name].systems or config.pair or list(config.systems)
+    if len(set(systems)) < len(systems):
+        raise UsageError("{systems} names a system twice", got=", ".join(systems), parameters=("systems",))
+    return systems
+
+
+def _finish(
+    config: Config, experiment: Experiment, runs: dict[str, Run], extras: Extras, out: Path, *, root: Path | None = None
+) -> Job:
+    """Score, compare and report the runs of one test set, in a folder of the user's or below one."""
+    evaluations = tuple(experiment.evaluate(run) for run in runs.values())
+    options = experiment.options
+    document, comparison, many = compared(config, experiment, evaluations, extras, experiment.check_rows)
+    floors = judge_floors(extras.floors, evaluations)
+    document = with_floors(document, floors)
+    written = save_reports(document, out, REPORT_FILES, root=root)
+    note_runs(config.folder, experiment.name, runs, out)
+    if why := remember(config.folder, evaluations, experiment.primary, report=out / REPORT, declared=options):
+        progress_on(sys.stderr).note(why)
+    if many is not None:
+        written = (*written, _save_means(many, out, extras.sort, root))
+    result = comparison or many or evaluations[0]
+    void = void_sentences(result.evidence)
+    rescore = rescore_command(config, experiment, list(runs), out, allow_drift=extras.allow_drift)
+    return Job(
+        *(document, evaluations, comparison, void, written, out / REPORT, experiment.primary, many),
+        floors=floors,
+        rescore=rescore,
+    )
+
+
+def compared(
+    config: Config,
+    experiment: Experiment,
+    evaluations: tuple[Evaluation, ...],
+    extras: Extras,
+    preflight: Preflight = (),
+) -> tuple[Document, Comparison | None, ManyComparison | None]:
+    """The report of the systems of one test set, and the comparison of two of them or of more.
+
+    Args:
+        config: names the baseline of three systems or more.
+        experiment: what is declared.
+        evaluations: of the systems, in order.
+        extras: what the report shows besides.
+        preflight: (system, check, found) of the checks that passed.
+    """
+    shown: dict[str, Any] = {"preflight": preflight, "contrasts": extras.contrasts, "today": extras.today}
+    if len(evaluations) == 2:
+        comparison = compare_evaluations(evaluations[0], evaluations[1], experiment.options)
+        document = comparison_document(comparison, sensitivity=_sensitivity(comparison, extras), **shown)
+        return document, comparison, None
+    if len(evaluations) > 2:
+        from cranfield.evaluation.many import compare_many
+
+        names = {evaluation.name for evaluation in evaluations}
+        baseline = config.baseline if config.baseline in names else None
+        many = compare_many(evaluations, experiment.options, baseline=baseline)
+        return comparison_document(many, sort=extras.sort, show_pairs=extras.pairs, **shown), None, many
+    return evaluation_document(evaluations, by_query=True, **shown), None, None
+
+
+def _save_means(many: ManyComparison, out: Path, sort: str, root: Path | None) -> Path:
+    """Write the means of many systems as CSV, one line a system."""
+    from cranfield.evaluation.result import result_of
+    from cranfield.reporting.renderers.table import save_table
+
+    save_table(means_table(result_of(many), sort), out / MEANS_FILE, root=root or out)
+    return out / MEANS_FILE
+
+
+def _sensitivity(comparison: Comparison, extras: Extras) -> Sensitivity | None:
+    if not extras.sensitivity:
+        return None
+    from cranfield.app.sensitivity import sensitivity
+
+    return sensitivity(comparison)
+
+
+def _set_result(experiment: Experiment, job: Job) -> SetResult:
+    """The row of one test set in the summary."""
+    measure, verdict = experiment.primary, job.document.verdict
+    row = partial(
+        SetResult,
+        *(experiment.name, experiment.testset, experiment.params, job.document, job.report.name, str(measure)),
+        evaluations=job.evaluations,
+    )
+    shown = TonedCell(verdict.name, verdict.tone) if verdict is not None else ""
+    compared = job.many or job.comparison
+    found = () if compared is None else (compared.unjudged, compared.verdict.unseen)
+    remark = "; ".join(each.sentence for each in found if each is not None and each.sentence)
+    if job.many is not None:
+        return row(len(job.many.query_ids), verdict=shown, remark=remark)
+    if job.comparison is not None:
+        about = job.comparison.measures[measure]
+        return row(about.n, (about.baseline.mean, about.candidate.mean, about.delta), shown, remark)
+    summary = job.evaluations[0].summaries[measure]
+    return row(
+        summary.n,
+        (summary.mean, None, None),
+        VerdictCode.INVALID.text if job.void else "one system",
+    )
