@@ -7,10 +7,10 @@ import sys
 import tempfile
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import nullcontext
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, replace
 from hashlib import blake2b
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, TypedDict, Unpack
+from typing import TYPE_CHECKING, Any, TypedDict, Unpack
 
 import numpy as np
 
@@ -19,6 +19,7 @@ from cranfield.errors import MissingExtraError, Problem, UsageError, unknown_nam
 from cranfield.formats.io.files import STDIN
 from cranfield.model import DEFAULT_CONVENTION, Absence, Convention, Meta, Query, TestSet
 from cranfield.model.note import info
+from cranfield.options.large import LargeOptions
 from cranfield.options.scoring import ScoringOptions
 from cranfield.options.testset import NO_OPTIONS, TestSetOptions
 from cranfield.ranking.scan import Duplicates, Missing
@@ -251,28 +252,6 @@ ASSUMED_MEMORY = 8 << 30
 _USUAL = ScoringOptions()
 NOT_LARGE = {"failed", "ties", "run_format", "confusion", "latency", "limits", "name", "keep_undefined"}
 """Scoring options that a run which is read in parts does not have."""
-
-
-@dataclass(frozen=True)
-class LargeOptions:
-    """How runs that are read in parts are read, where results go, and what is known of the queries."""
-
-    memory: str | None = None
-    out: Path | None = None
-    engine: Literal["local", "spark"] | None = None
-    master: str | None = None
-    spark_conf: Path | None = None
-    columns: Mapping[str, str] | None = None
-    baseline_system: str | None = None
-    query_table: Path | None = None
-    cluster: str | None = None
-    stratum: tuple[str, ...] = ()
-    weight: str | None = None
-
-    @property
-    def given(self) -> tuple[str, ...]:
-        """Names of the options that were given."""
-        return tuple(field.name for field in fields(self) if getattr(self, field.name))
 
 
 def is_large(runs: Sequence[Path], options: LargeOptions) -> bool:

@@ -5,37 +5,30 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Annotated
 
-import typer
-
+from cranfield.app.command import note, say
 from cranfield.cli.metrics import NamesOption, naming_of
+from cranfield.options.declaration import Argument, Option
 
 
 def _check_duration(value: str) -> str:
     from cranfield.config.hosts import is_duration
 
     if not is_duration(value):
-        raise typer.BadParameter("a duration such as 36h or 2d")
+        raise ValueError("a duration such as 36h or 2d")
     return value
 
 
 def alerts_command(
-    config: Annotated[Path, typer.Argument(metavar="CONFIG", help="Configuration file with a gate.")] = Path(
-        "cranfield.yaml"
-    ),
+    config: Annotated[Path, Argument("Configuration file with a gate.", metavar="CONFIG")] = Path("cranfield.yaml"),
     *,
     stale_after: Annotated[
         str,
-        typer.Option(
-            "--stale-after",
-            metavar="DURATION",
-            help="Alert where the last figures that count are older than this.",
-            callback=_check_duration,
+        Option(
+            "Alert where the last figures that count are older than this.", metavar="DURATION", parse=_check_duration
         ),
     ] = "2d",
-    group: Annotated[str, typer.Option("--group", metavar="NAME", help="Name of the group of rules.")] = "cranfield",
-    out: Annotated[
-        Path | None, typer.Option("--out", metavar="FILE", help="Write this file instead of stdout.")
-    ] = None,
+    group: Annotated[str, Option("Name of the group of rules.", metavar="NAME")] = "cranfield",
+    out: Annotated[Path | None, Option("Write this file instead of stdout.", metavar="FILE")] = None,
     workbench: NamesOption = None,
 ) -> None:
     """Write the rules of the gate as alert rules of Prometheus.
@@ -58,7 +51,7 @@ def deliver_text(text: str, out: Path | None) -> None:
     from cranfield.formats.io.files import write_text
 
     if out is None:
-        typer.echo(text, nl=False)
+        say(text, end="")
     else:
         write_text(out, [text])
-        typer.echo(f"wrote {out}", err=True)
+        note(f"wrote {out}")

@@ -6,17 +6,14 @@ import json
 from pathlib import Path
 from typing import Annotated
 
-import typer
-
 from cranfield.cli.alerts import deliver_text
 from cranfield.cli.metrics import NamesOption, naming_of
+from cranfield.options.declaration import Option
 
 
 def dashboard_command(
     *,
-    out: Annotated[
-        Path | None, typer.Option("--out", metavar="FILE", help="Write this file instead of stdout.")
-    ] = None,
+    out: Annotated[Path | None, Option("Write this file instead of stdout.", metavar="FILE")] = None,
     workbench: NamesOption = None,
 ) -> None:
     """Write a dashboard for Grafana.

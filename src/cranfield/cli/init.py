@@ -4,16 +4,16 @@ from __future__ import annotations
 
 import shlex
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
+from cranfield.app.command import Report, note
+from cranfield.app.commands.testset.common import ForceOption
 from cranfield.cli.help import Command
-from cranfield.cli.option_groups import option_groups
-from cranfield.cli.shared import Output, deliver
-from cranfield.cli.testset.common import ForceOption
+from cranfield.options.declaration import Argument, Option
 
 
 class InitCommand(Command):
@@ -31,35 +31,25 @@ class InitCommand(Command):
 SETTINGS = {"cls": InitCommand}
 
 
-@option_groups
 def init_command(
     targets: Annotated[
         list[str] | None,
-        typer.Argument(
-            metavar="[[NAME=]PATH|URL|COMMAND]... [-- COMMAND]",
-            help="Qrels, topics, a CSV of questions, run files, a folder, the address of a search, a command with {query}, "
+        Argument(
+            "Qrels, topics, a CSV of questions, run files, a folder, the address of a search, a command with {query}, "
             "an MCP server; default: the files of this folder.",
+            metavar="[[NAME=]PATH|URL|COMMAND]... [-- COMMAND]",
         ),
     ] = None,
     *,
-    config: Annotated[Path, typer.Option("--config", metavar="FILE", help="Configuration file to write.")] = Path(
-        "cranfield.yaml"
-    ),
-    query: Annotated[
-        str, typer.Option("--query", metavar="TEXT", help="A query that finds something, to try systems with.")
-    ] = "",
+    config: Annotated[Path, Option("Configuration file to write.", metavar="FILE")] = Path("cranfield.yaml"),
+    query: Annotated[str, Option("A query that finds something, to try systems with.", metavar="TEXT")] = "",
     header: Annotated[
         list[str] | None,
-        typer.Option(
-            "--header",
-            metavar="'NAME: VALUE'",
-            help="Header of requests over HTTP; a secret as '{env.VARIABLE}'; repeat for more.",
-        ),
+        Option("Header of requests over HTTP; a secret as '{env.VARIABLE}'; repeat for more.", metavar="'NAME: VALUE'"),
     ] = None,
-    yes: Annotated[bool, typer.Option("--yes", "-y", help="Ask nothing, and take what is likeliest.")] = False,
+    yes: Annotated[bool, Option("Ask nothing, and take what is likeliest.", short="-y")] = False,
     force: ForceOption = False,
-    output: Output,
-) -> None:
+) -> Iterator[Report]:
     """Write cranfield.yaml from what you have.
 
     That is judgments, queries, runs, the address of a search, a command, an MCP server. Addresses, commands and servers are
@@ -72,10 +62,10 @@ def init_command(
     asks = not yes and _is_terminal()
     ask = _ask if asks else take_default
     result = init_project(targets or (), config, ask=ask, query=query, headers=header or (), force=force)
-    deliver(init_document(result), output, written=result.written)
+    yield Report(document=init_document(result), written=result.written)
     for line in offered_checks(result):
-        typer.echo(f"note: {line}", err=True)
-    typer.echo(f"Next: {next_commands(result)[0]}", err=True)
+        note(f"note: {line}")
+    note(f"Next: {next_commands(result)[0]}")
 
 
 def _is_terminal() -> bool:

@@ -7,9 +7,11 @@ from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
-import typer
+from annotated_types import Ge
 
-from cranfield.cli.book_options import DEFAULT_DATABASE, DbOption, WorkbenchOption, open_books
+from cranfield.app.command import say
+from cranfield.app.commands.book_options import DEFAULT_DATABASE, DbOption, WorkbenchOption, open_books
+from cranfield.options.declaration import Argument, Option
 
 if TYPE_CHECKING:
     from cranfield.config.intake import Intake
@@ -19,31 +21,30 @@ if TYPE_CHECKING:
 SUBCOMMANDS = dict.fromkeys(("add", "list", "export", "purge"), __name__)
 DEFAULT = "add"
 DEFAULT_SOURCE = "production"
-LogArgument = Annotated[
-    Path, typer.Argument(metavar="LOG", help="Log of queries, also compressed; - reads standard input.")
-]
+LogArgument = Annotated[Path, Argument("Log of queries, also compressed; - reads standard input.", metavar="LOG")]
 SourceOption = Annotated[
-    str, typer.Option("--source", metavar="NAME", help="Where the queries are from: one name for one log.")
+    str, Option("Where the queries are from: one name for one log.", flag="--source", metavar="NAME")
 ]
 FormatOption = Annotated[
     str,
-    typer.Option(
-        "--log-format",
+    Option(
+        "lines, csv, tsv, combined (access log), or a format of the operator's file; default: by the extension, else lines.",
+        flag="--log-format",
         metavar="FORMAT",
-        help="lines, csv, tsv, combined (access log), or a format of the operator's file; default: by the extension, else lines.",
     ),
 ]
 OnlySourceOption = Annotated[
-    str | None, typer.Option("--source", metavar="NAME", help="Only queries of this source; default: all.")
+    str | None, Option("Only queries of this source; default: all.", flag="--source", metavar="NAME")
 ]
 SinceOption = Annotated[
-    str | None, typer.Option("--since", metavar="DAY", help="Only queries of this day (UTC) or later: 2026-11-23.")
+    str | None, Option("Only queries of this day (UTC) or later: 2026-11-23.", flag="--since", metavar="DAY")
 ]
 LeastOption = Annotated[
     int,
-    typer.Option("--min-count", metavar="N", min=1, help="Only queries that came so often: rare ones may be private."),
+    Option("Only queries that came so often: rare ones may be private.", flag="--min-count", metavar="N"),
+    Ge(1),
 ]
-JsonOption = Annotated[bool, typer.Option("--json", help="Print JSON.")]
+JsonOption = Annotated[bool, Option("Print JSON.", flag="--json")]
 
 
 @contextmanager
@@ -84,7 +85,7 @@ def add_command(
         name = format_of_name(log_format, config.logs, str(log))
         taking = Taking(queries, config, check_source(source), now_ms)
         counts = taking.file(log, reader_of(name, config.logs))
-    typer.echo(_as_json(counts) if as_json else "\n".join(_summary(counts, source)))
+    say(_as_json(counts) if as_json else "\n".join(_summary(counts, source)))
 
 
 def _summary(counts: IntakeCounts, source: str) -> Iterator[str]:
@@ -120,29 +121,30 @@ def list_command(
     with _opened(db, workbench) as (queries, config):
         found = queries.counts()
     if as_json:
-        typer.echo(json.dumps([asdict(each) for each in found], indent=2))
+        say(json.dumps([asdict(each) for each in found], indent=2))
         return
     for each in found:
         days = f"{each.first_day} to {each.last_day}"
-        typer.echo(f"{each.source}: {n_of(each.n, 'queries')}, {each.n_texts} of them different, {days}")
+        say(f"{each.source}: {n_of(each.n, 'queries')}, {each.n_texts} of them different, {days}")
     if not found:
-        typer.echo(f"no queries are stored (they are kept for {config.keep_days} days)")
+        say(f"no queries are stored (they are kept for {config.keep_days} days)")
 
 
 def export_command(
-    out: Annotated[Path, typer.Argument(metavar="OUT", help="File of JSON Lines to write; - is standard output.")],
+    out: Annotated[Path, Argument("File of JSON Lines to write; - is standard output.", metavar="OUT")],
     *,
     source: OnlySourceOption = None,
     since: SinceOption = None,
     min_count: LeastOption = 1,
-    force: Annotated[bool, typer.Option("--force", help="Replace an existing file.")] = False,
+    force: Annotated[bool, Option("Replace an existing file.")] = False,
     workbench: WorkbenchOption = None,
     db: DbOption = DEFAULT_DATABASE,
 ) -> None:
     """Write the stored queries with their counts as a log for `cranfield testset refresh --log FILE`, the most frequent first."""
     import json
 
-    from cranfield.cli.testset.common import note, refuse_existing
+    from cranfield.app.command import note
+    from cranfield.app.commands.testset.common import refuse_existing
     from cranfield.errors import UsageError
     from cranfield.formats.io.files import STDIN, write_text
     from cranfield.service.intake.intake import check_day
@@ -159,7 +161,7 @@ def export_command(
         )
     lines = [json.dumps({"query": each.text, "count": each.n}, ensure_ascii=False) + "\n" for each in found]
     if not to_file:
-        typer.echo("".join(lines), nl=False)
+        say("".join(lines), end="")
         return
     write_text(out, lines)
     note(f"wrote {out}: {n_of(len(found), 'queries')}, {n_of(sum(each.n for each in found), 'times')}")
@@ -167,9 +169,7 @@ def export_command(
 
 def purge_command(
     *,
-    source: Annotated[
-        str | None, typer.Option("--source", metavar="NAME", help="Delete all queries of this source.")
-    ] = None,
+    source: Annotated[str | None, Option("Delete all queries of this source.", metavar="NAME")] = None,
     workbench: WorkbenchOption = None,
     db: DbOption = DEFAULT_DATABASE,
 ) -> None:
@@ -178,6 +178,6 @@ def purge_command(
 
     with _opened(db, workbench) as (queries, config):
         if source is not None:
-            typer.echo(f"deleted {n_of(queries.delete(source), 'rows')} of {source}")
+            say(f"deleted {n_of(queries.delete(source), 'rows')} of {source}")
         kept = sum(each.n for each in queries.counts())
-    typer.echo(f"{n_of(kept, 'queries')} of the last {config.keep_days} days are stored")
+    say(f"{n_of(kept, 'queries')} of the last {config.keep_days} days are stored")

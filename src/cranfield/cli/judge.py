@@ -10,11 +10,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 from urllib.parse import quote
 
-import typer
+from annotated_types import Ge, Interval
 
-from cranfield.cli.book_options import DEFAULT_DATABASE, DbOption, WorkbenchOption, note_scale, open_books
-from cranfield.cli.named import ProjectOption, runs_of_systems
+from cranfield.app.command import note, say
+from cranfield.app.commands.book_options import DEFAULT_DATABASE, DbOption, WorkbenchOption, note_scale, open_books
+from cranfield.cli.named import CONFIG_HELP, runs_of_systems
 from cranfield.errors import CranfieldError, MissingExtraError, UsageError
+from cranfield.options.declaration import Argument, Option
 from cranfield.words import command_word
 
 if TYPE_CHECKING:
@@ -28,43 +30,42 @@ DEFAULT_PORT = 8734
 
 TargetArgument = Annotated[
     list[str],
-    typer.Argument(
+    Argument(
+        "Name of a book; or a run, or a system of the config, of which a book is made; or two, to compare.",
         metavar="BOOK|RUN...",
-        help="Name of a book; or a run, or a system of the config, of which a book is made; or two, to compare.",
     ),
 ]
 TestSetOption = Annotated[
     Path | None,
-    typer.Option("--testset", metavar="FILE", help="Of run files: texts of the queries, and what is judged already."),
+    Option("Of run files: texts of the queries, and what is judged already.", flag="--testset", metavar="FILE"),
 ]
 QueriesOption = Annotated[
     Path | None,
-    typer.Option("--queries", metavar="FILE", help="Of run files without a test set: ids and texts of the queries."),
+    Option("Of run files without a test set: ids and texts of the queries.", flag="--queries", metavar="FILE"),
 ]
 DepthOption = Annotated[
-    int, typer.Option("--depth", metavar="K", min=1, help="Of run files: results of each query that are judged.")
+    int, Option("Of run files: results of each query that are judged.", flag="--depth", metavar="K"), Ge(1)
 ]
-HostOption = Annotated[str, typer.Option("--host", metavar="ADDRESS", help="Address of this machine to listen on.")]
+HostOption = Annotated[str, Option("Address of this machine to listen on.", flag="--host", metavar="ADDRESS")]
 PortOption = Annotated[
     int | None,
-    typer.Option(
-        "--port",
+    Option(
+        f"Port to listen on; 0: any free one; default: {DEFAULT_PORT}, or a free one where that is taken.",
+        flag="--port",
         metavar="N",
-        min=0,
-        max=65535,
-        help=f"Port to listen on; 0: any free one; default: {DEFAULT_PORT}, or a free one where that is taken.",
     ),
+    Interval(ge=0, le=65535),
 ]
 AsOption = Annotated[
     str,
-    typer.Option(
-        "--as",
+    Option(
+        "Your name in judgments and reports: stated, not verified; default: that of your account on this machine.",
+        flag="--as",
         metavar="NAME",
-        help="Your name in judgments and reports: stated, not verified; default: that of your account on this machine.",
-        show_default=False,
+        shows_default=False,
     ),
 ]
-OpenOption = Annotated[bool, typer.Option("--open/--no-open", help="Open the page in the browser of this machine.")]
+OpenOption = Annotated[bool, Option("Open the page in the browser of this machine.", flag="--open/--no-open")]
 
 
 def judge_command(
@@ -78,7 +79,7 @@ def judge_command(
     port: PortOption = None,
     user: AsOption = "",
     workbench: WorkbenchOption = None,
-    config: ProjectOption = None,
+    config: Annotated[Path | None, Option(CONFIG_HELP, metavar="FILE")] = None,
     browser: OpenOption = True,
 ) -> None:
     """Open the judging page of a book in the browser.
@@ -112,7 +113,7 @@ def judge_command(
         if not who.active:
             hint = f"`cranfield people activate {command_word(who.name)}` lets it in"
             raise UsageError(f"{who.name} may not sign in", hint=hint)
-        typer.echo(f"judging as {who.name}: a name that is stated, not verified; --as NAME states another", err=True)
+        note(f"judging as {who.name}: a name that is stated, not verified; --as NAME states another")
         number = port or free_port(host, preferred=port is None)
         options = ServerOptions(host=host, port=number, user=user, secret=server_secret())
         path = f"/books/{quote(name, safe='')}/judge"
@@ -147,12 +148,12 @@ def _show_book(store: Store, name: str, texts: DocumentTexts) -> BookInfo:
         UnknownNameError: there is none of this name.
     """
     book = store.books.get(name)
-    typer.echo(f"{book.name}: {book.n_queries} queries, {book.n_items} items, in {store.where}", err=True)
+    note(f"{book.name}: {book.n_queries} queries, {book.n_items} items, in {store.where}")
     if book.state != "open":
-        typer.echo(f"note: the book is {book.state}: it takes no judgments", err=True)
+        note(f"note: the book is {book.state}: it takes no judgments")
     if _is_without_text(store, book, texts):
         hint = "`documents:` of cranfield.yaml, or of the file of `--workbench`, names a source of texts"
-        typer.echo(f"note: there are no texts of the documents; {hint}", err=True)
+        note(f"note: there are no texts of the documents; {hint}")
     return book
 
 
@@ -184,8 +185,8 @@ def free_port(host: str, *, preferred: bool) -> int:
 
 def _announce(*, browser: bool) -> Callable[[str], None]:
     def announce(address: str) -> None:
-        typer.echo(f"Judge at {address}")
-        typer.echo("Ctrl-C ends the server.", err=True)
+        say(f"Judge at {address}")
+        note("Ctrl-C ends the server.")
         if browser:
             from cranfield.server.options import start_page
 

@@ -11,9 +11,9 @@ from typing import Annotated
 
 import typer
 
-from cranfield.cli.ending import State, finish_output, handled, keep_interrupts, keep_streams, run_program
+from cranfield.cli.build import command_of
+from cranfield.cli.ending import State, finish_output, keep_interrupts, keep_streams, run_program
 from cranfield.cli.help import HELP, Command, Commands
-from cranfield.cli.named import with_config_option, with_named_testsets
 from cranfield.version import __version__
 
 HEADINGS: Mapping[str, tuple[str, ...]] = {
@@ -34,6 +34,20 @@ GROUPS = frozenset(
     {"answers", "baseline", "benefit", "book", "ci", "db", "golden", "intake", "people", "pool", "system", "testset"}
 )
 """Those that are groups of commands: `SUBCOMMANDS` of their module names each command with its module."""
+
+
+HERE = frozenset(
+    {
+        *("alerts", "dashboard", "init", "intake", "judge", "mcp", "metrics", "people", "serve", "trec_eval", "view"),
+        "watch",
+    }
+)
+"""Those of the server, and those that talk with a terminal: their modules lie beside this one, the others in `app`."""
+
+
+def module_of(name: str) -> str:
+    """The module of a command, or of a group of commands."""
+    return f"cranfield.cli.{name}" if name in HERE else f"cranfield.app.commands.{name}"
 
 
 def _print_version(*, value: bool) -> None:
@@ -77,7 +91,7 @@ def command_line(*names: str) -> typer.Typer:
     first, rest = names[:1], names[1:]
     for name in first or COMMANDS:
         if name in GROUPS:
-            module = importlib.import_module(f"cranfield.cli.{name}")
+            module = importlib.import_module(module_of(name))
             settings = {"headings": {"Commands": tuple(module.SUBCOMMANDS)}, "default": getattr(module, "DEFAULT", "")}
             group = typer.Typer(
                 cls=type("Commands", (Commands,), settings),
@@ -89,7 +103,7 @@ def command_line(*names: str) -> typer.Typer:
                 add_command(group, module.SUBCOMMANDS[subname], subname)
             app.add_typer(group, name=name, help=(module.__doc__ or "").partition("\n")[0])
         else:
-            add_command(app, f"cranfield.cli.{name}", name)
+            add_command(app, module_of(name), name)
     return app
 
 
@@ -98,7 +112,7 @@ def add_command(app: typer.Typer, path: str, name: str) -> None:
     module = importlib.import_module(path)
     command = getattr(module, f"{name.replace('-', '_')}_command")
     settings = {"cls": Command, **getattr(module, "SETTINGS", {})}
-    app.command(name, **settings)(handled(with_named_testsets(with_config_option(command))))
+    app.command(name, **settings)(command_of(command))
 
 
 def requested_command(arguments: Sequence[str]) -> tuple[str, ...]:
@@ -107,7 +121,7 @@ def requested_command(arguments: Sequence[str]) -> tuple[str, ...]:
         return ()
     if arguments[0] not in GROUPS:
         return (arguments[0],)
-    known = importlib.import_module(f"cranfield.cli.{arguments[0]}").SUBCOMMANDS
+    known = importlib.import_module(module_of(arguments[0])).SUBCOMMANDS
     return tuple(arguments[:2]) if arguments[1:2] and arguments[1] in known else (arguments[0],)
 
 

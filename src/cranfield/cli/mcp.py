@@ -7,12 +7,14 @@ from collections.abc import Iterator
 from contextlib import ExitStack, closing, contextmanager
 from typing import Annotated
 
-import typer
+from annotated_types import Interval
 
-from cranfield.cli.book_options import open_books
+from cranfield.app.command import note
+from cranfield.app.commands.book_options import open_books
 from cranfield.cli.ending import EXIT_INTERRUPTED
 from cranfield.cli.serve import ConfigArgument, LogForm, LogOption
 from cranfield.errors import MissingExtraError, UsageError
+from cranfield.options.declaration import Option
 
 DEFAULT_PORT = 8735
 
@@ -22,41 +24,29 @@ def mcp_command(
     *,
     db: Annotated[
         str | None,
-        typer.Option(
-            "--db", metavar="URL", help="Database of a server: stored test sets, runs and results are read too."
-        ),
+        Option("Database of a server: stored test sets, runs and results are read too.", metavar="URL"),
     ] = None,
     systems: Annotated[
         list[str] | None,
-        typer.Option(
-            "--systems", metavar="NAME", help="System that may be asked; repeat for more; default: all of CONFIG."
-        ),
+        Option("System that may be asked; repeat for more; default: all of CONFIG.", metavar="NAME"),
     ] = None,
-    ask_none: Annotated[bool, typer.Option("--ask-none", help="No system may be asked: runs are evaluated.")] = False,
+    ask_none: Annotated[bool, Option("No system may be asked: runs are evaluated.")] = False,
     writes: Annotated[
         bool,
-        typer.Option("--allow-writes", help="Store results: as jobs of --db, which a running server does."),
+        Option("Store results: as jobs of --db, which a running server does.", flag="--allow-writes"),
     ] = False,
-    http: Annotated[
-        bool, typer.Option("--http", help="Streamable HTTP with a token, in place of stdin and stdout.")
-    ] = False,
-    host: Annotated[
-        str, typer.Option("--host", metavar="ADDRESS", help="With --http: address to listen on.")
-    ] = "127.0.0.1",
+    http: Annotated[bool, Option("Streamable HTTP with a token, in place of stdin and stdout.")] = False,
+    host: Annotated[str, Option("With --http: address to listen on.", metavar="ADDRESS")] = "127.0.0.1",
     port: Annotated[
-        int, typer.Option("--port", metavar="N", min=1, max=65_535, help="With --http: port to listen on.")
+        int, Option("With --http: port to listen on.", metavar="N"), Interval(ge=1, le=65_535)
     ] = DEFAULT_PORT,
     allow_hosts: Annotated[
         list[str] | None,
-        typer.Option(
-            "--allow-host", metavar="NAME", help="With --http: name under which clients reach it; repeat for more."
-        ),
+        Option("With --http: name under which clients reach it; repeat for more.", flag="--allow-host", metavar="NAME"),
     ] = None,
     allow_origins: Annotated[
         list[str] | None,
-        typer.Option(
-            "--allow-origin", metavar="URL", help="With --http: origin of a page that may call; default: none."
-        ),
+        Option("With --http: origin of a page that may call; default: none.", flag="--allow-origin", metavar="URL"),
     ] = None,
     log: LogOption = LogForm.AUTO,
 ) -> None:
@@ -94,10 +84,10 @@ def mcp_command(
         hosts = known_hosts(host, port, allow_hosts or ())
         token, is_new = fixed_token()
         if store is None and is_new:
-            typer.echo(f"Token: {token}", err=True)
+            note(f"Token: {token}")
         tokens = Tokens("" if store is not None and is_new else token, store)
         app = protocol_app(make_server(evidence, tokens), hosts, allow_origins or ())
-        run_http(app, host, port, str(log), lambda address: typer.echo(f"Serving at {address}", err=True))
+        run_http(app, host, port, str(log), lambda address: note(f"Serving at {address}"))
 
 
 @contextmanager

@@ -5,9 +5,9 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
-import typer
-
+from cranfield.app.command import note, say
 from cranfield.errors import MissingExtraError
+from cranfield.options.declaration import Argument, Option
 from cranfield.words import n_of
 
 if TYPE_CHECKING:
@@ -15,15 +15,15 @@ if TYPE_CHECKING:
 
 ResultsArgument = Annotated[
     Path,
-    typer.Argument(metavar="RESULTS", help="A results.json of `cranfield run`, or a gate.json of `cranfield gate`."),
+    Argument("A results.json of `cranfield run`, or a gate.json of `cranfield gate`.", metavar="RESULTS"),
 ]
 NamesOption = Annotated[
     Path | None,
-    typer.Option(
-        "--workbench",
+    Option(
+        "Operator's file, whose block `metrics:` has the names of the metrics.",
+        flag="--workbench",
         metavar="FILE",
-        envvar="CRANFIELD_WORKBENCH",
-        help="Operator's file, whose block `metrics:` has the names of the metrics.",
+        env="CRANFIELD_WORKBENCH",
     ),
 ]
 
@@ -42,21 +42,17 @@ def metrics_command(
     *,
     textfile: Annotated[
         Path | None,
-        typer.Option(
-            "--textfile", metavar="FILE", help="Write this file (.prom) for the textfile collector of node_exporter."
-        ),
+        Option("Write this file (.prom) for the textfile collector of node_exporter.", metavar="FILE"),
     ] = None,
     push: Annotated[
         str | None,
-        typer.Option("--push", metavar="URL", help="Push to this Pushgateway, such as http://127.0.0.1:9091."),
+        Option("Push to this Pushgateway, such as http://127.0.0.1:9091.", metavar="URL"),
     ] = None,
-    job: Annotated[str, typer.Option("--job", metavar="NAME", help="Label `job` of what is pushed.")] = "cranfield",
-    instance: Annotated[
-        str | None, typer.Option("--instance", metavar="NAME", help="Label `instance` of what is pushed.")
-    ] = None,
+    job: Annotated[str, Option("Label `job` of what is pushed.", metavar="NAME")] = "cranfield",
+    instance: Annotated[str | None, Option("Label `instance` of what is pushed.", metavar="NAME")] = None,
     testset: Annotated[
         str | None,
-        typer.Option("--testset", metavar="NAME", help="Name of the test set in the metrics; default: its own."),
+        Option("Name of the test set in the metrics; default: its own.", metavar="NAME"),
     ] = None,
     workbench: NamesOption = None,
 ) -> None:
@@ -79,9 +75,9 @@ def metrics_command(
     text = one_shot.exposition(observations, naming).text()
     if textfile is not None:
         one_shot.write_textfile(textfile, text)
-        typer.echo(f"wrote {textfile}", err=True)
+        note(f"wrote {textfile}")
     if push is not None:
         groups = one_shot.push(push, job, observations, naming, instance=instance)
-        typer.echo(f"pushed {n_of(groups, 'groups')} of the job {job}", err=True)
+        note(f"pushed {n_of(groups, 'groups')} of the job {job}")
     if textfile is None and push is None:
-        typer.echo(text.decode(), nl=False)
+        say(text.decode(), end="")

@@ -2,122 +2,33 @@
 
 from __future__ import annotations
 
-import functools
-import inspect
 import shlex
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, ParamSpec, TypeVar, cast
+from typing import TYPE_CHECKING, Any
 
-import typer
-from typer.models import ArgumentInfo
-
-from cranfield.cli.stale import collecting_stale, note_stale
-from cranfield.errors import UsageError
+from cranfield.app.command import RunNames, note
+from cranfield.cli.stale import note_stale
 from cranfield.words import and_list
 
 if TYPE_CHECKING:
     from cranfield.app.named_runs import Project
     from cranfield.model import TestSet
 
-P = ParamSpec("P")
-R = TypeVar("R")
-
 TESTSETS = ("testset", "testsets", "old", "new")
 """Arguments of commands that are test sets."""
 CONFIG_HELP = (
     "Configuration file whose systems and test sets are known by name; default: cranfield.yaml, here or above."
 )
-ProjectOption = Annotated[Path | None, typer.Option("--config", metavar="FILE", help=CONFIG_HELP)]
-
-SameConfigOption = Annotated[
-    Path | None, typer.Option("--config", metavar="FILE", help="The same as CONFIG; every command takes it so.")
-]
+SAME_CONFIG_HELP = "The same as CONFIG; every command takes it so."
 
 LOG_ENDING = ".log.jsonl"
 """Of the log that `run` writes beside each run."""
 
 
-@dataclass(frozen=True, slots=True)
-class RunNames:
-    """Which parameters of a command are runs, so that the name of a system may stand there."""
+def resolve_testsets(kwargs: dict[str, Any], config: Path | None) -> None:
+    """Put the path of a test set in the place of its name."""
 
-    parameters: tuple[str, ...]
-    scored: bool = True
-    """Whether the settings of scoring come from the config, where the test set does; else those of the test set alone."""
-
-
-def takes_runs(*parameters: str, scored: bool = True) -> Callable[[Callable[P, R]], Callable[P, R]]:
-    """Let the name of a system stand for its saved run in some parameters of a command, and give it `--config` where it takes no config.
-
-    Args:
-        parameters: names of the parameters that are paths of runs.
-        scored: as of `RunNames`.
-    """
-
-    def decorate(command: Callable[P, R]) -> Callable[P, R]:
-        signature = inspect.signature(command, eval_str=True)
-        has_config = "config" in signature.parameters
-
-        @functools.wraps(command)
-        def wrapper(*args: P.args, **kwargs: P.kwargs) -> R:
-            config = cast("Path | None", kwargs["config"] if has_config else kwargs.pop("project", None))
-            with collecting_stale():
-                _resolve_runs(kwargs, parameters, config)
-                return command(*args, **kwargs)
-
-        option = inspect.Parameter("project", inspect.Parameter.KEYWORD_ONLY, default=None, annotation=ProjectOption)
-        every = [*signature.parameters.values(), *([] if has_config else [option])]
-        wrapper.__signature__ = signature.replace(parameters=every)  # type: ignore[attr-defined]
-        wrapper.__annotations__ = {parameter.name: parameter.annotation for parameter in every}
-        wrapper.run_names = RunNames(parameters, scored)  # type: ignore[attr-defined]
-        return wrapper
-
-    return decorate
-
-
-def with_config_option(command: Callable[P, R]) -> Callable[P, R]:
-    """The command with `--config FILE` beside its argument CONFIG, so that every command takes the config by one option."""
-    signature = inspect.signature(command, eval_str=True)
-    argument = signature.parameters.get("config")
-    if argument is None or not any(isinstance(each, ArgumentInfo) for each in _metadata(argument)):
-        return command
-
-    @functools.wraps(command)
-    def wrapper(*args: P.args, **kwargs: P.kwargs) -> R:
-        given = kwargs.pop("project", None)
-        if given is not None:
-            if kwargs["config"] not in {argument.default, given}:
-                raise UsageError(
-                    "the config is given twice", expected="CONFIG or --config", got=f"{kwargs['config']} and {given}"
-                )
-            kwargs["config"] = given
-        return command(*args, **kwargs)
-
-    option = inspect.Parameter("project", inspect.Parameter.KEYWORD_ONLY, default=None, annotation=SameConfigOption)
-    every = [*signature.parameters.values(), option]
-    wrapper.__signature__ = signature.replace(parameters=every)  # type: ignore[attr-defined]
-    wrapper.__annotations__ = {parameter.name: parameter.annotation for parameter in every}
-    return wrapper
-
-
-def _metadata(parameter: inspect.Parameter) -> tuple[Any, ...]:
-    return getattr(parameter.annotation, "__metadata__", ())
-
-
-def with_named_testsets(command: Callable[P, R]) -> Callable[P, R]:
-    """The command with the path of a test set in the place of its name."""
-
-    @functools.wraps(command)
-    def wrapper(*args: P.args, **kwargs: P.kwargs) -> R:
-        _resolve_testsets(kwargs, cast("Path | None", kwargs.get("project")))
-        return command(*args, **kwargs)
-
-    return wrapper
-
-
-def _resolve_testsets(kwargs: dict[str, Any], config: Path | None) -> None:
     def resolved(given: Any) -> Any:
         if not isinstance(given, Path) or given.exists():
             return given
@@ -131,7 +42,7 @@ def _resolve_testsets(kwargs: dict[str, Any], config: Path | None) -> None:
             kwargs[name] = [resolved(each) for each in given] if isinstance(given, list) else resolved(given)
 
 
-def _resolve_runs(kwargs: dict[str, Any], parameters: Sequence[str], config: Path | None) -> None:
+def resolve_runs(kwargs: dict[str, Any], parameters: Sequence[str], config: Path | None) -> None:
     """Put the paths of saved runs in the place of the names of systems, and say on stderr which runs they are."""
     names = [spec for name in parameters for spec in _specs(kwargs.get(name)) if _may_be_name(spec)]
     if not names:
@@ -156,14 +67,14 @@ def _resolve_runs(kwargs: dict[str, Any], parameters: Sequence[str], config: Pat
         if kwargs.get(name) is not None:
             kwargs[name] = _replaced(kwargs[name], found)
     if found:
-        typer.echo(f"note: {and_list([f'{name} is {path}' for name, path in found.items()])}", err=True)
+        note(f"note: {and_list([f'{name} is {path}' for name, path in found.items()])}")
 
 
 def _note_hidden(project: Project, given: Sequence[object]) -> None:
     """Say on stderr which paths have the name of a system: the path is taken."""
     for path in [str(each) for each in given if each is not None]:
         if path in project.config.systems and Path(path).exists():
-            typer.echo(f"note: {path} is taken as a path, and is a system of {project.path} too", err=True)
+            note(f"note: {path} is taken as a path, and is a system of {project.path} too")
 
 
 def runs_of_systems(specs: Sequence[str], config: Path | None = None) -> tuple[list[str], TestSet, Path | None] | None:
@@ -182,7 +93,7 @@ def runs_of_systems(specs: Sequence[str], config: Path | None = None) -> tuple[l
     from cranfield.app.loading import options_of, with_held_out
 
     runs: dict[str, Any] = {"runs": list(specs)}
-    _resolve_runs(runs, ("runs",), config)
+    resolve_runs(runs, ("runs",), config)
     name = project.only_set(specs)
     chosen = project.config.sets[name]
     path = project.config.folder / chosen.path if chosen.options.given.get("qrels") is None else None
@@ -272,7 +183,7 @@ def with_config_testset(command: Any, context: Any, arguments: list[str]) -> lis
     )
     settings = [word for pair in _accepted(words, command, given) for word in pair]
     path = project.path_of(set_name)
-    typer.echo(f"note: from {project.path}: {shlex.join([path, *settings])}", err=True)
+    note(f"note: from {project.path}: {shlex.join([path, *settings])}")
     return [*settings, *(["--testset", path] if is_option else [path]), *arguments]
 
 

@@ -6,19 +6,22 @@ import sys
 from typing import TYPE_CHECKING, Annotated
 
 import typer
+from annotated_types import Interval
 
-from cranfield.cli.book_options import DEFAULT_DATABASE, DbOption, named, open_books
+from cranfield.app.command import say
+from cranfield.app.commands.book_options import DEFAULT_DATABASE, DbOption, named, open_books
 from cranfield.errors import MissingExtraError, UsageError
+from cranfield.options.declaration import Argument, Option
 
 if TYPE_CHECKING:
     from cranfield.judging.store.schema import Role
 
 SUBCOMMANDS = dict.fromkeys(("add", "list", "role", "password", "token", "deactivate", "activate"), __name__)
 
-NameArgument = Annotated[str, typer.Argument(metavar="NAME", help="Name of the account.")]
-RoleOption = Annotated[str, typer.Option("--role", metavar="ROLE", help="admin, lead, rater or viewer.")]
+NameArgument = Annotated[str, Argument("Name of the account.", metavar="NAME")]
+RoleOption = Annotated[str, Option("admin, lead, rater or viewer.", flag="--role", metavar="ROLE")]
 StdinOption = Annotated[
-    bool, typer.Option("--password-stdin", help="Read the password from the first line of standard input.")
+    bool, Option("Read the password from the first line of standard input.", flag="--password-stdin")
 ]
 
 
@@ -54,7 +57,7 @@ def add_command(
     wanted = _role(role)
     store = open_books(db, create=True)
     account = store.people.add(name, wanted, password_hash=_hashed(from_stdin=password_stdin))
-    typer.echo(f"Added {account.name}, {account.role}.")
+    say(f"Added {account.name}, {account.role}.")
 
 
 def list_command(db: DbOption = DEFAULT_DATABASE) -> None:
@@ -63,19 +66,19 @@ def list_command(db: DbOption = DEFAULT_DATABASE) -> None:
     width = max((len(account.name) for account in accounts), default=0)
     for account in accounts:
         role = account.role if account.kind == "person" else account.kind
-        typer.echo(f"{account.name:<{width}}  {role:<7}{'' if account.active else '  may not sign in'}".rstrip())
+        say(f"{account.name:<{width}}  {role:<7}{'' if account.active else '  may not sign in'}".rstrip())
 
 
 def role_command(
     name: NameArgument,
-    role: Annotated[str, typer.Argument(metavar="ROLE", help="admin, lead, rater or viewer.")],
+    role: Annotated[str, Argument("admin, lead, rater or viewer.", metavar="ROLE")],
     db: DbOption = DEFAULT_DATABASE,
 ) -> None:
     """Change the role of an account."""
     wanted, store = _role(role), open_books(db)
     account = store.people.get(name)
     store.people.set_role(account.id, wanted)
-    typer.echo(f"{account.name} is {wanted}.")
+    say(f"{account.name} is {wanted}.")
 
 
 def password_command(
@@ -85,27 +88,27 @@ def password_command(
     store = open_books(db)
     account = store.people.get(name)
     store.people.set_password(account.id, _hashed(from_stdin=password_stdin))
-    typer.echo(f"The password of {account.name} is changed.")
+    say(f"The password of {account.name} is changed.")
 
 
 def token_command(
     name: NameArgument,
-    scope: Annotated[str, typer.Option("--scope", metavar="SCOPE", help="read, judge, evaluate or manage.")] = "read",
-    days: Annotated[int, typer.Option("--days", metavar="N", min=1, max=3_650, help="How long it holds.")] = 90,
-    label: Annotated[str, typer.Option("--label", metavar="TEXT", help="What it is for.")] = "command line",
+    scope: Annotated[str, Option("read, judge, evaluate or manage.", metavar="SCOPE")] = "read",
+    days: Annotated[int, Option("How long it holds.", metavar="N"), Interval(ge=1, le=3_650)] = 90,
+    label: Annotated[str, Option("What it is for.", metavar="TEXT")] = "command line",
     db: DbOption = DEFAULT_DATABASE,
 ) -> None:
     """Make a token of the API and print it; it is not stored."""
     store = open_books(db)
     account = store.people.get(name)
-    typer.echo(store.people.add_token(account.id, label, scope, days * 86_400_000))
+    say(store.people.add_token(account.id, label, scope, days * 86_400_000))
 
 
 def _set_active(name: str, db: str, *, active: bool) -> None:
     store = open_books(db)
     account = store.people.get(name)
     store.people.set_active(account.id, active=active)
-    typer.echo(f"{account.name} may {'' if active else 'not '}sign in.")
+    say(f"{account.name} may {'' if active else 'not '}sign in.")
 
 
 def deactivate_command(name: NameArgument, db: DbOption = DEFAULT_DATABASE) -> None:

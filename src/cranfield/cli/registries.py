@@ -20,3 +20,10 @@ def testset_formats() -> list[str]:
     from cranfield.formats.sniff import format_names
 
     return list(format_names("testset"))
+
+
+def verdicts() -> list[str]:
+    """Verdicts that `--fail-on` takes."""
+    from cranfield.app.commands.shared import FAIL_ON, spell_fail_on
+
+    return [spell_fail_on(code) for code in FAIL_ON]

@@ -6,13 +6,16 @@ from collections.abc import Mapping
 from contextlib import closing
 from enum import StrEnum
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
+from annotated_types import Interval
 
-from cranfield.cli.book_options import DEFAULT_DATABASE, WorkbenchOption, open_books
+from cranfield.app.command import note, say
+from cranfield.app.commands.book_options import DEFAULT_DATABASE, WorkbenchOption, open_books
 from cranfield.cli.ending import State
 from cranfield.errors import MissingExtraError, UsageError
+from cranfield.options.declaration import Argument, Option
 from cranfield.platforms import SERVER, require
 
 if TYPE_CHECKING:
@@ -32,31 +35,31 @@ class LogForm(StrEnum):
     TEXT = "text"
 
 
-def _setting(flag: str, metavar: str | None, text: str, **more: Any) -> Any:
+def _setting(flag: str, metavar: str, text: str) -> Option:
     """The option of a setting, with its environment variable."""
     name = flag.partition("/")[0].removeprefix("--").replace("-", "_").upper()
-    return typer.Option(flag, metavar=metavar, envvar=f"{VARIABLE}{name}", help=text, **more)
+    return Option(text, flag=flag, metavar=metavar, env=f"{VARIABLE}{name}")
 
 
 ConfigArgument = Annotated[
     Path | None,
-    typer.Argument(metavar="CONFIG", envvar="CRANFIELD_CONFIG", help="Systems, test sets and gate: cranfield.yaml."),
+    Argument("Systems, test sets and gate: cranfield.yaml.", metavar="CONFIG", env="CRANFIELD_CONFIG"),
 ]
 ServerDbOption = Annotated[
     str | None,
-    typer.Option(
-        "--db",
+    Option(
+        f"Database: a path, sqlite:PATH or postgresql://...; default: {DEFAULT_DATABASE}.",
+        flag="--db",
         metavar="URL",
-        envvar="CRANFIELD_DB",
-        help=f"Database: a path, sqlite:PATH or postgresql://...; default: {DEFAULT_DATABASE}.",
+        env="CRANFIELD_DB",
     ),
 ]
 AccountsOption = Annotated[
     bool | None,
-    _setting("--accounts/--no-accounts", None, "People sign in. Without it one user of this machine does."),
+    _setting("--accounts/--no-accounts", "", "People sign in. Without it one user of this machine does."),
 ]
 HostOption = Annotated[str | None, _setting("--host", "ADDRESS", "Address to listen on.")]
-PortOption = Annotated[int | None, _setting("--port", "N", "Port to listen on.", min=1, max=65_535)]
+PortOption = Annotated[int | None, _setting("--port", "N", "Port to listen on."), Interval(ge=1, le=65_535)]
 UrlOption = Annotated[str | None, _setting("--url", "URL", "Address that browsers use; default: host and port.")]
 ProxyOption = Annotated[
     list[str] | None,
@@ -65,15 +68,15 @@ ProxyOption = Annotated[
 ALLOW = "Further name of this server that programs may use, such as a scraper; repeat for more."
 AllowHostOption = Annotated[list[str] | None, _setting("--allow-host", "NAME", ALLOW)]
 CONNECTIONS = "Connections at a time; three quarters may be requests in work, further ones get 503."
-ConnectionsOption = Annotated[int | None, _setting("--connections", "N", CONNECTIONS, min=10, max=100_000)]
+ConnectionsOption = Annotated[int | None, _setting("--connections", "N", CONNECTIONS), Interval(ge=10, le=100_000)]
 LOG = "Form of the log on stderr; auto is text on a terminal, and json elsewhere."
 LogOption = Annotated[LogForm | None, _setting("--log", "FORM", LOG)]
 STOP = "Seconds that requests have to finish when the server is stopped."
-StopOption = Annotated[float | None, _setting("--stop-seconds", "S", STOP, min=0, max=600)]
+StopOption = Annotated[float | None, _setting("--stop-seconds", "S", STOP), Interval(ge=0, le=600)]
 DRAIN = "Seconds that the server goes on after the signal to stop while /readyz fails."
-DrainOption = Annotated[float | None, _setting("--drain-seconds", "S", DRAIN, min=0, max=600)]
+DrainOption = Annotated[float | None, _setting("--drain-seconds", "S", DRAIN), Interval(ge=0, le=600)]
 PrintOption = Annotated[
-    bool, typer.Option("--print-config", help="Print every setting and where it comes from; start nothing.")
+    bool, Option("Print every setting and where it comes from; start nothing.", flag="--print-config")
 ]
 
 
@@ -146,7 +149,7 @@ def serve(settings: tuple[Setting, ...], config: Path | None, operator: Workbenc
     server, documents = server_options(settings), operator.with_documents_of(config_file.current())
     with closing(open_books(server.db, create=True)) as store, closing(DocumentTexts(documents)) as texts:
         if store.is_new:
-            typer.echo(f"{store.where} is a new database", err=True)
+            note(f"{store.where} is a new database")
         warn(store, server)
         service = open_service(store, config_file, operator)
         run_server(
@@ -155,7 +158,7 @@ def serve(settings: tuple[Setting, ...], config: Path | None, operator: Workbenc
             texts=texts,
             service=service,
             with_messages=State.debug,
-            on_ready=lambda address: typer.echo(f"Serving at {address}"),
+            on_ready=lambda address: say(f"Serving at {address}"),
         )
 
 
@@ -176,9 +179,9 @@ def print_settings(settings: tuple[Setting, ...], files: Mapping[str, Path | Non
     from cranfield.config.server import shown_settings
 
     for name, path in files.items():
-        typer.echo(f"{name:<12} {path or 'none'}")
+        say(f"{name:<12} {path or 'none'}")
     for name, value, origin in shown_settings(settings):
-        typer.echo(f"{name:<12} {value}  ({origin})")
+        say(f"{name:<12} {value}  ({origin})")
 
 
 def warn(store: Store, options: ServerOptions) -> None:
@@ -196,10 +199,9 @@ def warn(store: Store, options: ServerOptions) -> None:
             "no administrator can sign in", path=store.where, hint="run `cranfield people add NAME --role admin` first"
         )
     if not options.secure and options.public.hostname not in {"127.0.0.1", "localhost", "::1"}:
-        typer.echo("Warning: passwords cross the network unencrypted. Put a proxy with TLS in front of it.", err=True)
+        note("Warning: passwords cross the network unencrypted. Put a proxy with TLS in front of it.")
     if not options.trusted_proxies and not is_loopback(options.public.hostname or "") and is_loopback(options.host):
-        typer.echo(
+        note(
             "Warning: all sign-ins come from the proxy's address and share one limit of failures. Name the proxy with "
-            "--trust-proxy.",
-            err=True,
+            "--trust-proxy."
         )

@@ -8,8 +8,7 @@ from contextvars import ContextVar
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-import typer
-
+from cranfield.app.command import note
 from cranfield.words import and_list, first_of
 
 if TYPE_CHECKING:
@@ -33,7 +32,7 @@ def collecting_stale() -> Iterator[None]:
 def note_stale(system: str, changed: Sequence[str]) -> None:
     """Say on stderr what changed since the run of a system was saved, and keep it for the report."""
     what = f"the saved run of {system} is stale: {and_list(changed)} changed since"
-    typer.echo(f"warning: {what}; `cranfield run` makes it again", err=True)
+    note(f"warning: {what}; `cranfield run` makes it again")
     _STALE.set((*_STALE.get(), system))
 
 

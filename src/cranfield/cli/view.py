@@ -9,9 +9,9 @@ from datetime import datetime
 from pathlib import Path
 from typing import Annotated, NamedTuple
 
-import typer
-
+from cranfield.app.command import say
 from cranfield.errors import UsageError
+from cranfield.options.declaration import Argument, Option
 
 RESULTS, REPORT = "results.json", "report.html"
 DEFAULT_FOLDERS = "cranfield-*"
@@ -41,16 +41,14 @@ class Report(NamedTuple):
 def view_command(
     target: Annotated[
         Path | None,
-        typer.Argument(
+        Argument(
+            "A report, the results.json beside one, or a folder of reports; default: the folders cranfield-* here.",
             metavar="PATH",
-            help="A report, the results.json beside one, or a folder of reports; default: the folders cranfield-* here.",
         ),
     ] = None,
     *,
-    list_reports: Annotated[
-        bool, typer.Option("--list", help="List the reports, the newest first; open none.")
-    ] = False,
-    no_browser: Annotated[bool, typer.Option("--no-browser", help="Only print the path.")] = False,
+    list_reports: Annotated[bool, Option("List the reports, the newest first; open none.", flag="--list")] = False,
+    no_browser: Annotated[bool, Option("Only print the path.")] = False,
 ) -> None:
     """Open the newest report in the browser, and print its path.
 
@@ -60,13 +58,13 @@ def view_command(
     found = reports_at(target)
     if list_reports:
         for report in found:
-            typer.echo(report)
+            say(str(report))
         return
     own = [report for report in found if target is not None and report.path == target / REPORT]
     path = (own or found)[0].path
-    typer.echo(path)
+    say(str(path))
     if not no_browser:
-        from cranfield.cli.shared import open_in_browser
+        from cranfield.cli.present import open_in_browser
 
         open_in_browser(path)
 

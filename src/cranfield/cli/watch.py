@@ -7,10 +7,10 @@ from contextlib import closing
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
-import typer
-
-from cranfield.cli.book_options import DEFAULT_DATABASE, DbOption, WorkbenchOption, open_books
-from cranfield.cli.ending import EXIT_SYSTEM, EXIT_USAGE, EXIT_VERDICT
+from cranfield.app.command import Exit, Status, say
+from cranfield.app.commands.book_options import DEFAULT_DATABASE, DbOption, WorkbenchOption, open_books
+from cranfield.cli.ending import EXIT_USAGE
+from cranfield.options.declaration import Argument, Option
 
 if TYPE_CHECKING:
     from cranfield.service.service import Service
@@ -21,15 +21,15 @@ if TYPE_CHECKING:
 
 ConfigArgument = Annotated[
     Path,
-    typer.Argument(metavar="CONFIG", envvar="CRANFIELD_CONFIG", help="Systems, test sets and gate: cranfield.yaml."),
+    Argument("Systems, test sets and gate: cranfield.yaml.", metavar="CONFIG", env="CRANFIELD_CONFIG"),
 ]
 OnceOption = Annotated[
-    str | None, typer.Option("--once", metavar="NAME", help="Run this schedule now, once, and print the result.")
+    str | None, Option("Run this schedule now, once, and print the result.", flag="--once", metavar="NAME")
 ]
 ListOption = Annotated[
-    bool, typer.Option("--list", help="List the schedules with their next times and last results; start nothing.")
+    bool, Option("List the schedules with their next times and last results; start nothing.", flag="--list")
 ]
-JsonOption = Annotated[bool, typer.Option("--json", help="Print the list as JSON.")]
+JsonOption = Annotated[bool, Option("Print the list as JSON.", flag="--json")]
 
 
 def watch_command(
@@ -67,7 +67,7 @@ def watch_command(
         if list_:
             _print_list(service, as_json=as_json)
         elif once is not None:
-            raise typer.Exit(_run_once(scheduler, scheduler.schedule(once)))
+            raise Exit(_run_once(scheduler, scheduler.schedule(once)))
         else:
             _run(service, scheduler)
 
@@ -83,7 +83,7 @@ def _run(service: Service, scheduler: Scheduler) -> None:
     configure_logs("auto")
     for schedule in scheduler.schedules():
         time = next(schedule.upcoming(scheduler.now()), None)
-        typer.echo(f"{schedule.name}: next at {time:%Y-%m-%d %H:%M:%S} UTC")
+        say(f"{schedule.name}: next at {time:%Y-%m-%d %H:%M:%S} UTC")
     public = service.workbench.server.url
     with sending(service, public) as job_ended, working(service, on_end=job_ended):
         scheduler.run(threading.Event())
@@ -102,17 +102,17 @@ def _run_once(scheduler: Scheduler, schedule: Schedule) -> int:
         for comparison in scheduler.compare(schedule, job):
             job_ended(work_off(service, comparison.id))
     state = watch_state(scheduler, schedule)
-    typer.echo("\n".join((*_result_lines(state), *state.notes())))
-    codes = {Result.VOID: EXIT_SYSTEM, Result.WORSE: EXIT_VERDICT, Result.GATE_FAILED: EXIT_VERDICT, Result.PASSED: 0}
+    say("\n".join((*_result_lines(state), *state.notes())))
+    codes = {Result.VOID: Status.VOID, Result.WORSE: Status.FAILED, Result.GATE_FAILED: Status.FAILED, Result.PASSED: 0}
     result = state.last and state.last.result
-    return codes.get(result, _exit_code_of_failure(job)) if result else EXIT_SYSTEM
+    return codes.get(result, _exit_code_of_failure(job)) if result else Status.VOID
 
 
 def _exit_code_of_failure(job: JobInfo) -> int:
     from cranfield.service.store.jobs import ProblemCode
 
     is_of_system = any(problem.code == ProblemCode.SYSTEM for problem in job.problems)
-    return EXIT_SYSTEM if is_of_system else EXIT_USAGE
+    return Status.VOID if is_of_system else EXIT_USAGE
 
 
 def _print_list(service: Service, *, as_json: bool) -> None:
@@ -122,12 +122,12 @@ def _print_list(service: Service, *, as_json: bool) -> None:
 
     states = watch_states(service, as_it_stands=True)
     if as_json:
-        typer.echo(json.dumps([state.as_json() for state in states], indent=2, ensure_ascii=False))
+        say(json.dumps([state.as_json() for state in states], indent=2, ensure_ascii=False))
         return
     for state in states:
-        typer.echo(f"{state.name}: {state.testset or state.benefit}")
+        say(f"{state.name}: {state.testset or state.benefit}")
         for line in _state_lines(state):
-            typer.echo(f"  {line}")
+            say(f"  {line}")
 
 
 def _state_lines(state: WatchState) -> Iterator[str]:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import math
 import operator
-from collections.abc import Collection, Iterator, Mapping
-from dataclasses import MISSING, asdict, dataclass, fields
+from collections.abc import Callable, Collection, Iterator, Mapping
+from dataclasses import MISSING, asdict, dataclass, field, fields
 from types import NoneType
 from typing import Any, Literal, get_args, get_origin
 
@@ -21,14 +21,24 @@ Owner = Literal["ref", "change", "digest", "none", "each"]
 """Who decides a value in a gate with a baseline ref: see `cranfield.config.owners`."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True)
 class Option:
     """What an option is besides its type, its bounds and its default."""
 
-    help: str
+    help: str = field(kw_only=False)
     flag: str = ""
     """On the command line; empty: the name with hyphens."""
+    short: str = ""
+    """One letter, as in `-m`."""
     metavar: str = ""
+    env: str = ""
+    """Environment variable that gives it too."""
+    parse: Callable[[str], Any] | None = None
+    """Reads its text; a `ValueError` is refused with its sentence."""
+    shows_default: bool = True
+    """Whether help tells its default."""
+    refuses_link: bool = False
+    """Whether its default, a folder, is refused where it is a symbolic link, which a change may have put there."""
     choices: str = ""
     """Names of a table that it takes: the table is imported when a name is checked, completed or shown in help."""
     in_config: str = ""
@@ -39,6 +49,10 @@ class Option:
     def __repr__(self) -> str:
         """Its help: it stands in the signature of a block."""
         return f"Option({self.help!r})"
+
+
+class Argument(Option):
+    """An option of a command that is given by its position."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,13 +131,13 @@ def declared(block: Any) -> Mapping[str, Declared]:
 
 def _read(block: Any) -> Mapping[str, Declared]:
     found = {}
-    for field in fields(block):
-        marks = getattr(field.type, "__metadata__", ())
+    for each in fields(block):
+        marks = getattr(each.type, "__metadata__", ())
         option = next((mark for mark in marks if isinstance(mark, Option)), None)
         if option is not None:
-            default = field.default if field.default_factory is MISSING else field.default_factory()
+            default = each.default if each.default_factory is MISSING else each.default_factory()
             bounds = tuple(mark for mark in marks if isinstance(mark, BaseMetadata | GroupedMetadata))
-            found[field.name] = Declared(field.name, get_args(field.type)[0], option, bounds, default)
+            found[each.name] = Declared(each.name, get_args(each.type)[0], option, bounds, default)
     return found
 
 

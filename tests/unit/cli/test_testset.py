@@ -12,8 +12,8 @@ import sys
 import pytest
 from typer.testing import CliRunner
 
+from cranfield.app.commands.testset import SUBCOMMANDS
 from cranfield.cli.main import command_line, requested_command
-from cranfield.cli.testset import SUBCOMMANDS
 from cranfield.formats.sniff import read_testset
 
 SET = """\

@@ -10,8 +10,8 @@ import pytest
 import typer
 from typer.testing import CliRunner, Result
 
+from cranfield.app.commands.testset.drift import rehash_command, verify_command
 from cranfield.cli.ending import handled
-from cranfield.cli.testset.drift import rehash_command, verify_command
 from cranfield.errors import TestSetError
 from cranfield.formats.io.files import meta_path
 from cranfield.formats.sniff import read_testset

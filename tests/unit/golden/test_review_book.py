@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner
 
+from cranfield.app.commands.golden.review import _db_option
 from cranfield.app.golden_review import (
     Collected,
     after_breach,
@@ -20,7 +21,6 @@ from cranfield.app.golden_review import (
     material_of,
     people_steps,
 )
-from cranfield.cli.golden.review import _db_option
 from cranfield.cli.main import command_line
 from cranfield.errors import UsageError
 from cranfield.golden.batch_review import Waiting, planned_profile, read_sample, review_of

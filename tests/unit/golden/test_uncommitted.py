@@ -12,9 +12,9 @@ import pytest
 
 from cranfield.agents.budget import Spent
 from cranfield.agents.tree_record import TREE, TreeRecord
+from cranfield.app.commands.book_options import open_books
+from cranfield.app.commands.golden.run import Source
 from cranfield.app.golden_assemble import Evidence, assemble
-from cranfield.cli.book_options import open_books
-from cranfield.cli.golden.run import Source
 from cranfield.cli.main import run_command_line
 from cranfield.errors import InputError, UsageError
 from cranfield.formats.testsets.golden_json import read_golden_json

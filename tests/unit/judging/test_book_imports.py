@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from cranfield.cli.convert import convert_command
+from cranfield.app.commands.convert import convert_command
 from cranfield.errors import UnknownNameError, UsageError
 from cranfield.formats.convert import write_run, write_testset
 from cranfield.formats.sniff import read_testset

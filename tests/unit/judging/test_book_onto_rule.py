@@ -14,10 +14,10 @@ from pathlib import Path
 import pytest
 
 from cranfield import Answer, Hit, Outcome, Run, write_run
+from cranfield.app.commands.book.results import freeze_command
 from cranfield.app.evaluate import evaluate
 from cranfield.app.judging import pool_of
 from cranfield.app.loading import load
-from cranfield.cli.book.results import freeze_command
 from cranfield.formats.runs.jsonl import write_run as write_jsonl
 from cranfield.judging.pools.request import PoolRequest
 from cranfield.judging.settings import SCALES, BookSettings

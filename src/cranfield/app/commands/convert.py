@@ -1,0 +1,38 @@
+"""`cranfield convert`: a run in another format."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+from cranfield.app.command import note, takes_runs
+from cranfield.app.commands.shared import ConventionOption
+from cranfield.app.commands.testset.common import ForceOption, OutArgument, ToOption, refuse_existing
+from cranfield.options.declaration import Argument
+
+
+@takes_runs("run")
+def convert_command(
+    run: Annotated[Path, Argument("Run in any format that `cranfield evaluate` reads.", metavar="RUN")],
+    out: OutArgument,
+    *,
+    to: ToOption = None,
+    convention: ConventionOption = "trec",
+    force: ForceOption = False,
+) -> None:
+    """Convert a run to another format.
+
+    `.run` (TREC), `.jsonl` or `.csv`: only `.jsonl` holds fields and failed queries.
+    """
+    from cranfield.formats.convert import chosen_format, write_run
+    from cranfield.ranking.stored import read_run_file
+    from cranfield.words import n_of
+
+    refuse_existing(out, force=force)
+    found = read_run_file(run, None, convention)
+    for sentence in write_run(found, out, to):
+        note(f"note: {sentence}")
+    n_empty = sum(not answer.hits for answer in found.answers.values())
+    if n_empty and chosen_format(out, to, "run").name != "jsonl":
+        note(f"note: not carried over: {n_of(n_empty, 'queries')} without results")
+    note(f"wrote {out}: {n_of(len(found.answers), 'queries')}")

@@ -1,0 +1,128 @@
+"""`cranfield run`: collect, evaluate, compare, report."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+from cranfield.app.command import Format, Output, Report, Status
+from cranfield.app.commands.shared import (
+    AllowDriftOption,
+    ContrastOption,
+    FailOnOption,
+    FloorOption,
+    KeptOption,
+    MeasureOption,
+    OutFolderOption,
+    PairsOption,
+    PilotOption,
+    RefreshOption,
+    SeedOption,
+    SortOption,
+    answer_cache,
+    contrasts_of,
+    floor_lines,
+    today,
+    verdict_status,
+)
+from cranfield.options.declaration import Argument, Option
+
+if TYPE_CHECKING:
+    from cranfield.app.loading import SetOverrides
+    from cranfield.app.run import Job
+    from cranfield.evaluation.verdict_table import VerdictCode
+
+SensitivityOption = Annotated[bool, Option("Add a sensitivity analysis (two systems only).", flag="--sensitivity")]
+WORST_FIRST = (Status.VOID, Status.FAILED, Status.INCONCLUSIVE, Status.OK)
+"""A system that does not work is worse than a verdict, and a verdict worse than none."""
+
+
+def run_command(
+    config: Annotated[
+        Path,
+        Argument(
+            "Configuration file: test set, systems, measures; before systems the file of a test set.",
+            metavar="[CONFIG|TESTSET]",
+        ),
+    ] = Path("cranfield.yaml"),
+    targets: Annotated[
+        list[str] | None,
+        Argument(
+            "Without a config: systems, and further files of the test set, as `cranfield init` takes them.",
+            metavar="[[NAME=]FILE|URL|COMMAND]...",
+        ),
+    ] = None,
+    *,
+    measures: MeasureOption = None,
+    floor: FloorOption = None,
+    systems: Annotated[
+        list[str] | None,
+        Option("Run only this system; repeat for more, baseline first.", flag="--system", metavar="NAME"),
+    ] = None,
+    out: OutFolderOption = Path("cranfield-out"),
+    seed: SeedOption = 0,
+    pilot: PilotOption = False,
+    allow_drift: AllowDriftOption = False,
+    contrast: ContrastOption = None,
+    sensitivity: SensitivityOption = False,
+    sort: SortOption = "mean",
+    pairs: PairsOption = False,
+    no_cache: KeptOption = False,
+    refresh: RefreshOption = False,
+    fail_on: FailOnOption = None,
+    output: Output,
+    overrides: SetOverrides,
+) -> Report:
+    """Send every query to every system; score, compare and report.
+
+    Every run sends every query. An interrupted collection resumes when the command is repeated. Answers of an earlier
+    run are used only where the config asks for it (`cache_h`) and the system says what they depend on (`depends`). With --full, the
+    last line is the command that scores the saved runs by other measures, without asking a system. Several test sets are
+    run one after another, each into a subfolder of its name; the exit code is that of the worst result.
+
+    Without a config, a test set and its systems are enough: `cranfield run code.csv './search {query}' -m Hit@5 --floor Hit@5=0.70`.
+    """
+    from cranfield.app.floors import parse_floors
+    from cranfield.app.run import run_job
+
+    job = run_job(
+        config,
+        out=out,
+        systems=systems or None,
+        seed=seed,
+        pilot=pilot,
+        allow_drift=allow_drift,
+        contrasts=contrasts_of(contrast),
+        sensitivity=sensitivity,
+        sort=sort,
+        pairs=pairs,
+        cache=answer_cache(no_cache=no_cache, refresh=refresh),
+        today=today(),
+        overrides=replace(overrides, measures=tuple(measures or ())),
+        floors=parse_floors(floor or ()),
+        targets=[str(config), *targets] if targets else (),
+    )
+    parts = job.parts or (job,)
+    status, notes = floor_lines(job.floors)
+    statuses = {_status(part, fail_on) for part in parts} | {status}
+    if output.full or output.format is not Format.TEXT:
+        what = "these runs" if len(parts) == 1 else "the runs of each test set"
+        again = f"To score {what} by other measures, without asking the systems, change -m in:"
+        notes = [again, *(f"  {part.rescore}" for part in parts), *notes]
+    return Report(
+        document=job.document,
+        full=bool(sensitivity or pairs or contrast),
+        written=job.written,
+        notes=notes,
+        status=next(each for each in WORST_FIRST if each in statuses),
+    )
+
+
+def _status(job: Job, fail_on: Sequence[VerdictCode] | None) -> Status:
+    """The status of one test set: of a verdict to fail on, or of broken limits."""
+    verdicts = (
+        [job.comparison.verdict.code] if job.comparison is not None else job.many.claims if job.many is not None else ()
+    )
+    return verdict_status(verdicts, fail_on) or (Status.VOID if job.void else Status.OK)

@@ -1,0 +1,317 @@
+"""Makes a command of typer from a function: options of its blocks, names in the place of paths, its report on the terminal."""
+
+from __future__ import annotations
+
+import functools
+import inspect
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from dataclasses import is_dataclass
+from pathlib import Path
+from types import UnionType
+from typing import TYPE_CHECKING, Annotated, Any, Literal, NamedTuple, Union, get_args, get_origin, get_type_hints
+
+import typer
+from annotated_types import BaseMetadata, GroupedMetadata
+
+from cranfield.app.command import Exit, Fields, Output, Report
+from cranfield.cli import registries
+from cranfield.cli.ending import handled, report_error
+from cranfield.cli.named import CONFIG_HELP, SAME_CONFIG_HELP, resolve_runs, resolve_testsets
+from cranfield.cli.present import present
+from cranfield.cli.stale import collecting_stale
+from cranfield.errors import CranfieldError, UsageError
+from cranfield.options.collect import CollectOptions
+from cranfield.options.compare import CompareOptions
+from cranfield.options.declaration import Argument, Declared, Option, declared
+from cranfield.options.large import LargeOptions
+from cranfield.options.limits import Limits
+from cranfield.options.names import CHOICES
+from cranfield.options.scoring import ScoringOptions
+from cranfield.options.testset import SET_OPTIONS, TestSetOptions
+
+if TYPE_CHECKING:
+    from cranfield.app.loading import SetOverrides
+    from cranfield.options.large import LargeOptions
+
+NAMES: Mapping[str, Callable[[], list[str]]] = {
+    "measures": registries.measures,
+    "run_formats": registries.run_formats,
+    "testset_formats": registries.testset_formats,
+    "verdicts": registries.verdicts,
+    **{name: choices.names for name, choices in CHOICES.items()},
+}
+"""Names that an option takes, for completion."""
+
+
+def parameter_of(option: Declared) -> str:
+    """Name of the parameter of a command: two blocks may have an option of one name, under two flags."""
+    return option.option.flag.removeprefix("--").replace("-", "_") or option.name
+
+
+def _is_list(option: Declared) -> bool:
+    """Whether the command line writes it as texts that are repeated."""
+    return get_origin(option.bare) in {Sequence, Mapping, tuple} or is_dataclass(option.bare)
+
+
+def _kind(option: Declared) -> Any:
+    """What typer reads of it."""
+    bare = option.bare
+    if _is_list(option):
+        return list[str]
+    if get_origin(bare) is Literal and option.option.metavar:  # its help says the choices, and the block checks them
+        return type(get_args(bare)[0])
+    return str if get_origin(bare) in {Union, UnionType} else bare  # a name, or the object itself
+
+
+def _annotation(option: Declared) -> Any:
+    kind = _kind(option)
+    is_open = _is_list(option) or option.default is None
+    return Annotated[kind | None if is_open else kind, _of_typer(option.option, option.flag, option.limits, kind)]
+
+
+def _of_typer(option: Option, flag: str, limits: Mapping[str, Any], kind: Any) -> Any:
+    """An option or an argument as typer has it."""
+    is_number = kind in {int, float}
+    more: dict[str, Any] = {
+        "metavar": option.metavar or None,
+        "help": option.help,
+        "min": limits.get("ge") if is_number else None,
+        "max": limits.get("le") if is_number else None,
+        "autocompletion": NAMES.get(option.choices),
+        "envvar": option.env or None,
+        "show_default": option.shows_default,
+        "parser": None if option.parse is None else _parser(option.parse),
+        "callback": _refuse_planted_folder if option.refuses_link else None,
+    }
+    if isinstance(option, Argument):
+        return typer.Argument(**more)
+    return typer.Option(*filter(None, (option.short, flag)), **more)
+
+
+def _parser(parse: Callable[[str], Any]) -> Callable[[str], Any]:
+    def read(text: str) -> Any:
+        try:
+            return parse(text)
+        except ValueError as error:
+            raise typer.BadParameter(str(error)) from None
+
+    return read
+
+
+def _refuse_planted_folder(context: typer.Context, value: Path) -> Path:
+    """A folder that the call does not name is no link, which a change may have put there."""
+    source = context.get_parameter_source("out")
+    if source is not None and source.name == "DEFAULT" and value.is_symlink():
+        hint = f"remove it, or, if it is yours, name it: --out {value}"
+        raise UsageError("this is a symbolic link", path=str(value), expected="a folder", hint=hint)
+    return value
+
+
+def _parsers() -> Mapping[str, Callable[[list[str]], object]]:
+    """Option that is written as a list of texts to what reads them."""
+    from cranfield.app.loading import databases_of
+    from cranfield.evaluation.confusion import parse_pairs
+    from cranfield.evaluation.evidence.inspection import parse_settings
+    from cranfield.options.latency import parse_rule
+
+    return {
+        "columns": _columns,
+        "confusion": parse_pairs,
+        "databases": databases_of,
+        "evidence": parse_settings,
+        "latency": parse_rule,
+        "strata": tuple,
+        "stratum": tuple,
+    }
+
+
+def _columns(pairs: Sequence[str]) -> dict[str, str]:
+    unclear = [pair for pair in pairs if "=" not in pair]
+    if unclear:
+        raise UsageError(f"--columns is {unclear[0]!r}", expected="ROLE=NAME, as in score=bm25")
+    return dict(pair.split("=", 1) for pair in pairs)
+
+
+def _block(kind: type, values: Mapping[str, Any]) -> Any:
+    """A block of options from what the command line gives, by field; what is left out has the default of the block."""
+    given = {name: value for name, value in values.items() if value is not None and value != []}
+    lists = {name for name, value in given.items() if isinstance(value, list)}
+    return kind(**given | {name: _parsers()[name](given[name]) for name in lists})
+
+
+def _scoring(values: dict[str, Any]) -> ScoringOptions:
+    cache, limits = not values.pop("no_cache", True), _block(Limits, {"evidence": values.pop("evidence", None)})
+    options: ScoringOptions = _block(ScoringOptions, {**values, "cache": cache, "limits": limits})
+    return options
+
+
+def _compare(values: dict[str, Any]) -> CompareOptions:
+    limits = {name: values.pop(name) for name in LIMITS if name in values}
+    options: CompareOptions = _block(CompareOptions, {**values, "limits": _block(Limits, limits)})
+    return options
+
+
+def _overrides(values: dict[str, Any]) -> SetOverrides:
+    from cranfield.app.loading import SetOverrides
+    from cranfield.systems.collect.progress import quiet
+
+    quiet(on=values.pop("quiet"))
+    depth, keep_going = values.pop("depth"), values.pop("keep_going")
+    return SetOverrides(_block(TestSetOptions, values), depth, keep_going=keep_going)
+
+
+class Group(NamedTuple):
+    """Options that become one value."""
+
+    options: Mapping[str, Declared]
+    """By field of the value."""
+    build: Callable[[dict[str, Any]], object]
+    heading: str = "Options"
+    """In help that is long."""
+
+    def only(self, names: Collection[str]) -> Group:
+        """The group with some of its options."""
+        return self._replace(options={name: option for name, option in self.options.items() if name in names})
+
+
+def _of_command(block: type) -> dict[str, Declared]:
+    return {name: option for name, option in declared(block).items() if "command" in option.option.places}
+
+
+LIMITS = ("max_failed_share", "min_judged_share")
+_TESTSET, _SCORING, _LIMITS = _of_command(TestSetOptions), _of_command(ScoringOptions), _of_command(Limits)
+_NO_CACHE = Declared("no_cache", bool, Option("Do not use the cache of large TREC runs."), (), default=False)
+_QUIET = Declared(
+    "quiet", bool, Option("Show no progress; failures are listed at the end.", short="-q"), (), default=False
+)
+_OF_RUNS = {"no_cache": _NO_CACHE, "evidence": _LIMITS["evidence"]}
+GROUPS: Mapping[str, Group] = {
+    "options": Group(_TESTSET, lambda values: _block(TestSetOptions, values), "Test set"),
+    "overrides": Group(
+        {
+            **SET_OPTIONS,
+            "keep_going": _of_command(CollectOptions)["keep_going"],
+            "quiet": _QUIET,
+        },
+        _overrides,
+        "Test set",
+    ),
+    "scoring": Group({**_SCORING, **_OF_RUNS}, _scoring, "Scoring"),
+    "scores": Group(
+        {name: option for name, option in _SCORING.items() if name not in {"confusion", "latency"}} | dict(_OF_RUNS),
+        _scoring,
+        "Scoring",
+    ),
+    "compare": Group(_of_command(CompareOptions) | {name: _LIMITS[name] for name in LIMITS}, _compare, "Statistics"),
+    "large": Group(declared(LargeOptions), lambda values: _block(LargeOptions, values), "Run files of any size"),
+    "output": Group(declared(Output), lambda values: Output(**values), "Output"),
+}
+"""Keyword of a command to the group that it takes."""
+
+
+def command_of(function: Callable[..., Report | Iterable[Report | CranfieldError] | None]) -> Callable[..., None]:
+    """A command of typer: a parameter for each option of the function and of its blocks, and what is done with its report.
+
+    A parameter that is called as a row of `GROUPS` takes the options of that block: `options` are those of a test set,
+    `scoring` those of runs, `scores` the same where no answers are reported, `compare` those of a comparison, `large` those
+    of runs that are read in parts, `overrides` those that take the place of the block `options` of a config; `fields` takes
+    some of them. A function that returns a report has the options of `Output`, and need not have the parameter.
+    """
+    signature = inspect.signature(function)
+    # The classes of some blocks are imported when a command runs.
+    blocks = ("TestSetOptions", "ScoringOptions", "CompareOptions", "SetOverrides", "LargeOptions", "Output", "Report")
+    hints = get_type_hints(function, localns=dict.fromkeys(blocks, object), include_extras=True)
+    has_report = "Report" in str(signature.return_annotation)
+    groups: dict[str, Group] = {}
+    parameters: list[inspect.Parameter] = []
+    for name, parameter in signature.parameters.items():
+        hint = hints[name]
+        marks = getattr(hint, "__metadata__", ())
+        if name in GROUPS and not any(isinstance(mark, Option) for mark in marks):
+            some = next((mark for mark in marks if isinstance(mark, Fields)), None)
+            groups[name] = GROUPS[name] if some is None else GROUPS[name].only(some.names)
+            parameters += [_parameter(option) for option in groups[name].options.values()]
+        else:
+            parameters.append(parameter.replace(annotation=_own_annotation(name, hint)))
+    takes_output = "output" in groups
+    if has_report and not takes_output:
+        groups["output"] = GROUPS["output"]
+        parameters += [_parameter(option) for option in groups["output"].options.values()]
+    runs = getattr(function, "run_names", None)
+    config = signature.parameters.get("config")
+    config_is_argument = any(isinstance(mark, Argument) for mark in getattr(hints.get("config"), "__metadata__", ()))
+    if (runs is not None and config is None) or config_is_argument:
+        text = SAME_CONFIG_HELP if config_is_argument else CONFIG_HELP
+        option = Annotated[Path | None, typer.Option("--config", metavar="FILE", help=text)]
+        parameters.append(inspect.Parameter("project", inspect.Parameter.KEYWORD_ONLY, default=None, annotation=option))
+
+    @functools.wraps(function)
+    def command(**kwargs: Any) -> None:
+        project = kwargs.get("project") if runs is None or config is not None else kwargs.pop("project")
+        if config_is_argument:
+            kwargs.pop("project")
+            kwargs["config"] = _one_config(config, kwargs["config"], project)
+        resolve_testsets(kwargs, project)
+        with collecting_stale():
+            if runs is not None:
+                resolve_runs(kwargs, runs.parameters, kwargs["config"] if config is not None else project)
+            values: dict[str, Any] = {
+                name: group.build({field: kwargs.pop(parameter_of(each)) for field, each in group.options.items()})
+                for name, group in groups.items()
+            }
+            output = values["output"] if takes_output or not has_report else values.pop("output")
+            try:
+                _present_all(function(**kwargs, **values), output, made)
+            except Exit as end:
+                raise typer.Exit(end.status) from None
+
+    made = handled(command)
+    order = sorted(parameters, key=lambda parameter: parameter.kind)
+    made.__signature__ = signature.replace(parameters=order, return_annotation=None)  # type: ignore[attr-defined]
+    made.__annotations__ = {parameter.name: parameter.annotation for parameter in order}
+    made.headings = {  # type: ignore[attr-defined]
+        parameter_of(option): group.heading for group in groups.values() for option in group.options.values()
+    }
+    return made
+
+
+def _present_all(
+    result: Report | Iterable[Report | CranfieldError] | None, output: Output, command: Callable[..., object]
+) -> None:
+    """Present the reports of a command as they come, errors among them that it goes on after."""
+    for each in () if result is None else [result] if isinstance(result, Report) else result:
+        if isinstance(each, CranfieldError):
+            report_error(each, command)
+        else:
+            present(each, output)
+
+
+def _one_config(parameter: inspect.Parameter | None, given: Path, project: Path | None) -> Path:
+    """The config that is given by its position or by `--config`."""
+    if project is None:
+        return given
+    if parameter is not None and given not in {parameter.default, project}:
+        raise UsageError("the config is given twice", expected="CONFIG or --config", got=f"{given} and {project}")
+    return project
+
+
+def _own_annotation(name: str, hint: Any) -> Any:
+    """The annotation of an option that is in no block, as typer has it."""
+    marks = getattr(hint, "__metadata__", ())
+    option = next((mark for mark in marks if isinstance(mark, Option)), None)
+    if option is None:
+        return hint
+    bounds = tuple(mark for mark in marks if isinstance(mark, BaseMetadata | GroupedMetadata))
+    found = Declared(name, get_args(hint)[0], option, bounds, default=None)
+    kind = _kind(found) if get_origin(found.bare) in {Union, UnionType} else found.kind
+    return Annotated[kind, _of_typer(option, found.flag, found.limits, found.bare)]
+
+
+def _parameter(option: Declared) -> inspect.Parameter:
+    """A parameter of a command; of a list, None is that it is not given."""
+    return inspect.Parameter(
+        parameter_of(option),
+        inspect.Parameter.KEYWORD_ONLY,
+        default=None if _is_list(option) else option.default,
+        annotation=_annotation(option),
+    )
