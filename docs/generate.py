@@ -25,7 +25,7 @@ from typer.testing import CliRunner
 
 import cranfield
 from cranfield import errors
-from cranfield.cli.main import COMMANDS, GROUPS, command_line, requested_command
+from cranfield.cli.main import COMMANDS, GROUPS, command_line, module_of, requested_command
 from cranfield.client import errors as client_errors
 from cranfield.codecheck.python.install import PACKAGES_VARIABLE
 from cranfield.concurrency.orphans import MARK_NAME
@@ -313,7 +313,7 @@ def subcommands(command: str) -> tuple[str, ...]:
     """What a group of commands holds, in its order; nothing for a command."""
     if command not in GROUPS:
         return ()
-    return tuple(importlib.import_module(f"cranfield.cli.{command}").SUBCOMMANDS)
+    return tuple(importlib.import_module(module_of(command)).SUBCOMMANDS)
 
 
 def variables() -> dict[str, str]:

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, TypeVar
 
 from cranfield.options.declaration import Option, declared
-from cranfield.words import printable_lines
+from cranfield.words import printable
 
 if TYPE_CHECKING:
     from cranfield.reporting.document import Document
@@ -135,5 +135,6 @@ def say(text: str = "", *, end: str = "\n") -> None:
 
 def note(text: str, *, end: str = "\n") -> None:
     """Write a line on stderr, made safe to print: what was left out, what was written, what comes next."""
-    sys.stderr.write((printable_lines(text) if end else text) + end)
+    lines = [printable(line) for line in text.split("\n")] if end else [text]
+    sys.stderr.write("\n".join(lines) + end)
     sys.stderr.flush()

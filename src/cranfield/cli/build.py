@@ -66,7 +66,8 @@ def _kind(option: Declared) -> Any:
 def _annotation(option: Declared) -> Any:
     kind = _kind(option)
     is_open = _is_list(option) or option.default is None
-    return Annotated[kind | None if is_open else kind, _of_typer(option.option, option.flag, option.limits, kind)]
+    limits = {"ge": option.limits.get("ge")} if kind is int else {}  # the block checks the others
+    return Annotated[kind | None if is_open else kind, _of_typer(option.option, option.flag, limits, kind)]
 
 
 def _of_typer(option: Option, flag: str, limits: Mapping[str, Any], kind: Any) -> Any:
@@ -85,7 +86,8 @@ def _of_typer(option: Option, flag: str, limits: Mapping[str, Any], kind: Any) -
     }
     if isinstance(option, Argument):
         return typer.Argument(**more)
-    return typer.Option(*filter(None, (option.short, flag)), **more)
+    spellings = [option.short] if option.short == flag[1:] else [option.short, flag]  # `-k` alone, not `--k`
+    return typer.Option(*filter(None, spellings), **more)
 
 
 def _parser(parse: Callable[[str], Any]) -> Callable[[str], Any]:
@@ -259,20 +261,19 @@ def command_of(function: Callable[..., Report | Iterable[Report | CranfieldError
                 name: group.build({field: kwargs.pop(parameter_of(each)) for field, each in group.options.items()})
                 for name, group in groups.items()
             }
-            output = values["output"] if takes_output or not has_report else values.pop("output")
+            output = values.get("output", Output()) if takes_output else values.pop("output", Output())
             try:
-                _present_all(function(**kwargs, **values), output, made)
+                _present_all(function(**kwargs, **values), output, command)
             except Exit as end:
                 raise typer.Exit(end.status) from None
 
-    made = handled(command)
     order = sorted(parameters, key=lambda parameter: parameter.kind)
-    made.__signature__ = signature.replace(parameters=order, return_annotation=None)  # type: ignore[attr-defined]
-    made.__annotations__ = {parameter.name: parameter.annotation for parameter in order}
-    made.headings = {  # type: ignore[attr-defined]
+    command.__signature__ = signature.replace(parameters=order, return_annotation=None)  # type: ignore[attr-defined]
+    command.__annotations__ = {parameter.name: parameter.annotation for parameter in order}
+    command.headings = {  # type: ignore[attr-defined]
         parameter_of(option): group.heading for group in groups.values() for option in group.options.values()
     }
-    return made
+    return handled(command)
 
 
 def _present_all(

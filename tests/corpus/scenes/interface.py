@@ -13,14 +13,14 @@ from scenes.scene import PAIR, Scene
 
 
 def help_of_every_command() -> None:
-    from cranfield.cli.main import COMMANDS, GROUPS, run_command_line
+    from cranfield.cli.main import COMMANDS, GROUPS, module_of, run_command_line
 
     run_command_line(["--help"])
     for name in COMMANDS:
         print(f"\n$ cranfield {name} --help")
         run_command_line([name, "--help"])
         if name in GROUPS:
-            for command in importlib.import_module(f"cranfield.cli.{name}").SUBCOMMANDS:
+            for command in importlib.import_module(module_of(name)).SUBCOMMANDS:
                 print(f"\n$ cranfield {name} {command} --help")
                 run_command_line([name, command, "--help"])
 

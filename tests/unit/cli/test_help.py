@@ -13,7 +13,7 @@ from typer.main import get_command
 from typer.testing import CliRunner
 
 from cranfield.cli.examples import EXAMPLES
-from cranfield.cli.main import COMMANDS, GROUPS, command_line, requested_command
+from cranfield.cli.main import COMMANDS, GROUPS, command_line, module_of, requested_command
 from cranfield.judging.store.database import open_store
 from cranfield.judging.store.schema import Role
 from cranfield.model import CONVENTIONS
@@ -21,7 +21,7 @@ from cranfield.model import CONVENTIONS
 
 def paths():
     for command in COMMANDS:
-        inner = importlib.import_module(f"cranfield.cli.{command}").SUBCOMMANDS if command in GROUPS else ()
+        inner = importlib.import_module(module_of(command)).SUBCOMMANDS if command in GROUPS else ()
         yield from [(command, name) for name in inner] or [(command,)]
 
 
