@@ -85,7 +85,7 @@ def author(tmp_path: Path, call: Any, monkeypatch: pytest.MonkeyPatch, models: A
     models.make_repository(tmp_path / "repo")
     monkeypatch.chdir(tmp_path)
     found = Author(tmp_path, call)
-    monkeypatch.setattr("cranfield.app.commands.golden.review.open_books", found.open_books)
+    monkeypatch.setattr("cranfield.app.commands.golden.open_books", found.open_books)
     return found
 
 

@@ -11,7 +11,7 @@ from typing import Annotated, Any
 import typer
 
 from cranfield.app.command import Report, note
-from cranfield.app.commands.testset.common import ForceOption
+from cranfield.app.commands.testset import ForceOption
 from cranfield.cli.help import Command
 from cranfield.options.declaration import Argument, Option
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 from annotated_types import Ge
 
 from cranfield.app.command import say
-from cranfield.app.commands.book_options import DEFAULT_DATABASE, DbOption, WorkbenchOption, open_books
+from cranfield.app.commands.book import DEFAULT_DATABASE, DbOption, WorkbenchOption, open_books
 from cranfield.options.declaration import Argument, Option
 
 if TYPE_CHECKING:
@@ -144,7 +144,7 @@ def export_command(
     import json
 
     from cranfield.app.command import note
-    from cranfield.app.commands.testset.common import refuse_existing
+    from cranfield.app.commands.testset import refuse_existing
     from cranfield.errors import UsageError
     from cranfield.formats.io.files import STDIN, write_text
     from cranfield.service.intake.intake import check_day

@@ -16,18 +16,59 @@ from cranfield.cli.ending import State, finish_output, keep_interrupts, keep_str
 from cranfield.cli.help import HELP, Command, Commands
 from cranfield.version import __version__
 
-HEADINGS: Mapping[str, tuple[str, ...]] = {
-    "Start": ("demo", "init", "run", "report", "view", "schema"),
-    "Evaluate": ("evaluate", "explain", "calibrate", "answers", "measures", "convert", "trec_eval"),
-    "Compare": ("compare", "power", "history"),
-    "Gate": ("gate", "baseline", "ci"),
-    "Test sets": ("testset", "pool", "holes"),
-    "Judge": ("judge", "book", "agreement", "db"),
-    "Systems": ("system", "components", "grid"),
-    "Golden sets and benefit": ("golden", "benefit"),
-    "Serve": ("serve", "watch", "mcp", "intake", "metrics", "alerts", "dashboard", "people"),
+MODULES: Mapping[str, Mapping[str, str]] = {
+    "Start": {
+        "demo": "app.commands.run",
+        "init": "cli.init",
+        "run": "app.commands.run",
+        "report": "app.commands.run",
+        "view": "cli.view",
+        "schema": "app.commands.run",
+    },
+    "Evaluate": {
+        "evaluate": "app.commands.evaluate",
+        "explain": "app.commands.explain",
+        "calibrate": "app.commands.calibrate",
+        "answers": "app.commands.answers",
+        "measures": "app.commands.measures",
+        "convert": "app.commands.convert",
+        "trec_eval": "cli.trec_eval",
+    },
+    "Compare": {
+        "compare": "app.commands.evaluate",
+        "power": "app.commands.evaluate",
+        "history": "app.commands.history",
+    },
+    "Gate": {"gate": "app.commands.gate", "baseline": "app.commands.baseline", "ci": "app.commands.ci"},
+    "Test sets": {"testset": "app.commands.testset", "pool": "app.commands.pool", "holes": "app.commands.pool"},
+    "Judge": {
+        "judge": "cli.judge",
+        "book": "app.commands.book",
+        "agreement": "app.commands.agreement",
+        "db": "app.commands.db",
+    },
+    "Systems": {
+        "system": "app.commands.system",
+        "components": "app.commands.run",
+        "grid": "app.commands.run",
+    },
+    "Golden sets and benefit": {"golden": "app.commands.golden", "benefit": "app.commands.benefit"},
+    "Serve": {
+        "serve": "cli.serve",
+        "watch": "cli.watch",
+        "mcp": "cli.mcp",
+        "intake": "cli.intake",
+        "metrics": "cli.metrics",
+        "alerts": "cli.alerts",
+        "dashboard": "cli.dashboard",
+        "people": "cli.people",
+    },
 }
-"""Heading of help to the commands below it; each is `NAME_command` of its own module, with `SETTINGS` where it has any."""
+"""Heading of help to the commands below it with their modules; each is `NAME_command`, with `SETTINGS` where it has any.
+
+Those of the server, and those that talk with a terminal, lie in this room.
+"""
+HEADINGS: Mapping[str, tuple[str, ...]] = {heading: tuple(names) for heading, names in MODULES.items()}
 COMMANDS = tuple(name for names in HEADINGS.values() for name in names)
 """In the order in which help lists them."""
 GROUPS = frozenset(
@@ -36,18 +77,9 @@ GROUPS = frozenset(
 """Those that are groups of commands: `SUBCOMMANDS` of their module names each command with its module."""
 
 
-HERE = frozenset(
-    {
-        *("alerts", "dashboard", "init", "intake", "judge", "mcp", "metrics", "people", "serve", "trec_eval", "view"),
-        "watch",
-    }
-)
-"""Those of the server, and those that talk with a terminal: their modules lie beside this one, the others in `app`."""
-
-
 def module_of(name: str) -> str:
     """The module of a command, or of a group of commands."""
-    return f"cranfield.cli.{name}" if name in HERE else f"cranfield.app.commands.{name}"
+    return next(f"cranfield.{names[name]}" for names in MODULES.values() if name in names)
 
 
 def _print_version(*, value: bool) -> None:

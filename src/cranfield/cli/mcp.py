@@ -10,7 +10,7 @@ from typing import Annotated
 from annotated_types import Interval
 
 from cranfield.app.command import note
-from cranfield.app.commands.book_options import open_books
+from cranfield.app.commands.book import open_books
 from cranfield.cli.ending import EXIT_INTERRUPTED
 from cranfield.cli.serve import ConfigArgument, LogForm, LogOption
 from cranfield.errors import MissingExtraError, UsageError

@@ -9,7 +9,7 @@ import typer
 from annotated_types import Interval
 
 from cranfield.app.command import say
-from cranfield.app.commands.book_options import DEFAULT_DATABASE, DbOption, named, open_books
+from cranfield.app.commands.book import DEFAULT_DATABASE, DbOption, named, open_books
 from cranfield.errors import MissingExtraError, UsageError
 from cranfield.options.declaration import Argument, Option
 

@@ -12,7 +12,7 @@ import typer
 from annotated_types import Interval
 
 from cranfield.app.command import note, say
-from cranfield.app.commands.book_options import DEFAULT_DATABASE, WorkbenchOption, open_books
+from cranfield.app.commands.book import DEFAULT_DATABASE, WorkbenchOption, open_books
 from cranfield.cli.ending import State
 from cranfield.errors import MissingExtraError, UsageError
 from cranfield.options.declaration import Argument, Option

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 from cranfield.app.command import Exit, Status, say
-from cranfield.app.commands.book_options import DEFAULT_DATABASE, DbOption, WorkbenchOption, open_books
+from cranfield.app.commands.book import DEFAULT_DATABASE, DbOption, WorkbenchOption, open_books
 from cranfield.cli.ending import EXIT_USAGE
 from cranfield.options.declaration import Argument, Option
 

@@ -17,7 +17,7 @@ from cranfield.agents.scripted import Scripted
 from cranfield.answers.facts import DecidedBy, FactScore, FactVerdict, score_facts
 from cranfield.answers.judge import REPLY_CHARS, Judge, JudgeSettings
 from cranfield.answers.rows import VOTE_COLUMNS, fact_rows
-from cranfield.app.commands.benefit.score import lost_replies
+from cranfield.app.commands.benefit import lost_replies
 from cranfield.model.label import Fact, Label
 
 FACT, OTHER = "When it fails, the model is asked.", "Nothing is written."

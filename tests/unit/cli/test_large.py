@@ -13,7 +13,7 @@ import pytest
 from typer.testing import CliRunner
 
 import cranfield
-from cranfield.app.commands.large import RowProgress, line_of
+from cranfield.app.commands.evaluate import RowProgress, line_of
 from cranfield.cli.main import command_line
 from cranfield.scale.local import LocalEvaluation
 from cranfield.scale.progress import Pace

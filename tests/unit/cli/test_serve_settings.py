@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from cranfield.app.commands.book_options import DEFAULT_DATABASE
+from cranfield.app.commands.book import DEFAULT_DATABASE
 from cranfield.cli.main import run_command_line
 from cranfield.config.server import Origin, ServerConfig, resolve_settings
 from cranfield.config.workbench import load_workbench

@@ -12,15 +12,11 @@ from pathlib import Path
 import pytest
 
 from cranfield.app.commands.baseline import accept_command
-from cranfield.app.commands.compare import compare_command
-from cranfield.app.commands.components import components_command
-from cranfield.app.commands.evaluate import evaluate_command
+from cranfield.app.commands.evaluate import compare_command, evaluate_command, power_command
 from cranfield.app.commands.explain import explain_command
 from cranfield.app.commands.gate import gate_command
-from cranfield.app.commands.grid import grid_command
-from cranfield.app.commands.power import power_command
-from cranfield.app.commands.run import run_command
-from cranfield.app.commands.testset.report import overfit_command, show_command, stats_command, validate_command
+from cranfield.app.commands.run import components_command, grid_command, run_command
+from cranfield.app.commands.testset import overfit_command, show_command, stats_command, validate_command
 from cranfield.cli.option_groups import parameter_of
 from cranfield.config.testset_options import SetOptions
 from cranfield.options.declaration import declared

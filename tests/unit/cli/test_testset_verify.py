@@ -10,7 +10,7 @@ import pytest
 import typer
 from typer.testing import CliRunner, Result
 
-from cranfield.app.commands.testset.drift import rehash_command, verify_command
+from cranfield.app.commands.testset_upkeep import rehash_command, verify_command
 from cranfield.cli.ending import handled
 from cranfield.errors import TestSetError
 from cranfield.formats.io.files import meta_path

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner
 
-from cranfield.app.commands.golden.review import _db_option
+from cranfield.app.commands.golden import _db_option
 from cranfield.app.golden_review import (
     Collected,
     after_breach,

@@ -12,8 +12,8 @@ import pytest
 
 from cranfield.agents.budget import Spent
 from cranfield.agents.tree_record import TREE, TreeRecord
-from cranfield.app.commands.book_options import open_books
-from cranfield.app.commands.golden.run import Source
+from cranfield.app.commands.book import open_books
+from cranfield.app.commands.golden import Source
 from cranfield.app.golden_assemble import Evidence, assemble
 from cranfield.cli.main import run_command_line
 from cranfield.errors import InputError, UsageError

@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 from cranfield import Answer, Hit, Outcome, Run, write_run
-from cranfield.app.commands.book.results import freeze_command
+from cranfield.app.commands.book_results import freeze_command
 from cranfield.app.evaluate import evaluate
 from cranfield.app.judging import pool_of
 from cranfield.app.loading import load

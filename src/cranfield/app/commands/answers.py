@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 from annotated_types import Ge, Interval
 
 from cranfield.app.command import Report, Status
-from cranfield.app.commands.book.rate import (
+from cranfield.app.commands.book_results import (
     AtOnceOption,
     BaseUrlOption,
     KeyOption,
@@ -123,7 +123,7 @@ def score_command(
 
 def _missing_votes(scored: ScoredAnswers, judged_by: JudgedBy) -> tuple[Status, list[str]]:
     """What the judge did not answer."""
-    from cranfield.app.commands.benefit.score import lost_replies, missing_lines, stopped_lines
+    from cranfield.app.commands.benefit import lost_replies, missing_lines, stopped_lines
 
     judge, missing = scored.judge, scored.missing_votes
     if judge is None:

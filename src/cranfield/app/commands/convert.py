@@ -7,7 +7,7 @@ from typing import Annotated
 
 from cranfield.app.command import note, takes_runs
 from cranfield.app.commands.shared import ConventionOption
-from cranfield.app.commands.testset.common import ForceOption, OutArgument, ToOption, refuse_existing
+from cranfield.app.commands.testset import ForceOption, OutArgument, ToOption, refuse_existing
 from cranfield.options.declaration import Argument
 
 

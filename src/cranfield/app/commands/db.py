@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 from cranfield.app.command import say
-from cranfield.app.commands.book_options import DEFAULT_DATABASE, DbOption
+from cranfield.app.commands.book import DEFAULT_DATABASE, DbOption
 from cranfield.options.declaration import Argument
 
 if TYPE_CHECKING:

@@ -1,33 +1,192 @@
-"""`cranfield evaluate`: one or more runs against a test set."""
+"""`cranfield evaluate`, `compare` and `power`: runs against a test set."""
 
 from __future__ import annotations
 
+import sys
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from datetime import date
+from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, TextIO, TypedDict
 
-from cranfield.app.command import Report, takes_runs
+from annotated_types import Ge
+
+from cranfield.app.command import Report, Status, fields, note, takes_runs
 from cranfield.app.commands.shared import (
     ContrastOption,
+    FailOnOption,
     FloorOption,
     MeansOption,
     MeasureOption,
+    PairsOption,
+    SortOption,
     TestSetFormatOption,
     check_means_file,
     contrasts_of,
     floor_lines,
     load_and_evaluate,
     today,
+    verdict_status,
     void_of,
     write_means,
 )
+from cranfield.errors import Problem, UsageError
+from cranfield.evaluation.verdict_table import VerdictCode
 from cranfield.options.declaration import Argument, Option
 
 if TYPE_CHECKING:
-    from cranfield.evaluation.values import Evaluation
+    from cranfield.evaluation.many_values import ManyComparison
+    from cranfield.evaluation.sensitivity import Sensitivity
+    from cranfield.evaluation.values import Comparison, Evaluation
+    from cranfield.options.compare import CompareOptions
     from cranfield.options.large import LargeOptions
     from cranfield.options.scoring import ScoringOptions
     from cranfield.options.testset import TestSetOptions
     from cranfield.reporting import Document
+    from cranfield.scale.judgments import JudgmentTable
+    from cranfield.scale.progress import Pace
+    from cranfield.scale.values import ScaleSummary
+
+
+MANY_PAIRS = 500
+"""Testing fewer pairs one by one takes no time worth counting."""
+
+
+def pair_progress() -> Callable[[int, int], None] | None:
+    """Count pairs on stderr, where a person watches; None elsewhere."""
+    if not sys.stderr.isatty():
+        return None
+
+    def count(done: int, total: int) -> None:
+        if total >= MANY_PAIRS:
+            note(f"\r{done:,} of {total:,} pairs" + ("\n" if done == total else ""), end="")
+
+    return count
+
+
+PLAIN_INTERVAL_S = 5.0
+"""A log has a line this often."""
+STEPS = {"find": "reading, first pass", "count": "reading, second pass"}
+
+
+def evaluate_large_runs(
+    testset: Path,
+    runs: Sequence[Path],
+    measures: Sequence[str] | None,
+    testset_format: str | None,
+    options: TestSetOptions,
+    scoring: ScoringOptions,
+    large: LargeOptions,
+    *,
+    refused: Mapping[str, object],
+    compare: CompareOptions | None = None,
+) -> ScaleSummary:
+    """Evaluate runs in parts, with progress on stderr.
+
+    Args:
+        testset: of graded document ids.
+        runs: files, folders and patterns.
+        measures: None is the default list.
+        testset_format: of the test set.
+        options: of the test set.
+        scoring: how each run is scored.
+        large: how it is read.
+        refused: options of the command that runs which are read in parts do not have, with their values.
+        compare: what was declared of the comparison.
+    """
+    from cranfield.app.large_runs import evaluate_large
+
+    given = [name for name, value in refused.items() if value]
+    if given:
+        hint = "leave it out; the values of each query are in the folder of --out"
+        raise UsageError(
+            [Problem(f"{name} has no meaning for runs that are read in parts", hint=hint) for name in given]
+        )
+
+    progress = RowProgress(sys.stderr)
+    try:
+        return evaluate_large(
+            *(lambda: judgments_of(testset, testset_format, options), runs, measures or None, scoring, large),
+            compare=compare,
+            on_progress=progress,
+        )
+    except KeyboardInterrupt:
+        progress.finish()
+        again = "the same command goes on from here" if large.out else "with --out DIR it could be continued"
+        if large.engine == "spark":
+            again = "the same command begins anew"
+        note(f"interrupted: {again}")
+        raise
+    finally:
+        progress.finish()
+
+
+def judgments_of(testset: Path, testset_format: str | None, options: TestSetOptions) -> JudgmentTable:
+    """The judgments of a test set, read in columns where its format allows that."""
+    from cranfield.app.loading import load, named_testset
+    from cranfield.options.testset import NO_OPTIONS
+    from cranfield.scale.judgment_files import read_judgments
+    from cranfield.scale.judgments import JudgmentTable
+
+    table = read_judgments(named_testset(testset), format=testset_format) if options == NO_OPTIONS else None
+    if table is None:
+        table = JudgmentTable.of_testset(load(testset, format=testset_format, options=options))
+    return table
+
+
+class RowProgress:
+    """A redrawn line on a terminal, a line now and then in a log."""
+
+    def __init__(self, stream: TextIO) -> None:
+        self._stream = stream
+        self._live = stream.isatty()
+        self._shown = time.monotonic()
+        self._width = 0
+
+    def __call__(self, pace: Pace) -> None:
+        """Show how far it is."""
+        if self._is_due():
+            self._show(line_of(pace))
+
+    def count(self, things: str, n: int) -> None:
+        """Show how many were read, where their number is not known."""
+        if self._is_due():
+            self._show(f"reading: {n:,} {things}")
+
+    def _is_due(self) -> bool:
+        now = time.monotonic()
+        if not self._live and now < self._shown + PLAIN_INTERVAL_S:
+            return False
+        self._shown = now
+        return True
+
+    def _show(self, line: str) -> None:
+        end = "" if self._live else "\n"
+        start = "\r" if self._live else ""
+        self._stream.write(f"{start}{line.ljust(self._width)}{end}")
+        self._stream.flush()
+        self._width = len(line)
+
+    def finish(self) -> None:
+        """Take the line away."""
+        if self._live and self._width:
+            self._stream.write("\r" + " " * self._width + "\r")
+            self._stream.flush()
+            self._width = 0
+
+
+def line_of(pace: Pace) -> str:
+    """`reading, first pass: 31 % of 40,000,000 rows, 9,200,000 rows/s, 3 s left`."""
+    share = pace.done / pace.total if pace.total else 1.0
+    text = f"{STEPS.get(pace.step, pace.step)}: {share:.0%} of {pace.total:,} rows"
+    left = pace.seconds_left
+    if left is None:
+        return text
+    minutes, seconds = divmod(round(left), 60)
+    spoken = f"{minutes} min {seconds:02d} s" if minutes else f"{seconds} s"
+    return f"{text}, {round(pace.rate, -5):,.0f} rows/s, {spoken} left"
 
 
 @takes_runs("runs")
@@ -57,7 +216,6 @@ def evaluate_command(
     from cranfield.app.large_runs import is_large
 
     if is_large(runs, large):
-        from cranfield.app.commands.large import evaluate_large_runs
         from cranfield.reporting import scale_document
 
         refused = {
@@ -138,3 +296,234 @@ def _add_to_history(folder: Path, evaluations: list[Evaluation], document: Docum
         save_report(document, report)
         if why := remember(folder, evaluations, primary, report=report):
             raise UsageError(why)
+
+
+BaselineLessOption = Annotated[
+    bool, Option("Do not treat the first of three or more runs as the baseline.", flag="--baseline-less")
+]
+SensitivityOption = Annotated[
+    bool,
+    Option(
+        "Add a sensitivity analysis (two runs only): other measures, cutoffs, tests, queries and judgments.",
+        flag="--sensitivity",
+    ),
+]
+MoreArgument = Annotated[
+    list[Path] | None,
+    Argument("More runs: all pairs are compared, with adjusted p-values.", metavar="[MORE]..."),
+]
+
+
+@takes_runs("baseline", "candidate", "more")
+def compare_command(
+    testset: Annotated[Path, Argument("Test set file or TREC qrels.", metavar="TESTSET")],
+    baseline: Annotated[Path, Argument("Baseline run.", metavar="BASELINE")],
+    candidate: Annotated[
+        Path | None,
+        Argument("Candidate run; none where a Parquet run has several systems.", metavar="CANDIDATE"),
+    ] = None,
+    more: MoreArgument = None,
+    *,
+    measures: MeasureOption = None,
+    compare: CompareOptions,
+    sort: SortOption = "mean",
+    pairs: PairsOption = False,
+    means: MeansOption = None,
+    contrast: ContrastOption = None,
+    scoring: ScoringOptions,
+    large: LargeOptions,
+    baseline_less: BaselineLessOption = False,
+    sensitivity: SensitivityOption = False,
+    fail_on: FailOnOption = None,
+    testset_format: TestSetFormatOption = None,
+    options: TestSetOptions,
+) -> Report:
+    """Compare two or more runs with paired tests, and reach a verdict.
+
+    The report has the evidence of the verdict.
+    """
+    from cranfield.app.large_runs import is_large
+
+    runs = [run for run in (baseline, candidate, *(more or ())) if run is not None]
+    of_many = {"--baseline-less": baseline_less, "--adjust": compare.adjust, "--pairs": pairs, "--sort": sort != "mean"}
+    _refuse(many=len(runs) > 2, of_many=of_many, sensitivity=sensitivity, fail_on=fail_on)
+    about: Shown = {"contrasts": contrasts_of(contrast), "today": today(), "sort": sort, "show_pairs": pairs}
+    if means is not None:
+        check_means_file(means)
+    declared = replace(compare, limits=replace(compare.limits, evidence=scoring.limits.evidence))
+    if is_large(runs, large):
+        from cranfield.reporting import scale_document
+
+        refused = {**of_many, "--sensitivity": sensitivity, "--contrast": contrast, "--means": means}
+        summary = evaluate_large_runs(
+            *(testset, runs, _with_primary(measures, compare.primary), testset_format, options, scoring, large),
+            refused=refused | {"--verdict-strata": compare.strata},
+            compare=declared,
+        )
+        verdicts = [pair.verdict.code for pair in summary.pairs]
+        status = _status(verdicts, fail_on)
+        return Report(document=scale_document(summary), full=bool(large.stratum), status=status)
+    if candidate is None:
+        raise UsageError("there is nothing to compare with", expected="a BASELINE and a CANDIDATE", got=str(baseline))
+    evaluations = load_and_evaluate(
+        testset,
+        runs,
+        measures,
+        testset_format=testset_format,
+        options=options,
+        scoring=scoring,
+        primary=compare.primary,
+    )
+    inputs = (str(testset), *map(str, runs))
+    if more:
+        many, document, verdicts = _compare_many(evaluations, declared, inputs, about, baseline_less=baseline_less)
+    else:
+        repeat = partial(_sensitivity, runs=(baseline, candidate), options=options, scoring=scoring)
+        document, verdicts = _compare_two(evaluations, declared, inputs, about, repeat if sensitivity else None)
+        many = None
+    if means is not None:
+        write_means(many or evaluations, means, sort)
+    full = bool(sensitivity or pairs or contrast)
+    return Report(document=document, full=full, status=_status(verdicts, fail_on))
+
+
+def _status(verdicts: Sequence[VerdictCode], fail_on: Sequence[VerdictCode] | None) -> Status:
+    invalid = Status.VOID if VerdictCode.INVALID in verdicts else Status.OK
+    return verdict_status(verdicts, fail_on) or invalid
+
+
+def _with_primary(measures: Sequence[str] | None, primary: str | None) -> Sequence[str] | None:
+    """The measures, and the primary one, which is computed too."""
+    from cranfield.measures import DEFAULT_MEASURES
+
+    chosen = measures or DEFAULT_MEASURES
+    return measures if primary is None or primary in chosen else [*chosen, primary]
+
+
+class Shown(TypedDict):
+    """What the report shows besides the results."""
+
+    contrasts: Sequence[tuple[str, str, str]]
+    today: date
+    sort: str
+    show_pairs: bool
+
+
+def _refuse(
+    *,
+    many: bool,
+    of_many: Mapping[str, object],
+    sensitivity: bool,
+    fail_on: Sequence[VerdictCode] | None,
+) -> None:
+    """Raise every option that does not fit the number of runs."""
+    problems = []
+    baseline_less = bool(of_many["--baseline-less"])
+    if many and sensitivity:
+        problems.append(Problem("--sensitivity is about two runs", hint="compare the two in question alone"))
+    if not many:
+        hint = "of two, the first is the baseline"
+        problems += [Problem(f"{name} is about three runs or more", hint=hint) for name, on in of_many.items() if on]
+    if many and baseline_less and {VerdictCode.BETTER, VerdictCode.WORSE} & set(fail_on or ()):
+        problems.append(Problem("--fail-on better and worse are about a baseline", hint="leave out --baseline-less"))
+    if many and VerdictCode.MIXED in (fail_on or ()):
+        problems.append(Problem("--fail-on mixed is about two runs", expected="better, worse or not-significant"))
+    if many and VerdictCode.EQUIVALENT in (fail_on or ()):
+        problems.append(Problem("--fail-on equivalent is about two runs", expected="better, worse or not-significant"))
+    if problems:
+        raise UsageError(problems)
+
+
+def _compare_two(
+    evaluations: Sequence[Evaluation],
+    declared: CompareOptions,
+    inputs: tuple[str, ...],
+    shown: Shown,
+    repeat: Callable[[Comparison], Sensitivity] | None,
+) -> tuple[Document, list[VerdictCode]]:
+    """The report of two systems, and the verdict."""
+    from cranfield.evaluation.compare import compare
+    from cranfield.reporting import comparison_document
+
+    first, second = evaluations
+    comparison = replace(compare(first, second, declared), inputs=inputs)
+    varied = None if repeat is None else repeat(comparison)
+    return comparison_document(comparison, sensitivity=varied, **shown), [comparison.verdict.code]
+
+
+def _sensitivity(
+    comparison: Comparison, *, runs: tuple[Path, Path], options: TestSetOptions, scoring: ScoringOptions
+) -> Sensitivity:
+    from cranfield.app.sensitivity import sensitivity
+
+    return sensitivity(comparison, runs=runs, scale=options.scale, to_scale=options.to_scale, scoring=scoring)
+
+
+def _compare_many(
+    evaluations: Sequence[Evaluation],
+    declared: CompareOptions,
+    inputs: tuple[str, ...],
+    shown: Shown,
+    *,
+    baseline_less: bool,
+) -> tuple[ManyComparison, Document, list[VerdictCode]]:
+    """The comparison of three systems or more, its report, and the verdict overall and of each against the baseline."""
+    from cranfield.evaluation.many import compare_many
+    from cranfield.reporting import comparison_document
+
+    first = None if baseline_less else evaluations[0].name
+    many = replace(compare_many(evaluations, declared, baseline=first, progress=pair_progress()), inputs=inputs)
+    return many, comparison_document(many, **shown), list(many.claims)
+
+
+@takes_runs("baseline", "candidate")
+def power_command(
+    testset: Annotated[Path, Argument("Test set file or TREC qrels.", metavar="TESTSET")],
+    baseline: Annotated[Path, Argument("Baseline run.", metavar="BASELINE")],
+    candidate: Annotated[
+        Path,
+        Argument("Candidate run; the spread of the differences depends on both systems.", metavar="CANDIDATE"),
+    ],
+    *,
+    measure: Annotated[
+        str | None,
+        Option(
+            "Measure such as nDCG@10; default: the first default measure.",
+            short="-m",
+            metavar="MEASURE",
+            choices="measures",
+        ),
+    ] = None,
+    difference: Annotated[
+        float | None,
+        Option("True difference to detect, in units of the measure.", metavar="X"),
+    ] = None,
+    n_queries: Annotated[
+        int | None,
+        Option("Number of queries; with --difference, report the power.", metavar="N"),
+        Ge(2),
+    ] = None,
+    power: Annotated[
+        float,
+        Option("Desired power: the probability of detecting the difference.", metavar="SHARE"),
+    ] = 0.8,
+    compare: Annotated[CompareOptions, fields("alpha", "seed")],
+    scores: ScoringOptions,
+    testset_format: TestSetFormatOption = None,
+    options: TestSetOptions,
+) -> Report:
+    """Power analysis: how many queries does a difference need?
+
+    From two runs: queries needed for a difference, or the difference that N queries can detect.
+    """
+    from cranfield.evaluation.power import plan
+    from cranfield.reporting.documents.power import power_document
+
+    runs, measures = [baseline, candidate], [measure] if measure else None
+    first, second = load_and_evaluate(
+        testset, runs, measures, testset_format=testset_format, options=options, scoring=scores
+    )
+    found = plan(
+        first, second, difference=difference, queries=n_queries, alpha=compare.alpha, power=power, seed=compare.seed
+    )
+    return Report(document=power_document(found), void=void_of((first, second)))

@@ -2,27 +2,31 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import sys
+from collections.abc import Callable, Iterator
 from contextlib import closing
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
 
 from annotated_types import Ge, Le
 
-from cranfield.app.command import Report, note, say, takes_runs
-from cranfield.app.commands.book_options import DEFAULT_DATABASE, DbOption, note_scale, open_books
+from cranfield.app.command import Report, fields, note, say, takes_runs
+from cranfield.app.commands.book import DEFAULT_DATABASE, DbOption, note_scale, open_books
 from cranfield.app.commands.shared import ConventionOption, MeasureOption, TestSetFormatOption
+from cranfield.app.commands.testset import ForceOption, TodayOption, day_of, refuse_existing, save_set
 from cranfield.options.declaration import Argument, Option
 
 if TYPE_CHECKING:
     from cranfield.judging.pools.pool_file import Pool
+    from cranfield.judging.pools.rule_view import Grades
     from cranfield.model import TestSet
+    from cranfield.options.compare import CompareOptions
+    from cranfield.options.scoring import ScoringOptions
     from cranfield.options.testset import TestSetOptions
 
-SUBCOMMANDS = {
-    **dict.fromkeys(("build", "check", "export", "estimate"), __name__),
-    **dict.fromkeys(("accept", "alternatives"), "cranfield.app.commands.alternatives"),
-}
+
+SUBCOMMANDS = dict.fromkeys(("build", "check", "export", "estimate", "accept", "alternatives"), __name__)
 DEFAULT = "build"
 """The command of `cranfield pool RUN...`."""
 
@@ -228,3 +232,146 @@ def _make_book(pool: Pool, judged: TestSet | None, name: str, db: str, raters: i
     size = f"{n_of(made.n_items, 'documents')} of {n_of(made.n_queries, 'queries')}"
     note(f"made book {made.name}: {size}")
     note_scale(settings.scale, judged)
+
+
+TestSetArgument = Annotated[Path, Argument("Test set.", metavar="TESTSET")]
+
+
+def accept_command(
+    testset: TestSetArgument,
+    pool: Annotated[Path, Argument("Pool of `--preset alternatives`.", metavar="POOL")],
+    *,
+    book: Annotated[str, Option("Book in which persons graded the pool.", metavar="NAME")],
+    out: Annotated[Path, Option("Test set to write.", metavar="FILE")],
+    force: ForceOption = False,
+    today: TodayOption = None,
+    db: DbOption = DEFAULT_DATABASE,
+) -> None:
+    """Add the results of a pool that persons graded above 0 to a test set, at grade 1, with the systems that found them."""
+    from cranfield.app.loading import read_stored
+    from cranfield.judging.book.contents import contents_of
+    from cranfield.judging.book.grades import people_grades
+    from cranfield.judging.pools.alternatives import with_alternatives
+    from cranfield.judging.pools.pool_io import read_pool
+
+    refuse_existing(out, force=force)
+    with closing(open_books(db)) as store:
+        grades = people_grades(contents_of(store, book))
+    changed = with_alternatives(read_stored(testset), read_pool(pool), grades, day_of(today))
+    for path in save_set(changed, testset, out):
+        note(f"wrote {path}: {changed.meta.history[-1]}")
+
+
+@takes_runs("runs")
+def alternatives_command(
+    testset: TestSetArgument,
+    runs: Annotated[list[Path], Argument("Run files.", metavar="RUN...")],
+    *,
+    measures: MeasureOption = None,
+    convention: ConventionOption = "trec",
+) -> Report:
+    """Score runs with the alternatives of a test set and without them."""
+    from cranfield.app.judging import with_and_without
+    from cranfield.app.loading import load
+    from cranfield.options.scoring import ScoringOptions
+    from cranfield.reporting.documents.alternatives import alternatives_document
+
+    found = with_and_without(load(testset), runs, measures, ScoringOptions(convention=convention))
+    return Report(document=alternatives_document(found))
+
+
+MANY_QUERIES = 500
+"""The bounds of fewer queries take no time worth counting."""
+
+
+BaselineArgument = Annotated[str, Argument("Baseline run: FILE or NAME=FILE.", metavar="BASELINE")]
+CandidateArgument = Annotated[str, Argument("Candidate run: FILE or NAME=FILE.", metavar="CANDIDATE")]
+HolesTestSetOption = Annotated[Path, Option("Test set file or TREC qrels.", flag="--testset", metavar="TESTSET")]
+PrimaryOption = Annotated[
+    str | None,
+    Option(
+        "Primary measure; default: the first default measure.",
+        flag="--measure",
+        short="-m",
+        metavar="MEASURE",
+        choices="measures",
+    ),
+]
+TopOption = Annotated[int, Option("Holes to list, and to put into the pool.", flag="--top", metavar="N"), Ge(1)]
+HolesOption = Annotated[
+    Path | None, Option("Write the first holes as a pool, to be judged.", flag="--out", metavar="FILE")
+]
+HolesBookOption = Annotated[
+    str | None,
+    Option("Book whose grades by persons replace those of the test set.", flag="--book", metavar="NAME"),
+]
+
+
+@takes_runs("baseline", "candidate")
+def holes_command(
+    baseline: BaselineArgument,
+    candidate: CandidateArgument,
+    *,
+    testset: HolesTestSetOption,
+    measure: PrimaryOption = None,
+    top: TopOption = 20,
+    out: HolesOption = None,
+    book: HolesBookOption = None,
+    db: DbOption = DEFAULT_DATABASE,
+    compare: Annotated[CompareOptions, fields("test", "margin", "alpha", "seed")],
+    scoring: ScoringOptions,
+    testset_format: TestSetFormatOption = None,
+    options: TestSetOptions,
+) -> Report:
+    """Find the unjudged results that could change a verdict.
+
+    The verdict on two runs, with its best and worst case.
+    """
+    from cranfield.app.judging import holes_of_files
+    from cranfield.app.loading import load
+    from cranfield.reporting.documents.holes import holes_document
+    from cranfield.testsets.split import evaluated_part
+
+    declared = replace(compare, primary=measure)
+    loaded = load(testset, format=testset_format, options=options)
+    found = holes_of_files(
+        evaluated_part(loaded) if options.part is None else loaded,
+        (baseline, candidate),
+        declared,
+        scoring=scoring,
+        people=_people(book, db),
+        n_turns=top,
+        progress=_progress(),
+    )
+    written = []
+    if out is not None:
+        from cranfield.judging.pools.pool_io import made_over, write_pool
+
+        pool = found.pool(top, out.name.removesuffix(".json").removesuffix(".pool"))
+        write_pool(made_over(pool, testset if options.qrels is None else None, options.queries), out)
+        written.append(out)
+    document = holes_document(found.result(), top=top, written="" if out is None else str(out))
+    return Report(document=document, written=written)
+
+
+def _people(book: str | None, db: str) -> Grades | None:
+    """The grades by persons of a book."""
+    if book is None:
+        return None
+    with closing(open_books(db)) as store:
+        from cranfield.judging.book.contents import contents_of
+        from cranfield.judging.book.grades import people_grades
+
+        return people_grades(contents_of(store, book))
+
+
+def _progress() -> Callable[[int, int], None] | None:
+    """Count queries on stderr, where a person watches; None elsewhere."""
+    if not sys.stderr.isatty():
+        return None
+
+    def count(done: int, total: int) -> None:
+        if total >= MANY_QUERIES and (done == total or not done % 50):
+            note(f"\rbounds: {done:,} of {total:,} queries" + ("\n" if done == total else ""), end="")
+
+    return count

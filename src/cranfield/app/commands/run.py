@@ -1,4 +1,4 @@
-"""`cranfield run`: collect, evaluate, compare, report."""
+"""`cranfield run`, and what is made of a config: demo, report, schema, components, grid."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
-from cranfield.app.command import Format, Output, Report, Status
+from cranfield.app.command import Format, Output, Report, Status, note, say
 from cranfield.app.commands.shared import (
     AllowDriftOption,
     ContrastOption,
@@ -21,18 +21,21 @@ from cranfield.app.commands.shared import (
     RefreshOption,
     SeedOption,
     SortOption,
+    TestSetNameOption,
     answer_cache,
     contrasts_of,
     floor_lines,
     today,
     verdict_status,
 )
+from cranfield.app.commands.system import CONFIG, ConfigOption
 from cranfield.options.declaration import Argument, Option
 
 if TYPE_CHECKING:
     from cranfield.app.loading import SetOverrides
     from cranfield.app.run import Job
     from cranfield.evaluation.verdict_table import VerdictCode
+
 
 SensitivityOption = Annotated[bool, Option("Add a sensitivity analysis (two systems only).", flag="--sensitivity")]
 WORST_FIRST = (Status.VOID, Status.FAILED, Status.INCONCLUSIVE, Status.OK)
@@ -126,3 +129,133 @@ def _status(job: Job, fail_on: Sequence[VerdictCode] | None) -> Status:
         [job.comparison.verdict.code] if job.comparison is not None else job.many.claims if job.many is not None else ()
     )
     return verdict_status(verdicts, fail_on) or (Status.VOID if job.void else Status.OK)
+
+
+def demo_command(
+    *,
+    out: Annotated[Path, Option("Output folder of the demo.", metavar="DIR", refuses_link=True)] = Path(
+        "cranfield-demo"
+    ),
+) -> Report:
+    """Compare two search systems over the Python standard library.
+
+    The report says which one is better.
+    """
+    from cranfield.app.run import run_job
+    from cranfield.demo.build import build_demo
+    from cranfield.installation import this_installation
+    from cranfield.platforms import PROGRAMS, require
+
+    require(PROGRAMS, "the demo, which starts its search systems as programs,")
+    note(f"indexing the Python standard library twice, in {out} …")
+    demo = build_demo(out)
+    for line in demo.drift.sentences():
+        note(line)
+    job = run_job(demo.config, out=out)
+    serve = this_installation().next_command("serve cranfield.yaml --workbench workbench.yaml", "web")
+    return Report(document=job.document, written=job.written, notes=[f"Next, in {out}: {serve}"])
+
+
+def report_command(
+    results: Annotated[
+        Path,
+        Argument(
+            "A results.json of `cranfield run`, or a JSON report of other commands that has the queries.",
+            metavar="RESULTS",
+        ),
+    ],
+    *,
+    by_query: Annotated[bool, Option("Add a table of per-query results.")] = False,
+    sort: SortOption = "mean",
+    pairs: PairsOption = False,
+) -> Report:
+    """Make a report of saved results, in any form.
+
+    Nothing is scored again. Times and outputs of the calls are those of the calls.json beside it.
+    """
+    from cranfield.reporting.documents.comparison import subject_document
+    from cranfield.reporting.sections.subject import Subject
+
+    subject = Subject.read(results, by_query=by_query, sort=sort, show_pairs=pairs, today=today())
+    return Report(document=subject_document(subject), full=any((by_query, pairs)))
+
+
+def schema_command(
+    name: Annotated[str, Argument("Document: {schemas}.", metavar="[DOCUMENT]")] = "config",
+) -> None:
+    """Print the JSON Schema of the config, or of another document.
+
+    An editor checks and completes a YAML file whose first line is `# yaml-language-server: $schema=FILE`; `cranfield init`
+    writes that line, and the file.
+    """
+    from cranfield.app.schemas import schema_named
+
+    say(schema_named(name).text, end="")
+
+
+def components_command(
+    name: Annotated[str, Argument("A fusion, or a system that lists its `components`.", metavar="NAME")],
+    *,
+    config: ConfigOption = CONFIG,
+    testset: TestSetNameOption = None,
+    out: OutFolderOption = Path("cranfield-components"),
+    seed: SeedOption = 0,
+    pilot: PilotOption = False,
+    no_cache: KeptOption = False,
+    refresh: RefreshOption = False,
+    overrides: SetOverrides,
+) -> Report:
+    """Measure what each component of a system contributes.
+
+    Alone, all together, and all but one.
+
+    An interrupted collection resumes when the command is repeated.
+    """
+    from cranfield.app.grid import run_components
+
+    job = run_components(
+        name,
+        config,
+        out=out,
+        testset=testset,
+        seed=seed,
+        pilot=pilot,
+        cache=answer_cache(no_cache=no_cache, refresh=refresh),
+        overrides=overrides,
+    )
+    return Report(document=job.document, written=job.written, status=Status.VOID if job.void_reasons else 0)
+
+
+def grid_command(
+    config: Annotated[Path, Argument("Configuration file with a `grid:` block.", metavar="CONFIG")] = Path(
+        "cranfield.yaml"
+    ),
+    *,
+    testset: TestSetNameOption = None,
+    out: OutFolderOption = Path("cranfield-grid"),
+    seed: SeedOption = 0,
+    pilot: PilotOption = False,
+    no_cache: KeptOption = False,
+    refresh: RefreshOption = False,
+    fail_on: FailOnOption = None,
+    overrides: SetOverrides,
+) -> Report:
+    """Grid search: choose settings, and test them on held-out queries.
+
+    The verdict compares the chosen settings with those of the config on the held-out queries. An interrupted collection
+    resumes when the command is repeated.
+    """
+    from cranfield.app.grid import run_grid
+
+    job = run_grid(
+        config,
+        out=out,
+        testset=testset,
+        seed=seed,
+        pilot=pilot,
+        cache=answer_cache(no_cache=no_cache, refresh=refresh),
+        overrides=overrides,
+    )
+    verdicts = [] if job.result.comparison is None else [job.result.comparison.verdict]
+    status = Status.VOID if job.void_reasons else verdict_status(verdicts, fail_on)
+    return Report(document=job.document, written=job.written, status=status)

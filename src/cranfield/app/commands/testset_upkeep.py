@@ -1,4 +1,4 @@
-"""`cranfield testset refresh`: new queries for old ones, in two steps: a sheet to label, and the next version."""
+"""Keep a test set true and fresh: verify and rehash its places, refresh its queries."""
 
 from __future__ import annotations
 
@@ -8,15 +8,19 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 from annotated_types import Ge
 
-from cranfield.app.command import Exit, note
-from cranfield.app.commands.book_options import DEFAULT_DATABASE, DbOption, open_books
-from cranfield.app.commands.testset.common import (
+from cranfield.app.command import Exit, Report, Status, note, say
+from cranfield.app.commands.book import DEFAULT_DATABASE, DbOption, open_books
+from cranfield.app.commands.shared import AllowDirtyOption
+from cranfield.app.commands.testset import (
     ForceOption,
+    OutOption,
     SetArgument,
+    SetFormatOption,
     TodayOption,
     day_of,
     load_set,
     refuse_existing,
+    save_set,
 )
 from cranfield.options.declaration import Option
 from cranfield.words import command_word
@@ -24,8 +28,99 @@ from cranfield.words import command_word
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from cranfield.model import TestSet
     from cranfield.testsets.refresh import Plan, Renewal
     from cranfield.testsets.refresh_files import Labels, QueryLog
+
+
+RepoOption = Annotated[Path, Option("Folder of the repository.", flag="--repo", metavar="DIR")]
+AtOption = Annotated[
+    str | None, Option("Commit of the repository; default: the files on disk.", flag="--at", metavar="COMMIT")
+]
+
+
+def verify_command(
+    testset: SetArgument,
+    *,
+    repo: RepoOption,
+    at: AtOption = None,
+    allow_dirty: AllowDirtyOption = False,
+    out: Annotated[
+        Path | None,
+        Option("Also write the test set with the current lines of moved places.", metavar="FILE"),
+    ] = None,
+    force: ForceOption = False,
+    testset_format: SetFormatOption = None,
+) -> Report:
+    """Check the expected places of a test set against a repository: unchanged, moved, edited, renamed or gone.
+
+    Read are the tracked files of the folder, or, with --at, of a commit.
+    Exits with 1 if any place was edited, renamed or is gone.
+    """
+    from cranfield.app.loading import read_stored
+    from cranfield.repo.drift import reanchored, verify
+    from cranfield.repo.source import tracked_snapshot
+    from cranfield.reporting.documents.testset_versions import drift_document
+
+    judged = read_stored(testset, testset_format)
+    snapshot = tracked_snapshot(repo, at, allow_dirty=allow_dirty, without=(testset, out))
+    report = verify(judged, snapshot)
+    if out is not None:
+        refuse_existing(out, force=force)
+        write_anew(reanchored(judged, report), testset, out, testset_format)
+    return Report(document=drift_document(report), status=Status.FAILED if report.drifted else Status.OK)
+
+
+def write_anew(changed: TestSet, source: Path, out: Path | None, named: str | None) -> None:
+    """Write a changed set in the format it was read in, with a file beside it where that has no room for all of it."""
+    for path in save_set(changed, source, out, format=named):
+        note(f"wrote {path}")
+
+
+def rehash_command(
+    testset: SetArgument,
+    *,
+    repo: RepoOption,
+    at: AtOption = None,
+    allow_dirty: AllowDirtyOption = False,
+    allow_drift: Annotated[
+        bool,
+        Option("Accept the current content of every place; places that no longer exist get no anchor."),
+    ] = False,
+    out: OutOption = None,
+    force: ForceOption = False,
+    today: TodayOption = None,
+    testset_format: SetFormatOption = None,
+) -> None:
+    """Update commit, hashes, anchors and counts of a test set without changing its queries and judgments.
+
+    They are written to SET if its format can store them, and to SET.meta.json otherwise.
+    """
+    from cranfield.app.drift import rehash
+    from cranfield.app.loading import read_stored
+    from cranfield.errors import UsageError
+    from cranfield.formats.io.files import STDIN, meta_path
+    from cranfield.formats.testsets.meta_file import format_of, holds_meta, write_meta
+    from cranfield.testsets.storage import lock_testset
+
+    if out is None and str(testset) == STDIN:
+        raise UsageError("standard input cannot be written to", hint="--out FILE writes the set to a file")
+    if out is not None:
+        refuse_existing(out, force=force)
+    with lock_testset(testset):
+        judged = read_stored(testset, testset_format)
+        rehashed = rehash(
+            judged, repo, at=at, today=day_of(today), allow_drift=allow_drift, allow_dirty=allow_dirty, own=testset
+        )
+        for sentence in rehashed.notes[len(judged.notes) :]:
+            note(f"note: {sentence}")
+        if out is None and not holds_meta(format_of(testset, testset_format)):
+            write_meta(rehashed, meta_path(testset))
+            note(f"wrote {meta_path(testset)}")
+        else:
+            write_anew(rehashed, testset, out, testset_format)
+    say(rehashed.meta.history[-1])
+
 
 EXIT_NO_AGREEMENT = 1
 LogOption = Annotated[
@@ -63,7 +158,7 @@ ConsensusOption = Annotated[
 VersionOption = Annotated[
     str, Option("Version of the new test set; default: the next version.", flag="--version", metavar="TEXT")
 ]
-OutOption = Annotated[Path | None, Option("Step 2: file for the new version.", flag="--out", metavar="NEW")]
+NewSetOption = Annotated[Path | None, Option("Step 2: file for the new version.", flag="--out", metavar="NEW")]
 BookOption = Annotated[
     str | None,
     Option("Label in this book instead of a sheet: step 1 makes it.", flag="--book", metavar="NAME"),
@@ -87,7 +182,7 @@ def refresh_command(
     kappa: KappaOption = 0.6,
     consensus: ConsensusOption = "mean",
     version: VersionOption = "",
-    out: OutOption = None,
+    out: NewSetOption = None,
     book: BookOption = None,
     db: DbOption = DEFAULT_DATABASE,
     force: ForceOption = False,
