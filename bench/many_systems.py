@@ -20,7 +20,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from cranfield.evaluation.many_pairs import all_pairs
+from cranfield.evaluation.many import all_pairs
 from cranfield.stats.result import holm
 from cranfield.stats.simultaneous import max_t, tukey_hsd
 

@@ -20,9 +20,9 @@ from pathlib import Path
 
 import httpx2
 
+from cranfield.app.loading import load
 from cranfield.judging.store.database import open_store
 from cranfield.judging.store.schema import Role
-from cranfield.app.loading import load
 from cranfield.service.job_process import Status
 from cranfield.service.requests import EvaluateRequest
 from cranfield.service.service import open_service

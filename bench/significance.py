@@ -21,9 +21,9 @@ import numpy as np
 from tools import BENCH, NUMBA_CACHE, THEIRS, clean_environment, say
 
 from cranfield.stats.bootstrap import bootstrap
+from cranfield.stats.describe import differences
 from cranfield.stats.permutation import permutation
 from cranfield.stats.result import TestResult
-from cranfield.stats.vectors import differences
 
 OURS: Mapping[str, Callable[..., TestResult]] = {"permutation": permutation, "bootstrap": bootstrap}
 THEIR_TESTS = ("scipy permutation", "ranx permutation", "scipy bootstrap")

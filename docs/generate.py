@@ -29,7 +29,7 @@ from cranfield.cli.main import COMMANDS, GROUPS, command_line, module_of, reques
 from cranfield.client import errors as client_errors
 from cranfield.codecheck.python.install import PACKAGES_VARIABLE
 from cranfield.concurrency.orphans import MARK_NAME
-from cranfield.evaluation.evidence.table import CHECKS
+from cranfield.evaluation.evidence.inspection import CHECKS
 from cranfield.formats.features import FEATURES
 from cranfield.formats.registry import never
 from cranfield.formats.sniff import FORMATS

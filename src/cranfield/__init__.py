@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from cranfield.app.loading import load
     from cranfield.display import Displays
     from cranfield.errors import CranfieldError, Problem
-    from cranfield.evaluation.many_values import ManyComparison
+    from cranfield.evaluation.many import ManyComparison
     from cranfield.evaluation.values import Comparison, Evaluation, Verdict
     from cranfield.formats.convert import write_run, write_testset
     from cranfield.measures import Measure, parse
@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 
 _HOMES = {
     "cranfield.errors": ("CranfieldError", "Problem"),
-    "cranfield.evaluation.many_values": ("ManyComparison",),
+    "cranfield.evaluation.many": ("ManyComparison",),
     "cranfield.evaluation.values": ("Comparison", "Evaluation", "Verdict"),
     "cranfield.formats.convert": ("write_run", "write_testset"),
     "cranfield.measures": ("Measure", "parse"),

@@ -20,7 +20,7 @@ from cranfield.app.ci import MarkerSettings
 from cranfield.cli import ending
 from cranfield.config.gate import RULE_MODELS
 from cranfield.config.presets import PRESETS
-from cranfield.evaluation.evidence.table import CHECKS
+from cranfield.evaluation.evidence.inspection import CHECKS
 from cranfield.evaluation.verdict_table import VerdictCode
 from cranfield.formats.sniff import FORMATS
 from cranfield.gate.rules import RULES

@@ -7,7 +7,7 @@ import pytest
 from cranfield import patterns
 from cranfield.concurrency import retry
 from cranfield.forge import api
-from cranfield.formats.io import pipes
+from cranfield.formats.io import files
 from cranfield.repo import git
 from cranfield.systems.calls import deaths
 
@@ -21,7 +21,7 @@ PAGE = Path(__file__).parents[2] / "docs" / "how-to" / "collect.md"
         f"at most {retry.MAX_WAIT_S:g} s; after {deaths.MOST_UNREACHED} queries in a row",
         f"after {deaths.MOST_DEATHS} queries in a row",
         f"again after {deaths.PAUSE_S:g} s",
-        f"opens for writing: {pipes.WRITER_S:g} s",
+        f"opens for writing: {files.WRITER_S:g} s",
         f"{api.TOTAL_S:g} s for a request, {api.ATTEMPTS} requests",
         f"{git.GIT_S} s; it runs without a terminal",
     ],

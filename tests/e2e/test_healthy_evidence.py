@@ -21,7 +21,7 @@ import numpy as np
 import pytest
 
 from cranfield import Answer, Comparison, Evaluation, Hit, Outcome, Query, Run, TestSet, compare, evaluate, load
-from cranfield.evaluation.judged import judged_share
+from cranfield.evaluation.absence import judged_share
 from cranfield.evaluation.unjudged import MOSTLY_UNJUDGED
 from cranfield.model import Pattern
 

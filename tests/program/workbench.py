@@ -7,7 +7,7 @@ from pathlib import Path
 
 from cranfield.app.experiment import Experiment
 from cranfield.app.loading import load
-from cranfield.evaluation.calls import calls_of
+from cranfield.evaluation.latency import calls_of
 from cranfield.evaluation.result import result_of
 from cranfield.results import to_json
 from cranfield.service.requests import CompareRequest, EvaluateRequest

@@ -20,8 +20,7 @@ from pydantic import BaseModel, ValidationError
 
 from cranfield.agents.recording import open_whole_lines
 from cranfield.errors import InputError, ProblemList, UsageError, shorten
-from cranfield.formats.io.files import read_bytes, shown, write_text
-from cranfield.formats.io.locks import path_lock
+from cranfield.formats.io.files import path_lock, read_bytes, shown, write_text
 
 MANIFEST = "run.json"
 PLAN = "plan.yaml"

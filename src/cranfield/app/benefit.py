@@ -50,9 +50,8 @@ from cranfield.errors import (
     shorten,
     unknown_name,
 )
-from cranfield.formats.io.files import refusal, shown, write_text
-from cranfield.formats.io.own_folder import read_inside
-from cranfield.formats.io.versions import file_versions, newest_version
+from cranfield.formats.io.delimited import file_versions, newest_version
+from cranfield.formats.io.files import read_inside, refusal, shown, write_text
 from cranfield.repo.git import is_same_commit, standing
 from cranfield.words import first_of, n_of
 

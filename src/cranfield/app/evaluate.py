@@ -18,14 +18,13 @@ from cranfield.app.runs_by_name import ranked_by_name, with_ids
 from cranfield.errors import InternalError, NoCommonQueryError, UsageError
 from cranfield.evaluation.absence import forced_zeros
 from cranfield.evaluation.caveat import Caveat, CaveatKind
-from cranfield.evaluation.columns import joined, with_columns
 from cranfield.evaluation.evaluate import evaluate_ranking
 from cranfield.evaluation.evidence.inspection import refuse_unknown
-from cranfield.evaluation.values import RATED_BY_SLOT, Comparison, Evaluation, among, scale_for
+from cranfield.evaluation.values import RATED_BY_SLOT, Comparison, Evaluation, among, joined, scale_for, with_columns
 from cranfield.formats.io.delimited import forget_notes
 from cranfield.formats.sniff import sniff_run
 from cranfield.measures import DEFAULT_MEASURES, Measure, as_typed, deepest_cutoff, parse_all, parse_typed
-from cranfield.measures.orders import by_convention
+from cranfield.measures.measure import by_convention
 from cranfield.model import DEFAULT_CONVENTION, Convention, NoteKind, Rating, Run, TestSet, convention_named
 from cranfield.model.convention import Ties
 from cranfield.options.compare import CompareOptions, VerdictRule
@@ -42,7 +41,7 @@ from cranfield.testsets.consensus import rated_pairs, ratings_of, with_consensus
 from cranfield.words import and_list, first_of, n_of, shown_id
 
 if TYPE_CHECKING:
-    from cranfield.evaluation.many_values import ManyComparison
+    from cranfield.evaluation.many import ManyComparison
     from cranfield.scale.values import ScaleSummary
 
 
@@ -800,7 +799,7 @@ def report(
         path: where to write it too, in the form of its suffix: .html, .md, .json, .csv or .txt.
         format: of the text returned: text, brief (short Markdown), markdown, csv, json or html.
     """
-    from cranfield.evaluation.many_values import ManyComparison
+    from cranfield.evaluation.many import ManyComparison
     from cranfield.reporting import comparison_document, evaluation_document, render, save_report
 
     if isinstance(result, Evaluation):

@@ -17,7 +17,7 @@ from cranfield.app.runs_by_name import read_for
 from cranfield.config import Config
 from cranfield.config.models import SetConfig
 from cranfield.errors import InputError, PreflightError, TestSetError, UsageError
-from cranfield.evaluation.class_verdict import deciding_key
+from cranfield.evaluation.classes import deciding_key
 from cranfield.evaluation.values import Evaluation
 from cranfield.measures import Measure, parse
 from cranfield.model import Answer, Outcome, Query, Run, Scalar, TestSet

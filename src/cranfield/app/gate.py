@@ -25,12 +25,11 @@ from cranfield.app.run import require_folder
 from cranfield.config.load import placed
 from cranfield.config.strict import Finding
 from cranfield.errors import ConfigError, CranfieldError, InputError, Problem, UsageError
-from cranfield.evaluation.class_verdict import deciding_key
+from cranfield.evaluation.classes import deciding_key
 from cranfield.evaluation.evidence.inspection import inspect_systems
 from cranfield.evaluation.evidence.values import Finding as EvidenceFinding
 from cranfield.evaluation.values import Evaluation
-from cranfield.formats.io.files import refusal, shown
-from cranfield.formats.io.own_folder import PRIVATE_FOLDER, check_inside, folder_inside
+from cranfield.formats.io.files import PRIVATE_FOLDER, check_inside, folder_inside, refusal, shown
 from cranfield.formats.runs.jsonl import read_run
 from cranfield.gate.baseline import Baseline, baseline_digest, misfits, parse_baseline, read_baseline, with_added
 from cranfield.gate.gate_input import GateInput

@@ -32,8 +32,8 @@ from cranfield.concurrency.loop import event_loop
 from cranfield.errors import CranfieldError, InputError, TestSetError, UsageError
 from cranfield.evaluation.evidence.inspection import inspect_systems
 from cranfield.evaluation.values import Evaluation
+from cranfield.formats.io.delimited import FileVersion, file_versions
 from cranfield.formats.io.files import read_bytes, shown, write_text
-from cranfield.formats.io.versions import FileVersion, file_versions
 from cranfield.formats.testsets.golden_facts import REVIEWED, facts_path
 from cranfield.formats.testsets.golden_json import read_golden_json, write_golden_json
 from cranfield.gate.baseline import read_baseline

@@ -14,11 +14,11 @@ from cranfield.config.grid import Point, grid_points, with_systems
 from cranfield.config.models import HELD_OUT, GridConfig
 from cranfield.config.systems import FusionConfig
 from cranfield.errors import Problem, UnknownNameError, UsageError, unknown_name
-from cranfield.evaluation.calls import calls_of
 from cranfield.evaluation.contribution import Contributions, contributions
 from cranfield.evaluation.evidence.inspection import inspect_systems
 from cranfield.evaluation.evidence.values import void_sentences
 from cranfield.evaluation.grid import GridResult, ScoredPoint, choose_point
+from cranfield.evaluation.latency import calls_of
 from cranfield.evaluation.result import evaluations_of
 from cranfield.model import Run, Scalar, TestSet, is_in_stratum
 from cranfield.reporting import Document, save_reports

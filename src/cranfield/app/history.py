@@ -14,14 +14,22 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from cranfield.errors import UsageError
+from cranfield.evaluation.absence import judged_share
 from cranfield.evaluation.history import DamagedLine, HistoryPoint, Line, Score
-from cranfield.evaluation.judged import judged_share
 from cranfield.evaluation.latency import latency_summary
 from cranfield.evaluation.values import Evaluation
-from cranfield.formats.io.files import refusal, write_bytes, write_text
-from cranfield.formats.io.locks import lock
-from cranfield.formats.io.own_folder import check_inside, flush, folder_inside, open_inside, read_inside
-from cranfield.formats.io.pipes import refuse_device
+from cranfield.formats.io.files import (
+    check_inside,
+    flush,
+    folder_inside,
+    lock,
+    open_inside,
+    read_inside,
+    refusal,
+    refuse_device,
+    write_bytes,
+    write_text,
+)
 from cranfield.measures import Measure, parse
 from cranfield.repo.git import Standing, commits_between, standing
 from cranfield.results import adapter_of, to_jsonable

@@ -13,8 +13,7 @@ from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
 
 from cranfield.app.history import FOLDER, local_folder
 from cranfield.errors import Problem, TestSetError, UsageError, did_you_mean, shorten
-from cranfield.formats.io.files import meta_path, shown, write_text
-from cranfield.formats.io.own_folder import read_inside
+from cranfield.formats.io.files import meta_path, read_inside, shown, write_text
 from cranfield.formats.sniff import read_testset
 from cranfield.model import LETTERS, QUERY_CLASSES, Query, TestSet, class_named
 from cranfield.model.note import Note, NoteKind, info

@@ -14,8 +14,8 @@ from cranfield.app.loading import options_of, with_held_out
 from cranfield.config import Config, load_config
 from cranfield.config.reading import EveryAnswerCheck
 from cranfield.errors import CranfieldError, Problem, UsageError, shorten
-from cranfield.evaluation.evidence.repeats import repeated_ids
-from cranfield.evaluation.evidence.table import CHECKS
+from cranfield.evaluation.evidence.checks import repeated_ids
+from cranfield.evaluation.evidence.inspection import CHECKS
 from cranfield.evaluation.evidence.values import Finding
 from cranfield.measures import USUAL_K
 from cranfield.model import Hit, Outcome, Query, Run, Scalar, TestSet, convention_named

@@ -14,8 +14,7 @@ from cranfield.evaluation.absence import leaves_out
 from cranfield.measures import parse
 from cranfield.model import DEFAULT_CONVENTION, Convention, convention_named
 from cranfield.options.compare import CompareOptions
-from cranfield.options.latency import LatencyRule
-from cranfield.options.limits import Setting
+from cranfield.options.limits import LatencyRule, Setting
 from cranfield.options.testset import SET_OPTIONS
 from cranfield.systems.collect.collection import RUNS
 

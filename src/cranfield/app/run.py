@@ -28,8 +28,7 @@ from cranfield.evaluation.compare import compare as compare_evaluations
 from cranfield.evaluation.evidence.values import void_sentences
 from cranfield.evaluation.values import Comparison, Evaluation
 from cranfield.evaluation.verdict_table import VerdictCode
-from cranfield.formats.io.files import refusal
-from cranfield.formats.io.own_folder import check_inside
+from cranfield.formats.io.files import check_inside, refusal
 from cranfield.formats.sniff import detect_format
 from cranfield.measures import Measure
 from cranfield.model import Run, Scalar, TestSet
@@ -49,7 +48,7 @@ from cranfield.reporting.document import (
     TonedCell,
 )
 from cranfield.reporting.documents.gate import with_floors
-from cranfield.reporting.sections.leaderboard import check_order, means_table
+from cranfield.reporting.sections.many import check_order, means_table
 from cranfield.reporting.sections.subject import Preflight
 from cranfield.systems import progress_on
 from cranfield.systems.collect.collection import PARTIAL, RUNS
@@ -57,9 +56,9 @@ from cranfield.testsets.judging_notes import guidelines_differ
 
 if TYPE_CHECKING:
     from cranfield.config.gate import Floor
-    from cranfield.evaluation.many_values import ManyComparison
+    from cranfield.evaluation.evaluate import ContrastSpec
+    from cranfield.evaluation.many import ManyComparison
     from cranfield.evaluation.sensitivity import Sensitivity
-    from cranfield.evaluation.strata import ContrastSpec
     from cranfield.gate.result import RuleResult
 
 
@@ -355,7 +354,7 @@ class Extras:
 
     def check(self, experiments: Sequence[Experiment]) -> None:
         """Refuse, before a query is sent, strata, an order, floors and a list of pairs that no report can have."""
-        from cranfield.evaluation.strata import contrast_strata
+        from cranfield.evaluation.evaluate import contrast_strata
 
         compared = [experiment for experiment in experiments if len(experiment.systems) > 2]
         if not compared and (self.pairs or self.sort != "mean"):
@@ -558,7 +557,7 @@ def compared(
 def _save_means(many: ManyComparison, out: Path, sort: str, root: Path | None) -> Path:
     """Write the means of many systems as CSV, one line a system."""
     from cranfield.evaluation.result import result_of
-    from cranfield.reporting.renderers.table import save_table
+    from cranfield.reporting.renderers.data import save_table
 
     save_table(means_table(result_of(many), sort), out / MEANS_FILE, root=root or out)
     return out / MEANS_FILE

@@ -13,7 +13,7 @@ from cranfield.model import Answer, Outcome, Run, TestSet
 from cranfield.model.query_ids import BY_ROW, BY_TEXT, are_rows, ids_by_row, ids_by_text, renamed, row_names, text_names
 from cranfield.ranking import RankedRun
 from cranfield.ranking.join import no_common_query
-from cranfield.ranking.transform import rename_queries
+from cranfield.ranking.value import rename_queries
 from cranfield.words import shown_id
 
 

@@ -9,8 +9,8 @@ from pydantic import ValidationError
 
 from cranfield.benefit.result import BenefitResult
 from cranfield.errors import InputError, Problem
+from cranfield.formats.io.delimited import FileVersion, file_versions
 from cranfield.formats.io.files import read_bytes, shown, write_text
-from cranfield.formats.io.versions import FileVersion, file_versions
 
 RESULT = "benefit"
 """Begins their names."""

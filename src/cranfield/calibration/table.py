@@ -9,8 +9,7 @@ from typing import Any
 
 from cranfield.calibration.answers import Correctness, ScoredAnswer, ScoredAnswers, score_problem
 from cranfield.errors import InputError, ProblemList, shorten
-from cranfield.formats.io.cells import as_number, id_texts, is_id, number_of
-from cranfield.formats.io.delimited import read_sheet
+from cranfield.formats.io.delimited import as_number, id_texts, is_id, number_of, read_sheet
 from cranfield.formats.io.files import decode, read_bytes, shown, stem, suffix_of
 from cranfield.formats.io.json_text import json_objects
 from cranfield.formats.io.located import Located, load_any

@@ -17,15 +17,13 @@ from cranfield.app.command import Exit, Fields, Output, Report
 from cranfield.cli import registries
 from cranfield.cli.ending import handled, report_error
 from cranfield.cli.named import CONFIG_HELP, SAME_CONFIG_HELP, resolve_runs, resolve_testsets
-from cranfield.cli.present import present
-from cranfield.cli.stale import collecting_stale
+from cranfield.cli.present import collecting_stale, present
 from cranfield.errors import CranfieldError, UsageError
 from cranfield.options.collect import CollectOptions
 from cranfield.options.compare import CompareOptions
-from cranfield.options.declaration import Argument, Declared, Option, declared
+from cranfield.options.declaration import CHOICES, Argument, Declared, Option, declared
 from cranfield.options.large import LargeOptions
 from cranfield.options.limits import Limits
-from cranfield.options.names import CHOICES
 from cranfield.options.scoring import ScoringOptions
 from cranfield.options.testset import SET_OPTIONS, TestSetOptions
 
@@ -114,7 +112,7 @@ def _parsers() -> Mapping[str, Callable[[list[str]], object]]:
     from cranfield.app.loading import databases_of
     from cranfield.evaluation.confusion import parse_pairs
     from cranfield.evaluation.evidence.inspection import parse_settings
-    from cranfield.options.latency import parse_rule
+    from cranfield.options.limits import parse_rule
 
     return {
         "columns": _columns,

@@ -9,7 +9,7 @@ from typer.core import TyperCommand, TyperGroup
 
 from cranfield.cli import registries
 from cranfield.cli.named import with_config_testset
-from cranfield.options import names as option_names
+from cranfield.options import declaration as option_names
 from cranfield.words import or_list
 
 WHOLE_SENTENCE = 300

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from cranfield.app.command import RunNames, note
-from cranfield.cli.stale import note_stale
+from cranfield.cli.present import note_stale
 from cranfield.words import and_list
 
 if TYPE_CHECKING:

@@ -1,4 +1,4 @@
-"""Reports on the terminal: text in its colours and width, other forms as they are, the page in the browser."""
+"""Saved runs that are older than their config: a warning on stderr, and a stamp on every form of the report."""
 
 from __future__ import annotations
 
@@ -7,19 +7,52 @@ import os
 import shlex
 import shutil
 import sys
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from contextvars import ContextVar
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import typer
 
 from cranfield.app.command import Format, Output, Report, Status, note
-from cranfield.cli.stale import stamped
 from cranfield.errors import UsageError
-from cranfield.words import and_list
+from cranfield.words import and_list, first_of
 
 if TYPE_CHECKING:
     from cranfield.reporting.document import Document, Tone
+
+
+MOST_NAMED = 3
+"""Systems in the stamp."""
+_STALE: ContextVar[tuple[str, ...]] = ContextVar("stale", default=())
+
+
+@contextmanager
+def collecting_stale() -> Iterator[None]:
+    """One command: what is noted inside is stamped on its report."""
+    token = _STALE.set(())
+    try:
+        yield
+    finally:
+        _STALE.reset(token)
+
+
+def note_stale(system: str, changed: Sequence[str]) -> None:
+    """Say on stderr what changed since the run of a system was saved, and keep it for the report."""
+    what = f"the saved run of {system} is stale: {and_list(changed)} changed since"
+    note(f"warning: {what}; `cranfield run` makes it again")
+    _STALE.set((*_STALE.get(), system))
+
+
+def stamped(document: Document) -> Document:
+    """The document with a stamp where a run of it is stale."""
+    systems = _STALE.get()
+    if not systems:
+        return document
+    stamp = f"STALE: saved before the config or test set changed: {first_of(systems, MOST_NAMED)}"
+    return replace(document, stamps=(*document.stamps, stamp))
 
 
 def present(report: Report, output: Output) -> None:
@@ -111,9 +144,7 @@ def open_in_browser(path: Path) -> None:
 def rendered(document: Document, output: Output) -> str:
     """The document in the form that was asked for: text in colour and as wide as the terminal, where it goes to one."""
     from cranfield.reporting import render
-    from cranfield.reporting.renderers.brief import COLUMNS, brief_of, render_brief
-    from cranfield.reporting.renderers.text import LINE, render_text
-    from cranfield.reporting.renderers.text_table import no_colour
+    from cranfield.reporting.renderers.text import COLUMNS, LINE, brief_of, no_colour, render_brief, render_text
 
     if output.format is not Format.TEXT:
         return render(document, output.format.value)

@@ -2,7 +2,7 @@
 
 Every measure of the catalogue can be imported from here by its name. Values are those of ir_measures 0.4 (see the convention of
 that name): scores are compared as 32-bit floats, a judged query without a result counts as 0 (`Accuracy`
-leaves it out), and one that a measure is not defined for is left out. Ties fall as there, where each library has its own rule: see `cranfield.measures.orders`.
+leaves it out), and one that a measure is not defined for is left out. Ties fall as there, where each library has its own rule: see `cranfield.measures.measure`.
 What is passed over there is an error here: a document twice in a query, two grades for a document, a run that shares no
 query with the judgments, a measure by subtopic without subtopics.
 """
@@ -38,13 +38,12 @@ from cranfield.formats.testsets.trec import read_qrels, read_subtopic_qrels
 from cranfield.measures import CATALOGUE, compute, parse
 from cranfield.measures import Measure as Computed
 from cranfield.measures.catalogue import ALIASES
-from cranfield.measures.measure import WHY_NEEDED, MeasureSpec, spell
-from cranfield.measures.orders import convention_for, provider_of
+from cranfield.measures.measure import WHY_NEEDED, MeasureSpec, convention_for, provider_of, spell
 from cranfield.measures.own import load_plugins
 from cranfield.model import Convention, Outcome, TestSet, convention_named
 from cranfield.ranking.file import rank_file
+from cranfield.ranking.join import PreparedJudgments
 from cranfield.ranking.memory import rank_arrays, rank_frame, rank_mapping
-from cranfield.ranking.prepared import PreparedJudgments
 from cranfield.ranking.value import FloatQ, Ranking
 from cranfield.stats.describe import geometric_mean
 

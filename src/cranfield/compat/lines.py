@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 
 from cranfield.errors import ProblemList, RunFormatError, TestSetError, shorten
-from cranfield.formats.io.cells import number_of
+from cranfield.formats.io.delimited import number_of
 from cranfield.ranking.problems import bad_score, lone_carriage_return, short_line
 from cranfield.ranking.scan import RUN_COLUMNS
 

@@ -16,7 +16,7 @@ class _ByCheck:
     """The schema of the block: a property for each check, made when a schema is requested."""
 
     def __get_pydantic_json_schema__(self, _schema: CoreSchema, handler: GetJsonSchemaHandler) -> dict[str, Any]:
-        from cranfield.evaluation.evidence.table import CHECKS
+        from cranfield.evaluation.evidence.inspection import CHECKS
         from cranfield.options.limits import Consequence
 
         consequence = core_schema.literal_schema([*map(str, Consequence), False])  # some YAML readers make false of off

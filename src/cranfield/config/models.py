@@ -27,7 +27,7 @@ from cranfield.model.kinds import Text
 from cranfield.options.collect import CollectOptions
 from cranfield.options.compare import CompareOptions
 from cranfield.options.declaration import declared
-from cranfield.options.latency import LatencyRule
+from cranfield.options.limits import LatencyRule
 from cranfield.options.limits import Limits as DeclaredLimits
 from cranfield.options.scoring import ScoringOptions
 

@@ -19,8 +19,7 @@ from cranfield.demo.entity import Corpus
 from cranfield.demo.index import DESIGNS, FIELDS, PLAIN, write_attributes, write_database
 from cranfield.demo.search import open_read_only
 from cranfield.errors import UsageError
-from cranfield.formats.io.files import refusal, write_text
-from cranfield.formats.io.own_folder import check_inside
+from cranfield.formats.io.files import check_inside, refusal, write_text
 from cranfield.formats.testsets.native import read_testset_yaml, write_testset_yaml
 from cranfield.model import TestSet
 

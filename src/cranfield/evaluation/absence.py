@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
 from cranfield.evaluation.caveat import Caveat, CaveatKind
-from cranfield.measures import CATALOGUE, Measure
+from cranfield.measures import CATALOGUE, Measure, compute
 from cranfield.measures.kernels import expected_relevant, never_judged
 from cranfield.measures.measure import LOOKS_AT_THE_LIST
 from cranfield.model import Absence, Convention, Outcome, TestSet
-from cranfield.ranking.value import FloatQ, Ranking
+from cranfield.ranking.value import FloatQ, Ranking, State, unjudged_results
 from cranfield.words import and_list, first_of
 
 Values = Mapping[Measure, FloatQ]
@@ -157,3 +158,42 @@ def forced_zeros(convention: Convention, ranking: Ranking) -> Iterator[str]:
 def in_brackets(text: str) -> str:
     """` (text)`; nothing for an empty text."""
     return f" ({text})" if text else ""
+
+
+JUDGED_DEPTH = 10
+"""Depth of the judged share where no measure has a depth."""
+
+
+@dataclass(frozen=True, slots=True)
+class JudgedShare:
+    """Mean share of the results that are judged."""
+
+    measure: Measure
+    mean: float | None
+    """None where the question has no meaning: see `why`."""
+    n: int
+    why: str = ""
+    pooled: int | None = None
+    """Results in the pool and not judged (a grade under 0), within the depth, over all queries."""
+    never_pooled: int | None = None
+    """Results without any grade: in no pool that the test set knows of."""
+
+
+def judged_share(ranking: Ranking, depth: int | None) -> JudgedShare:
+    """Mean share of the first `depth` results that are judged, over the queries where anything can be unjudged."""
+    measure = Measure("Judged", (), depth or JUDGED_DEPTH)
+    values, scored, reasons = compute(measure, ranking)
+    if not scored.any():
+        return JudgedShare(measure, None, 0, next(iter(reasons.values()), "no query"))
+    pooled, never_pooled = unjudged_counts(ranking, depth or JUDGED_DEPTH)
+    return JudgedShare(
+        measure, float(values[scored].mean()), int(scored.sum()), pooled=pooled, never_pooled=never_pooled
+    )
+
+
+def unjudged_counts(ranking: Ranking, depth: int) -> tuple[int, int]:
+    """Results within a depth that are in the pool and not judged, and results that were never pooled."""
+    query, _ = unjudged_results(ranking, depth)
+    within = (ranking.rank <= depth) & ~ranking.closed_world[ranking.query]
+    pooled = int(((ranking.state == State.POOLED) & within).sum())
+    return pooled, len(query) - pooled

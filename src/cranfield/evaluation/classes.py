@@ -7,24 +7,47 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
 
 import numpy as np
 
-from cranfield.evaluation.class_values import WITHOUT
-from cranfield.evaluation.columns import as_printed
-from cranfield.evaluation.evaluate import clipped, difference_range, summarise
-from cranfield.evaluation.strata import StratumSummary, strata_of
-from cranfield.evaluation.values import NOT_ON_ITS_SCALE, Comparison, Evaluation, Summary
+from cranfield.errors import UnknownNameError, UsageError
+from cranfield.evaluation.caveat import Caveat, CaveatKind
+from cranfield.evaluation.evaluate import StratumSummary, clipped, difference_range, strata_of, summarise
+from cranfield.evaluation.pairing import pair_values
+from cranfield.evaluation.unseen import Found, Unseen, largest_difference, unseen_queries
+from cranfield.evaluation.values import (
+    CHANGED,
+    NOT_ON_ITS_SCALE,
+    WITHOUT,
+    ClassRow,
+    ClassVerdict,
+    Comparison,
+    Evaluation,
+    MeasureComparison,
+    Summary,
+    Verdict,
+    as_printed,
+)
+from cranfield.evaluation.verdict import numbers_of, sign_of, verdict_of_interval, verdict_of_p
+from cranfield.evaluation.verdict_table import VerdictCode
 from cranfield.measures import Measure, compute, parse_all
 from cranfield.measures.families.aspects import form_wins
-from cranfield.model import QUERY_CLASSES, QueryClass
-from cranfield.model.query import CLASS
-from cranfield.ranking.transform import only_queries
-from cranfield.ranking.value import FloatQ, Ranking
-from cranfield.stats.describe import describe
+from cranfield.model import QUERY_CLASSES, QueryClass, query_strata
+from cranfield.model.query import CLASS, NEGATIVE, class_of
+from cranfield.numbers import format_p, format_value
+from cranfield.options.compare import CompareOptions
+from cranfield.ranking.value import FloatQ, Ranking, only_queries
+from cranfield.stats.describe import describe, differences
 from cranfield.stats.interval import t_interval
-from cranfield.stats.result import TestResult
-from cranfield.stats.vectors import differences
+from cranfield.stats.result import TestResult, holm
+from cranfield.stats.stratified import WITHIN, stratified_t
+from cranfield.stats.table import TESTS
+from cranfield.words import first_of, n_of
+
+if TYPE_CHECKING:
+    from cranfield.model import TestSet
+
 
 ALPHA = 0.05
 """Significance level of the test of one system."""
@@ -289,3 +312,280 @@ def too_few_note(n: int, n_differ: int, alpha: float) -> str:
     few = "1 query is" if n == 1 else f"{n} queries are"
     what = f"{few} too few" if n < needed else f"{n_differ} of {n} queries differ, which is too few"
     return f"{what} for any p of {alpha:g} or less: {needed} must differ, all in one direction"
+
+
+def decide_by_class(comparison: Comparison, options: CompareOptions) -> Comparison:
+    """The comparison with the verdict of its classes; unchanged where one mean decides.
+
+    One mean decides where it is declared (`verdict="pooled"`), where the comparison does not count, and where all queries
+    are of one class. Negative queries are a class beside others; where they would be the only one, the verdict is of the
+    other queries, and a reason of it says how the negative ones did.
+
+    Raises:
+        UnknownNameError: no query has the declared stratum.
+        UsageError: the declared stratum has another value for each query.
+    """
+    key = deciding_key(comparison.baseline.testset, options)
+    if comparison.verdict.code is VerdictCode.INVALID:
+        return comparison
+    if key != CLASS:
+        comparison = _with_negatives(comparison)
+    if not key:
+        return comparison
+    rows = _rows(comparison, key)
+    if len(rows) < 2:
+        if not options.strata:
+            return comparison
+        reason = f"every query has the same {key}: the mean over all queries decides"
+        return replace(comparison, verdict=replace(comparison.verdict, reasons=(*comparison.verdict.reasons, reason)))
+    overall = _overall(comparison, key)
+    measures = _with_overall(comparison, overall)
+    found = ClassVerdict(key, rows, overall, comparison.verdict.code)
+    code = _code(found, measures[comparison.primary], options)
+    verdict = Verdict(
+        code,
+        _sentence(found, code, comparison, numbers_of(measures[comparison.primary], options)),
+        (*_reasons(found, code, comparison), *comparison.verdict.reasons),
+    )
+    return replace(comparison, measures=measures, verdict=verdict, by_class=found)
+
+
+def claims(comparison: Comparison) -> frozenset[VerdictCode]:
+    """The verdict, and with classes that of the declared test over all queries: what other measures and tests can contradict."""
+    code, found = comparison.verdict.code, comparison.by_class
+    return frozenset({code} if found is None else {code, _direction(comparison.primary, found.overall)})
+
+
+def deciding_key(testset: TestSet, options: CompareOptions) -> str:
+    """The key of the classes that decide: the declared stratum, or `class` where queries have classes; empty for none.
+
+    Raises:
+        UnknownNameError: no query has the declared stratum.
+        UsageError: it has another value for each query.
+    """
+    if options.verdict == "pooled":
+        return ""
+    strata = [query_strata(query) for query in testset.queries]
+    if not options.strata:
+        return CLASS if any(class_of(query) not in {"", NEGATIVE} for query in testset.queries) else ""
+    values = [own[options.strata] for own in strata if options.strata in own]
+    if not values:
+        raise UnknownNameError.among("stratum", options.strata, sorted({key for own in strata for key in own}))
+    if len(set(values)) == len(values) > 1:
+        expected = "a stratum with several queries of one value"
+        raise UsageError(f"stratum {options.strata} has another value for each query", expected=expected)
+    return options.strata
+
+
+def _with_negatives(comparison: Comparison) -> Comparison:
+    """The comparison with a line on its negative queries, which no other measure has a value for; a caveat where they changed."""
+    found = next((each for each in compare_classes(comparison) if each.query_class.name == NEGATIVE), None)
+    if found is None or (row := _class_row(found)).delta is None or row.result is None:
+        return comparison
+    p = row.result.p_two_sided if row.n >= smallest_n(comparison.alpha) else None
+    code = verdict_of_p(p, row.delta * sign_of(row.measure), comparison.alpha)
+    tested = "too few for a test" if p is None else f"p {format_p(p)}, {row.test}"
+    means = f"{row.measure} {format_value(row.baseline)} to {format_value(row.candidate)}"
+    text = f"negative queries, outside the verdict: {means}, {code.text} (n = {row.n}, {tested})"
+    line = text if code in CHANGED else Caveat(text, CaveatKind.FINDING)
+    return replace(comparison, verdict=replace(comparison.verdict, reasons=(*comparison.verdict.reasons, line)))
+
+
+def _rows(comparison: Comparison, key: str) -> tuple[ClassRow, ...]:
+    """A row for each class, p adjusted over those that can decide."""
+    by_class = key == CLASS and bool(comparison.baseline.ranking.classes)
+    rows = [_class_row(of_class) for of_class in compare_classes(comparison)] if by_class else []
+    labels = _labels(comparison, key, by_class=by_class)
+    paired = pair_values(comparison.evaluations, comparison.primary)
+    groups: dict[str, list[int]] = {}
+    for place, query_id in enumerate(paired.query_ids):
+        groups.setdefault(labels[query_id], []).append(place)
+    for label in sorted(groups, key=lambda label: (label == WITHOUT, label)):
+        if label == WITHOUT or not by_class:
+            query_ids = tuple(paired.query_ids[place] for place in groups[label])
+            rows.append(_stratum_row(label, query_ids, paired.values[groups[label]], comparison))
+    needed = smallest_n(comparison.alpha)
+    adjusted = holm([None if row.result is None or row.n < needed else row.result.p_two_sided for row in rows])
+    rows = [
+        row if row.result is None else replace(row, result=replace(row.result, p_adjusted=p))
+        for row, p in zip(rows, adjusted, strict=True)
+    ]
+    n_tested = sum(row.can_decide for row in rows)
+    decided = [replace(row, code=_code_of_row(row, comparison, n_tested)) for row in rows]
+    return tuple(replace(row, unseen=_unseen(row, comparison)) for row in decided)
+
+
+def _unseen(row: ClassRow, comparison: Comparison) -> Unseen | None:
+    """What stands beside the verdict of a class of few queries."""
+    if not row.can_decide:
+        return None
+    low, high = (row.ci_low, row.ci_high) if row.estimate is None else (None, None)
+    largest = largest_difference(row.measure, comparison.candidate.ranking)
+    found = Found(row.n, row.delta, low, high, sign_of(row.measure), largest)
+    unseen = unseen_queries(row.code, found, comparison.alpha, comparison.margin)
+    return None if unseen is None else replace(unseen, of=row.name, among="its queries")
+
+
+def _class_row(compared: ClassComparison) -> ClassRow:
+    about = compared.measures[0]
+    return ClassRow(
+        compared.query_class.name,
+        about.measure,
+        compared.query_class.test,
+        tuple(about.differences),
+        about.n_nonzero,
+        about.baseline.mean,
+        about.candidate.mean,
+        about.delta,
+        about.ci_low,
+        about.ci_high,
+        compared.test,
+        too_few=compared.too_few,
+    )
+
+
+def _stratum_row(label: str, query_ids: tuple[str, ...], values: FloatQ, comparison: Comparison) -> ClassRow:
+    """A class that the declared test decides on the primary measure."""
+    a, b = values.T
+    difference = differences(a, b)
+    result = run_test(comparison.test, a, b, comparison)
+    n_nonzero = int(np.count_nonzero(difference))
+    return ClassRow(
+        label,
+        comparison.primary,
+        comparison.test,
+        query_ids,
+        n_nonzero,
+        *(float(a.mean()), float(b.mean()), float(difference.mean())),
+        *(result.ci_low, result.ci_high, result),
+        too_few=too_few_note(len(query_ids), n_nonzero, comparison.alpha),
+        estimate=None if TESTS[comparison.test].is_of_mean else result.estimate,
+    )
+
+
+def _code_of_row(row: ClassRow, comparison: Comparison, n_tested: int) -> VerdictCode:
+    """The verdict of a class: by its adjusted p, or by the margin of the primary measure."""
+    result = row.result
+    if result is None or result.p_adjusted is None or result.p_one_sided is None:
+        return VerdictCode.NOT_SIGNIFICANT
+    if comparison.margin is not None and row.measure == comparison.primary and row.ci_low is not None:
+        alpha = comparison.alpha / n_tested  # an interval of each class at once
+        values = np.array([comparison.measures[row.measure].differences[query_id] for query_id in row.query_ids])
+        wide = run_test(row.test, np.zeros_like(values), values, comparison, alpha=alpha)
+        margin = comparison.margin
+        if verdict_of_interval(wide.ci_low, wide.ci_high, sign=1, margin=margin) is VerdictCode.EQUIVALENT:
+            return VerdictCode.EQUIVALENT
+    return verdict_of_p(result.p_adjusted, result.direction * sign_of(row.measure), comparison.alpha)
+
+
+def _labels(comparison: Comparison, key: str, *, by_class: bool) -> Mapping[str, str]:
+    """Query id to its class."""
+    if by_class:
+        ranking = comparison.baseline.ranking
+        return dict(zip(ranking.query_ids, ranking.classes, strict=True))
+    return {query.id: query_strata(query).get(key, WITHOUT) for query in comparison.baseline.testset.queries}
+
+
+def _overall(comparison: Comparison, key: str) -> TestResult:
+    """The declared test on the primary measure, over all queries, with the classes as strata."""
+    if comparison.test != "t":  # the others are stratified as they are: see `cranfield.stats.stratified`
+        return comparison.measures[comparison.primary].tests[comparison.test]
+    labels = _labels(comparison, key, by_class=key == CLASS and bool(comparison.baseline.ranking.classes))
+    paired = pair_values(comparison.evaluations, comparison.primary)
+    of_queries = [labels[query_id] for query_id in paired.query_ids]
+    result = stratified_t(differences(*paired.values.T), of_queries, alpha=comparison.alpha)
+    return replace(result, p_adjusted=result.p_two_sided)
+
+
+def _with_overall(comparison: Comparison, overall: TestResult) -> Mapping[Measure, MeasureComparison]:
+    """The measures, with the stratified test in place of the declared one on the primary measure."""
+    about = comparison.measures[comparison.primary]
+    if overall == about.tests[comparison.test]:
+        return comparison.measures
+    changed = replace(
+        about,
+        ci_low=overall.ci_low,
+        ci_high=overall.ci_high,
+        interval_method=f"{about.interval_method}, {WITHIN}",
+        tests={**about.tests, comparison.test: overall},
+    )
+    return {**comparison.measures, comparison.primary: changed}
+
+
+def _code(found: ClassVerdict, overall: MeasureComparison, options: CompareOptions) -> VerdictCode:
+    if not found.n_tested:
+        sign = sign_of(overall.measure)
+        return verdict_of_interval(overall.ci_low, overall.ci_high, sign=sign, margin=options.margin)
+    better, worse = (bool(found.with_code(code)) for code in CHANGED)
+    if better and worse:
+        return VerdictCode.MIXED
+    direction = _direction(overall.measure, found.overall)
+    if (direction is VerdictCode.BETTER and better) or (direction is VerdictCode.WORSE and worse):
+        return direction
+    bounds = verdict_of_interval(overall.ci_low, overall.ci_high, sign=1, margin=options.margin)
+    if bounds is VerdictCode.EQUIVALENT and not better and not worse:
+        return VerdictCode.EQUIVALENT
+    return VerdictCode.NOT_SIGNIFICANT
+
+
+def _direction(measure: Measure, overall: TestResult) -> VerdictCode:
+    """What the test over all queries says, without a margin."""
+    return verdict_of_interval(overall.ci_low, overall.ci_high, sign=sign_of(measure))
+
+
+def _sentence(found: ClassVerdict, code: VerdictCode, comparison: Comparison, numbers: str) -> str:
+    """The verdict, the numbers over all queries, and the classes behind it."""
+    baseline, candidate = comparison.baseline.name, comparison.candidate.name
+    better, worse = (first_of(row.name for row in found.with_code(of)) for of in CHANGED)
+    lead = {
+        VerdictCode.MIXED: f"{candidate} against {baseline} is mixed: better in {better}, worse in {worse}",
+        VerdictCode.BETTER: f"{candidate} is better than {baseline}",
+        VerdictCode.WORSE: f"{candidate} is worse than {baseline}",
+        VerdictCode.EQUIVALENT: f"{candidate} is equivalent to {baseline} within ±{comparison.margin or 0:g}",
+        VerdictCode.NOT_SIGNIFICANT: f"No significant difference between {baseline} and {candidate}",
+    }[code]
+    if code is VerdictCode.NOT_SIGNIFICANT and _direction(comparison.primary, found.overall) is not code:
+        lead = f"No class confirms the difference between {baseline} and {candidate}"
+    elif code is VerdictCode.NOT_SIGNIFICANT and (better or worse):
+        lead += f" over all queries, but {candidate} is " + (f"better in {better}" if better else f"worse in {worse}")
+    return f"{lead}. {_class_counts(found)}. Over all queries {numbers}."
+
+
+def _class_counts(found: ClassVerdict) -> str:
+    """`Of 9 classes, 3 better (root, prose, fragment), none worse; 2 lower without significance (prose, attribute)`."""
+    parts = []
+    for code in CHANGED:
+        rows = found.with_code(code)
+        parts.append(f"{len(rows)} {code.text} ({first_of(row.name for row in rows)})" if rows else f"none {code.text}")
+    text = f"Of {n_of(len(found.rows), 'classes')}, {', '.join(parts)}"
+    if found.falling:
+        text += f"; {len(found.falling)} lower without significance ({first_of(row.name for row in found.falling)})"
+    return text
+
+
+def _reasons(found: ClassVerdict, code: VerdictCode, comparison: Comparison) -> tuple[str, ...]:
+    """Why the rule gives this verdict where the mean over all queries would give another."""
+    reasons = []
+    if code is not found.pooled:
+        mean = f"the mean over all queries alone would be: {found.pooled.text} (verdict: pooled)"
+        better, worse = (found.with_code(of) for of in CHANGED)
+        why = ""
+        if found.pooled in CHANGED and code is VerdictCode.NOT_SIGNIFICANT:
+            opposite = worse if found.pooled is VerdictCode.BETTER else better
+            why = f"no class is {found.pooled.text}"
+            if opposite:
+                why += f", and {first_of(row.name for row in opposite)} {opposite[0].code.text}"
+            else:
+                why += f" on its own, by p adjusted over {n_of(found.n_tested, 'classes')}"
+        reasons.append(f"{why}; {mean}" if why else mean)
+    if not found.n_tested:
+        reasons.append("no class has enough queries to decide: the test over all queries decides")
+    needed = smallest_n(comparison.alpha)
+    silent = [row for row in found.rows if not row.can_decide]
+    few = [row.name for row in silent if row.n < needed]
+    if few:
+        reasons.append(f"too few queries to decide, fewer than {needed}: {first_of(few)}")
+    if len(few) < len(silent):
+        untested = first_of(row.name for row in silent if row.n >= needed)
+        reasons.append(f"too few queries that differ for the {comparison.test} test: {untested}")
+    return tuple(reasons)

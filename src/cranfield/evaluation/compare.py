@@ -8,7 +8,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from cranfield.evaluation.class_verdict import claims, decide_by_class
+from cranfield.evaluation.classes import claims, decide_by_class
 from cranfield.evaluation.evaluate import clipped, difference_range
 from cranfield.evaluation.evidence.inspection import inspect_systems
 from cranfield.evaluation.evidence.values import void_sentences
@@ -39,13 +39,12 @@ from cranfield.measures.kernels import first_relevant_rank
 from cranfield.model import TestSet
 from cranfield.options.compare import CompareOptions
 from cranfield.ranking.value import FloatQ
-from cranfield.stats.describe import describe
+from cranfield.stats.describe import describe, differences
 from cranfield.stats.interval import t_interval
 from cranfield.stats.paired import mcnemar, noninferiority
 from cranfield.stats.power import USUAL_POWER, cohens_dz, minimal_detectable_effect
 from cranfield.stats.result import TestResult, holm
 from cranfield.stats.table import TESTS, run_tests
-from cranfield.stats.vectors import differences
 
 Sides = tuple[Evaluation, Evaluation]
 

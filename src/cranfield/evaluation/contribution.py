@@ -7,11 +7,10 @@ from dataclasses import dataclass, fields, replace
 from typing import Literal
 
 from cranfield.errors import UsageError
-from cranfield.evaluation.columns import with_columns
 from cranfield.evaluation.compare import compare, unseen_of_pair
 from cranfield.evaluation.result import EvaluationResult, result_of
 from cranfield.evaluation.unseen import Unseen
-from cranfield.evaluation.values import Comparison, Evaluation, MeasureComparison, Summary
+from cranfield.evaluation.values import Comparison, Evaluation, MeasureComparison, Summary, with_columns
 from cranfield.evaluation.verdict import sign_of
 from cranfield.evaluation.verdict_table import VerdictCode
 from cranfield.measures import Measure, parse

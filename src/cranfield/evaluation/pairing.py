@@ -10,8 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cranfield.errors import UsageError
-from cranfield.evaluation.evaluate import summarise
-from cranfield.evaluation.strata import strata_of
+from cranfield.evaluation.evaluate import strata_of, summarise
 from cranfield.evaluation.values import Evaluation, Summary, among
 from cranfield.measures import CATALOGUE, Measure, parse
 from cranfield.model import TestSet

@@ -18,7 +18,7 @@ from cranfield.options.compare import CompareOptions
 from cranfield.ranking.value import FloatQ
 from cranfield.results import Record
 from cranfield.results.testset import TestSetRecord
-from cranfield.stats.describe import describe
+from cranfield.stats.describe import describe, differences
 from cranfield.stats.interval import t_interval
 from cranfield.stats.power import (
     TRIALS,
@@ -29,7 +29,6 @@ from cranfield.stats.power import (
     queries_needed,
     resampled_power,
 )
-from cranfield.stats.vectors import differences
 from cranfield.words import n_of
 
 ROUND = (1.0, 2.0, 5.0)

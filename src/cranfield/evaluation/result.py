@@ -13,9 +13,8 @@ from typing import Any, Literal, TypeVar, cast
 
 import numpy as np
 
-from cranfield.evaluation.absence import effect_of
+from cranfield.evaluation.absence import JudgedShare, effect_of, judged_share
 from cranfield.evaluation.caveat import Caveat
-from cranfield.evaluation.class_values import WITHOUT, ClassVerdict
 from cranfield.evaluation.classes import (
     ClassComparison,
     ClassResult,
@@ -24,11 +23,9 @@ from cranfield.evaluation.classes import (
     compare_classes,
 )
 from cranfield.evaluation.confusion import Confusion
-from cranfield.evaluation.evaluate import summarise
+from cranfield.evaluation.evaluate import ExpectedItems, StrataContrast, StratumSummary, summaries_by_stratum, summarise
 from cranfield.evaluation.evidence.values import Finding
-from cranfield.evaluation.expected import ExpectedItems
-from cranfield.evaluation.judged import JudgedShare, judged_share
-from cranfield.evaluation.many_values import (
+from cranfield.evaluation.many import (
     LeaderboardLine,
     ManyComparison,
     OrderAgreement,
@@ -37,10 +34,17 @@ from cranfield.evaluation.many_values import (
     StratumRow,
 )
 from cranfield.evaluation.sensitivity import Sensitivity
-from cranfield.evaluation.strata import StrataContrast, StratumSummary, summaries_by_stratum
-from cranfield.evaluation.unjudged_values import Unjudged
 from cranfield.evaluation.unseen import Unseen
-from cranfield.evaluation.values import Comparison, Evaluation, MeasureComparison, StratumComparison, Summary
+from cranfield.evaluation.values import (
+    WITHOUT,
+    ClassVerdict,
+    Comparison,
+    Evaluation,
+    MeasureComparison,
+    StratumComparison,
+    Summary,
+    Unjudged,
+)
 from cranfield.evaluation.verdict_table import VerdictCode
 from cranfield.measures import Measure
 from cranfield.measures.kernels import first_relevant_rank

@@ -13,8 +13,7 @@ from typing import Literal
 import numpy as np
 
 from cranfield.errors import CranfieldError
-from cranfield.evaluation.joint import grades_of, open_lists
-from cranfield.evaluation.joint_bounds import FEW_LISTS, JointBounds, joint_bounds
+from cranfield.evaluation.joint import FEW_LISTS, JointBounds, grades_of, joint_bounds, open_lists
 from cranfield.evaluation.margins import unjudged_margin, unjudged_that_count
 from cranfield.evaluation.pairing import PairedValues, pair_columns, pair_values
 from cranfield.evaluation.values import NOT_ON_ITS_SCALE, Comparison, Evaluation
@@ -22,8 +21,8 @@ from cranfield.evaluation.verdict import sign_of, verdict_of_interval
 from cranfield.evaluation.verdict_table import VerdictCode
 from cranfield.measures import Measure, compute, parse_all
 from cranfield.ranking.value import Ranking
+from cranfield.stats.describe import differences
 from cranfield.stats.table import MEAN_DIFFERENCE, TESTS, Paired
-from cranfield.stats.vectors import differences
 
 Family = Literal[
     "measure",

@@ -15,20 +15,26 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import NDArray
 
+from cranfield.evaluation.absence import judged_share
 from cranfield.evaluation.evidence.inspection import threshold_of
-from cranfield.evaluation.joint import FloatN, OpenLists, Places, grades_of, open_lists
-from cranfield.evaluation.joint_bounds import FEW_LISTS, JointBounds, joint_bounds
-from cranfield.evaluation.judged import judged_share
-from cranfield.evaluation.unjudged_values import Unjudged, UnjudgedKind
-from cranfield.evaluation.values import NOT_ON_ITS_SCALE, Comparison
+from cranfield.evaluation.joint import (
+    FEW_LISTS,
+    FloatN,
+    JointBounds,
+    OpenLists,
+    Places,
+    grades_of,
+    joint_bounds,
+    open_lists,
+)
+from cranfield.evaluation.values import NOT_ON_ITS_SCALE, Comparison, Unjudged, UnjudgedKind
 from cranfield.evaluation.verdict import sign_of, verdict_of_interval, verdict_of_p
 from cranfield.evaluation.verdict_table import VerdictCode
 from cranfield.measures import Measure
 from cranfield.model import DEFAULT_CONVENTION
 from cranfield.numbers import format_percent
 from cranfield.options.compare import CompareOptions
-from cranfield.ranking.transform import unjudged_results
-from cranfield.ranking.value import State
+from cranfield.ranking.value import State, unjudged_results
 from cranfield.stats.permutation import is_enumerated, permutation_p_values
 from cranfield.stats.result import DEFAULT_DRAWS
 from cranfield.stats.table import MEAN_DIFFERENCE, TESTS, Paired

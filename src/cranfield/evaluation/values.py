@@ -1,38 +1,205 @@
-"""Values of an evaluation and of a comparison."""
+"""Values of a verdict by class: a row for each class, the test over all queries, and the verdict of the mean."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from enum import StrEnum
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, TypeVar, get_args
+from typing import TYPE_CHECKING, Any, Literal, TypeVar, get_args
 
 import numpy as np
 from numpy.typing import NDArray
 
 from cranfield.display import DisplayedByQuery, OneLine, in_line
 from cranfield.errors import NotEvaluatedError, UsageError
+from cranfield.evaluation.absence import absence_sentences
+from cranfield.evaluation.caveat import Caveat, CaveatKind
 from cranfield.evaluation.evidence.inspection import inspect_systems
 from cranfield.evaluation.evidence.values import Finding, void_sentences
 from cranfield.evaluation.unseen import Unseen
 from cranfield.evaluation.verdict_table import VerdictCode
 from cranfield.measures import CATALOGUE, Measure
-from cranfield.model import Run, TestSet
-from cranfield.numbers import format_count, format_delta, format_delta_interval, format_level, format_value
-from cranfield.options.latency import LatencyRule
-from cranfield.options.limits import Limits
+from cranfield.model import Convention, Run, TestSet
+from cranfield.numbers import (
+    format_count,
+    format_delta,
+    format_delta_interval,
+    format_level,
+    format_percent,
+    format_value,
+)
+from cranfield.options.limits import LatencyRule, Limits
 from cranfield.ranking.value import FloatQ, Ranking
+from cranfield.stats.describe import TOLERANCE
 from cranfield.stats.result import TestResult
-from cranfield.words import n_of
+from cranfield.words import and_list, n_of
 
 if TYPE_CHECKING:
     from pydantic import GetCoreSchemaHandler
     from pydantic_core import CoreSchema
 
-    from cranfield.evaluation.class_values import ClassVerdict
     from cranfield.evaluation.confusion import Confusion
-    from cranfield.evaluation.unjudged_values import Unjudged
     from cranfield.stats.scale import Scale
+
+
+WITHOUT = ""
+"""Label of the queries that have no class."""
+CHANGED = (VerdictCode.BETTER, VerdictCode.WORSE)
+
+Move = Literal["rises", "falls", "level"]
+
+
+@dataclass(frozen=True, slots=True)
+class ClassRow:
+    """One class of queries, with its verdict."""
+
+    label: str
+    """Name of the class, or value of the stratum; empty for the queries without one."""
+    measure: Measure
+    """That decides within the class."""
+    test: str
+    query_ids: tuple[str, ...]
+    """That have a value on both sides."""
+    n_nonzero: int
+    baseline: float | None
+    candidate: float | None
+    delta: float | None
+    ci_low: float | None
+    ci_high: float | None
+    """Of the mean difference, or of what the test estimates; not adjusted for the number of classes."""
+    result: TestResult | None
+    """None where no query has a pair; its `p_adjusted` is None where the class cannot decide."""
+    code: VerdictCode = VerdictCode.NOT_SIGNIFICANT
+    too_few: str = ""
+    """Why the test cannot be significant, if so."""
+    estimate: float | None = None
+    """What the interval is about, where that is not the mean difference: the Hodges-Lehmann estimate, the median."""
+    unseen: Unseen | None = None
+    """Queries of a kind that is not among these, and what would turn the verdict of the class; None from 50 queries on, and
+    where the class cannot decide."""
+    n: int = field(init=False, default=0)
+    """Queries with a value on both sides."""
+    can_decide: bool = field(init=False, default=False)
+    """Whether the class counts in the family of tests."""
+    move: Move = field(init=False, default="level")
+    """Where the difference moves, in favour of the candidate or against it, significant or not."""
+
+    def __post_init__(self) -> None:
+        gain = (self.shown or 0.0) * (1 if CATALOGUE[self.measure.name].higher_is_better else -1)
+        derived = {
+            "n": len(self.query_ids),
+            "can_decide": self.result is not None and self.result.p_adjusted is not None,
+            "move": "rises" if gain > TOLERANCE else "falls" if gain < -TOLERANCE else "level",
+        }
+        for name, value in derived.items():
+            object.__setattr__(self, name, value)
+
+    @property
+    def name(self) -> str:
+        """The label, or `queries without a class`."""
+        return self.label or "queries without a class"
+
+    @property
+    def shown(self) -> float | None:
+        """The estimate that the interval is about, else the mean difference."""
+        return self.delta if self.estimate is None else self.estimate
+
+
+@dataclass(frozen=True, slots=True)
+class ClassVerdict:
+    """The verdicts of all classes, the test over all queries, and the verdict of the mean."""
+
+    key: str
+    """`class`, or the key of the strata."""
+    rows: tuple[ClassRow, ...]
+    overall: TestResult
+    """The declared test on the primary measure, over all queries, with the classes as strata."""
+    pooled: VerdictCode
+    """The verdict of the mean over all queries."""
+    n_tested: int = field(init=False, default=0)
+    """Classes in the family of Holm's adjustment."""
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "n_tested", sum(row.can_decide for row in self.rows))
+
+    def with_code(self, code: VerdictCode) -> tuple[ClassRow, ...]:
+        """The classes with this verdict."""
+        return tuple(row for row in self.rows if row.code is code)
+
+    @property
+    def falling(self) -> tuple[ClassRow, ...]:
+        """Classes with a lower mean of the candidate that is not significant."""
+        return tuple(row for row in self.rows if row.move == "falls" and row.code is not VerdictCode.WORSE)
+
+
+class UnjudgedKind(StrEnum):
+    """What the judgments of unjudged results can make of a verdict."""
+
+    HOLDS = "holds"
+    """No grades bring another verdict."""
+    CAN_TURN = "can_turn"
+    UNKNOWN = "unknown"
+    """No grades were found that bring another verdict, and none are excluded."""
+    NO_BOUND = "no_bound"
+    """The measure or the convention has no joint bounds, or there is too much to compute."""
+
+
+@dataclass(frozen=True, slots=True)
+class Unjudged:
+    """The unjudged results of two systems beside the verdict on them."""
+
+    kind: UnjudgedKind
+    n_results: int | None
+    """Unjudged documents within the cutoff of either list; None without bounds."""
+    n_queries: int | None
+    """Queries that have them."""
+    n_judgments: int | None = None
+    """The fewest judgments found that turn the verdict, if all turn out that way."""
+    verdict: VerdictCode | None = None
+    """The verdict that they bring."""
+    why: str = ""
+    """Why there are no bounds."""
+    low_shares: tuple[str, ...] = ()
+    """Without bounds: the judged share of each side below the limit, `B: Judged@10 14.0 %`."""
+    limit: float | None = None
+    """The smallest judged share without a caveat."""
+    of: str = ""
+    """`over all queries`, where classes decide the verdict."""
+    command: str = ""
+    """The command that makes a pool of these results."""
+    best: tuple[str, ...] = ()
+    """Of three systems and more: those that are best with these judgments; empty where no two differ significantly then."""
+
+    sentence: str = field(init=False, default="")
+    """One sentence for reports; empty where there is nothing to say."""
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "sentence", self._sentence())
+
+    def _sentence(self) -> str:
+        if self.kind is UnjudgedKind.NO_BOUND:
+            if not self.low_shares:
+                return ""
+            shares = f"{' and '.join(self.low_shares)}, under {format_percent(self.limit)}"
+            return f"most results are unjudged ({shares}), and what they can make of the verdict is not bounded: {self.why}"
+        lead = f"{self.of}: " if self.of else ""
+        among = f"{n_of(self.n_results or 0, 'unjudged results', format_count)} in {n_of(self.n_queries or 0, 'queries', format_count)}"
+        if self.kind is UnjudgedKind.HOLDS:
+            return f"{lead}the verdict holds whatever the unjudged results are ({among})"
+        if self.n_judgments is None:
+            return f"{lead}no judgments were found that turn the verdict, and none are excluded ({among})"
+        judgments = n_of(self.n_judgments, "judgments", format_count)
+        if self.verdict is not None:
+            return f"{lead}{judgments} could turn it to {self.verdict.text} ({among})"
+        best = f"{and_list(self.best)} {'are' if len(self.best) > 1 else 'is'} best" if self.best else "none is best"
+        return f"{judgments} could turn it: {best} then ({among})"
+
+    @property
+    def is_doubt(self) -> bool:
+        """Whether it limits the verdict."""
+        return self.kind is not UnjudgedKind.HOLDS
+
 
 Value = TypeVar("Value")
 
@@ -406,3 +573,53 @@ class Comparison(DisplayedByQuery):
         return (
             f"{in_line(self.candidate.name)} against {in_line(self.baseline.name)}: {self.verdict.name}{why}, {found}"
         )
+
+
+def with_columns(evaluation: Evaluation, columns: Mapping[Measure, Evaluation]) -> Evaluation:
+    """The evaluation with the measures of others in place of its own.
+
+    Args:
+        evaluation: the ranking, hits and failures are its.
+        columns: each measure, in order, to an evaluation of the same queries that has it.
+    """
+    return replace(
+        evaluation,
+        measures=tuple(columns),
+        values={measure: of.values[measure] for measure, of in columns.items()},
+        scored={measure: of.scored[measure] for measure, of in columns.items()},
+        unscored={measure: of.unscored.get(measure, {}) for measure, of in columns.items()},
+        summaries=ByMeasure({measure: of.summaries[measure] for measure, of in columns.items()}),
+    )
+
+
+def joined(measures: Sequence[Measure], parts: Sequence[Evaluation]) -> Evaluation:
+    """Evaluations of one run with other measures as one, with the ranking of the first measure's and the warnings of all."""
+    of = {measure: (measure, part) for part in parts for measure in part.measures}
+    columns = dict(of[measure] for measure in measures)
+    whole = with_columns(columns[measures[0]], columns)
+    return replace(whole, warnings=tuple(dict.fromkeys(_joined_warnings(whole, parts))))
+
+
+def _joined_warnings(whole: Evaluation, parts: Sequence[Evaluation]) -> Iterator[str]:
+    """Warnings of evaluations of one run: with the measures that they are about, where those of another evaluation differ.
+
+    What absent queries count as is one sentence for all measures, where the judgments are the same.
+    """
+    shared = set(whole.warnings).intersection(*(part.warnings for part in parts))
+    is_one_set = all(part.testset.grades == whole.testset.grades for part in parts)
+    for part in parts:
+        names = and_list([str(measure) for measure in part.measures])
+        for line in part.warnings:
+            kind = line.kind if isinstance(line, Caveat) else ()
+            if is_one_set and CaveatKind.ABSENT in kind:
+                yield from absence_sentences(whole.testset, whole.ranking, whole.measures, whole.values, whole.scored)
+            elif line in shared or CaveatKind.NO_VALUE in kind:
+                yield line
+            else:
+                yield Caveat(f"{names}: {line}", *kind, part.measures)
+
+
+def as_printed(measures: Iterable[Measure], convention: Convention) -> tuple[Measure, ...]:
+    """Measures with the names that a convention prints, but for those under an alias that was written."""
+    names = dict(convention.names)
+    return tuple(replace(measure, shown=measure.shown or names.get(measure.name, "")) for measure in measures)

@@ -15,7 +15,7 @@ from typing import Literal
 
 from cranfield.errors import Problem, ProblemList, RunFormatError, TestSetError, UnknownNameError, shorten
 from cranfield.formats.features import FEATURES, QUIET, is_judged, only_grades
-from cranfield.formats.io.cells import WHITE_SPACE
+from cranfield.formats.io.delimited import WHITE_SPACE
 from cranfield.formats.io.files import decode, read_bytes, suffix_of, unpacked_name
 from cranfield.formats.registry import ANY_GRADE, NO_SUBGROUP, Format, Kind
 from cranfield.formats.sniff import FORMATS, WHAT

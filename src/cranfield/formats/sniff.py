@@ -21,7 +21,6 @@ from cranfield.errors import (
     UsageError,
     shorten,
 )
-from cranfield.formats.entries import CODE_SETS, OTHER_TOOLS, top_keys
 from cranfield.formats.features import FEATURES
 from cranfield.formats.foreign import broken_json, config_problem, is_log, nearly, report_problem, short_run
 from cranfield.formats.io.delimited import (
@@ -33,7 +32,19 @@ from cranfield.formats.io.delimited import (
     separator_of,
 )
 from cranfield.formats.io.files import BYTE_ORDER_MARK, STDIN, opened, shown
-from cranfield.formats.registry import COLUMN_ID, FIRST_LINES, HEAD_BYTES, Format, Head, Kind, is_number, never
+from cranfield.formats.registry import (
+    CODE_SETS,
+    COLUMN_ID,
+    FIRST_LINES,
+    HEAD_BYTES,
+    OTHER_TOOLS,
+    Format,
+    Head,
+    Kind,
+    is_number,
+    never,
+    top_keys,
+)
 from cranfield.model import TestSet
 
 _TESTSET_KEY = re.compile(rb"""(^|[{,\n\r])[ \t]*["']?(cranfield_testset|queries)["']?[ \t\r\n]*:""")
@@ -255,7 +266,7 @@ def read_testset(path: Path | str, format: str | None = None) -> TestSet:  # noq
         TestSetError: the file is missing, unreadable, of no known format, or holds mistakes.
         UnknownNameError: there is no such format.
     """
-    from cranfield.formats.io.versions import newest_version
+    from cranfield.formats.io.delimited import newest_version
 
     path = newest_version(Path(path), "golden")
     return _read(path, "testset", format)

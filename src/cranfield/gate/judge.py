@@ -20,8 +20,8 @@ from cranfield.gate.gate_input import GateInput, Values, direction, named
 from cranfield.gate.result import RuleResult, Status
 from cranfield.measures import CATALOGUE, parse
 from cranfield.numbers import format_count, format_level
+from cranfield.stats.describe import differences
 from cranfield.stats.table import TESTS, Paired
-from cranfield.stats.vectors import differences
 from cranfield.words import first_of, n_of
 
 MOST_QUERIES = 10

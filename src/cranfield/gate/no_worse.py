@@ -22,9 +22,9 @@ from cranfield.gate.result import RuleResult, Status
 from cranfield.measures import parse
 from cranfield.model import query_strata
 from cranfield.numbers import format_count, format_p, format_plain
+from cranfield.stats.describe import differences
 from cranfield.stats.result import TestResult, holm
 from cranfield.stats.table import TESTS, Paired
-from cranfield.stats.vectors import differences
 from cranfield.words import first_of, n_of
 
 EXPECTED = "neither worse nor mixed"

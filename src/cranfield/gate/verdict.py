@@ -7,9 +7,9 @@ from dataclasses import dataclass, replace
 
 from cranfield.config.gate import Rule
 from cranfield.evaluation.absence import forced_zeros
+from cranfield.evaluation.evaluate import strata_of
 from cranfield.evaluation.evidence.values import Finding, void_sentences
 from cranfield.evaluation.result import result_of
-from cranfield.evaluation.strata import strata_of
 from cranfield.gate.decimals import exact, mean
 from cranfield.gate.failing import failing_queries
 from cranfield.gate.gate_input import GateInput

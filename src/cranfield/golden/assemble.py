@@ -16,7 +16,7 @@ from typing import Any
 
 from cranfield import results
 from cranfield.errors import UsageError
-from cranfield.formats.io.versions import FileVersion
+from cranfield.formats.io.delimited import FileVersion
 from cranfield.golden.batch_drift import BatchDrift, BatchVerdict
 from cranfield.golden.records import (
     SCHEMA_VERSION,

@@ -11,8 +11,20 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cranfield.errors import UsageError
-from cranfield.measures import rules
-from cranfield.measures.measure import LOOKS_AT_THE_LIST, WHY_NEEDED, Measure, MeasureSpec, Needs, Reason
+from cranfield.measures.measure import (
+    LOOKS_AT_THE_LIST,
+    WHY_NEEDED,
+    Measure,
+    MeasureSpec,
+    Needs,
+    Reason,
+    order_is_random,
+    refused,
+    rounded,
+    seen_by,
+    unjudged,
+    without_value,
+)
 from cranfield.ranking.value import UNKNOWN_COUNT, Aspect, FloatQ, Ranking
 
 FAMILIES = {
@@ -145,7 +157,7 @@ def compute(measure: Measure, ranking: Ranking) -> tuple[FloatQ, NDArray[np.bool
         why: dict[str, str] = dict.fromkeys(ranking.query_ids, kernel)
         return np.zeros(ranking.n_queries), np.zeros(ranking.n_queries, dtype=np.bool_), why
     looks_at_the_list = spec.needs in LOOKS_AT_THE_LIST
-    seen = ranking if looks_at_the_list else rules.seen_by(measure, ranking, diagnostic=spec.diagnostic)
+    seen = ranking if looks_at_the_list else seen_by(measure, ranking, diagnostic=spec.diagnostic)
     parameters = {name: value for name, value in measure.params if name not in CHOOSING}
     with np.errstate(over="ignore", invalid="ignore"):  # an infinite worth leaves its query without a value
         values = kernel(seen, measure.cutoff, **parameters)
@@ -159,15 +171,15 @@ def compute(measure: Measure, ranking: Ranking) -> tuple[FloatQ, NDArray[np.bool
             scored[i] = False
             reasons[ranking.query_ids[i]] = Reason.NOTHING_UNJUDGED
     if not looks_at_the_list:
-        for queries, reason in rules.unjudged(ranking):
+        for queries, reason in unjudged(ranking):
             scored[queries] = False
             reasons |= {ranking.query_ids[i]: reason for i in queries}
     if not spec.diagnostic:
-        for queries, reason in rules.without_value(measure, ranking, only_failures=looks_at_the_list):
+        for queries, reason in without_value(measure, ranking, only_failures=looks_at_the_list):
             scored[queries] = False
             reasons = {ranking.query_ids[i]: reason for i in queries} | reasons
-        values = rules.rounded(values, ranking.convention.decimals)
-    for queries, reason in rules.refused(measure, ranking):
+        values = rounded(values, ranking.convention.decimals)
+    for queries, reason in refused(measure, ranking):
         scored[queries] = False
         reasons |= {ranking.query_ids[i]: reason for i in queries}
     return np.where(scored, values, 0.0), scored, reasons
@@ -181,7 +193,7 @@ def _kernel(spec: MeasureSpec, measure: Measure, ranking: Ranking) -> Callable[.
         return Reason.CUT_SHORT
     if ranking.convention.ties != "expected":
         return spec.kernel
-    return (spec.over_ties if rules.order_is_random(measure, ranking) else None) or Reason.NO_FORMULA_FOR_TIES
+    return (spec.over_ties if order_is_random(measure, ranking) else None) or Reason.NO_FORMULA_FOR_TIES
 
 
 def _carries(ranking: Ranking, need: Needs) -> bool:

@@ -22,8 +22,7 @@ from cranfield.errors import MeasureError, Problem, shorten
 from cranfield.measures.catalogue import ALIASES, CATALOGUE, TREC_CUTS, register
 from cranfield.measures.measure import MeasureSpec, ParameterSpec
 from cranfield.plugins import Plugin, plugins
-from cranfield.ranking.transform import cut
-from cranfield.ranking.value import FloatQ, Ranking
+from cranfield.ranking.value import FloatQ, Ranking, cut
 
 NO_VALUE = "its function gave no value"
 NAME = re.compile(r"[A-Za-z_][\w-]*")

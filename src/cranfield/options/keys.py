@@ -8,8 +8,7 @@ from typing import Any
 
 from pydantic import Field
 
-from cranfield.options.declaration import Declared, declared
-from cranfield.options.names import CHOICES
+from cranfield.options.declaration import CHOICES, Declared, declared
 from cranfield.words import or_list
 
 _TABLE = re.compile(r"\{(\w+)\}")

@@ -10,8 +10,7 @@ from annotated_types import Ge
 from cranfield.errors import UsageError
 from cranfield.model.convention import DEFAULT_CONVENTION, Convention, Ties, convention_named
 from cranfield.options.declaration import Option, check
-from cranfield.options.latency import LatencyRule
-from cranfield.options.limits import Limits
+from cranfield.options.limits import LatencyRule, Limits
 from cranfield.ranking.scan import REPORTED_HITS, Duplicates, Missing
 
 MOST_KEPT = 100

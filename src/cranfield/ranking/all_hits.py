@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from cranfield.formats.io.cells import id_bytes, id_text
+from cranfield.formats.io.delimited import id_bytes, id_text
 from cranfield.formats.io.files import stem
 from cranfield.model import Answer, Convention, Hit, Outcome, Run
 from cranfield.ranking import python_reader

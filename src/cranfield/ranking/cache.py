@@ -17,8 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from cranfield.errors import RunFormatError, UsageError
-from cranfield.formats.io.files import opened, write_bytes
-from cranfield.formats.io.own_folder import PRIVATE_FOLDER, open_inside
+from cranfield.formats.io.files import PRIVATE_FOLDER, open_inside, opened, write_bytes
 from cranfield.ranking.scan import BLOCK_BYTES, JudgedIndex, Scan, ScanOptions, TopHits
 
 FOLDER_VARIABLE = "CRANFIELD_CACHE"

@@ -10,7 +10,7 @@ from cranfield.model import Convention, TestSet
 from cranfield.ranking import c_reader
 from cranfield.ranking.cache import cached, may_be_cached
 from cranfield.ranking.engine import kernel_requested, requested_engine, requested_jobs, scan_file
-from cranfield.ranking.prepared import PreparedJudgments
+from cranfield.ranking.join import PreparedJudgments
 from cranfield.ranking.scan import REPORTED_HITS, Duplicates, Missing, Scan, ScanOptions
 from cranfield.words import short_name
 

@@ -1,56 +1,434 @@
-"""The join of results and judgments: the one place where a `Ranking` is built.
-
-Results come in ordered, without duplicates and cut to depth: as ranks of the judged documents (`JudgedRanks`, from run
-files and runs in memory), or as lists that are matched hit by hit (collected runs, and queries whose truth is not a list
-of ids). Gains, credit and states are decided here.
-"""
+"""A test set prepared for ranking: the side of a Ranking that no run changes."""
 
 from __future__ import annotations
 
 import itertools
+import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from cranfield.errors import NoCommonQueryError, Problem
-from cranfield.formats.io.cells import id_bytes, id_text
+from cranfield.formats.io.delimited import id_bytes, id_text
+from cranfield.matching.expectation import HIGHEST_LEVEL, Expectation, Lookout, expect, is_plain, needs_every_result
 from cranfield.matching.id_forms import query_form
-from cranfield.model import Absence, Convention, Hit, Order, Outcome
+from cranfield.model import Absence, Convention, Hit, Negative, Order, Outcome, TestSet
+from cranfield.model.query import class_of
 from cranfield.patterns import search_limit
-from cranfield.ranking.list_matcher import (
-    NO_TIES,
-    ROW_TYPES,
-    MatchedList,
-    Row,
-    aspects_of,
-    covered_column,
-    match_list,
-    silence_column,
-    silence_of,
-    unplaced_column,
-)
-from cranfield.ranking.prepared import ExpectedItems, PreparedJudgments
 from cranfield.ranking.query_ranker import comparable, tie_bounds
 from cranfield.ranking.scan import (
     REPORTED_HITS,
     UNJUDGED,
     EngineName,
     FirstResults,
+    JudgedIndex,
     JudgedRanks,
     Missing,
     ScanOptions,
     TopHits,
 )
-from cranfield.ranking.transform import only_queries
-from cranfield.ranking.value import RankedHit, Ranking, Silence, State
+from cranfield.ranking.value import Aspect, Aspects, RankedHit, Ranking, Silence, State, only_queries
 from cranfield.words import shown_id
 
 if TYPE_CHECKING:
     from cranfield.formats.io.table import Role
+    from cranfield.ranking.value import Groups
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class ExpectedItems:
+    """One entry per expected item, sorted by query, then grade descending, then in the order of the test set."""
+
+    query: NDArray[np.int32]  # [E]
+    gain: NDArray[np.float64]  # [E]
+    level: NDArray[np.int32]  # [E]
+    count: NDArray[np.int64]  # [E] UNKNOWN_COUNT where unknown
+    start: NDArray[np.int64]  # [Q + 1]
+    labels: tuple[str, ...]  # [E] document id, or pattern
+    closed_world: NDArray[np.bool_]  # [Q]
+    groups: Groups | None
+
+
+@dataclass(frozen=True)
+class PreparedJudgments:
+    """A test set under a convention, prepared once for any number of runs."""
+
+    testset: TestSet
+    convention: Convention
+
+    @cached_property
+    def query_ids(self) -> tuple[str, ...]:
+        """Q."""
+        return self.testset.query_ids
+
+    @cached_property
+    def whole(self) -> tuple[bool, ...]:
+        """Per query whether every result is matched, and not only the judged documents looked up."""
+        if self._is_plain:
+            return (False,) * len(self.query_ids)
+        return tuple(needs_every_result(self.testset, query_id) for query_id in self.query_ids)
+
+    @cached_property
+    def documents(self) -> tuple[tuple[str, ...], ...]:
+        """Per query its judged documents, in the order of its expected items; none where every result is matched.
+
+        The query's own id is one of them, the last where it is not judged, where it is looked for to be left out.
+        """
+        labels = tuple(() if whole else labels for labels, whole in zip(self._labels, self.whole, strict=True))
+        if not self.ignores_identical_ids:
+            return labels
+        return tuple(
+            judged if whole or query_id in judged else (*judged, query_id)
+            for query_id, judged, whole in zip(self.query_ids, labels, self.whole, strict=True)
+        )
+
+    @property
+    def ignores_identical_ids(self) -> bool:
+        """Whether a result whose id is that of the query is left out."""
+        return self.testset.matching.ignore_identical_ids
+
+    def scan_options(self, options: ScanOptions) -> ScanOptions:
+        """The options that a reader gets: where a result may be left out of what it reads, the depth is cut afterwards."""
+        if not self.ignores_identical_ids:
+            return options
+        return replace(options, depth=None, keep=options.keep and options.keep + 1)
+
+    @cached_property
+    def index(self) -> JudgedIndex:
+        """What a reader of files has to recognise."""
+        return JudgedIndex(
+            query_ids=tuple(map(id_bytes, self.query_ids)),
+            doc_ids=tuple(tuple(map(id_bytes, documents)) for documents in self.documents),
+            whole=self.whole if any(self.whole) else (),
+        )
+
+    @cached_property
+    def expected(self) -> ExpectedItems:
+        """The expected items of all queries."""
+        import numpy as np
+
+        counts = [len(labels) for labels in self._labels]
+        gain, level, count = self._graded() if self._is_plain else self._matched()
+        closed = () if self._is_plain else tuple(expectation.closed_world for expectation in self._expectations)
+        n_queries = len(self.query_ids)
+        return ExpectedItems(
+            query=np.repeat(np.arange(n_queries, dtype=np.int32), counts),
+            gain=gain,
+            level=level,
+            count=count,
+            start=np.concatenate(([0], np.cumsum(counts, dtype=np.int64))).astype(np.int64),
+            labels=tuple(itertools.chain.from_iterable(self._labels)),
+            closed_world=np.array(closed or [False] * n_queries, dtype=np.bool_),
+            groups=_groups(self.testset, self.query_ids, self._labels),
+        )
+
+    @cached_property
+    def classes(self) -> tuple[str, ...]:
+        """The class of each query; empty where no query has one."""
+        classes = tuple(class_of(self.testset.by_id[query_id]) for query_id in self.query_ids)
+        return classes if any(classes) else ()
+
+    def expectation(self, query: int) -> Expectation:
+        """What one query expects."""
+        if self._is_plain:
+            return expect(self.testset, self.query_ids[query], self.convention)
+        return self._expectations[query]
+
+    @cached_property
+    def _is_plain(self) -> bool:
+        return is_plain(self.testset)
+
+    @cached_property
+    def _expectations(self) -> tuple[Expectation, ...]:
+        return tuple(expect(self.testset, query_id, self.convention) for query_id in self.query_ids)
+
+    @cached_property
+    def _labels(self) -> tuple[tuple[str, ...], ...]:
+        """Per query the labels of its expected items."""
+        if not self._is_plain:
+            return tuple(expectation.labels for expectation in self._expectations)
+        judged = (self.testset.grades.get(query_id, {}) for query_id in self.query_ids)
+        return tuple(tuple(sorted(grades, key=grades.__getitem__, reverse=True)) for grades in judged)
+
+    def _graded(self) -> tuple[NDArray[np.float64], NDArray[np.int32], NDArray[np.int64]]:
+        """Gain, level and count of every item of a test set of graded ids alone."""
+        import numpy as np
+
+        every = (
+            map(self.testset.grades.get(query_id, {}).__getitem__, labels)
+            for query_id, labels in zip(self.query_ids, self._labels, strict=True)
+        )
+        grades = np.array(list(itertools.chain.from_iterable(every)), dtype=np.float64)
+        return *graded_worth(grades, self.convention), np.ones(len(grades), dtype=np.int64)
+
+    def _matched(self) -> tuple[NDArray[np.float64], NDArray[np.int32], NDArray[np.int64]]:
+        """Gain, level and count of every item of any test set."""
+        import numpy as np
+
+        from cranfield.ranking.value import UNKNOWN_COUNT
+
+        numbers = [
+            (gain, level, UNKNOWN_COUNT if count is None else count)
+            for expectation in self._expectations
+            for gain, level, count in zip(expectation.gains, expectation.levels, expectation.counts, strict=True)
+        ]
+        gains, levels, counts = zip(*numbers, strict=True) if numbers else ((), (), ())
+        return (
+            np.array(gains, dtype=np.float64),
+            np.array(levels, dtype=np.int32),
+            np.array(counts, dtype=np.int64),
+        )
+
+
+def graded_worth(grades: NDArray[np.float64], convention: Convention) -> tuple[NDArray[np.float64], NDArray[np.int32]]:
+    """Gain and level of each judged document, by its grade."""
+    import numpy as np
+
+    gain = (grades > 0).astype(np.float64) if convention.gain == "match" else np.maximum(grades, 0.0)
+    return gain, np.clip(np.floor(grades), -HIGHEST_LEVEL, HIGHEST_LEVEL).astype(np.int32)
+
+
+def _groups(testset: TestSet, query_ids: Sequence[str], labels: Sequence[Sequence[str]]) -> Groups | None:
+    if testset.grouping is None:
+        return None
+    import numpy as np
+
+    from cranfield.ranking.value import Groups
+
+    rows: list[tuple[int, int, int, int, float]] = []
+    start = 0
+    for query, query_id in enumerate(query_ids):
+        place = {label: start + position for position, label in enumerate(labels[query])}
+        start += len(labels[query])
+        judged = testset.groups.get(query_id, ())
+        names = {name: number for number, name in enumerate(sorted({judgment.group for judgment in judged}))}
+        subnames = {name: number for number, name in enumerate(sorted({judgment.subgroup for judgment in judged}))}
+        rows += [(query, place[j.doc_id], names[j.group], subnames[j.subgroup], j.value) for j in judged]
+    columns = list(zip(*rows, strict=True)) if rows else [()] * 5
+    whole = [np.array(column, dtype=np.int32) for column in columns[:4]]
+    return Groups(testset.grouping, whole[0], whole[1], whole[2], whole[3], np.array(columns[4], dtype=np.float64))
+
+
+AspectRow = tuple[int, int, int, int, bool]
+"""Kind, place, rank, relevant rank, expected: as in `Aspects`."""
+
+
+class Row(NamedTuple):
+    """One judged result of one query."""
+
+    rank: int
+    gain: float
+    level: int
+    state: int
+    item: int
+    tie_first: int
+    tie_last: int
+    tokens: float
+
+
+ROW_TYPES: Mapping[str, type[np.generic]] = {
+    "rank": np.int32,
+    "gain": np.float64,
+    "level": np.int32,
+    "state": np.int8,
+    "item": np.int32,
+    "tie_first": np.int32,
+    "tie_last": np.int32,
+    "tokens": np.float64,
+}
+NO_TIES: tuple[tuple[int, int], ...] = ()
+
+
+@dataclass
+class Watch:
+    """Where the first of each thing looked for is, filled while a list is walked."""
+
+    lookout: Lookout
+    _rank: dict[tuple[int, int], int] = field(default_factory=dict)
+    _relevant: dict[tuple[int, int], int] = field(default_factory=dict)
+
+    def see(self, hit: Hit, rank: int, *, relevant: bool) -> None:
+        """Take the next result of the list."""
+        if self.lookout:
+            for key in self._met(hit, relevant=relevant):
+                self._rank.setdefault(key, rank)
+                if relevant:
+                    self._relevant.setdefault(key, rank)
+
+    def _met(self, hit: Hit, *, relevant: bool) -> list[tuple[int, int]]:
+        looked, met = self.lookout, []
+        if looked.files and (path := looked.file_of(hit)) in looked.files:
+            met.append((int(Aspect.FILE), looked.files.index(path)))
+        if looked.is_legacy is not None:
+            if looked.is_legacy(hit.id):
+                met.append((int(Aspect.LEGACY), 0))
+            elif relevant:
+                met.append((int(Aspect.MODERN), 0))
+        if looked.sources and (source := looked.source_of(hit.id)) is not None:
+            met.append((int(Aspect.SOURCE), source))
+        return met
+
+    def rows(self) -> list[AspectRow]:
+        """A row for each thing looked for, found or not."""
+        looked = self.lookout
+        keys = [(int(Aspect.FILE), place) for place in range(len(looked.files))]
+        if looked.is_legacy is not None:
+            keys += [(int(Aspect.LEGACY), 0), (int(Aspect.MODERN), 0)]
+        keys += [(int(Aspect.SOURCE), place) for place in range(len(looked.sources))]
+        return [
+            (
+                *(kind, place, self._rank.get((kind, place), 0), self._relevant.get((kind, place), 0)),
+                kind == Aspect.SOURCE and place in looked.answered_by,
+            )
+            for kind, place in keys
+        ]
+
+
+@dataclass
+class MatchedList:
+    """The results of one query, matched hit by hit."""
+
+    rows: list[Row] = field(default_factory=list)
+    top: list[RankedHit] = field(default_factory=list)
+    tokens: float = 0.0
+    has_tokens: bool = False
+    """Whether any result states its tokens."""
+    covered: dict[int, int] = field(default_factory=dict)
+    """Item to the rank of the first result that matches it."""
+    aspects: list[AspectRow] = field(default_factory=list)
+    silence: Silence = Silence.NOT_NEGATIVE
+    n_unplaced: int = 0
+    """Results without line numbers, where lines are expected."""
+
+
+def match_list(
+    expectation: Expectation, hits: Sequence[Hit], keep: int, ties: Sequence[tuple[int, int]] = NO_TIES
+) -> MatchedList:
+    """Match the hits in order, and credit each item once unless it is repeatable.
+
+    A hit that matches several items is credited for the best one not yet credited; one that matches only credited items
+    is worth nothing (`credited` is false).
+
+    Args:
+        expectation: of the query.
+        hits: rank 1 first.
+        keep: hits kept for reports.
+        ties: per hit the first and last rank of those that tie with it; empty when nothing can tie.
+    """
+    matched = MatchedList()
+    levels = expectation.levels
+    credited_items: set[int] = set()
+    watch = Watch(expectation.lookout)
+    for rank, hit in enumerate(hits, start=1):
+        matched.tokens += math.nan if hit.tokens is None else hit.tokens
+        matched.has_tokens |= hit.tokens is not None
+        items = expectation.matches(hit)
+        if not items:
+            matched.n_unplaced += expectation.is_unplaced(hit)
+            watch.see(hit, rank, relevant=False)
+            if rank <= keep:
+                state = State.JUDGED if expectation.closed_world else State.UNJUDGED
+                matched.top.append(RankedHit(rank, hit.public_id, hit.score, hit.title, state, span=hit.public_span))
+            continue
+        for covered in items:
+            matched.covered.setdefault(covered, rank)
+        item = next((i for i in items if expectation.repeatable[i] or i not in credited_items), None)
+        credited = item is not None
+        if item is None:
+            item = items[0]
+        credited_items.add(item)
+        state = State.POOLED if expectation.grades[item] < 0 else State.JUDGED
+        gain, level = (expectation.gains[item], levels[item]) if credited else (0.0, 0)
+        tie_first, tie_last = ties[rank - 1] if ties else (rank, rank)
+        matched.rows.append(Row(rank, gain, level, int(state), item, tie_first, tie_last, matched.tokens))
+        watch.see(hit, rank, relevant=levels[items[0]] >= 1)  # credited or not
+        if rank <= keep:
+            label = expectation.labels[item]
+            name = label if label == hit.id else hit.public_id  # what the test set itself names is no secret
+            matched.top.append(
+                RankedHit(rank, name, hit.score, hit.title, state, level, gain, label, credited, hit.public_span)
+            )
+    matched.aspects = watch.rows()
+    return matched
+
+
+def silence_of(
+    negative: Negative | None,
+    hits: Sequence[Hit],
+    outcome: Outcome,
+    fields: Mapping[str, Any],
+    *,
+    missing_is_silence: bool,
+    order: Order = "given",
+) -> Silence:
+    """Whether a query where nothing should be found was met with silence.
+
+    Args:
+        negative: how the query says so; None where something should be found.
+        hits: what came back, cut to depth.
+        outcome: what became of it.
+        fields: what the answer says as a whole.
+        missing_is_silence: the run cannot say that it answered with nothing, so no line is such an answer.
+        order: of the run; where scores rise from best to worst, those over the bound are the ones that do not count.
+    """
+    if negative is None:
+        return Silence.NOT_NEGATIVE
+    if outcome.is_failure or (outcome is Outcome.MISSING and not missing_is_silence):
+        return Silence.BROKEN
+    if negative.below is None:
+        return Silence.BROKEN if hits else Silence.KEPT
+    if negative.field:
+        value = fields.get(negative.field)
+        confident = isinstance(value, bool) or not isinstance(value, int | float) or not value < negative.below
+        return Silence.BROKEN if hits and confident else Silence.KEPT
+    way = -1 if order == "ascending" else 1
+    kept = all(hit.score is not None and way * hit.score < way * negative.below for hit in hits)
+    return Silence.KEPT if kept else Silence.BROKEN
+
+
+def aspects_of(parts: Sequence[Sequence[AspectRow]]) -> Aspects | None:
+    """The rows of every query as columns; None where nothing was looked for."""
+    rows = [(query, *row) for query, part in enumerate(parts) for row in part]
+    if not rows:
+        return None
+    query, kind, place, rank, relevant, expected = zip(*rows, strict=True)
+    return Aspects(
+        query=np.array(query, dtype=np.int32),
+        kind=np.array(kind, dtype=np.int8),
+        place=np.array(place, dtype=np.int32),
+        rank=np.array(rank, dtype=np.int32),
+        relevant_rank=np.array(relevant, dtype=np.int32),
+        expected=np.array(expected, dtype=np.bool_),
+    )
+
+
+def silence_column(parts: Sequence[Silence]) -> NDArray[np.int8] | None:
+    """[Q]; None where no query is negative."""
+    column = np.array([int(part) for part in parts], dtype=np.int8)
+    return column if (column != Silence.NOT_NEGATIVE).any() else None
+
+
+def unplaced_column(parts: Sequence[int]) -> NDArray[np.int32] | None:
+    """[Q]; None where every result says its lines, or no lines are expected."""
+    return np.array(parts, dtype=np.int32) if any(parts) else None
+
+
+def covered_column(parts: Sequence[Mapping[int, int]], start: NDArray[np.int64]) -> NDArray[np.int32]:
+    """[E]: rank of the first result that covers each item; 0 where none does.
+
+    Args:
+        parts: per query, item to rank.
+        start: int64[Q + 1], where the items of each query begin.
+    """
+    column = np.zeros(int(start[-1]), dtype=np.int32)
+    for query, part in enumerate(parts):
+        for item, rank in part.items():
+            column[int(start[query]) + item] = rank
+    return column
 
 
 class RankingBuilder:

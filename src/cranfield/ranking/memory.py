@@ -16,15 +16,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cranfield.errors import SHOWN_PROBLEMS, Problem, ProblemList, RunFormatError, UsageError
-from cranfield.formats.io.cells import id_bytes
-from cranfield.formats.io.delimited import COLUMN_NAMES, note_unused
+from cranfield.formats.io.delimited import COLUMN_NAMES, id_bytes, note_unused
 from cranfield.formats.io.table import Role, Table, column_names, read_arrays, read_table
 from cranfield.model import Answer, Convention, Outcome, Run, TestSet
 from cranfield.model import Hit as RunHit
 from cranfield.ranking import query_ranker
 from cranfield.ranking.engine import kernel_requested
-from cranfield.ranking.join import RankedRun, join_ranks
-from cranfield.ranking.prepared import PreparedJudgments
+from cranfield.ranking.join import PreparedJudgments, RankedRun, join_ranks
 from cranfield.ranking.query_ranker import comparable, rank_query
 from cranfield.ranking.run_sources import MappingRun, Scores, TableRun, digest
 from cranfield.ranking.scan import (

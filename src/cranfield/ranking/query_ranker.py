@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from cranfield.errors import SHOWN_PROBLEMS
-from cranfield.formats.io.cells import id_bytes
+from cranfield.formats.io.delimited import id_bytes
 from cranfield.ranking.scan import ScanOptions
 
 if TYPE_CHECKING:
@@ -141,7 +141,7 @@ def rank_mappings(
     """
     import numpy as np
 
-    from cranfield.formats.io.cells import as_number
+    from cranfield.formats.io.delimited import as_number
 
     options = ScanOptions(ties=ties, width=32 if single else 64)  # type: ignore[arg-type]
     rows: list[tuple[int, ...]] = []

@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cranfield.errors import SHOWN_PROBLEMS, ProblemList, RunFormatError, shorten
-from cranfield.formats.io.cells import ID_KINDS, as_number, id_texts, is_id
+from cranfield.formats.io.delimited import ID_KINDS, as_number, id_texts, is_id
 from cranfield.formats.io.table import Ids, Table
 from cranfield.ranking.query_ranker import comparable, contradicts, rank_query
 from cranfield.ranking.scan import FileOrder, ScanOptions

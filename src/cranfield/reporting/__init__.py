@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from cranfield.reporting.document import Document
     from cranfield.reporting.documents.comparison import comparison_document, evaluation_document
     from cranfield.reporting.documents.scale import scale_document
-    from cranfield.reporting.renderers.table import RENDERERS, render, save_report, save_reports
+    from cranfield.reporting.renderers.data import RENDERERS, render, save_report, save_reports
 
 __all__ = [
     "RENDERERS",
@@ -29,7 +29,7 @@ _HOMES = {
     "documents.comparison": ("comparison_document", "evaluation_document"),
     "documents.scale": ("scale_document",),
     "document": ("Document",),
-    "renderers.table": ("RENDERERS", "render", "save_report", "save_reports"),
+    "renderers.data": ("RENDERERS", "render", "save_report", "save_reports"),
 }
 _HOME_OF = {name: home for home, names in _HOMES.items() for name in names}
 

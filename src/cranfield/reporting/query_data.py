@@ -12,16 +12,15 @@ from collections.abc import Iterator, Mapping, Sequence
 from functools import cached_property
 from typing import Any
 
-from cranfield.evaluation.many_values import ManyComparison
+from cranfield.evaluation.many import ManyComparison
 from cranfield.evaluation.result import HitRecord, QueryRecord
 from cranfield.evaluation.values import Comparison, Evaluation
 from cranfield.evaluation.verdict import sign_of
 from cranfield.measures import CATALOGUE, Measure
 from cranfield.model import Absence
-from cranfield.reporting.sections.answers import hit_line, list_note
-from cranfield.reporting.sections.labels import tone_of
-from cranfield.reporting.sections.movement import bucket_words
-from cranfield.reporting.sections.subject import Subject
+from cranfield.reporting.sections.collection import hit_line, list_note
+from cranfield.reporting.sections.subject import Subject, tone_of
+from cranfield.reporting.sections.verdict import bucket_words
 
 SCHEMA_VERSION = 1
 DIGITS = 6

@@ -13,8 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cranfield.stats.clustered import describe_clusters
-from cranfield.stats.describe import Description
-from cranfield.stats.vectors import TOLERANCE, FloatN
+from cranfield.stats.describe import TOLERANCE, Description, FloatN
 
 FloatCN = NDArray[np.float64]
 Ints = NDArray[np.int64]

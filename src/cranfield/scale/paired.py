@@ -25,13 +25,13 @@ from cranfield.scale.moments import Moments, UnitSums
 from cranfield.scale.tally import Layout, Tally
 from cranfield.scale.values import PairSummary
 from cranfield.stats.bootstrap import DEFAULT_RESAMPLES, bootstrap
+from cranfield.stats.describe import FloatN
 from cranfield.stats.interval import t_interval
 from cranfield.stats.paired import t_test
 from cranfield.stats.permutation import permutations
 from cranfield.stats.power import USUAL_POWER, minimal_detectable_effect
 from cranfield.stats.result import TestResult
 from cranfield.stats.table import TESTS
-from cranfield.stats.vectors import FloatN
 
 KNOWN_TESTS = ("permutation", "t", "bootstrap")
 """Tests of the mean difference, which sums of queries are enough for."""

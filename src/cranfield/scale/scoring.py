@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from cranfield.errors import MeasureError, Problem, UsageError
-from cranfield.evaluation.judged import JUDGED_DEPTH
+from cranfield.evaluation.absence import JUDGED_DEPTH
 from cranfield.measures import CATALOGUE, DEFAULT_MEASURES, Measure, parse_all
 from cranfield.model import DEFAULT_CONVENTION, Convention, convention_named
 from cranfield.ranking.scan import Duplicates, Missing

@@ -7,9 +7,8 @@ from dataclasses import replace
 from pathlib import Path
 
 from cranfield.errors import UsageError
-from cranfield.evaluation.evidence.inspection import threshold_of
-from cranfield.evaluation.evidence.limits import mostly_unjudged_sentence
-from cranfield.evaluation.evidence.table import CHECKS
+from cranfield.evaluation.evidence.checks import mostly_unjudged_sentence
+from cranfield.evaluation.evidence.inspection import CHECKS, threshold_of
 from cranfield.evaluation.result import versions
 from cranfield.evaluation.unjudged import MOSTLY_UNJUDGED
 from cranfield.evaluation.values import among

@@ -17,8 +17,7 @@ from cranfield.measures import CATALOGUE, Measure
 from cranfield.scale.attributes import Attributes, Units, groups_of, hash_texts
 from cranfield.scale.moments import FloatCN, Moments, UnitSums, WeightedSums
 from cranfield.scale.results import COUNTS, Block, Results
-from cranfield.stats.describe import SMALLEST_FACTOR
-from cranfield.stats.vectors import FloatN, differences
+from cranfield.stats.describe import SMALLEST_FACTOR, FloatN, differences
 
 CELLS = 1 << 19
 """Values that are looked at together: 4 MB."""

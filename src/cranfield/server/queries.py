@@ -22,7 +22,7 @@ from cranfield.reporting.document import (
     VerdictBlock,
 )
 from cranfield.reporting.query_data import data_json
-from cranfield.reporting.sections.answers import EXPECTED_ITEMS
+from cranfield.reporting.sections.collection import EXPECTED_ITEMS
 from cranfield.server.access import require
 from cranfield.server.caller import Caller
 from cranfield.server.grade_hole import SIDES, grade_path

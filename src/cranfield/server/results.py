@@ -7,7 +7,7 @@ from collections.abc import Callable, Hashable
 from threading import Lock
 from typing import TYPE_CHECKING, Any, cast
 
-from cranfield.evaluation.calls import CallsResult
+from cranfield.evaluation.latency import CallsResult
 from cranfield.evaluation.result import result_from
 from cranfield.reporting.query_data import QueryData
 from cranfield.reporting.sections.subject import Subject

@@ -13,7 +13,7 @@ from cranfield.app.loading import options_of
 from cranfield.config import Config
 from cranfield.config.grid import with_systems
 from cranfield.errors import MeasureError, Problem, UsageError
-from cranfield.evaluation.calls import calls_of
+from cranfield.evaluation.latency import calls_of
 from cranfield.evaluation.result import result_of
 from cranfield.evaluation.values import RATED_BY_SLOT
 from cranfield.measures import Measure, deepest_cutoff, parse, parse_all

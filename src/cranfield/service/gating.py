@@ -9,7 +9,7 @@ from cranfield.app.evaluate import with_measure
 from cranfield.config import Config
 from cranfield.database.engine import day_of
 from cranfield.errors import CranfieldError
-from cranfield.evaluation.class_verdict import deciding_key
+from cranfield.evaluation.classes import deciding_key
 from cranfield.gate.baseline import Baseline, baseline_of, misfits
 from cranfield.gate.gate_input import GateInput
 from cranfield.gate.result import STATES

@@ -11,12 +11,12 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
+from cranfield.evaluation.absence import judged_share
 from cranfield.evaluation.classes import class_measures_by_stratum
+from cranfield.evaluation.evaluate import summaries_by_stratum
 from cranfield.evaluation.evidence.inspection import inspect_systems
 from cranfield.evaluation.evidence.values import caveat_sentences, void_sentences
-from cranfield.evaluation.judged import judged_share
 from cranfield.evaluation.latency import latency_summary, timed_calls
-from cranfield.evaluation.strata import summaries_by_stratum
 from cranfield.evaluation.values import Evaluation, Summary
 from cranfield.evaluation.verdict import sign_of
 from cranfield.measures import DEFAULT_MEASURES, Measure

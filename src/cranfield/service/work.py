@@ -20,7 +20,7 @@ from sqlalchemy.exc import DBAPIError
 
 from cranfield.config.workbench import Workbench
 from cranfield.errors import CranfieldError, InputError, InternalError, Problem, SystemUnderTestError
-from cranfield.formats.io.locks import path_lock
+from cranfield.formats.io.files import path_lock
 from cranfield.service.evaluating import compared, evaluated
 from cranfield.service.experiments import experimented
 from cranfield.service.job_process import Order, Status

@@ -23,8 +23,8 @@ from cranfield.stats.coefficients import (
     raw_agreement,
 )
 from cranfield.stats.consensus import Slots, SlotTable, slot_table
+from cranfield.stats.describe import FloatN, check_alpha, check_draws
 from cranfield.stats.resampling import index_blocks
-from cranfield.stats.vectors import FloatN, check_alpha, check_draws
 from cranfield.words import n_of
 
 DEFAULT_DRAWS = 1_000

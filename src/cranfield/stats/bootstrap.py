@@ -8,11 +8,10 @@ from dataclasses import dataclass
 import numpy as np
 
 from cranfield.stats.clustered import check_sizes, describe_mean, influences
-from cranfield.stats.describe import describe
+from cranfield.stats.describe import FloatN, Values, as_vector, check_alpha, check_draws, describe
 from cranfield.stats.interval import align_with_test
 from cranfield.stats.resampling import FixedPoint, fixed_point, index_blocks
 from cranfield.stats.result import NO_QUERY, TestResult, untested
-from cranfield.stats.vectors import FloatN, Values, as_vector, check_alpha, check_draws
 
 DEFAULT_RESAMPLES = 20_000
 """Monte Carlo error of the ends of a 95 % CI: about 1 % of its width."""

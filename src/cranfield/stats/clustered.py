@@ -11,8 +11,7 @@ import math
 import numpy as np
 
 from cranfield.errors import UsageError
-from cranfield.stats.describe import Description, describe
-from cranfield.stats.vectors import TOLERANCE, FloatN, Values, as_vector
+from cranfield.stats.describe import TOLERANCE, Description, FloatN, Values, as_vector, describe
 
 FEW_CLUSTERS = 10
 """Under so many, the standard error is too uncertain to rely on, whatever the number of queries."""

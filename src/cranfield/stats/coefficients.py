@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 
 from cranfield.errors import UsageError
 from cranfield.stats.consensus import SlotTable
-from cranfield.stats.vectors import FloatN
+from cranfield.stats.describe import FloatN
 
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]

@@ -13,8 +13,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cranfield.errors import UnknownNameError, UsageError
+from cranfield.stats.describe import FloatN
 from cranfield.stats.scale import Scale
-from cranfield.stats.vectors import FloatN
 
 Slots = Sequence[float | None]
 FloatNS = NDArray[np.float64]

@@ -12,10 +12,18 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from cranfield.stats.describe import Description, describe
+from cranfield.stats.describe import (
+    TOLERANCE,
+    Description,
+    FloatN,
+    Values,
+    as_vector,
+    check_alpha,
+    check_draws,
+    describe,
+)
 from cranfield.stats.interval import t_quantile, t_tail
 from cranfield.stats.resampling import BLOCK_CELLS, fixed_point
-from cranfield.stats.vectors import TOLERANCE, FloatN, Values, as_vector, check_alpha, check_draws
 
 DEFAULT_LABELLINGS = 9_999
 """Random labellings of the queries, not counting the observed one."""

@@ -11,8 +11,7 @@ import math
 from functools import lru_cache
 
 from cranfield.errors import InternalError, UsageError
-from cranfield.stats.describe import Description, describe
-from cranfield.stats.vectors import TOLERANCE, Values
+from cranfield.stats.describe import TOLERANCE, Description, Values, describe
 
 Ends = tuple[float | None, float | None]
 

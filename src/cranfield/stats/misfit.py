@@ -19,8 +19,8 @@ from numpy.typing import NDArray
 
 from cranfield.stats.coefficients import MOST_RATERS, Floats, Integers, Patterns, Statistic, alpha_ordinal, patterns_of
 from cranfield.stats.consensus import SlotTable
+from cranfield.stats.describe import FloatN, check_alpha, check_draws
 from cranfield.stats.resampling import index_blocks, key_blocks
-from cranfield.stats.vectors import FloatN, check_alpha, check_draws
 
 Unit = Literal["query", "pair"]
 FEWEST_UNITS = 6

@@ -14,9 +14,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cranfield.errors import UsageError
+from cranfield.stats.describe import TOLERANCE, as_matrix, check_alpha, check_draws
 from cranfield.stats.resampling import fixed_point
 from cranfield.stats.result import NO_QUERY, TestResult, untested
-from cranfield.stats.vectors import TOLERANCE, as_matrix, check_alpha, check_draws
 
 FloatQS = NDArray[np.float64]
 """Queries by systems."""

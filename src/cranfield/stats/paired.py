@@ -8,10 +8,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cranfield.errors import UsageError
-from cranfield.stats.describe import Description, describe
+from cranfield.stats.describe import Description, FloatN, Values, as_vector, check_alpha, describe, differences, nonzero
 from cranfield.stats.interval import align_with_test, t_interval, t_tail
 from cranfield.stats.result import NO_QUERY, TestResult, untested
-from cranfield.stats.vectors import FloatN, Values, as_vector, check_alpha, differences, nonzero
 
 ONE_QUERY = "one query has no spread (n < 2)"
 ALL_EQUAL = "every query differs by the same amount: no spread, t is infinite"

@@ -26,9 +26,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cranfield.stats.clustered import check_sizes, describe_mean
+from cranfield.stats.describe import FloatN, Values, as_matrix, as_vector, check_alpha, check_draws
 from cranfield.stats.resampling import FixedPoint, fixed_point, subset_blocks
 from cranfield.stats.result import DEFAULT_DRAWS, NO_QUERY, TestResult, untested
-from cranfield.stats.vectors import FloatN, Values, as_matrix, as_vector, check_alpha, check_draws
 
 EXACT_UP_TO = 20
 """Up to this many queries all 2^n sign patterns are enumerated; of more queries where enough of them do not differ."""

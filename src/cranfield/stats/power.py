@@ -12,10 +12,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cranfield.errors import UsageError
-from cranfield.stats.describe import describe
+from cranfield.stats.describe import FloatN, Values, as_vector, check_alpha, check_draws, describe
 from cranfield.stats.interval import t_quantile
 from cranfield.stats.permutation import permutation_p_values
-from cranfield.stats.vectors import FloatN, Values, as_vector, check_alpha, check_draws
 
 USUAL_POWER = 0.8
 """Usual power: probability of detecting a true difference."""

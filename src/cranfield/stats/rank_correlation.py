@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cranfield.errors import UsageError
-from cranfield.stats.vectors import TOLERANCE, FloatN, Values, as_vector
+from cranfield.stats.describe import TOLERANCE, FloatN, Values, as_vector
 
 
 def kendall_tau(a: Values, b: Values) -> float | None:

@@ -7,9 +7,8 @@ import math
 import numpy as np
 
 from cranfield.errors import UsageError
-from cranfield.stats.describe import total
+from cranfield.stats.describe import TOLERANCE, FloatN, Values, as_vector, total
 from cranfield.stats.interval import t_quantile
-from cranfield.stats.vectors import TOLERANCE, FloatN, Values, as_vector
 
 Part = tuple[Values, Values]
 """Numerators and denominators, one of each per query."""

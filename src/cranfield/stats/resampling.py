@@ -16,7 +16,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from cranfield.stats.vectors import TOLERANCE, FloatN
+from cranfield.stats.describe import TOLERANCE, FloatN
 
 SIGNS, RESAMPLES, KEYS = 1, 2, 3
 """Purposes: procedures with different purposes share no random numbers."""

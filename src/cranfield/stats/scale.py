@@ -18,7 +18,7 @@ from typing import Literal, TypeGuard
 import numpy as np
 
 from cranfield.errors import ProblemList, UnknownNameError, UsageError, shorten, unknown_name
-from cranfield.stats.vectors import FloatN
+from cranfield.stats.describe import FloatN
 
 Scale = Literal["binary", "graded", "detail"]
 GradeMap = Mapping[float, float]

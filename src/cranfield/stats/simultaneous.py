@@ -14,10 +14,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cranfield.errors import UsageError
+from cranfield.stats.describe import TOLERANCE, FloatN, as_matrix, check_alpha, check_draws
 from cranfield.stats.interval import align_with_test
 from cranfield.stats.resampling import fixed_point, subset_blocks
 from cranfield.stats.result import DEFAULT_DRAWS, TestResult
-from cranfield.stats.vectors import TOLERANCE, FloatN, as_matrix, check_alpha, check_draws
 
 FloatQS = NDArray[np.float64]
 """Queries by systems."""

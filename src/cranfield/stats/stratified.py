@@ -13,11 +13,10 @@ from collections.abc import Sequence
 import numpy as np
 
 from cranfield.errors import UsageError
-from cranfield.stats.describe import Description, describe
+from cranfield.stats.describe import Description, FloatN, Values, as_vector, check_alpha, describe
 from cranfield.stats.interval import align_with_test, t_quantile, t_tail
 from cranfield.stats.paired import paired_t
 from cranfield.stats.result import TestResult
-from cranfield.stats.vectors import FloatN, Values, as_vector, check_alpha
 
 WITHIN = "standard error from the spread within classes, Satterthwaite's degrees of freedom"
 """What `stratified_t` does, for a report."""

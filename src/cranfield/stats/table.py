@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from cranfield.stats.result import DEFAULT_DRAWS, TestResult
 
 if TYPE_CHECKING:
-    from cranfield.stats.vectors import FloatN, Values
+    from cranfield.stats.describe import FloatN, Values
 
 __all__ = [
     "ADJUSTMENTS",
@@ -310,8 +310,8 @@ def run_tests(
     Raises:
         UsageError: sides that do not pair, values that are not finite, or an alpha, seed or margin that cannot be.
     """
+    from cranfield.stats.describe import as_vector, differences
     from cranfield.stats.paired import is_binary
-    from cranfield.stats.vectors import as_vector, differences
 
     difference = differences(baseline, candidate)
     given = Paired(as_vector(baseline), as_vector(candidate), difference, alpha, seed, n_draws, margin)

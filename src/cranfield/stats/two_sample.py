@@ -7,9 +7,9 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
+from cranfield.stats.describe import FloatN, Values, as_vector, check_draws
 from cranfield.stats.resampling import key_blocks
 from cranfield.stats.result import TestResult, untested
-from cranfield.stats.vectors import FloatN, Values, as_vector, check_draws
 
 Integers = NDArray[np.int64]
 Booleans = NDArray[np.bool_]

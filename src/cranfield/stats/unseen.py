@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 
 from cranfield.errors import UsageError
-from cranfield.stats.vectors import check_alpha
+from cranfield.stats.describe import check_alpha
 
 
 def largest_unseen_share(n: int, alpha: float = 0.05) -> float:

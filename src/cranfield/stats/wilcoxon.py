@@ -7,10 +7,10 @@ import math
 import numpy as np
 from numpy.typing import NDArray
 
+from cranfield.stats.describe import TOLERANCE, FloatN, Values, as_vector, check_alpha, nonzero
 from cranfield.stats.interval import align_with_test
 from cranfield.stats.resampling import FixedPoint, fixed_point
 from cranfield.stats.result import NO_QUERY, TestResult, untested
-from cranfield.stats.vectors import TOLERANCE, FloatN, Values, as_vector, check_alpha, nonzero
 
 FEWEST_PAIRS = 6
 """With fewer non-zero differences no two-sided p-value is below .05."""

@@ -14,6 +14,7 @@ from cranfield.errors import TestSetError, UsageError
 from cranfield.model import Note, NoteKind, Rating, TestSet
 from cranfield.model.note import info
 from cranfield.stats.consensus import DEFAULT_RULE, ConsensusRule, SlotTable, combined, rule_named, slot_table
+from cranfield.stats.describe import FloatN
 from cranfield.stats.scale import (
     LEVELS,
     GradeMap,
@@ -26,7 +27,6 @@ from cranfield.stats.scale import (
     scale_named,
     scale_of,
 )
-from cranfield.stats.vectors import FloatN
 from cranfield.words import first_of, n_of
 
 NAMED_PAIRS = 3

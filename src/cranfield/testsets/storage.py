@@ -19,12 +19,12 @@ from cranfield.formats.io.files import (
     STDIN,
     ZSTD_MAGIC,
     meta_path,
+    path_lock,
     refusal,
     suffix_of,
     write_bytes,
     write_text,
 )
-from cranfield.formats.io.locks import path_lock
 from cranfield.formats.registry import Format
 from cranfield.formats.sniff import FORMATS, read_testset
 from cranfield.formats.splice.files import spliced, spliced_meta

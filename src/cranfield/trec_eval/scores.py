@@ -10,11 +10,11 @@ from pathlib import Path
 import numpy as np
 
 from cranfield.errors import InputError, ProblemList, UsageError, shorten
-from cranfield.formats.io.cells import number_of
+from cranfield.formats.io.delimited import number_of
 from cranfield.formats.io.files import opened
 from cranfield.measures import compute
 from cranfield.ranking import FloatQ, Ranking, State
-from cranfield.ranking.transform import condensed
+from cranfield.ranking.value import condensed
 from cranfield.trec_eval.inputs import Inputs
 from cranfield.trec_eval.names import LEAST, Column, Plan
 from cranfield.trec_eval.options import Options

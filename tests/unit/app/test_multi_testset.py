@@ -6,7 +6,7 @@ from cranfield.app.run import SetResult, run_job, summary_document
 from cranfield.model import Judging, JudgingGuideline, Meta, Query, TestSet
 from cranfield.reporting import render
 from cranfield.reporting.document import Document, Table
-from cranfield.reporting.renderers.brief import render_brief
+from cranfield.reporting.renderers.text import render_brief
 
 
 def result(name: str, guideline: str) -> SetResult:

@@ -55,8 +55,7 @@ from cranfield.reporting.charts.spec import SCREENS, Screen
 from cranfield.reporting.document import VOID_STAMP, Figure, Table, TonedCell, cell_value
 from cranfield.reporting.documents.benefit import benefit_document
 from cranfield.reporting.documents.benefit_history import benefit_history_document
-from cranfield.reporting.renderers.brief import render_brief
-from cranfield.reporting.renderers.text_table import table_lines
+from cranfield.reporting.renderers.text import render_brief, table_lines
 
 NOW = datetime(2026, 12, 1, tzinfo=UTC)
 

@@ -36,12 +36,12 @@ from cranfield.benefit.schedule import schedule
 from cranfield.benefit.status import status_of
 from cranfield.benefit.validity import Evidence, validity
 from cranfield.errors import InputError, UsageError
+from cranfield.formats.io.delimited import file_versions
 from cranfield.formats.io.published_schema import schema_text
-from cranfield.formats.io.versions import file_versions
 from cranfield.numbers import format_points
 from cranfield.reporting import render
 from cranfield.reporting.documents.benefit import benefit_document
-from cranfield.reporting.renderers.brief import render_brief
+from cranfield.reporting.renderers.text import render_brief
 
 T, C = ArmRole.TREATMENT, ArmRole.CONTROL
 N, SEEDS = 8, 2

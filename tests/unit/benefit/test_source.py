@@ -30,8 +30,7 @@ from cranfield.benefit.source import TreeCheck, record_tree
 from cranfield.cli.main import run_command_line
 from cranfield.errors import ConfigError, UsageError
 from cranfield.reporting.documents.benefit import benefit_document
-from cranfield.reporting.renderers.brief import render_brief
-from cranfield.reporting.renderers.text import render_text
+from cranfield.reporting.renderers.text import render_brief, render_text
 
 from .scripted_cells import plan_of, write_tasks
 from .test_result import experiment, result

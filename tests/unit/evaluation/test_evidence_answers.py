@@ -4,7 +4,7 @@ import pytest
 
 from cranfield import Answer, Hit, Outcome, Run, TestSet, compare, evaluate
 from cranfield.errors import UsageError
-from cranfield.evaluation.evidence.answers import declared_rules
+from cranfield.evaluation.evidence.checks import declared_rules
 from cranfield.model import Query
 from cranfield.options.limits import Limits, as_setting
 

@@ -13,10 +13,12 @@ from cranfield.evaluation.history import (
     HistoryPoint,
     Rule,
     Score,
+    first_bad,
+    history_report,
     lines,
     measure_of,
+    with_changes,
 )
-from cranfield.evaluation.history_changes import first_bad, history_report, with_changes
 from cranfield.evaluation.verdict_table import VerdictCode
 from cranfield.reporting.documents.history import history_document
 from cranfield.reporting.renderers.text import render_text

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from cranfield.evaluation import joint, joint_bounds
+from cranfield.evaluation import joint
 from cranfield.evaluation.joint import METHODS, SEPARABLE, OpenLists, grades_of, open_lists
 from cranfield.evaluation.margins import RISES_WITH_RANK
 from cranfield.measures import CATALOGUE, compute, parse
@@ -95,7 +95,7 @@ def test_joint_bounds_are_the_extremes_of_every_assignment(spelling, convention,
     if not pair.query_ids:
         assert not found
         return
-    bounds = joint_bounds.joint_bounds(pair)
+    bounds = joint.joint_bounds(pair)
     assert bounds.exact.all()
     assert (bounds.low.mean(), bounds.high.mean()) == pytest.approx((min(found), max(found)), abs=1e-12)
 
@@ -108,7 +108,7 @@ def test_the_joint_interval_lies_inside_that_of_each_list_with_grades_of_its_own
     pair = paired(measure, grades, a, b)
     if not pair.query_ids:
         return
-    found = joint_bounds.joint_bounds(pair)
+    found = joint.joint_bounds(pair)
     n = int(pair.n_open[0])
     rows = np.array(list(itertools.product(levels, repeat=n)))
     values = pair.values(np.zeros(len(rows), dtype=np.intp), rows.ravel())
@@ -124,10 +124,10 @@ def test_where_assignments_are_too_many_the_interval_is_a_bound_and_says_so(spel
     pair = paired(measure, grades, a, b)
     if not len(pair.query):
         return
-    found = joint_bounds.joint_bounds(pair)
+    found = joint.joint_bounds(pair)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(joint_bounds, "MOST_ASSIGNMENTS", 0)
-        wide = joint_bounds.joint_bounds(pair)
+        patch.setattr(joint, "MOST_ASSIGNMENTS", 0)
+        wide = joint.joint_bounds(pair)
     assert not wide.exact.any()
     assert np.isnan(wide.low_grades).all()
     assert wide.low.mean() <= found.low.mean() + 1e-12
@@ -138,19 +138,19 @@ def test_one_grade_for_both_lists_by_hand():
     # u is unjudged and first in both lists: its grade moves both P@1 alike, so the difference is 0 whatever it is.
     # Each list alone could be 0 or 1, so lists with grades of their own say -1 to +1.
     pair = paired(parse("P@1"), {"a": 1}, ["u", "a"], ["u", "b"])
-    found = joint_bounds.joint_bounds(pair)
+    found = joint.joint_bounds(pair)
     assert (found.low.mean(), found.high.mean()) == (0.0, 0.0)
     # nDCG@2 of [a, u] and [u, a], a relevant with 1: u of 0 gives .6309 - 1; u of 1 gives 0; u of 2 gives
     # (2 + .6309) / 2.6309 - (1 + 2 * .6309) / 2.6309 = 1 - .8597
     pair = paired(parse("nDCG@2"), {"a": 1}, ["a", "u"], ["u", "a"])
-    found = joint_bounds.joint_bounds(pair)
+    found = joint.joint_bounds(pair)
     assert (found.low.mean(), found.high.mean()) == pytest.approx((-0.36907, 0.14028), abs=1e-5)
     assert (found.low_grades.tolist(), found.high_grades.tolist()) == ([0.0], [2.0])
 
 
 def test_a_rounded_convention_has_a_bound():
     measure, grades, a, b = parse("nDCG@3"), {"d0": 2}, ["d0", "d1"], ["d2", "d0"]
-    found = joint_bounds.joint_bounds(paired(measure, grades, a, b, "opensearch"))
+    found = joint.joint_bounds(paired(measure, grades, a, b, "opensearch"))
     values = [value for _, value in every(measure, grades, a, b, "opensearch", (0.0, 1.0, 2.0))]
     assert not found.exact.any()
     assert found.low.mean() <= min(values)
@@ -173,7 +173,7 @@ def test_patterns_have_no_open_document():
     ranking = rank_run(testset, Run("run", {"p": answer, "q": answer}), CONVENTIONS["trec"])
     pair = open_lists(parse("P@2"), (ranking, ranking), (0.0, 1.0))
     assert [pair.query_ids[q] for q in pair.query.tolist()] == ["q"]
-    assert joint_bounds.joint_bounds(pair).exact.all()
+    assert joint.joint_bounds(pair).exact.all()
 
 
 @pytest.mark.parametrize(

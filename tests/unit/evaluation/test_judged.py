@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from cranfield import TestSet, evaluate
-from cranfield.evaluation.judged import judged_share, unjudged_counts
+from cranfield.evaluation.absence import judged_share, unjudged_counts
 from cranfield.model import Pattern, Query
 from cranfield.reporting import evaluation_document, render
 

@@ -16,9 +16,9 @@ from cranfield.errors import UsageError
 from cranfield.evaluation.latency import LatencyImpact, latency_impact, latency_summary, timed_calls
 from cranfield.evaluation.values import Evaluation
 from cranfield.model import CallLog
-from cranfield.options.latency import LatencyRule, parse_rule
+from cranfield.options.limits import LatencyRule, parse_rule
 from cranfield.reporting import comparison_document
-from cranfield.reporting.renderers.brief import render_brief
+from cranfield.reporting.renderers.text import render_brief
 
 START = "2026-11-21T20:00:00Z"
 RULE = LatencyRule()

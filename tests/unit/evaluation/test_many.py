@@ -14,8 +14,8 @@ from scipy import stats
 
 from cranfield import Limits, Query, TestSet, compare, compare_many, evaluate, parse
 from cranfield.errors import UnknownNameError, UsageError
+from cranfield.evaluation.many import ManyComparison
 from cranfield.evaluation.many import compare_many as compared
-from cranfield.evaluation.many_values import ManyComparison
 from cranfield.evaluation.values import Evaluation
 from cranfield.options.compare import CompareOptions
 from cranfield.stats.result import holm

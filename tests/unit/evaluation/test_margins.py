@@ -23,7 +23,7 @@ from cranfield.evaluation.margins import (
 from cranfield.measures import CATALOGUE, compute, parse
 from cranfield.model import CONVENTIONS, Answer, Hit, Outcome, Pattern, Query, Run, TestSet
 from cranfield.ranking import rank_run
-from cranfield.ranking.transform import (
+from cranfield.ranking.value import (
     best_case,
     n_judged_tied,
     only_queries,

@@ -5,7 +5,7 @@ import pytest
 
 from cranfield.app.evaluate import compare, evaluate
 from cranfield.errors import UnknownNameError, UsageError
-from cranfield.evaluation.strata import contrast_gain, contrast_strata
+from cranfield.evaluation.evaluate import contrast_gain, contrast_strata
 from cranfield.measures import parse
 from cranfield.model import Query, TestSet
 from cranfield.stats.contrast import two_groups

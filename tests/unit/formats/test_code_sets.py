@@ -6,8 +6,7 @@ from pathlib import Path
 import pytest
 
 from cranfield.errors import RunFormatError, TestSetError
-from cranfield.formats.entries import CODE_SETS
-from cranfield.formats.registry import Head
+from cranfield.formats.registry import CODE_SETS, Head
 from cranfield.formats.sniff import FORMATS, read_testset, sniff_run
 
 OWN_YAML = "cranfield_testset: 1\nname: n\nqueries:\n  - {id: q1, text: t, judgments: {d1: 1}}\n"

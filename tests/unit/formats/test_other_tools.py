@@ -5,8 +5,7 @@ from pathlib import Path
 import pytest
 
 from cranfield import evaluate
-from cranfield.formats.entries import OTHER_TOOLS, top_keys
-from cranfield.formats.registry import HEAD_BYTES, Head
+from cranfield.formats.registry import HEAD_BYTES, OTHER_TOOLS, Head, top_keys
 from cranfield.formats.sniff import FORMATS, read_testset
 
 SAMPLES = {

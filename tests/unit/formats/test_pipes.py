@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from cranfield.errors import InputError
-from cranfield.formats.io import files, pipes
+from cranfield.formats.io import files
 from cranfield.formats.io.files import read_bytes
 
 
@@ -64,13 +64,13 @@ def test_standard_input_from_a_device_is_refused(monkeypatch):
 
 
 def test_a_named_pipe_that_nobody_writes_is_refused(pipe, monkeypatch):
-    monkeypatch.setattr(pipes, "WRITER_S", 0.05)
+    monkeypatch.setattr(files, "WRITER_S", 0.05)
     with pytest.raises(InputError, match=r"no program opened this pipe for writing in 0\.05 s"):
         read_bytes(pipe, InputError)
 
 
 def test_a_program_that_writes_slowly_is_waited_for(pipe, writing, monkeypatch):
-    monkeypatch.setattr(pipes, "WRITER_S", 0.1)
+    monkeypatch.setattr(files, "WRITER_S", 0.1)
     is_opened = threading.Event()
 
     def write():
@@ -101,7 +101,7 @@ def test_a_pipe_of_the_shell_is_read(writing, data):
 
 
 def test_a_pipe_without_an_end_is_refused(pipe, writing, monkeypatch):
-    monkeypatch.setattr(pipes, "MAX_PIPE_BYTES", 100_000)
+    monkeypatch.setattr(files, "MAX_PIPE_BYTES", 100_000)
 
     def write():
         with suppress(BrokenPipeError), pipe.open("wb", buffering=0) as stream:

@@ -17,10 +17,9 @@ from cranfield.gate.result import GateReport, GateResult
 from cranfield.gate.verdict import GateTerms, judge_all
 from cranfield.options.limits import Limits
 from cranfield.reporting.documents.gate import gate_document
-from cranfield.reporting.renderers.brief import render_brief
 from cranfield.reporting.renderers.html import render_html
 from cranfield.reporting.renderers.markdown import render_markdown
-from cranfield.reporting.renderers.text import render_text
+from cranfield.reporting.renderers.text import render_brief, render_text
 
 Found = Callable[..., Evaluation]
 Accepted = Callable[..., Baseline]

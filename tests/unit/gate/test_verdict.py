@@ -17,7 +17,7 @@ from cranfield.gate.verdict import GateTerms, judge_all
 from cranfield.measures import parse
 from cranfield.options.limits import Limits
 from cranfield.reporting.documents.gate import gate_document
-from cranfield.reporting.renderers.brief import render_brief
+from cranfield.reporting.renderers.text import render_brief
 
 Found = Callable[..., Evaluation]
 Accepted = Callable[..., Baseline]

@@ -20,7 +20,7 @@ from cranfield.calibration.report import CalibrationOptions, calibrate
 from cranfield.cli.main import run_command_line
 from cranfield.errors import TestSetError, UsageError
 from cranfield.formats.convert import write_testset
-from cranfield.formats.io.versions import FileVersion, file_versions, newest_version
+from cranfield.formats.io.delimited import FileVersion, file_versions, newest_version
 from cranfield.formats.sniff import read_testset
 from cranfield.gate.baseline import baseline_of, write_baseline
 from cranfield.golden.assemble import (

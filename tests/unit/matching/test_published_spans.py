@@ -6,7 +6,7 @@ from collections import defaultdict
 import pytest
 
 from cranfield.app.evaluate import evaluate
-from cranfield.evaluation.strata import contrast_strata
+from cranfield.evaluation.evaluate import contrast_strata
 from cranfield.model import Answer, Hit, MatchingRules, Outcome, Query, Run, Span, TestSet
 
 

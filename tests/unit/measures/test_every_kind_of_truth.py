@@ -26,7 +26,7 @@ from cranfield.model import (
     TestSet,
 )
 from cranfield.ranking import rank_run
-from cranfield.ranking.transform import best_case, condensed, cut, ties_reversed, worst_case
+from cranfield.ranking.value import best_case, condensed, cut, ties_reversed, worst_case
 
 TARGETS = {
     "spans": (Span("src/a.py", 1, 10, 2), Span("src/a.py", 5, 20, 1), Span("src/b.py", 1, 1, 3)),

@@ -4,7 +4,7 @@ import pytest
 
 from cranfield.app.calibration import LazyEvaluation, Scores
 from cranfield.app.evaluate import evaluate
-from cranfield.evaluation.strata import contrast_strata, strata_of
+from cranfield.evaluation.evaluate import contrast_strata, strata_of
 from cranfield.model import Negative, Query, TestSet, is_in_stratum, query_strata
 from cranfield.testsets.drawing import cells
 

@@ -13,8 +13,7 @@ from cranfield.errors import UnknownNameError, UsageError
 from cranfield.options.collect import CollectOptions
 from cranfield.options.compare import CompareOptions
 from cranfield.options.declaration import declared
-from cranfield.options.latency import LatencyRule
-from cranfield.options.limits import Limits
+from cranfield.options.limits import LatencyRule, Limits
 from cranfield.options.scoring import ScoringOptions
 from cranfield.options.testset import TestSetOptions
 from cranfield.results import from_jsonable, to_jsonable

@@ -31,8 +31,7 @@ from cranfield.model import (
 from cranfield.ranking import rank_file, rank_run
 from cranfield.ranking.engine import ENGINE_VARIABLE
 from cranfield.ranking.memory import rank_frame, rank_mapping
-from cranfield.ranking.transform import best_case, condensed, cut, only_queries, worst_case
-from cranfield.ranking.value import Aspect, Silence
+from cranfield.ranking.value import Aspect, Silence, best_case, condensed, cut, only_queries, worst_case
 
 TREC, EVERY = convention_named("trec"), replace(convention_named("trec"), name="every", credit="every")
 RULES = MatchingRules()

@@ -24,7 +24,7 @@ from cranfield.reporting.document import (
     VerdictBlock,
     tidy_table,
 )
-from cranfield.reporting.renderers.brief import COLUMNS, MOST_LINES, render_brief
+from cranfield.reporting.renderers.text import COLUMNS, MOST_LINES, render_brief
 from cranfield.words import width
 
 from .conftest import answered

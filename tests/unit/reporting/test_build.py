@@ -28,7 +28,7 @@ from cranfield.reporting.document import (
     Table,
     TonedCell,
 )
-from cranfield.reporting.sections.answers import side_by_side
+from cranfield.reporting.sections.collection import side_by_side
 from cranfield.server.comparisons import with_query_pages
 
 

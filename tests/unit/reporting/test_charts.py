@@ -36,7 +36,7 @@ from cranfield.reporting.charts.spec import (
     make_labels_unique,
 )
 from cranfield.reporting.renderers.html import ATTRIBUTES, ELEMENTS, draw
-from cranfield.reporting.sections.movement import lanes_to
+from cranfield.reporting.sections.verdict import lanes_to
 
 EVIL = "</text><script>alert(1)</script>"
 

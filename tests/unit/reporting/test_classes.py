@@ -33,8 +33,8 @@ from cranfield.model import (
 from cranfield.model.note import info
 from cranfield.reporting import RENDERERS, comparison_document, evaluation_document, render
 from cranfield.reporting.document import Document, HitLists, Paragraph, Table
-from cranfield.reporting.renderers.brief import render_brief
-from cranfield.reporting.sections.answers import side_by_side
+from cranfield.reporting.renderers.text import render_brief
+from cranfield.reporting.sections.collection import side_by_side
 from cranfield.results import to_jsonable
 from cranfield.stats.table import TESTS
 

@@ -37,11 +37,11 @@ from cranfield.reporting.charts.differences import Whisker, whiskers
 from cranfield.reporting.charts.spec import BETTER, PAGE, PHONE, SCREENS, WORSE, Screen
 from cranfield.reporting.charts.systems import FAINTEST, STRONGEST, HeatRow, RankedSystem, heat_map, mean_ranks
 from cranfield.reporting.document import Block, Details, Document, Figure, Paragraph, Table
-from cranfield.reporting.renderers.brief import render_brief
 from cranfield.reporting.renderers.data import csv_text
 from cranfield.reporting.renderers.html import draw
-from cranfield.reporting.sections.labels import letters, shaded
-from cranfield.reporting.sections.leaderboard import means_table
+from cranfield.reporting.renderers.text import render_brief
+from cranfield.reporting.sections.many import means_table
+from cranfield.reporting.sections.subject import letters, shaded
 
 EVIL = "<script>alert(1)</script>"
 

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from cranfield.errors import UsageError
-from cranfield.stats.vectors import differences, nonzero
+from cranfield.stats.describe import differences, nonzero
 
 
 @pytest.mark.parametrize(

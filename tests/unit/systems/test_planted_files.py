@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from cranfield.errors import UsageError
-from cranfield.formats.io.own_folder import open_inside, read_inside
+from cranfield.formats.io.files import open_inside, read_inside
 from cranfield.model import Answer, CallLog, Hit, Outcome, Query, TestSet
 from cranfield.options.collect import CollectOptions
 from cranfield.systems import collect_all

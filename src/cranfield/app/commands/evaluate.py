@@ -37,7 +37,7 @@ from cranfield.evaluation.verdict_table import VerdictCode
 from cranfield.options.declaration import Argument, Option
 
 if TYPE_CHECKING:
-    from cranfield.evaluation.many_values import ManyComparison
+    from cranfield.evaluation.many import ManyComparison
     from cranfield.evaluation.sensitivity import Sensitivity
     from cranfield.evaluation.values import Comparison, Evaluation
     from cranfield.options.compare import CompareOptions
@@ -240,7 +240,7 @@ def evaluate_command(
     )
     judged = judge_floors(floors, evaluations)
     if sort != "given":
-        from cranfield.reporting.sections.leaderboard import sorted_evaluations
+        from cranfield.reporting.sections.many import sorted_evaluations
 
         evaluations = sorted_evaluations(evaluations, sort)
     if means is not None:

@@ -48,8 +48,7 @@ def explain_command(
     The effect of each choice on each query.
     """
     from cranfield.app.loading import load
-    from cranfield.evaluation.explain import explain
-    from cranfield.evaluation.explain_result import explanation_result
+    from cranfield.evaluation.explain import explain, explanation_result
     from cranfield.measures import DEFAULT_MEASURES, parse_all
     from cranfield.model import convention_named
     from cranfield.reporting.documents.explain import explanation_document

@@ -56,8 +56,7 @@ def history_command(
     from dataclasses import replace
 
     from cranfield.app.history import FOLDER, KeptValues, read_history, report_places, with_commits
-    from cranfield.evaluation.history import HistoryFilter, Rule
-    from cranfield.evaluation.history_changes import history_report, shown_measure
+    from cranfield.evaluation.history import HistoryFilter, Rule, history_report, shown_measure
     from cranfield.repo.git import commits_of_other_branches
     from cranfield.reporting.documents.history import history_document
     from cranfield.words import n_of

@@ -17,7 +17,7 @@ from cranfield.options.testset import TestSetOptions
 
 if TYPE_CHECKING:
     from cranfield.app.experiment import AnswerCache
-    from cranfield.evaluation.many_values import ManyComparison
+    from cranfield.evaluation.many import ManyComparison
     from cranfield.evaluation.values import Evaluation
     from cranfield.gate.result import RuleResult
 
@@ -252,8 +252,8 @@ def check_means_file(path: Path) -> None:
 def write_means(result: ManyComparison | Sequence[Evaluation], path: Path, sort: str = "mean") -> None:
     """Write the means of every system as CSV, and name the file on stderr."""
     from cranfield.evaluation.result import result_of
-    from cranfield.reporting.renderers.table import save_table
-    from cranfield.reporting.sections.leaderboard import means_table
+    from cranfield.reporting.renderers.data import save_table
+    from cranfield.reporting.sections.many import means_table
 
     save_table(means_table(result_of(result), sort), path)
     note(f"wrote {path}")

@@ -436,7 +436,7 @@ def _targets(
     entities: Sequence[str], spans: Sequence[str], patterns: Sequence[str], files: Sequence[str]
 ) -> tuple[Target, ...]:
     from cranfield.errors import Problem, UsageError, shorten
-    from cranfield.formats.io.cells import pattern_error
+    from cranfield.formats.io.delimited import pattern_error
     from cranfield.model import Entity, File, Pattern, Span
 
     problems = []

@@ -37,8 +37,7 @@ from cranfield.errors import (
     UsageError,
     shorten,
 )
-from cranfield.formats.io.cells import pattern_error
-from cranfield.formats.io.delimited import JUDGMENT_COLUMNS, separator_of
+from cranfield.formats.io.delimited import JUDGMENT_COLUMNS, pattern_error, separator_of
 from cranfield.formats.io.files import decode, read_bytes, shown, stem, suffix_of, write_text
 from cranfield.formats.registry import Format, Kind
 from cranfield.formats.sniff import WHAT, detect_format, read_queries

@@ -1,25 +1,160 @@
-"""Tables in text: a header row, then a row of cells a line, apart by tabs or commas; every cell knows where it stands.
-
-A comma-separated file quotes a cell that holds a comma, a quote or a line break, as RFC 4180 has it. A tab-separated file
-quotes nothing: its cells are taken as they are. What the columns mean is the business of the formats; what they may be
-called stands here, because frames and JSON lines use the same names.
-"""
+"""Versions of a file in a folder: `golden_v1.0.json`, `golden_v1.1.json`."""
 
 from __future__ import annotations
 
 import csv
 import io
+import math
+import numbers
 import re
 import textwrap
 from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
 from functools import cached_property, lru_cache
 from pathlib import Path
-from typing import Any, Literal, NoReturn
+from typing import Any, Literal, NamedTuple, NoReturn
 
 from cranfield.errors import CranfieldError, ProblemList, TestSetError, shorten
 from cranfield.formats.io.files import MAX_PROBLEMS, decode, read_bytes, shown, suffix_of, write_text
+from cranfield.model.kinds import whole
+from cranfield.patterns import PatternError, compile_pattern
 from cranfield.words import first_of, printable
+
+
+class FileVersion(NamedTuple):
+    """A version; the higher one is the newer one."""
+
+    major: int
+    minor: int
+
+    def __str__(self) -> str:
+        """`1.0`."""
+        return f"{self.major}.{self.minor}"
+
+    def file_name(self, name: str) -> str:
+        """`golden_v1.0.json` of `golden`."""
+        return f"{name}_v{self}.json"
+
+
+def file_versions(folder: Path, name: str) -> dict[FileVersion, Path]:
+    """Version to file, the newest last. A draft has another name, and is none."""
+    pattern = re.compile(re.escape(name) + r"_v(0|[1-9]\d{0,5})\.(0|[1-9]\d{0,5})\.json")
+    names = ((path, pattern.fullmatch(path.name)) for path in (folder.iterdir() if folder.is_dir() else ()))
+    found = {FileVersion(int(match[1]), int(match[2])): path for path, match in names if match and path.is_file()}
+    return dict(sorted(found.items()))
+
+
+def newest_version(path: Path, name: str) -> Path:
+    """The newest version where the path is a folder of versions; any other path as it is."""
+    return next(reversed(file_versions(path, name).values()), path) if path.is_dir() else path
+
+
+WHITE_SPACE = re.compile(r"[ \t\r\n\x0b\x0c]")
+"""What separates columns: ASCII white space only, so an id may hold any other."""
+ID_KINDS = "text or whole numbers"
+
+
+def is_id(value: object) -> bool:
+    """Whether a value can be an id: text, or a whole number (of numpy too)."""
+    return isinstance(value, str | int | numbers.Integral) and not isinstance(value, bool)
+
+
+def id_texts(values: Sequence[Any]) -> list[str]:
+    """Ids as text: text as it is, whole numbers as their decimal digits.
+
+    Raises:
+        TypeError: one is neither; see `is_id`.
+    """
+    try:
+        "".join(values)
+    except TypeError:
+        if not all(map(is_id, values)):
+            raise
+        return [value if isinstance(value, str) else str(int(value)) for value in values]
+    return list(values)
+
+
+def id_text(data: bytes) -> str:
+    """An id as text; bytes that are not UTF-8 become lone surrogates."""
+    return data.decode("utf-8", "surrogateescape")
+
+
+def id_bytes(text: str) -> bytes:
+    """The bytes an id was read from. Ties are broken by them; other lone surrogates are kept as they are."""
+    try:
+        return text.encode("utf-8", "surrogateescape")
+    except UnicodeEncodeError:
+        return text.encode("utf-8", "surrogatepass")
+
+
+def number_of(text: str | bytes) -> float | None:
+    """A finite number in decimal notation, with or without blanks around it; Python's own `1_000` is none."""
+    try:
+        number = float(text)
+    except ValueError:
+        return None
+    has_underscore = b"_" in text if isinstance(text, bytes) else "_" in text
+    return number + 0.0 if math.isfinite(number) and not has_underscore else None
+
+
+def as_number(value: Any) -> float | None:
+    """A finite number as a float; None for anything else, text and truth values included."""
+    if isinstance(value, str | bytes | bool) or getattr(value, "dtype", None) == "bool":  # numpy's own too
+        return None
+    try:
+        number = float(value)
+    except (TypeError, ValueError, OverflowError):
+        return None
+    return number + 0.0 if math.isfinite(number) else None
+
+
+def short(grade: float) -> str:
+    """A grade as people write it: `2`, `0.5`."""
+    return repr(whole(grade))
+
+
+def pattern_error(regex: str) -> str:
+    """Why a regular expression does not compile; empty where it does."""
+    try:
+        compile_pattern(regex)
+    except PatternError as error:
+        return str(error)
+    return ""
+
+
+def check_column(problems: ProblemList, path: Path, kind: str, text: str) -> None:
+    """Note a problem where an id cannot stand in a column of its kind (`query`, `document`, …)."""
+    if text and not WHITE_SPACE.search(text) and not (kind == "query" and text.startswith("#")):
+        return
+    problems.add(
+        f"not written: the {kind} id {shorten(text)} cannot stand in a column",
+        path=str(path),
+        expected="no white space in it, at least a character" + (", and no # first" if kind == "query" else ""),
+    )
+
+
+def column_line(*columns: str) -> bytes:
+    """Columns as a line."""
+    return b" ".join(map(id_bytes, columns)) + b"\n"
+
+
+def format_time(at: int) -> str:
+    """Milliseconds since 1970 (UTC) as ISO 8601: `2026-11-23T09:30:00.250Z`."""
+    moment = datetime(1970, 1, 1, tzinfo=UTC) + timedelta(milliseconds=at)
+    return moment.isoformat(timespec="milliseconds").removesuffix("+00:00") + "Z"
+
+
+def parse_time(text: str) -> int:
+    """The milliseconds since 1970 of a time in ISO 8601; UTC where it names no zone.
+
+    Raises:
+        ValueError: it is none.
+    """
+    moment = datetime.fromisoformat(text)
+    moment = moment if moment.tzinfo is not None else moment.replace(tzinfo=UTC)
+    return (moment - datetime(1970, 1, 1, tzinfo=UTC)) // timedelta(milliseconds=1)
+
 
 COLUMN_NAMES: Mapping[str, tuple[str, ...]] = {
     "query_id": ("query_id", "q_id", "qid", "query"),

@@ -5,25 +5,346 @@ What is inside a file is the business of the module named after its format.
 
 from __future__ import annotations
 
+import atexit
 import errno
 import gzip
 import io
 import os
 import re
+import select
 import shutil
+import stat
 import sys
 import tempfile
+import time
 import zlib
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from io import RawIOBase
 from pathlib import Path
 from typing import Any, BinaryIO, cast
 
 from cranfield.errors import CranfieldError, MissingExtraError, Problem, UsageError
 from cranfield.formats.io.lz4_frames import LZ4_MAGIC, unpacked_lz4
-from cranfield.formats.io.own_folder import NO_LINK, PRIVATE_FILE, PRIVATE_FOLDER, Folder, flush, folder_inside
-from cranfield.formats.io.pipes import UnreadableError, copy_of, opened_pipe, refuse_device, standard_input
 from cranfield.formats.io.workbook import ZIP_MAGIC, is_workbook, sheet_text
+from cranfield.platforms import LOCKS, missing
+
+WRITER_S = 30.0
+"""Longest wait for a program to open a named pipe for writing; one that has opened it may take any time."""
+MAX_PIPE_BYTES = 32 * 1024**3
+"""More comes out of no pipe: it would fill the disk."""
+_POLL_S = 0.01
+
+
+class UnreadableError(OSError):
+    """Neither a file nor a pipe with an end; the message says why."""
+
+    def __init__(self, message: str, expected: str) -> None:
+        super().__init__(errno.ENODEV, message)
+        self.expected = expected
+
+
+def refuse_device(place: Path | int, *, pipes: bool = False) -> None:
+    """Refuse what may have no end: a device other than the empty one, a socket.
+
+    Args:
+        place: a path, or the number of an open file.
+        pipes: refuse pipes too.
+
+    Raises:
+        UnreadableError: it is one.
+    """
+    try:
+        found = place.stat() if isinstance(place, Path) else os.fstat(place)
+    except (OSError, ValueError):
+        return  # opening it says why
+    mode = found.st_mode
+    is_empty = stat.S_ISCHR(mode) and _is_empty_device(found)
+    if stat.S_ISFIFO(mode) and pipes:
+        raise UnreadableError("this is a pipe", expected="a file")
+    if not (is_empty or stat.S_ISREG(mode) or stat.S_ISDIR(mode) or stat.S_ISFIFO(mode)):
+        raise UnreadableError("this is a device", expected="a file" if pipes else "a file, or a pipe that ends")
+
+
+def _is_empty_device(found: os.stat_result) -> bool:
+    """Whether a device is the empty one. Windows shows no number of it, and has few others."""
+    return sys.platform == "win32" or found.st_rdev == Path(os.devnull).stat().st_rdev
+
+
+@contextmanager
+def standard_input() -> Iterator[tuple[bytes, BinaryIO]]:
+    """No bytes, and the stream of standard input.
+
+    Raises:
+        UnreadableError: it is a device other than a terminal.
+    """
+    try:
+        number = sys.stdin.fileno()
+    except (OSError, ValueError):
+        number = None  # replaced by a stream of Python
+    if number is not None and not stat.S_ISSOCK(os.fstat(number).st_mode) and not os.isatty(number):
+        refuse_device(number)
+    yield b"", sys.stdin.buffer
+
+
+@contextmanager
+def opened_pipe(path: Path) -> Iterator[tuple[bytes, RawIOBase]]:
+    """The first bytes of a named pipe, and the stream of the others, when a program has opened it for writing.
+
+    Raises:
+        UnreadableError: none does.
+    """
+    if sys.platform == "win32":
+        raise UnreadableError("this is a named pipe, which Windows opens in another way", expected="a file")
+    handle = os.open(path, os.O_RDONLY | os.O_NONBLOCK)
+    with os.fdopen(handle, "rb", buffering=0) as stream:
+        deadline = time.monotonic() + WRITER_S
+        while (first := stream.read(1)) == b"" and not _has_hung_up(handle):
+            if time.monotonic() > deadline:
+                expected = "one that writes into it"
+                raise UnreadableError(f"no program opened this pipe for writing in {WRITER_S:g} s", expected=expected)
+            time.sleep(_POLL_S)
+        os.set_blocking(handle, True)
+        yield first or b"", stream
+
+
+def _has_hung_up(handle: int) -> bool:
+    """Whether a program had opened a pipe for writing, and has closed it."""
+    if sys.platform == "win32":
+        return False
+    poll = select.poll()
+    poll.register(handle, select.POLLIN)
+    return any(event & select.POLLHUP for _, event in poll.poll(0))
+
+
+def copy_of(first: bytes, rest: BinaryIO | RawIOBase) -> Any:
+    """A file with bytes, and all that a stream has left; it is there as long as we are."""
+    # Windows does not open a second time what is removed when it is closed.
+    is_removed = sys.platform != "win32"
+    copy = tempfile.NamedTemporaryFile(prefix="cranfield-input-", delete=is_removed)  # noqa: SIM115  closed at the end
+    if not is_removed:
+        atexit.register(
+            Path(copy.name).unlink, missing_ok=True
+        )  # after it is closed: the last that is registered comes first
+    atexit.register(copy.close)  # what stands in a module may never be collected
+    n_bytes = copy.write(first)
+    while part := rest.read(1 << 20):
+        n_bytes += len(part)
+        if n_bytes > MAX_PIPE_BYTES:
+            raise UnreadableError(f"over {MAX_PIPE_BYTES // 1024**3} GB came out of this pipe", expected="an end")
+        copy.write(part)
+    copy.flush()
+    return copy
+
+
+PRIVATE_FOLDER, PRIVATE_FILE = 0o700, 0o600
+"""Modes of what holds answers: for its owner alone."""
+if sys.platform == "win32":
+    NO_LINK = 0
+else:
+    NO_LINK = os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
+    """A pipe is opened without waiting for its other end, and refused then."""
+_KINDS = {
+    stat.S_IFLNK: "a symbolic link",
+    stat.S_IFDIR: "a folder",
+    stat.S_IFREG: "a file",
+    stat.S_IFIFO: "a pipe",
+    stat.S_IFSOCK: "a socket",
+}
+_HARMLESS = {stat.S_IFDIR: errno.EISDIR, stat.S_IFREG: errno.ENOTDIR}
+"""A folder for a file, a file for a folder: nothing that leads elsewhere."""
+_NO_FLUSH = {errno.EINVAL, errno.ENOSYS, errno.ENOTSUP, errno.EBADF}
+"""Of file systems that cannot flush a folder, and of a folder that may be written to and not read."""
+
+
+def flush(handle: int) -> None:
+    """Return when a file, or the names in a folder, survive a power cut."""
+    try:
+        os.fsync(handle)
+    except OSError as error:
+        if error.errno not in _NO_FLUSH:
+            raise
+
+
+@dataclass(frozen=True, slots=True)
+class Folder:
+    """An open folder. Names are those of what is directly in it; none of them is followed where it is a link."""
+
+    place: Path
+    handle: int | None = None
+    """Its descriptor; None where folders cannot be opened."""
+
+    def names(self) -> list[str]:
+        """All names in it."""
+        with os.scandir(self.place if self.handle is None else self.handle) as entries:
+            return [entry.name for entry in entries]
+
+    def facts(self, name: str) -> os.stat_result:
+        """The facts of a name; of a link its own."""
+        return os.stat(self._at(name), dir_fd=self.handle, follow_symlinks=False)
+
+    def check(self, name: str, expected: int = stat.S_IFREG) -> None:
+        """Refuse a link, or anything but what is expected, under a name."""
+        self._check(self.facts(name), name, expected)
+
+    def open(self, name: str, flags: int, mode: int = PRIVATE_FILE) -> int:
+        """Descriptor of a file; see `open_inside`."""
+        return self._open(name, flags, stat.S_IFREG, mode)
+
+    def create(self, name: str, mode: int) -> int:
+        """Descriptor of a new file, to be written."""
+        flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | NO_LINK
+        return os.open(self._at(name), flags, mode, dir_fd=self.handle)
+
+    def inner(self, name: str, make: int | None) -> Folder:
+        """A folder in it, opened; see `folder_inside`."""
+        if make is not None:
+            with suppress(FileExistsError):
+                os.mkdir(self._at(name), make, dir_fd=self.handle)
+                self.flush()
+        if self.handle is None:
+            self.check(name, stat.S_IFDIR)
+            return Folder(self.place / name)
+        return Folder(self.place / name, self._open(name, os.O_RDONLY, stat.S_IFDIR))
+
+    def replace(self, name: str, target: Folder, new: str) -> None:
+        """Give a file another name, there or in another folder; a file that has it is gone."""
+        os.replace(self._at(name), target._at(new), src_dir_fd=self.handle, dst_dir_fd=target.handle)
+
+    def take(self, path: Path, name: str) -> None:
+        """Move a file from elsewhere to a name in it."""
+        os.replace(path, self._at(name), dst_dir_fd=self.handle)
+
+    def unlink(self, name: str) -> None:
+        """Remove a file."""
+        os.unlink(self._at(name), dir_fd=self.handle)
+
+    def rmdir(self, name: str) -> None:
+        """Remove an empty folder."""
+        os.rmdir(self._at(name), dir_fd=self.handle)
+
+    def flush(self) -> None:
+        """Return when its names survive a power cut, where that can be asked for."""
+        if self.handle is not None:
+            flush(self.handle)
+
+    def close(self) -> None:
+        """Close it."""
+        if self.handle is not None:
+            os.close(self.handle)
+
+    def _at(self, name: str) -> str | Path:
+        return self.place / name if self.handle is None else name
+
+    def _open(self, name: str, flags: int, expected: int, mode: int = PRIVATE_FILE) -> int:
+        try:
+            self.check(name, expected)
+        except FileNotFoundError:
+            if not flags & os.O_CREAT:
+                raise
+        handle = os.open(self._at(name), flags | NO_LINK, mode, dir_fd=self.handle)
+        try:  # the name may be another file's by now
+            self._check(os.fstat(handle), name, expected, is_changed=bool(flags & (os.O_WRONLY | os.O_RDWR)))
+        except BaseException:
+            os.close(handle)
+            raise
+        return handle
+
+    def _check(self, found: os.stat_result, name: str, expected: int, *, is_changed: bool = False) -> None:
+        kind, place = stat.S_IFMT(found.st_mode), self.place / name
+        if kind != expected and kind in _HARMLESS:
+            raise OSError(_HARMLESS[kind], os.strerror(_HARMLESS[kind]), str(place))
+        if kind != expected:
+            raise _refusal(place, _KINDS.get(kind, "a device"), expected)
+        if is_changed and found.st_nlink > 1:
+            raise _refusal(place, "a hard link of another file", expected)
+        if self._is_shared() and not _is_trusted(found):
+            raise _refusal(place, "of another user, in a folder that all users can write to", expected)
+
+    def _is_shared(self) -> bool:
+        """Whether all users can write to it."""
+        return self.handle is not None and bool(os.fstat(self.handle).st_mode & stat.S_IWOTH)
+
+
+@contextmanager
+def folder_inside(root: Path, folder: Path, *, make: int | None = None) -> Iterator[Folder]:
+    """Open a folder.
+
+    Args:
+        root: must exist.
+        folder: `root`, or below it.
+        make: the mode of missing folders, which are made; None: they raise `FileNotFoundError`.
+
+    Raises:
+        UsageError: a link is in its place, or another user's folder in one that all users can write to.
+        OSError: it is missing, or a file.
+    """
+    opened = _open_root(root)
+    try:
+        for name in folder.relative_to(root).parts:
+            inner = opened.inner(name, make)
+            opened.close()
+            opened = inner
+        yield opened
+    finally:
+        opened.close()
+
+
+def open_inside(root: Path, path: Path, flags: int, *, mode: int = PRIVATE_FILE) -> int:
+    """Descriptor of a file, as `os.open`; folders above it must exist.
+
+    Raises:
+        UsageError: as of `folder_inside`; also a pipe or a device, and what would be changed under another name too.
+        OSError: it is missing, or a folder.
+    """
+    with folder_inside(root, path.parent) as folder:
+        return folder.open(path.name, flags, mode)
+
+
+def read_inside(root: Path, path: Path) -> bytes:
+    """All bytes of a file; see `open_inside`."""
+    with os.fdopen(open_inside(root, path, os.O_RDONLY), "rb") as stream:
+        return stream.read()
+
+
+def check_inside(root: Path, path: Path, *, is_folder: bool = False) -> None:
+    """Refuse what leads elsewhere before anything else is done; what cannot be used is refused where it is used."""
+    with suppress(OSError), folder_inside(root, path.parent) as folder:
+        folder.check(path.name, stat.S_IFDIR if is_folder else stat.S_IFREG)
+
+
+if sys.platform == "win32":
+
+    def _open_root(root: Path) -> Folder:
+        if not root.is_dir():
+            number = errno.ENOTDIR if root.exists() else errno.ENOENT
+            raise OSError(number, os.strerror(number), str(root))
+        return Folder(root)
+
+    def _is_trusted(found: os.stat_result) -> bool:  # noqa: ARG001 - the mode of a folder does not say who may write
+        return True
+else:
+
+    def _open_root(root: Path) -> Folder:
+        flags = os.O_DIRECTORY | os.O_CLOEXEC
+        try:
+            return Folder(root, os.open(root, os.O_RDONLY | flags))
+        except PermissionError:
+            if not hasattr(os, "O_PATH"):
+                raise
+            # Files in it can be made, and its names are not flushed.
+            return Folder(root, os.open(root, os.O_PATH | flags))
+
+    def _is_trusted(found: os.stat_result) -> bool:
+        """Whether it is of this user or of the operating system."""
+        return found.st_uid in {os.geteuid(), 0}
+
+
+def _refusal(place: Path, got: str, expected: int) -> UsageError:
+    hint = "Cranfield neither reads nor writes it: find out what put it there, and remove it."
+    return UsageError(f"this is {got}", path=str(place), expected=f"{_KINDS[expected]} of Cranfield's own", hint=hint)
+
 
 GZIP_MAGIC = b"\x1f\x8b"
 ZSTD_MAGIC = b"\x28\xb5\x2f\xfd"
@@ -428,3 +749,36 @@ def _part_name(name: str) -> str:
 def _gzip(data: bytes) -> bytes:
     """The same bytes give the same file, whenever and under whatever name it is written."""
     return gzip.compress(data, mtime=0)
+
+
+@contextmanager
+def path_lock(path: Path, *, wait: bool = True) -> Iterator[None]:
+    """Lock a folder or a file against other processes that lock it; the lock ends with the process.
+
+    Where there are no locks, nothing is locked.
+
+    Raises:
+        BlockingIOError: another process holds the lock, and `wait` is off.
+    """
+    if missing(LOCKS):
+        yield
+        return
+    handle = os.open(path, os.O_RDONLY)
+    try:
+        try:
+            lock(handle, wait=wait)
+        except BlockingIOError:
+            raise
+        except OSError:
+            pass  # a file system without locks
+        yield
+    finally:
+        os.close(handle)
+
+
+def lock(handle: int, *, wait: bool = True) -> None:
+    """Lock an open file, as `path_lock` does, until it is closed; an error of the system is raised."""
+    if sys.platform != "win32":
+        import fcntl
+
+        fcntl.flock(handle, fcntl.LOCK_EX if wait else fcntl.LOCK_EX | fcntl.LOCK_NB)

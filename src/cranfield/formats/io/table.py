@@ -25,8 +25,7 @@ from cranfield.errors import (
     shorten,
     unknown_name,
 )
-from cranfield.formats.io.cells import ID_KINDS, as_number, id_texts, is_id, short
-from cranfield.formats.io.delimited import COLUMN_NAMES
+from cranfield.formats.io.delimited import COLUMN_NAMES, ID_KINDS, as_number, id_texts, is_id, short
 from cranfield.formats.io.files import opened, refusal
 
 if TYPE_CHECKING:

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from cranfield.errors import ProblemList, RunFormatError
-from cranfield.formats.io.cells import WHITE_SPACE, check_column, column_line, id_bytes
+from cranfield.formats.io.delimited import WHITE_SPACE, check_column, column_line, id_bytes
 from cranfield.formats.io.files import shown, write_bytes
 from cranfield.formats.registry import Format
 from cranfield.model import Hit, Run

@@ -10,8 +10,16 @@ import re
 from pathlib import Path
 
 from cranfield.errors import ProblemList, RunFormatError, shorten
-from cranfield.formats.io.cells import id_text, number_of, short
-from cranfield.formats.io.delimited import RUN_COLUMNS, Sheet, note_unused, read_sheet, write_sheet
+from cranfield.formats.io.delimited import (
+    RUN_COLUMNS,
+    Sheet,
+    id_text,
+    note_unused,
+    number_of,
+    read_sheet,
+    short,
+    write_sheet,
+)
 from cranfield.formats.io.files import MAX_PROBLEMS, MOST_LINE_BYTES, bounded_lines, opened, shown, stem
 from cranfield.model import Answer, Hit, Order, Outcome, Run
 

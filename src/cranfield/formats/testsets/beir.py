@@ -14,8 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from cranfield.errors import Problem, ProblemList, TestSetError, shorten
-from cranfield.formats.io.cells import short
-from cranfield.formats.io.delimited import read_sheet, write_sheet, write_unicode
+from cranfield.formats.io.delimited import read_sheet, short, write_sheet, write_unicode
 from cranfield.formats.io.files import BYTE_ORDER_MARK, opened, shown, stem
 from cranfield.formats.io.json_text import json_objects
 from cranfield.formats.testsets.builder import UnknownFields, check_graded

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any, TypedDict
 
 from cranfield.errors import ProblemList, TestSetError, shorten
-from cranfield.formats.io.cells import id_bytes, short
+from cranfield.formats.io.delimited import id_bytes, short
 from cranfield.formats.io.files import MAX_PROBLEMS, shown, stem
 from cranfield.model import GroupedJudgment, Grouping, Note, Query, Rating, Target, TestSet
 from cranfield.model.kinds import source_text

@@ -15,13 +15,17 @@ from pathlib import Path
 from typing import Any
 
 from cranfield.errors import ProblemList, TestSetError, shorten
-from cranfield.formats.io.cells import as_number, format_time, is_id, number_of, parse_time
 from cranfield.formats.io.delimited import (
     JUDGMENT_COLUMNS,
     LINE_COLUMNS,
     STRATUM,
     TABLE_HELP,
     Sheet,
+    as_number,
+    format_time,
+    is_id,
+    number_of,
+    parse_time,
     read_sheet,
     write_sheet,
     write_unicode,

@@ -11,8 +11,16 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from cranfield.errors import ProblemList, TestSetError, shorten
-from cranfield.formats.io.cells import number_of, pattern_error, short
-from cranfield.formats.io.delimited import STRATUM, Sheet, read_sheet, strata_of, write_sheet
+from cranfield.formats.io.delimited import (
+    STRATUM,
+    Sheet,
+    number_of,
+    pattern_error,
+    read_sheet,
+    short,
+    strata_of,
+    write_sheet,
+)
 from cranfield.formats.testsets.builder import TestSetBuilder, UnknownFields
 from cranfield.formats.testsets.judgment_table import CLASS_WORDS, NO_CLASS
 from cranfield.model import LETTERS, QUERY_CLASSES, Credit, Negative, Pattern, Query, TestSet

@@ -7,7 +7,7 @@ import itertools
 from collections.abc import Callable, Iterator, Mapping
 
 from cranfield.errors import Problem, shorten
-from cranfield.formats.io.cells import short
+from cranfield.formats.io.delimited import short
 
 Item = tuple[str, str, str]
 """Document, group and subgroup."""

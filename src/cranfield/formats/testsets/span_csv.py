@@ -12,8 +12,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from cranfield.errors import ProblemList, TestSetError, shorten
-from cranfield.formats.io.cells import number_of, short
-from cranfield.formats.io.delimited import STRATUM, Sheet, read_sheet, strata_of, write_sheet
+from cranfield.formats.io.delimited import STRATUM, Sheet, number_of, read_sheet, short, strata_of, write_sheet
 from cranfield.formats.io.files import shown
 from cranfield.formats.testsets.builder import TestSetBuilder, UnknownFields
 from cranfield.model import Query, Span, TestSet

@@ -13,7 +13,7 @@ from functools import partial
 from pathlib import Path
 
 from cranfield.errors import ProblemList, TestSetError, shorten
-from cranfield.formats.io.cells import check_column, column_line, id_text, number_of, short
+from cranfield.formats.io.delimited import check_column, column_line, id_text, number_of, short
 from cranfield.formats.io.files import MOST_LINE_BYTES, bounded_lines, opened, shown, write_bytes
 from cranfield.formats.registry import NO_SUBGROUP
 from cranfield.formats.testsets.builder import HINT_RULES, TestSetBuilder

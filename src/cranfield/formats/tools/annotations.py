@@ -15,8 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from cranfield.errors import ProblemList, TestSetError, shorten
-from cranfield.formats.io.cells import as_number, is_id
-from cranfield.formats.io.delimited import JUDGMENT_COLUMNS
+from cranfield.formats.io.delimited import JUDGMENT_COLUMNS, as_number, is_id
 from cranfield.formats.io.files import shown
 from cranfield.formats.io.records import first_of_keys, json_records
 from cranfield.formats.testsets.builder import RatingMore, TestSetBuilder

@@ -12,8 +12,8 @@ from pathlib import Path
 from typing import Any
 
 from cranfield.errors import CranfieldError, MissingExtraError, TestSetError, UnknownNameError, shorten
-from cranfield.formats.entries import CATALOGUE
-from cranfield.formats.io.cells import as_number
+from cranfield.formats.io.delimited import as_number
+from cranfield.formats.registry import CATALOGUE
 from cranfield.formats.testsets.judgments import JudgmentRow, qrels_from_rows
 from cranfield.model import Query, TestSet
 from cranfield.model.note import info

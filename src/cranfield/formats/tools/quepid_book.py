@@ -15,8 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from cranfield.errors import TestSetError
-from cranfield.formats.io.cells import as_number, number_of
-from cranfield.formats.io.delimited import read_sheet
+from cranfield.formats.io.delimited import as_number, number_of, read_sheet
 from cranfield.formats.io.records import Loose, indexed_objects, load_json, write_json
 from cranfield.formats.io.tree import Loc
 from cranfield.formats.io.validation import validate

@@ -13,7 +13,7 @@ from typing import Annotated, Any
 from pydantic import Field, JsonValue
 
 from cranfield.errors import ProblemList, TestSetError, shorten
-from cranfield.formats.io.cells import as_number
+from cranfield.formats.io.delimited import as_number
 from cranfield.formats.io.records import Loose, indexed_objects, load_json, write_json
 from cranfield.formats.io.tree import Loc
 from cranfield.formats.io.validation import validate

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from cranfield.errors import ProblemList, RunFormatError, TestSetError, shorten
-from cranfield.formats.io.cells import is_id
+from cranfield.formats.io.delimited import is_id
 from cranfield.formats.io.files import shown, stem
 from cranfield.formats.io.records import first_of_keys, json_records, load_json
 from cranfield.formats.testsets.builder import TestSetBuilder

@@ -7,8 +7,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from cranfield.formats.io.cells import number_of, short
-from cranfield.formats.io.delimited import read_sheet, write_sheet
+from cranfield.formats.io.delimited import number_of, read_sheet, short, write_sheet
 from cranfield.formats.testsets.builder import by_line
 from cranfield.formats.tools.by_text import TextBuilder, judged, written_cells
 from cranfield.model import Query, TestSet

@@ -11,7 +11,7 @@ from pathlib import Path, PurePosixPath
 from cranfield.concurrency.child_process import NotStartedError, TooMuchOutputError, child_process, exit_reason
 from cranfield.concurrency.loop import event_loop
 from cranfield.config.documents import CommandSource, DocumentFormat, FileSource, fill_placeholders, placeholder_names
-from cranfield.formats.io.own_folder import NO_LINK
+from cranfield.formats.io.files import NO_LINK
 from cranfield.judging.documents.values import Content, DocumentError, FailureKind, Reader, Wanted
 from cranfield.matching.place import place_of
 from cranfield.model import Hit, MatchingRules

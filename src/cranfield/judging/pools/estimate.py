@@ -23,7 +23,7 @@ from cranfield.judging.pools.results import SystemResults
 from cranfield.model import TestSet
 from cranfield.results import Record
 from cranfield.results.testset import TestSetRecord
-from cranfield.stats.vectors import as_vector
+from cranfield.stats.describe import as_vector
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,8 +13,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from cranfield.errors import UsageError
-from cranfield.evaluation.joint import METHODS, OpenLists, grades_of, open_lists
-from cranfield.evaluation.joint_bounds import joint_bounds
+from cranfield.evaluation.joint import METHODS, OpenLists, grades_of, joint_bounds, open_lists
 from cranfield.evaluation.unjudged import Case, Verdicts, expected_effect, order_of_holes, verdicts_of
 from cranfield.evaluation.values import Comparison
 from cranfield.evaluation.verdict_table import VerdictCode

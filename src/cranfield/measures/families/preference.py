@@ -34,8 +34,7 @@ from cranfield.measures.preferences import (
     rows_of,
     tally,
 )
-from cranfield.ranking.transform import condensed
-from cranfield.ranking.value import FloatQ, Groups, Ranking, State
+from cranfield.ranking.value import FloatQ, Groups, Ranking, State, condensed
 
 HIGHEST_LEVEL = 2**31 - 1
 Kernel = Callable[..., FloatQ]

@@ -8,10 +8,10 @@ from datetime import date
 from functools import partial
 
 from cranfield.errors import Problem
-from cranfield.evaluation.many_values import ManyComparison
+from cranfield.evaluation.evaluate import ContrastSpec
+from cranfield.evaluation.many import ManyComparison
 from cranfield.evaluation.result import ComparisonResult, EvaluationResult, QueryRecord
 from cranfield.evaluation.sensitivity import Sensitivity
-from cranfield.evaluation.strata import ContrastSpec
 from cranfield.evaluation.values import Comparison, Evaluation
 from cranfield.numbers import format_count
 from cranfield.plugins import plugins
@@ -29,22 +29,19 @@ from cranfield.reporting.document import (
     without_tones,
 )
 from cranfield.reporting.query_data import QueryData
-from cranfield.reporting.sections.answers import answers, by_query
 from cranfield.reporting.sections.brief import brief_of
-from cranfield.reporting.sections.class_verdict import class_verdicts
-from cranfield.reporting.sections.classes import classes
-from cranfield.reporting.sections.collection import collection, warnings
-from cranfield.reporting.sections.confusion import confusion
-from cranfield.reporting.sections.labels import testset_label
-from cranfield.reporting.sections.latency import latencies
-from cranfield.reporting.sections.leaderboard import leaderboard
-from cranfield.reporting.sections.many import against_baseline, measure_agreement, pairs, ranks
-from cranfield.reporting.sections.measures import measures
-from cranfield.reporting.sections.movement import movement, query_differences
-from cranfield.reporting.sections.provenance import provenance
-from cranfield.reporting.sections.strata import breakdown, find_contrasts, strata_contrasts
-from cranfield.reporting.sections.subject import Preflight, Subject
-from cranfield.reporting.sections.verdict import paired_tests, sensitivity_section, verdict_block
+from cranfield.reporting.sections.collection import answers, by_query, collection, confusion, latencies, warnings
+from cranfield.reporting.sections.many import against_baseline, leaderboard, measure_agreement, pairs, ranks
+from cranfield.reporting.sections.measures import breakdown, classes, find_contrasts, measures, strata_contrasts
+from cranfield.reporting.sections.subject import Preflight, Subject, provenance, testset_label
+from cranfield.reporting.sections.verdict import (
+    class_verdicts,
+    movement,
+    paired_tests,
+    query_differences,
+    sensitivity_section,
+    verdict_block,
+)
 from cranfield.results import to_jsonable
 from cranfield.words import and_list
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import replace
 
-from cranfield.evaluation.calls import CallsResult
 from cranfield.evaluation.contribution import Contribution, Contributions
+from cranfield.evaluation.latency import CallsResult
 from cranfield.evaluation.unseen import nearest
 from cranfield.evaluation.verdict_table import VerdictCode
 from cranfield.measures import CATALOGUE
@@ -26,12 +26,9 @@ from cranfield.reporting.document import (
     TonedCell,
 )
 from cranfield.reporting.documents.comparison import sections_of
-from cranfield.reporting.sections.collection import collection, warnings
-from cranfield.reporting.sections.labels import news_of, testset_label
-from cranfield.reporting.sections.latency import latencies
+from cranfield.reporting.sections.collection import collection, latencies, warnings
 from cranfield.reporting.sections.measures import interval_figure, measures
-from cranfield.reporting.sections.provenance import provenance
-from cranfield.reporting.sections.subject import Subject
+from cranfield.reporting.sections.subject import Subject, news_of, provenance, testset_label
 from cranfield.reporting.table_spec import Col, TableSpec
 from cranfield.results import to_jsonable
 from cranfield.stats.table import TESTS

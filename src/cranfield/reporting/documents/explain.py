@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from cranfield.evaluation.explain import Choice
-from cranfield.evaluation.explain_result import Bounds, Effect, ExplanationResult, MeasureEffect, QueryEffect
+from cranfield.evaluation.explain import Bounds, Choice, Effect, ExplanationResult, MeasureEffect, QueryEffect
 from cranfield.measures import Measure
 from cranfield.numbers import format_delta
 from cranfield.reporting.document import MADE_BY, Block, Bullets, Document, Paragraph, Section
-from cranfield.reporting.sections.labels import testset_label
+from cranfield.reporting.sections.subject import testset_label
 from cranfield.reporting.table_spec import Col, TableSpec
 from cranfield.results import to_jsonable
 

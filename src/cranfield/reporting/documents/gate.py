@@ -6,8 +6,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from cranfield.evaluation.columns import as_printed
 from cranfield.evaluation.evidence.values import caveat_sentences
+from cranfield.evaluation.values import as_printed
 from cranfield.gate.result import (
     WORST_FIRST,
     BaselineChange,
@@ -43,8 +43,14 @@ from cranfield.reporting.document import (
     cell_value,
     without_tones,
 )
-from cranfield.reporting.sections.earlier import EARLIER, earlier_lines, earlier_table, is_of_run_files
-from cranfield.reporting.sections.labels import testset_label, tone_of
+from cranfield.reporting.sections.subject import (
+    EARLIER,
+    earlier_lines,
+    earlier_table,
+    is_of_run_files,
+    testset_label,
+    tone_of,
+)
 from cranfield.reporting.table_spec import Col, TableSpec
 from cranfield.results import to_jsonable
 from cranfield.words import capitalised, n_of

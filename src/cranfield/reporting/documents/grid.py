@@ -25,13 +25,10 @@ from cranfield.reporting.document import (
     VerdictBlock,
 )
 from cranfield.reporting.documents.comparison import sections_of
-from cranfield.reporting.sections.class_verdict import class_verdicts
 from cranfield.reporting.sections.collection import collection, warnings
 from cranfield.reporting.sections.measures import measures
-from cranfield.reporting.sections.movement import query_differences
-from cranfield.reporting.sections.provenance import provenance
-from cranfield.reporting.sections.subject import Preflight, Subject
-from cranfield.reporting.sections.verdict import verdict_block
+from cranfield.reporting.sections.subject import Preflight, Subject, provenance
+from cranfield.reporting.sections.verdict import class_verdicts, query_differences, verdict_block
 from cranfield.reporting.table_spec import Col, Row, TableSpec
 from cranfield.results import to_jsonable
 

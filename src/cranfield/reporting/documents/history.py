@@ -5,8 +5,17 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from cranfield.evaluation.history import Change, FirstBad, HistoryPoint, HistoryReport, Line, LinePoint, Score, n_runs
-from cranfield.evaluation.history_changes import MOST_CHANGES
+from cranfield.evaluation.history import (
+    MOST_CHANGES,
+    Change,
+    FirstBad,
+    HistoryPoint,
+    HistoryReport,
+    Line,
+    LinePoint,
+    Score,
+    n_runs,
+)
 from cranfield.evaluation.unseen import nearest
 from cranfield.evaluation.verdict_table import VerdictCode
 from cranfield.numbers import format_count, format_delta, format_interval, format_p, format_plain, format_value

@@ -10,7 +10,7 @@ from cranfield.evaluation.verdict_table import VerdictCode
 from cranfield.judging.pools.found_holes import Holes
 from cranfield.numbers import format_count, format_delta, format_delta_interval, format_level
 from cranfield.reporting.document import Block, Bullets, Code, Document, KeyValues, Paragraph, Section
-from cranfield.reporting.sections.labels import testset_label
+from cranfield.reporting.sections.subject import testset_label
 from cranfield.reporting.table_spec import Col, TableSpec
 from cranfield.results import to_jsonable
 from cranfield.words import first_of, n_of, or_list

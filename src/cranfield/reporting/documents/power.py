@@ -15,7 +15,7 @@ from cranfield.numbers import (
     format_value,
 )
 from cranfield.reporting.document import Block, Bullets, Document, KeyValues, Paragraph, Section
-from cranfield.reporting.sections.labels import testset_label
+from cranfield.reporting.sections.subject import testset_label
 from cranfield.reporting.table_spec import Col, TableSpec
 from cranfield.results import to_jsonable
 

@@ -30,7 +30,7 @@ from cranfield.reporting.document import (
 from cranfield.words import n_of
 
 if TYPE_CHECKING:
-    from cranfield.evaluation.many_values import ManyComparison
+    from cranfield.evaluation.many import ManyComparison
     from cranfield.evaluation.result import ComparisonResult
     from cranfield.evaluation.values import Comparison, Evaluation
     from cranfield.reporting.sections.subject import Subject
@@ -65,8 +65,7 @@ def comparison_card(result: Comparison) -> Document:
 def many_card(result: ManyComparison) -> Document:
     """The verdict, the best systems, and the mean ranks of all."""
     from cranfield.reporting.documents.comparison import test_set_line, title_of
-    from cranfield.reporting.sections.leaderboard import leaderboard
-    from cranfield.reporting.sections.many import ranks
+    from cranfield.reporting.sections.many import leaderboard, ranks
     from cranfield.reporting.sections.subject import Subject
 
     subject = Subject.of(result)
@@ -82,8 +81,7 @@ def evaluation_card(result: Evaluation) -> Document:
     """Counts, the means with their intervals, of each class where there are classes, and the warnings."""
     from cranfield.evaluation.values import failed_text
     from cranfield.reporting.documents.comparison import test_set_line
-    from cranfield.reporting.sections.classes import class_means, has_classes
-    from cranfield.reporting.sections.measures import measures
+    from cranfield.reporting.sections.measures import class_means, has_classes, measures
     from cranfield.reporting.sections.subject import Subject
 
     subject = Subject.of(result)

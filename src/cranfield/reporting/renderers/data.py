@@ -8,8 +8,16 @@ from __future__ import annotations
 
 import csv
 import io
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
 
-from cranfield.reporting.document import Cell, Document, Table, cell_value
+from cranfield.errors import UnknownNameError, UsageError
+from cranfield.formats.io.files import write_text
+from cranfield.reporting.document import CALLS, Cell, Document, Table, cell_value
+from cranfield.reporting.renderers.html import render_html
+from cranfield.reporting.renderers.markdown import render_markdown
+from cranfield.reporting.renderers.text import render_brief_markdown, render_text
 from cranfield.results import to_json
 from cranfield.words import is_formula, printable
 
@@ -48,3 +56,102 @@ def render_json(document: Document) -> str:
 def render_record(document: Document) -> str:
     """What a .json file holds: the payload, and everything about every query."""
     return to_json(document.payload() if document.record is None else document.record())
+
+
+@dataclass(frozen=True, slots=True)
+class Renderer:
+    """One form a Document can take."""
+
+    name: str
+    suffix: str
+    """Of the files it writes; empty where it writes none."""
+    render: Callable[[Document], str]
+    save: Callable[[Document], str] | None = None
+    """Where a file holds more than what is printed."""
+
+
+RENDERERS: Mapping[str, Renderer] = {
+    renderer.name: renderer
+    for renderer in (
+        Renderer("text", ".txt", render_text),
+        Renderer("json", ".json", render_json, render_record),
+        Renderer("csv", ".csv", render_csv),
+        Renderer("markdown", ".md", render_markdown),
+        Renderer("brief", "", render_brief_markdown),
+        Renderer("html", ".html", render_html),
+    )
+}
+"""Name to renderer, in the order help lists them."""
+
+
+def render(document: Document, name: str = "text") -> str:
+    """A Document in the form of that name.
+
+    Raises:
+        UnknownNameError: no renderer has that name.
+    """
+    if name not in RENDERERS:
+        raise UnknownNameError.among("format", name, RENDERERS)
+    return RENDERERS[name].render(document)
+
+
+def save_report(document: Document, path: str | Path, *, root: Path | None = None) -> None:
+    """Write a Document in the form of the path's suffix; a reader sees the old file or the new one, never a part.
+
+    Args:
+        document: the report.
+        path: of the file.
+        root: folder of the user's below which no link is followed; None: the user named the file.
+
+    Raises:
+        UsageError: no renderer has that suffix, or the file cannot be written.
+    """
+    path = Path(path)
+    by_suffix = {renderer.suffix: renderer for renderer in RENDERERS.values() if renderer.suffix}
+    renderer = by_suffix.get(path.suffix.lower())
+    if renderer is None:
+        raise UsageError(
+            "the suffix does not say what to write", path=str(path), expected=f"one of {', '.join(by_suffix)}"
+        )
+    _write(path, (renderer.save or renderer.render)(document), root)
+
+
+def save_table(table: Table, path: Path, *, root: Path | None = None) -> None:
+    """Write a table as CSV; `root` as of `save_report`.
+
+    Raises:
+        UsageError: the file cannot be written.
+    """
+    _write(path, csv_text(table), root)
+
+
+def _write(path: Path, text: str, root: Path | None) -> None:
+    try:
+        write_text(path, [text], root=root)
+    except OSError as error:
+        reason = "no such folder" if isinstance(error, FileNotFoundError) else (error.strerror or str(error)).lower()
+        raise UsageError(f"the report cannot be written: {reason}", path=str(path)) from error
+
+
+def save_reports(
+    document: Document, folder: Path, names: Iterable[str], *, root: Path | None = None
+) -> tuple[Path, ...]:
+    """Write a Document into a folder, under each name in the form of its suffix; gives the paths.
+
+    Args:
+        document: the report.
+        folder: of the files.
+        names: of the files.
+        root: the folder that the user named, where `folder` is in it; no link is followed below.
+
+    Raises:
+        UsageError: as of `save_report`.
+    """
+    paths = tuple(folder / name for name in names)
+    for path in paths:
+        save_report(document, path, root=root or folder)
+    calls = document.calls() if document.calls is not None and any(path.suffix == ".json" for path in paths) else None
+    if calls is None:
+        return paths
+    _write(folder / CALLS, to_json(calls), root or folder)
+    return (*paths, folder / CALLS)

@@ -5,18 +5,16 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from cranfield.evaluation.caveat import Caveat, CaveatKind
-from cranfield.evaluation.class_values import ClassRow
 from cranfield.evaluation.result import ComparisonResult, ManyResult, SystemResult
+from cranfield.evaluation.values import ClassRow
 from cranfield.evaluation.verdict import sign_of
 from cranfield.evaluation.verdict_table import VerdictCode
 from cranfield.numbers import format_count, format_delta, format_level, format_p, format_percent
 from cranfield.reporting.document import Brief, Bullets, Cell, Column, Table, TonedCell
-from cranfield.reporting.sections.classes import class_means, has_classes
-from cranfield.reporting.sections.collection import warnings
-from cranfield.reporting.sections.labels import interval_tone, mean_cells, query_text
-from cranfield.reporting.sections.latency import moved_latencies
-from cranfield.reporting.sections.leaderboard import board_lines
-from cranfield.reporting.sections.subject import Subject
+from cranfield.reporting.sections.collection import moved_latencies, warnings
+from cranfield.reporting.sections.many import board_lines
+from cranfield.reporting.sections.measures import class_means, has_classes
+from cranfield.reporting.sections.subject import Subject, interval_tone, mean_cells, query_text
 from cranfield.reporting.sections.verdict import verdict_block
 from cranfield.stats.table import TESTS
 from cranfield.words import capitalised, n_of, shorten_to

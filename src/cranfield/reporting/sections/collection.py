@@ -4,18 +4,30 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from datetime import date
 from statistics import fmean
 from typing import Any
 
 from cranfield.evaluation.absence import in_brackets
-from cranfield.evaluation.calls import SystemCalls
 from cranfield.evaluation.caveat import Caveat, CaveatKind
+from cranfield.evaluation.confusion import Confusion
 from cranfield.evaluation.evidence.values import caveat_sentences, merged
-from cranfield.evaluation.result import SystemResult
-from cranfield.model import CallLog, Outcome
+from cranfield.evaluation.latency import (
+    LatencyDifference,
+    LatencyImpact,
+    LatencySummary,
+    NoVerdict,
+    SystemCalls,
+    cautions,
+    signed_ms,
+)
+from cranfield.evaluation.result import ComparisonResult, EvaluationResult, HitRecord, Side, SystemResult
+from cranfield.evaluation.verdict import sign_of
+from cranfield.measures import CATALOGUE, Measure
+from cranfield.model import Absence, CallLog, Outcome
 from cranfield.model.testset import days_overdue
-from cranfield.numbers import format_count, format_percent, format_value
+from cranfield.numbers import format_count, format_delta, format_level, format_ms, format_percent, format_value
 from cranfield.reporting.document import (
     Block,
     Bullets,
@@ -23,13 +35,17 @@ from cranfield.reporting.document import (
     Code,
     Column,
     Details,
+    HitLine,
+    HitList,
+    HitLists,
     KeyValues,
     Paragraph,
     Section,
     Table,
     TonedCell,
 )
-from cranfield.reporting.sections.subject import Subject, Systems
+from cranfield.reporting.sections.subject import Subject, Systems, has_texts, lettered, query_text
+from cranfield.reporting.sections.verdict import query_table, rank_cells
 from cranfield.results.testset import TestSetRecord
 from cranfield.words import and_list, first_line, first_of, last_lines, n_of, printable, shorten_to
 
@@ -354,3 +370,444 @@ def _in_short(values: Sequence[Any]) -> str:
 def _number(value: float) -> str:
     """Tokens as `1,234`, confidence as `0.5645`."""
     return format_value(value) if abs(value) < 10 and not value.is_integer() else format_count(round(value))
+
+
+FEW = 4
+"""Systems whose times are in the line of the section while it is closed."""
+RESAMPLED = (
+    "Approximate bootstrap percentile CIs over the queries that both sides answered; none of p95 under 50 queries"
+)
+
+
+def latencies(subject: Subject) -> Section | None:
+    """Percentiles of the time per call, and differences to the baseline; None where no run has its times."""
+    about = [(label, subject.calls.systems[system.name].latency) for label, system in subject.systems]
+    timed = [(label, summary) for label, summary in about if summary is not None]
+    if not timed:
+        return None
+    blocks: list[Block] = [*_against_baseline(subject), _percentiles(timed), *_rule(subject)]
+    notes = _cautions(timed)
+    notes += [f"{label}: no call times recorded" for label, summary in about if summary is None]
+    if notes:
+        blocks.append(Bullets(tuple(notes), "warning"))
+    return Section("latency", "Latency", tuple(blocks), _latency_figure(timed))
+
+
+def _latency_figure(timed: Sequence[tuple[str, LatencySummary]]) -> str:
+    """The p50 of few systems, the fastest and the slowest of many."""
+    found = sorted((summary.p50_ms, label) for label, summary in timed)
+    if len(found) > FEW:
+        return f"p50 from {format_ms(found[0][0])} to {format_ms(found[-1][0])}"
+    return "p50 " + ", ".join(f"{label} {format_ms(summary.p50_ms)}" for label, summary in timed)
+
+
+def _against_baseline(subject: Subject) -> list[Block]:
+    """The differences of a pair; of many systems the median difference to the baseline, a row each."""
+    if subject.pair is not None:
+        return [
+            block for each in subject.calls.impacts.values() for block in (Paragraph(each.sentence), _differences(each))
+        ]
+    if (many := subject.many) is None or many.baseline is None:
+        return []
+    baseline = many.baseline
+    rows: list[tuple[Cell, ...]] = []
+    why: list[NoVerdict] = []
+    for name, impact in subject.calls.impacts.items():
+        if impact.median is not None:
+            rows.append((name, *_with_ends(impact.median), impact.median.verdict.text, impact.n))
+            why += (replace(reason, system=reason.system or name) for reason in impact.incomparable)
+    columns = (
+        Column("system"),
+        Column("median difference", "ms"),
+        Column(f"{format_level(many.alpha)} CI", "ms"),
+        Column("verdict"),
+        Column("queries", "count"),
+    )
+    caption = f"Latency minus that of {baseline}, per query"
+    return [Table(columns, rows, caption, shown=None), *_no_verdict(why)] if rows else []
+
+
+def moved_latencies(subject: Subject) -> tuple[str, ...]:
+    """One line on the median latency of each system, where it moved against that of the baseline.
+
+    That is where the interval of the difference excludes zero, and the difference is at least the smallest effect.
+    """
+    moved = [
+        f"{name} {signed_ms(by.delta_ms)[0]} ms ({by.verdict.text})"
+        for name, impact in subject.calls.impacts.items()
+        if (by := impact.median) is not None and by.is_large and by.excludes_zero
+    ]
+    return (f"Latency at the median: {', '.join(moved)}",) if moved else ()
+
+
+def _no_verdict(reasons: Sequence[NoVerdict]) -> list[Block]:
+    """Why rows have no verdict."""
+    return [Bullets(tuple(f"no verdict: {why}" for why in dict.fromkeys(reasons)), "warning")] if reasons else []
+
+
+def _rule(subject: Subject) -> list[Block]:
+    """What is left out, and of two systems or more the smallest effect."""
+    n_left_out = {system.n_left_out for system in subject.calls.systems.values()}
+    sentences = []
+    if n_left_out - {0}:
+        fewest, most = min(n_left_out), max(n_left_out)
+        calls = n_of(most, "calls") if fewest == most else f"{fewest} to {most} calls"
+        sentences.append(f"The first {calls} of each system are a warm-up, without a timing.")
+    if subject.compared is not None:
+        smallest = subject.calls.rule.smallest
+        sentences.append(f"A system is called faster or slower from a difference of {smallest} on.")
+    return [Paragraph(" ".join(sentences))] if sentences else []
+
+
+def _cautions(timed: Sequence[tuple[str, LatencySummary]]) -> list[str]:
+    """Cautions on the times; those that hold for every system are listed once."""
+    of_each = [(label, cautions(summary)) for label, summary in timed]
+    first = of_each[0][1]
+    shared = [caution for caution in first if len(timed) > 1 and all(caution in own for _, own in of_each)]
+    return [f"every system: {caution}" for caution in shared] + [
+        f"{label}: {caution}" for label, own in of_each for caution in own if caution not in shared
+    ]
+
+
+def _percentiles(timed: Sequence[tuple[str, LatencySummary]]) -> Table:
+    rows: list[tuple[Cell, ...]] = [
+        (
+            label,
+            *(summary.n, summary.mean_ms, summary.p50_ms, summary.p95_ms, summary.p99_ms, summary.max_ms),
+            *(summary.n_timeouts + summary.n_errors, summary.n_retried, summary.cached_share),
+        )
+        for label, summary in timed
+    ]
+    columns = (
+        Column("system"),
+        Column("calls", "count"),
+        Column("mean", "ms"),
+        Column("p50", "ms"),
+        Column("p95", "ms"),
+        Column("p99", "ms"),
+        Column("max", "ms"),
+        Column("failed", "count"),
+        Column("retried", "count"),
+        Column("kept", "percent"),
+    )
+    caption = (
+        "Time per call, including process start. Kept: answers of an earlier collection, with their original times"
+    )
+    return Table(columns, rows, caption, shown=None)
+
+
+def _differences(impact: LatencyImpact) -> Table:
+    found = [difference for difference in (impact.median, impact.p50, impact.p95) if difference is not None]
+    rows: list[tuple[Cell, ...]] = [
+        (difference.what, *_with_ends(difference), difference.verdict.text, impact.n) for difference in found
+    ]
+    columns = (
+        Column("B minus A"),
+        Column("difference", "ms"),
+        Column(f"{format_level(impact.alpha)} CI", "ms"),
+        Column("verdict"),
+        Column("queries", "count"),
+    )
+    return Table(columns, rows, f"Latency differences. {RESAMPLED}", shown=None)
+
+
+def _with_ends(found: LatencyDifference) -> tuple[Cell, Cell]:
+    """A difference and its interval, all to the same decimals."""
+    low, high = found.ci_ms
+    if low is None or high is None:
+        return f"{signed_ms(found.delta_ms)[0]} ms", None
+    delta, *ends = signed_ms(found.delta_ms, low, high)
+    return f"{delta} ms", f"{ends[0]} to {ends[1]} ms"
+
+
+SHOWN_ANSWERS = 5
+EXPECTED_ITEMS, MISSED_ITEMS = 6, 3
+MISSED = Column("expected and missed", "code")
+LABEL = 40
+"""Columns of a query in the line of the section while it is closed."""
+MATCHED = 72
+"""Columns of a pattern or predicate next to a result that it matches; it is in full above the lists."""
+
+
+def answers(subject: Subject) -> Section | None:
+    """Single queries with the result lists: worst and best of a pair, worst of one system; None for several systems."""
+    if subject.pair is not None:
+        return _worst_and_best(subject.pair)
+    return _lowest(subject.record) if len(subject.systems) == 1 else None
+
+
+def _worst_and_best(comparison: ComparisonResult) -> Section:
+    """The queries that lost and gained most on the primary measure."""
+    found = comparison.comparisons[comparison.primary].differences
+    sign = sign_of(comparison.primary)
+    # Sorting is stable: equal differences stay in the order of the test set.
+    losers = sorted((q for q, delta in found.items() if sign * delta < 0), key=lambda q: sign * found[q])
+    winners = sorted((q for q, delta in found.items() if sign * delta > 0), key=lambda q: -sign * found[q])
+    return Section(
+        "answers",
+        "Worst and best queries",
+        (
+            *_extremes(comparison, losers[:SHOWN_ANSWERS], "Largest losses on B", "No query is worse on B."),
+            *_extremes(comparison, winners[:SHOWN_ANSWERS], "Largest gains on B", "No query is better on B."),
+        ),
+        " and ".join(
+            f"{format_delta(found[ids[0]])} of {shorten_to(query_label(comparison, ids[0]), LABEL)}"
+            for ids in (losers, winners)
+            if ids
+        )
+        or "no query differs",
+    )
+
+
+def _extremes(comparison: ComparisonResult, query_ids: Sequence[str], caption: str, none: str) -> list[Block]:
+    if not query_ids:
+        return [Paragraph(none)]
+    found = comparison.comparisons[comparison.primary].differences
+    ranks = [rank_cells(comparison, place) for place in (0, 1)]
+    blocks: list[Block] = [query_table(comparison, query_ids, caption)]
+    for place, query_id in enumerate(query_ids):
+        before, after = (_rank_words(side[query_id]) for side in ranks)
+        summary = f"{query_label(comparison, query_id)}: {format_delta(found[query_id])} (A {before}, B {after})"
+        blocks.append(
+            Details(summary, (side_by_side(comparison, query_id, lettered(comparison.names)),), is_open=place == 0)
+        )
+    return blocks
+
+
+def _lowest(record: EvaluationResult) -> Section | None:
+    """The queries with the worst values of one system, with its results."""
+    (system,) = record.systems
+    if not system.measures:
+        return None
+    measure = next(iter(system.measures))
+    values = {q: value for q, of_query in system.queries.items() if (value := of_query[measure]) is not None}
+    query_ids = sorted(values, key=lambda q: sign_of(measure) * values[q])[:SHOWN_ANSWERS]
+    if not query_ids:
+        return None
+    ranks = rank_cells(record, 0)
+    blocks: list[Block] = [_lowest_table(record, measure, query_ids)]
+    blocks += [
+        Details(
+            f"{query_label(record, query_id)}: {measure} {format_value(values[query_id])}, {_rank_words(ranks[query_id])}",
+            (side_by_side(record, query_id, record.names),),
+            is_open=place == 0,
+        )
+        for place, query_id in enumerate(query_ids)
+    ]
+    worst = f"{measure} {format_value(values[query_ids[0]])} of {shorten_to(query_label(record, query_ids[0]), LABEL)}"
+    return Section("answers", "Worst queries", tuple(blocks), worst)
+
+
+def _lowest_table(record: EvaluationResult, measure: Measure, query_ids: Sequence[str]) -> Table:
+    texts = (Column("text", "code"),) if has_texts(record) else ()
+    ranks, queries, (system,) = rank_cells(record, 0), record.queries or {}, record.systems
+    rows: list[tuple[Cell, ...]] = [
+        (
+            query_id,
+            *((query_text(record, query_id),) if texts else ()),
+            system.queries[query_id][measure],
+            ranks[query_id],
+            queries[query_id].sides[0].outcome,
+            first_of(queries[query_id].sides[0].missed, MISSED_ITEMS),
+        )
+        for query_id in query_ids
+    ]
+    columns = (
+        Column("query", "query id"),
+        *texts,
+        Column(str(measure), "value"),
+        Column("rank", "count"),
+        Column("outcome"),
+        MISSED,
+    )
+    return _without_empty_missed(
+        columns,
+        rows,
+        f"{'Lowest' if CATALOGUE[measure.name].higher_is_better else 'Highest'} on {measure}, and the rank of the first relevant result",
+    )
+
+
+def by_query(subject: Subject) -> Section | None:
+    """A row for every query of every system: outcome and every value; None unless requested."""
+    if not subject.by_query:
+        return None
+    record, measures, queries = subject.record, subject.measures, subject.queries
+    several, texts = len(record.systems) > 1, has_texts(record)
+    rows: list[tuple[Cell, ...]] = []
+    for place, system in enumerate(record.systems):
+        for query_id, values in system.queries.items():
+            side = queries[query_id].sides[place]
+            about = [
+                query_id,
+                *([system.name] if several else []),
+                *([queries[query_id].text] if texts else []),
+            ]
+            found = [values.get(measure) for measure in measures]
+            rows.append((*about, side.outcome, *found, first_of(side.missed, MISSED_ITEMS)))
+    columns = [Column("query", "query id")]
+    columns += [Column("system")] if several else []
+    columns += [Column("text", "code")] if texts else []
+    columns += [Column("outcome"), *(Column(str(measure), "value") for measure in measures)]
+    table = replace(_without_empty_missed((*columns, MISSED), rows, "Every query"), shown=None)
+    return Section("queries", "Per-query results", (table,), n_of(len(rows), "rows", format_count))
+
+
+def _without_empty_missed(columns: Sequence[Column], rows: Sequence[tuple[Cell, ...]], caption: str) -> Table:
+    """The table, without its last column where nothing that is expected was missed."""
+    last = None if any(row[-1] for row in rows) else -1
+    return Table(tuple(columns[:last]), [row[:last] for row in rows], caption)
+
+
+def query_label(record: EvaluationResult, query_id: str) -> str:
+    """`q17 “json dumps”`, or the id alone."""
+    text = query_text(record, query_id)
+    return f"{query_id} “{text}”" if text and text != query_id else query_id
+
+
+def side_by_side(record: EvaluationResult, query_id: str, titles: Sequence[str]) -> HitLists:
+    """The expected items of a query, and the results of each system."""
+    query = (record.queries or {})[query_id]
+    named = first_of((f"{each.item} (grade {each.grade:g})" for each in query.expected), EXPECTED_ITEMS)
+    lists = (
+        HitList(title, list_note(side), tuple(map(hit_line, side.hits)) if has_list(side) else ())
+        for title, side in zip(titles, query.sides, strict=True)
+    )
+    return HitLists(named or query.nothing_expected, tuple(lists))
+
+
+def has_list(side: Side) -> bool:
+    """Whether a system answered a query with results."""
+    outcome = Outcome.MISSING if side.outcome is None else Outcome(side.outcome)
+    return side.n_returned > 0 and not outcome.is_failure and outcome is not Outcome.MISSING
+
+
+def list_note(side: Side) -> str:
+    """The outcome of a query in words: `first relevant result at rank 3; 10 returned`, `timeout: no answer in 30 s`."""
+    if side.outcome is None:
+        return str(Absence.NOT_RETURNED)
+    outcome = Outcome(side.outcome)
+    if outcome.is_failure or outcome is Outcome.MISSING:
+        return f"{outcome.value}: {side.reason}" if side.reason else outcome.value
+    if not side.n_returned:
+        return "no results returned"
+    rank = side.first_relevant_rank
+    note = "no relevant result" if rank is None else f"first relevant result at rank {rank}"
+    dropped = f", {n_of(side.n_duplicates, 'duplicates')} dropped" if side.n_duplicates else ""
+    return f"{note}; {side.n_returned} returned{dropped}"
+
+
+def hit_line(hit: HitRecord) -> HitLine:
+    """One result, with how it was judged in words."""
+    # The place, where the id does not contain it.
+    title = ", ".join(part for part in (hit.title, hit.span and f"at {hit.span}") if part)
+    if hit.item is not None and not hit.credited:
+        return HitLine(
+            hit.rank, hit.id, title, f"duplicate match of {shorten_to(hit.item, MATCHED)}, credited above", "even"
+        )
+    if hit.state == "unjudged":
+        return HitLine(hit.rank, hit.id, title, "not judged", "open")
+    if hit.state == "pooled":
+        return HitLine(hit.rank, hit.id, title, "in the pool, not judged", "open")
+    level = hit.grade or 0
+    if level < 1 and hit.gain > 0:
+        return HitLine(hit.rank, hit.id, title, "expected, with a grade below 1", "even")
+    if level < 1:
+        return HitLine(hit.rank, hit.id, title, "not relevant")
+    matched = "expected" if hit.item == hit.id else f"matches {shorten_to(hit.item or '', MATCHED)}"
+    return HitLine(hit.rank, hit.id, title, f"{matched}, grade {level}", "good")
+
+
+def _rank_words(cell: str | int) -> str:
+    return f"rank {cell}" if isinstance(cell, int) else cell
+
+
+SHOWN = 4
+"""Accuracies in the line of the section while it is closed."""
+MOST_LABELS = 12
+"""Predicted values that have a column; the others are one column together."""
+
+
+def confusion(subject: Subject) -> Section | None:
+    """How often a field of the answers is what the stratum of the query expects."""
+    tables = [(label, found) for label, system in subject.systems for found in system.confusion]
+    if not tables:
+        return None
+    rows: list[tuple[Cell, ...]] = [
+        (label, found.field, found.stratum, found.accuracy, found.interval, found.commonest, found.n)
+        for label, found in tables
+    ]
+    level = format_level(1 - tables[0][1].level)
+    columns = (
+        *(Column("system"), Column("field", "code"), Column("expected", "code"), Column("accuracy", "value")),
+        *(Column(f"{level} CI", "interval"), Column("commonest value", "value"), Column("n", "count")),
+    )
+    caption = "Accuracy, its Wilson interval, and the accuracy of always predicting the commonest expected value"
+    blocks: list[Block] = [Table(columns, rows, caption)]
+    blocks += _expected_errors(tables)
+    for label, found in tables:
+        blocks += _counts(label, found)
+    accuracies = [f"{label} {format_value(found.accuracy)}" for label, found in tables if found.accuracy is not None]
+    key_figure = f"accuracy {first_of(accuracies, SHOWN)}" if accuracies else "no accuracy"
+    return Section("confusion", "Predicted and expected", tuple(blocks), key_figure)
+
+
+def _expected_errors(tables: Sequence[tuple[str, Confusion]]) -> list[Block]:
+    """How often each system picked the wrong task type that the labels expect."""
+    found = [(label, table.field, errors) for label, table in tables if (errors := table.expected_errors) is not None]
+    rows: list[tuple[Cell, ...]] = [
+        (label, field, e.n_as_expected, e.share, e.interval, e.n_right, e.n - e.n_as_expected - e.n_right, e.n)
+        for label, field, e in found
+    ]
+    if not rows:
+        return []
+    level = format_level(1 - found[0][2].level)
+    columns = (
+        *(Column("system"), Column("field", "code"), Column("expected wrong type", "count"), Column("share", "value")),
+        *(
+            Column(f"{level} CI", "interval"),
+            Column("right type", "count"),
+            Column("other", "count"),
+            Column("n", "count"),
+        ),
+    )
+    return [
+        Table(columns, rows, "Queries whose label expects a classifier to pick another task type, and what it picked")
+    ]
+
+
+def _counts(label: str, found: Confusion) -> list[Block]:
+    shown, rest = found.predicted[:MOST_LABELS], len(found.predicted) - MOST_LABELS
+    others = (Column(f"{format_count(rest)} others", "count"),) if rest > 0 else ()
+    columns = (Column(found.stratum), *(Column(name, "count") for name in shown), *others)
+    columns += (Column("n", "count"), Column("recall", "value"))
+    rows: list[tuple[Cell, ...]] = [
+        (
+            name,
+            *counts[:MOST_LABELS],
+            *([sum(counts[MOST_LABELS:])] if others else []),
+            *(sum(counts), found.recall[name]),
+        )
+        for name, counts in zip(found.expected, found.counts, strict=True)
+    ]
+    blocks: list[Block] = [
+        Table(columns, rows, f"{label}: {found.stratum} expected (rows), {found.field} predicted (columns)")
+    ]
+    precisions: list[tuple[Cell, ...]] = [
+        (name, sum(row[place] for row in found.counts), found.precision[name])
+        for place, name in enumerate(found.predicted)
+        if name in found.expected and found.is_prediction
+    ]
+    if precisions:
+        titles = (Column(found.field), Column("predicted", "count"), Column("precision", "value"))
+        blocks.append(Table(titles, precisions, f"{label}: precision of each predicted value"))
+    if not found.is_prediction:
+        sentence = f"{label}: no value of {found.field} is a value of {found.stratum}, so there is no accuracy."
+        blocks.append(Paragraph(sentence, "note"))
+    if found.differs_by_case:
+        pairs = and_list([f"{value} is {expected}" for value, expected in found.differs_by_case.items()])
+        blocks.append(Paragraph(f"{label}: {pairs} in another case, and counts as another value.", "warning"))
+    if found.n_unanswered:
+        left_out = n_of(found.n_unanswered, "queries", format_count)
+        have, are = ("has", "is") if found.n_unanswered == 1 else ("have", "are")
+        blocks.append(Paragraph(f"{label}: {left_out} failed or {have} no answer, and {are} not in the table.", "note"))
+    return blocks

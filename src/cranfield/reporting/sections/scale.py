@@ -31,8 +31,8 @@ from cranfield.reporting.document import (
     TonedCell,
     VerdictBlock,
 )
-from cranfield.reporting.sections.labels import interval_tone, mean_cells, news_of, tone_of
 from cranfield.reporting.sections.measures import CLAIMS, interval_figure, margin_legend
+from cranfield.reporting.sections.subject import interval_tone, mean_cells, news_of, tone_of
 from cranfield.scale.values import PairSummary, ScaleSummary, StratumMeans, SystemSummary
 from cranfield.stats.table import TESTS
 from cranfield.words import first_of, n_of

@@ -1,18 +1,22 @@
-"""What a report is about: the record of systems on one test set, and of their comparison where there is one."""
+"""Labels of systems and queries, and the tones and colours of values."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import date
 from functools import cached_property, partial
 from pathlib import Path
+from statistics import fmean
+from string import ascii_uppercase
 from typing import Any, TypeVar
 
 from cranfield.errors import InputError
-from cranfield.evaluation.calls import NOT_MADE, CallsResult, calls_of
-from cranfield.evaluation.many_values import ManyComparison
+from cranfield.evaluation.classes import ClassDifference
+from cranfield.evaluation.evaluate import StrataContrast
+from cranfield.evaluation.latency import NOT_MADE, CallsResult, calls_of
+from cranfield.evaluation.many import ManyComparison
 from cranfield.evaluation.result import (
     ComparisonResult,
     EvaluationResult,
@@ -24,14 +28,138 @@ from cranfield.evaluation.result import (
     result_of,
 )
 from cranfield.evaluation.sensitivity import Sensitivity
-from cranfield.evaluation.strata import StrataContrast
-from cranfield.evaluation.values import Comparison, Evaluation
+from cranfield.evaluation.values import Comparison, Evaluation, MeasureComparison, StratumComparison
+from cranfield.evaluation.verdict import sign_of
+from cranfield.evaluation.verdict_table import VerdictCode
 from cranfield.formats.io.files import read_bytes
-from cranfield.measures import Measure
-from cranfield.options.latency import LatencyRule
-from cranfield.reporting.document import CALLS
-from cranfield.reporting.sections.labels import lettered
+from cranfield.gate.result import EarlierSource, GateResult
+from cranfield.measures import CATALOGUE, Measure
+from cranfield.model import Absence, TestSet
+from cranfield.numbers import format_count, format_percent, format_plain
+from cranfield.options.limits import LatencyRule
+from cranfield.reporting.document import (
+    CALLS,
+    FARTHEST,
+    MADE_BY,
+    Block,
+    Bullets,
+    Cell,
+    Code,
+    Column,
+    Details,
+    KeyValues,
+    Section,
+    Table,
+    Tone,
+    TonedCell,
+)
+from cranfield.reporting.table_spec import Col, TableSpec
 from cranfield.results import from_jsonable
+from cranfield.results.testset import TestSetRecord
+from cranfield.stats.table import ADJUSTMENTS, TESTS
+from cranfield.words import n_of, short_name
+
+SIDES = ("A", "B")
+
+
+def letters(n: int) -> list[str]:
+    """Short names for n systems: letters, or numbers where there are too many."""
+    return list(ascii_uppercase[:n]) if n <= len(ascii_uppercase) else [str(place) for place in range(1, n + 1)]
+
+
+def short_names(names: Sequence[str]) -> list[str]:
+    """Letters, or the names where there are more systems than letters."""
+    return letters(len(names)) if len(names) <= len(ascii_uppercase) else list(names)
+
+
+def lettered(names: Sequence[str]) -> list[str]:
+    """`A plain`, `B weighted`, in the order given; the names alone where there are more systems than letters."""
+    if len(names) > len(ascii_uppercase):
+        return list(names)
+    return [f"{letter} {name}" for letter, name in zip(letters(len(names)), names, strict=True)]
+
+
+def testset_label(testset: TestSet | TestSetRecord) -> str:
+    """`handbook 1.2, 60 queries`; with other judgments also whose, and of how many queries."""
+    version = f" {testset.version}" if testset.version else ""
+    n_queries = len(testset.queries) if isinstance(testset, TestSet) else testset.n_queries
+    label = f"{short_name(testset.name)}{version}, {n_of(n_queries, 'queries', format_count)}"
+    source = testset.other_judgments
+    if source is None:
+        return label
+    counts = {"judged": source.n_judged, "by the test set": source.n_own, str(Absence.NEVER_JUDGED): source.n_unjudged}
+    listed = ", ".join(f"{format_count(n)} {what}" for what, n in counts.items() if n)
+    return f"{label} (judgments of {source.name}: {listed})"
+
+
+def best_places(means: Sequence[float | None], measure: Measure) -> frozenset[int]:
+    """Places of the best means; none where all are equal, and none for a diagnostic measure."""
+    known = [mean * sign_of(measure) for mean in means if mean is not None]
+    if len(set(known)) < 2 or CATALOGUE[measure.name].diagnostic:
+        return frozenset()
+    return frozenset(i for i, mean in enumerate(means) if mean is not None and mean * sign_of(measure) == max(known))
+
+
+def mean_cells(means: Sequence[float | None], measure: Measure) -> tuple[Cell, ...]:
+    """Means of one measure, one per system; the best is marked."""
+    best = best_places(means, measure)
+    return tuple(TonedCell(mean, "good") if place in best else mean for place, mean in enumerate(means))
+
+
+def shaded(rows: Sequence[Sequence[float | None]], measures: Sequence[Measure]) -> list[tuple[Cell, ...]]:
+    """Means, a row of systems for each measure: the best is marked, and each has its distance from the mean of its row.
+
+    The distance is relative to that mean, as the rows are of different measures; the farthest has the strongest shade. A
+    diagnostic measure has none.
+    """
+    distances: list[list[float]] = []
+    for row, measure in zip(rows, measures, strict=True):
+        known = [mean for mean in row if mean is not None]
+        centre = fmean(known) if known and not CATALOGUE[measure.name].diagnostic else 0.0
+        gains = [
+            sign_of(measure) * (mean - centre) / abs(centre) if centre and mean is not None else 0.0 for mean in row
+        ]
+        distances.append(gains)
+    farthest = max((abs(gain) for gains in distances for gain in gains), default=0.0)
+    return [
+        tuple(
+            TonedCell(mean, "good" if place in best else "", round(FARTHEST * gain / farthest) if farthest else 0)
+            for place, (mean, gain) in enumerate(zip(row, gains, strict=True))
+        )
+        for row, gains, best in zip(rows, distances, map(best_places, rows, measures), strict=True)
+    ]
+
+
+def tone_of(delta: float | None, measure: Measure) -> Tone:
+    """Whether a difference is good news. One in a diagnostic is no news."""
+    if not delta or CATALOGUE[measure.name].diagnostic:
+        return ""
+    return "good" if delta * sign_of(measure) > 0 else "bad"
+
+
+def interval_tone(found: MeasureComparison | StratumComparison | ClassDifference, measure: Measure) -> Tone:
+    """Good or bad news where the interval excludes zero; no news where it does not."""
+    low, high = found.ci_low, found.ci_high
+    if low is not None and low > 0:
+        return tone_of(low, measure)
+    return tone_of(high, measure) if high is not None and high < 0 else ""
+
+
+def query_text(record: EvaluationResult, query_id: str) -> str:
+    """Text of a query; empty where it has none."""
+    query = (record.queries or {}).get(query_id)
+    return "" if query is None else query.text
+
+
+def has_texts(record: EvaluationResult) -> bool:
+    """Whether any query has a text."""
+    return any(query.text for query in (record.queries or {}).values())
+
+
+def news_of(verdict: VerdictCode) -> Tone:
+    """The tone of a difference: good or bad; neutral for any verdict that claims neither."""
+    return verdict.tone if verdict.tone in {"good", "bad"} else ""
+
 
 R = TypeVar("R")
 Systems = Sequence[tuple[str, SystemResult]]
@@ -157,3 +285,139 @@ def _read(path: Path, of_json: Callable[[Any], R]) -> R:
         expected = "the results.json of an evaluation or a comparison, as this version writes it"
         hint = "run the command that wrote it again"
         raise InputError(first, path=str(path), expected=expected, hint=hint) from error
+
+
+FEW = 8
+"""Options that more runs than this share are given once."""
+
+
+def provenance(subject: Subject) -> Section:
+    """Everything needed to reproduce the numbers."""
+    made_with = ", ".join(f"{name} {version}" for name, version in subject.record.versions.items())
+    inputs = (*_inputs(subject), ("software", made_with))
+    blocks: list[Block] = [KeyValues(inputs, "Inputs and versions")]
+    if len(subject.systems) > FEW:
+        digests = tuple((label, system.digest) for label, system in subject.systems)
+        blocks.append(Details("Digests of the runs", (KeyValues(digests),)))
+    if notes := subject.record.testset.notes:
+        blocks.append(Bullets(tuple(f"test set: {note}" for note in notes), "warning"))
+    if subject.compared is not None:
+        blocks.append(KeyValues(_declared(subject.compared), "Declared settings"))
+    if subject.calls.preflight:
+        rows: list[tuple[Cell, ...]] = [tuple(row) for row in subject.calls.preflight]
+        columns = (Column("system"), Column("check", "code"), Column("found", "code"))
+        blocks.append(Table(columns, rows, "Preflight checks"))
+    for label, system in subject.systems:
+        if system.config:
+            text = json.dumps(system.config, indent=2, ensure_ascii=False, default=str)
+            blocks.append(Details(f"Configuration of {label}", (Code(text, "As configured, secrets redacted"),)))
+    key_figure = f"{testset_label(subject.record.testset)}, convention {subject.record.convention}, {MADE_BY}"
+    return Section("provenance", "Provenance", tuple(blocks), key_figure)
+
+
+def _inputs(subject: Subject) -> tuple[tuple[str, str], ...]:
+    systems, record, testset = subject.systems, subject.record, subject.record.testset
+    items = [
+        ("test set", f"{testset_label(testset)}, {testset.digest}"),
+        ("review of the test set", testset.review or "not stated"),
+        ("convention", f"{record.convention}: {record.convention_sentence}"),
+    ]
+    shared = _options(record.systems[0]) if len({_options(system) for _, system in systems}) == 1 else ""
+    if shared and len(systems) > FEW:
+        items.append(("options of all runs", shared))
+    for label, system in systems:
+        if len(systems) <= FEW:
+            items.append((f"run of {label}", system.digest))
+        if system.reading and not (shared and len(systems) > FEW):
+            items.append((f"options of {label}", _options(system)))
+        if system.config_digest:
+            items.append((f"configuration of {label}", system.config_digest))
+        if system.order != "given":
+            items.append((f"order of {label}", f"by score, {system.order}"))
+    return tuple(items)
+
+
+def _options(system: SystemResult) -> str:
+    """Options of the reader of a run."""
+    return ", ".join(f"{name} {'all' if value is None else value}" for name, value in system.reading.items())
+
+
+def _declared(result: ComparisonResult | ManyResult) -> tuple[tuple[str, str], ...]:
+    limits = result.limits
+    return (
+        ("primary measure", str(result.primary)),
+        (
+            "test of each pair" if isinstance(result, ManyResult) else "test",
+            f"{result.test}, {_interval(result)}",
+        ),
+        *(_adjustment(result) if isinstance(result, ManyResult) else ()),
+        *((("baseline", result.baseline or "none"),) if isinstance(result, ManyResult) else ()),
+        ("alpha", format_plain(result.alpha)),
+        ("margin", "none" if result.margin is None else f"±{format_plain(result.margin)}"),
+        ("seed", format_count(result.seed)),
+        ("random draws", format_count(result.n_draws) if result.n_draws else "none (exact test)"),
+        ("maximum failed share", _share(limits.max_failed_share)),
+        ("minimum judged share", _share(limits.min_judged_share)),
+    )
+
+
+def _interval(result: ComparisonResult | ManyResult) -> str:
+    if isinstance(result, ManyResult) and result.adjust == "max-t":
+        return "mean difference: simultaneous over all pairs, max-T"
+    return TESTS[result.test].interval_method
+
+
+def _adjustment(many: ManyResult) -> tuple[tuple[str, str], ...]:
+    spec = ADJUSTMENTS[many.adjust]
+    smallest = f"{many.smallest_p:.2g}" if many.smallest_p else "0"
+    return ("adjustment of all pairs", spec.title), ("smallest adjusted p possible", smallest)
+
+
+def _share(limit: float | None) -> str:
+    return "none" if limit is None else format_percent(limit)
+
+
+EARLIER = "Read, not made in this call"
+"""Heading of the table."""
+
+
+def earlier_lines(results: Sequence[GateResult]) -> Iterator[str]:
+    """How many answers were not made in this call, and when."""
+    for result in results:
+        if not result.n_earlier:
+            continue
+        lead = f"{result.name}: " if result.name else ""
+        total = result.evaluation.n_queries
+        times = [source.oldest for source in result.earlier if source.oldest and source.kind != "baseline"]
+        when = f"the oldest is from {_time_text(min(times))}" if times else "the time is not known"
+        yield f"{lead}{format_count(result.n_earlier)} of {format_count(total)} answers are not of this call; {when}"
+
+
+def is_of_run_files(results: Sequence[GateResult]) -> bool:
+    """Whether all that was read beside a baseline are run files that the config or the call names, and no ref protects them."""
+    sources = [source for result in results for source in result.earlier if source.kind != "baseline"]
+    by_ref = any(result.baseline is not None and result.baseline.ref for result in results)
+    return not by_ref and all(source.kind in {"run file", "run file of the config"} for source in sources)
+
+
+def _time_text(time: str) -> str:
+    """`2026-11-21 20:51 UTC`; a day as it is."""
+    day, _, clock = time.partition("T")
+    return f"{day} {clock[:5]} UTC" if clock else day
+
+
+def earlier_table(result: GateResult) -> Table:
+    """A row for each thing that was read."""
+    columns: tuple[Col[EarlierSource], ...] = (
+        Col("path", lambda source: source.path),
+        Col("kind", lambda source: source.kind),
+        Col("digest", lambda source: source.digest[:19]),
+        Col("made", _made),
+        Col("answers", lambda source: source.n_answers, "count"),
+    )
+    return TableSpec(EARLIER, result.earlier, columns).table(wrap=True)
+
+
+def _made(source: EarlierSource) -> str:
+    times = dict.fromkeys(_time_text(time) for time in (source.oldest, source.latest) if time)
+    return " to ".join(times) or "unknown"

@@ -224,7 +224,7 @@ def comparison_report(request: Request, comparison_id: ComparisonId, report_form
 
 def _rendered(subject: Subject, name: str) -> Response:
     from cranfield.reporting.documents.comparison import subject_document
-    from cranfield.reporting.renderers.table import RENDERERS
+    from cranfield.reporting.renderers.data import RENDERERS
 
     renderer = RENDERERS[name]
     text = (renderer.save or renderer.render)(subject_document(subject))

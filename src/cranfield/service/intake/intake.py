@@ -20,8 +20,7 @@ from typing import BinaryIO
 from cranfield.config.intake import Intake
 from cranfield.database.engine import Clock, day_of
 from cranfield.errors import UsageError
-from cranfield.formats.io.files import STDIN, opened, refusal, shown
-from cranfield.formats.io.locks import path_lock
+from cranfield.formats.io.files import STDIN, opened, path_lock, refusal, shown
 from cranfield.service.intake.reading import LONGEST_LINE, LogError, LoggedQuery, Reader, Reason
 from cranfield.service.intake.redaction import PatternTimeoutError, QueryRedactor, is_only_placeholders
 from cranfield.service.store.queries import Batch, Queries

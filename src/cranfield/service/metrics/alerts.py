@@ -16,7 +16,7 @@ from urllib.parse import urlencode
 from cranfield.config.amount import Amount
 from cranfield.config.gate import Failures, Floor, JudgedShare, LatencyCeiling, Rule
 from cranfield.errors import UsageError
-from cranfield.evaluation.judged import JUDGED_DEPTH
+from cranfield.evaluation.absence import JUDGED_DEPTH
 from cranfield.gate.rules import rules_of, words
 from cranfield.measures import DEFAULT_MEASURES, parse
 from cranfield.service.metrics.naming import ALL, Naming, escaped, quoted

@@ -11,7 +11,7 @@ from typing import Literal
 
 from cranfield.config.metrics import MetricsConfig
 from cranfield.errors import UsageError
-from cranfield.evaluation.judged import JUDGED_DEPTH
+from cranfield.evaluation.absence import JUDGED_DEPTH
 from cranfield.service.metrics.naming import ALL, Naming
 from cranfield.service.metrics.observed import FAILURES, Measured, Observation, ScheduleState, Snapshot, Subject
 

@@ -15,8 +15,7 @@ from dataclasses import replace
 from hashlib import sha256
 from pathlib import Path
 
-from cranfield.formats.io.files import write_text
-from cranfield.formats.io.own_folder import PRIVATE_FOLDER, folder_inside, read_inside
+from cranfield.formats.io.files import PRIVATE_FOLDER, folder_inside, read_inside, write_text
 from cranfield.formats.runs.record import json_line
 from cranfield.systems.collect.journal import (
     UNREADABLE,

@@ -15,9 +15,7 @@ from pathlib import Path
 
 from cranfield.concurrency.signals import sigterm_interrupts
 from cranfield.errors import UsageError, shorten
-from cranfield.formats.io.files import refusal
-from cranfield.formats.io.locks import path_lock
-from cranfield.formats.io.own_folder import folder_inside
+from cranfield.formats.io.files import folder_inside, path_lock, refusal
 from cranfield.formats.runs.jsonl import write_run
 from cranfield.model import Run, TestSet
 from cranfield.options.collect import CollectOptions

@@ -15,7 +15,7 @@ from pathlib import Path
 from cranfield.concurrency.signals import sigterm_interrupts
 from cranfield.config.reading import BinaryCheck, EveryAnswerCheck, FileCheck, JsonValue, ProbeCheck, compile_path
 from cranfield.errors import PreflightError, Problem, shorten
-from cranfield.formats.io.pipes import UnreadableError, refuse_device
+from cranfield.formats.io.files import UnreadableError, refuse_device
 from cranfield.model import Answer, Query
 from cranfield.model.answer_rule import AnswerRule, parse_answer_rule
 from cranfield.systems.calls.answer_schema import output_hint

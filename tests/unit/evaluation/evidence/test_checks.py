@@ -29,8 +29,7 @@ from cranfield import (
     evaluate,
 )
 from cranfield.errors import UsageError
-from cranfield.evaluation.evidence.inspection import inspect_systems, parse_settings
-from cranfield.evaluation.evidence.table import CHECKS
+from cranfield.evaluation.evidence.inspection import CHECKS, inspect_systems, parse_settings
 from cranfield.evaluation.evidence.values import Finding, caveat_sentences, void_sentences
 from cranfield.evaluation.verdict_table import VerdictCode
 from cranfield.model import CallLog, Entity, Negative, NoteKind, Pattern

@@ -24,7 +24,7 @@ from cranfield.benefit.plan import ArmRole
 from cranfield.benefit.records import CellEnd
 from cranfield.config.workbench import load_workbench
 from cranfield.errors import ConfigError
-from cranfield.formats.io.versions import file_versions
+from cranfield.formats.io.delimited import file_versions
 from cranfield.server.tables import job_subject
 from cranfield.service.requests import BenefitRequest
 from cranfield.service.responses import JobResponse, JobState
