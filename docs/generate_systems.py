@@ -17,7 +17,7 @@ from cranfield.config.models import Config
 from cranfield.config.owners import OWNERS, Owner, keys_of
 from cranfield.config.presets import PRESETS, Preset
 from cranfield.gate.rules import RULES
-from cranfield.options.testset import SET_OPTIONS
+from cranfield.options.blocks import SET_OPTIONS
 
 FIXTURES = ("evaluation", "cranfield_evaluate", "cranfield_config")
 """What the plugin gives to tests."""

@@ -22,8 +22,7 @@ if TYPE_CHECKING:
     from cranfield.measures import Measure, parse
     from cranfield.measures.own import define
     from cranfield.model import Answer, Convention, Entity, Hit, Outcome, Pattern, Query, Run, Span, TestSet
-    from cranfield.options.limits import Limits
-    from cranfield.options.testset import TestSetOptions
+    from cranfield.options.blocks import Limits, TestSetOptions
     from cranfield.systems.collect.collection import collect
     from cranfield.systems.kinds.command import CommandSystem
     from cranfield.systems.kinds.fusion import FusionSystem
@@ -53,8 +52,7 @@ _HOMES = {
         "TestSet",
     ),
     "cranfield.app.large_runs": ("evaluate_parquet",),
-    "cranfield.options.limits": ("Limits",),
-    "cranfield.options.testset": ("TestSetOptions",),
+    "cranfield.options.blocks": ("Limits", "TestSetOptions"),
     "cranfield.app.loading": ("load",),
     "cranfield.app.evaluate": ("compare", "compare_many", "evaluate", "report"),
     "cranfield.systems.collect.collection": ("collect",),

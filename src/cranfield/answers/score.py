@@ -25,8 +25,7 @@ from cranfield.model.label import Fact, Label
 from cranfield.patterns import Expression, PatternError, compile_pattern, search_limit
 from cranfield.results import Record
 from cranfield.results.testset import TestSetRecord
-from cranfield.stats.describe import describe
-from cranfield.stats.interval import t_interval
+from cranfield.stats.describe import describe, t_interval
 from cranfield.stats.proportion import wilson_interval
 
 REDACTED = "[redacted]"

@@ -18,8 +18,8 @@ from cranfield.forge.comment import DEFAULT_MARKER, CommentResult, comment_body,
 from cranfield.formats.io.files import decode, read_bytes, refusal, write_text
 from cranfield.gate.result import GateResult
 from cranfield.model import DEFAULT_CONVENTION, TestSet
+from cranfield.options.blocks import Limits
 from cranfield.options.declaration import declared
-from cranfield.options.limits import Limits
 from cranfield.systems import ConfiguredSystem
 from cranfield.words import first_of
 

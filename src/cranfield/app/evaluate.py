@@ -27,9 +27,7 @@ from cranfield.measures import DEFAULT_MEASURES, Measure, as_typed, deepest_cuto
 from cranfield.measures.measure import by_convention
 from cranfield.model import DEFAULT_CONVENTION, Convention, NoteKind, Rating, Run, TestSet, convention_named
 from cranfield.model.convention import Ties
-from cranfield.options.compare import CompareOptions, VerdictRule
-from cranfield.options.limits import Limits
-from cranfield.options.scoring import ScoringOptions
+from cranfield.options.blocks import CompareOptions, Limits, ScoringOptions, VerdictRule
 from cranfield.ranking import REPORTED_HITS, Duplicates, Missing, RankedRun, rank_file, rank_run
 from cranfield.ranking.collected import cut_at
 from cranfield.ranking.file import FileReading
@@ -63,7 +61,7 @@ def run_of_function(testset: TestSet, function: Callable[..., Any], *, k: int, n
         TestSetError: queries without a text.
         PreflightError: the function does not take a query.
     """
-    from cranfield.options.collect import CollectOptions
+    from cranfield.options.blocks import CollectOptions
     from cranfield.systems.collect.collection import collect
     from cranfield.systems.collect.collector import require_texts
     from cranfield.systems.collect.preflight import preflight
@@ -457,70 +455,6 @@ def _given(testset: TestSet, scale: str | None) -> Scale:
             got=", ".join(f"{grade:g}" for grade in np.unique(grades)[:10].tolist()),
         )
     return found
-
-
-def evaluate_files(
-    testset: TestSet,
-    runs: Sequence[Path],
-    measures: Sequence[str] | None,
-    options: ScoringOptions,
-    *,
-    primary: str | None = None,
-) -> list[Evaluation]:
-    """Score run files; systems of the same name take the name of their file, or are numbered.
-
-    Args:
-        testset: the judged queries.
-        runs: at least one file, as `evaluate` takes it.
-        measures: None, or none at all, is the default list.
-        options: how each run is read and scored.
-        primary: a measure that is computed too.
-    """
-    options = options.keeping(primary or next(iter(measures or ()), None))
-    reading = _start(testset, runs[0], options)
-    try:
-        # Imports numpy, measures and statistics while the kernel reads.
-
-        _ = testset.digest  # computed while the kernel reads
-        first = runs[0] if reading is None else reading
-        evaluations = [
-            with_measure(evaluate_with_options(testset, run, measures or None, options), primary)
-            for run in (first, *runs[1:])
-        ]
-    finally:
-        if reading is not None:
-            reading.close()
-    return _with_unique_names(evaluations, runs)
-
-
-def _with_unique_names(evaluations: list[Evaluation], paths: Sequence[Path]) -> list[Evaluation]:
-    names = [evaluation.name for evaluation in evaluations]
-    if len(set(names)) < len(names):
-        names = [path.stem for path in paths]
-    if len(set(names)) < len(names):
-        names = [f"{name}-{position}" for position, name in enumerate(names, start=1)]
-    return [replace(evaluation, name=name) for evaluation, name in zip(evaluations, names, strict=True)]
-
-
-def _start(testset: TestSet, run: Path, options: ScoringOptions) -> FileReading | None:
-    """Begin to read a TREC run file; None for any other run, and where ratings are scored on several scales."""
-    if testset.ratings or sniff_run(run, options.run_format).name != "trec":
-        return None
-    given, rules = options.resolved()
-    if rules.repeats == "kept" or rules.orders != "one":
-        return None
-    reading = FileReading(
-        testset,
-        run,
-        rules,
-        given.missing or "zero",
-        given.duplicates or "error",
-        depth=given.depth,
-        keep=given.keep,
-        cache=given.cache,
-    )
-    reading.start()
-    return reading
 
 
 def evaluate(  # noqa: PLR0913 - each is a choice that changes the numbers, and is typed by name

@@ -21,9 +21,7 @@ from cranfield.evaluation.classes import deciding_key
 from cranfield.evaluation.values import Evaluation
 from cranfield.measures import Measure, parse
 from cranfield.model import Answer, Outcome, Query, Run, Scalar, TestSet
-from cranfield.options.collect import CollectOptions
-from cranfield.options.compare import CompareOptions
-from cranfield.options.scoring import ScoringOptions
+from cranfield.options.blocks import CollectOptions, CompareOptions, ScoringOptions
 from cranfield.systems import ConfiguredSystem, PassedCheck, Progress, build_systems, progress_on
 from cranfield.systems.collect.collection import collect, collected
 from cranfield.systems.collect.collector import is_queried, require_texts

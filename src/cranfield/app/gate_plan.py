@@ -27,8 +27,8 @@ from cranfield.gate.ref import Ref, ref_named
 from cranfield.gate.rules import RULES, measure_of, rules_of, words
 from cranfield.measures import parse
 from cranfield.model.testset import Meta
+from cranfield.options.blocks import TestSetOptions
 from cranfield.options.declaration import declared
-from cranfield.options.testset import TestSetOptions
 from cranfield.words import first_of, n_of
 
 if TYPE_CHECKING:

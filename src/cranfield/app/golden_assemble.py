@@ -24,9 +24,9 @@ from cranfield.agents.settings import ModelSettings
 from cranfield.agents.tools.source import SourceTools
 from cranfield.agents.tree_record import left_out_of, require_same_tree
 from cranfield.app.drift import rehash
-from cranfield.app.evaluate import evaluate_files
 from cranfield.app.golden_review import after_breach
 from cranfield.app.loading import read_stored
+from cranfield.app.read_ahead import evaluate_files
 from cranfield.calibration.answers import ids_digest
 from cranfield.concurrency.loop import event_loop
 from cranfield.errors import CranfieldError, InputError, TestSetError, UsageError
@@ -82,8 +82,7 @@ from cranfield.golden.states import State
 from cranfield.measures import Measure
 from cranfield.model import TestSet
 from cranfield.model.review import Disposition
-from cranfield.options.limits import Limits
-from cranfield.options.scoring import ScoringOptions
+from cranfield.options.blocks import Limits, ScoringOptions
 from cranfield.repo.drift import verify
 from cranfield.repo.git import GitError, git
 from cranfield.repo.secret_files import find_withheld

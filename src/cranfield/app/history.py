@@ -36,7 +36,7 @@ from cranfield.results import adapter_of, to_jsonable
 from cranfield.words import and_list
 
 if TYPE_CHECKING:
-    from cranfield.options.compare import CompareOptions
+    from cranfield.options.blocks import CompareOptions
 
 
 FOLDER = ".cranfield"

@@ -9,8 +9,9 @@ from itertools import product
 from pathlib import Path
 from typing import TYPE_CHECKING, TypedDict
 
-from cranfield.app.evaluate import evaluate_files, evaluate_with_options
+from cranfield.app.evaluate import evaluate_with_options
 from cranfield.app.loading import RunLike
+from cranfield.app.read_ahead import evaluate_files
 from cranfield.app.runs_by_name import with_ids
 from cranfield.errors import CranfieldError, InputError, Problem, RunFormatError, UsageError
 from cranfield.evaluation.compare import compare
@@ -43,8 +44,7 @@ from cranfield.judging.pools.rule_view import rule_view
 from cranfield.judging.store.store import Store
 from cranfield.measures import DEFAULT_MEASURES, parse
 from cranfield.model import Run, TestSet, convention_named
-from cranfield.options.compare import CompareOptions
-from cranfield.options.scoring import ScoringOptions
+from cranfield.options.blocks import CompareOptions, ScoringOptions
 from cranfield.ranking.stored import read_first_results, without_identical_ids
 from cranfield.results.testset import TestSetRecord
 from cranfield.stats.consensus import CONSENSUS
@@ -117,7 +117,7 @@ def earlier_set(source: Mapping[str, object]) -> TestSet | None:
         TestSetError: the file cannot be read as one.
     """
     from cranfield.app.loading import load
-    from cranfield.options.testset import TestSetOptions
+    from cranfield.options.blocks import TestSetOptions
 
     file, queries = (str(source.get(key) or "") for key in ("testset_file", "queries_file"))
     if not file or not Path(file).exists():

@@ -11,8 +11,9 @@ from pathlib import Path
 from typing import Any
 
 from cranfield.app.evaluate import evaluate
-from cranfield.app.loading import can_be_name, named_testset, project_config, saved_run
+from cranfield.app.loading import can_be_name, named_testset, project_config
 from cranfield.app.rescoring import path_word
+from cranfield.app.saved_runs import saved_run
 from cranfield.config import Config, load_config
 from cranfield.errors import CranfieldError, UsageError, did_you_mean, shorten
 from cranfield.evaluation.values import Evaluation

@@ -20,7 +20,7 @@ from cranfield.evaluation.evidence.values import Finding
 from cranfield.measures import USUAL_K
 from cranfield.model import Hit, Outcome, Query, Run, Scalar, TestSet, convention_named
 from cranfield.model.answer_rule import parse_answer_rule
-from cranfield.options.limits import Consequence, Setting
+from cranfield.options.blocks import Consequence, Setting
 from cranfield.ranking import RankedHit, State, rank_run
 from cranfield.reporting.document import Block, Bullets, Code, Document, KeyValues, Paragraph, Section
 from cranfield.reporting.table_spec import Col, TableSpec

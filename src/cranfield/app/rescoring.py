@@ -8,14 +8,13 @@ from dataclasses import asdict
 from pathlib import Path
 
 from cranfield.app.experiment import Experiment
-from cranfield.app.loading import SetOverrides, from_here, options_of
+from cranfield.app.loading import SetOverrides, options_of
+from cranfield.app.saved_runs import from_here
 from cranfield.config import Config
 from cranfield.evaluation.absence import leaves_out
 from cranfield.measures import parse
 from cranfield.model import DEFAULT_CONVENTION, Convention, convention_named
-from cranfield.options.compare import CompareOptions
-from cranfield.options.limits import LatencyRule, Setting
-from cranfield.options.testset import SET_OPTIONS
+from cranfield.options.blocks import SET_OPTIONS, CompareOptions, LatencyRule, Setting
 from cranfield.systems.collect.collection import RUNS
 
 _USUAL = CompareOptions()

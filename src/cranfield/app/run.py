@@ -17,8 +17,9 @@ from typing import TYPE_CHECKING, Any
 from cranfield.app.experiment import AnswerCache, Experiment, prepare, prepare_all, require_one_set
 from cranfield.app.floors import check_floors, judge_floors
 from cranfield.app.history import remember
-from cranfield.app.loading import NO_OVERRIDES, SetOverrides, note_runs
+from cranfield.app.loading import NO_OVERRIDES, SetOverrides
 from cranfield.app.rescoring import rescore_command
+from cranfield.app.saved_runs import note_runs
 from cranfield.config import Config, SystemConfig, expand_preset, load_config, public_config, system_config
 from cranfield.config.presets import PRESETS, Preset
 from cranfield.config.services import McpServer

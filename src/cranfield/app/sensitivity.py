@@ -11,7 +11,7 @@ from cranfield.errors import CranfieldError
 from cranfield.evaluation.sensitivity import SENSITIVITY_DRAWS, Regraded, Sensitivity
 from cranfield.evaluation.sensitivity import sensitivity as vary
 from cranfield.evaluation.values import RATED_BY_SLOT, Comparison, Evaluation
-from cranfield.options.scoring import ScoringOptions
+from cranfield.options.blocks import ScoringOptions
 from cranfield.stats.consensus import CONSENSUS, DEFAULT_RULE
 
 if TYPE_CHECKING:

@@ -30,7 +30,7 @@ from cranfield.stats.calibration_slope import (
     slope_weights,
     spiegelhalter_weights,
 )
-from cranfield.stats.interval import t_interval
+from cranfield.stats.describe import t_interval
 from cranfield.stats.proportion import wilson_interval
 
 MOST_VALUES = 12

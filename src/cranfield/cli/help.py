@@ -8,7 +8,7 @@ from typing import Any, ClassVar
 from typer.core import TyperCommand, TyperGroup
 
 from cranfield.cli import registries
-from cranfield.cli.named import with_config_testset
+from cranfield.cli.build import with_config_testset
 from cranfield.options import declaration as option_names
 from cranfield.words import or_list
 

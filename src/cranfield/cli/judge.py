@@ -14,7 +14,7 @@ from annotated_types import Ge, Interval
 
 from cranfield.app.command import note, say
 from cranfield.app.commands.book import DEFAULT_DATABASE, DbOption, WorkbenchOption, note_scale, open_books
-from cranfield.cli.named import CONFIG_HELP, runs_of_systems
+from cranfield.cli.build import CONFIG_HELP, runs_of_systems
 from cranfield.errors import CranfieldError, MissingExtraError, UsageError
 from cranfield.options.declaration import Argument, Option
 from cranfield.words import command_word

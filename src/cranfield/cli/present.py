@@ -1,4 +1,4 @@
-"""Saved runs that are older than their config: a warning on stderr, and a stamp on every form of the report."""
+"""A report on the terminal: text in its colours and width, other forms as they are, the page in the browser, a stamp where runs are stale."""
 
 from __future__ import annotations
 

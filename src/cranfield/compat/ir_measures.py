@@ -42,8 +42,8 @@ from cranfield.measures.measure import WHY_NEEDED, MeasureSpec, convention_for, 
 from cranfield.measures.own import load_plugins
 from cranfield.model import Convention, Outcome, TestSet, convention_named
 from cranfield.ranking.file import rank_file
-from cranfield.ranking.join import PreparedJudgments
 from cranfield.ranking.memory import rank_arrays, rank_frame, rank_mapping
+from cranfield.ranking.prepared import PreparedJudgments
 from cranfield.ranking.value import FloatQ, Ranking
 from cranfield.stats.describe import geometric_mean
 

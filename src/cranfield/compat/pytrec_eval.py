@@ -17,10 +17,10 @@ from cranfield.compat.lines import QrelsLines, RunLines
 from cranfield.errors import Problem, TestSetError, UsageError, unknown_name
 from cranfield.formats.testsets.judgments import qrels_from_mapping
 from cranfield.measures import Measure, compute
-from cranfield.measures.parse import MAX_CUTOFF
+from cranfield.measures.catalogue import MAX_CUTOFF
 from cranfield.model import convention_named
-from cranfield.ranking.join import PreparedJudgments
 from cranfield.ranking.memory import rank_mapping
+from cranfield.ranking.prepared import PreparedJudgments
 from cranfield.ranking.value import FloatQ, Ranking, condensed
 from cranfield.trec_eval.names import LEAST, NICKNAMES, ROWS, SPECS, TABLE, Column, Row, common_parameters, measure_with
 from cranfield.trec_eval.options import Options

@@ -17,7 +17,7 @@ class _ByCheck:
 
     def __get_pydantic_json_schema__(self, _schema: CoreSchema, handler: GetJsonSchemaHandler) -> dict[str, Any]:
         from cranfield.evaluation.evidence.inspection import CHECKS
-        from cranfield.options.limits import Consequence
+        from cranfield.options.blocks import Consequence
 
         consequence = core_schema.literal_schema([*map(str, Consequence), False])  # some YAML readers make false of off
         threshold = core_schema.float_schema(ge=0)

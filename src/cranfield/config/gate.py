@@ -25,7 +25,7 @@ from cranfield.config.names import MeanMeasureName, TestName
 from cranfield.config.strict import Finding, Strict, by_key, exclusive_keys, known_in, raise_findings
 from cranfield.errors import Problem
 from cranfield.model.kinds import Text
-from cranfield.options.compare import DEFAULT_TEST
+from cranfield.options.blocks import DEFAULT_TEST
 
 TESTSET_PART = "{testset}"
 """In the path of a baseline: the name of the test set, where a config has several."""

@@ -24,12 +24,9 @@ from cranfield.config.systems import FusionConfig, Name, Params, SystemConfig, S
 from cranfield.config.testset_options import SetOptions
 from cranfield.errors import Problem, UnknownNameError, UsageError
 from cranfield.model.kinds import Text
-from cranfield.options.collect import CollectOptions
-from cranfield.options.compare import CompareOptions
+from cranfield.options.blocks import CollectOptions, CompareOptions, LatencyRule, ScoringOptions
+from cranfield.options.blocks import Limits as DeclaredLimits
 from cranfield.options.declaration import declared
-from cranfield.options.limits import LatencyRule
-from cranfield.options.limits import Limits as DeclaredLimits
-from cranfield.options.scoring import ScoringOptions
 
 SUMMARY_FILES = frozenset({"report.html", "report.md", "results.json"})
 """Files that a run over several test sets writes next to the folders of the sets."""

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from cranfield.config.declared import with_keys
 from cranfield.config.strict import Strict
-from cranfield.options.testset import SET_OPTIONS
+from cranfield.options.blocks import SET_OPTIONS
 
 if TYPE_CHECKING:
     _Keys = Strict

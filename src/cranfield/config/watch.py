@@ -15,9 +15,8 @@ from cranfield.config.strict import Finding, Strict, by_key, checked
 from cranfield.config.systems import Name
 from cranfield.errors import Problem, did_you_mean, shorten
 from cranfield.model.kinds import Text
-from cranfield.options.compare import CompareOptions
+from cranfield.options.blocks import CompareOptions, ScoringOptions
 from cranfield.options.keys import key_of
-from cranfield.options.scoring import ScoringOptions
 
 OF_CONFIG = "that of the config"
 CRON_FIELDS = "minute, hour, day of month, month, day of week"

@@ -1,4 +1,4 @@
-"""Sentences on queries that are never judged, judged without a relevant document, or not returned, and what they count as."""
+"""What is absent: queries that are not judged, not returned or without a relevant document, and documents that are not judged."""
 
 from __future__ import annotations
 

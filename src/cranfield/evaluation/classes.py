@@ -1,4 +1,4 @@
-"""Results by query class: each class has measures and a paired test of its own, from the table `QUERY_CLASSES`.
+"""Results by query class: each class has measures and a paired test of its own; the verdict follows from theirs.
 
 The queries of a class are selected from an existing ranking; nothing is ranked again.
 """
@@ -36,10 +36,9 @@ from cranfield.measures.families.aspects import form_wins
 from cranfield.model import QUERY_CLASSES, QueryClass, query_strata
 from cranfield.model.query import CLASS, NEGATIVE, class_of
 from cranfield.numbers import format_p, format_value
-from cranfield.options.compare import CompareOptions
+from cranfield.options.blocks import CompareOptions
 from cranfield.ranking.value import FloatQ, Ranking, only_queries
-from cranfield.stats.describe import describe, differences
-from cranfield.stats.interval import t_interval
+from cranfield.stats.describe import describe, differences, t_interval
 from cranfield.stats.result import TestResult, holm
 from cranfield.stats.stratified import WITHIN, stratified_t
 from cranfield.stats.table import TESTS

@@ -37,10 +37,9 @@ from cranfield.evaluation.verdict_table import VerdictCode
 from cranfield.measures import CATALOGUE, Measure
 from cranfield.measures.kernels import first_relevant_rank
 from cranfield.model import TestSet
-from cranfield.options.compare import CompareOptions
+from cranfield.options.blocks import CompareOptions
 from cranfield.ranking.value import FloatQ
-from cranfield.stats.describe import describe, differences
-from cranfield.stats.interval import t_interval
+from cranfield.stats.describe import describe, differences, t_interval
 from cranfield.stats.paired import mcnemar, noninferiority
 from cranfield.stats.power import USUAL_POWER, cohens_dz, minimal_detectable_effect
 from cranfield.stats.result import TestResult, holm

@@ -14,7 +14,7 @@ from cranfield.evaluation.values import Comparison, Evaluation, MeasureCompariso
 from cranfield.evaluation.verdict import sign_of
 from cranfield.evaluation.verdict_table import VerdictCode
 from cranfield.measures import Measure, parse
-from cranfield.options.compare import CompareOptions
+from cranfield.options.blocks import CompareOptions
 from cranfield.stats.result import holm
 
 

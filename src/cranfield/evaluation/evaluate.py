@@ -1,4 +1,4 @@
-"""The expected items of each query by name, with their rank in the whole list of one system."""
+"""Evaluate a ranking: expected items with their ranks, strata, measures and their intervals."""
 
 from __future__ import annotations
 
@@ -20,11 +20,10 @@ from cranfield.measures.measure import Reason
 from cranfield.model import Absence, Run, TestSet, is_in_stratum
 from cranfield.model.query import CLASS, NOTHING_EXPECTED, negative_of
 from cranfield.numbers import format_value
-from cranfield.ranking.join import PreparedJudgments
+from cranfield.ranking.prepared import PreparedJudgments
 from cranfield.ranking.value import UNKNOWN_COUNT, FloatQ, Ranking
 from cranfield.stats.contrast import GroupContrast
-from cranfield.stats.describe import SMALLEST_FACTOR, describe, geometric_mean, total, weighted_mean
-from cranfield.stats.interval import t_interval
+from cranfield.stats.describe import SMALLEST_FACTOR, describe, geometric_mean, t_interval, total, weighted_mean
 from cranfield.words import first_of, short_name
 
 

@@ -1,4 +1,4 @@
-"""Why one run scores differently under two conventions: which choice changes which query, and by how much.
+"""Why one run scores differently under two conventions: which choice changes which query, and by how much; and its record.
 
 The choices that differ are switched from A's to B's: each alone, and one after another in the order they apply, so that
 the steps add up to the whole difference.

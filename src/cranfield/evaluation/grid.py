@@ -15,7 +15,7 @@ from cranfield.evaluation.values import Comparison, Evaluation
 from cranfield.evaluation.verdict import sign_of
 from cranfield.measures import Measure, parse
 from cranfield.numbers import subtract
-from cranfield.options.compare import CompareOptions
+from cranfield.options.blocks import CompareOptions
 from cranfield.results import Record
 
 

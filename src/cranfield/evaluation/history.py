@@ -1,4 +1,4 @@
-"""A measure over time: evaluations as points, and stretches of points that a line may join.
+"""A measure over time: evaluations as points, stretches that a line may join, changes, and the first bad run.
 
 Points are in one stretch while the test set, the convention, the config of the system and k stay the same. An evaluation
 whose answers are those of the point before it is recorded with that point. Points of one test set and convention are
@@ -19,7 +19,7 @@ from cranfield.evaluation.unseen import Found, Unseen, unseen_queries
 from cranfield.evaluation.verdict import sign_of, verdict_of_p
 from cranfield.evaluation.verdict_table import VerdictCode
 from cranfield.measures import parse, parse_all
-from cranfield.options.compare import DEFAULT_TEST
+from cranfield.options.blocks import DEFAULT_TEST
 from cranfield.results import Record
 from cranfield.stats.result import holm
 from cranfield.words import n_of

@@ -1,4 +1,4 @@
-"""Systems and the unjudged results of all of them: the lowest and highest mean difference that judgments of them could give.
+"""Unjudged results of two systems: the lowest and highest mean difference that judgments of them could give.
 
 A document has one grade, in every list. Queries do not share judgments, so the extremes of the mean are the means of the
 extremes of each query. `METHODS` says how those are found; a test holds each method to every assignment of small cases.

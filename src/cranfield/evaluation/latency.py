@@ -1,4 +1,4 @@
-"""What differs from one collection to the next, as a record: times of the calls, output of those that failed, repeated answers."""
+"""Latencies: the calls as a record, percentiles, and the claim that one system is faster."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from cranfield.evaluation.many import ManyComparison
 from cranfield.evaluation.values import Comparison, Evaluation
 from cranfield.evaluation.verdict_table import VerdictCode
 from cranfield.model import CallLog, Outcome
-from cranfield.options.limits import LatencyRule
+from cranfield.options.blocks import LatencyRule
 from cranfield.results import Record
 from cranfield.stats.describe import check_alpha, check_draws
 from cranfield.stats.resampling import index_blocks

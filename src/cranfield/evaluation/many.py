@@ -1,4 +1,4 @@
-"""Values of a comparison of three systems or more."""
+"""Three systems or more: every pair tested within one family, ranks, verdicts, and what unjudged results may change."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ from cranfield.evaluation.verdict import Procedure, procedure_of, sign_of, verdi
 from cranfield.evaluation.verdict_table import VerdictCode
 from cranfield.measures import CATALOGUE, Measure
 from cranfield.numbers import format_count, format_p, format_value
-from cranfield.options.compare import CompareOptions
+from cranfield.options.blocks import CompareOptions
 from cranfield.ranking.value import FloatQ
 from cranfield.stats.describe import differences
 from cranfield.stats.omnibus import (

@@ -1,4 +1,4 @@
-"""The extremes of a difference that is linear in gains, over what depends on the numbers of documents of each grade alone.
+"""Margins of single queries, and the extremes of differences that are linear in gains.
 
 nDCG and recall of two lists are such: N(g) / I(g), N the difference of what the lists gain, I what the ideal list gains.
 Of all assignments with so many documents of each grade, the best gives the higher grades to the larger coefficients.

@@ -14,7 +14,7 @@ from cranfield.evaluation.evaluate import strata_of, summarise
 from cranfield.evaluation.values import Evaluation, Summary, among
 from cranfield.measures import CATALOGUE, Measure, parse
 from cranfield.model import TestSet
-from cranfield.options.compare import CompareOptions
+from cranfield.options.blocks import CompareOptions
 from cranfield.ranking.value import FloatQ
 from cranfield.stats.permutation import is_enumerated, permutations
 from cranfield.stats.result import TestResult

@@ -14,12 +14,11 @@ from cranfield.evaluation.evidence.values import Finding
 from cranfield.evaluation.pairing import pair_values, primary_measure, shared_measures
 from cranfield.evaluation.values import Evaluation
 from cranfield.measures import Measure
-from cranfield.options.compare import CompareOptions
+from cranfield.options.blocks import CompareOptions
 from cranfield.ranking.value import FloatQ
 from cranfield.results import Record
 from cranfield.results.testset import TestSetRecord
-from cranfield.stats.describe import describe, differences
-from cranfield.stats.interval import t_interval
+from cranfield.stats.describe import describe, differences, t_interval
 from cranfield.stats.power import (
     TRIALS,
     USUAL_POWER,

@@ -50,7 +50,7 @@ from cranfield.measures import Measure
 from cranfield.measures.kernels import first_relevant_rank
 from cranfield.model import CONVENTIONS, Absence, Outcome, Scalar, TestSet
 from cranfield.model.query import NEGATIVE, class_of, query_strata
-from cranfield.options.limits import Limits
+from cranfield.options.blocks import Limits
 from cranfield.ranking.value import RankedHit
 from cranfield.results import Record, from_jsonable
 from cranfield.results.testset import TestSetRecord

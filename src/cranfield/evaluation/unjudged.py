@@ -33,7 +33,7 @@ from cranfield.evaluation.verdict_table import VerdictCode
 from cranfield.measures import Measure
 from cranfield.model import DEFAULT_CONVENTION
 from cranfield.numbers import format_percent
-from cranfield.options.compare import CompareOptions
+from cranfield.options.blocks import CompareOptions
 from cranfield.ranking.value import State, unjudged_results
 from cranfield.stats.permutation import is_enumerated, permutation_p_values
 from cranfield.stats.result import DEFAULT_DRAWS

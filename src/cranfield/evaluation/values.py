@@ -1,4 +1,4 @@
-"""Values of a verdict by class: a row for each class, the test over all queries, and the verdict of the mean."""
+"""An evaluation and a comparison: measures by query and in the mean, classes, unjudged results, verdict."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ from cranfield.numbers import (
     format_percent,
     format_value,
 )
-from cranfield.options.limits import LatencyRule, Limits
+from cranfield.options.blocks import LatencyRule, Limits
 from cranfield.ranking.value import FloatQ, Ranking
 from cranfield.stats.describe import TOLERANCE
 from cranfield.stats.result import TestResult
@@ -295,7 +295,7 @@ class ByMeasure(Mapping[Measure, Value]):
         """
         if isinstance(spelling, Measure):
             return spelling
-        from cranfield.measures.parse import parse
+        from cranfield.measures.catalogue import parse
 
         known = next((measure for measure in self._items if str(measure) == spelling), None)
         return known or among(parse(spelling), self._items)

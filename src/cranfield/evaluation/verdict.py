@@ -1,4 +1,4 @@
-"""How the pairs of many systems are tested: declared beforehand, with the smallest p-value that it can give."""
+"""The verdict of a pair, and the procedure that was declared for it."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from cranfield.numbers import (
     format_plain,
     format_value,
 )
-from cranfield.options.compare import CompareOptions
+from cranfield.options.blocks import CompareOptions
 from cranfield.stats.permutation import is_enumerated
 from cranfield.stats.result import TestResult
 from cranfield.stats.simultaneous import max_t_patterns, moving_queries

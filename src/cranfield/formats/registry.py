@@ -1,4 +1,4 @@
-"""What a row of the table of formats says, and the parts that rows share. Light: no reader is imported here."""
+"""The table of formats: how each is recognised, read and written, and what it holds."""
 
 from __future__ import annotations
 

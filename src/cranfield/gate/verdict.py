@@ -27,8 +27,7 @@ from cranfield.gate.rules import RULES, measure_of, words
 from cranfield.measures import CATALOGUE, Measure, parse
 from cranfield.model import query_strata
 from cranfield.numbers import format_count, format_percent
-from cranfield.options.compare import DEFAULT_TEST
-from cranfield.options.limits import Limits
+from cranfield.options.blocks import DEFAULT_TEST, Limits
 from cranfield.stats.table import MEAN_DIFFERENCE, TESTS
 from cranfield.words import n_of
 

@@ -17,7 +17,7 @@ from cranfield.golden.plan import Plan
 from cranfield.numbers import total
 from cranfield.repo.snapshot import Snapshot
 from cranfield.results import Record
-from cranfield.stats.interval import total_interval
+from cranfield.stats.describe import total_interval
 
 _Number = TypeVar("_Number", int, float)
 Interval = tuple[float, float]

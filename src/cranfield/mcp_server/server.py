@@ -18,7 +18,7 @@ from pydantic import AnyHttpUrl, Field
 from cranfield.errors import CranfieldError
 from cranfield.mcp_server import answers, results
 from cranfield.mcp_server.refusal import tool_error
-from cranfield.options.compare import CompareOptions
+from cranfield.options.blocks import CompareOptions
 from cranfield.options.keys import key_of
 from cranfield.service.requests import MOST_NAMES, OF_BASELINE, CompareRequest, EvaluateRequest, Name
 from cranfield.version import __version__

@@ -1,4 +1,4 @@
-"""A measure as a value, with one spelling that parses, prints, hashes and sorts; and the rows of the catalogue."""
+"""A measure as a value, the rules of its values, and orders of ties."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ class Measure:
     """A name of the catalogue with its parameters and cutoff; `str()` is its only spelling.
 
     Only parameters that differ from their default are stored, in the catalogue's order. Build one with
-    `cranfield.measures.parse`, which checks every name and bound.
+    `cranfield.measures.catalogue`, which checks every name and bound.
 
         >>> Measure("nDCG", (("dcg", "exp-log2"),), 10)
         nDCG(dcg='exp-log2')@10
@@ -96,7 +96,7 @@ class Measure:
 
 
 READERS: list[Callable[[str], Measure]] = []
-"""What reads a spelling: `cranfield.measures.parse`, which knows the catalogue, adds itself."""
+"""What reads a spelling: `cranfield.measures.catalogue`, which knows the catalogue, adds itself."""
 
 
 def spell(value: Parameter) -> str:

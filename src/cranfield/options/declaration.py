@@ -1,4 +1,4 @@
-"""Tables of names that options take; each is imported when it is asked for."""
+"""How an option is declared, the tables of names that it takes, and the one check of values that are given from Python."""
 
 from __future__ import annotations
 

@@ -14,22 +14,52 @@ from collections.abc import Callable, Mapping
 from dataclasses import asdict, fields
 from hashlib import sha256
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from cranfield.errors import RunFormatError, UsageError
 from cranfield.formats.io.files import PRIVATE_FOLDER, open_inside, opened, write_bytes
-from cranfield.ranking.scan import BLOCK_BYTES, JudgedIndex, Scan, ScanOptions, TopHits
+from cranfield.ranking.scan import (
+    BLOCK_BYTES,
+    JudgedIndex,
+    Scan,
+    ScanOptions,
+    TopHits,
+)
+
+if TYPE_CHECKING:
+    pass
+
 
 FOLDER_VARIABLE = "CRANFIELD_CACHE"
+
+
 FORMAT = 2
+
+
 """Incremented when a reader would make other columns of the same bytes."""
+
+
 HEAD_BYTES = 65_536
+
+
 DIGEST_BYTES = sha256().digest_size
+
+
 """An entry begins with the digest of what follows."""
+
+
 SMALLEST_BYTES = 4 * 1024 * 1024
+
+
 """A smaller file is read faster than its entry."""
+
+
 MOST_BYTES = 256 * 1024 * 1024
+
+
 """Of all entries together; the least recently used are deleted first."""
+
+
 ARRAYS = (
     "query",
     "rank",
@@ -42,6 +72,8 @@ ARRAYS = (
     "n_tied",
     "misranked",
 )
+
+
 TOP_ARRAYS = ("start", "offset", "score", "item")
 
 

@@ -12,7 +12,8 @@ from cranfield.formats.io.delimited import id_bytes
 from cranfield.matching.expectation import by_place
 from cranfield.model import Answer, Convention, Hit, Outcome, Run, TestSet
 from cranfield.ranking.all_hits import scan_hits, table_run
-from cranfield.ranking.join import NO_TIES, PreparedJudgments, RankedRun, RankingBuilder, no_common_query
+from cranfield.ranking.join import NO_TIES, RankedRun, RankingBuilder, no_common_query
+from cranfield.ranking.prepared import PreparedJudgments
 from cranfield.ranking.query_ranker import RankedQuery, rank_query
 from cranfield.ranking.scan import REPORTED_HITS, Missing, ScanOptions
 from cranfield.ranking.value import Ranking

@@ -1,4 +1,4 @@
-"""The Ranking: the narrow waist between "what did the system return" and "what is it worth".
+"""The Ranking: the narrow waist between what a system returned and what that is worth; and its transformations.
 
 Everything about ids, patterns, order, ties, duplicates and credit is resolved before a Ranking exists; every measure is
 a pure function of one. Axes: Q queries, J judged results, E expected items, G grouped judgments.

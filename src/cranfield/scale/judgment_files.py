@@ -18,9 +18,8 @@ from cranfield.formats.io.delimited import Sheet, read_sheet, sheet_of
 from cranfield.formats.io.files import STDIN, meta_path, opened, stem, unpacked_name
 from cranfield.formats.sniff import detect_format
 from cranfield.formats.testsets.beir import HEADER, beir_files, is_trec
-from cranfield.formats.testsets.builder import TestSetBuilder
 from cranfield.formats.testsets.judgment_table import REQUIRED, SheetSource, judgment_rows
-from cranfield.formats.testsets.trec import KEEP_EITHER, PLAIN
+from cranfield.formats.testsets.trec import KEEP_EITHER, PLAIN, TestSetBuilder
 from cranfield.formats.testsets.trec import judgment_rows as qrels_rows
 from cranfield.scale.judgment_digest import digest_of
 from cranfield.scale.judgment_parquet import ParquetJudgments, is_plain

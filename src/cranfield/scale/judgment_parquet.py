@@ -15,8 +15,8 @@ import pyarrow.parquet as pq
 from cranfield.errors import Problem, ProblemList, TestSetError
 from cranfield.formats.io.delimited import COLUMN_NAMES
 from cranfield.formats.io.table import Role, Table, column_names, read_table
-from cranfield.formats.testsets.builder import TestSetBuilder
 from cranfield.formats.testsets.judgments import SUBTOPIC_HINT
+from cranfield.formats.testsets.trec import TestSetBuilder
 from cranfield.scale.judgment_rows import Pair, RowBlock, RowCollector
 
 ROLES: tuple[Role, ...] = ("query_id", "doc_id", "grade")

@@ -23,9 +23,8 @@ import pyarrow.csv as pacsv
 from cranfield.errors import TestSetError
 from cranfield.formats.io.delimited import Sheet, id_text, number_of
 from cranfield.formats.io.files import BYTE_ORDER_MARK, MOST_LINE_BYTES, opened
-from cranfield.formats.testsets.builder import TestSetBuilder
 from cranfield.formats.testsets.judgment_table import REQUIRED, SheetSource, judgment_rows
-from cranfield.formats.testsets.trec import PLAIN, column_rows
+from cranfield.formats.testsets.trec import PLAIN, TestSetBuilder, column_rows
 from cranfield.scale.judgment_rows import POOL, RowBlock, RowCollector
 
 BLOCK_BYTES = 1 << 22

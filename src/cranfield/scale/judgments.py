@@ -15,7 +15,7 @@ from cranfield.errors import Problem, TestSetError
 from cranfield.matching.expectation import is_plain
 from cranfield.model import Convention, TestSet
 from cranfield.model.query import class_of
-from cranfield.ranking.join import ExpectedItems, graded_worth
+from cranfield.ranking.prepared import ExpectedItems, graded_worth
 
 ROW_SCHEMA = pa.schema([("query_id", pa.large_string()), ("doc_id", pa.large_string()), ("grade", pa.float64())])
 """Judgments as rows; a row without a document is a query without a judgment."""

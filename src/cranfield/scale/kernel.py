@@ -29,7 +29,8 @@ from cranfield.ranking.counting import (
     TooManySuspectsError,
     new_seed,
 )
-from cranfield.ranking.join import ExpectedItems, ranking_by_id
+from cranfield.ranking.join import ranking_by_id
+from cranfield.ranking.prepared import ExpectedItems
 from cranfield.ranking.scan import JudgedRanks, ScanOptions
 from cranfield.scale.judgments import JudgmentTable
 from cranfield.scale.scoring import Scoring

@@ -12,7 +12,7 @@ from cranfield.scale.moments import Moments, UnitSums
 from cranfield.scale.results import ResultsInfo
 from cranfield.scale.tally import Tally
 from cranfield.scale.values import SystemSummary
-from cranfield.stats.interval import t_interval
+from cranfield.stats.describe import t_interval
 
 
 def summary_of(moments: Moments, units: UnitSums | None, column: int, measure: Measure, level: float) -> Summary:

@@ -19,14 +19,13 @@ from cranfield.evaluation.verdict import decide, disagreements, numbers_of, sign
 from cranfield.evaluation.verdict_table import VerdictCode
 from cranfield.measures import Measure
 from cranfield.numbers import format_p
-from cranfield.options.compare import CompareOptions
+from cranfield.options.blocks import CompareOptions
 from cranfield.scale.means import summary_of
 from cranfield.scale.moments import Moments, UnitSums
 from cranfield.scale.tally import Layout, Tally
 from cranfield.scale.values import PairSummary
 from cranfield.stats.bootstrap import DEFAULT_RESAMPLES, bootstrap
-from cranfield.stats.describe import FloatN
-from cranfield.stats.interval import t_interval
+from cranfield.stats.describe import FloatN, t_interval
 from cranfield.stats.paired import t_test
 from cranfield.stats.permutation import permutations
 from cranfield.stats.power import USUAL_POWER, minimal_detectable_effect

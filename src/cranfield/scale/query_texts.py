@@ -16,8 +16,8 @@ from cranfield.errors import ProblemList, TestSetError, shorten
 from cranfield.formats.io.files import MAX_PROBLEMS, decode, opened, read_bytes, shown
 from cranfield.formats.sniff import detect_format
 from cranfield.formats.testsets.beir import describe_query, query_objects
-from cranfield.formats.testsets.builder import TestSetBuilder, UnknownFields
 from cranfield.formats.testsets.topics import take_jsonl, take_tsv
+from cranfield.formats.testsets.trec import TestSetBuilder, UnknownFields
 from cranfield.model import Query
 from cranfield.scale.judgment_rows import POOL, Progress
 

@@ -14,7 +14,7 @@ from cranfield.scale.paired import stratum_comparison
 from cranfield.scale.tally import Layout, Stratum, Tally
 from cranfield.scale.values import StratifiedMean, StratumMeans
 from cranfield.stats.clustered import influences
-from cranfield.stats.interval import t_quantile
+from cranfield.stats.describe import t_quantile
 from cranfield.stats.stratified import error_within
 
 

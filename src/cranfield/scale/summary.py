@@ -15,8 +15,7 @@ from cranfield.evaluation.values import among
 from cranfield.matching.id_forms import query_form
 from cranfield.measures import CATALOGUE, Measure, parse
 from cranfield.numbers import format_count, format_percent
-from cranfield.options.compare import CompareOptions
-from cranfield.options.limits import Consequence, Setting
+from cranfield.options.blocks import CompareOptions, Consequence, Setting
 from cranfield.scale.attributes import N_UNITS, AttributeColumns, Attributes, read_attributes
 from cranfield.scale.means import system_summaries
 from cranfield.scale.paired import KNOWN_TESTS, compare_systems

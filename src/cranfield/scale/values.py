@@ -10,7 +10,7 @@ from cranfield.display import Displayed, in_line
 from cranfield.evaluation.values import ByMeasure, MeasureComparison, StratumComparison, Summary, Verdict
 from cranfield.measures import Measure
 from cranfield.numbers import format_count, format_value
-from cranfield.options.compare import CompareOptions
+from cranfield.options.blocks import CompareOptions
 from cranfield.results import Record
 from cranfield.scale.results import ResultsInfo
 from cranfield.words import first_of, n_of

@@ -18,7 +18,7 @@ from cranfield.evaluation.result import result_of
 from cranfield.evaluation.values import RATED_BY_SLOT
 from cranfield.measures import Measure, deepest_cutoff, parse, parse_all
 from cranfield.model import DEFAULT_CONVENTION, Run, TestSet
-from cranfield.options.compare import CompareOptions
+from cranfield.options.blocks import CompareOptions
 from cranfield.results import to_json
 from cranfield.service.contents import pack_run, run_file
 from cranfield.service.gating import gate_of

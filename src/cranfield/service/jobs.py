@@ -126,7 +126,7 @@ def _check_measures(context: Context, request: EvaluateRequest) -> None:
 
 def _check_compare(context: Context, request: CompareRequest) -> Iterator[Problem]:
     from cranfield.measures import parse
-    from cranfield.options.compare import CompareOptions
+    from cranfield.options.blocks import CompareOptions
 
     for where, number in (("baseline", request.baseline), ("candidate", request.candidate)):
         yield from _problems(where, partial(_refuse_judged, context, number))

@@ -18,8 +18,7 @@ from cranfield.judging.pools.results import SystemResults
 from cranfield.judging.store.store import Store
 from cranfield.measures import Measure
 from cranfield.model import Run, TestSet
-from cranfield.options.limits import Limits
-from cranfield.options.scoring import ScoringOptions
+from cranfield.options.blocks import Limits, ScoringOptions
 from cranfield.ranking import Missing
 from cranfield.ranking.value import State
 from cranfield.stats.scale import LEVELS, rules_between

@@ -7,9 +7,8 @@ from typing import Annotated
 from pydantic import BaseModel, ConfigDict, Field, field_validator
 
 from cranfield.model import Scalar
-from cranfield.options.compare import CompareOptions
+from cranfield.options.blocks import CompareOptions, ScoringOptions
 from cranfield.options.keys import key_of
-from cranfield.options.scoring import ScoringOptions
 
 MOST_NAMES = 50
 """Systems, runs, measures or tags of one request."""

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from cranfield.database.engine import Clock, Database
 from cranfield.errors import UsageError
-from cranfield.options.compare import CompareOptions
+from cranfield.options.blocks import CompareOptions
 from cranfield.service.requests import COMPARED, CompareRequest
 from cranfield.service.settings import Settings
 from cranfield.service.store.comparisons import StoredComparisons

@@ -6,8 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from cranfield.model import TestSet
-from cranfield.options.compare import CompareOptions
-from cranfield.options.scoring import ScoringOptions
+from cranfield.options.blocks import CompareOptions, ScoringOptions
 
 if TYPE_CHECKING:
     from cranfield.app.experiment import Experiment

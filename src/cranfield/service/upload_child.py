@@ -83,7 +83,7 @@ def read_testset(task: Task, path: Path) -> Outcome:
     """Read a test set, refuse what would reach beyond it, and keep it in our own format."""
     from cranfield.app.loading import apply_options, read_stored, refuse_undeclared
     from cranfield.formats.sniff import detect_format
-    from cranfield.options.testset import TestSetOptions
+    from cranfield.options.blocks import TestSetOptions
     from cranfield.service.contents import pack_testset
 
     found = detect_format(path, "testset", task.format, TestSetError).name

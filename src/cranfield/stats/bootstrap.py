@@ -8,8 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from cranfield.stats.clustered import check_sizes, describe_mean, influences
-from cranfield.stats.describe import FloatN, Values, as_vector, check_alpha, check_draws, describe
-from cranfield.stats.interval import align_with_test
+from cranfield.stats.describe import FloatN, Values, align_with_test, as_vector, check_alpha, check_draws, describe
 from cranfield.stats.resampling import FixedPoint, fixed_point, index_blocks
 from cranfield.stats.result import NO_QUERY, TestResult, untested
 

@@ -21,8 +21,9 @@ from cranfield.stats.describe import (
     check_alpha,
     check_draws,
     describe,
+    t_quantile,
+    t_tail,
 )
-from cranfield.stats.interval import t_quantile, t_tail
 from cranfield.stats.resampling import BLOCK_CELLS, fixed_point
 
 DEFAULT_LABELLINGS = 9_999

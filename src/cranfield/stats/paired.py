@@ -8,8 +8,19 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cranfield.errors import UsageError
-from cranfield.stats.describe import Description, FloatN, Values, as_vector, check_alpha, describe, differences, nonzero
-from cranfield.stats.interval import align_with_test, t_interval, t_tail
+from cranfield.stats.describe import (
+    Description,
+    FloatN,
+    Values,
+    align_with_test,
+    as_vector,
+    check_alpha,
+    describe,
+    differences,
+    nonzero,
+    t_interval,
+    t_tail,
+)
 from cranfield.stats.result import NO_QUERY, TestResult, untested
 
 ONE_QUERY = "one query has no spread (n < 2)"

@@ -12,8 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cranfield.errors import UsageError
-from cranfield.stats.describe import FloatN, Values, as_vector, check_alpha, check_draws, describe
-from cranfield.stats.interval import t_quantile
+from cranfield.stats.describe import FloatN, Values, as_vector, check_alpha, check_draws, describe, t_quantile
 from cranfield.stats.permutation import permutation_p_values
 
 USUAL_POWER = 0.8

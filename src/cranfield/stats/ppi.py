@@ -16,8 +16,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from cranfield.errors import UsageError
-from cranfield.stats.describe import FloatN, Values, as_vector
-from cranfield.stats.interval import t_quantile
+from cranfield.stats.describe import FloatN, Values, as_vector, t_quantile
 
 FEWEST_LABELS = 10
 """No interval under this many labels."""

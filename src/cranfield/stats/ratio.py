@@ -7,8 +7,7 @@ import math
 import numpy as np
 
 from cranfield.errors import UsageError
-from cranfield.stats.describe import TOLERANCE, FloatN, Values, as_vector, total
-from cranfield.stats.interval import t_quantile
+from cranfield.stats.describe import TOLERANCE, FloatN, Values, as_vector, t_quantile, total
 
 Part = tuple[Values, Values]
 """Numerators and denominators, one of each per query."""

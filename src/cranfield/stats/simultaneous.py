@@ -14,8 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cranfield.errors import UsageError
-from cranfield.stats.describe import TOLERANCE, FloatN, as_matrix, check_alpha, check_draws
-from cranfield.stats.interval import align_with_test
+from cranfield.stats.describe import TOLERANCE, FloatN, align_with_test, as_matrix, check_alpha, check_draws
 from cranfield.stats.resampling import fixed_point, subset_blocks
 from cranfield.stats.result import DEFAULT_DRAWS, TestResult
 

@@ -13,8 +13,17 @@ from collections.abc import Sequence
 import numpy as np
 
 from cranfield.errors import UsageError
-from cranfield.stats.describe import Description, FloatN, Values, as_vector, check_alpha, describe
-from cranfield.stats.interval import align_with_test, t_quantile, t_tail
+from cranfield.stats.describe import (
+    Description,
+    FloatN,
+    Values,
+    align_with_test,
+    as_vector,
+    check_alpha,
+    describe,
+    t_quantile,
+    t_tail,
+)
 from cranfield.stats.paired import paired_t
 from cranfield.stats.result import TestResult
 

@@ -7,8 +7,7 @@ import math
 import numpy as np
 from numpy.typing import NDArray
 
-from cranfield.stats.describe import TOLERANCE, FloatN, Values, as_vector, check_alpha, nonzero
-from cranfield.stats.interval import align_with_test
+from cranfield.stats.describe import TOLERANCE, FloatN, Values, align_with_test, as_vector, check_alpha, nonzero
 from cranfield.stats.resampling import FixedPoint, fixed_point
 from cranfield.stats.result import NO_QUERY, TestResult, untested
 

@@ -13,7 +13,7 @@ from cranfield.errors import Problem, SystemUnderTestError, TestSetError
 from cranfield.evaluation.verdict_table import VerdictCode
 from cranfield.measures import deepest_cutoff
 from cranfield.measures.measure import Reason
-from cranfield.options.collect import CollectOptions
+from cranfield.options.blocks import CollectOptions
 from cranfield.systems import CommandSystem
 from cranfield.systems.collect.collection import collect_all
 from cranfield.systems.kinds.python import PythonSystem

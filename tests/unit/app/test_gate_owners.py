@@ -25,8 +25,8 @@ from cranfield.config.systems import CommandConfig, HttpConfig, PythonConfig
 from cranfield.errors import CranfieldError
 from cranfield.formats.testsets.native import write_testset_yaml
 from cranfield.model.testset import Meta
+from cranfield.options.blocks import TestSetOptions
 from cranfield.options.declaration import declared
-from cranfield.options.testset import TestSetOptions
 
 KEYS = list(keys_of(Config))
 

@@ -14,12 +14,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from cranfield.app import large_runs
-from cranfield.app.large_runs import validate_large
+from cranfield.app import large_validation
+from cranfield.app.large_validation import validate_large
 from cranfield.app.loading import load
 from cranfield.cli.main import run_command_line
 from cranfield.errors import CranfieldError, TestSetError
-from cranfield.options.testset import TestSetOptions
+from cranfield.options.blocks import TestSetOptions
 from cranfield.testsets.validate import validate
 
 TODAY = date(2026, 11, 21)
@@ -27,7 +27,7 @@ TODAY = date(2026, 11, 21)
 
 @pytest.fixture(autouse=True)
 def all_are_large(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(large_runs, "LARGE_BYTES", 0)
+    monkeypatch.setattr(large_validation, "LARGE_BYTES", 0)
 
 
 @pytest.fixture(scope="module")
@@ -118,7 +118,7 @@ def test_a_folder_of_parquet_files_is_checked(tmp_path: Path) -> None:
 
 
 def test_of_many_texts_those_of_the_same_words_are_found(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(large_runs, "MOST_NEAR", 3)
+    monkeypatch.setattr(large_validation, "MOST_NEAR", 3)
     texts = ["one two", "Two, one!", "one two three four five", "one two three four", " ", ""]
     (tmp_path / "a.qrels").write_text("".join(f"q{number} 0 d 1\n" for number in range(len(texts))))
     lines = [
@@ -136,7 +136,7 @@ def test_of_many_texts_those_of_the_same_words_are_found(tmp_path: Path, monkeyp
 
 
 def test_many_findings_are_counted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(large_runs, "MOST_FINDINGS", 2)
+    monkeypatch.setattr(large_validation, "MOST_FINDINGS", 2)
     (tmp_path / "a.qrels").write_text("".join(f"q{number} 0 d 0\n" for number in range(5)))
     large = validate_large(tmp_path / "a.qrels")
     assert large is not None
@@ -160,7 +160,7 @@ def test_the_command_says_the_same_of_a_set_in_parts(
     path.write_text("q1 0 d 1\nq2 0 d 0\n")
     results = []
     for size in (0, 1 << 30):
-        monkeypatch.setattr(large_runs, "LARGE_BYTES", size)
+        monkeypatch.setattr(large_validation, "LARGE_BYTES", size)
         code = run_command_line(["testset", "validate", str(path), "--format", "json"])
         results.append((code, *capsys.readouterr()))
     assert results[0] == results[1]

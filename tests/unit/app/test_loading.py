@@ -9,7 +9,7 @@ from cranfield import evaluate, load
 from cranfield.app.loading import apply_options, databases_of, with_classes
 from cranfield.errors import CranfieldError, TestSetError, UnknownNameError, UsageError
 from cranfield.model import Query, Rating, Span, TestSet
-from cranfield.options.testset import TestSetOptions
+from cranfield.options.blocks import TestSetOptions
 
 KINDS = TestSet(
     "kinds",

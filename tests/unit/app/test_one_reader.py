@@ -24,9 +24,9 @@ from cranfield.formats.runs.jsonl import read_run, write_run
 from cranfield.formats.testsets.trec import read_qrels, read_subtopic_qrels
 from cranfield.measures import parse
 from cranfield.model import TestSet
-from cranfield.options.scoring import ScoringOptions
+from cranfield.options.blocks import ScoringOptions
 from cranfield.ranking import c_reader
-from cranfield.ranking.engine import ENGINE_VARIABLE
+from cranfield.ranking.file import ENGINE_VARIABLE
 from cranfield.systems.configured import CheckFailedError
 from cranfield.systems.kinds.run_file import RunFileSystem
 

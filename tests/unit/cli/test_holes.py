@@ -13,7 +13,7 @@ from cranfield import compare, evaluate, load, parse
 from cranfield.app.judging import holes_of_files
 from cranfield.judging.pools.pool_io import read_pool
 from cranfield.model import Answer, Hit, Outcome, Query, Run, TestSet
-from cranfield.options.compare import CompareOptions
+from cranfield.options.blocks import CompareOptions
 from cranfield.reporting import render
 from cranfield.reporting.documents.holes import holes_document
 

@@ -10,7 +10,7 @@ import pytest
 import yaml
 from typer.testing import CliRunner
 
-from cranfield.app.loading import saved_run
+from cranfield.app.saved_runs import saved_run
 from cranfield.cli.main import command_line, run_command_line
 
 SET = {

@@ -17,10 +17,10 @@ from cranfield.app.commands.explain import explain_command
 from cranfield.app.commands.gate import gate_command
 from cranfield.app.commands.run import components_command, grid_command, run_command
 from cranfield.app.commands.testset import overfit_command, show_command, stats_command, validate_command
-from cranfield.cli.option_groups import parameter_of
+from cranfield.cli.build import command_of, parameter_of
 from cranfield.config.testset_options import SetOptions
+from cranfield.options.blocks import SET_OPTIONS, TestSetOptions
 from cranfield.options.declaration import declared
-from cranfield.options.testset import SET_OPTIONS, TestSetOptions
 
 SET = """cranfield_testset: 1
 name: own
@@ -74,7 +74,7 @@ def test_every_field_of_a_test_set_is_an_option() -> None:
     "command", [run_command, gate_command, accept_command, grid_command, components_command, power_command]
 )
 def test_every_command_with_a_config_takes_the_options(command: Callable[..., None]) -> None:
-    assert set(map(parameter_of, SET_OPTIONS.values())) <= set(inspect.signature(command).parameters)
+    assert set(map(parameter_of, SET_OPTIONS.values())) <= set(inspect.signature(command_of(command)).parameters)
 
 
 @pytest.mark.parametrize(
@@ -90,7 +90,7 @@ def test_every_command_with_a_config_takes_the_options(command: Callable[..., No
     ],
 )
 def test_every_command_with_a_test_set_takes_the_options(command: Callable[..., None]) -> None:
-    assert set(map(parameter_of, declared(TestSetOptions).values())) <= set(inspect.signature(command).parameters)
+    assert set(map(parameter_of, declared(TestSetOptions).values())) <= set(inspect.signature(command_of(command)).parameters)
 
 
 def test_reports_on_a_test_set_look_at_the_other_judgments(folder: Path) -> None:

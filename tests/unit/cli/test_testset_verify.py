@@ -11,7 +11,7 @@ import typer
 from typer.testing import CliRunner, Result
 
 from cranfield.app.commands.testset_upkeep import rehash_command, verify_command
-from cranfield.cli.ending import handled
+from cranfield.cli.build import command_of
 from cranfield.errors import TestSetError
 from cranfield.formats.io.files import meta_path
 from cranfield.formats.sniff import read_testset
@@ -35,8 +35,8 @@ QRELS = "q1 0 src/a.py::one 1\nq2 0 src/a.py:5-6 1\n"
 
 def run(*arguments: str | Path) -> Result:
     app = typer.Typer()
-    app.command("verify")(handled(verify_command))
-    app.command("rehash")(handled(rehash_command))
+    app.command("verify")(command_of(verify_command))
+    app.command("rehash")(command_of(rehash_command))
     return CliRunner().invoke(app, [str(argument) for argument in arguments])
 
 

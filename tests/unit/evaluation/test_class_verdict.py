@@ -12,7 +12,7 @@ from cranfield.evaluation.caveat import Caveat, CaveatKind
 from cranfield.evaluation.many import compare_many
 from cranfield.evaluation.verdict_table import VerdictCode
 from cranfield.model import Negative
-from cranfield.options.compare import CompareOptions
+from cranfield.options.blocks import CompareOptions
 from cranfield.stats.stratified import stratified_t
 
 BETTER, WORSE, MIXED = VerdictCode.BETTER, VerdictCode.WORSE, VerdictCode.MIXED

@@ -9,8 +9,7 @@ from cranfield.errors import UsageError
 from cranfield.evaluation.contribution import contributions
 from cranfield.evaluation.grid import ScoredPoint, choose_point
 from cranfield.model import Answer, Hit, Outcome, Query, Run, TestSet
-from cranfield.options.compare import CompareOptions
-from cranfield.options.limits import Limits
+from cranfield.options.blocks import CompareOptions, Limits
 from cranfield.testsets.split import only
 
 N = 12

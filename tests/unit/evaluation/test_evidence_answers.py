@@ -6,7 +6,7 @@ from cranfield import Answer, Hit, Outcome, Run, TestSet, compare, evaluate
 from cranfield.errors import UsageError
 from cranfield.evaluation.evidence.checks import declared_rules
 from cranfield.model import Query
-from cranfield.options.limits import Limits, as_setting
+from cranfield.options.blocks import Limits, as_setting
 
 N = 10
 IDS = [f"q{number}" for number in range(N)]

@@ -16,7 +16,7 @@ from cranfield.errors import UsageError
 from cranfield.evaluation.latency import LatencyImpact, latency_impact, latency_summary, timed_calls
 from cranfield.evaluation.values import Evaluation
 from cranfield.model import CallLog
-from cranfield.options.limits import LatencyRule, parse_rule
+from cranfield.options.blocks import LatencyRule, parse_rule
 from cranfield.reporting import comparison_document
 from cranfield.reporting.renderers.text import render_brief
 

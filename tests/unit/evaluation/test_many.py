@@ -17,7 +17,7 @@ from cranfield.errors import UnknownNameError, UsageError
 from cranfield.evaluation.many import ManyComparison
 from cranfield.evaluation.many import compare_many as compared
 from cranfield.evaluation.values import Evaluation
-from cranfield.options.compare import CompareOptions
+from cranfield.options.blocks import CompareOptions
 from cranfield.stats.result import holm
 
 RR, P1 = parse("RR"), parse("P@1")

@@ -15,7 +15,7 @@ from cranfield import Query, TestSet, compare, compare_many, evaluate
 from cranfield.evaluation.values import Unjudged, UnjudgedKind
 from cranfield.evaluation.verdict_table import VerdictCode
 from cranfield.judging.pools.holes import find_holes
-from cranfield.options.limits import Limits
+from cranfield.options.blocks import Limits
 from cranfield.reporting import comparison_document, render
 
 few = settings(max_examples=min(8, settings().max_examples // 16))

@@ -5,7 +5,7 @@ import pytest
 from cranfield import Query, TestSet, compare, compare_many, evaluate, parse
 from cranfield.evaluation.unseen import FEW, Found, UnseenChange, UnseenKind, largest_difference, unseen_queries
 from cranfield.evaluation.verdict_table import VerdictCode
-from cranfield.options.compare import CompareOptions
+from cranfield.options.blocks import CompareOptions
 from cranfield.reporting.documents.comparison import comparison_document
 from cranfield.reporting.renderers.html import render_html
 from cranfield.reporting.renderers.markdown import render_markdown

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from cranfield.errors import TestSetError
-from cranfield.formats.testsets.builder import TestSetBuilder
+from cranfield.formats.testsets.trec import TestSetBuilder
 from cranfield.model import GroupedJudgment, Query, Rating
 
 

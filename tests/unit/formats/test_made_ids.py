@@ -11,7 +11,7 @@ from cranfield.errors import TestSetError
 from cranfield.formats.convert import convert
 from cranfield.formats.registry import COLUMN_ID
 from cranfield.formats.sniff import read_testset
-from cranfield.formats.testsets.builder import MADE_IDS
+from cranfield.formats.testsets.trec import MADE_IDS
 from cranfield.model import Query, Span, TestSet, content_id
 from cranfield.model.query_ids import HASH_LENGTH, SLUG_LENGTH, ids_by_row, ids_by_text, renamed
 from cranfield.testsets.split import only

@@ -9,7 +9,7 @@ from tests.by_text import under_texts
 
 from cranfield.errors import TestSetError
 from cranfield.formats.sniff import read_testset
-from cranfield.formats.testsets.builder import MADE_IDS
+from cranfield.formats.testsets.trec import MADE_IDS
 from cranfield.formats.tools.quepid import read_quepid_csv, read_quepid_ltr, write_quepid_csv, write_quepid_ltr
 from cranfield.model import Query, TestSet
 

@@ -7,7 +7,7 @@ from tests.by_text import under_texts
 
 from cranfield.errors import TestSetError
 from cranfield.formats.sniff import read_testset
-from cranfield.formats.testsets.builder import MADE_IDS
+from cranfield.formats.testsets.trec import MADE_IDS
 from cranfield.formats.tools.searchtweak import MEANS, read_searchtweak_csv, write_searchtweak_csv
 from cranfield.model import Query, TestSet
 

@@ -15,7 +15,7 @@ from cranfield.gate.gate_input import GateInput
 from cranfield.gate.result import GateReport, GateResult
 from cranfield.gate.verdict import GateTerms, judge_all
 from cranfield.measures import parse
-from cranfield.options.limits import Limits
+from cranfield.options.blocks import Limits
 from cranfield.reporting.documents.gate import gate_document
 from cranfield.reporting.renderers.text import render_brief
 

@@ -13,8 +13,8 @@ from typing import Any
 
 import pytest
 
-from cranfield.app.evaluate import evaluate_files
 from cranfield.app.golden_assemble import Assembly, Evidence, _harness, assemble
+from cranfield.app.read_ahead import evaluate_files
 from cranfield.calibration.answers import Correctness, ScoredAnswer, ScoredAnswers
 from cranfield.calibration.report import CalibrationOptions, calibrate
 from cranfield.cli.main import run_command_line
@@ -45,7 +45,7 @@ from cranfield.golden.records import AdversaryReport, HumanReview, OracleAnswer,
 from cranfield.golden.retirement import SequentialTest, model_histories
 from cranfield.golden.review import PROFILES, Reviewable, ReviewOutcome, Sample, assess, draw_sample
 from cranfield.model import Entity, Query, TestSet
-from cranfield.options.scoring import ScoringOptions
+from cranfield.options.blocks import ScoringOptions
 from cranfield.repo.snapshot import take
 from cranfield.reporting.documents.calibration import calibration_document
 from cranfield.reporting.documents.golden_review import review_document

@@ -15,7 +15,7 @@ from cranfield.measures import parse
 from cranfield.measures.catalogue import CATALOGUE
 from cranfield.measures.sums import AT_ONCE, log_discounts
 from cranfield.model import TestSet
-from cranfield.options.scoring import ScoringOptions
+from cranfield.options.blocks import ScoringOptions
 
 LARGEST = 2**31 - 1
 SETS = {

@@ -16,7 +16,7 @@ from cranfield import evaluate
 from cranfield.errors import MeasureError, UsageError
 from cranfield.measures import compute, parse_all
 from cranfield.model import Pattern, Query, TestSet, convention_named
-from cranfield.options.scoring import ScoringOptions
+from cranfield.options.blocks import ScoringOptions
 from cranfield.ranking import rank_file
 from cranfield.ranking.memory import rank_mapping
 

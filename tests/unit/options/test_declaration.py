@@ -10,12 +10,8 @@ import pytest
 from cranfield.config.models import Config, SetConfig
 from cranfield.config.watch import Compare
 from cranfield.errors import UnknownNameError, UsageError
-from cranfield.options.collect import CollectOptions
-from cranfield.options.compare import CompareOptions
+from cranfield.options.blocks import CollectOptions, CompareOptions, LatencyRule, Limits, ScoringOptions, TestSetOptions
 from cranfield.options.declaration import declared
-from cranfield.options.limits import LatencyRule, Limits
-from cranfield.options.scoring import ScoringOptions
-from cranfield.options.testset import TestSetOptions
 from cranfield.results import from_jsonable, to_jsonable
 from cranfield.service.requests import CompareRequest
 

@@ -139,7 +139,7 @@ def test_a_run_that_is_not_there_is_refused(tmp_path):
 
 def test_a_run_file_can_be_read_before_numpy_is_imported():
     modules = (
-        "cranfield.app.commands.evaluate, cranfield.app.loading, cranfield.app.evaluate, cranfield.ranking.c_reader"
+        "cranfield.app.commands.evaluate, cranfield.app.loading, cranfield.app.read_ahead, cranfield.ranking.c_reader"
     )
     code = f"import sys, {modules}; print([name for name in ('numpy', 'scipy', 'logging') if name in sys.modules])"
     assert subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout == "[]\n"

@@ -21,8 +21,8 @@ from cranfield.measures import compute, parse
 from cranfield.model import Convention, Outcome, Pattern, Query, TestSet, convention_named
 from cranfield.model.convention import CONVENTIONS
 from cranfield.ranking.file import rank_file
-from cranfield.ranking.join import PreparedJudgments
 from cranfield.ranking.memory import rank_arrays, rank_frame, rank_mapping
+from cranfield.ranking.prepared import PreparedJudgments
 from cranfield.ranking.stored import read_run_file
 
 TREC = convention_named("trec")

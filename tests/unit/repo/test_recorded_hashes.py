@@ -12,7 +12,7 @@ from cranfield.app.drift import check_repository, rehash
 from cranfield.app.loading import load
 from cranfield.errors import TestSetError, UsageError
 from cranfield.model import NoteKind
-from cranfield.options.testset import TestSetOptions
+from cranfield.options.blocks import TestSetOptions
 from cranfield.repo.drift import verify
 from cranfield.repo.snapshot import take
 

@@ -11,7 +11,7 @@ from cranfield.app.evaluate import compare, evaluate
 from cranfield.evaluation.result import result_of
 from cranfield.evaluation.values import Comparison, Evaluation
 from cranfield.model import Answer, CallLog, Outcome, Query, Run, TestSet
-from cranfield.options.limits import Limits
+from cranfield.options.blocks import Limits
 from cranfield.reporting import RENDERERS, comparison_document, evaluation_document, render
 from cranfield.reporting.charts.spec import BETTER, WORSE
 from cranfield.reporting.document import (

@@ -23,8 +23,7 @@ from cranfield.evaluation.result import result_of
 from cranfield.evaluation.values import Comparison, Evaluation
 from cranfield.gate.result import GateResult
 from cranfield.model.testset import Rating
-from cranfield.options.compare import CompareOptions
-from cranfield.options.limits import Limits
+from cranfield.options.blocks import CompareOptions, Limits
 from cranfield.reporting.notebook.displays import MOST_BYTES
 from cranfield.reporting.notebook.shapes import SHAPES
 from cranfield.scale.summary import summarise_results

@@ -9,8 +9,7 @@ import pyarrow.parquet as pq
 import pytest
 from tests.result_folders import noisy, results_of
 
-from cranfield.options.compare import CompareOptions
-from cranfield.options.limits import Limits
+from cranfield.options.blocks import CompareOptions, Limits
 from cranfield.reporting import RENDERERS, render, scale_document
 from cranfield.scale.summary import summarise_results
 

@@ -17,8 +17,7 @@ from cranfield.errors import InputError, UsageError
 from cranfield.evaluation.evaluate import summarise
 from cranfield.evaluation.verdict_table import VerdictCode
 from cranfield.measures import parse
-from cranfield.options.compare import CompareOptions
-from cranfield.options.limits import Limits
+from cranfield.options.blocks import CompareOptions, Limits
 from cranfield.scale.summary import summarise_results
 from cranfield.scale.values import UnitKind
 from cranfield.stats.describe import geometric_mean, weighted_mean

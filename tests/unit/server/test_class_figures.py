@@ -11,8 +11,7 @@ from cranfield import Query, TestSet, evaluate
 from cranfield.evaluation.result import result_of
 from cranfield.evaluation.values import Evaluation
 from cranfield.model import Answer, Hit, Negative, Outcome, Run
-from cranfield.options.compare import CompareOptions
-from cranfield.options.scoring import ScoringOptions
+from cranfield.options.blocks import CompareOptions, ScoringOptions
 from cranfield.reporting.document import Figure, TonedCell
 from cranfield.results import to_jsonable
 from cranfield.server.summary import headline, summary_sections

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from cranfield.errors import UsageError
-from cranfield.stats.interval import align_with_test, t_interval, t_quantile, t_tail
+from cranfield.stats.describe import align_with_test, t_interval, t_quantile, t_tail
 
 DEGREES = (1, 2, 3, 4, 5, 7, 10, 20, 30, 49, 50, 99, 100, 101, 200, 500, 999, 6979, 10_000, 49_999, 100_000)
 TAILS = (*np.logspace(-6, math.log10(0.45), 40).tolist(), 0.25, 0.2500001, 0.2499999)
@@ -102,7 +102,7 @@ def test_quantiles_that_are_not_numbers_are_refused(p, df):
 
 def test_intervals_do_not_load_scipy():
     code = (
-        "import sys; from cranfield.stats.interval import t_interval; t_interval([0.1, 0.4, 0.2]);"
+        "import sys; from cranfield.stats.describe import t_interval; t_interval([0.1, 0.4, 0.2]);"
         "import cranfield.stats.table; print('scipy' in sys.modules)"
     )
     assert subprocess.check_output([sys.executable, "-c", code], text=True).strip() == "False"

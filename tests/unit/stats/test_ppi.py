@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from cranfield.errors import UsageError
-from cranfield.stats.interval import t_interval
+from cranfield.stats.describe import t_interval
 from cranfield.stats.ppi import FEWEST_LABELS, CorrectedMean, corrected_mean
 
 

@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from cranfield.errors import UsageError
-from cranfield.stats.interval import t_quantile
+from cranfield.stats.describe import t_quantile
 from cranfield.stats.ratio import ratio_difference, ratio_of_sums
 
 POSITIVE = st.lists(

@@ -8,7 +8,7 @@ import pytest
 
 from cranfield.formats.runs.jsonl import log_path, read_run, write_run
 from cranfield.model import Answer, CallLog, Hit, Outcome, Query, Run, TestSet
-from cranfield.options.collect import CollectOptions
+from cranfield.options.blocks import CollectOptions
 from cranfield.systems import collect_all
 from cranfield.systems.collect.collection import collect
 from cranfield.systems.collect.collector import this_machine

@@ -8,7 +8,7 @@ import pytest
 from cranfield.errors import UsageError
 from cranfield.formats.runs.jsonl import read_run
 from cranfield.model import Answer, CallLog, Hit, Outcome
-from cranfield.options.collect import CollectOptions
+from cranfield.options.blocks import CollectOptions
 from cranfield.systems import collect_all
 from cranfield.systems.collect.collection import collect
 from cranfield.systems.collect.journal import difference

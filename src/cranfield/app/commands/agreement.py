@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Annotated
 from cranfield.app.command import Report
 from cranfield.app.commands.shared import SeedOption, TestSetFormatOption, require_single_stdin
 from cranfield.formats.io.files import stem
+from cranfield.options.blocks import RULES, SCALES, TARGETS
 from cranfield.options.declaration import Argument, Option
-from cranfield.options.testset import RULES, SCALES, TARGETS
 
 if TYPE_CHECKING:
     from cranfield.model import TestSet

@@ -27,7 +27,7 @@ from cranfield.words import n_of
 if TYPE_CHECKING:
     from cranfield.answers.score import ScoredAnswers
     from cranfield.app.answers import JudgedBy
-    from cranfield.options.testset import TestSetOptions
+    from cranfield.options.blocks import TestSetOptions
 
 SUBCOMMANDS = {"score": __name__}
 LabelsArgument = Annotated[

@@ -23,8 +23,8 @@ from cranfield.app.commands.book import (
 )
 from cranfield.app.commands.shared import ConventionOption, MeasureOption, SeedOption, require_single_stdin
 from cranfield.app.commands.testset import ForceOption, SetFormatOption, TodayOption, day_of, load_set, refuse_existing
+from cranfield.options.blocks import RULES, TARGETS
 from cranfield.options.declaration import Argument, Option
-from cranfield.options.testset import RULES, TARGETS
 from cranfield.words import command_word, n_of
 
 if TYPE_CHECKING:
@@ -38,7 +38,7 @@ if TYPE_CHECKING:
     from cranfield.judging.models.run import RateOutcome
     from cranfield.judging.store.store import Store
     from cranfield.judging.store.values import BookInfo, ItemView
-    from cranfield.options.scoring import ScoringOptions
+    from cranfield.options.blocks import ScoringOptions
 
 
 SHOWN_ITEMS = 5
@@ -318,7 +318,7 @@ def models_command(
 ) -> Report:
     """Compare models with people on the documents that both graded: kappa, confusion, order of systems, corrected means."""
     from cranfield.app.judging import model_report
-    from cranfield.options.scoring import ScoringOptions
+    from cranfield.options.blocks import ScoringOptions
     from cranfield.reporting.documents.model_raters import model_document
 
     require_single_stdin(runs or [])
@@ -491,7 +491,7 @@ def sensitivity_command(
     from cranfield.app.judging import book_sensitivity
     from cranfield.evaluation.sensitivity import SENSITIVITY_DRAWS
     from cranfield.judging.book.contents import contents_of
-    from cranfield.options.compare import CompareOptions
+    from cranfield.options.blocks import CompareOptions
     from cranfield.reporting.documents.book import book_sensitivity_document
 
     with closing(open_books(db)) as store:

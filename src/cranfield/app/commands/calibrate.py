@@ -20,8 +20,7 @@ if TYPE_CHECKING:
     from cranfield.calibration.answers import ScoredAnswers
     from cranfield.evaluation.values import Evaluation
     from cranfield.measures.threshold import Threshold
-    from cranfield.options.scoring import ScoringOptions
-    from cranfield.options.testset import TestSetOptions
+    from cranfield.options.blocks import ScoringOptions, TestSetOptions
 
 
 Source = Annotated[

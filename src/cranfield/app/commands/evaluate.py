@@ -40,10 +40,7 @@ if TYPE_CHECKING:
     from cranfield.evaluation.many import ManyComparison
     from cranfield.evaluation.sensitivity import Sensitivity
     from cranfield.evaluation.values import Comparison, Evaluation
-    from cranfield.options.compare import CompareOptions
-    from cranfield.options.large import LargeOptions
-    from cranfield.options.scoring import ScoringOptions
-    from cranfield.options.testset import TestSetOptions
+    from cranfield.options.blocks import CompareOptions, LargeOptions, ScoringOptions, TestSetOptions
     from cranfield.reporting import Document
     from cranfield.scale.judgments import JudgmentTable
     from cranfield.scale.progress import Pace
@@ -126,7 +123,7 @@ def evaluate_large_runs(
 def judgments_of(testset: Path, testset_format: str | None, options: TestSetOptions) -> JudgmentTable:
     """The judgments of a test set, read in columns where its format allows that."""
     from cranfield.app.loading import load, named_testset
-    from cranfield.options.testset import NO_OPTIONS
+    from cranfield.options.blocks import NO_OPTIONS
     from cranfield.scale.judgment_files import read_judgments
     from cranfield.scale.judgments import JudgmentTable
 

@@ -14,8 +14,7 @@ from cranfield.options.declaration import Argument, Option
 
 if TYPE_CHECKING:
     from cranfield.model import Convention, TestSet
-    from cranfield.options.scoring import ScoringOptions
-    from cranfield.options.testset import TestSetOptions
+    from cranfield.options.blocks import ScoringOptions, TestSetOptions
     from cranfield.ranking import Ranking
 
 

@@ -21,9 +21,7 @@ if TYPE_CHECKING:
     from cranfield.judging.pools.pool_file import Pool
     from cranfield.judging.pools.rule_view import Grades
     from cranfield.model import TestSet
-    from cranfield.options.compare import CompareOptions
-    from cranfield.options.scoring import ScoringOptions
-    from cranfield.options.testset import TestSetOptions
+    from cranfield.options.blocks import CompareOptions, ScoringOptions, TestSetOptions
 
 
 SUBCOMMANDS = dict.fromkeys(("build", "check", "export", "estimate", "accept", "alternatives"), __name__)
@@ -273,7 +271,7 @@ def alternatives_command(
     """Score runs with the alternatives of a test set and without them."""
     from cranfield.app.judging import with_and_without
     from cranfield.app.loading import load
-    from cranfield.options.scoring import ScoringOptions
+    from cranfield.options.blocks import ScoringOptions
     from cranfield.reporting.documents.alternatives import alternatives_document
 
     found = with_and_without(load(testset), runs, measures, ScoringOptions(convention=convention))

@@ -1,4 +1,4 @@
-"""What every command shares: formats, the options that they have in common, names of test sets."""
+"""Options that several commands have, and what several commands do."""
 
 from __future__ import annotations
 
@@ -10,10 +10,8 @@ from typing import TYPE_CHECKING, Annotated
 from cranfield.app.command import Status, note, option_of
 from cranfield.errors import CranfieldError, Problem, UnknownNameError, UsageError, shorten
 from cranfield.evaluation.verdict_table import VerdictCode, parse_verdict
-from cranfield.options.compare import CompareOptions
+from cranfield.options.blocks import CompareOptions, ScoringOptions, TestSetOptions
 from cranfield.options.declaration import Argument, Option
-from cranfield.options.scoring import ScoringOptions
-from cranfield.options.testset import TestSetOptions
 
 if TYPE_CHECKING:
     from cranfield.app.experiment import AnswerCache
@@ -170,7 +168,7 @@ def require_single_stdin(paths: Sequence[Path]) -> None:
 
 def note_reader(runs: Sequence[Path]) -> None:
     """Say on stderr that large run files are read by Python, where the kernel was not built."""
-    from cranfield.ranking.engine import why_in_python
+    from cranfield.ranking.file import why_in_python
 
     if any(run.is_file() and run.stat().st_size > LARGE_BYTES for run in runs):
         why = why_in_python()
@@ -195,8 +193,8 @@ def load_and_evaluate(
     primary: str | None = None,
 ) -> list[Evaluation]:
     """Load a test set, of a stored split its evaluated part, and score run files against it, each under a name of its own."""
-    from cranfield.app.evaluate import evaluate_files
     from cranfield.app.loading import load
+    from cranfield.app.read_ahead import evaluate_files
     from cranfield.testsets.split import evaluated_part
 
     require_single_stdin([testset, *runs])
@@ -215,7 +213,7 @@ def load_and_evaluate(
 def _what_is_not_there(runs: Sequence[Path], measures: Sequence[str]) -> Iterable[Problem]:
     """Run files that are missing and measures that are none, to be reported with the first problem of a call."""
     from cranfield.formats.io.files import refusal
-    from cranfield.measures.parse import parse_all
+    from cranfield.measures.catalogue import parse_all
 
     yield from (refusal(run, FileNotFoundError()) for run in runs if str(run) != "-" and not run.exists())
     try:

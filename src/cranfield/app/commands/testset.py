@@ -22,7 +22,7 @@ from cranfield.words import n_of
 
 if TYPE_CHECKING:
     from cranfield.model import Target, TestSet
-    from cranfield.options.testset import TestSetOptions
+    from cranfield.options.blocks import TestSetOptions
     from cranfield.testsets.validate import Validation
 
 SUBCOMMANDS = {
@@ -97,7 +97,7 @@ def load_set(
         TestSetError: the file cannot be read as one, or a database does not answer.
     """
     from cranfield.app.loading import apply_options, log_unused, read_stored, target_needs_database
-    from cranfield.options.testset import NO_OPTIONS
+    from cranfield.options.blocks import NO_OPTIONS
 
     given = NO_OPTIONS if options is None else options
     testset = read_stored(path, format)
@@ -234,7 +234,7 @@ def _validated(
 def _validated_in_parts(path: Path, testset_format: str | None, options: TestSetOptions) -> Validation | None:
     """The findings of a large set, with progress on stderr; None where it is read whole, which is noted if that costs memory."""
     from cranfield.app.commands.evaluate import RowProgress
-    from cranfield.app.large_runs import LARGE_BYTES, size_of, validate_large
+    from cranfield.app.large_validation import LARGE_BYTES, size_of, validate_large
 
     progress = RowProgress(sys.stderr)
     try:
@@ -536,7 +536,7 @@ def convert_command(
     from cranfield.formats.io.files import STDIN
     from cranfield.formats.testsets.meta_file import format_of
     from cranfield.model import NoteKind
-    from cranfield.options.testset import NO_OPTIONS
+    from cranfield.options.blocks import NO_OPTIONS
     from cranfield.testsets.storage import save_spliced
 
     refuse_existing(out, force=force)

@@ -45,7 +45,7 @@ from cranfield.formats.testsets.beir import QRELS
 from cranfield.formats.testsets.native import write_testset_yaml
 from cranfield.model import Entity, File, Pattern, Query, Span, TestSet
 from cranfield.model.note import NoteKind, not_carried
-from cranfield.options.testset import TestSetOptions
+from cranfield.options.blocks import TestSetOptions
 from cranfield.patterns import compile_pattern
 from cranfield.ranking.stored import read_run_file
 from cranfield.reporting.document import Block, Bullets, Code, Column, Document, Paragraph, Section, Table

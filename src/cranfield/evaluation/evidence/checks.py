@@ -1,4 +1,4 @@
-"""Checks of what came back: empty answers, missing queries, short lists, and results that match nothing."""
+"""Evidence checks of one run: empty and short answers, missing queries, ids that match nothing, repetitions, order, limits, age."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The table of evidence checks. The config, `--evidence`, the reports, the documentation and the tests read it."""
+"""The table of evidence checks, and the inspection that runs them."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ from cranfield.evaluation.evidence.likeness import id_form, missing_family
 from cranfield.evaluation.evidence.values import Finding, Found, Inspected, Scored, Settings, Sides, without_secrets
 from cranfield.measures import Measure
 from cranfield.model import NoteKind
-from cranfield.options.limits import Consequence, Limits, Setting, as_setting
+from cranfield.options.blocks import Consequence, Limits, Setting, as_setting
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,4 +1,4 @@
-"""Check of a family of expected ids (a scheme, a folder, a collection) that no run ever returns while others match."""
+"""Evidence checks that look for likeness: families of ids that never return, and systems that answer alike."""
 
 from __future__ import annotations
 

@@ -16,7 +16,7 @@ from cranfield.matching.place import entity_of, path_of, place_of
 from cranfield.measures import Measure
 from cranfield.measures.kernels import expected_relevant
 from cranfield.model import Entity, File, Hit, MatchingRules, Pattern, Predicate, Run, Span, TestSet
-from cranfield.options.limits import Consequence, Setting
+from cranfield.options.blocks import Consequence, Setting
 from cranfield.ranking.value import FloatQ, RankedHit, Ranking
 from cranfield.words import and_list
 

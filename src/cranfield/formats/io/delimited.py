@@ -1,4 +1,4 @@
-"""Versions of a file in a folder: `golden_v1.0.json`, `golden_v1.1.json`."""
+"""Rows of cells: delimited text, headings, numbers in cells, versions of files."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Opening and replacing files, with every error of the operating system reported as a Problem.
+"""Files: opened, replaced atomically, locked, read from pipes, kept in folders of one's own.
 
 What is inside a file is the business of the module named after its format.
 """

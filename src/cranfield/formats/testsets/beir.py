@@ -17,8 +17,8 @@ from cranfield.errors import Problem, ProblemList, TestSetError, shorten
 from cranfield.formats.io.delimited import read_sheet, short, write_sheet, write_unicode
 from cranfield.formats.io.files import BYTE_ORDER_MARK, opened, shown, stem
 from cranfield.formats.io.json_text import json_objects
-from cranfield.formats.testsets.builder import UnknownFields, check_graded
 from cranfield.formats.testsets.judgment_table import read_judgment_table
+from cranfield.formats.testsets.trec import UnknownFields, check_graded
 from cranfield.model import Note, Query, TestSet
 from cranfield.model.note import info
 from cranfield.words import n_of

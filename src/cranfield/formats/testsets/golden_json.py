@@ -19,7 +19,6 @@ from cranfield.errors import ProblemList, TestSetError, shorten
 from cranfield.formats.io.located import Located
 from cranfield.formats.io.records import RECORDS, OpenModel, indexed_objects, load_records, write_records
 from cranfield.formats.io.validation import validate
-from cranfield.formats.testsets.builder import TestSetBuilder, UnknownFields
 from cranfield.formats.testsets.golden_facts import RULES, STRATA, with_facts, write_facts
 from cranfield.formats.testsets.golden_record import (
     ANY_ORDER,
@@ -31,6 +30,7 @@ from cranfield.formats.testsets.golden_record import (
     label_of,
     unknown_keys,
 )
+from cranfield.formats.testsets.trec import TestSetBuilder, UnknownFields
 from cranfield.formats.testsets.vocabulary import task_type_problems, version_problems
 from cranfield.model import Entity, File, Label, NoteKind, Query, Span, Target, TestSet
 from cranfield.model.kinds import source_text, whole

@@ -19,7 +19,7 @@ from cranfield.formats.io.located import Located
 from cranfield.formats.io.records import RECORDS, OpenModel, indexed_objects, load_records, write_records
 from cranfield.formats.io.tree import Loc
 from cranfield.formats.io.validation import validate
-from cranfield.formats.testsets.builder import TestSetBuilder, UnknownFields, check_graded
+from cranfield.formats.testsets.trec import TestSetBuilder, UnknownFields, check_graded
 from cranfield.formats.testsets.vocabulary import version_problems
 from cranfield.model import Meta, Query, TestSet
 from cranfield.model.kinds import FilledText, Grade, Id, Text, source_text, whole

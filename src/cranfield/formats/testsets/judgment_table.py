@@ -34,7 +34,7 @@ from cranfield.formats.io.files import BYTE_ORDER_MARK, decode, opened, read_byt
 from cranfield.formats.io.json_text import json_objects, parse_json
 from cranfield.formats.io.records import load_json_values
 from cranfield.formats.io.tree import Unreadable, describe
-from cranfield.formats.testsets.builder import HINT_RULES, RatingMore, TestSetBuilder, UnknownFields
+from cranfield.formats.testsets.trec import HINT_RULES, RatingMore, TestSetBuilder, UnknownFields
 from cranfield.model import LETTERS, QUERY_CLASSES, Negative, Note, Query, Span, TestSet
 from cranfield.model.kinds import whole
 from cranfield.model.note import info, not_carried

@@ -13,8 +13,8 @@ from cranfield.errors import SHOWN_PROBLEMS, MissingExtraError, ProblemList, Tes
 from cranfield.formats.io.delimited import ID_KINDS, JUDGMENT_COLUMNS, LINE_COLUMNS, STRATUM, as_number, id_texts, is_id
 from cranfield.formats.io.files import shown, stem, unpacked_name, write_bytes
 from cranfield.formats.io.table import Role, column_names, read_table, rows_where, text_columns
-from cranfield.formats.testsets.builder import TestSetBuilder, check_graded
 from cranfield.formats.testsets.judgment_table import YES, QueryColumns, roles_of
+from cranfield.formats.testsets.trec import TestSetBuilder, check_graded
 from cranfield.model import Note, Query, TestSet
 from cranfield.model.kinds import whole
 from cranfield.model.note import not_carried

@@ -20,11 +20,11 @@ from cranfield.formats.io.located import Located, load_located
 from cranfield.formats.io.records import read_back
 from cranfield.formats.io.validation import adapter_of, validate
 from cranfield.formats.io.yaml_text import yaml_text
-from cranfield.formats.testsets.builder import group_order, highest
 from cranfield.formats.testsets.golden_record import label_of
 from cranfield.formats.testsets.native_checks import cross_problems, joined_classes
 from cranfield.formats.testsets.native_form import QueryEntry, SpanEntry, TestSetFile, lines_of
 from cranfield.formats.testsets.preferences import preference_problems
+from cranfield.formats.testsets.trec import group_order, highest
 from cranfield.model import (
     LETTERS,
     Entity,

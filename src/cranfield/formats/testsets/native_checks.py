@@ -8,8 +8,8 @@ from typing import Any
 
 from cranfield.errors import Problem, shorten
 from cranfield.formats.io.located import Located
-from cranfield.formats.testsets.builder import TestSetBuilder
 from cranfield.formats.testsets.native_form import GRADED, TARGETS
+from cranfield.formats.testsets.trec import TestSetBuilder
 from cranfield.model import LETTERS, QUERY_CLASSES, Query
 from cranfield.model.kinds import source_text
 from cranfield.model.query import CLASS_NAMES

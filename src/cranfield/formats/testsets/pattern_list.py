@@ -21,8 +21,8 @@ from cranfield.formats.io.delimited import (
     strata_of,
     write_sheet,
 )
-from cranfield.formats.testsets.builder import TestSetBuilder, UnknownFields
 from cranfield.formats.testsets.judgment_table import CLASS_WORDS, NO_CLASS
+from cranfield.formats.testsets.trec import TestSetBuilder, UnknownFields
 from cranfield.model import LETTERS, QUERY_CLASSES, Credit, Negative, Pattern, Query, TestSet
 from cranfield.model.note import info
 from cranfield.model.query_ids import needs_no_ids

@@ -14,7 +14,7 @@ from pathlib import Path
 from cranfield.errors import ProblemList, TestSetError, shorten
 from cranfield.formats.io.delimited import STRATUM, Sheet, number_of, read_sheet, short, strata_of, write_sheet
 from cranfield.formats.io.files import shown
-from cranfield.formats.testsets.builder import TestSetBuilder, UnknownFields
+from cranfield.formats.testsets.trec import TestSetBuilder, UnknownFields
 from cranfield.model import Query, Span, TestSet
 from cranfield.model.note import info
 from cranfield.model.query_ids import needs_no_ids

@@ -18,7 +18,7 @@ from cranfield.errors import ProblemList, TestSetError, shorten
 from cranfield.formats.io.delimited import JUDGMENT_COLUMNS, as_number, is_id
 from cranfield.formats.io.files import shown
 from cranfield.formats.io.records import first_of_keys, json_records
-from cranfield.formats.testsets.builder import RatingMore, TestSetBuilder
+from cranfield.formats.testsets.trec import RatingMore, TestSetBuilder
 from cranfield.formats.tools.by_text import TextBuilder
 from cranfield.formats.tools.samples import context_id
 from cranfield.model import Query, TestSet

@@ -13,7 +13,7 @@ from typing import Any
 
 from cranfield.errors import ProblemList, TestSetError, shorten
 from cranfield.formats.io.tree import plain_number
-from cranfield.formats.testsets.builder import TestSetBuilder
+from cranfield.formats.testsets.trec import TestSetBuilder
 from cranfield.model import Note, Query, Scalar, TestSet
 from cranfield.model.kinds import PARAM_NAME, whole
 from cranfield.model.note import not_carried

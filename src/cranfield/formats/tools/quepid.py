@@ -12,7 +12,7 @@ from pathlib import Path
 from cranfield.errors import ProblemList, TestSetError, shorten
 from cranfield.formats.io.delimited import Sheet, number_of, read_sheet, short, write_sheet
 from cranfield.formats.io.files import decode, read_bytes, write_text
-from cranfield.formats.testsets.builder import TestSetBuilder, by_line
+from cranfield.formats.testsets.trec import TestSetBuilder, by_line
 from cranfield.formats.tools.by_text import NO_UNICODE, TextBuilder, counted, judged, written_cells
 from cranfield.model import Query, TestSet
 

@@ -19,7 +19,7 @@ from cranfield.formats.io.delimited import as_number, number_of, read_sheet
 from cranfield.formats.io.records import Loose, indexed_objects, load_json, write_json
 from cranfield.formats.io.tree import Loc
 from cranfield.formats.io.validation import validate
-from cranfield.formats.testsets.builder import RatingMore, by_line
+from cranfield.formats.testsets.trec import RatingMore, by_line
 from cranfield.formats.tools.by_text import TextBuilder, counted, judged, written_texts
 from cranfield.model import Meta, Note, Query, TestSet
 from cranfield.model.kinds import FilledText, Grade, Text, source_text, whole

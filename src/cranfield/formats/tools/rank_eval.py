@@ -17,7 +17,7 @@ from cranfield.formats.io.delimited import as_number
 from cranfield.formats.io.records import Loose, indexed_objects, load_json, write_json
 from cranfield.formats.io.tree import Loc
 from cranfield.formats.io.validation import validate
-from cranfield.formats.testsets.builder import TestSetBuilder
+from cranfield.formats.testsets.trec import TestSetBuilder
 from cranfield.formats.tools.by_text import counted, judged, params_of
 from cranfield.model import Query, TestSet
 from cranfield.model.kinds import FilledText, source_text

@@ -8,7 +8,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from cranfield.formats.io.delimited import number_of, read_sheet, short, write_sheet
-from cranfield.formats.testsets.builder import by_line
+from cranfield.formats.testsets.trec import by_line
 from cranfield.formats.tools.by_text import TextBuilder, judged, written_cells
 from cranfield.model import Query, TestSet
 from cranfield.model.note import info

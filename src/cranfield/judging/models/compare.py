@@ -15,7 +15,7 @@ from cranfield.results import Record
 from cranfield.stats.agreement import Agreement, agreement
 from cranfield.stats.confusion import ConfusionMatrix, confusion_matrices
 from cranfield.stats.consensus import slot_table
-from cranfield.stats.interval import t_interval
+from cranfield.stats.describe import t_interval
 from cranfield.stats.ppi import CorrectedMean, corrected_mean
 
 PEOPLE_NAME = "people"

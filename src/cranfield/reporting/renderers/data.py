@@ -1,4 +1,4 @@
-"""A Document as data: its tidy table as CSV, its payload as JSON.
+"""A document as JSON and CSV, and the table of all renderers.
 
 CSV has numbers in full, and nothing where nothing is known. A spreadsheet takes a cell that begins with `=`, `+`, `-` or `@`
 for a formula and runs it. Text from elsewhere that begins so gets an apostrophe in front, unless it is a plain number.

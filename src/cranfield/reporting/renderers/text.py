@@ -1,4 +1,4 @@
-"""A table as plain text: columns lined up in lines of so many columns of the terminal."""
+"""A document as plain text, whole or in its short form, with tables as wide as the terminal."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Collection of the answers: outcomes, failures, duplicates, judged coverage, changed answers, fields, warnings."""
+"""Sections on the collection: outcomes, failures, latencies, what was returned, confusion of fields."""
 
 from __future__ import annotations
 

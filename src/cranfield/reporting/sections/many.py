@@ -1,4 +1,4 @@
-"""Many systems: their pairs, their ranks, whether the measures agree on their order, and the comparison as JSON."""
+"""Sections on many systems: leaderboard, pairs, ranks, whether the measures agree."""
 
 from __future__ import annotations
 

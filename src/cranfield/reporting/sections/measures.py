@@ -1,4 +1,4 @@
-"""Means with their intervals: two systems against each other, or any number side by side."""
+"""Sections on measures: means with intervals, strata, classes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Labels of systems and queries, and the tones and colours of values."""
+"""What a report is about: systems and test set, labels and tones, where everything came from."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ from cranfield.gate.result import EarlierSource, GateResult
 from cranfield.measures import CATALOGUE, Measure
 from cranfield.model import Absence, TestSet
 from cranfield.numbers import format_count, format_percent, format_plain
-from cranfield.options.limits import LatencyRule
+from cranfield.options.blocks import LatencyRule
 from cranfield.reporting.document import (
     CALLS,
     FARTHEST,

@@ -1,4 +1,4 @@
-"""The verdict with the numbers it rests on, the paired tests, and how many alternative analyses agree."""
+"""Sections on a verdict: its numbers, the paired tests, verdicts by class, the queries that moved."""
 
 from __future__ import annotations
 

@@ -8,7 +8,7 @@ from typing import Any
 
 from cranfield.gate.result import STATES
 from cranfield.model import Outcome
-from cranfield.options.limits import Consequence
+from cranfield.options.blocks import Consequence
 
 Json = Mapping[str, Any]
 FAILURES = tuple(each.value for each in Outcome if each.is_failure or each is Outcome.MISSING)

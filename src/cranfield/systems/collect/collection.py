@@ -18,7 +18,7 @@ from cranfield.errors import UsageError, shorten
 from cranfield.formats.io.files import folder_inside, path_lock, refusal
 from cranfield.formats.runs.jsonl import write_run
 from cranfield.model import Run, TestSet
-from cranfield.options.collect import CollectOptions
+from cranfield.options.blocks import CollectOptions
 from cranfield.systems.collect.collector import AllFailAlikeError, Collector
 from cranfield.systems.collect.journal import (
     Answers,

@@ -13,7 +13,7 @@ from pathlib import Path
 
 from cranfield.errors import Problem, SystemUnderTestError, TestSetError
 from cranfield.model import Answer, CallLog, Run, TestSet
-from cranfield.options.collect import CollectOptions
+from cranfield.options.blocks import CollectOptions
 from cranfield.systems.collect.cache import Cache, DamagedError, cache_key
 from cranfield.systems.collect.dependencies import UndigestedError, dependency_digest, is_declared
 from cranfield.systems.collect.dispatch import Call, Dispatcher, interleave

@@ -34,7 +34,7 @@ from cranfield.evaluation.evidence.values import Finding, caveat_sentences, void
 from cranfield.evaluation.verdict_table import VerdictCode
 from cranfield.model import CallLog, Entity, Negative, NoteKind, Pattern
 from cranfield.model.note import Note
-from cranfield.options.limits import Consequence, Setting
+from cranfield.options.blocks import Consequence, Setting
 
 Lists = Mapping[str, Sequence[str]]
 

@@ -17,7 +17,7 @@ from cranfield.evaluation.unjudged import grade_shares, verdicts_of
 from cranfield.evaluation.verdict_table import VerdictCode
 from cranfield.judging.pools.holes import find_holes
 from cranfield.model import Meta
-from cranfield.options.compare import CompareOptions
+from cranfield.options.blocks import CompareOptions
 
 few = settings(max_examples=min(6, settings().max_examples // 16))
 DOCUMENTS = ["a", "b", "c"]

@@ -98,5 +98,5 @@ def test_pools_holes_and_books_alone_import_the_view():
     found = {
         path.relative_to(source).as_posix() for path in source.rglob("*.py") if "rule_view import" in path.read_text()
     }
-    pools = {"cli/holes.py", "judging/pools/found_holes.py", "app/judging.py"}
+    pools = {"app/commands/pool.py", "judging/pools/found_holes.py", "app/judging.py"}
     assert found == {*pools, "judging/book/onto.py", "service/snapshot.py"}

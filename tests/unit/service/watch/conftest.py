@@ -8,8 +8,7 @@ import pytest
 
 from cranfield.config.workbench import load_workbench
 from cranfield.judging.store.database import open_store
-from cranfield.options.compare import CompareOptions
-from cranfield.options.scoring import ScoringOptions
+from cranfield.options.blocks import CompareOptions, ScoringOptions
 from cranfield.service.service import open_service
 from cranfield.service.settings import Settings
 from cranfield.service.values import EvaluationFigures, NewComparison, NewEvaluation, NewRun
