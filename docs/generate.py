@@ -41,8 +41,8 @@ from cranfield.measures.measure import spell
 from cranfield.model import CONVENTIONS, DEFAULT_CONVENTION, QUERY_CLASSES, Convention, convention_named
 from cranfield.model.convention import CHOICES, differing
 from cranfield.platforms import FEATURES as PLATFORM_FEATURES
-from cranfield.ranking.cache import FOLDER_VARIABLE
-from cranfield.ranking.file import ENGINE_VARIABLE, JOBS_VARIABLE
+from cranfield.ranking.engine import ENGINE_VARIABLE, JOBS_VARIABLE
+from cranfield.ranking.file import FOLDER_VARIABLE
 from cranfield.scale import plan
 from cranfield.server.options import KEY_VARIABLE
 from cranfield.server.v1.openapi import description

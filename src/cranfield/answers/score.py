@@ -23,8 +23,7 @@ from cranfield.errors import Problem, UsageError, shorten
 from cranfield.model import MatchingRules, TestSet
 from cranfield.model.label import Fact, Label
 from cranfield.patterns import Expression, PatternError, compile_pattern, search_limit
-from cranfield.results import Record
-from cranfield.results.testset import TestSetRecord
+from cranfield.results import Record, TestSetRecord
 from cranfield.stats.describe import describe, t_interval
 from cranfield.stats.proportion import wilson_interval
 

@@ -29,10 +29,9 @@ from cranfield.model import DEFAULT_CONVENTION, Convention, NoteKind, Rating, Ru
 from cranfield.model.convention import Ties
 from cranfield.options.blocks import CompareOptions, Limits, ScoringOptions, VerdictRule
 from cranfield.ranking import REPORTED_HITS, Duplicates, Missing, RankedRun, rank_file, rank_run
-from cranfield.ranking.collected import cut_at
 from cranfield.ranking.file import FileReading
 from cranfield.ranking.join import no_common_query
-from cranfield.ranking.value import Ranking
+from cranfield.ranking.value import Ranking, cut_at
 from cranfield.stats.consensus import rule_named
 from cranfield.stats.scale import LEVELS, Scale, scale_named, scale_of
 from cranfield.testsets.consensus import rated_pairs, ratings_of, with_consensus

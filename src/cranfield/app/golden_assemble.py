@@ -91,8 +91,7 @@ from cranfield.repo.source import source_snapshot
 from cranfield.repo.tree import read_tree
 from cranfield.reporting import Document
 from cranfield.reporting.documents.golden_sets import rows_document
-from cranfield.results import to_jsonable
-from cranfield.results.testset import TestSetRecord
+from cranfield.results import TestSetRecord, to_jsonable
 from cranfield.testsets.edit import recorded
 from cranfield.testsets.storage import lock_testset, save
 from cranfield.testsets.validate import validate

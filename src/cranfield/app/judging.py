@@ -46,7 +46,7 @@ from cranfield.measures import DEFAULT_MEASURES, parse
 from cranfield.model import Run, TestSet, convention_named
 from cranfield.options.blocks import CompareOptions, ScoringOptions
 from cranfield.ranking.stored import read_first_results, without_identical_ids
-from cranfield.results.testset import TestSetRecord
+from cranfield.results import TestSetRecord
 from cranfield.stats.consensus import CONSENSUS
 from cranfield.stats.ppi import corrected_mean
 from cranfield.stats.rank_correlation import kendall_tau

@@ -19,7 +19,7 @@ from cranfield.formats.io.files import STDIN
 from cranfield.model import Absence, Meta, Query, TestSet
 from cranfield.model.note import info
 from cranfield.options.blocks import NO_OPTIONS, TestSetOptions
-from cranfield.results.testset import TestSetRecord
+from cranfield.results import TestSetRecord
 from cranfield.testsets.check_judgments import Complaint, unknown_task_types
 from cranfield.testsets.check_queries import NO_TEXTS, small_strata
 from cranfield.testsets.similar import near_duplicates, too_many_met, words_of
@@ -36,20 +36,10 @@ if TYPE_CHECKING:
 
 
 LARGE_BYTES = 1 << 25
-
-
 """Of the files of a test set; a smaller one is read whole."""
-
-
 MOST_NEAR = 100_000
-
-
 """Texts of which each is compared with others that are nearly the same; of more, those of the same words are found."""
-
-
 MOST_FINDINGS = 10_000
-
-
 """Of a check; the others are counted."""
 
 
@@ -239,6 +229,4 @@ _CHECKS: dict[str, Callable[[_LargeSet], Iterator[Complaint]]] = {
     "texts": _missing_texts,
     "small strata": lambda read: small_strata(read.with_strata),
 }
-
-
 """The checks that can find something, by their names in `testsets.validate.CHECKS`."""

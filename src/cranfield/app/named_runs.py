@@ -19,7 +19,7 @@ from cranfield.errors import CranfieldError, UsageError, did_you_mean, shorten
 from cranfield.evaluation.values import Evaluation
 from cranfield.measures import CATALOGUE, Measure
 from cranfield.model import DEFAULT_CONVENTION, Hit, TestSet, convention_named
-from cranfield.results.testset import TestSetRecord
+from cranfield.results import TestSetRecord
 from cranfield.stats.contrast import two_groups
 from cranfield.testsets.check_judgments import Answers
 from cranfield.testsets.diff import ScoreMove

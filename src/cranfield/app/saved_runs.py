@@ -7,26 +7,16 @@ import os
 from collections.abc import Iterable
 from contextlib import suppress
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from cranfield.app.history import FOLDER, local_folder
 from cranfield.errors import UsageError
 from cranfield.formats.io.files import read_inside, write_text
 from cranfield.systems.collect.collection import RUNS
 
-if TYPE_CHECKING:
-    pass
-
-
 FILE = "saved-runs.json"
-
-
 """In `.cranfield/`: test set to system to the path of its run, relative to the folder of the config."""
-
-
 DEFAULT_OUT = "cranfield-out"
-
-
 """Output folder of `cranfield run` where none is given."""
 
 

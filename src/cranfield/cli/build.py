@@ -16,8 +16,7 @@ from annotated_types import BaseMetadata, GroupedMetadata
 
 from cranfield.app.command import Exit, Fields, Output, Report, RunNames, note
 from cranfield.cli import registries
-from cranfield.cli.ending import handled, report_error
-from cranfield.cli.present import collecting_stale, note_stale, present
+from cranfield.cli.ending import collecting_stale, handled, note_stale, present, report_error
 from cranfield.errors import CranfieldError, UsageError
 from cranfield.options.blocks import (
     SET_OPTIONS,

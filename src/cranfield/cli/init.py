@@ -12,7 +12,7 @@ import typer
 
 from cranfield.app.command import Report, note
 from cranfield.app.commands.testset import ForceOption
-from cranfield.cli.help import Command
+from cranfield.cli.main import Command
 from cranfield.options.declaration import Argument, Option
 
 

@@ -64,7 +64,7 @@ def view_command(
     path = (own or found)[0].path
     say(str(path))
     if not no_browser:
-        from cranfield.cli.present import open_in_browser
+        from cranfield.cli.ending import open_in_browser
 
         open_in_browser(path)
 

@@ -17,7 +17,7 @@ from cranfield.compat.lines import QrelsLines, RunLines
 from cranfield.errors import Problem, TestSetError, UsageError, unknown_name
 from cranfield.formats.testsets.judgments import qrels_from_mapping
 from cranfield.measures import Measure, compute
-from cranfield.measures.catalogue import MAX_CUTOFF
+from cranfield.measures.parse import MAX_CUTOFF
 from cranfield.model import convention_named
 from cranfield.ranking.memory import rank_mapping
 from cranfield.ranking.prepared import PreparedJudgments

@@ -29,9 +29,10 @@ from cranfield.evaluation.values import (
     Verdict,
     as_printed,
 )
-from cranfield.evaluation.verdict import numbers_of, sign_of, verdict_of_interval, verdict_of_p
+from cranfield.evaluation.verdict import numbers_of, verdict_of_interval, verdict_of_p
 from cranfield.evaluation.verdict_table import VerdictCode
 from cranfield.measures import Measure, compute, parse_all
+from cranfield.measures.catalogue import sign_of
 from cranfield.measures.families.aspects import form_wins
 from cranfield.model import QUERY_CLASSES, QueryClass, query_strata
 from cranfield.model.query import CLASS, NEGATIVE, class_of

@@ -32,9 +32,10 @@ from cranfield.evaluation.values import (
     StratumComparison,
     Verdict,
 )
-from cranfield.evaluation.verdict import NONINFERIORITY, decide, disagreements, sign_of, too_few_draws
+from cranfield.evaluation.verdict import NONINFERIORITY, decide, disagreements, too_few_draws
 from cranfield.evaluation.verdict_table import VerdictCode
 from cranfield.measures import CATALOGUE, Measure
+from cranfield.measures.catalogue import sign_of
 from cranfield.measures.kernels import first_relevant_rank
 from cranfield.model import TestSet
 from cranfield.options.blocks import CompareOptions

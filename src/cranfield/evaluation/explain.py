@@ -24,8 +24,7 @@ from cranfield.model import Absence, Convention, TestSet
 from cranfield.model.convention import CHOICES, RANKING_CHOICES, differing, with_choice
 from cranfield.numbers import subtract
 from cranfield.ranking.value import FloatQ, Ranking
-from cranfield.results import Record
-from cranfield.results.testset import TestSetRecord
+from cranfield.results import Record, TestSetRecord
 
 Rank = Callable[[Convention], Ranking]
 """The run under a convention."""

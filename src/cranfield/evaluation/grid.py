@@ -12,8 +12,8 @@ from cranfield.evaluation.evidence.inspection import inspect_systems
 from cranfield.evaluation.evidence.values import void_sentences
 from cranfield.evaluation.result import ComparisonResult, result_of
 from cranfield.evaluation.values import Comparison, Evaluation
-from cranfield.evaluation.verdict import sign_of
 from cranfield.measures import Measure, parse
+from cranfield.measures.catalogue import sign_of
 from cranfield.numbers import subtract
 from cranfield.options.blocks import CompareOptions
 from cranfield.results import Record

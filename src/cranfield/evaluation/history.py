@@ -16,9 +16,10 @@ from typing import Literal
 from cranfield.display import Displayed
 from cranfield.errors import UnknownNameError, UsageError
 from cranfield.evaluation.unseen import Found, Unseen, unseen_queries
-from cranfield.evaluation.verdict import sign_of, verdict_of_p
+from cranfield.evaluation.verdict import verdict_of_p
 from cranfield.evaluation.verdict_table import VerdictCode
 from cranfield.measures import parse, parse_all
+from cranfield.measures.catalogue import sign_of
 from cranfield.options.blocks import DEFAULT_TEST
 from cranfield.results import Record
 from cranfield.stats.result import holm

@@ -29,9 +29,10 @@ from cranfield.evaluation.pairing import (
 from cranfield.evaluation.unjudged import holes_command, order_of_holes
 from cranfield.evaluation.unseen import Found, Unseen, largest_difference, nearest, unseen_queries
 from cranfield.evaluation.values import Evaluation, Summary, Unjudged, UnjudgedKind, Verdict, invalid_reason
-from cranfield.evaluation.verdict import Procedure, procedure_of, sign_of, verdict_of_p
+from cranfield.evaluation.verdict import Procedure, procedure_of, verdict_of_p
 from cranfield.evaluation.verdict_table import VerdictCode
 from cranfield.measures import CATALOGUE, Measure
+from cranfield.measures.catalogue import sign_of
 from cranfield.numbers import format_count, format_p, format_value
 from cranfield.options.blocks import CompareOptions
 from cranfield.ranking.value import FloatQ

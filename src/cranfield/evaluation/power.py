@@ -16,8 +16,7 @@ from cranfield.evaluation.values import Evaluation
 from cranfield.measures import Measure
 from cranfield.options.blocks import CompareOptions
 from cranfield.ranking.value import FloatQ
-from cranfield.results import Record
-from cranfield.results.testset import TestSetRecord
+from cranfield.results import Record, TestSetRecord
 from cranfield.stats.describe import describe, differences, t_interval
 from cranfield.stats.power import (
     TRIALS,

@@ -52,8 +52,7 @@ from cranfield.model import CONVENTIONS, Absence, Outcome, Scalar, TestSet
 from cranfield.model.query import NEGATIVE, class_of, query_strata
 from cranfield.options.blocks import Limits
 from cranfield.ranking.value import RankedHit
-from cranfield.results import Record, from_jsonable
-from cranfield.results.testset import TestSetRecord
+from cranfield.results import Record, TestSetRecord, from_jsonable
 from cranfield.stats.result import TestResult
 
 V = TypeVar("V")

@@ -17,9 +17,10 @@ from cranfield.evaluation.joint import FEW_LISTS, JointBounds, grades_of, joint_
 from cranfield.evaluation.margins import unjudged_margin, unjudged_that_count
 from cranfield.evaluation.pairing import PairedValues, pair_columns, pair_values
 from cranfield.evaluation.values import NOT_ON_ITS_SCALE, Comparison, Evaluation
-from cranfield.evaluation.verdict import sign_of, verdict_of_interval
+from cranfield.evaluation.verdict import verdict_of_interval
 from cranfield.evaluation.verdict_table import VerdictCode
 from cranfield.measures import Measure, compute, parse_all
+from cranfield.measures.catalogue import sign_of
 from cranfield.ranking.value import Ranking
 from cranfield.stats.describe import differences
 from cranfield.stats.table import MEAN_DIFFERENCE, TESTS, Paired

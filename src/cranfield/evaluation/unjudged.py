@@ -28,9 +28,10 @@ from cranfield.evaluation.joint import (
     open_lists,
 )
 from cranfield.evaluation.values import NOT_ON_ITS_SCALE, Comparison, Unjudged, UnjudgedKind
-from cranfield.evaluation.verdict import sign_of, verdict_of_interval, verdict_of_p
+from cranfield.evaluation.verdict import verdict_of_interval, verdict_of_p
 from cranfield.evaluation.verdict_table import VerdictCode
 from cranfield.measures import Measure
+from cranfield.measures.catalogue import sign_of
 from cranfield.model import DEFAULT_CONVENTION
 from cranfield.numbers import format_percent
 from cranfield.options.blocks import CompareOptions

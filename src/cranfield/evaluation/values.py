@@ -295,7 +295,7 @@ class ByMeasure(Mapping[Measure, Value]):
         """
         if isinstance(spelling, Measure):
             return spelling
-        from cranfield.measures.catalogue import parse
+        from cranfield.measures.parse import parse
 
         known = next((measure for measure in self._items if str(measure) == spelling), None)
         return known or among(parse(spelling), self._items)

@@ -13,6 +13,7 @@ from cranfield.evaluation.caveat import Caveat, CaveatKind
 from cranfield.evaluation.values import MeasureComparison
 from cranfield.evaluation.verdict_table import VerdictCode
 from cranfield.measures import CATALOGUE, Measure
+from cranfield.measures.catalogue import sign_of
 from cranfield.numbers import (
     format_count,
     format_delta,
@@ -171,11 +172,6 @@ def _noninferiority_note(declared: MeasureComparison, alpha: float) -> tuple[str
         sentence = f"{VerdictCode.NON_INFERIOR.text}: a loss of {margin:g} or more is ruled out {about}"
         return (Caveat(sentence, CaveatKind.FINDING),)
     return (f"a loss of {margin:g} or more is not ruled out {about}",)
-
-
-def sign_of(measure: Measure) -> int:
-    """1 where a higher value is better, else -1."""
-    return 1 if CATALOGUE[measure.name].higher_is_better else -1
 
 
 def verdict_of_interval(

@@ -13,10 +13,10 @@ import numpy as np
 from cranfield.evaluation.absence import leaves_out
 from cranfield.evaluation.latency import timed_calls
 from cranfield.evaluation.values import Evaluation
-from cranfield.evaluation.verdict import sign_of
 from cranfield.gate.baseline import Baseline
 from cranfield.gate.decimals import exact
 from cranfield.measures import CATALOGUE, Measure, compute, parse
+from cranfield.measures.catalogue import sign_of
 from cranfield.measures.kernels import expected_relevant, first_relevant_rank
 from cranfield.model import Outcome, is_in_stratum, query_strata
 from cranfield.stats.result import DEFAULT_DRAWS

@@ -10,8 +10,7 @@ from cranfield.display import Displayed, in_line
 from cranfield.evaluation.evidence.values import Finding
 from cranfield.evaluation.result import SystemResult
 from cranfield.evaluation.unseen import Unseen, nearest
-from cranfield.results import Record
-from cranfield.results.testset import TestSetRecord
+from cranfield.results import Record, TestSetRecord
 
 Status = Literal["passed", "failed", "inconclusive"]
 STATES: Mapping[Status, bool | None] = {"passed": True, "failed": False, "inconclusive": None}

@@ -29,7 +29,7 @@ from cranfield.golden.records import (
 )
 from cranfield.golden.review import CEILINGS, HOURS, NOT_SHOWN, Cell, ReviewProfile, ReviewReport
 from cranfield.model.vocabulary import TASK_TYPE
-from cranfield.results.testset import TestSetRecord
+from cranfield.results import TestSetRecord
 from cranfield.words import first_of, n_of
 
 MOST_ATTRITION = Fraction(7, 100)

@@ -20,7 +20,7 @@ from cranfield.matching.place import ENTITY_MARK, plain_entity
 from cranfield.model import Entity, File, Query, Span, Target, TestSet
 from cranfield.model.label import Label
 from cranfield.model.vocabulary import TASK_TYPE
-from cranfield.results.testset import TestSetRecord
+from cranfield.results import TestSetRecord
 from cranfield.stats.result import TestResult, holm, untested
 from cranfield.stats.two_sample import DRAWS, stratified_ks
 

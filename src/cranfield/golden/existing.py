@@ -38,8 +38,7 @@ from cranfield.matching.place import ENTITY_MARK
 from cranfield.model import Entity, Fact, File, Label, Query, Span, Target, TestSet
 from cranfield.model.vocabulary import TASK_TYPE, TASK_TYPES
 from cranfield.repo.snapshot import Snapshot
-from cranfield.results import Record
-from cranfield.results.testset import TestSetRecord
+from cranfield.results import Record, TestSetRecord
 from cranfield.words import n_of
 
 DIFFICULTY = "difficulty"

@@ -18,8 +18,7 @@ from cranfield.golden.role_prompts import RolePrompts
 from cranfield.golden.roles import check_task
 from cranfield.golden.rows import CheckedRow, Row, RowRecord, RowState, decide, keep_last_rows, mechanical_problem
 from cranfield.model import TestSet
-from cranfield.results import Record
-from cranfield.results.testset import TestSetRecord
+from cranfield.results import Record, TestSetRecord
 
 
 @dataclass(frozen=True)

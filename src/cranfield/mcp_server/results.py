@@ -11,11 +11,11 @@ from typing import Any
 from cranfield.errors import InternalError, UnknownNameError, UsageError
 from cranfield.evaluation.evidence.values import caveat_sentences, void_sentences
 from cranfield.evaluation.values import Comparison, Evaluation, MeasureComparison
-from cranfield.evaluation.verdict import sign_of
 from cranfield.evaluation.verdict_table import VerdictCode
 from cranfield.mcp_server import answers
 from cranfield.mcp_server.answers import untrusted
 from cranfield.measures import Measure
+from cranfield.measures.catalogue import sign_of
 from cranfield.service.responses import EvaluationState
 from cranfield.service.values import EvaluationInfo
 

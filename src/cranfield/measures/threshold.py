@@ -9,8 +9,9 @@ from dataclasses import dataclass
 from fractions import Fraction
 
 from cranfield.errors import MeasureError, shorten
-from cranfield.measures.catalogue import CATALOGUE, parse
+from cranfield.measures.catalogue import CATALOGUE
 from cranfield.measures.measure import Measure
+from cranfield.measures.parse import parse
 
 COMPARISONS: Mapping[str, Callable[[Fraction, Fraction], bool]] = {
     ">=": operator.ge,

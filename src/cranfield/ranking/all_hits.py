@@ -10,7 +10,7 @@ from cranfield.formats.io.delimited import id_bytes, id_text
 from cranfield.formats.io.files import stem
 from cranfield.model import Answer, Convention, Hit, Outcome, Run
 from cranfield.ranking import python_reader
-from cranfield.ranking.file import requested_jobs, scan_file
+from cranfield.ranking.engine import requested_jobs, scan_file
 from cranfield.ranking.scan import JudgedIndex, Scan, ScanOptions
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import replace
 from pathlib import Path
 
 from cranfield.errors import Problem, RunFormatError
@@ -16,7 +15,7 @@ from cranfield.ranking.join import NO_TIES, RankedRun, RankingBuilder, no_common
 from cranfield.ranking.prepared import PreparedJudgments
 from cranfield.ranking.query_ranker import RankedQuery, rank_query
 from cranfield.ranking.scan import REPORTED_HITS, Missing, ScanOptions
-from cranfield.ranking.value import Ranking
+from cranfield.ranking.value import Ranking, cut_at
 
 
 def rank_run(
@@ -55,12 +54,6 @@ def rank_run(
             fields=answer.fields,
         )
     return cut_at(builder.build(missing), deepest)
-
-
-def cut_at(ranking: Ranking, depth: int | None) -> Ranking:
-    """The ranking of lists that were cut at a depth, which it notes where one reaches it."""
-    is_cut = depth is not None and bool((ranking.n_returned >= depth).any())
-    return replace(ranking, cut_at=depth) if is_cut else ranking
 
 
 def rank_as_shown(

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from cranfield.ranking.counter_python import FOUND, SUSPECT
 from cranfield.ranking.counter_python import Counter as PythonCounter
-from cranfield.ranking.file import kernel_requested
+from cranfield.ranking.engine import kernel_requested
 from cranfield.ranking.scan import Hit, JudgedRanks, ScanOptions
 
 FILTER_BITS = 16

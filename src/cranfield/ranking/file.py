@@ -2,23 +2,30 @@
 
 from __future__ import annotations
 
+import io
+import json
 import os
+from collections.abc import Callable, Mapping
+from dataclasses import asdict, fields
+from hashlib import sha256
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Any
 
-from cranfield.errors import UsageError
-from cranfield.formats.io.files import stem
+from cranfield.errors import RunFormatError, UsageError
+from cranfield.formats.io.files import PRIVATE_FOLDER, open_inside, opened, stem, write_bytes
 from cranfield.model import Convention, TestSet
 from cranfield.ranking import c_reader
-from cranfield.ranking.cache import cached, may_be_cached
+from cranfield.ranking.engine import kernel_requested, requested_engine, requested_jobs, scan_file
 from cranfield.ranking.prepared import PreparedJudgments
 from cranfield.ranking.scan import (
+    BLOCK_BYTES,
     REPORTED_HITS,
     Duplicates,
     JudgedIndex,
     Missing,
     Scan,
     ScanOptions,
+    TopHits,
 )
 from cranfield.words import short_name
 
@@ -26,55 +33,158 @@ if TYPE_CHECKING:
     from cranfield.ranking.join import RankedRun
 
 
-Engine = Literal["auto", "native", "python"]
-ENGINE_VARIABLE = "CRANFIELD_ENGINE"
-"""`native`, `python`, or `auto` (the default): the C kernel where it was built."""
-JOBS_VARIABLE = "CRANFIELD_JOBS"
-"""Threads that read a file; unset: as many as there are processors, at most 8."""
+FOLDER_VARIABLE = "CRANFIELD_CACHE"
+FORMAT = 2
+"""Incremented when a reader would make other columns of the same bytes."""
+HEAD_BYTES = 65_536
+DIGEST_BYTES = sha256().digest_size
+"""An entry begins with the digest of what follows."""
+SMALLEST_BYTES = 4 * 1024 * 1024
+"""A smaller file is read faster than its entry."""
+MOST_BYTES = 256 * 1024 * 1024
+"""Of all entries together; the least recently used are deleted first."""
+ARRAYS = (
+    "query",
+    "rank",
+    "item",
+    "tie_first",
+    "tie_last",
+    "answered",
+    "n_returned",
+    "n_duplicates",
+    "n_tied",
+    "misranked",
+)
+TOP_ARRAYS = ("start", "offset", "score", "item")
 
 
-def scan_file(path: Path, index: JudgedIndex, options: ScanOptions, jobs: int) -> Scan:
-    """Read a run file with the C kernel where it was built, else in Python; see `ENGINE_VARIABLE`."""
-    if kernel_requested():
-        return c_reader.scan_file(path, index, options, threads=jobs)
-    from cranfield.ranking import python_reader
+def cached(path: Path, index: JudgedIndex, options: ScanOptions, jobs: int, read: Callable[[], Scan]) -> Scan:
+    """The scan of a run file: from its entry where there is one, else from `read`, and kept.
 
-    return python_reader.scan_file(path, index, options)
-
-
-def kernel_requested() -> bool:
-    """Whether the C kernel is used.
-
-    Raises:
-        UsageError: it is requested by name and absent.
+    Args:
+        path: the run file; a small one, or one that cannot be opened twice, is not cached.
+        index: the judgments.
+        options: how the file is ordered and cut.
+        jobs: threads that hash.
+        read: reads the file.
     """
-    engine = requested_engine()
-    if engine == "native" and not c_reader.available():
-        raise UsageError(f"{ENGINE_VARIABLE} requests the native reader: {c_reader.why_not()}")
-    return engine != "python" and c_reader.available()
+    folder = cache_folder()
+    if folder is None or not path.is_file() or path.stat().st_size < SMALLEST_BYTES:
+        return read()
+    prefix = _prefix(path)
+    if _has_entry(folder, prefix):
+        entry = folder / f"{prefix}-{_key(file_digest(path, jobs), index, options)}.npz"
+        scan = _load(entry)
+        if scan is not None:
+            return scan
+    scan = read()
+    _keep(folder / f"{prefix}-{_key(scan.digest, index, options)}.npz", scan)
+    return scan
 
 
-def why_in_python() -> str | None:
-    """Why run files are read by the slower reader; None where they are not, or where that was requested."""
-    return c_reader.why_not() if requested_engine() == "auto" and not c_reader.available() else None
+def may_be_cached(path: Path) -> bool:
+    """Whether an entry has the size and the first bytes of a file."""
+    folder = cache_folder()
+    return folder is not None and path.stat().st_size >= SMALLEST_BYTES and _has_entry(folder, _prefix(path))
 
 
-def requested_engine() -> Engine:
-    """The reader that the environment requests."""
-    engine = os.environ.get(ENGINE_VARIABLE) or "auto"
-    if engine not in {"auto", "native", "python"}:
-        raise UsageError(f"{ENGINE_VARIABLE} is {engine!r}", expected="auto, native or python")
-    return engine  # type: ignore[return-value]
+def _has_entry(folder: Path, prefix: str) -> bool:
+    return any(folder.glob(f"{prefix}-*.npz"))
 
 
-def requested_jobs() -> int:
-    """The number of threads that the environment requests, else one per processor, at most 8."""
-    text = os.environ.get(JOBS_VARIABLE)
-    if not text:
-        return c_reader.default_threads()
-    if not text.isascii() or not text.isdigit() or not 1 <= int(text) <= 256:
-        raise UsageError(f"{JOBS_VARIABLE} is {text!r}", expected="a whole number from 1 to 256")
-    return int(text)
+def cache_folder() -> Path | None:
+    """The folder of the entries; None where the cache is turned off."""
+    named = os.environ.get(FOLDER_VARIABLE)
+    if named == "off":
+        return None
+    if named:
+        return Path(named)
+    base = os.environ.get("XDG_CACHE_HOME")
+    try:
+        return (Path(base) if base else Path.home() / ".cache") / "cranfield" / "scans"
+    except RuntimeError:  # no home directory
+        return None
+
+
+def file_digest(path: Path, jobs: int) -> str:
+    """Digest of a file's unpacked bytes, as `Scan.digest` has it, block by block in threads."""
+    from concurrent.futures import ThreadPoolExecutor
+
+    hasher = sha256()
+    with opened(path, RunFormatError) as stream, ThreadPoolExecutor(max(1, jobs)) as pool:
+        waiting = []
+        while block := stream.read(BLOCK_BYTES):
+            waiting.append(pool.submit(lambda data: sha256(data).digest(), block))
+            if len(waiting) > jobs:  # at most one block more in memory than threads
+                hasher.update(waiting.pop(0).result())
+        for block_digest in waiting:
+            hasher.update(block_digest.result())
+    return "sha256:" + hasher.hexdigest()
+
+
+def _prefix(path: Path) -> str:
+    with path.open("rb") as stream:
+        return f"{path.stat().st_size:x}-{sha256(stream.read(HEAD_BYTES)).hexdigest()[:16]}"
+
+
+def _key(digest: str, index: JudgedIndex, options: ScanOptions) -> str:
+    hasher = sha256(json.dumps([FORMAT, digest, asdict(options), list(index.whole)]).encode())
+    for query_id, doc_ids in zip(index.query_ids, index.doc_ids, strict=True):
+        hasher.update(b"\n".join((b"\0%d" % len(doc_ids), query_id, *doc_ids)))
+    return hasher.hexdigest()[:32]
+
+
+def _load(entry: Path) -> Scan | None:
+    """The scan of an entry; None when it is absent or damaged."""
+    import numpy as np
+
+    try:
+        with os.fdopen(open_inside(entry.parent, entry, os.O_RDONLY), "rb") as stream:
+            data = stream.read()
+            os.utime(stream.fileno())
+        if sha256(data[DIGEST_BYTES:]).digest() != data[:DIGEST_BYTES]:
+            return None
+        with np.load(io.BytesIO(data[DIGEST_BYTES:]), allow_pickle=False) as arrays:
+            scan = _scan_of(arrays)
+    except (OSError, UsageError):  # a link is not followed
+        return None
+    return scan
+
+
+def _scan_of(arrays: Mapping[str, Any]) -> Scan:
+    facts = json.loads(bytes(arrays["facts"]))
+    top = TopHits(**{name: arrays[f"top_{name}"] for name in TOP_ARRAYS}, blob=bytes(arrays["top_blob"]))
+    columns = {name: arrays[name] for name in ARRAYS}
+    return Scan(**columns, top=top, **(facts | {"extra_queries": tuple(facts["extra_queries"])}))
+
+
+def _keep(entry: Path, scan: Scan) -> None:
+    """Write an entry; write errors are ignored."""
+    import numpy as np
+
+    facts = {f.name: getattr(scan, f.name) for f in fields(scan) if f.name not in {*ARRAYS, "top"}}
+    arrays = {name: getattr(scan, name) for name in ARRAYS}
+    arrays |= {f"top_{name}": getattr(scan.top, name) for name in TOP_ARRAYS}
+    arrays["top_blob"] = np.frombuffer(scan.top.blob, dtype=np.uint8)
+    arrays["facts"] = np.frombuffer(json.dumps(facts).encode(), dtype=np.uint8)
+    packed = io.BytesIO()
+    np.savez(packed, **arrays)
+    data = packed.getvalue()
+    try:
+        entry.parent.mkdir(PRIVATE_FOLDER, parents=True, exist_ok=True)
+        write_bytes(entry, [sha256(data).digest(), data], root=entry.parent, private=True, keep=False)
+        _prune(entry.parent)
+    except (OSError, UsageError):
+        return
+
+
+def _prune(folder: Path) -> None:
+    entries = sorted(((path.stat().st_mtime, path.stat().st_size, path) for path in folder.glob("*.npz")), reverse=True)
+    total = 0
+    for _, size, entry in entries:
+        total += size
+        if total > MOST_BYTES:
+            entry.unlink(missing_ok=True)
 
 
 def rank_file(

@@ -21,7 +21,7 @@ from cranfield.formats.io.table import Role, Table, column_names, read_arrays, r
 from cranfield.model import Answer, Convention, Outcome, Run, TestSet
 from cranfield.model import Hit as RunHit
 from cranfield.ranking import query_ranker
-from cranfield.ranking.file import kernel_requested
+from cranfield.ranking.engine import kernel_requested
 from cranfield.ranking.join import RankedRun, join_ranks
 from cranfield.ranking.prepared import PreparedJudgments
 from cranfield.ranking.query_ranker import comparable, rank_query

@@ -505,3 +505,9 @@ def _aspects_of(aspects: Aspects | None, keep: NDArray[np.bool_], place: NDArray
     rows = keep[aspects.query]
     columns = {name: getattr(aspects, name)[rows] for name in Aspects.__slots__}
     return Aspects(**columns | {"query": place[columns["query"]]})
+
+
+def cut_at(ranking: Ranking, depth: int | None) -> Ranking:
+    """The ranking of lists that were cut at a depth, which it notes where one reaches it."""
+    is_cut = depth is not None and bool((ranking.n_returned >= depth).any())
+    return replace(ranking, cut_at=depth) if is_cut else ranking

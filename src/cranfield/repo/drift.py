@@ -21,8 +21,7 @@ from cranfield.repo.hashes import is_hash_of, recorded_hashes
 from cranfield.repo.search import Found, best, elsewhere, names_of, windows
 from cranfield.repo.snapshot import Snapshot
 from cranfield.repo.symbols import Outline, Symbol
-from cranfield.results import Record
-from cranfield.results.testset import TestSetRecord
+from cranfield.results import Record, TestSetRecord
 
 State = Literal["unchanged", "moved", "edited", "renamed", "gone", "unanchored"]
 STATES: tuple[State, ...] = get_args(State)

@@ -15,8 +15,8 @@ from typing import Any
 from cranfield.evaluation.many import ManyComparison
 from cranfield.evaluation.result import HitRecord, QueryRecord
 from cranfield.evaluation.values import Comparison, Evaluation
-from cranfield.evaluation.verdict import sign_of
 from cranfield.measures import CATALOGUE, Measure
+from cranfield.measures.catalogue import sign_of
 from cranfield.model import Absence
 from cranfield.reporting.sections.collection import hit_line, list_note
 from cranfield.reporting.sections.subject import Subject, tone_of

@@ -13,10 +13,13 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
 from cranfield.errors import InternalError
+from cranfield.model.note import Note, NoteKind
+from cranfield.model.testset import OtherJudgments, TestSet
 from cranfield.words import UNPRINTABLE
 
 if TYPE_CHECKING:
     from pydantic import TypeAdapter
+
 
 R = TypeVar("R")
 
@@ -92,3 +95,43 @@ def _layout(value: object, indent: str) -> Iterator[str]:
         yield f"{',' if position else brackets[0]}\n{inner}{key}"
         yield from _layout(entry, inner)
     yield f"\n{indent}{brackets[1]}"
+
+
+@dataclass(frozen=True, slots=True)
+class TestSetRecord:
+    """What identifies a test set, and what is to be known of it beside its queries."""
+
+    __test__ = False
+
+    name: str
+    version: str
+    digest: str
+    n_queries: int
+    review: str = ""
+    """Free text of its metadata: `agent curated, pending human review`."""
+    other_judgments: OtherJudgments | None = None
+    """Judgments that took the place of its own."""
+    notes: tuple[Note, ...] = ()
+    made: str = ""
+    """When its queries were gathered, as an ISO date; empty: not known."""
+    refresh_days: int = 0
+    """After so many days it is overdue for new queries."""
+    uncommitted: str = ""
+    """A sentence on changes of the repository that no commit has; of the set as it is stored where it was not read again."""
+
+    @classmethod
+    def of(cls, testset: TestSet) -> TestSetRecord:
+        """The record of a test set."""
+        uncommitted = (note.text.removesuffix(".") for note in testset.notes if note.kind is NoteKind.UNCOMMITTED)
+        return cls(
+            testset.name,
+            testset.version,
+            testset.digest,
+            len(testset.queries),
+            testset.meta.review,
+            testset.other_judgments,
+            testset.notes,
+            testset.meta.made,
+            testset.meta.refresh_days,
+            next(uncommitted, testset.meta.uncommitted),
+        )

@@ -25,7 +25,7 @@ from numpy.typing import NDArray
 from cranfield.errors import SHOWN_PROBLEMS, ProblemList, RunFormatError
 from cranfield.formats.io.files import new_part, remove_parts
 from cranfield.ranking.counting import Counting, TooManySuspectsError, new_seed
-from cranfield.ranking.file import kernel_requested, requested_jobs
+from cranfield.ranking.engine import kernel_requested, requested_jobs
 from cranfield.scale.checkpoint import (
     Arrays,
     Checkpoint,

@@ -15,9 +15,10 @@ import numpy as np
 from cranfield.evaluation.compare import adjust
 from cranfield.evaluation.evaluate import clipped, difference_range
 from cranfield.evaluation.values import MeasureComparison, StratumComparison, Verdict
-from cranfield.evaluation.verdict import decide, disagreements, numbers_of, sign_of, too_few_draws
+from cranfield.evaluation.verdict import decide, disagreements, numbers_of, too_few_draws
 from cranfield.evaluation.verdict_table import VerdictCode
 from cranfield.measures import Measure
+from cranfield.measures.catalogue import sign_of
 from cranfield.numbers import format_p
 from cranfield.options.blocks import CompareOptions
 from cranfield.scale.means import summary_of

@@ -18,8 +18,8 @@ from cranfield.evaluation.evidence.inspection import inspect_systems
 from cranfield.evaluation.evidence.values import caveat_sentences, void_sentences
 from cranfield.evaluation.latency import latency_summary, timed_calls
 from cranfield.evaluation.values import Evaluation, Summary
-from cranfield.evaluation.verdict import sign_of
 from cranfield.measures import DEFAULT_MEASURES, Measure
+from cranfield.measures.catalogue import sign_of
 from cranfield.model import TestSet
 from cranfield.model.query import CLASS
 from cranfield.model.vocabulary import TASK_TYPE

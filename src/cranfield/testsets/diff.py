@@ -8,8 +8,7 @@ from dataclasses import dataclass
 
 from cranfield.model import Label, Query, TestSet
 from cranfield.model.query_ids import id_of
-from cranfield.results import Record
-from cranfield.results.testset import TestSetRecord
+from cranfield.results import Record, TestSetRecord
 from cranfield.testsets.expected import judgments_of
 from cranfield.testsets.judging_notes import guideline_text, guidelines_differ
 

@@ -9,8 +9,7 @@ from pathlib import PurePosixPath
 from cranfield.matching.place import ENTITY_MARK, parts_of, plain_entity
 from cranfield.model import Entity, File, Label, Meta, Pattern, Predicate, Query, Rating, Span, Target, TestSet
 from cranfield.model.target import Legacy, Source
-from cranfield.results import Record
-from cranfield.results.testset import TestSetRecord
+from cranfield.results import Record, TestSetRecord
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,8 +6,7 @@ from dataclasses import dataclass
 
 from cranfield.model import Split
 from cranfield.numbers import format_delta, format_delta_interval, format_level, format_value
-from cranfield.results import Record
-from cranfield.results.testset import TestSetRecord
+from cranfield.results import Record, TestSetRecord
 from cranfield.stats.contrast import GroupContrast
 
 

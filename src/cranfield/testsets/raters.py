@@ -13,8 +13,7 @@ from cranfield.display import Displayed, in_line
 from cranfield.errors import UsageError
 from cranfield.model import TestSet
 from cranfield.numbers import format_delta, format_delta_interval, format_level, format_p, format_value
-from cranfield.results import Record
-from cranfield.results.testset import TestSetRecord
+from cranfield.results import Record, TestSetRecord
 from cranfield.stats.agreement import DEFAULT_DRAWS, Agreement, agreement
 from cranfield.stats.coefficients import MOST_RATERS
 from cranfield.stats.confusion import ConfusionMatrix, confusion_matrices

@@ -11,8 +11,7 @@ from statistics import median
 from cranfield.model import Meta, TestSet
 from cranfield.model.query import negative_of
 from cranfield.model.target import Source
-from cranfield.results import Record
-from cranfield.results.testset import TestSetRecord
+from cranfield.results import Record, TestSetRecord
 from cranfield.testsets.drawing import strata_keys, stratum
 from cranfield.testsets.expected import judgments_of
 

@@ -10,8 +10,7 @@ from typing import Literal
 from cranfield.errors import Problem, UsageError
 from cranfield.model import TestSet
 from cranfield.plugins import load_plugins
-from cranfield.results import Record
-from cranfield.results.testset import TestSetRecord
+from cranfield.results import Record, TestSetRecord
 from cranfield.testsets import check_judgments as judgments
 from cranfield.testsets import check_queries as queries
 from cranfield.testsets.check_judgments import Answers, Complaint

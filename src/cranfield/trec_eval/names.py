@@ -13,8 +13,8 @@ from typing import Literal
 
 from cranfield.errors import Problem, UsageError, unknown_name
 from cranfield.measures import CATALOGUE, Measure, MeasureSpec
-from cranfield.measures.catalogue import MAX_CUTOFF
 from cranfield.measures.measure import Gains, Parameter
+from cranfield.measures.parse import MAX_CUTOFF
 from cranfield.trec_eval.options import MeasureArgument, Options, QrelsFormat, Version
 from cranfield.words import first_of
 

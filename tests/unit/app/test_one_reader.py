@@ -26,7 +26,7 @@ from cranfield.measures import parse
 from cranfield.model import TestSet
 from cranfield.options.blocks import ScoringOptions
 from cranfield.ranking import c_reader
-from cranfield.ranking.file import ENGINE_VARIABLE
+from cranfield.ranking.engine import ENGINE_VARIABLE
 from cranfield.systems.configured import CheckFailedError
 from cranfield.systems.kinds.run_file import RunFileSystem
 

@@ -98,7 +98,7 @@ def test_each_convention_has_a_phrase():
 
 @pytest.mark.parametrize("path", PATHS, ids=" ".join)
 def test_no_list_is_left_to_fill_in(path):
-    from cranfield.cli.help import LISTS
+    from cranfield.cli.main import LISTS
 
     shown = helped(*path, width=200)
     assert [place for place in (*LISTS, "{schemas}") if place in shown] == []

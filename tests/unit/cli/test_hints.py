@@ -36,9 +36,9 @@ OPTIONAL = {"db", "option", "options", "given"}
 LEFT_OUT = {"...", "…"}
 PLACEHOLDER = re.compile(r"\W*[A-Z][A-Z_|.]*\W*")
 AS_NAMES = {
-    "cli/convert.py": {"cranfield evaluate"},  # "in any format that it reads"
-    "cli/golden/assemble.py": {"cranfield calibrate"},
-    "cli/pool.py": {"cranfield evaluate"},
+    "app/commands/convert.py": {"cranfield evaluate"},  # "in any format that it reads"
+    "app/commands/golden.py": {"cranfield calibrate"},
+    "app/commands/pool.py": {"cranfield evaluate"},
     "client/client.py": {"cranfield people token"},
     "golden/folder.py": {"cranfield golden run"},
     "plugins.py": {"cranfield testset validate"},

@@ -90,7 +90,9 @@ def test_every_command_with_a_config_takes_the_options(command: Callable[..., No
     ],
 )
 def test_every_command_with_a_test_set_takes_the_options(command: Callable[..., None]) -> None:
-    assert set(map(parameter_of, declared(TestSetOptions).values())) <= set(inspect.signature(command_of(command)).parameters)
+    assert set(map(parameter_of, declared(TestSetOptions).values())) <= set(
+        inspect.signature(command_of(command)).parameters
+    )
 
 
 def test_reports_on_a_test_set_look_at_the_other_judgments(folder: Path) -> None:

@@ -7,7 +7,8 @@ import numpy as np
 import pytest
 
 from cranfield.model import Query, TestSet, convention_named
-from cranfield.ranking import cache, rank_file
+from cranfield.ranking import file as run_file
+from cranfield.ranking import rank_file
 
 TREC = convention_named("trec")
 TESTSET = TestSet("set", (Query("q1"), Query("q2")), {"q1": {"a": 2, "b": 1}, "q2": {"c": 1}})
@@ -17,7 +18,7 @@ TEXT = "".join(f"q{q} Q0 {d} 0 {10 - i} tag\n" for q in (1, 2, 3) for i, d in en
 @pytest.fixture
 def folder(tmp_path, monkeypatch):
     monkeypatch.setenv("CRANFIELD_CACHE", str(tmp_path / "cache"))
-    monkeypatch.setattr(cache, "SMALLEST_BYTES", 1)
+    monkeypatch.setattr(run_file, "SMALLEST_BYTES", 1)
     return tmp_path / "cache"
 
 
@@ -49,7 +50,7 @@ def test_the_second_time_is_the_same_and_reads_no_line(folder, run, monkeypatch)
     plain = rank_file(TESTSET, run, TREC)
     first = rank_file(TESTSET, run, TREC, cache=True)
     assert len(entries(folder)) == 1
-    monkeypatch.setattr("cranfield.ranking.file.scan_file", lambda *_: pytest.fail("it was read again"))
+    monkeypatch.setattr("cranfield.ranking.engine.scan_file", lambda *_: pytest.fail("it was read again"))
     second = rank_file(TESTSET, run, TREC, cache=True)
     assert same(plain, first)
     assert same(first, second)
@@ -93,15 +94,15 @@ def test_a_damaged_entry_is_as_if_it_were_not_there(folder, run, damage):
 def test_a_folder_that_takes_nothing_is_no_matter(run, tmp_path, monkeypatch):
     (tmp_path / "file").write_text("")
     monkeypatch.setenv("CRANFIELD_CACHE", str(tmp_path / "file"))
-    monkeypatch.setattr(cache, "SMALLEST_BYTES", 1)
+    monkeypatch.setattr(run_file, "SMALLEST_BYTES", 1)
     assert same(rank_file(TESTSET, run, TREC), rank_file(TESTSET, run, TREC, cache=True))
 
 
 def test_it_can_be_turned_off_and_small_files_never_enter(folder, run, monkeypatch):
-    monkeypatch.setattr(cache, "SMALLEST_BYTES", 10**6)
+    monkeypatch.setattr(run_file, "SMALLEST_BYTES", 10**6)
     rank_file(TESTSET, run, TREC, cache=True)
     monkeypatch.setenv("CRANFIELD_CACHE", "off")
-    monkeypatch.setattr(cache, "SMALLEST_BYTES", 1)
+    monkeypatch.setattr(run_file, "SMALLEST_BYTES", 1)
     rank_file(TESTSET, run, TREC, cache=True)
     assert not folder.exists()
 
@@ -110,7 +111,7 @@ def test_what_was_not_used_for_longest_goes_first(folder, run, monkeypatch):
     rank_file(TESTSET, run, TREC, cache=True)
     (old,) = entries(folder)
     os.utime(old, (1, 1))
-    monkeypatch.setattr(cache, "MOST_BYTES", old.stat().st_size + 10)
+    monkeypatch.setattr(run_file, "MOST_BYTES", old.stat().st_size + 10)
     rank_file(TESTSET, run, TREC, depth=1, cache=True)
     assert len(entries(folder)) == 1
     assert not old.exists()
@@ -118,4 +119,4 @@ def test_what_was_not_used_for_longest_goes_first(folder, run, monkeypatch):
 
 def test_a_digest_is_that_of_the_reader_whatever_the_threads(run, monkeypatch):
     expected = rank_file(TESTSET, run, TREC).digest
-    assert cache.file_digest(run, 1) == cache.file_digest(run, 3) == expected
+    assert run_file.file_digest(run, 1) == run_file.file_digest(run, 3) == expected

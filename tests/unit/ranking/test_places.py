@@ -29,7 +29,7 @@ from cranfield.model import (
     convention_named,
 )
 from cranfield.ranking import rank_file, rank_run
-from cranfield.ranking.file import ENGINE_VARIABLE
+from cranfield.ranking.engine import ENGINE_VARIABLE
 from cranfield.ranking.memory import rank_frame, rank_mapping
 from cranfield.ranking.value import Aspect, Silence, best_case, condensed, cut, only_queries, worst_case
 

@@ -37,9 +37,11 @@ from cranfield.evaluation.verdict_table import VerdictCode
 from cranfield.options.declaration import Argument, Option
 
 if TYPE_CHECKING:
+    from cranfield.config.gate import Floor
     from cranfield.evaluation.many import ManyComparison
     from cranfield.evaluation.sensitivity import Sensitivity
     from cranfield.evaluation.values import Comparison, Evaluation
+    from cranfield.gate.result import RuleResult
     from cranfield.options.blocks import CompareOptions, LargeOptions, ScoringOptions, TestSetOptions
     from cranfield.reporting import Document
     from cranfield.scale.judgments import JudgmentTable
@@ -227,15 +229,14 @@ def evaluate_command(
             refused=refused | {"--sort": sort != "given"},
         )
         return Report(document=scale_document(summary), full=bool(large.stratum))
-    from cranfield.app.floors import judge_floors, parse_floors
-
-    contrasts, floors = contrasts_of(contrast), parse_floors(floor or ())
+    contrasts = contrasts_of(contrast)
+    floors = _floors(floor)
     if means is not None:
         check_means_file(means)
     evaluations = load_and_evaluate(
         testset, runs, measures, testset_format=testset_format, options=options, scoring=scoring
     )
-    judged = judge_floors(floors, evaluations)
+    judged = _judged(floors, evaluations)
     if sort != "given":
         from cranfield.reporting.sections.many import sorted_evaluations
 
@@ -275,6 +276,22 @@ def evaluate_command(
         void=void,
         status=status,
     )
+
+
+def _floors(specs: Sequence[str] | None) -> Sequence[Floor]:
+    if not specs:
+        return ()
+    from cranfield.app.floors import parse_floors
+
+    return parse_floors(specs)
+
+
+def _judged(floors: Sequence[Floor], evaluations: Sequence[Evaluation]) -> Sequence[tuple[str, RuleResult]]:
+    if not floors:
+        return ()
+    from cranfield.app.floors import judge_floors
+
+    return judge_floors(floors, evaluations)
 
 
 def _add_to_history(folder: Path, evaluations: list[Evaluation], document: Document) -> None:

@@ -168,7 +168,7 @@ def require_single_stdin(paths: Sequence[Path]) -> None:
 
 def note_reader(runs: Sequence[Path]) -> None:
     """Say on stderr that large run files are read by Python, where the kernel was not built."""
-    from cranfield.ranking.file import why_in_python
+    from cranfield.ranking.engine import why_in_python
 
     if any(run.is_file() and run.stat().st_size > LARGE_BYTES for run in runs):
         why = why_in_python()
@@ -213,7 +213,7 @@ def load_and_evaluate(
 def _what_is_not_there(runs: Sequence[Path], measures: Sequence[str]) -> Iterable[Problem]:
     """Run files that are missing and measures that are none, to be reported with the first problem of a call."""
     from cranfield.formats.io.files import refusal
-    from cranfield.measures.catalogue import parse_all
+    from cranfield.measures.parse import parse_all
 
     yield from (refusal(run, FileNotFoundError()) for run in runs if str(run) != "-" and not run.exists())
     try:

@@ -19,6 +19,7 @@ from cranfield.evaluation.evidence.checks import (
     judged_gap,
     kept_answers,
     low_judged_share,
+    missing_family,
     missing_queries,
     mostly_unjudged,
     never_judged_queries,
@@ -40,7 +41,7 @@ from cranfield.evaluation.evidence.checks import (
     uncommitted_changes,
     unpaired_queries,
 )
-from cranfield.evaluation.evidence.likeness import id_form, missing_family
+from cranfield.evaluation.evidence.likeness import id_form
 from cranfield.evaluation.evidence.values import Finding, Found, Inspected, Scored, Settings, Sides, without_secrets
 from cranfield.measures import Measure
 from cranfield.model import NoteKind

@@ -1,4 +1,4 @@
-"""Files: opened, replaced atomically, locked, read from pipes, kept in folders of one's own.
+"""Files: opened, replaced atomically, locked, read from pipes, kept in private folders.
 
 What is inside a file is the business of the module named after its format.
 """

@@ -8,8 +8,7 @@ from cranfield.evaluation.sensitivity import Sensitivity
 from cranfield.evaluation.verdict_table import VerdictCode
 from cranfield.judging.book.grades import SourceDifference
 from cranfield.measures import Measure
-from cranfield.results import Record
-from cranfield.results.testset import TestSetRecord
+from cranfield.results import Record, TestSetRecord
 
 
 @dataclass(frozen=True, slots=True)

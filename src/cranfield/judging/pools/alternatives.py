@@ -19,8 +19,7 @@ from cranfield.judging.pools.pool_file import Pool
 from cranfield.matching.place import ENTITY_MARK, place_of
 from cranfield.model import Entity, File, Hit, Pattern, Predicate, Span, Target, TestSet
 from cranfield.model.label import Label
-from cranfield.results import Record
-from cranfield.results.testset import TestSetRecord
+from cranfield.results import Record, TestSetRecord
 from cranfield.testsets.edit import next_version, recorded
 from cranfield.words import n_of
 

@@ -17,8 +17,7 @@ from cranfield.judging.pools.results import SystemResults
 from cranfield.measures import CATALOGUE, Measure, compute
 from cranfield.model import Convention, TestSet
 from cranfield.ranking import rank_run
-from cranfield.results import Record
-from cranfield.results.testset import TestSetRecord
+from cranfield.results import Record, TestSetRecord
 from cranfield.stats.rank_correlation import kendall_tau
 from cranfield.words import first_of
 

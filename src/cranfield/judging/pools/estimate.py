@@ -21,8 +21,7 @@ from cranfield.evaluation.values import Summary
 from cranfield.judging.pools.pool_file import Pool, PoolHead
 from cranfield.judging.pools.results import SystemResults
 from cranfield.model import TestSet
-from cranfield.results import Record
-from cranfield.results.testset import TestSetRecord
+from cranfield.results import Record, TestSetRecord
 from cranfield.stats.describe import as_vector
 
 

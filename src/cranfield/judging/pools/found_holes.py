@@ -17,8 +17,7 @@ from cranfield.judging.pools.results import SystemResults
 from cranfield.judging.pools.rule_view import Difference, Grades, RuleView
 from cranfield.measures import Measure
 from cranfield.model import TestSet
-from cranfield.results import Record
-from cranfield.results.testset import TestSetRecord
+from cranfield.results import Record, TestSetRecord
 from cranfield.testsets.declared import scale_to_judge
 
 

@@ -14,8 +14,8 @@ from cranfield.evaluation.many import ManyComparison
 from cranfield.evaluation.result import ComparisonResult, EvaluationResult, ManyResult, QueryRecord, SystemResult
 from cranfield.evaluation.sensitivity import Sensitivity
 from cranfield.evaluation.values import ClassRow, Comparison, Evaluation
-from cranfield.evaluation.verdict import sign_of
 from cranfield.evaluation.verdict_table import VerdictCode
+from cranfield.measures.catalogue import sign_of
 from cranfield.numbers import format_count, format_delta, format_level, format_p, format_percent
 from cranfield.plugins import plugins
 from cranfield.reporting.document import (

@@ -10,8 +10,7 @@ from cranfield.model import Label, Query
 from cranfield.model.query import negative_of
 from cranfield.reporting.document import Block, Bullets, Document, KeyValues, Paragraph, Section, Table
 from cranfield.reporting.table_spec import Col, Row, TableSpec
-from cranfield.results import to_jsonable
-from cranfield.results.testset import TestSetRecord
+from cranfield.results import TestSetRecord, to_jsonable
 from cranfield.testsets.expected import JudgedQuery, Judgment, Queries
 from cranfield.testsets.statistics import Matrix, Statistics
 from cranfield.testsets.validate import Validation

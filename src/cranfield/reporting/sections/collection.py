@@ -23,8 +23,8 @@ from cranfield.evaluation.latency import (
     signed_ms,
 )
 from cranfield.evaluation.result import ComparisonResult, EvaluationResult, HitRecord, Side, SystemResult
-from cranfield.evaluation.verdict import sign_of
 from cranfield.measures import CATALOGUE, Measure
+from cranfield.measures.catalogue import sign_of
 from cranfield.model import Absence, CallLog, Outcome
 from cranfield.model.testset import days_overdue
 from cranfield.numbers import format_count, format_delta, format_level, format_ms, format_percent, format_value
@@ -46,7 +46,7 @@ from cranfield.reporting.document import (
 )
 from cranfield.reporting.sections.subject import Subject, Systems, has_texts, lettered, query_text
 from cranfield.reporting.sections.verdict import query_table, rank_cells
-from cranfield.results.testset import TestSetRecord
+from cranfield.results import TestSetRecord
 from cranfield.words import and_list, first_line, first_of, last_lines, n_of, printable, shorten_to
 
 MOST_LISTED = 8

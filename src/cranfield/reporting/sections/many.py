@@ -10,9 +10,9 @@ from cranfield.errors import UnknownNameError
 from cranfield.evaluation.many import LeaderboardLine, PairComparison, Ranks
 from cranfield.evaluation.result import EvaluationResult, ManyResult
 from cranfield.evaluation.values import Evaluation, Summary
-from cranfield.evaluation.verdict import sign_of
 from cranfield.evaluation.verdict_table import VerdictCode
 from cranfield.measures import CATALOGUE, Measure
+from cranfield.measures.catalogue import sign_of
 from cranfield.numbers import (
     UNKNOWN,
     format_count,

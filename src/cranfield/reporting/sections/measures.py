@@ -13,8 +13,8 @@ from cranfield.evaluation.evaluate import ContrastSpec, StrataContrast, contrast
 from cranfield.evaluation.many import StratumRow
 from cranfield.evaluation.result import ComparisonResult, ManyResult, SystemResult
 from cranfield.evaluation.values import WITHOUT, Comparison, Evaluation, MeasureComparison, StratumComparison, Summary
-from cranfield.evaluation.verdict import sign_of
 from cranfield.measures import CATALOGUE, Measure
+from cranfield.measures.catalogue import sign_of
 from cranfield.model import QueryClass
 from cranfield.model.query import NEGATIVE
 from cranfield.numbers import format_count, format_delta, format_delta_interval, format_level, format_p, format_value

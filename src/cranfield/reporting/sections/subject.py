@@ -29,11 +29,11 @@ from cranfield.evaluation.result import (
 )
 from cranfield.evaluation.sensitivity import Sensitivity
 from cranfield.evaluation.values import Comparison, Evaluation, MeasureComparison, StratumComparison
-from cranfield.evaluation.verdict import sign_of
 from cranfield.evaluation.verdict_table import VerdictCode
 from cranfield.formats.io.files import read_bytes
 from cranfield.gate.result import EarlierSource, GateResult
 from cranfield.measures import CATALOGUE, Measure
+from cranfield.measures.catalogue import sign_of
 from cranfield.model import Absence, TestSet
 from cranfield.numbers import format_count, format_percent, format_plain
 from cranfield.options.blocks import LatencyRule
@@ -54,8 +54,7 @@ from cranfield.reporting.document import (
     TonedCell,
 )
 from cranfield.reporting.table_spec import Col, TableSpec
-from cranfield.results import from_jsonable
-from cranfield.results.testset import TestSetRecord
+from cranfield.results import TestSetRecord, from_jsonable
 from cranfield.stats.table import ADJUSTMENTS, TESTS
 from cranfield.words import n_of, short_name
 

@@ -12,9 +12,10 @@ from cranfield.evaluation.result import ComparisonResult, EvaluationResult, Many
 from cranfield.evaluation.sensitivity import Sensitivity, Variation
 from cranfield.evaluation.unjudged import MOSTLY_UNJUDGED
 from cranfield.evaluation.values import CHANGED, ClassRow, ClassVerdict, UnjudgedKind
-from cranfield.evaluation.verdict import NONINFERIORITY, sign_of
+from cranfield.evaluation.verdict import NONINFERIORITY
 from cranfield.evaluation.verdict_table import VerdictCode
 from cranfield.measures import Measure
+from cranfield.measures.catalogue import sign_of
 from cranfield.model import Outcome
 from cranfield.numbers import (
     UNKNOWN,

@@ -158,8 +158,8 @@ def _worst_first(
     rows: list[Row], measure: str | None, known: Iterable[str], values: Callable[[Row], Mapping[str, float | None]]
 ) -> list[Row]:
     from cranfield.errors import UnknownNameError
-    from cranfield.evaluation.verdict import sign_of
     from cranfield.measures import parse
+    from cranfield.measures.catalogue import sign_of
 
     if measure is None:
         return rows
