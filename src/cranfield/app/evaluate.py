@@ -17,9 +17,9 @@ from cranfield.app.loading import Judgments, RunLike, TestSetLike, load
 from cranfield.app.runs_by_name import ranked_by_name, with_ids
 from cranfield.errors import InternalError, NoCommonQueryError, UsageError
 from cranfield.evaluation.absence import forced_zeros
-from cranfield.evaluation.caveat import Caveat, CaveatKind
 from cranfield.evaluation.evaluate import evaluate_ranking
 from cranfield.evaluation.evidence.inspection import refuse_unknown
+from cranfield.evaluation.unseen import Caveat, CaveatKind
 from cranfield.evaluation.values import RATED_BY_SLOT, Comparison, Evaluation, among, joined, scale_for, with_columns
 from cranfield.formats.io.delimited import forget_notes
 from cranfield.formats.sniff import sniff_run
@@ -198,7 +198,7 @@ def _with_narrow(evaluation: Evaluation, queries: Sequence[str], rank: Callable[
     """The evaluation, with a caveat where scores that are equal at 32 bits alone matter."""
     if not queries:
         return evaluation
-    from cranfield.evaluation.narrow import narrow_caveat
+    from cranfield.evaluation.compare import narrow_caveat
 
     return replace(evaluation, warnings=(*evaluation.warnings, *narrow_caveat(evaluation, rank)))
 
@@ -262,7 +262,7 @@ def _score_collected(
     )
     if run.order == "given":
         return evaluation
-    from cranfield.evaluation.narrow import narrow_queries
+    from cranfield.evaluation.compare import narrow_queries
 
     return _with_narrow(evaluation, narrow_queries(run), lambda narrow: rank(convention=narrow))
 

@@ -7,7 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from cranfield.errors import NoCommonQueryError
-from cranfield.evaluation.caveat import Caveat, CaveatKind
+from cranfield.evaluation.unseen import Caveat, CaveatKind
 from cranfield.matching.id_forms import query_form
 from cranfield.model import Answer, Outcome, Run, TestSet
 from cranfield.model.query_ids import BY_ROW, BY_TEXT, are_rows, ids_by_row, ids_by_text, renamed, row_names, text_names

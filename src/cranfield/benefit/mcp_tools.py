@@ -25,7 +25,7 @@ from cranfield.benefit.content import parsed, unwrapped
 from cranfield.benefit.errors import CellError
 from cranfield.benefit.plan import ToolServer
 from cranfield.concurrency.retry import retry_policy
-from cranfield.config.template import ENV, environment_names, fill, fill_value
+from cranfield.config.strict import ENV, environment_names, fill, fill_value
 from cranfield.errors import ConfigError, MissingExtraError, ProblemList
 from cranfield.systems.calls.answer_schema import first_line, output_hint
 from cranfield.systems.calls.redact import Redactor

@@ -21,7 +21,7 @@ from cranfield.benefit.runner import reservation
 from cranfield.benefit.schedule import order_digest, schedule
 from cranfield.benefit.source import labels_in
 from cranfield.benefit.tasks import Task, TaskSet, load_tasks
-from cranfield.config.template import ENV, fill_text
+from cranfield.config.strict import ENV, fill_text
 from cranfield.errors import ConfigError, CranfieldError, Problem, did_you_mean, shorten
 from cranfield.formats.testsets.golden_facts import files_of_set
 from cranfield.repo.git import is_same_commit

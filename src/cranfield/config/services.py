@@ -10,14 +10,17 @@ from typing import Annotated, Any, Literal
 from pydantic import Field, Tag
 
 from cranfield.config.owners import OfChange
-from cranfield.config.strict import Finding, Strict, by_key, checked
-from cranfield.config.template import (
+from cranfield.config.strict import (
     ENV,
     NO_QUERY,
     REQUEST_PLACEHOLDERS,
+    Finding,
+    Strict,
+    by_key,
     check_opened_once,
     check_request,
     check_started_once,
+    checked,
     depends_on_query,
     placeholders,
 )

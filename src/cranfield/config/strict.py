@@ -1,13 +1,10 @@
-"""The base of every part of a config, and the choice between models by a key.
-
-A part validates in two steps: its fields one by one, then `problems`, what the fields only show together. All problems
-of a file are reported at once, except those that `problems` would find in a part with a wrong field.
-The context of a validation is the whole file as read, so that a name can be looked up wherever it stands.
-"""
+"""Strict models of configuration files, and templates in their values."""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from difflib import get_close_matches
 from typing import Any, ClassVar, Self
 
@@ -25,6 +22,7 @@ from pydantic_core import InitErrorDetails, PydanticCustomError
 from cranfield.errors import Problem, unknown_name
 from cranfield.formats.io.tree import Loc
 from cranfield.formats.io.validation import EXCLUDING, PROBLEM
+from cranfield.model import Scalar
 
 Finding = tuple[Loc, Problem]
 """Where, from the part that is checked, and what."""
@@ -122,3 +120,201 @@ def known_in(block: str, kind: str) -> Callable[[str, ValidationInfo], str]:
         return name
 
     return validate
+
+
+PARAMS = "params."
+ENV = "env."
+PLACEHOLDERS = ("query", "k", "python", PARAMS + "NAME")
+"""Placeholders of a command, for messages and documentation."""
+REQUEST_PLACEHOLDERS = ("query", "k", PARAMS + "NAME", ENV + "NAME")
+"""Placeholders of a request, and of the arguments of a tool."""
+NO_QUERY = "no {query}: every query would make the same call"
+
+_WORD = r"[A-Za-z_][\w.\-]*"
+_BRACES = re.compile(rf"\{{\{{(?P<literal>{_WORD})\}}\}}|\{{(?P<name>{_WORD})\}}")
+_PARAM_NAME = re.compile(r"params\.[A-Za-z_][\w.\-]*")
+_ENV_NAME = re.compile(r"env\.[A-Za-z_][A-Za-z0-9_]*")
+_NOT_FLAGS = frozenset({"-", "--"})
+
+
+def placeholders(element: str) -> Iterator[str]:
+    """Names in braces in one argv element, known or not, in order."""
+    for match in _BRACES.finditer(element):
+        if match["name"] is not None:
+            yield match["name"]
+
+
+def is_placeholder(name: str, known: Sequence[str] = PLACEHOLDERS) -> bool:
+    """True for a name that `fill` (or, with those of a request, `fill_value`) knows how to fill in."""
+    if name.startswith(ENV):
+        return ENV + "NAME" in known and _ENV_NAME.fullmatch(name) is not None
+    return name in known or _PARAM_NAME.fullmatch(name) is not None
+
+
+def texts(value: object) -> Iterator[str]:
+    """Every text of a JSON value, keys too: where placeholders may stand."""
+    if isinstance(value, str):
+        yield value
+    elif isinstance(value, Mapping):
+        for key, item in value.items():
+            yield str(key)
+            yield from texts(item)
+    elif isinstance(value, list | tuple):
+        for item in value:
+            yield from texts(item)
+
+
+def environment_names(value: object) -> list[str]:
+    """Names of the environment variables that the placeholders of a JSON value name."""
+    names = {name for text in texts(value) for name in placeholders(text) if name.startswith(ENV)}
+    return sorted(name.removeprefix(ENV) for name in names)
+
+
+def request_values(
+    *, query: str, k: int, params: Mapping[str, Scalar], environment: Mapping[str, str]
+) -> dict[str, Scalar]:
+    """What the placeholders of a request stand for, each with its type."""
+    values: dict[str, Scalar] = {"query": query, "k": k}
+    values |= {PARAMS + name: value for name, value in params.items()}
+    return values | {ENV + name: value for name, value in environment.items()}
+
+
+ABSENT = object()
+"""What `fill_value` makes of a text that needs a parameter or variable that is not there."""
+
+
+def fill_value(value: object, values: Mapping[str, Scalar]) -> Any:
+    """Fill in a JSON value, in a single pass; `ABSENT` for a text that needs a parameter or variable that is not there.
+
+    A text that is nothing but a placeholder becomes the value with its type. Of a mapping or list, what is absent is left
+    out; a mapping or list inside that becomes empty is left out too. Keys are not filled in.
+    """
+    if isinstance(value, Mapping):
+        filled = {key: _filled(item, values) for key, item in value.items()}
+        return {key: item for key, item in filled.items() if item is not ABSENT}
+    if isinstance(value, list | tuple):
+        return [item for item in (_filled(element, values) for element in value) if item is not ABSENT]
+    return _filled(value, values)
+
+
+def _filled(value: object, values: Mapping[str, Scalar]) -> Any:
+    if isinstance(value, str):
+        return _filled_text(value, values)
+    if isinstance(value, Mapping | list | tuple):
+        return fill_value(value, values) or (ABSENT if value else value)
+    return value
+
+
+def _filled_text(text: str, values: Mapping[str, Scalar]) -> Any:
+    if any(is_placeholder(name, REQUEST_PLACEHOLDERS) and name not in values for name in placeholders(text)):
+        return ABSENT
+    whole = _BRACES.fullmatch(text)
+    if whole is not None and whole["name"] in values:
+        return values[whole["name"]]
+    return fill_text(text, {name: as_argument(value) for name, value in values.items()})
+
+
+def fill_text(text: str, values: Mapping[str, str]) -> str:
+    """Fill in one text, in a single pass; braces round a name that is not there stay."""
+    return _BRACES.sub(lambda match: _replacement(match, values), text)
+
+
+def as_argument(value: Scalar) -> str:
+    """Spell a parameter the way a command line would: `true`, `17.0`, `ios`."""
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    return value if isinstance(value, str) else repr(value)
+
+
+def fill(command: Sequence[str], *, query: str, k: int, python: str, params: Mapping[str, Scalar]) -> list[str]:
+    """Fill a command in, in a single pass: what comes from a query is never read again as a placeholder.
+
+    An element that needs a parameter the query does not have is dropped; where that element does not start with `-`
+    itself, the flag right before it goes as well.
+    """
+    values = {"query": query, "k": str(k), "python": python}
+    values |= {PARAMS + name: as_argument(value) for name, value in params.items()}
+    filled: list[str] = []
+    flag_kept = False  # whether the last element of `filled` is a flag that waits for its value
+    for element in command:
+        absent = any(name.startswith(PARAMS) and name not in values for name in placeholders(element))
+        if absent:
+            if flag_kept and not element.startswith("-"):
+                filled.pop()
+            flag_kept = False
+            continue
+        filled.append(fill_text(element, values))
+        # A flag is recognised in the config, not in the query that is filled in.
+        flag_kept = element.startswith("-") and "=" not in element and element not in _NOT_FLAGS
+    return filled
+
+
+def _replacement(match: re.Match[str], values: Mapping[str, str]) -> str:
+    if match["literal"] is not None:
+        return "{" + match["literal"] + "}"
+    return values.get(match["name"], match[0])
+
+
+def check_placeholders(place: Loc, text: str, known: Sequence[str]) -> Iterator[Finding]:
+    """Names in braces that are no placeholder."""
+    for name in placeholders(text):
+        if not is_placeholder(name, known):
+            near = [*known]
+            if "." in name:  # {param.min_ios}, {params.min ios}
+                near.append("params." + name.split(".", 1)[1])
+            problem = unknown_name("placeholder", name, near)
+            literal = f"{{{{{name}}}}} is the literal text {{{name}}}."
+            hint = f"{problem.hint} {literal}" if problem.hint else literal
+            yield place, replace(problem, expected=", ".join(known), hint=hint)
+
+
+def depends_on_query(value: object, known: Sequence[str]) -> bool:
+    """Whether a query changes the call; also true where a placeholder is misspelt, which is a problem of its own."""
+    names = {name for text in texts(value) for name in placeholders(text)}
+    return any(name == "query" or name.startswith("params.") or not is_placeholder(name, known) for name in names)
+
+
+def check_command(command: list[str]) -> Iterator[Finding]:
+    """A command that is started once for each query."""
+    for index, element in enumerate(command):
+        yield from check_placeholders((index,), element, PLACEHOLDERS)
+    yield from _check_program(command)
+    if any(name != "python" for name in placeholders(command[0]) if is_placeholder(name)):
+        yield (0,), Problem("the program itself cannot depend on the query", got=command[0])
+    if not depends_on_query(command[1:], PLACEHOLDERS):
+        yield (), Problem(NO_QUERY)
+
+
+def check_started_once(command: list[str], hint: str) -> Iterator[Finding]:
+    """A command that is started once for all queries, so that no query can be an argument."""
+    yield from _check_program(command)
+    for index, element in enumerate(command):
+        for name in placeholders(element):
+            if name == "python":
+                continue
+            if is_placeholder(name):
+                yield (index,), Problem("the program is started once, for all queries", got=element, hint=hint)
+            else:
+                yield from check_placeholders((index,), f"{{{name}}}", ("python",))
+
+
+def check_opened_once(value: object) -> Iterator[Finding]:
+    """Texts of a session that is opened once for all queries: variables of the environment may stand in them."""
+    for text in texts(value):
+        for name in placeholders(text):
+            if is_placeholder(name, REQUEST_PLACEHOLDERS) and not name.startswith(ENV):
+                hint = "write what depends on the query in arguments."
+                yield (), Problem("the session is opened once, for all queries", got=text, hint=hint)
+            else:
+                yield from check_placeholders((), f"{{{name}}}", (ENV + "NAME",))
+
+
+def check_request(value: object) -> Iterator[Finding]:
+    """Texts of a request that is sent for each query."""
+    for text in texts(value):
+        yield from check_placeholders((), text, REQUEST_PLACEHOLDERS)
+
+
+def _check_program(command: list[str]) -> Iterator[Finding]:
+    if not command[0].strip():
+        yield (0,), Problem("the program's name is blank")

@@ -12,10 +12,9 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from cranfield.errors import UnknownNameError, UsageError
-from cranfield.evaluation.caveat import Caveat, CaveatKind
 from cranfield.evaluation.evaluate import StratumSummary, clipped, difference_range, strata_of, summarise
 from cranfield.evaluation.pairing import pair_values
-from cranfield.evaluation.unseen import Found, Unseen, largest_difference, unseen_queries
+from cranfield.evaluation.unseen import Caveat, CaveatKind, Found, Unseen, largest_difference, unseen_queries
 from cranfield.evaluation.values import (
     CHANGED,
     NOT_ON_ITS_SCALE,

@@ -1,9 +1,9 @@
-"""Two evaluations of one test set, paired by query id: a Comparison with its verdict."""
+"""Compare two evaluations: the tests, the verdict, and what narrows the difference down."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -12,6 +12,7 @@ from cranfield.evaluation.classes import claims, decide_by_class
 from cranfield.evaluation.evaluate import clipped, difference_range
 from cranfield.evaluation.evidence.inspection import inspect_systems
 from cranfield.evaluation.evidence.values import void_sentences
+from cranfield.evaluation.explain import differ
 from cranfield.evaluation.pairing import (
     PairedValues,
     dropped_queries,
@@ -24,27 +25,79 @@ from cranfield.evaluation.pairing import (
 )
 from cranfield.evaluation.partitions import BUCKETS, MOVES, NOTHING_TO_FIND
 from cranfield.evaluation.unjudged import unjudged_of_pair
-from cranfield.evaluation.unseen import Found, Unseen, largest_difference, unseen_queries
+from cranfield.evaluation.unseen import Caveat, CaveatKind, Found, Unseen, largest_difference, unseen_queries
 from cranfield.evaluation.values import (
     Comparison,
     Evaluation,
     MeasureComparison,
     StratumComparison,
     Verdict,
+    known_mean,
 )
 from cranfield.evaluation.verdict import NONINFERIORITY, decide, disagreements, too_few_draws
 from cranfield.evaluation.verdict_table import VerdictCode
-from cranfield.measures import CATALOGUE, Measure
+from cranfield.measures import CATALOGUE, Measure, compute
 from cranfield.measures.catalogue import sign_of
 from cranfield.measures.kernels import first_relevant_rank
-from cranfield.model import TestSet
+from cranfield.model import Convention, Run, TestSet
+from cranfield.numbers import format_value
 from cranfield.options.blocks import CompareOptions
-from cranfield.ranking.value import FloatQ
+from cranfield.ranking.value import FloatQ, Ranking
 from cranfield.stats.describe import describe, differences, t_interval
 from cranfield.stats.paired import mcnemar, noninferiority
 from cranfield.stats.power import USUAL_POWER, cohens_dz, minimal_detectable_effect
 from cranfield.stats.result import TestResult, holm
 from cranfield.stats.table import TESTS, run_tests
+from cranfield.words import first_of, n_of
+
+SHOWN = 3
+"""Measures that a sentence names."""
+
+
+def narrow_queries(run: Run) -> tuple[str, ...]:
+    """Queries of a run ordered by score in which two different scores are equal as 32-bit floats."""
+    if run.order == "given":
+        return ()
+    found = []
+    for query_id, answer in run.answers.items():
+        scores = np.unique([hit.score for hit in answer.hits if hit.score is not None])  # sorted, each once
+        with np.errstate(over="ignore", under="ignore"):
+            if len(scores) > 1 and len(np.unique(scores.astype(np.float32))) < len(scores):
+                found.append(query_id)
+    return tuple(found)
+
+
+def narrow_caveat(evaluation: Evaluation, rank: Callable[[Convention], Ranking]) -> tuple[str, ...]:
+    """A sentence on the measures that would differ where scores are compared as 32-bit floats; none where none would.
+
+    Args:
+        evaluation: at 64 bits.
+        rank: the same run under another convention.
+    """
+    convention = evaluation.ranking.convention
+    if convention.score_width == 32 or not evaluation.measures:
+        return ()
+    narrow = rank(replace(convention, score_width=32))
+    if narrow.query_ids != evaluation.query_ids:
+        return ()
+    changes, changed = [], np.zeros(len(evaluation.query_ids), dtype=np.bool_)
+    for measure in evaluation.measures:
+        values, scored, _ = compute(measure, replace(narrow, convention=convention))
+        here = np.where(evaluation.scored[measure], evaluation.values[measure], np.nan)
+        there = np.where(scored, values, np.nan)
+        differs = differ(here, there)
+        if differs.any():
+            changed |= differs
+            changes.append(f"{measure} {format_value(known_mean(there))} instead of {format_value(known_mean(here))}")
+    if not changes:
+        return ()
+    named = first_of([query for query, differs in zip(evaluation.query_ids, changed.tolist(), strict=True) if differs])
+    sentence = (
+        "scores that differ at 64 bits are equal at 32 bits, and tie in trec_eval 9 and pytrec_eval (convention trec9): "
+        f"{first_of(changes, SHOWN)} in {n_of(int(changed.sum()), 'queries')} ({named})"
+    )
+    return (Caveat(sentence, CaveatKind.NARROW_SCORES),)
+
 
 Sides = tuple[Evaluation, Evaluation]
 

@@ -12,8 +12,8 @@ from numpy.typing import NDArray
 
 from cranfield.errors import MeasureError, Problem, UnknownNameError, UsageError
 from cranfield.evaluation.absence import absence_sentences, without_judgment
-from cranfield.evaluation.caveat import Caveat, CaveatKind
 from cranfield.evaluation.margins import tie_margin
+from cranfield.evaluation.unseen import Caveat, CaveatKind
 from cranfield.evaluation.values import ByMeasure, Comparison, Evaluation, Summary, as_printed
 from cranfield.measures import CATALOGUE, DEFAULT_MEASURES, Measure, compute, parse_all
 from cranfield.measures.measure import Reason

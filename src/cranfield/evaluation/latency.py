@@ -16,8 +16,8 @@ from cranfield.evaluation.verdict_table import VerdictCode
 from cranfield.model import CallLog, Outcome
 from cranfield.options.blocks import LatencyRule
 from cranfield.results import Record
+from cranfield.stats.bootstrap import index_blocks
 from cranfield.stats.describe import check_alpha, check_draws
-from cranfield.stats.resampling import index_blocks
 from cranfield.words import n_of
 
 DEFAULT_RESAMPLES = 2_000

@@ -13,7 +13,6 @@ import numpy as np
 
 from cranfield.display import DisplayedByQuery, in_line
 from cranfield.errors import Problem, UnknownNameError, UsageError
-from cranfield.evaluation.caveat import Caveat, CaveatKind
 from cranfield.evaluation.classes import deciding_key
 from cranfield.evaluation.evidence.inspection import inspect_systems
 from cranfield.evaluation.evidence.values import Finding, void_sentences
@@ -27,7 +26,7 @@ from cranfield.evaluation.pairing import (
     shared_measures,
 )
 from cranfield.evaluation.unjudged import holes_command, order_of_holes
-from cranfield.evaluation.unseen import Found, Unseen, largest_difference, nearest, unseen_queries
+from cranfield.evaluation.unseen import Caveat, CaveatKind, Found, Unseen, largest_difference, nearest, unseen_queries
 from cranfield.evaluation.values import Evaluation, Summary, Unjudged, UnjudgedKind, Verdict, invalid_reason
 from cranfield.evaluation.verdict import Procedure, procedure_of, verdict_of_p
 from cranfield.evaluation.verdict_table import VerdictCode

@@ -14,7 +14,6 @@ from typing import Any, Literal, TypeVar, cast
 import numpy as np
 
 from cranfield.evaluation.absence import JudgedShare, effect_of, judged_share
-from cranfield.evaluation.caveat import Caveat
 from cranfield.evaluation.classes import (
     ClassComparison,
     ClassResult,
@@ -34,7 +33,7 @@ from cranfield.evaluation.many import (
     StratumRow,
 )
 from cranfield.evaluation.sensitivity import Sensitivity
-from cranfield.evaluation.unseen import Unseen
+from cranfield.evaluation.unseen import Caveat, Unseen
 from cranfield.evaluation.values import (
     WITHOUT,
     ClassVerdict,

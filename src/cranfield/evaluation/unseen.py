@@ -1,32 +1,98 @@
-"""What stands beside a verdict of few queries: queries of a kind that is not among them, and what would turn the verdict.
-
-No test can see what is not in the sample. Under `FEW` queries a verdict is accompanied by the largest share of queries of an
-unseen kind that the sample is compatible with, and by the mean difference on them that would turn the verdict. Neither
-changes a verdict or an exit code.
-
-What turns a verdict, with p the largest share and differences counted in favour of the candidate:
-
-    better        losses L with which the lower end of the interval is no longer above 0:   (1 - p) low - p L = 0
-    worse         gains G with which the upper end is no longer below 0:                    (1 - p) high + p G = 0
-    equivalent    losses L with which the lower end is no longer above the negative margin: (1 - p) low - p L = -margin
-    otherwise     what brings the mean difference to 0: no interval supports a direction
-
-The last is also used where the interval of the declared test is not of the mean difference.
-"""
+"""Caveats, among them that on documents which were never seen: with kinds, not by their words."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
-from enum import StrEnum
-from typing import Literal
+from enum import Enum, StrEnum, auto
+from typing import TYPE_CHECKING, Literal, Self
 
 from cranfield.evaluation.verdict_table import VerdictCode
 from cranfield.measures import CATALOGUE, Measure
 from cranfield.numbers import format_delta, format_level, format_percent, format_plain, format_value
 from cranfield.ranking.value import Ranking
 from cranfield.stats.unseen import largest_unseen_share, turning_difference
+
+if TYPE_CHECKING:
+    from pydantic import GetCoreSchemaHandler
+    from pydantic_core import CoreSchema
+
+
+class CaveatKind(Enum):
+    """What a sentence is about."""
+
+    OTHER_JUDGMENTS = auto()
+    ABSENT = auto()
+    """Queries without a judgment, a relevant document or an answer."""
+    SILENT = auto()
+    NEGATIVE = auto()
+    SURPLUS = auto()
+    NO_LINES = auto()
+    DUPLICATES = auto()
+    IDENTICAL_IDS = auto()
+    TIES = auto()
+    NO_VALUE = auto()
+    NO_BOUND = auto()
+    OTHER_NAMES = auto()
+    OTHER_VERSION = auto()
+    EXTRA_QUERIES = auto()
+    RANK_COLUMN = auto()
+    FAILED = auto()
+    UNSTEADY = auto()
+    NARROW_SCORES = auto()
+    FINDING = auto()
+    """Of a verdict: a result, and nothing to doubt."""
+
+
+class Caveat(str):
+    """A sentence with its kind: two of one kind differ in numbers, and in the queries or measures that they name."""
+
+    __slots__ = ("kind",)
+    kind: tuple[object, ...]
+
+    def __new__(cls, sentence: str, *kind: object) -> Self:
+        """Join a sentence with a `CaveatKind`, and with what makes two of that kind different ones."""
+        caveat = super().__new__(cls, sentence)
+        caveat.kind = kind
+        return caveat
+
+    @classmethod
+    def of(cls, sentence: str) -> Caveat:
+        """The sentence, with its kind where it has one."""
+        return sentence if isinstance(sentence, Caveat) else cls(sentence)
+
+    @classmethod
+    def __get_pydantic_core_schema__(cls, source: object, handler: GetCoreSchemaHandler) -> CoreSchema:
+        """In records it is an object: the sentence, and the names of its kind."""
+        from pydantic_core import core_schema
+
+        def read(value: object) -> Caveat:
+            if not isinstance(value, Mapping):
+                return cls.of(str(value))
+            known = CaveatKind.__members__
+            return cls(value["sentence"], *(known.get(str(name).upper(), name) for name in value["kind"]))
+
+        def write(caveat: Caveat) -> CaveatRecord:
+            names = (part.name.lower() if isinstance(part, CaveatKind) else str(part) for part in caveat.kind)
+            return CaveatRecord(str(caveat), tuple(names))
+
+        written = handler.generate_schema(CaveatRecord)
+        return core_schema.no_info_plain_validator_function(
+            read,
+            json_schema_input_schema=written,
+            serialization=core_schema.plain_serializer_function_ser_schema(write, return_schema=written),
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class CaveatRecord:
+    """A caveat as JSON has it."""
+
+    sentence: str
+    kind: tuple[str, ...]
+    """What it is about: `absent`, `finding`, and what makes two of that kind different ones; empty where it has none."""
+
 
 FEW = 50
 """From so many queries on, an unseen kind has a share under 6 %, and a verdict has no such sentence."""

@@ -14,10 +14,9 @@ from numpy.typing import NDArray
 from cranfield.display import DisplayedByQuery, OneLine, in_line
 from cranfield.errors import NotEvaluatedError, UsageError
 from cranfield.evaluation.absence import absence_sentences
-from cranfield.evaluation.caveat import Caveat, CaveatKind
 from cranfield.evaluation.evidence.inspection import inspect_systems
 from cranfield.evaluation.evidence.values import Finding, void_sentences
-from cranfield.evaluation.unseen import Unseen
+from cranfield.evaluation.unseen import Caveat, CaveatKind, Unseen
 from cranfield.evaluation.verdict_table import VerdictCode
 from cranfield.measures import CATALOGUE, Measure
 from cranfield.model import Convention, Run, TestSet

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import NDArray
 
-from cranfield.stats.clustered import describe_clusters
+from cranfield.stats.bootstrap import describe_clusters
 from cranfield.stats.describe import TOLERANCE, Description, FloatN
 
 FloatCN = NDArray[np.float64]

@@ -13,7 +13,7 @@ from cranfield.scale.moments import Moments
 from cranfield.scale.paired import stratum_comparison
 from cranfield.scale.tally import Layout, Stratum, Tally
 from cranfield.scale.values import StratifiedMean, StratumMeans
-from cranfield.stats.clustered import influences
+from cranfield.stats.bootstrap import influences
 from cranfield.stats.describe import t_quantile
 from cranfield.stats.stratified import error_within
 

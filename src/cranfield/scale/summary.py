@@ -24,7 +24,7 @@ from cranfield.scale.scoring import quality_measures
 from cranfield.scale.strata import stratified_means, stratum_means
 from cranfield.scale.tally import Progress, Tally, tally_results
 from cranfield.scale.values import PairSummary, ScaleSummary, SystemSummary, UnitKind, Units
-from cranfield.stats.clustered import FEW_CLUSTERS
+from cranfield.stats.bootstrap import FEW_CLUSTERS
 from cranfield.words import first_of, n_of, shown_id
 
 FEW_UNITS = 2

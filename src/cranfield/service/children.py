@@ -11,7 +11,7 @@ from pydantic import BaseModel, SecretStr
 
 from cranfield.config.metrics import VARIABLE
 from cranfield.config.models import Config
-from cranfield.config.template import ENV, placeholders
+from cranfield.config.strict import ENV, placeholders
 from cranfield.config.workbench import Workbench
 
 OF_SERVER = frozenset({"CRANFIELD_DB", "CRANFIELD_SECRET", "CRANFIELD_MCP_TOKEN", "CRANFIELD_PUSH_AUTH"})

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from cranfield.display import Displayed
+from cranfield.stats.bootstrap import index_blocks
 from cranfield.stats.coefficients import (
     COEFFICIENTS,
     DISTANCES,
@@ -24,7 +25,6 @@ from cranfield.stats.coefficients import (
 )
 from cranfield.stats.consensus import Slots, SlotTable, slot_table
 from cranfield.stats.describe import FloatN, check_alpha, check_draws
-from cranfield.stats.resampling import index_blocks
 from cranfield.words import n_of
 
 DEFAULT_DRAWS = 1_000

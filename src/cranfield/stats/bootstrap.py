@@ -1,16 +1,205 @@
-"""The bootstrap interval of a mean difference, and the p-value that belongs to it."""
+"""The bootstrap: resamples of values, of clusters, and their percentiles."""
 
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
+from numpy.typing import NDArray
 
-from cranfield.stats.clustered import check_sizes, describe_mean, influences
-from cranfield.stats.describe import FloatN, Values, align_with_test, as_vector, check_alpha, check_draws, describe
-from cranfield.stats.resampling import FixedPoint, fixed_point, index_blocks
+from cranfield.errors import UsageError
+from cranfield.stats.describe import (
+    TOLERANCE,
+    Description,
+    FloatN,
+    Values,
+    align_with_test,
+    as_vector,
+    check_alpha,
+    check_draws,
+    describe,
+)
 from cranfield.stats.result import NO_QUERY, TestResult, untested
+
+SIGNS, RESAMPLES, KEYS = 1, 2, 3
+"""Purposes: procedures with different purposes share no random numbers."""
+
+CHUNK_ROWS, CHUNK_CELLS = 1024, 1 << 23
+"""Rows drawn by one generator, fewer where they are long. Changing it changes the draws."""
+
+BLOCK_CELLS = 1 << 17
+"""Cells processed at once (1 MB of float64, to fit the processor cache); does not change the result."""
+
+BITS = 52
+"""Absolute values sum to at most 2^52 units, and rounding adds at most half a unit each: below 2^53 for any real n."""
+
+
+def subset_blocks(seed: int, n_rows: int, n: int) -> Iterator[tuple[int, NDArray[np.uint8]]]:
+    """Random subsets of n things, each thing in or out with equal chance.
+
+    Yields:
+        The number of the first row, and uint8[rows, n] of 0 and 1.
+    """
+    words = -(-n // 64)
+    for start, raw in _drawn(seed, SIGNS, n_rows, n, words):
+        packed = raw.astype("<u8", copy=False).view(np.uint8)
+        yield start, np.unpackbits(packed, axis=1, count=n, bitorder="little")
+
+
+def key_blocks(seed: int, n_rows: int, n: int) -> Iterator[tuple[int, NDArray[np.uint64]]]:
+    """Random 64-bit keys, by whose order things are permuted.
+
+    Yields:
+        The number of the first row, and uint64[rows, n].
+    """
+    for start, raw in _drawn(seed, KEYS, n_rows, n, n):
+        yield start, raw.astype("<u8", copy=False).view(np.uint64)
+
+
+def index_blocks(seed: int, n_rows: int, n: int) -> Iterator[tuple[int, NDArray[np.int64]]]:
+    """Random samples of n indices under n, with replacement.
+
+    An index is a 32-bit random number times n, divided by 2^32: uneven by less than n / 2^32.
+
+    Yields:
+        The number of the first row, and int64[rows, n].
+    """
+    words = -(-n // 2)
+    for start, raw in _drawn(seed, RESAMPLES, n_rows, n, words):
+        wide = raw.astype("<u8", copy=False).view("<u4")[:, :n].astype(np.uint64)
+        wide *= np.uint64(n)
+        wide >>= np.uint64(32)
+        yield start, wide.view(np.int64)  # under n, so the sign bit is never set
+
+
+def _drawn(seed: int, purpose: int, n_rows: int, n: int, words: int) -> Iterator[tuple[int, NDArray[np.uint64]]]:
+    """The number of the first row, and uint64[rows, words] of random numbers: chunk by chunk, each in blocks."""
+    chunk = max(1, min(CHUNK_ROWS, CHUNK_CELLS // n))
+    for number, first in enumerate(range(0, n_rows, chunk)):
+        generator = np.random.PCG64(np.random.SeedSequence(seed, spawn_key=(purpose, number)))
+        for at, rows in _blocks(min(chunk, n_rows - first), n):
+            raw = np.asarray(generator.random_raw(rows * words), dtype=np.uint64)
+            yield first + at, raw.reshape(rows, words)
+
+
+def _blocks(n_rows: int, n: int) -> Iterator[tuple[int, int]]:
+    step = max(1, BLOCK_CELLS // n)
+    return ((at, min(step, n_rows - at)) for at in range(0, n_rows, step))
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class FixedPoint:
+    """A vector in whole units of a power of two."""
+
+    units: FloatN
+    """Whole numbers; value = units * 2^exponent."""
+    exponent: int
+    tolerance: float
+    """A sum of at most this many units is zero."""
+
+    @property
+    def total(self) -> float:
+        """Sum of the vector, in units."""
+        return float(self.units.sum())
+
+    def value(self, units: float) -> float:
+        """Convert a number of units back into a value, rounded to the precision of a unit."""
+        exact = math.ldexp(units, self.exponent)
+        return round(exact, math.floor(-self.exponent * math.log10(2))) or exact
+
+    def zero_rounding(self, sums: NDArray[np.float64]) -> NDArray[np.float64]:
+        """The sums, with rounding error set to 0."""
+        return np.where(np.abs(sums) <= self.tolerance, 0.0, sums)
+
+
+def fixed_point(vector: FloatN, largest_sum: float | None = None) -> FixedPoint:
+    """Scale `vector` to whole numbers; a value moves by at most half of 2^-52 of `largest_sum`.
+
+    Args:
+        vector: the values.
+        largest_sum: upper bound of the sum of absolute values in any sum to be computed; None is the sum of all.
+    """
+    size = math.fsum(np.abs(vector).tolist()) if largest_sum is None else largest_sum
+    exponent = math.frexp(size)[1] - BITS
+    units = np.rint(np.ldexp(vector, -exponent))
+    return FixedPoint(units, exponent, TOLERANCE * float(np.abs(units).sum()))
+
+
+FEW_CLUSTERS = 10
+"""Under so many, the standard error is too uncertain to rely on, whatever the number of queries."""
+
+
+def describe_clusters(sums: Values, sizes: Values) -> Description:
+    """The mean over all queries, with the spread between clusters.
+
+        mean = sum(D_g) / N,  N = sum(n_g);  std = sqrt(G) * SE,  SE^2 = G / (G - 1) * sum((D_g - mean n_g)^2) / N^2
+
+    So std / sqrt(G) is the cluster-robust standard error of the mean, as it is for G values: what takes a description of
+    values (`t_interval`, `t_test`) takes this one.
+
+    Args:
+        sums: of the values of each of G clusters.
+        sizes: queries of each, above 0.
+
+    Returns:
+        A description whose n is G, and which has no median.
+
+    Conventions:
+        no cluster: all None · one: no std · all clusters have one mean: std 0.
+
+    Source:
+        Cochran 1977, Sampling Techniques, 6.3 (ratio estimator); Cameron & Miller 2015, J. Human Resources 50(2). Equal to
+        `statsmodels` OLS on a constant with `cov_type="cluster"`, t distribution of G - 1 degrees of freedom.
+
+    Raises:
+        UsageError: not one size for each sum, or a size that is not above 0.
+
+    Example:
+        >>> describe_clusters([2.0, 1.0], [2.0, 2.0])  # mean 3 / 4; residuals +-.5: SE^2 = 2 * .5 / 16
+        Description(mean=0.75, median=None, std=0.3535533905932738, n=2)
+    """
+    totals = as_vector(sums, "sums")
+    counts = check_sizes(sizes, len(totals))
+    n_clusters = len(totals)
+    if not n_clusters:
+        return Description(None, None, None, 0)
+    n = math.fsum(counts.tolist())
+    mean = math.fsum(totals.tolist()) / n
+    if n_clusters == 1:
+        return Description(mean, None, None, 1)
+    means = totals / counts
+    if float(np.ptp(means)) <= TOLERANCE * float(np.abs(means).max()):
+        return Description(mean, None, 0.0, n_clusters)
+    squares = math.fsum((influences(totals, counts) ** 2).tolist())
+    return Description(mean, None, n_clusters * math.sqrt(squares / (n_clusters - 1)) / n, n_clusters)
+
+
+def describe_mean(sums: FloatN, sizes: FloatN | None) -> float | None:
+    """The mean over all queries; without sizes each sum is one of a query."""
+    return describe(sums).mean if sizes is None else describe_clusters(sums, sizes).mean
+
+
+def influences(sums: FloatN, sizes: FloatN) -> FloatN:
+    """What each cluster adds to the error of the mean: its sum less what the mean gives for its size; they add up to 0."""
+    residuals: FloatN = sums - math.fsum(sums.tolist()) / math.fsum(sizes.tolist()) * sizes
+    return residuals
+
+
+def check_sizes(sizes: Values, n: int) -> FloatN:
+    """The sizes of n sums of queries, as a vector.
+
+    Raises:
+        UsageError: not one for each, or one that is not above 0.
+    """
+    counts = as_vector(sizes, "sizes")
+    if len(counts) != n:
+        raise UsageError(f"{n} sums of differences and {len(counts)} sizes", expected="one size for each")
+    if n and counts.min() <= 0:
+        raise UsageError(f"a size is {counts.min():g}", expected="a number above 0")
+    return counts
+
 
 DEFAULT_RESAMPLES = 20_000
 """Monte Carlo error of the ends of a 95 % CI: about 1 % of its width."""

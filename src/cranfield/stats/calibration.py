@@ -14,8 +14,8 @@ from statistics import NormalDist
 import numpy as np
 from numpy.typing import NDArray
 
+from cranfield.stats.bootstrap import key_blocks
 from cranfield.stats.proportion import exact_interval, wilson_interval
-from cranfield.stats.resampling import key_blocks
 
 Floats = NDArray[np.float64]
 Bools = NDArray[np.bool_]

@@ -12,6 +12,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
+from cranfield.stats.bootstrap import BLOCK_CELLS, fixed_point
 from cranfield.stats.describe import (
     TOLERANCE,
     Description,
@@ -24,7 +25,6 @@ from cranfield.stats.describe import (
     t_quantile,
     t_tail,
 )
-from cranfield.stats.resampling import BLOCK_CELLS, fixed_point
 
 DEFAULT_LABELLINGS = 9_999
 """Random labellings of the queries, not counting the observed one."""

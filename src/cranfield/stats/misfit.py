@@ -17,10 +17,10 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
+from cranfield.stats.bootstrap import index_blocks, key_blocks
 from cranfield.stats.coefficients import MOST_RATERS, Floats, Integers, Patterns, Statistic, alpha_ordinal, patterns_of
 from cranfield.stats.consensus import SlotTable
 from cranfield.stats.describe import FloatN, check_alpha, check_draws
-from cranfield.stats.resampling import index_blocks, key_blocks
 
 Unit = Literal["query", "pair"]
 FEWEST_UNITS = 6

@@ -14,8 +14,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cranfield.errors import UsageError
+from cranfield.stats.bootstrap import fixed_point
 from cranfield.stats.describe import TOLERANCE, as_matrix, check_alpha, check_draws
-from cranfield.stats.resampling import fixed_point
 from cranfield.stats.result import NO_QUERY, TestResult, untested
 
 FloatQS = NDArray[np.float64]

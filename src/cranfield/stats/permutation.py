@@ -25,9 +25,8 @@ import math
 import numpy as np
 from numpy.typing import NDArray
 
-from cranfield.stats.clustered import check_sizes, describe_mean
+from cranfield.stats.bootstrap import FixedPoint, check_sizes, describe_mean, fixed_point, subset_blocks
 from cranfield.stats.describe import FloatN, Values, as_matrix, as_vector, check_alpha, check_draws
-from cranfield.stats.resampling import FixedPoint, fixed_point, subset_blocks
 from cranfield.stats.result import DEFAULT_DRAWS, NO_QUERY, TestResult, untested
 
 EXACT_UP_TO = 20

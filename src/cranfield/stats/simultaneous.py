@@ -14,8 +14,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cranfield.errors import UsageError
+from cranfield.stats.bootstrap import fixed_point, subset_blocks
 from cranfield.stats.describe import TOLERANCE, FloatN, align_with_test, as_matrix, check_alpha, check_draws
-from cranfield.stats.resampling import fixed_point, subset_blocks
 from cranfield.stats.result import DEFAULT_DRAWS, TestResult
 
 FloatQS = NDArray[np.float64]

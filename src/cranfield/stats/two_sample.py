@@ -7,8 +7,8 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
+from cranfield.stats.bootstrap import key_blocks
 from cranfield.stats.describe import FloatN, Values, as_vector, check_draws
-from cranfield.stats.resampling import key_blocks
 from cranfield.stats.result import TestResult, untested
 
 Integers = NDArray[np.int64]

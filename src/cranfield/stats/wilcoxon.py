@@ -7,8 +7,8 @@ import math
 import numpy as np
 from numpy.typing import NDArray
 
+from cranfield.stats.bootstrap import FixedPoint, fixed_point
 from cranfield.stats.describe import TOLERANCE, FloatN, Values, align_with_test, as_vector, check_alpha, nonzero
-from cranfield.stats.resampling import FixedPoint, fixed_point
 from cranfield.stats.result import NO_QUERY, TestResult, untested
 
 FEWEST_PAIRS = 6

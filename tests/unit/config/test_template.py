@@ -2,7 +2,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cranfield.config.template import fill, is_placeholder, placeholders
+from cranfield.config.strict import fill, is_placeholder, placeholders
 
 
 def filled(command, query="grid", **params):

@@ -8,8 +8,8 @@ from hypothesis import strategies as st
 
 from cranfield import Limits, Query, TestSet, compare, evaluate
 from cranfield.errors import UnknownNameError, UsageError
-from cranfield.evaluation.caveat import Caveat, CaveatKind
 from cranfield.evaluation.many import compare_many
+from cranfield.evaluation.unseen import Caveat, CaveatKind
 from cranfield.evaluation.verdict_table import VerdictCode
 from cranfield.model import Negative
 from cranfield.options.blocks import CompareOptions

@@ -17,10 +17,10 @@ from cranfield.reporting.charts.differences import (
     difference_bars,
     grouped,
     paired_dots,
+    slopes,
     whiskers,
 )
 from cranfield.reporting.charts.history import Dot, over_time
-from cranfield.reporting.charts.movement import slopes
 from cranfield.reporting.charts.overlay import SystemLine, systems_over_time
 from cranfield.reporting.charts.spec import (
     BAND,

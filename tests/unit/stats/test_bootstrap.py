@@ -11,9 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from cranfield.errors import UsageError
-from cranfield.stats import resampling
-from cranfield.stats.bootstrap import DEFAULT_RESAMPLES, bootstrap
-from cranfield.stats.resampling import index_blocks
+from cranfield.stats import bootstrap as resampling
+from cranfield.stats.bootstrap import DEFAULT_RESAMPLES, bootstrap, index_blocks
 
 ALPHAS = st.sampled_from([0.01, 0.05, 0.1, 0.3, 0.9])
 

@@ -11,8 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from cranfield.errors import UsageError
-from cranfield.stats.bootstrap import bootstrap
-from cranfield.stats.clustered import describe_clusters
+from cranfield.stats.bootstrap import bootstrap, describe_clusters
 from cranfield.stats.describe import describe, t_interval
 from cranfield.stats.paired import paired_t, t_test
 from cranfield.stats.permutation import permutations

@@ -15,10 +15,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from cranfield.errors import UsageError
+from cranfield.stats import bootstrap as resampling
 from cranfield.stats import permutation as module
-from cranfield.stats import resampling
+from cranfield.stats.bootstrap import subset_blocks
 from cranfield.stats.permutation import permutation, permutations, tail_rank
-from cranfield.stats.resampling import subset_blocks
 
 ALPHAS = st.sampled_from([0.01, 0.05, 0.1, 0.2, 0.25, 0.5, 0.9])
 # Sixths and tenths have no exact floating-point form: sums that are zero on paper are not in the machine.

@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cranfield.stats import resampling
-from cranfield.stats.resampling import CHUNK_ROWS, fixed_point, index_blocks, subset_blocks
+from cranfield.stats import bootstrap as resampling
+from cranfield.stats.bootstrap import CHUNK_ROWS, fixed_point, index_blocks, subset_blocks
 
 
 def rows(blocks):

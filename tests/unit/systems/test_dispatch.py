@@ -8,7 +8,7 @@ import pytest
 
 from cranfield.model import Answer, CallLog, Hit, Outcome, Query, TestSet
 from cranfield.systems import collect_all
-from cranfield.systems.collect.dispatch import AHEAD, Dispatcher, interleave
+from cranfield.systems.collect.collector import AHEAD, Dispatcher, interleave
 from cranfield.systems.system import CallInterruptedError
 
 FOUND = Answer(Outcome.ANSWERED, (Hit("d"),))

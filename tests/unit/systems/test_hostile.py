@@ -21,15 +21,14 @@ from cranfield.config import system_config
 from cranfield.config.load import load_config
 from cranfield.config.reading import ProbeCheck
 from cranfield.errors import ConfigError
-from cranfield.formats.runs.jsonl import read_run
-from cranfield.formats.runs.record import answer_record, json_line
+from cranfield.formats.runs.jsonl import answer_record, json_line, read_run
 from cranfield.model import Outcome, Query
 from cranfield.systems import collect_all
 from cranfield.systems.calls.deaths import MOST_DEATHS
 from cranfield.systems.calls.redact import Redactor
 from cranfield.systems.collect.collection import collect
+from cranfield.systems.collect.collector import Dispatcher, interleave
 from cranfield.systems.collect.dependencies import dependency_digest
-from cranfield.systems.collect.dispatch import Dispatcher, interleave
 from cranfield.systems.collect.preflight import preflight
 from cranfield.systems.kinds.lines import LinesSystem
 from cranfield.systems.kinds.python import PythonSystem

@@ -13,9 +13,8 @@ from pathlib import Path
 import pytest
 
 from cranfield.concurrency import child_process as child_processes
-from cranfield.concurrency.child_process import ChildProcess, TooMuchOutputError, child_process, end_all
+from cranfield.concurrency.child_process import ChildProcess, TooMuchOutputError, child_process, end_all, orphan_guard
 from cranfield.concurrency.loop import CallInterruptedError, event_loop
-from cranfield.concurrency.orphan_guard import orphan_guard
 from cranfield.concurrency.orphans import MARK_NAME
 
 PARENT = """

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal, Protocol
 
-from cranfield.config.template import REQUEST_PLACEHOLDERS, is_placeholder, placeholders
+from cranfield.config.strict import REQUEST_PLACEHOLDERS, is_placeholder, placeholders
 from cranfield.model import Query
 from cranfield.systems.calls.extract import load_json
 

@@ -44,8 +44,8 @@ from cranfield.app.init.trial import (
 )
 from cranfield.concurrency.loop import event_loop
 from cranfield.config.services import SECRET_PARAMETERS
+from cranfield.config.strict import fill, fill_value, placeholders, request_values
 from cranfield.config.systems import NAME_PATTERN
-from cranfield.config.template import fill, fill_value, placeholders, request_values
 from cranfield.errors import CranfieldError, MissingExtraError, Problem, UsageError, shorten
 from cranfield.systems.calls.answer_schema import output_hint
 from cranfield.systems.calls.extract import load_json

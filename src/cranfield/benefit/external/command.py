@@ -12,7 +12,7 @@ from cranfield.benefit.external.codex import CodexReader
 from cranfield.benefit.external.events import Reader, count_of, dicts_of, json_object, plain_name
 from cranfield.benefit.external.job import Job, Launch
 from cranfield.benefit.plan import OutputPaths
-from cranfield.config.template import fill_text
+from cranfield.config.strict import fill_text
 
 PLACEHOLDERS = ("prompt", "model", "workdir", "home", "mcp_config", "seed", "base_url", "key")
 

@@ -11,7 +11,7 @@ from cranfield.benefit.external.events import Reader
 from cranfield.benefit.external.isolation import Place
 from cranfield.benefit.mcp_tools import McpTools, server_command, server_environment, server_variables
 from cranfield.benefit.plan import Agent
-from cranfield.config.template import fill_value
+from cranfield.config.strict import fill_value
 
 
 @dataclass(frozen=True, slots=True)

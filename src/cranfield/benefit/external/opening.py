@@ -21,7 +21,7 @@ from cranfield.benefit.shown import ShownLines
 from cranfield.concurrency.child_process import NotStartedError, child_process
 from cranfield.concurrency.loop import event_loop
 from cranfield.config.reading import ExpressionError, compile_path
-from cranfield.config.template import ENV, environment_names, fill_value, placeholders
+from cranfield.config.strict import ENV, environment_names, fill_value, placeholders
 from cranfield.errors import ConfigError, Problem
 from cranfield.systems.calls.answer_schema import first_line
 from cranfield.systems.calls.redact import Redactor

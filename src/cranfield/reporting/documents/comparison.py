@@ -8,11 +8,11 @@ from datetime import date
 from functools import partial
 
 from cranfield.errors import Problem
-from cranfield.evaluation.caveat import Caveat, CaveatKind
 from cranfield.evaluation.evaluate import ContrastSpec
 from cranfield.evaluation.many import ManyComparison
 from cranfield.evaluation.result import ComparisonResult, EvaluationResult, ManyResult, QueryRecord, SystemResult
 from cranfield.evaluation.sensitivity import Sensitivity
+from cranfield.evaluation.unseen import Caveat, CaveatKind
 from cranfield.evaluation.values import ClassRow, Comparison, Evaluation
 from cranfield.evaluation.verdict_table import VerdictCode
 from cranfield.measures.catalogue import sign_of

@@ -10,7 +10,6 @@ from statistics import fmean
 from typing import Any
 
 from cranfield.evaluation.absence import in_brackets
-from cranfield.evaluation.caveat import Caveat, CaveatKind
 from cranfield.evaluation.confusion import Confusion
 from cranfield.evaluation.evidence.values import caveat_sentences, merged
 from cranfield.evaluation.latency import (
@@ -23,6 +22,7 @@ from cranfield.evaluation.latency import (
     signed_ms,
 )
 from cranfield.evaluation.result import ComparisonResult, EvaluationResult, HitRecord, Side, SystemResult
+from cranfield.evaluation.unseen import Caveat, CaveatKind
 from cranfield.measures import CATALOGUE, Measure
 from cranfield.measures.catalogue import sign_of
 from cranfield.model import Absence, CallLog, Outcome

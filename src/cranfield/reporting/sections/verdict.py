@@ -6,11 +6,11 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
-from cranfield.evaluation.caveat import Caveat, CaveatKind
 from cranfield.evaluation.evidence.values import caveat_sentences, void_sentences
 from cranfield.evaluation.result import ComparisonResult, EvaluationResult, ManyResult
 from cranfield.evaluation.sensitivity import Sensitivity, Variation
 from cranfield.evaluation.unjudged import MOSTLY_UNJUDGED
+from cranfield.evaluation.unseen import Caveat, CaveatKind
 from cranfield.evaluation.values import CHANGED, ClassRow, ClassVerdict, UnjudgedKind
 from cranfield.evaluation.verdict import NONINFERIORITY
 from cranfield.evaluation.verdict_table import VerdictCode
@@ -27,8 +27,7 @@ from cranfield.numbers import (
     format_plain,
     format_value,
 )
-from cranfield.reporting.charts.differences import Bar, difference_bars
-from cranfield.reporting.charts.movement import slopes
+from cranfield.reporting.charts.differences import Bar, difference_bars, slopes
 from cranfield.reporting.charts.spec import SCREENS
 from cranfield.reporting.document import (
     Block,

@@ -6,16 +6,32 @@ query would wait for a start that fails, or for all of its retries.
 
 from __future__ import annotations
 
+import os
+import sys
 import time
 from dataclasses import replace
 
 from cranfield.model import Answer, Outcome
 
+if sys.platform != "win32":
+    os.register_at_fork(after_in_child=_idle.clear)  # they are the parent's
+
+
 MOST_DEATHS = 5
+
+
 """Queries in a row on which a program may end, for each call that may be under way."""
+
+
 MOST_UNREACHED = 20
+
+
 """Queries in a row that may not reach a service, with all of their retries: it may be starting anew."""
+
+
 PAUSE_S = 30.0
+
+
 """Time without starts and retries after the last of them, in seconds."""
 
 

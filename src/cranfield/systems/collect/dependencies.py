@@ -18,8 +18,8 @@ from pathlib import Path
 
 from cranfield.concurrency.child_process import NotStartedError, TooMuchOutputError, child_process, exit_reason
 from cranfield.concurrency.loop import event_loop
+from cranfield.config.strict import ENV, fill, placeholders, texts
 from cranfield.config.systems import VersionCommand, VersionField
-from cranfield.config.template import ENV, fill, placeholders, texts
 from cranfield.model import Query
 from cranfield.systems.configured import ConfiguredSystem
 from cranfield.systems.system import System

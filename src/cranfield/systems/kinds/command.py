@@ -25,8 +25,8 @@ from cranfield.concurrency.child_process import (
     child_process,
     exit_reason,
 )
+from cranfield.config.strict import fill
 from cranfield.config.systems import CommandConfig
-from cranfield.config.template import fill
 from cranfield.model import Answer, Outcome, Scalar
 from cranfield.systems.configured import CheckFailedError, ConfiguredSystem, Received, Reply, Step
 

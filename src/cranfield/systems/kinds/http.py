@@ -23,8 +23,8 @@ from cranfield.certificates import trusted_certificates
 from cranfield.concurrency.child_process import MAX_OUTPUT_BYTES
 from cranfield.concurrency.loop import FunctionError, event_loop
 from cranfield.concurrency.retry import is_transient, retry_after_s
+from cranfield.config.strict import ENV, request_values
 from cranfield.config.systems import HttpConfig
-from cranfield.config.template import ENV, request_values
 from cranfield.errors import shorten
 from cranfield.model import Outcome, Scalar
 from cranfield.systems.calls.redact import Redactor

@@ -13,7 +13,7 @@ from typing import Any
 from urllib.parse import quote
 
 from cranfield.config.services import Http
-from cranfield.config.template import (
+from cranfield.config.strict import (
     ABSENT,
     ENV,
     REQUEST_PLACEHOLDERS,

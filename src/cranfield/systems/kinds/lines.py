@@ -15,8 +15,8 @@ from typing import Any
 
 from cranfield.concurrency.child_process import ChildProcess, NotStartedError
 from cranfield.concurrency.loop import event_loop
+from cranfield.config.strict import fill
 from cranfield.config.systems import LinesConfig
-from cranfield.config.template import fill
 from cranfield.model import Scalar
 from cranfield.systems.calls.answer_schema import first_line
 from cranfield.systems.configured import CheckFailedError, ConfiguredSystem, Received, Reply, Step, failed

@@ -17,8 +17,8 @@ from typing import TYPE_CHECKING, Any
 from cranfield.concurrency.loop import event_loop
 from cranfield.config.reading import JsonExtract, JsonLinesExtract, RegexExtract, compile_list_path
 from cranfield.config.services import McpProgram, McpServer
+from cranfield.config.strict import environment_names, fill, fill_value, request_values
 from cranfield.config.systems import McpConfig
-from cranfield.config.template import environment_names, fill, fill_value, request_values
 from cranfield.errors import MissingExtraError, shorten, unknown_name
 from cranfield.model import Answer, Outcome, Scalar
 from cranfield.systems.calls.answer_schema import first_line, output_hint
