@@ -6,16 +6,10 @@ query would wait for a start that fails, or for all of its retries.
 
 from __future__ import annotations
 
-import os
-import sys
 import time
 from dataclasses import replace
 
 from cranfield.model import Answer, Outcome
-
-if sys.platform != "win32":
-    os.register_at_fork(after_in_child=_idle.clear)  # they are the parent's
-
 
 MOST_DEATHS = 5
 
