@@ -143,6 +143,16 @@ def call() -> Callable[..., subprocess.CompletedProcess[str]]:
 
 
 @pytest.fixture(scope="session")
+def quick_python() -> str:
+    """A `python` for one script and its arguments, which has imported the libraries; it can be killed, its script ends later.
+
+    Its server runs: who starts it may give it no environment and little time.
+    """
+    subprocess.run(["cranfield", "--version"], check=True, capture_output=True)
+    return "quick-python"
+
+
+@pytest.fixture(scope="session")
 def shared_data() -> Path:
     """Real data that we may not publish; CRANFIELD_DATA names its folder."""
     folder = Path(os.environ.get("CRANFIELD_DATA") or CHECKOUT.parent / "shared" / "data")
@@ -338,7 +348,7 @@ def pytest_configure(config: pytest.Config) -> None:
         config.stash[PROGRAM] = folder = Path(tempfile.mkdtemp(prefix="cranfield-"))
         sources = Path(__file__).parent / "program"
         words = [sys.executable, "-I", "-S", sources / "client.py", folder / "socket", sources / "server.py"]
-        for name in ("cranfield", "quick-pytest"):
+        for name in ("cranfield", "quick-pytest", "quick-python"):
             (folder / name).write_text(f'#!/bin/sh\nexec {shlex.join(map(str, words))} {name} "$@"\n')
             (folder / name).chmod(0o755)
         os.environ["PATH"] = os.pathsep.join((str(folder), str(Path(sys.executable).parent), os.environ["PATH"]))

@@ -185,7 +185,7 @@ def seen_by_raters(desk: Desk, golds: list[tuple[str, str]], seed: int) -> list[
     lead = desk.store.people.add("lead", Role.LEAD).id
     draw, seen = random.Random(seed), []
     given: dict[str, list[int]] = {"ann": [], "bob": [], "cas": []}
-    for step in range(40):
+    for step in range(60):
         name = draw.choice(sorted(given))
         action = draw.choice([None, Action.GRADE, Action.GRADE, Action.LATER, Action.SKIP, Action.UNDO, "decide"])
         if action is None or not given[name]:
