@@ -6,7 +6,6 @@ import atexit
 import fcntl
 import gc
 import importlib.util
-import io
 import json
 import os
 import resource
@@ -18,7 +17,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable, Generator, Iterator
-from contextlib import AbstractContextManager, contextmanager, redirect_stderr, redirect_stdout
+from contextlib import AbstractContextManager, contextmanager
 from functools import cache
 from pathlib import Path
 from types import ModuleType
@@ -127,19 +126,9 @@ def model_server(load_script: Callable[[Path], ModuleType], checkout: Path) -> M
 @pytest.fixture(scope="session")
 def call() -> Callable[..., subprocess.CompletedProcess[str]]:
     """Run a command line of cranfield in this process, which starts in no time: `call("gate", "--from", "out")`."""
-    from cranfield.cli.main import run_command_line
+    from tests import command
 
-    def run(*arguments: str | Path) -> subprocess.CompletedProcess[str]:
-        out, err = (io.TextIOWrapper(io.BytesIO(), "utf-8", "backslashreplace", newline="") for _ in range(2))
-        with redirect_stdout(out), redirect_stderr(err):
-            status = run_command_line([str(argument) for argument in arguments])
-        printed = []
-        for stream in (out, err):
-            stream.flush()
-            printed.append(stream.buffer.getvalue().decode())  # type: ignore[attr-defined]  # a BytesIO
-        return subprocess.CompletedProcess(arguments, status, *printed)
-
-    return run
+    return command.call
 
 
 @pytest.fixture(scope="session")
