@@ -72,10 +72,12 @@ def pictures_drawn_once() -> Iterator[None]:
 @pytest.fixture(scope="session", autouse=True)
 def command_lines_built_once() -> Iterator[None]:
     """Build the options of each command once in a process: tests call a thousand, and building takes a fifth of a call."""
-    from typer import testing
+    from typer import main, testing
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(testing, "_get_command", cache(testing._get_command))
+        built = cache(main.get_command)
+        patch.setattr(main, "get_command", built)
+        patch.setattr(testing, "_get_command", built)
         yield
 
 
