@@ -6,6 +6,7 @@ import os
 import re
 import shutil
 import subprocess
+import sys
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -62,12 +63,14 @@ class Runner:
         filled = {key: EXPRESSION.sub(lambda found: self.value(found[1]), text) for key, text in step["env"].items()}
         output = self.root / "output"
         output.write_text("")
+        path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
         plain = {key: value for key, value in os.environ.items() if not key.startswith(("GITHUB_", "CI", "PIP_"))}
         runner = {
             "GITHUB_ACTION_PATH": str(CHECKOUT),
             "GITHUB_OUTPUT": str(output),
             "GITHUB_STEP_SUMMARY": str(self.root / "summary.md"),
             "RUNNER_TEMP": str(self.root / "temp"),
+            "PATH": path,
         }
         folder = EXPRESSION.sub(lambda found: self.value(found[1]), step.get("working-directory", "."))
         done = subprocess.run(
