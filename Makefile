@@ -6,8 +6,8 @@ SHELL := /bin/bash
 PYTHON ?= python3
 BIN := .venv/bin
 STAMP := .venv/.ready
-# Test processes: two more than there are processors, because many tests wait for programs (`make test JOBS=1` for one).
-JOBS ?= $(shell expr $$(getconf _NPROCESSORS_ONLN) + 2)
+# Test processes: one more than there are processors, because many tests wait for programs (`make test JOBS=1` for one).
+JOBS ?= $(shell expr $$(getconf _NPROCESSORS_ONLN) + 1)
 PYTEST_PARALLEL := -n $(JOBS) --dist worksteal
 # Folder by folder, a process loads what the folder needs and no more: a tenth faster. `make test-all` keeps the random order.
 IN_ORDER := -p no:randomly

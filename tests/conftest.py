@@ -6,7 +6,6 @@ import atexit
 import fcntl
 import gc
 import importlib.util
-import io
 import json
 import os
 import resource
@@ -18,7 +17,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable, Generator, Iterator
-from contextlib import AbstractContextManager, contextmanager, redirect_stderr, redirect_stdout
+from contextlib import AbstractContextManager, contextmanager
 from functools import cache
 from pathlib import Path
 from types import ModuleType
@@ -73,10 +72,12 @@ def pictures_drawn_once() -> Iterator[None]:
 @pytest.fixture(scope="session", autouse=True)
 def command_lines_built_once() -> Iterator[None]:
     """Build the options of each command once in a process: tests call a thousand, and building takes a fifth of a call."""
-    from typer import testing
+    from typer import main, testing
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(testing, "_get_command", cache(testing._get_command))
+        built = cache(main.get_command)
+        patch.setattr(main, "get_command", built)
+        patch.setattr(testing, "_get_command", built)
         yield
 
 
@@ -127,19 +128,19 @@ def model_server(load_script: Callable[[Path], ModuleType], checkout: Path) -> M
 @pytest.fixture(scope="session")
 def call() -> Callable[..., subprocess.CompletedProcess[str]]:
     """Run a command line of cranfield in this process, which starts in no time: `call("gate", "--from", "out")`."""
-    from cranfield.cli.main import run_command_line
+    from tests import command
 
-    def run(*arguments: str | Path) -> subprocess.CompletedProcess[str]:
-        out, err = (io.TextIOWrapper(io.BytesIO(), "utf-8", "backslashreplace", newline="") for _ in range(2))
-        with redirect_stdout(out), redirect_stderr(err):
-            status = run_command_line([str(argument) for argument in arguments])
-        printed = []
-        for stream in (out, err):
-            stream.flush()
-            printed.append(stream.buffer.getvalue().decode())  # type: ignore[attr-defined]  # a BytesIO
-        return subprocess.CompletedProcess(arguments, status, *printed)
+    return command.call
 
-    return run
+
+@pytest.fixture(scope="session")
+def quick_python() -> str:
+    """A `python` for one script and its arguments, which has imported the libraries; it can be killed, its script ends later.
+
+    Its server runs: who starts it may give it no environment and little time.
+    """
+    subprocess.run(["cranfield", "--version"], check=True, capture_output=True)
+    return "quick-python"
 
 
 @pytest.fixture(scope="session")
@@ -338,7 +339,7 @@ def pytest_configure(config: pytest.Config) -> None:
         config.stash[PROGRAM] = folder = Path(tempfile.mkdtemp(prefix="cranfield-"))
         sources = Path(__file__).parent / "program"
         words = [sys.executable, "-I", "-S", sources / "client.py", folder / "socket", sources / "server.py"]
-        for name in ("cranfield", "quick-pytest"):
+        for name in ("cranfield", "quick-pytest", "quick-python"):
             (folder / name).write_text(f'#!/bin/sh\nexec {shlex.join(map(str, words))} {name} "$@"\n')
             (folder / name).chmod(0o755)
         os.environ["PATH"] = os.pathsep.join((str(folder), str(Path(sys.executable).parent), os.environ["PATH"]))

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import json
 import os
 import subprocess
 import sys
+from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -57,13 +60,55 @@ def shop(tmp_path: Path) -> Path:
     return tmp_path
 
 
+class Windows:
+    """The command on Windows, in forks of a process that lacks what Windows lacks."""
+
+    def __init__(self) -> None:
+        pipe = subprocess.PIPE
+        self.process = subprocess.Popen([*ON_WINDOWS, "--answer"], stdin=pipe, stdout=pipe, text=True)
+
+    def run(
+        self, arguments: tuple[str, ...], folder: Path, environment: dict[str, str], stdin: str
+    ) -> subprocess.CompletedProcess[str]:
+        streams = [folder / f"stream-{number}" for number in range(3)]
+        for path, text in zip(streams, (stdin, "", ""), strict=True):
+            path.write_text(text, encoding="utf-8")
+        request = {"arguments": arguments, "folder": str(folder), "environment": environment}
+        request["streams"] = [str(path) for path in streams]
+        assert self.process.stdin is not None
+        assert self.process.stdout is not None
+        print(json.dumps(request), file=self.process.stdin, flush=True)
+        status = int(self.process.stdout.readline())
+        _, out, err = (path.read_text(encoding="utf-8") for path in streams)
+        for path in streams:
+            path.unlink()
+        return subprocess.CompletedProcess(arguments, status, out, err)
+
+
+@cache
+def windows() -> Windows:
+    """Started at its first use."""
+    return Windows()
+
+
+@pytest.fixture(scope="module", autouse=True)
+def end_of_windows() -> Iterator[None]:
+    yield
+    if windows.cache_info().currsize:
+        windows().process.communicate()
+        windows.cache_clear()
+
+
 def call(
     program: list[str], folder: Path, *arguments: str, code: int = 0, stdin: str = ""
 ) -> subprocess.CompletedProcess[str]:
     environment = {**os.environ, "CRANFIELD_CACHE": str(folder / "cache")}
-    done = subprocess.run(
-        [*program, *arguments], cwd=folder, env=environment, capture_output=True, encoding="utf-8", input=stdin
-    )
+    if program is ON_WINDOWS and sys.platform != "win32":
+        done = windows().run(arguments, folder, environment, stdin)
+    else:
+        done = subprocess.run(
+            [*program, *arguments], cwd=folder, env=environment, capture_output=True, encoding="utf-8", input=stdin
+        )
     assert done.returncode == code, done.stdout + done.stderr
     assert "Traceback" not in done.stderr
     return done
@@ -107,7 +152,7 @@ def test_what_is_refused_says_so_in_the_column_of_windows() -> None:
 
 @pytest.mark.skipif(sys.platform != "linux", reason="imports every library")
 def test_every_module_is_imported_without_the_calls_of_posix(tmp_path: Path) -> None:
-    assert call(ON_WINDOWS, tmp_path, "--import-everything").stdout.startswith("imported")
+    assert call([*ON_WINDOWS, "--import-everything"], tmp_path).stdout.startswith("imported")
 
 
 def test_files_are_evaluated_and_compared(shop: Path) -> None:

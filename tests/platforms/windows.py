@@ -1,17 +1,19 @@
 """Runs `cranfield ARGUMENTS` as on Windows, as far as modules, functions and constants that are missing there go.
 
-A program of its own: `python windows.py ARGUMENT...`. The libraries are imported first, because they ask for the platform
-when they are imported; paths stay those of this machine.
+A program of its own: `python windows.py ARGUMENT...`, or `python windows.py --answer`, which reads what to run and runs each
+in a fork. The libraries are imported first, because they ask for the platform when they are imported; paths stay those of
+this machine.
 """
 
 import asyncio
 import importlib
+import json
 import os
 import select
 import shutil
 import signal
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from importlib.machinery import ModuleSpec
 from pathlib import Path
 from types import ModuleType
@@ -58,6 +60,23 @@ OTHER_LIBRARIES = (
     *("argon2", "markdown_it", "nh3", "prometheus_client", "pydantic_ai", "psycopg"),
 )
 """Of commands that are not called here, and slow to import."""
+
+
+OURS = (
+    *(
+        f"cli.{command}"
+        for command in ("compare", "demo", "evaluate", "gate", "history", "run", "serve", "testset", "watch")
+    ),
+    *(
+        "config.load",
+        "evaluation.compare",
+        "project.job",
+        "project.gate",
+        "reporting.renderers.html",
+        "systems.collect.collection",
+    ),
+)
+"""Modules of commands that are called here."""
 
 
 class Hiding:
@@ -126,10 +145,39 @@ def import_everything() -> None:
     print("imported", cranfield.__version__)
 
 
+def answer(fork: Callable[[], int]) -> None:
+    """Run a command line for each line of stdin, `{"arguments": [...], "folder": PATH, "environment": {...}, "streams":
+    [PATH, PATH, PATH]}`, and print its exit code.
+    """
+    from cranfield.cli.main import main
+
+    for name in OURS:
+        importlib.import_module(f"cranfield.{name}")
+    for line in sys.stdin:
+        if child := fork():
+            print(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]), flush=True)
+            continue
+        request = json.loads(line)
+        for number, path in enumerate(request["streams"]):
+            os.dup2(os.open(path, os.O_RDWR), number)
+        for number, (name, mode) in enumerate((("stdin", "r"), ("stdout", "w"), ("stderr", "w"))):
+            setattr(sys, name, os.fdopen(number, mode, encoding="utf-8", closefd=False))
+        os.chdir(request["folder"])
+        os.environ.clear()
+        os.environ.update(request["environment"])
+        sys.argv = ["cranfield", *request["arguments"]]
+        main()
+        return
+
+
 if __name__ == "__main__":
     if sys.argv[1:] == ["--import-everything"]:
         become_windows((*LIBRARIES, *OTHER_LIBRARIES))
         import_everything()
+    elif sys.argv[1:] == ["--answer"]:
+        fork = os.fork
+        become_windows(LIBRARIES)
+        answer(fork)
     else:
         become_windows(LIBRARIES)
         from cranfield.cli.main import main

@@ -1,4 +1,4 @@
-"""Run one command line in a fork of the server's process: what `cranfield` and `quick-pytest` on the PATH of the tests do.
+"""Run one command line in a fork of the server's process: what `cranfield` and `quick-...` on the PATH of the tests do.
 
 The server has imported the package, so a command starts in some milliseconds. It gets this process's arguments, folder,
 environment and standard streams; its exit code becomes this one's. The first client starts the server.

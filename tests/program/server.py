@@ -1,4 +1,4 @@
-"""Answer each connection with a fork that runs one command line of cranfield or of pytest: see `client.py`.
+"""Answer each connection with a fork that runs one command line of cranfield, of pytest or of Python: see `client.py`.
 
 `server.py ADDRESS` ends when its socket is removed, or after ten minutes without a request.
 """
@@ -11,6 +11,7 @@ import importlib
 import marshal
 import os
 import pkgutil
+import runpy
 import select
 import signal
 import socket
@@ -38,6 +39,7 @@ LIBRARIES = (
     "yaml",
     "httpx2",
     "jmespath",
+    "mcp.server.mcpserver",
     "pytest",
 )
 
@@ -150,7 +152,14 @@ def run_pytest():
     sys.exit(pytest.console_main())
 
 
-PROGRAMS = {"cranfield": command_line.main, "quick-pytest": run_pytest}
+def run_script():
+    """Run `python SCRIPT ARGUMENT ...`, but for the import of the libraries."""
+    sys.argv.pop(0)
+    sys.path[0] = str(Path(sys.argv[0]).parent)
+    runpy.run_path(sys.argv[0], run_name="__main__")
+
+
+PROGRAMS = {"cranfield": command_line.main, "quick-pytest": run_pytest, "quick-python": run_script}
 
 
 def run():

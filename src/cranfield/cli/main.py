@@ -7,6 +7,7 @@ import importlib
 import os
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import cache
 from typing import Annotated, Any, ClassVar
 
 import typer
@@ -234,6 +235,7 @@ def root(
     State.debug = debug
 
 
+@cache
 def command_line(*names: str) -> typer.Typer:
     """The program with all of its commands, or with one: making a command takes as long as reading a small file.
 

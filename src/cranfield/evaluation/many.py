@@ -622,13 +622,11 @@ def _critical(pair: PairComparison, difference: FloatN) -> float:
 
 def _beaten(values: FloatN, sides: Sequence[tuple[int, int]], critical: Sequence[float], sign: int) -> frozenset[int]:
     """The systems that are expected to be significantly worse than another, by the t statistic of each pair."""
-    beaten = set()
-    for (first, second), needed in zip(sides, critical, strict=True):
-        difference = sign * (values[:, second] - values[:, first])
-        mean, error = float(difference.mean()), float(difference.std(ddof=1)) / math.sqrt(len(difference))
-        if abs(mean) > needed * error:
-            beaten.add(first if mean > 0 else second)
-    return frozenset(beaten)
+    pairs = np.array(sides)
+    difference = sign * (values[:, pairs[:, 1]] - values[:, pairs[:, 0]])
+    mean, error = difference.mean(axis=0), difference.std(axis=0, ddof=1) / math.sqrt(len(difference))
+    loser = np.where(mean > 0, pairs[:, 0], pairs[:, 1])
+    return frozenset(loser[np.abs(mean) > np.array(critical) * error].tolist())
 
 
 def _fewest(many: ManyComparison, lists: OpenLists, base: FloatN, turn: _Turn) -> tuple[int, tuple[str, ...]]:

@@ -83,3 +83,13 @@ def run_file(content: bytes, format_name: str) -> Iterator[Path]:
         if log:
             log_path(path).write_bytes(log)
         yield path
+
+
+def read_stored_run(path: Path, format_name: str) -> Run:
+    """Read the file of a run, in a format by name."""
+    from cranfield.formats.runs.files import read_whole
+    from cranfield.formats.sniff import sniff_run
+    from cranfield.ranking.stored import read_run_file
+
+    found = sniff_run(path, format_name)
+    return read_run_file(path) if found.read is None else read_whole(found, path)

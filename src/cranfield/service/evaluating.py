@@ -291,7 +291,7 @@ def _in_book(
 ) -> tuple[Settings, int, Evaluation]:
     """Put the results into the book of the request, and score them by its grades."""
     from cranfield.judging.documents.texts import DocumentTexts
-    from cranfield.service.runs import read_stored_run
+    from cranfield.service.contents import read_stored_run
     from cranfield.service.snapshot import take_snapshot
 
     run = replace(read_stored_run(path, run_format), name=settings.name)

@@ -39,7 +39,7 @@ class Evaluations(StoredEvaluations):
         Raises:
             UnknownNameError: there is none of this number.
         """
-        from cranfield.service.runs import read_stored_run
+        from cranfield.service.contents import read_stored_run
         from cranfield.service.scoring import score
 
         info, settings = self.get(evaluation_id), self.settings(evaluation_id)

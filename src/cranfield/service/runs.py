@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from cranfield.judging.store.rows import checked_name
-from cranfield.service.contents import run_file
+from cranfield.service.contents import read_stored_run, run_file
 from cranfield.service.responses import Source
 from cranfield.service.store.runs import StoredRuns
 from cranfield.service.values import NewRun, RunInfo
@@ -57,13 +57,3 @@ class Runs(StoredRuns):
         info, content = self.stored(run_id)
         with run_file(content, info.format) as path:
             yield info, path
-
-
-def read_stored_run(path: Path, format_name: str) -> Run:
-    """Read the file of a run, in a format by name."""
-    from cranfield.formats.runs.files import read_whole
-    from cranfield.formats.sniff import sniff_run
-    from cranfield.ranking.stored import read_run_file
-
-    found = sniff_run(path, format_name)
-    return read_run_file(path) if found.read is None else read_whole(found, path)

@@ -139,7 +139,7 @@ def _line_of_databases(path: Path) -> int | None:
 def read_run(task: Task, path: Path) -> Outcome:
     """Read a run; it is kept as it is."""
     from cranfield.formats.sniff import sniff_run
-    from cranfield.service.runs import read_stored_run
+    from cranfield.service.contents import read_stored_run
 
     if path.is_dir():
         raise RunFormatError("this is an archive of several files", path=str(path), expected="one run")

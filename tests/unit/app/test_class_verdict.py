@@ -8,6 +8,7 @@ import subprocess
 from pathlib import Path
 
 import pytest
+from tests.command import call
 
 from cranfield import evaluate, load
 from cranfield.app.calibration import LazyEvaluation, Scores
@@ -40,7 +41,7 @@ def project(folder: Path, more: str = "", *, sets: str = "") -> Path:
 
 
 def cranfield(folder: Path, *args: str) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(["cranfield", *args], cwd=folder, capture_output=True, text=True, check=False)
+    return call(*args, folder=folder)
 
 
 @pytest.mark.parametrize(("config", "code"), [("", "better"), ("strata: kind", "mixed"), ("verdict: pooled", "better")])

@@ -7,6 +7,7 @@ import subprocess
 from pathlib import Path
 
 import pytest
+from tests.command import call
 
 from cranfield.app.run import Job, run_job
 from cranfield.errors import ConfigError, MeasureError, PreflightError, TestSetError, UsageError
@@ -218,8 +219,7 @@ def test_an_interrupted_run_asks_no_finished_set_again(tmp_path: Path) -> None:
 )
 def test_the_worst_set_decides_the_exit_code(tmp_path: Path, limits: str, fail_on: list[str], code: int) -> None:
     config = several(tmp_path, SEVERAL.replace("max_failed_share: null", limits))
-    command = ["cranfield", "run", str(config), "--out", str(tmp_path / "out"), *fail_on]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=60)
+    done = call("run", config, "--out", tmp_path / "out", *fail_on)
     assert done.returncode == code, done.stderr
     assert "2 test sets: code, docs" in done.stdout
 

@@ -7,6 +7,7 @@ import subprocess
 from pathlib import Path
 
 import pytest
+from tests.command import call
 
 NAMES = "bcadefg"
 
@@ -20,7 +21,7 @@ def run(folder: Path, *options: str, systems: int = 3) -> subprocess.CompletedPr
         (folder / f"{name}.run").write_text("".join(lines))
     lines = [f"  {name}: {{run: {name}.run}}\n" for name in NAMES[:systems]]
     (folder / "cranfield.yaml").write_text("testset: qrels.txt\nmeasures: [RR, P@1]\nsystems:\n" + "".join(lines))
-    return subprocess.run(["cranfield", "run", *options], cwd=folder, capture_output=True, text=True, check=False)
+    return call("run", *options, folder=folder)
 
 
 @pytest.mark.parametrize(("sort", "order"), [("mean", "bca"), ("name", "abc"), ("p@1", "bca"), ("given", "bca")])

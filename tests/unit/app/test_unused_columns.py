@@ -1,7 +1,6 @@
 """Columns of runs that are not used are named on stderr, once a file, whatever the form of the table and the command."""
 
 import subprocess
-import sys
 
 import polars as pl
 import pytest
@@ -62,9 +61,7 @@ def test_columns_of_a_run_that_are_not_used_are_named_once_a_file(folder, notes_
 
 def test_the_note_goes_to_stderr(folder):
     write(FRAME, "a.csv")
-    done = subprocess.run(
-        [sys.executable, "-m", "cranfield", "evaluate", "qrels.txt", "a.csv"], capture_output=True, text=True
-    )
+    done = subprocess.run(["cranfield", "evaluate", "qrels.txt", "a.csv"], capture_output=True, text=True)
     assert f"note: a.csv: {NOTE}\n" in done.stderr
 
 

@@ -7,6 +7,7 @@ import subprocess
 import sys
 
 import pytest
+from tests.command import call
 
 QRELS = "q1 0 a 1\nq1 0 b 2\nq2 0 c 1\n" + "".join(f"q{i} 0 d 1\n" for i in range(3, 15))
 OLD = "q1 Q0 x 1 3 old\nq1 Q0 a 2 2 old\nq2 Q0 c 1 1 old\n" + "".join(
@@ -23,14 +24,7 @@ def files(tmp_path):
 
 
 def cranfield(folder, *args, code=0):
-    environment = {**os.environ, "COLUMNS": "100"}
-    done = subprocess.run(
-        ["cranfield", *map(str, args)],
-        cwd=folder,
-        capture_output=True,
-        text=True,
-        env=environment,
-    )
+    done = call(*args, folder=folder, COLUMNS="100")
     assert done.returncode == code, (done.returncode, done.stdout, done.stderr)
     return done
 

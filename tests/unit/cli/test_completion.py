@@ -1,4 +1,4 @@
-"""Completion as a shell asks for it: through the console script, by the protocol of bash and zsh."""
+"""Completion as a shell asks for it: through the program, by the protocol of bash and zsh."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def completed(line):
     """What the program prints for a line whose last word is completed."""
     words = line.split(" ")
     asked = {"_CRANFIELD_COMPLETE": "complete_bash", "COMP_WORDS": line, "COMP_CWORD": str(len(words) - 1)}
-    done = subprocess.run([CRANFIELD], env={**os.environ, **asked}, capture_output=True, text=True, check=True)
+    done = subprocess.run(["cranfield"], env={**os.environ, **asked}, capture_output=True, text=True, check=True)
     assert done.stderr == ""
     return done.stdout.split()
 

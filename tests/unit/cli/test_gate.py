@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import json
-import os
 import subprocess
 from pathlib import Path
 from xml.etree import ElementTree as ET
 
 import pytest
+from tests.command import call
 
 HOSTILE = "<img src=x> | @everyone [a](http://b) `c` \x1b[31m"
 CONFIG = """\
@@ -37,10 +37,7 @@ def project(folder: Path, rule: str, right: int = 70) -> Path:
 
 
 def cranfield(folder: Path, *arguments: str, **environ: str) -> subprocess.CompletedProcess[str]:
-    command = ["cranfield", *arguments]
-    return subprocess.run(
-        command, cwd=folder, capture_output=True, text=True, timeout=120, env={**os.environ, **environ}
-    )
+    return call(*arguments, folder=folder, **environ)
 
 
 @pytest.mark.parametrize("form", ["text", "json", "csv", "markdown"])

@@ -368,9 +368,9 @@ def test_deep_run_files_are_scored_whole_as_compare_does(cranfield, folder):
     assert system["measures"]["AP"]["mean"] == means(cranfield)["AP"] > 0
 
 
-def test_an_mcp_server_is_asked_for_its_tools(cranfield):
+def test_an_mcp_server_is_asked_for_its_tools(cranfield, quick_python):
     pytest.importorskip("mcp")
-    code, out, _ = cranfield("init", "qrels.txt", "queries.jsonl", "--", sys.executable, str(MCP_SERVER), "stdio")
+    code, out, _ = cranfield("init", "qrels.txt", "queries.jsonl", "--", quick_python, str(MCP_SERVER), "stdio")
     assert code == 0
     (system,) = systems_of().values()
     assert system["mcp"]["tool"] == "search"
@@ -381,9 +381,9 @@ def test_an_mcp_server_is_asked_for_its_tools(cranfield):
 
 
 @pytest.mark.parametrize("kind", ["rows", "text", "lines", "structure"])
-def test_lists_of_an_mcp_server_are_found_however_they_are_sent(cranfield, kind):
+def test_lists_of_an_mcp_server_are_found_however_they_are_sent(cranfield, quick_python, kind):
     server = str(MCP_SERVER.with_name("mcp_list_server.py"))
-    code, _, err = cranfield("init", "qrels.txt", "queries.jsonl", "--", sys.executable, server, kind)
+    code, _, err = cranfield("init", "qrels.txt", "queries.jsonl", "--", quick_python, server, kind)
     assert (code, err) == (0, err)
     (system,) = systems_of().values()
     assert system["extract"]["id"] == "id"

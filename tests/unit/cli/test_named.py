@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import sys
 from pathlib import Path
 
 import pytest
@@ -25,7 +24,7 @@ SET = {
 
 
 def system(*ids):
-    return {"command": [sys.executable, "-c", f"print({chr(10).join(ids)!r})", "{query}"], "extract": {"regex": r"\S+"}}
+    return {"command": ["sh", "-c", f"echo {' '.join(ids)}", "sh", "{query}"], "extract": {"regex": r"\S+"}}
 
 
 CONFIG = {

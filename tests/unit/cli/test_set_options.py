@@ -10,6 +10,7 @@ from dataclasses import fields
 from pathlib import Path
 
 import pytest
+from tests.command import call
 
 from cranfield.app.commands.baseline import accept_command
 from cranfield.app.commands.evaluate import compare_command, evaluate_command, power_command
@@ -62,7 +63,7 @@ def folder(tmp_path: Path) -> Path:
 
 
 def cranfield(folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(["cranfield", *arguments], cwd=folder, capture_output=True, text=True, check=False)
+    return call(*arguments, folder=folder)
 
 
 def test_every_field_of_a_test_set_is_an_option() -> None:

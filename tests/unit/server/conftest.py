@@ -12,6 +12,7 @@ from types import ModuleType
 from typing import cast
 
 import pytest
+from anyio.from_thread import start_blocking_portal
 from fastapi import FastAPI
 from starlette.testclient import TestClient
 
@@ -75,6 +76,14 @@ class Team:
     def post(self, name: str, path: str, **fields: object):
         client = self.browser(name)
         return client.post(path, data={"csrf": self.csrf(client), **fields})
+
+
+@pytest.fixture(scope="package", autouse=True)
+def one_event_loop() -> Iterator[None]:
+    """One thread with an event loop for all requests: by default a client starts one for each, a third of its time."""
+    with start_blocking_portal() as portal, pytest.MonkeyPatch.context() as patch:
+        patch.setattr(TestClient, "portal", portal)
+        yield
 
 
 @pytest.fixture(scope="session")

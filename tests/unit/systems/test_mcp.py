@@ -192,8 +192,8 @@ def test_text_is_read_where_the_tool_gives_no_structure(over_http, url, extract)
         ("structure", {"json": "result", "id": "id"}),
     ],
 )
-def test_a_list_is_read_however_it_is_sent(served, kind, extract):
-    command = ["{python}", str(SERVER.with_name("mcp_list_server.py")), kind]
+def test_a_list_is_read_however_it_is_sent(served, quick_python, kind, extract):
+    command = [quick_python, str(SERVER.with_name("mcp_list_server.py")), kind]
     system = served(command=command, arguments={"query": "{query}"}, extract=extract)
     answers = {query: ask(system, query)[0] for query in ("grid", "wires", "nothing")}
     assert {query: (answer.outcome, ids(answer)) for query, answer in answers.items()} == {

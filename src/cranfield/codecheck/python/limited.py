@@ -5,10 +5,10 @@ Started as a script, without the packages of this environment. Only the standard
 
 from __future__ import annotations
 
-import subprocess
+import os
 import sys
+from collections.abc import Sequence
 from contextlib import suppress
-from pathlib import Path
 
 INTERVAL_S = 0.1
 
@@ -33,23 +33,28 @@ def limit(seconds: int, n_bytes: int) -> None:
                 resource.setrlimit(kind, (most, most))
 
 
-def watch(child: subprocess.Popen[bytes], n_bytes: int, n_processes: int) -> int:
+def watched(argv: Sequence[str], n_bytes: int, n_processes: int) -> int:
     """Status of a program that is killed when it and all that it started are too many, or take too much memory together.
 
     Limits of the operating system are those of one process, and not of a process of root.
     """
-    while True:
-        try:
-            return child.wait(INTERVAL_S)
-        except subprocess.TimeoutExpired:
-            memory = memory_below(child.pid)
-        if len(memory) > n_processes or sum(memory) > n_bytes:
-            child.kill()
-            sys.stderr.write(f"\nmore than {n_processes} processes, or {n_bytes >> 20} MB of memory\n")
+    import subprocess
+
+    with subprocess.Popen(argv) as child:
+        while True:
+            try:
+                return child.wait(INTERVAL_S)
+            except subprocess.TimeoutExpired:
+                memory = memory_below(child.pid)
+            if n_processes and (len(memory) > n_processes or sum(memory) > n_bytes):
+                child.kill()
+                sys.stderr.write(f"\nmore than {n_processes} processes, or {n_bytes >> 20} MB of memory\n")
 
 
 def memory_below(pid: int) -> list[int]:
     """Bytes of memory of a process and of each that it started, where the operating system lists them."""
+    from pathlib import Path
+
     children: dict[int, list[int]] = {}
     memory: dict[int, int] = {}
     for file in Path("/proc").glob("[0-9]*/stat"):
@@ -66,11 +71,12 @@ def memory_below(pid: int) -> list[int]:
 
 
 def main() -> int:
-    """Exit status of the program; of one that a signal killed, 128 and its number."""
+    """Take the program's place, or give its exit status where it is watched: of one that a signal killed, 128 and its number."""
     seconds, n_bytes, n_processes, *argv = sys.argv[1:]
     limit(int(seconds), int(n_bytes))
-    with subprocess.Popen(argv) as child:
-        status = watch(child, int(n_bytes), int(n_processes)) if int(n_processes) else child.wait()
+    if not int(n_processes) and sys.platform != "win32":  # there no program takes the place of another
+        os.execvp(argv[0], argv)  # noqa: S606 - without a shell
+    status = watched(argv, int(n_bytes), int(n_processes))
     return status if status >= 0 else 128 - status
 
 

@@ -6,7 +6,6 @@ import base64
 import json
 import os
 import subprocess
-import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -82,7 +81,7 @@ def fill_gated(folder: Path) -> None:
     (folder / "fusion.run").write_text("".join(lines))
     (folder / "cranfield.yaml").write_text(GATED)
     for command, code in ((("baseline", "accept"), 0), (("gate",), 1)):
-        argv = [sys.executable, "-m", "cranfield", *command, "cranfield.yaml"]
+        argv = ["cranfield", *command, "cranfield.yaml"]
         done = subprocess.run(argv, cwd=folder, capture_output=True, text=True)
         assert done.returncode == code, done.stderr
 
