@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import json
 import re
+from functools import cache
 
 import numpy as np
 import pytest
@@ -12,6 +13,7 @@ from scipy.stats import rankdata
 from typer.testing import CliRunner
 
 from cranfield.cli.main import command_line
+from cranfield.stats import simultaneous
 
 N, SYSTEMS = 24, 30
 
@@ -44,6 +46,20 @@ def compare(*args, systems=SYSTEMS):
     command = ["compare", "qrels.txt", *runs, "-m", "RR", "-m", "P@5", "--draws", "2000", "--full", *args]
     done = CliRunner().invoke(command_line("compare", "measures"), command, prog_name="cranfield")
     return done.exit_code, done.stdout, done.stderr
+
+
+@pytest.fixture(scope="module", autouse=True)
+def tails_computed_once():
+    """Several tests compare the same systems, and the integrals of Tukey's test take longest."""
+    tails = simultaneous._studentized_range_tail
+
+    @cache
+    def known(q, systems, df):
+        return tails(np.frombuffer(q), systems, df)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(simultaneous, "_studentized_range_tail", lambda q, *rest: known(q.tobytes(), *rest))
+        yield
 
 
 @pytest.fixture

@@ -10,7 +10,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from cranfield.errors import UsageError
-from cranfield.stats import simultaneous
 from cranfield.stats import simultaneous as module
 from cranfield.stats.paired import paired_t
 from cranfield.stats.permutation import permutation
@@ -126,13 +125,6 @@ def test_tukey_of_two_systems_is_the_paired_t_test():
     assert tukey_hsd(values, [(0, 1)])[0] == pytest.approx(
         scipy.stats.ttest_rel(values[:, 0], values[:, 1]).pvalue, rel=1e-6
     )
-
-
-@pytest.mark.parametrize(("systems", "df"), [(2, 1), (3, 2), (5, 8), (12, 33), (30, 870), (100, 4000)])
-def test_the_studentized_range_is_that_of_scipy(systems, df):
-    q = np.array([0.0, 0.1, 1.0, 2.5, 3.5, 5.0, 8.0, 40.0])
-    expected = scipy.stats.studentized_range.sf(q, systems, df)
-    assert simultaneous._integrated_tail(q, systems, df) == pytest.approx(expected, abs=1e-10)
 
 
 def test_tukey_by_hand():
