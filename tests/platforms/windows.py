@@ -63,18 +63,9 @@ OTHER_LIBRARIES = (
 
 
 OURS = (
-    *(
-        f"cli.{command}"
-        for command in ("compare", "demo", "evaluate", "gate", "history", "run", "serve", "testset", "watch")
-    ),
-    *(
-        "config.load",
-        "evaluation.compare",
-        "project.job",
-        "project.gate",
-        "reporting.renderers.html",
-        "systems.collect.collection",
-    ),
+    *("app.commands.evaluate", "app.commands.gate", "app.commands.history", "app.commands.run", "app.commands.testset"),
+    *("app.gate", "app.run", "cli.serve", "cli.watch", "config.load", "evaluation.compare", "reporting.renderers.html"),
+    "systems.collect.collection",
 )
 """Modules of commands that are called here."""
 

@@ -1,4 +1,8 @@
-"""Benefit experiments: run, score, report, repeat, gate and history."""
+"""Benefit experiments: run, score, report, repeat, gate and history.
+
+The history of experiments: a line for every result, in `.cranfield/benefit.jsonl` of the folder of results. Void results have their line too, and are marked. git ignores the history and not the results: those without a line, as in another
+clone, are read from their files.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,8 @@
-"""Scores of systems calibrated against relevance."""
+"""Scores of systems calibrated against relevance.
+
+Scores for assertions: means and values of any measure, of all queries or of some. Measures are computed when they are requested. The last request is recorded, so that a failing test can name the queries that
+made it fail.
+"""
 
 from __future__ import annotations
 

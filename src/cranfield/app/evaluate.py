@@ -1,4 +1,8 @@
-"""Evaluate and compare: the functions behind the library's face, the command line, REST and MCP."""
+"""Evaluate and compare: the functions behind the library's face, the command line, REST and MCP.
+
+Measures on the scale that each is made for, from one set of ratings. People judge on one scale; precision asks for another one than nDCG does. Each measure is computed on the grades that a
+consensus makes of the ratings after each rating was mapped to the scale of the measure, as SearchTweak does it.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,8 @@
-"""What a gate does before it queries a system: rules and baseline by their owner, anchors, and the history it judges by."""
+"""What a gate does before it queries a system: rules and baseline by their owner, anchors, and the history it judges by.
+
+What ties a test set to its repository, in a gate with a baseline ref: it is no part of the digest of the test set. A change that moves code writes it anew (`cranfield testset rehash`), which a review sees; a change that only removes it
+would switch the drift check off.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,10 @@
-"""The history of a test set: points that runs and evaluations add, and the folder that keeps them."""
+"""The history of a test set: points that runs and evaluations add, and the folder that keeps them.
+
+What the history keeps of an evaluation besides its line: the values by query, and the report. Both are in `.cranfield/history/`, next to the config: values are named by their content, reports by their time. The oldest
+are removed where there are too many; the line of an evaluation stays, and its report or its values are then not there.
+
+The local history: a line for every evaluation, in `.cranfield/history.jsonl` next to the config; see `history_files`. Lines are only appended, under a lock. A line that cannot be read is reported, and the others are read.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""Read test sets and kept runs, and do to a test set what options ask for."""
+"""Read test sets and kept runs, and do to a test set what options ask for.
+
+Load a test set, and apply the options between its file and the first measure, in the one order in which it makes sense. Imports no numpy: a run file can be read while that is imported.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,9 @@
-"""The event loop of the program, and signals that interrupt what runs in it."""
+"""The event loop of the program, and signals that interrupt what runs in it.
+
+Blocking functions run in threads for the loop. A thread cannot be ended from outside. One whose caller was cancelled is
+abandoned: it is a daemon, so it ends with its function, or with the process. The others are reused, so that functions
+called one at a time always run in the same thread, which some libraries require.
+"""
 
 from __future__ import annotations
 

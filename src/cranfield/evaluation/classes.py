@@ -1,6 +1,16 @@
 """Results by query class: each class has measures and a paired test of its own; the verdict follows from theirs.
 
 The queries of a class are selected from an existing ranking; nothing is ranked again.
+
+The verdict of a comparison whose queries have classes: one verdict a class, and a declared rule over them.
+
+better   the test over all queries is significant upwards, at least one class is better, and none is worse
+    worse    the same downwards
+    mixed    at least one class is better, and at least one is worse
+    else     equivalent, where the pooled verdict is that and no class is better or worse; else no significant difference
+
+A class is better or worse by its own test, with Holm's adjustment over the classes that can decide. Where none can, the
+test over all queries decides.
 """
 
 from __future__ import annotations

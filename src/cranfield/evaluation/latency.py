@@ -1,4 +1,8 @@
-"""Latencies: the calls as a record, percentiles, and the claim that one system is faster."""
+"""Latencies: the calls as a record, percentiles, and the claim that one system is faster.
+
+Latencies are milliseconds of the last attempt of a call, one per query. They come from a run's logs; run files of other tools
+have none. A verdict takes a warm-up, a smallest effect (`latency_rule`), and collections that are comparable.
+"""
 
 from __future__ import annotations
 

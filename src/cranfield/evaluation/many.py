@@ -1,4 +1,10 @@
-"""Three systems or more: every pair tested within one family, ranks, verdicts, and what unjudged results may change."""
+"""Three systems or more: every pair tested within one family, ranks, verdicts, and what unjudged results may change.
+
+Only queries count for which every system has a value, so that every pair is compared on the same queries.
+
+What judgments of unjudged results can make of the verdict on three systems or more: see `unjudged` for two. The systems that are best follow from all pairs together, so no pair has a bound of its own. What is found is verified: some
+judgments are supposed, every system is scored with them, and all pairs are tested again as declared.
+"""
 
 from __future__ import annotations
 

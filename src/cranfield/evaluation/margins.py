@@ -1,4 +1,11 @@
-"""Margins of single queries, and the extremes of differences that are linear in gains.
+"""Bounds of values and of means: over judgments of unjudged results, over the order of equal scores, and of linear differences.
+
+Both rest on one property: a measure that never falls when a result worth more changes places with one worth less above
+it. For such a measure the best place for u relevant results is the first u ranks on offer, and the worst is the last u;
+what it divides by depends on u alone. So all values lie between those of the u best and the u worst, over every u.
+`RISES_WITH_RANK` lists the measures that have the property; a test holds each to every assignment of small cases.
+
+The extremes of a difference that is linear in gains, over what depends on the numbers of documents of each grade alone.
 
 nDCG and recall of two lists are such: N(g) / I(g), N the difference of what the lists gain, I what the ideal list gains.
 Of all assignments with so many documents of each grade, the best gives the higher grades to the larger coefficients.

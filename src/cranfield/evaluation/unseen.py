@@ -1,4 +1,18 @@
-"""Caveats, among them that on documents which were never seen: with kinds, not by their words."""
+"""Caveats by kind; beside a verdict of few queries, queries of a kind that is not among them, and what would turn it.
+
+No test can see what is not in the sample. Under `FEW` queries a verdict is accompanied by the largest share of queries of an
+unseen kind that the sample is compatible with, and by the mean difference on them that would turn the verdict. Neither
+changes a verdict or an exit code.
+
+What turns a verdict, with p the largest share and differences counted in favour of the candidate:
+
+    better        losses L with which the lower end of the interval is no longer above 0:   (1 - p) low - p L = 0
+    worse         gains G with which the upper end is no longer below 0:                    (1 - p) high + p G = 0
+    equivalent    losses L with which the lower end is no longer above the negative margin: (1 - p) low - p L = -margin
+    otherwise     what brings the mean difference to 0: no interval supports a direction
+
+The last is also used where the interval of the declared test is not of the mean difference.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,8 @@
-"""A measure as a value, the rules of its values, and orders of ties."""
+"""A measure as a value, the rules of its values, and orders of ties.
+
+What a convention decides around a kernel: the results it sees, which queries have a value, how a value is rounded. `compute` asks here before and after every kernel. Measures that only say how far others can be trusted (`diagnostic`)
+see the list as it is.
+"""
 
 from __future__ import annotations
 

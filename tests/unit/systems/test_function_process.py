@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from cranfield.errors import PreflightError
-from cranfield.formats.runs.jsonl import answer_record, json_line
+from cranfield.formats.runs.record import answer_record, json_line
 from cranfield.model import Hit, Outcome, Query
 from cranfield.systems.collect.collection import collect
 from cranfield.systems.collect.preflight import preflight

@@ -21,7 +21,8 @@ from cranfield.config import system_config
 from cranfield.config.load import load_config
 from cranfield.config.reading import ProbeCheck
 from cranfield.errors import ConfigError
-from cranfield.formats.runs.jsonl import answer_record, json_line, read_run
+from cranfield.formats.runs.jsonl import read_run
+from cranfield.formats.runs.record import answer_record, json_line
 from cranfield.model import Outcome, Query
 from cranfield.systems import collect_all
 from cranfield.systems.calls.deaths import MOST_DEATHS

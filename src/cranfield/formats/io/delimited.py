@@ -1,4 +1,9 @@
-"""Rows of cells: delimited text, headings, numbers in cells, versions of files."""
+"""Rows of cells: delimited text, headings, numbers in cells, versions of files.
+
+A comma-separated file quotes a cell that holds a comma, a quote or a line break, as RFC 4180 has it. A tab-separated file
+quotes nothing: its cells are taken as they are. What the columns mean is the business of the formats; what they may be
+called stands here, because frames and JSON lines use the same names.
+"""
 
 from __future__ import annotations
 

@@ -1,6 +1,10 @@
 """Files: opened, replaced atomically, locked, read from pipes, kept in private folders.
 
 What is inside a file is the business of the module named after its format.
+
+Folders that Cranfield fills by itself: caches, journals, outputs. No link is followed out of them. The root is a folder that the user names, and may itself be a link. What is below it is opened component by component from
+the descriptor of the folder above, without following links: no component can be exchanged between a check and its use.
+Windows opens no folders: there each component is looked at by its path before its use.
 """
 
 from __future__ import annotations

@@ -15,7 +15,7 @@ from cranfield.errors import SHOWN_PROBLEMS, Problem, ProblemList, RunFormatErro
 from cranfield.formats.io.delimited import is_id
 from cranfield.formats.io.files import shown, stem
 from cranfield.formats.io.records import first_of_keys, json_records, load_json_values
-from cranfield.formats.runs.jsonl import finite
+from cranfield.formats.runs.record import finite
 from cranfield.model import Answer, Hit, Outcome, Run
 from cranfield.model.query_ids import text_ids
 

@@ -1,4 +1,11 @@
-"""A document as plain text, whole or in its short form, with tables as wide as the terminal."""
+"""A document as plain text, whole or in its short form, with tables as wide as the terminal.
+
+Made for pasting into a ticket. Pictures, details and hit lists are left to the other forms; where a picture's numbers
+belong in a ticket, its table stands for it.
+
+The short form of a Document: the answer on one screen of a terminal, or in a few lines of Markdown. Verdict, primary figures, where it changed and what to doubt. What does not fit is counted, with the way to see it: nothing is left out
+without a word.
+"""
 
 from __future__ import annotations
 

@@ -13,7 +13,7 @@ from numbers import Integral, Real
 from typing import Any
 
 from cranfield.errors import Problem
-from cranfield.formats.runs.jsonl import finite
+from cranfield.formats.runs.record import finite
 from cranfield.model import Answer, Hit, Order, Outcome
 from cranfield.words import last_lines
 

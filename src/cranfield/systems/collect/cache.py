@@ -16,7 +16,7 @@ from hashlib import sha256
 from pathlib import Path
 
 from cranfield.formats.io.files import PRIVATE_FOLDER, folder_inside, read_inside, write_text
-from cranfield.formats.runs.jsonl import json_line
+from cranfield.formats.runs.record import json_line
 from cranfield.systems.collect.journal import (
     UNREADABLE,
     VERSION,

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from cranfield.formats.runs.jsonl import answer_from_record, answer_record
+from cranfield.formats.runs.record import answer_from_record, answer_record
 from cranfield.model import Answer, Outcome
 from cranfield.systems.configured import CheckFailedError, Reply
 
