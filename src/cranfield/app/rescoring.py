@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import shlex
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from pathlib import Path
 
 from cranfield.app.experiment import Experiment
@@ -15,9 +15,9 @@ from cranfield.evaluation.absence import leaves_out
 from cranfield.measures import parse
 from cranfield.model import DEFAULT_CONVENTION, Convention, convention_named
 from cranfield.options.blocks import SET_OPTIONS, CompareOptions, LatencyRule, Setting
+from cranfield.options.declaration import command_words
 from cranfield.systems.collect.collection import RUNS
 
-_USUAL = CompareOptions()
 Words = tuple[str, ...]
 """An option with its value, or a flag."""
 
@@ -135,25 +135,13 @@ def _comparison(first: str | None, primary: str | None, declared: CompareOptions
     """
     if primary is not None and (first is None or parse(primary) != parse(first)):
         yield "--primary", primary  # else it is the first of the measures, whatever these become
-    values: dict[str, tuple[object, object]] = {
-        "--test": (declared.test, _USUAL.test),
-        "--margin": (declared.margin, _USUAL.margin),
-        "--alpha": (declared.alpha, _USUAL.alpha),
-        "--seed": (declared.seed, _USUAL.seed),
-        "--draws": (declared.draws, _USUAL.draws),
-        "--adjust": (declared.adjust if many else None, None),
-        "--verdict": (declared.verdict, _USUAL.verdict),
-        "--verdict-strata": (declared.strata, _USUAL.strata),
-        # `compare` has no spelling for no limit: a share of 1 is never exceeded
-        "--max-failed": (
-            1.0 if (most := declared.limits.max_failed_share) is None else most,
-            _USUAL.limits.max_failed_share,
-        ),
-        "--min-judged": (declared.limits.min_judged_share, _USUAL.limits.min_judged_share),
-    }
-    for option, (value, usual) in values.items():
-        if value != usual:
-            yield option, str(value)
+    yield from command_words(declared, without={"primary"} if many else {"primary", "adjust"})
+    limits = declared.limits
+    if limits.max_failed_share is None:
+        limits = replace(
+            limits, max_failed_share=1.0
+        )  # `compare` has no spelling for no limit, and 1 is never exceeded
+    yield from command_words(limits)
 
 
 def _evidence(settings: Mapping[str, Setting]) -> Iterator[Words]:

@@ -34,7 +34,8 @@ from cranfield.measures import Measure
 from cranfield.measures.catalogue import sign_of
 from cranfield.model import DEFAULT_CONVENTION
 from cranfield.numbers import format_percent
-from cranfield.options.blocks import CompareOptions
+from cranfield.options.blocks import PAIR_OPTIONS, CompareOptions
+from cranfield.options.declaration import command_words
 from cranfield.ranking.value import State, unjudged_results
 from cranfield.stats.permutation import is_enumerated, permutation_p_values
 from cranfield.stats.result import DEFAULT_DRAWS
@@ -139,18 +140,12 @@ def holes_command(
         convention: by name.
         top: results in the pool.
     """
-    usual = CompareOptions()
     testset, *runs = inputs
     words = ["cranfield", "holes", *runs, "--testset", testset, "-m", str(measure)]
-    for option, value, unsaid in (
-        ("--test", options.test, usual.test),
-        ("--margin", options.margin, usual.margin),
-        ("--alpha", options.alpha, usual.alpha),
-        ("--seed", options.seed, usual.seed),
-        ("--convention", convention, DEFAULT_CONVENTION),
-    ):
-        if value != unsaid:
-            words += [option, f"{value:g}" if isinstance(value, float) else str(value)]
+    for pair in command_words(options, PAIR_OPTIONS):
+        words += pair
+    if convention != DEFAULT_CONVENTION:
+        words += ["--convention", convention]
     return shlex.join([*words, "--top", str(top), "--out", POOL])
 
 

@@ -585,3 +585,7 @@ class LargeOptions:
     def given(self) -> tuple[str, ...]:
         """Names of the options that were given."""
         return tuple(field.name for field in fields(self) if getattr(self, field.name))
+
+
+PAIR_OPTIONS = ("test", "margin", "alpha", "seed")
+"""Options of a comparison that decide the verdict on one pair of systems."""

@@ -197,3 +197,20 @@ def check(block: Any, *more: Problem) -> None:
     if found or more:
         is_of_names = not more and all(each.option.choices for each, _ in found)
         raise (UnknownNameError if is_of_names else UsageError)([*(problem for _, problem in found), *more])
+
+
+def command_words(
+    block: Any, only: Collection[str] | None = None, *, without: Collection[str] = ()
+) -> Iterator[tuple[str, str]]:
+    """The options of a block that differ from their defaults, each as the command line takes it: its flag and its value.
+
+    Args:
+        block: whose options are single values; those that are not, and those that the command line has not, are left out.
+        only: names of those that a command has; None: all.
+        without: names of further ones that are left out.
+    """
+    for name, option in declared(type(block)).items():
+        value = getattr(block, name)
+        is_of_command = "command" in option.option.places and name not in without and (only is None or name in only)
+        if is_of_command and value != option.default and isinstance(value, str | int | float):
+            yield option.flag, str(value)

@@ -15,6 +15,7 @@ from cranfield.app.command import Report, fields, note, say, takes_runs
 from cranfield.app.commands.book import DEFAULT_DATABASE, DbOption, note_scale, open_books
 from cranfield.app.commands.shared import ConventionOption, MeasureOption, TestSetFormatOption
 from cranfield.app.commands.testset import ForceOption, TodayOption, day_of, refuse_existing, save_set
+from cranfield.options.blocks import PAIR_OPTIONS
 from cranfield.options.declaration import Argument, Option
 
 if TYPE_CHECKING:
@@ -316,7 +317,7 @@ def holes_command(
     out: HolesOption = None,
     book: HolesBookOption = None,
     db: DbOption = DEFAULT_DATABASE,
-    compare: Annotated[CompareOptions, fields("test", "margin", "alpha", "seed")],
+    compare: Annotated[CompareOptions, fields(*PAIR_OPTIONS)],
     scoring: ScoringOptions,
     testset_format: TestSetFormatOption = None,
     options: TestSetOptions,
