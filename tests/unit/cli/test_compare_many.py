@@ -12,7 +12,10 @@ import pytest
 from scipy.stats import rankdata
 from typer.testing import CliRunner
 
+from cranfield.app.command import Status
+from cranfield.app.commands.evaluate import _status
 from cranfield.cli.main import command_line
+from cranfield.evaluation.verdict_table import VerdictCode
 from cranfield.stats import simultaneous
 
 N, SYSTEMS = 24, 30
@@ -182,3 +185,10 @@ def test_options_of_many_are_refused_for_two(cranfield):
 def test_the_page_of_many_systems_stays_small(all_systems, folder):
     assert all_systems[0] == 0
     assert (folder / "many.html").stat().st_size < 400_000
+
+
+def test_a_verdict_to_fail_on_decides_before_one_that_does_not_count() -> None:
+    verdicts = [VerdictCode.INVALID, VerdictCode.WORSE]
+    assert _status(verdicts, [VerdictCode.WORSE]) is Status.FAILED
+    assert _status(verdicts, None) is Status.VOID
+    assert _status([VerdictCode.BETTER], [VerdictCode.WORSE]) is Status.OK
