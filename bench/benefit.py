@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cranfield.benefit.analysis.estimates import mean_estimate, p_of_loss
-from cranfield.benefit.analysis.verdict import Evidence, decide
+from cranfield.benefit.analysis.verdict import VerdictEvidence, decide
 from cranfield.benefit.plan import VerdictRule
 from cranfield.benefit.result import Estimate, Verdict
 from cranfield.stats.paired import mcnemar
@@ -161,11 +161,11 @@ def lift_of(deltas: Floats) -> Estimate:
     return mean_estimate(deltas.tolist(), 0, ALPHA, bound=1.0)
 
 
-def evidence_of(won_t: Floats, used_t: Floats, won_c: Floats, used_c: Floats) -> Evidence:
+def evidence_of(won_t: Floats, used_t: Floats, won_c: Floats, used_c: Floats) -> VerdictEvidence:
     """Of an experiment, or a stratum of it."""
     deltas = (won_t - won_c).tolist()
     saved = mean_estimate((used_c - used_t).tolist(), 0, ALPHA)
-    return Evidence(lift_of(won_t - won_c), saved, p_of_loss(deltas, RULE.lift_margin, ALPHA), None)
+    return VerdictEvidence(lift_of(won_t - won_c), saved, p_of_loss(deltas, RULE.lift_margin, ALPHA), None)
 
 
 def verdicts(

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 
-from cranfield.answers.places import Answered, Expected, named_places
+from cranfield.answers.places import Answered, ExpectedAnswer, named_places
 from cranfield.matching.place import entity_of, overlap, path_of
 from cranfield.model import MatchingRules
 from cranfield.model.label import Lines
@@ -75,7 +75,7 @@ class StructureScore:
         return sum(values) / len(values) if values else 0.0
 
 
-def score_structure(answered: Answered, expected: Expected, rules: MatchingRules | None = None) -> StructureScore:
+def score_structure(answered: Answered, expected: ExpectedAnswer, rules: MatchingRules | None = None) -> StructureScore:
     """Score what an answer names against what its label expects.
 
     An entity and a file match by id and path. Expected lines are found where named lines of their file share

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from cranfield.app.experiment import Experiment
 from cranfield.app.gate import (
-    Answered,
+    AnsweredTestSet,
     Source,
     answered,
     baseline_at,
@@ -135,7 +135,7 @@ def _refusals(plan: Plan, experiment: Experiment, evaluation: Evaluation) -> Ite
         yield Problem(f"this is no baseline: {sentence}", path=where, hint="fix what fails, and run it again")
 
 
-def _change(answers: Answered, old: Baseline | None, new: Baseline, path: Path) -> BaselineChange:
+def _change(answers: AnsweredTestSet, old: Baseline | None, new: Baseline, path: Path) -> BaselineChange:
     experiment, evaluation = answers.experiment, answers.evaluation
     primary = str(experiment.primary)
     before = dict(_facts(old)) if old is not None else {}

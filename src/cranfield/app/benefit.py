@@ -41,7 +41,7 @@ from cranfield.benefit.schedule import schedule
 from cranfield.benefit.score import Checkers, Scorer, SealedAnswer, seal, unscored, unseal
 from cranfield.benefit.source import TreeCheck, record_tree
 from cranfield.benefit.tool_check import tool_changes, try_tools
-from cranfield.benefit.validity import Evidence
+from cranfield.benefit.validity import ExperimentRecords
 from cranfield.codecheck.registry import checker_for
 from cranfield.concurrency.loop import event_loop
 from cranfield.errors import (
@@ -282,7 +282,7 @@ def result_of(path: Path) -> BenefitResult:
         raise UsageError(
             f"{n_of(len(missing), 'cells')} without a score", path=shown(path), got=first_of(missing), hint=hint
         )
-    evidence = Evidence(
+    evidence = ExperimentRecords(
         plan,
         schedule(plan, tasks.tasks),
         runs,

@@ -203,7 +203,7 @@ _Earlier = tuple[EarlierSource, frozenset[str]]
 
 
 @dataclass(frozen=True, slots=True)
-class Answered:
+class AnsweredTestSet:
     """The answers to one test set, scored, and what of them was read and not made in this call."""
 
     experiment: Experiment
@@ -231,7 +231,7 @@ def answered(
     folder: CollectionFolder | None,
     *,
     whole: Sequence[Experiment] = (),
-) -> Iterator[Answered]:
+) -> Iterator[AnsweredTestSet]:
     """Each experiment with the evaluation of its system: collected now, or of a finished run.
 
     Args:
@@ -249,7 +249,7 @@ def answered(
         evaluation, cut = _evaluated(experiment, run)
         earlier = list(_earlier(experiment, evaluation, found))
         n_earlier = len(frozenset[str]().union(*(ids for _, ids in earlier)))
-        yield Answered(experiment, evaluation, tuple(source for source, _ in earlier), n_earlier, cut)
+        yield AnsweredTestSet(experiment, evaluation, tuple(source for source, _ in earlier), n_earlier, cut)
 
 
 def refuse_source(source: Source, experiments: Sequence[Experiment], ref: str | None) -> None:
@@ -638,7 +638,7 @@ def baseline_at(path: Path, ref: Ref | None) -> tuple[Baseline, str]:
         raise InputError("not UTF-8", path=name) from None
 
 
-def _judged(plan: Plan, answers: Answered, accepted: _Accepted) -> GateResult:
+def _judged(plan: Plan, answers: AnsweredTestSet, accepted: _Accepted) -> GateResult:
     baseline, facts = accepted.baseline, accepted.facts
     experiment, evaluation = answers.experiment, answers.evaluation
     declared = plan.config.comparing()

@@ -27,7 +27,7 @@ from cranfield.agents.loop import (
     Transcript,
     run_agent,
 )
-from cranfield.agents.protocol import Answer, Backend, Failure, FailureKind, Request, Tool, ToolCall, Usage
+from cranfield.agents.protocol import Backend, Failure, FailureKind, ModelAnswer, Request, Tool, ToolCall, Usage
 from cranfield.agents.record_folder import CALLS
 from cranfield.agents.settings import ModelSettings
 from cranfield.agents.tools.source import AllowedTools, SourceTools
@@ -77,9 +77,9 @@ class _WhileToolsLast:
     backend: Backend
     tools: ArmTools
 
-    async def ask(self, request: Request) -> Answer:
+    async def ask(self, request: Request) -> ModelAnswer:
         if self.tools.lost is not None:
-            return Answer(failure=Failure(FailureKind.UNAVAILABLE, str(self.tools.lost)), usage=_NOT_SENT)
+            return ModelAnswer(failure=Failure(FailureKind.UNAVAILABLE, str(self.tools.lost)), usage=_NOT_SENT)
         return await self.backend.ask(request)
 
 

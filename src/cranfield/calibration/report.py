@@ -14,8 +14,8 @@ from cranfield.calibration.diagnosis import (
     FEWEST,
     MARGIN,
     SLOPES,
+    CalibrationEvidence,
     Diagnosis,
-    Evidence,
     Losses,
     SlopeStatistics,
     diagnose,
@@ -99,7 +99,7 @@ class Group:
     interval: tuple[float, float]
     """Wilson's interval of the share."""
     mean_score: float
-    evidence: Evidence | None
+    evidence: CalibrationEvidence | None
     """None with fewer than `FEWEST` answers."""
     diagnosis: Diagnosis
     """The first that holds."""
@@ -260,14 +260,14 @@ def group_of(scores: stats.Floats, correct: stats.Bools, options: CalibrationOpt
     return Group(n, right, right / n, interval, float(scores.mean()), evidence, findings[0], findings)
 
 
-def _evidence(scores: stats.Floats, correct: stats.Bools, options: CalibrationOptions) -> Evidence:
+def _evidence(scores: stats.Floats, correct: stats.Bools, options: CalibrationOptions) -> CalibrationEvidence:
     binnings = (stats.equal_width_bins(scores), stats.equal_mass_bins(scores))
     weights = (slope_weights(scores), spiegelhalter_weights(scores))
     bias, ece, ece_mass, slope, spiegelhalter = stats.null_tests(
         scores, correct, binnings, weights, seed=options.seed, draws=options.draws
     )
     constant = float(scores.mean() * (1 - scores.mean()))
-    return Evidence(
+    return CalibrationEvidence(
         bias=bias,
         slope=slope,
         spiegelhalter=spiegelhalter,

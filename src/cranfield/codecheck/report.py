@@ -8,7 +8,7 @@ from enum import StrEnum
 from typing import Protocol
 
 
-class Check(StrEnum):
+class CodeCheck(StrEnum):
     """What is checked of generated code."""
 
     COMPILES = "compiles"
@@ -36,7 +36,7 @@ class CheckState(StrEnum):
 class Finding:
     """Something that a check found."""
 
-    check: Check
+    check: CodeCheck
     file: str
     line: int
     """From 1; 0: of the whole file."""
@@ -71,7 +71,7 @@ class Target:
 class CheckReport:
     """What all checks found."""
 
-    states: Mapping[Check, CheckState]
+    states: Mapping[CodeCheck, CheckState]
     findings: tuple[Finding, ...] = ()
     """Of failed checks."""
     unknown: tuple[Finding, ...] = ()
@@ -86,7 +86,7 @@ class CheckReport:
     @property
     def n_unknown(self) -> int:
         """Symbols of which it is not known whether they exist."""
-        return sum(each.check is Check.SYMBOLS for each in self.unknown)
+        return sum(each.check is CodeCheck.SYMBOLS for each in self.unknown)
 
 
 class Checker(Protocol):

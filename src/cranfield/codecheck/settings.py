@@ -9,7 +9,7 @@ from typing import Annotated, Literal, Self
 from pydantic import AfterValidator, Field, model_validator
 
 from cranfield.codecheck.deprecations import Deprecation, Filled, Strict
-from cranfield.codecheck.report import Check
+from cranfield.codecheck.report import CodeCheck
 
 
 def _regex(text: str) -> str:
@@ -26,7 +26,7 @@ _Regex = Annotated[str, AfterValidator(_regex)]
 class DiagnosticRule(Strict):
     """Which check a diagnostic belongs to: the first rule that matches it decides."""
 
-    check: Check | Literal["unknown"]
+    check: CodeCheck | Literal["unknown"]
     """`unknown`: a symbol of which nothing is known: no check of symbols fails or passes by it."""
     code: _Regex = ""
     """Of the whole code of the diagnostic; empty: any."""

@@ -49,7 +49,7 @@ class Table(TypedDict):
     """A bm25 weight for each column."""
 
 
-class Config(TypedDict):
+class SearchConfig(TypedDict):
     """How to search one database."""
 
     tables: list[Table]
@@ -93,7 +93,7 @@ def words_of(text: str) -> list[str]:
     return "".join(char if char.isalnum() or char == "_" else " " for char in text).split()
 
 
-def terms_of(query: str, config: Config) -> list[str]:
+def terms_of(query: str, config: SearchConfig) -> list[str]:
     """List the distinct terms to look for, in the order of the query and in lower case."""
     words = words_of(query)
     stop_words = set(config["stop_words"])
@@ -143,9 +143,9 @@ def confidence(connection: sqlite3.Connection, query: str, best: object) -> floa
     return round(matched / total, 6)
 
 
-def read_config(connection: sqlite3.Connection) -> Config:
+def read_config(connection: sqlite3.Connection) -> SearchConfig:
     """Read the search settings of a database."""
-    config: Config = json.loads(connection.execute("SELECT value FROM config WHERE key = 'search'").fetchone()[0])
+    config: SearchConfig = json.loads(connection.execute("SELECT value FROM config WHERE key = 'search'").fetchone()[0])
     return config
 
 

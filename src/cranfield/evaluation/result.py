@@ -22,7 +22,13 @@ from cranfield.evaluation.classes import (
     compare_classes,
 )
 from cranfield.evaluation.confusion import Confusion
-from cranfield.evaluation.evaluate import ExpectedItems, StrataContrast, StratumSummary, summaries_by_stratum, summarise
+from cranfield.evaluation.evaluate import (
+    ExpectedItemsByQuery,
+    StrataContrast,
+    StratumSummary,
+    summaries_by_stratum,
+    summarise,
+)
 from cranfield.evaluation.evidence.values import Finding
 from cranfield.evaluation.many import (
     LeaderboardLine,
@@ -59,7 +65,7 @@ S = TypeVar("S", StratumSummary, StratumComparison)
 
 
 @dataclass(frozen=True, slots=True)
-class Failure:
+class QueryFailure:
     """A query that a system failed on."""
 
     query: str
@@ -109,7 +115,7 @@ class SystemResult:
     """The first measure over the queries without a class, where others have one."""
     confusion: tuple[Confusion, ...]
     n_failed: int
-    failures: tuple[Failure, ...]
+    failures: tuple[QueryFailure, ...]
     failures_count: str
     """What they count as: `counted as 0`, `without a value`; empty where nothing depends on them."""
     outcomes: Mapping[str, int]
@@ -458,7 +464,7 @@ def _caveats(sentences: Sequence[str]) -> tuple[Caveat, ...]:
 
 def _system(evaluation: Evaluation, primary: Measure | None) -> SystemResult:
     measure = primary or next(iter(evaluation.measures), None)
-    failures = tuple(Failure(*each) for each in evaluation.failures)
+    failures = tuple(QueryFailure(*each) for each in evaluation.failures)
     measured: dict[Measure, tuple[StratumSummary, ...]] = {
         each: summaries_by_stratum(evaluation, each) for each in evaluation.measures
     }
@@ -524,7 +530,7 @@ def _queries(evaluations: Sequence[Evaluation], result: object) -> dict[str, Que
         {query_id: name for name, query_ids in parts.items() for query_id in query_ids}
         for parts in ((pair.buckets, pair.moves) if pair is not None else ({}, {}))
     )
-    testset, expected = evaluations[0].testset, [ExpectedItems(evaluation) for evaluation in evaluations]
+    testset, expected = evaluations[0].testset, [ExpectedItemsByQuery(evaluation) for evaluation in evaluations]
     sides = [_sides(evaluation, of_system) for evaluation, of_system in zip(evaluations, expected, strict=True)]
     return {
         query.id: QueryRecord(
@@ -542,7 +548,7 @@ def _queries(evaluations: Sequence[Evaluation], result: object) -> dict[str, Que
     }
 
 
-def _expected(testset: TestSet, query_id: str, expected: Sequence[ExpectedItems]) -> tuple[ExpectedRecord, ...]:
+def _expected(testset: TestSet, query_id: str, expected: Sequence[ExpectedItemsByQuery]) -> tuple[ExpectedRecord, ...]:
     grades: dict[str, float] = {}
     ranks: dict[str, list[int | None]] = {}
     for place, of_system in enumerate(expected):
@@ -562,7 +568,7 @@ def _nothing_expected(testset: TestSet, query_id: str) -> str:
     return str(Absence.NONE_RELEVANT if testset.is_judged(query_id) else Absence.NEVER_JUDGED)
 
 
-def _sides(evaluation: Evaluation, expected: ExpectedItems) -> Callable[[str], Side]:
+def _sides(evaluation: Evaluation, expected: ExpectedItemsByQuery) -> Callable[[str], Side]:
     """From a query to the answer of a system."""
     ranking, first = evaluation.ranking, first_ranks(evaluation)
 

@@ -76,7 +76,7 @@ class Result(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Checked:
+class CheckedCriterion:
     """A criterion, and what was found."""
 
     criterion: Criterion
@@ -106,13 +106,13 @@ class AssemblyResult(results.Record):
     """Whether no criterion is unmet."""
     is_draft: bool
     """Whether it is written where it is not golden."""
-    criteria: tuple[Checked, ...]
+    criteria: tuple[CheckedCriterion, ...]
     written: tuple[Path, ...]
 
 
-def checked(criterion: Criterion, found: str, step: str = "", *, is_met: bool, demand: str = "") -> Checked:
+def checked(criterion: Criterion, found: str, step: str = "", *, is_met: bool, demand: str = "") -> CheckedCriterion:
     """A criterion that was tested; the step is dropped where it is met."""
-    return Checked(criterion, Result.MET if is_met else Result.NOT_MET, found, "" if is_met else step, demand)
+    return CheckedCriterion(criterion, Result.MET if is_met else Result.NOT_MET, found, "" if is_met else step, demand)
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,7 +131,9 @@ class Record:
         return self.candidate.task_type, self.candidate.difficulty
 
 
-def check_counts(planned: Mapping[Cell, int], kept: Mapping[Cell, int], step: str = "") -> tuple[Checked, Checked]:
+def check_counts(
+    planned: Mapping[Cell, int], kept: Mapping[Cell, int], step: str = ""
+) -> tuple[CheckedCriterion, CheckedCriterion]:
     """Attrition and cells.
 
     Args:
@@ -156,7 +158,9 @@ def check_counts(planned: Mapping[Cell, int], kept: Mapping[Cell, int], step: st
     )
 
 
-def check_review(report: ReviewReport | None, profile: ReviewProfile, step: str = "") -> tuple[Checked, Checked]:
+def check_review(
+    report: ReviewReport | None, profile: ReviewProfile, step: str = ""
+) -> tuple[CheckedCriterion, CheckedCriterion]:
     """The ceilings, and the second look; each by its own, so that what is confirmed is called confirmed.
 
     Args:
@@ -188,12 +192,12 @@ def check_review(report: ReviewReport | None, profile: ReviewProfile, step: str 
     )
 
 
-def check_similar(drift: BatchDrift, step: str = "") -> Checked:
+def check_similar(drift: BatchDrift, step: str = "") -> CheckedCriterion:
     """The batch against the version before."""
     tested = sum(each.result.p_two_sided is not None for each in drift.metrics)
     if drift.verdict is BatchVerdict.UNTESTED:
         why = next((each.result.note for each in drift.metrics if each.result.note), "")
-        return Checked(Criterion.SIMILAR, Result.NOT_TESTED, f"no metric could be tested: {why}")
+        return CheckedCriterion(Criterion.SIMILAR, Result.NOT_TESTED, f"no metric could be tested: {why}")
     if drift.verdict is BatchVerdict.SIMILAR:
         found = f"none of {n_of(tested, 'metrics')} differs significantly; that is no proof that none differs"
         return checked(Criterion.SIMILAR, found, is_met=True)

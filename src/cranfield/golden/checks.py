@@ -8,11 +8,11 @@ from functools import cached_property
 from typing import get_args
 
 from cranfield.agents.loop import Read
-from cranfield.answers.places import Answered, Expected
+from cranfield.answers.places import Answered, ExpectedAnswer
 from cranfield.answers.structure import score_structure
 from cranfield.golden.lexical import found_by_grep
 from cranfield.golden.narrative import NamesAllowed, names_not_expected
-from cranfield.golden.parsed import Coverage, ParsedSource
+from cranfield.golden.parsed import LineCoverage, ParsedSource
 from cranfield.golden.records import CitedFact, CitedLines, EntityRoleName, OracleAnswer, QueryCandidate
 from cranfield.golden.rules import MUST_MENTION, MUST_NOT_MENTION, NARRATIVE_WORDS, RULES, Bounds
 from cranfield.golden.screen import grep_message
@@ -38,14 +38,14 @@ class Record:
         return of_answer(self.answer)
 
     @cached_property
-    def shown(self) -> Coverage:
+    def shown(self) -> LineCoverage:
         """Lines that tools showed."""
-        return Coverage((read.path, read.start, read.end) for read in self.reads or ())
+        return LineCoverage((read.path, read.start, read.end) for read in self.reads or ())
 
     @cached_property
-    def evidence(self) -> Coverage:
+    def evidence(self) -> LineCoverage:
         """Lines that the oracle names as read."""
-        return Coverage(lines_of(self.answer.source_evidence))
+        return LineCoverage(lines_of(self.answer.source_evidence))
 
     @property
     def facts(self) -> list[CitedFact]:
@@ -217,7 +217,7 @@ def scorer(record: Record) -> Iterator[str]:
     answer = record.answer
     entities = tuple(entity.entity_id for entity in answer.expected_entities)
     spans = tuple(Lines(*part) for part in lines_of(answer.expected_line_ranges))
-    expected = Expected(entities, tuple(answer.expected_files), spans)
+    expected = ExpectedAnswer(entities, tuple(answer.expected_files), spans)
     for name, given, wanted in (
         ("gold", Answered("", entities, expected.files, spans), 1.0),
         ("empty", Answered(), 0.0),

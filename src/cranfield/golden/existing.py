@@ -19,7 +19,7 @@ from cranfield.agents.record_folder import PLAN, now
 from cranfield.agents.tree_record import TreeRecord, tree_files
 from cranfield.errors import Problem, TestSetError, shorten
 from cranfield.golden.folder import RunFolder, Step
-from cranfield.golden.gate import CHECKS, Check, GateReport, Status, gate
+from cranfield.golden.gate import CHECKS, GateCheck, GateReport, Status, gate
 from cranfield.golden.parsed import ParsedSource
 from cranfield.golden.plan import Plan
 from cranfield.golden.records import (
@@ -296,7 +296,7 @@ class SetGate(Record):
     testset: TestSetRecord
     notes: tuple[str, ...]
     n_passed: int
-    checks: Mapping[Check, Mapping[Status, int]]
+    checks: Mapping[GateCheck, Mapping[Status, int]]
     """How many records ended so."""
     records: Mapping[str, GateReport]
     """By query."""

@@ -47,7 +47,7 @@ class StatedFact(_Part):
     citations: Annotated[list[Place], Field(max_length=50)] = []
 
 
-class Entity(_Part):
+class ReviewedEntity(_Part):
     """An entity of the answer."""
 
     entity_id: str
@@ -84,7 +84,7 @@ class ReviewMaterial(_Part):
     difficulty_rationale: str = ""
     targets: list[str] = []
     """Of the author."""
-    expected_entities: list[Entity] = []
+    expected_entities: list[ReviewedEntity] = []
     expected_files: list[str] = []
     expected_line_ranges: list[Place] = []
     must_mention_facts: list[StatedFact] = []

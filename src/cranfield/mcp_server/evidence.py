@@ -43,7 +43,7 @@ TEMPORARY = "temporary/"
 _REF = re.compile(rf"({TEMPORARY})?(evaluation|comparison|job)/([1-9]\d{{0,17}})")
 
 
-class Evidence:
+class McpEvidence:
     """Systems and test sets of a config, and results.
 
     Args:
@@ -311,7 +311,7 @@ def _may_be_run(path: Path) -> bool:
 @contextmanager
 def open_evidence(
     store: Store | None, config: Path | None, allowed: frozenset[str] | None = None, *, writes: bool = False
-) -> Iterator[Evidence]:
+) -> Iterator[McpEvidence]:
     """The evidence of a database, of a config or of both.
 
     Args:
@@ -329,4 +329,4 @@ def open_evidence(
             folder = stack.enter_context(TemporaryDirectory(prefix="cranfield-mcp-"))
             scratch = open_service(stack.enter_context(closing(open_store(Path(folder) / "scratch.db"))), config)
             stack.enter_context(working(scratch))
-        yield Evidence(stored, scratch, allowed)
+        yield McpEvidence(stored, scratch, allowed)

@@ -26,7 +26,7 @@ from cranfield.version import __version__
 if TYPE_CHECKING:
     from mcp.server.auth.provider import TokenVerifier
 
-    from cranfield.mcp_server.evidence import Evidence
+    from cranfield.mcp_server.evidence import McpEvidence
     from cranfield.mcp_server.results import Found
 
 __all__ = ["EVALUATE", "READ", "Token", "make_server", "protocol_app"]
@@ -56,7 +56,7 @@ LARGEST_BODY = 1_000_000
 
 
 def make_server(
-    evidence: Evidence, tokens: TokenVerifier | None = None, address: str = "http://127.0.0.1"
+    evidence: McpEvidence, tokens: TokenVerifier | None = None, address: str = "http://127.0.0.1"
 ) -> MCPServer:
     """The server over some evidence.
 
@@ -102,7 +102,7 @@ def protocol_app(server: MCPServer, hosts: Sequence[str], origins: Sequence[str]
 class _Tools:
     """What all tools do: read in a thread, and turn our errors into those of a tool."""
 
-    def __init__(self, evidence: Evidence) -> None:
+    def __init__(self, evidence: McpEvidence) -> None:
         self.evidence = evidence
 
     async def read(self, function: Callable[[], R]) -> R:

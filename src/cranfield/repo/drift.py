@@ -16,7 +16,7 @@ from typing import Literal, get_args
 
 from cranfield.matching.place import ENTITY_MARK, plain_entity
 from cranfield.model import Anchor, Entity, Lines, Span, Target, TestSet
-from cranfield.repo.anchor import Expected, Outlines, anchor_of, entity_anchor, places
+from cranfield.repo.anchor import ExpectedPlace, Outlines, anchor_of, entity_anchor, places
 from cranfield.repo.hashes import is_hash_of, recorded_hashes
 from cranfield.repo.search import Found, best, elsewhere, names_of, windows
 from cranfield.repo.snapshot import Snapshot
@@ -156,7 +156,7 @@ def _changed_file(path: str, snapshot: Snapshot) -> Finding:
     return Finding(path, "file", "edited", detail=f"its hash is not the recorded one; {detail}")
 
 
-def _unanchored(place: Expected, outlines: Outlines, *, same: bool | None) -> Finding:
+def _unanchored(place: ExpectedPlace, outlines: Outlines, *, same: bool | None) -> Finding:
     """A place without an anchor: whether it is there at all, and whether its file has the recorded hash, where there is one."""
     here = anchor_of(place, outlines)
     if isinstance(here, str):
@@ -169,7 +169,7 @@ def _unanchored(place: Expected, outlines: Outlines, *, same: bool | None) -> Fi
     return Finding(place.label, place.kind, "unanchored", detail="it is there; no anchor was stored")
 
 
-def _here(place: Expected, anchor: Anchor, outlines: Outlines, *, same: bool) -> Finding | None:
+def _here(place: ExpectedPlace, anchor: Anchor, outlines: Outlines, *, same: bool) -> Finding | None:
     """A place in its own file; None where it has to be looked for elsewhere."""
     if same:
         return Finding(place.label, place.kind, "unchanged")
@@ -185,7 +185,7 @@ def _here(place: Expected, anchor: Anchor, outlines: Outlines, *, same: bool) ->
     return _entity_here(place, anchor, outline) if place.kind == "entity" else _span_here(place, anchor, outline)
 
 
-def _entity_here(place: Expected, anchor: Anchor, outline: Outline) -> Finding | None:
+def _entity_here(place: ExpectedPlace, anchor: Anchor, outline: Outline) -> Finding | None:
     if ENTITY_MARK not in anchor.symbol or not outline.language:
         if outline.body(1, len(outline.lines)) == anchor.body:
             return Finding(place.label, "entity", "unchanged")
@@ -202,7 +202,7 @@ def _entity_here(place: Expected, anchor: Anchor, outline: Outline) -> Finding |
     return Finding(place.label, "entity", "edited", detail=f"its text differs; now on lines {where}")
 
 
-def _span_here(place: Expected, anchor: Anchor, outline: Outline) -> Finding | None:
+def _span_here(place: ExpectedPlace, anchor: Anchor, outline: Outline) -> Finding | None:
     """Lines in their own file: in their symbol, or, where that is gone, anywhere."""
     holders = _holders(anchor, outline)
     firsts = ((holder.start + anchor.offset, holder.names) for holder in holders)
@@ -222,7 +222,7 @@ def _span_here(place: Expected, anchor: Anchor, outline: Outline) -> Finding | N
     return Finding(place.label, "span", "edited", detail=f"its text differs{where}{also}")
 
 
-def _moved(place: Expected, anchor: Anchor, outline: Outline, starts: Iterable[int]) -> Finding:
+def _moved(place: ExpectedPlace, anchor: Anchor, outline: Outline, starts: Iterable[int]) -> Finding:
     """The lines are in the file: where they were, or elsewhere; of several places, at the nearest."""
     first, *others = sorted(set(starts), key=lambda start: (abs(start - place.lines[0]), start))
     if first == place.lines[0]:
@@ -251,7 +251,7 @@ def _holders(anchor: Anchor, outline: Outline) -> list[Symbol]:
     return sorted(same_name, key=lambda symbol: symbol.id != symbol_id)
 
 
-def _renamed(was: Finding, place: Expected, found: list[Found]) -> Finding:
+def _renamed(was: Finding, place: ExpectedPlace, found: list[Found]) -> Finding:
     if not found:
         return replace(was, detail=was.detail or "its text is nowhere")
     first = found[0]
@@ -263,7 +263,7 @@ def _renamed(was: Finding, place: Expected, found: list[Found]) -> Finding:
     return replace(was, state="renamed", now="" if now == place.label else now, detail=detail)
 
 
-def _unparsed(expected: Iterable[Expected], outlines: Outlines) -> dict[str, str]:
+def _unparsed(expected: Iterable[ExpectedPlace], outlines: Outlines) -> dict[str, str]:
     made = [outlines.made(place.path) for place in expected]
     return {outline.path: outline.trouble for outline in made if outline is not None and outline.trouble}
 

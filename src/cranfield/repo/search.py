@@ -10,11 +10,11 @@ from hashlib import sha256
 
 from cranfield.matching.place import ENTITY_MARK, parts_of, plain_entity, plain_name
 from cranfield.model import Anchor, Meta
-from cranfield.repo.anchor import Expected
+from cranfield.repo.anchor import ExpectedPlace
 from cranfield.repo.snapshot import Snapshot, as_text
 from cranfield.repo.symbols import Outline, Symbol, outline_of
 
-Lost = Mapping[str, tuple[Expected, Anchor]]
+Lost = Mapping[str, tuple[ExpectedPlace, Anchor]]
 """Label to the place that is not where it was, and what it hung on."""
 
 
@@ -42,7 +42,7 @@ def names_of(anchor: Anchor) -> tuple[str, ...]:
     return parts_of(re.sub(r"#\d+$", "", anchor.symbol)) if ENTITY_MARK in anchor.symbol else ()
 
 
-def best(found: Sequence[Found], place: Expected, anchor: Anchor) -> list[Found]:
+def best(found: Sequence[Found], place: ExpectedPlace, anchor: Anchor) -> list[Found]:
     """What was found, the likeliest first: in the same file, then under the same name."""
     name = place.name or anchor.symbol.partition(ENTITY_MARK)[2]
 
@@ -89,7 +89,7 @@ def elsewhere(lost: Lost, meta: Meta, snapshot: Snapshot) -> dict[str, list[Foun
     return found
 
 
-def _in_file(place: Expected, anchor: Anchor, outline: Outline) -> Iterator[Found]:
+def _in_file(place: ExpectedPlace, anchor: Anchor, outline: Outline) -> Iterator[Found]:
     if place.kind == "file" or ENTITY_MARK not in anchor.symbol:
         if place.kind != "span" and len(outline.lines) == anchor.lines:
             if outline.path != place.path and outline.body(1, anchor.lines) == anchor.body:
@@ -104,7 +104,7 @@ def _in_file(place: Expected, anchor: Anchor, outline: Outline) -> Iterator[Foun
         yield from _lines_in_file(place, anchor, outline)
 
 
-def _lines_in_file(place: Expected, anchor: Anchor, outline: Outline) -> Iterator[Found]:
+def _lines_in_file(place: ExpectedPlace, anchor: Anchor, outline: Outline) -> Iterator[Found]:
     names = names_of(anchor)
     last = names[-1] if names else ""
     for symbol in outline.symbols[1:]:

@@ -308,7 +308,7 @@ class Section:
 
 
 @dataclass(frozen=True, slots=True)
-class Fact:
+class VerdictFact:
     """A number of the verdict, with its name."""
 
     label: str
@@ -324,7 +324,7 @@ class VerdictBlock:
     name: str
     sentence: str
     tone: Tone
-    facts: tuple[Fact, ...] = ()
+    facts: tuple[VerdictFact, ...] = ()
     reasons: tuple[str, ...] = ()
     disagreements: tuple[str, ...] = ()
     caveats: tuple[str, ...] = ()

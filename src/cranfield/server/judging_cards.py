@@ -12,7 +12,7 @@ from urllib.parse import quote
 from fastapi.responses import Response
 from markupsafe import Markup, escape
 
-from cranfield.judging.documents.values import FailureKind
+from cranfield.judging.documents.values import DocumentFailureKind
 from cranfield.judging.settings import Mode
 from cranfield.judging.store.schema import Action
 from cranfield.server.documents import RenderedDocument, rendered
@@ -72,7 +72,7 @@ def render_all(texts: DocumentTexts, documents: Sequence[Shown], seconds: float)
         thread.start()
     for thread in threads:
         thread.join(max(0.0, until - monotonic()))
-    late = FailureKind.BUSY
+    late = DocumentFailureKind.BUSY
     return {place: found for place, found in dict(work.done).items() if found.problem_kind != late}
 
 

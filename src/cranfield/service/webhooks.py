@@ -24,7 +24,7 @@ from cranfield.config.metrics import VARIABLE, Event, Webhook
 from cranfield.errors import Problem, UsageError
 from cranfield.evaluation.verdict_table import VerdictCode
 from cranfield.judging.documents.guard import Guard, Resolver, system_resolver
-from cranfield.judging.documents.values import DocumentError, FailureKind
+from cranfield.judging.documents.values import DocumentError, DocumentFailureKind
 from cranfield.judging.documents.web import pinned
 from cranfield.service.outcome import BenefitOutcome
 from cranfield.service.responses import EvaluationState, JobKind, JobState
@@ -269,7 +269,7 @@ class Webhooks:
             status = self._post(target, body, target.headers(body, message.delivery, now))
         except DocumentError as error:
             kind = error.problem.kind
-            return f"address {kind}", kind is FailureKind.REFUSED
+            return f"address {kind}", kind is DocumentFailureKind.REFUSED
         except (httpx2.HTTPError, httpx2.InvalidURL, OSError, UnicodeError) as error:
             return type(error).__name__, False
         if 200 <= status < 300:

@@ -149,7 +149,7 @@ NICKNAMES: dict[str, frozenset[str]] = {
 
 
 @dataclass(frozen=True, slots=True)
-class Column:
+class PrintedColumn:
     """One value that is printed, for every query and for all of them."""
 
     label: str
@@ -170,7 +170,7 @@ class Column:
 class Plan:
     """What to print, in order, and what of the call has no effect."""
 
-    columns: tuple[Column, ...]
+    columns: tuple[PrintedColumn, ...]
     notes: tuple[str, ...]
 
 
@@ -199,7 +199,7 @@ def plan(options: Options) -> Plan:
             note = _note_parameters(argument, given)
             notes += [note] if note else []
     problems += _wrong_format(marked, options.qrels_format)
-    columns: list[Column] = []
+    columns: list[PrintedColumn] = []
     for row in TABLE:
         if row.name in marked:
             try:
@@ -245,24 +245,24 @@ def _wrong_format(marked: set[str], qrels_format: QrelsFormat) -> list[Problem]:
     ]
 
 
-def _columns(row: Row, given: str | None, options: Options) -> list[Column]:
+def _columns(row: Row, given: str | None, options: Options) -> list[PrintedColumn]:
     """The columns of one measure, with these parameters or its own."""
     if row.name not in SPECS:
         length = 0 if row.takes == "nothing" else _length(row, given)
-        return [Column(_label(row, given), row, (), length)]
+        return [PrintedColumn(_label(row, given), row, (), length)]
     common = common_parameters(SPECS[row.name], options) | dict(row.sets)
     make = partial(measure_with, SPECS[row.name], common)
     if row.takes in {"ranks", "shares"}:
         cutoffs = _cutoffs(row, given)
         form: Callable[[float], str] = str if row.takes == "ranks" else "{:3.2f}".format
-        return [Column(f"{row.name}_{form(cutoff)}", row, (make({}, cutoff),)) for cutoff in cutoffs]
+        return [PrintedColumn(f"{row.name}_{form(cutoff)}", row, (make({}, cutoff),)) for cutoff in cutoffs]
     if given is None:
-        return [Column(row.name, row, (make({}),))]
+        return [PrintedColumn(row.name, row, (make({}),))]
     if row.name == "11pt_avg":
         points = _numbers(row, given)
         shares = [measure_with(SPECS["iprec_at_recall"], common, {}, point) for point in points]
-        return [Column(_label(row, given), row, tuple(shares))]
-    return [Column(_label(row, given), row, (make(_parameters(row, given)),))]
+        return [PrintedColumn(_label(row, given), row, tuple(shares))]
+    return [PrintedColumn(_label(row, given), row, (make(_parameters(row, given)),))]
 
 
 def _label(row: Row, given: str | None) -> str:

@@ -16,7 +16,7 @@ from cranfield.measures import compute
 from cranfield.ranking import FloatQ, Ranking, State
 from cranfield.ranking.value import condensed
 from cranfield.trec_eval.inputs import Inputs
-from cranfield.trec_eval.names import LEAST, Column, Plan
+from cranfield.trec_eval.names import LEAST, Plan, PrintedColumn
 from cranfield.trec_eval.options import Options
 
 ALL = "all"
@@ -60,7 +60,9 @@ def shown(plan: Plan, inputs: Inputs, options: Options) -> list[Shown]:
     return [_shown(column, seen, inputs, options, reference) for column in plan.columns]
 
 
-def _shown(column: Column, ranking: Ranking, inputs: Inputs, options: Options, reference: Reference | None) -> Shown:
+def _shown(
+    column: PrintedColumn, ranking: Ranking, inputs: Inputs, options: Options, reference: Reference | None
+) -> Shown:
     name, label = column.row.name, f"{column.label:<22}"
     n_queries = len(inputs.testset.queries) if options.complete else ranking.n_queries
     if name == "runid":
@@ -90,7 +92,7 @@ def _count(value: float) -> str:
     return str(int(value))
 
 
-def _values(column: Column, ranking: Ranking, inputs: Inputs, options: Options) -> FloatQ:
+def _values(column: PrintedColumn, ranking: Ranking, inputs: Inputs, options: Options) -> FloatQ:
     """float64[Q]: the value of each query."""
     total = np.zeros(ranking.n_queries)
     for measure in reversed(column.measures):
@@ -110,7 +112,7 @@ def _values(column: Column, ranking: Ranking, inputs: Inputs, options: Options) 
     return values
 
 
-def _utility_of_nothing(column: Column, values: FloatQ, options: Options) -> FloatQ:
+def _utility_of_nothing(column: PrintedColumn, values: FloatQ, options: Options) -> FloatQ:
     """A query without an answer is worth 0; trec_eval 10 gives it one unknown result where parameters are given."""
     if column.label == "utility":
         return np.zeros(len(values))
@@ -119,12 +121,12 @@ def _utility_of_nothing(column: Column, values: FloatQ, options: Options) -> Flo
     return np.asarray(values + _number(column, "wrong", -1.0) - _number(column, "spared", 0.0))
 
 
-def _number(column: Column, name: str, default: float) -> float:
+def _number(column: PrintedColumn, name: str, default: float) -> float:
     value = column.measures[0].param(name, default)
     return float(value) if isinstance(value, int | float) else default
 
 
-def _relevance(column: Column, ranking: Ranking, inputs: Inputs, options: Options) -> list[str]:
+def _relevance(column: PrintedColumn, ranking: Ranking, inputs: Inputs, options: Options) -> list[str]:
     """One character for each of the first results: its grade, `-` where it was not judged, `.` where only pooled."""
     length = column.length
     lengths = np.minimum(ranking.n_returned, length)

@@ -17,7 +17,7 @@ from cranfield.benefit.analysis.analyse import analyse
 from cranfield.benefit.analysis.estimates import NO_SPREAD, UNANIMOUS, mean_estimate, p_of_loss
 from cranfield.benefit.analysis.observation import Observation
 from cranfield.benefit.analysis.values import binary_of
-from cranfield.benefit.analysis.verdict import Evidence, decide
+from cranfield.benefit.analysis.verdict import VerdictEvidence, decide
 from cranfield.benefit.plan import ArmRole, BenefitPlan, VerdictRule
 from cranfield.benefit.records import CellEnd, CellKey, CellUsage, Delivery, ToolCount
 from cranfield.benefit.result import Estimate, StratumKind, Verdict
@@ -260,13 +260,13 @@ def test_a_task_counts_where_both_arms_have_a_value():
 
 
 def test_a_lift_that_only_the_adjustment_hides_is_no_net_cost():
-    found = decide([Evidence(lift(0.4, 0.35, 0.03), COSTS, 0.001, 0.3)], VerdictRule())[0]
+    found = decide([VerdictEvidence(lift(0.4, 0.35, 0.03), COSTS, 0.001, 0.3)], VerdictRule())[0]
     assert found.p_lift == pytest.approx(0.03)  # of two tests; the smaller is that of tokens
     assert found.verdict is Verdict.PAYS_OFF
-    found = decide([Evidence(lift(0.4, 0.35, 0.03), COSTS, 0.001, 0.3)] * 2, VerdictRule())[0]
+    found = decide([VerdictEvidence(lift(0.4, 0.35, 0.03), COSTS, 0.001, 0.3)] * 2, VerdictRule())[0]
     assert (found.verdict, found.p_lift) == (Verdict.NO_DIFFERENCE, pytest.approx(0.06))
     assert "a lift of success does not count after the adjustment, and is not excluded: +40.0 points" in found.reason
-    found = decide([Evidence(lift(0.4, 0.5, 0.2), COSTS, 0.001, 0.3)], VerdictRule())[0]
+    found = decide([VerdictEvidence(lift(0.4, 0.5, 0.2), COSTS, 0.001, 0.3)], VerdictRule())[0]
     assert found.verdict is Verdict.NET_COST
     assert "one of up to 90.0 points is not excluded" in found.reason
 
@@ -436,24 +436,24 @@ CONSTANT = mean_estimate([-500.0] * 8, 0, 0.05)
     ],
 )
 def test_the_rule_of_the_verdict(success, tokens, p_loss, verdict, says):
-    (found,) = decide([Evidence(success, tokens, p_loss, 0.425)], VerdictRule())
+    (found,) = decide([VerdictEvidence(success, tokens, p_loss, 0.425)], VerdictRule())
     assert found.verdict is verdict
     assert says in found.reason
     assert found.reason.endswith(".")
 
 
 def test_each_verdict_is_adjusted_for_the_others():
-    alone = Evidence(lift(0.2, 0.19, 0.02), SAME, 0.001, 0.3)
-    nothing = Evidence(NOTHING, SAME, 0.001, 0.3)
+    alone = VerdictEvidence(lift(0.2, 0.19, 0.02), SAME, 0.001, 0.3)
+    nothing = VerdictEvidence(NOTHING, SAME, 0.001, 0.3)
     assert decide([alone], VerdictRule())[0].verdict is Verdict.PAYS_OFF  # .02 of two tests: .04
     found = decide([alone, nothing], VerdictRule())  # of four: .08
     assert (found[0].verdict, found[0].p_lift) == (Verdict.NO_DIFFERENCE, pytest.approx(0.08))
-    too_small = Evidence(lift(0.3, 0.3, 0.04, n=4), SAVES, 0.0, 0.3)  # is no test, whatever its p
+    too_small = VerdictEvidence(lift(0.3, 0.3, 0.04, n=4), SAVES, 0.0, 0.3)  # is no test, whatever its p
     assert decide([alone, too_small], VerdictRule())[0].verdict is Verdict.PAYS_OFF
 
 
 def test_where_no_lift_could_be_found_data_are_insufficient():
-    evidence = [Evidence(lift(0.1, 0.5, 0.6, n=5), lift(1, 9, 0.9, n=5), 0.5, 0.45)] * 10
+    evidence = [VerdictEvidence(lift(0.1, 0.5, 0.6, n=5), lift(1, 9, 0.9, n=5), 0.5, 0.45)] * 10
     found = decide(evidence, VerdictRule())
     assert {each.verdict for each in found} == {Verdict.INSUFFICIENT}
     assert found[0].detectable > 1
@@ -466,7 +466,7 @@ def test_where_no_lift_could_be_found_data_are_insufficient():
 )
 def test_few_tasks_that_all_differ_alike_show_nothing(n, verdict):
     success = mean_estimate([0.0] * n, 0, 0.05, bound=1.0)
-    (found,) = decide([Evidence(success, lift(1, 9, 0.9, n=n), 0.5, 0.0)], VerdictRule())
+    (found,) = decide([VerdictEvidence(success, lift(1, 9, 0.9, n=n), 0.5, 0.0)], VerdictRule())
     assert found.verdict is verdict
     assert ("a lift of 100 points in every task would not count: 6 tasks, 2 tests" in found.reason) is (n == 6)
 

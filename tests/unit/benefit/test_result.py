@@ -13,7 +13,7 @@ import jsonschema
 import pytest
 import yaml
 
-from cranfield.agents.protocol import Answer, Failure, FailureKind, Request
+from cranfield.agents.protocol import Failure, FailureKind, ModelAnswer, Request
 from cranfield.agents.record_folder import PLAN
 from cranfield.agents.scripted import Scripted
 from cranfield.app.benefit import (
@@ -34,7 +34,7 @@ from cranfield.benefit.result_file import read_result, write_result
 from cranfield.benefit.result_schema import SCHEMA_FILE, result_schema
 from cranfield.benefit.schedule import schedule
 from cranfield.benefit.status import status_of
-from cranfield.benefit.validity import Evidence, validity
+from cranfield.benefit.validity import ExperimentRecords, validity
 from cranfield.errors import InputError, UsageError
 from cranfield.formats.io.delimited import file_versions
 from cranfield.formats.io.published_schema import schema_text
@@ -143,7 +143,7 @@ def absent(_: Request) -> str:
     return json.dumps({"quote": "", "verdict": "absent"})
 
 
-def result(path: Path, script: Callable[[Request], str | Answer] = absent) -> BenefitResult:
+def result(path: Path, script: Callable[[Request], str | ModelAnswer] = absent) -> BenefitResult:
     score_experiment(path, source=Scripted(script))
     return result_of(path)
 
@@ -217,7 +217,7 @@ def test_scoring_goes_on_where_it_ended_and_asks_nothing_twice(tmp_path: Path) -
         change=lambda record: {**record, "answer": f"parse_{record['key']['task_id'][1:]} it is"},
         plan={"budget": {"tokens": 1, "judge_tokens": 100_000}},  # the agents used up theirs
     )
-    down = Answer(failure=Failure(FailureKind.REJECTED, "no credit", status=403))
+    down = ModelAnswer(failure=Failure(FailureKind.REJECTED, "no credit", status=403))
     first = score_experiment(path, source=Scripted(lambda _: down))
     assert (first.n_scored, first.n_undecided) == (2 * N * SEEDS, 2 * N * SEEDS)
     assert first.judge is not None
@@ -391,7 +391,7 @@ def test_rules_of_validity(case: Case, tmp_path: Path) -> None:
     score_experiment(path, source=Scripted(unsure))
     folder = ExperimentFolder.open(path)
     scores = {score.key: score for score in folder.scores()}
-    evidence = Evidence(
+    evidence = ExperimentRecords(
         folder.plan,
         schedule(folder.plan, folder.tasks().tasks),
         folder.cells(),
@@ -410,7 +410,9 @@ def test_undecided_code_says_why_a_check_could_not_run(tmp_path: Path) -> None:
     why = {"success": None, "why": ScoreReason.CHECK_MISSING, "notes": ("no such compiler",)}
     scores = {score.key: score.model_copy(update=why if score.key.arm is T else {}) for score in folder.scores()}
     planned = schedule(folder.plan, folder.tasks().tasks)
-    found = validity(Evidence(folder.plan, planned, folder.cells(), scores, folder.preflights(), "a" * 40, "a" * 40))
+    found = validity(
+        ExperimentRecords(folder.plan, planned, folder.cells(), scores, folder.preflights(), "a" * 40, "a" * 40)
+    )
     assert [each.message for each in found if each.kind is ValidityKind.UNDECIDED] == [
         "16 of 16 cells of treatment (acme) are not decided: check_missing ('no such compiler')"
     ]

@@ -12,7 +12,7 @@ import pytest
 
 from cranfield.calibration import diagnosis as d
 from cranfield.calibration.answers import Correctness, ScoredAnswer, ScoredAnswers
-from cranfield.calibration.diagnosis import Diagnosis, Evidence, SlopeStatistics, diagnose
+from cranfield.calibration.diagnosis import CalibrationEvidence, Diagnosis, SlopeStatistics, diagnose
 from cranfield.calibration.report import CalibrationOptions, Group, calibrate, group_of
 from cranfield.reporting.document import VerdictBlock
 from cranfield.reporting.documents.calibration_verdict import verdict_of
@@ -59,7 +59,7 @@ def verdict(scores: list[float], right: list[bool]) -> VerdictBlock:
 
 
 PASSED = NullTest(0.0, 0.0, 0.5)
-CALIBRATED = Evidence(
+CALIBRATED = CalibrationEvidence(
     bias=PASSED,
     slope=PASSED,
     spiegelhalter=PASSED,

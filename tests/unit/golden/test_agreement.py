@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from cranfield.agents.loop import Read
 from cranfield.golden.agreement import (
     BLOCKING,
-    Agreement,
+    LabelAgreement,
     Outcome,
     QueueReason,
     ReviewedSource,
@@ -67,7 +67,7 @@ def report(of: OracleAnswer, **changes: Any) -> AdversaryReport:
     return AdversaryReport(**{**fields, **changes})
 
 
-def with_verdict(number: int, **changes: Any) -> Agreement:
+def with_verdict(number: int, **changes: Any) -> LabelAgreement:
     """The agreement where one verdict is another."""
     found = answer()
     reviews = verdicts(found)

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from cranfield.agents.protocol import Answer, Request, Usage
+from cranfield.agents.protocol import ModelAnswer, Request, Usage
 from cranfield.agents.scripted import Scripted
 from cranfield.cli.main import run_command_line
 from cranfield.errors import UsageError
@@ -190,7 +190,7 @@ def test_a_dry_run_that_the_budget_ends_says_how_it_goes_on(
 
 def test_an_answer_without_a_report_of_tokens_is_no_measure(models: Any, snapshot: Snapshot, tmp_path: Path) -> None:
     class Silent(Scripted):
-        async def ask(self, request: Request) -> Answer:
+        async def ask(self, request: Request) -> ModelAnswer:
             return replace(await super().ask(request), usage=Usage(unmeasured=1))
 
     path = create_run(*plan_of(models), snapshot, tmp_path)

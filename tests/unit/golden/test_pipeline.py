@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from cranfield.agents.protocol import Answer, Failure, FailureKind, Request, Usage
+from cranfield.agents.protocol import Failure, FailureKind, ModelAnswer, Request, Usage
 from cranfield.agents.scripted import Scripted
 from cranfield.agents.tree_record import tree_files
 from cranfield.errors import ConfigError, InputError, UsageError
@@ -273,7 +273,7 @@ def test_a_budget_that_is_used_up_stops_the_run_and_another_one_lets_it_go_on(
 
 def test_a_key_that_is_refused_is_no_end(models: Any, snapshot: Snapshot, tmp_path: Path) -> None:
     path, asked = begin(models, snapshot, tmp_path, **SMALL), models.Models()
-    refusal = Answer(failure=Failure(FailureKind.REJECTED, "HTTP 401", 401), usage=Usage(input=0, output=0))
+    refusal = ModelAnswer(failure=Failure(FailureKind.REJECTED, "HTTP 401", 401), usage=Usage(input=0, output=0))
     outcome = go_on(
         path, snapshot, lambda request: refusal if request.model == "openai:oracle" else asked.answer(request)
     )

@@ -14,7 +14,7 @@ from cranfield.agents.budget import Spent
 from cranfield.agents.tree_record import TREE, TreeRecord
 from cranfield.app.commands.book import open_books
 from cranfield.app.commands.golden import Source
-from cranfield.app.golden_assemble import Evidence, assemble
+from cranfield.app.golden_assemble import SetEvidence, assemble
 from cranfield.cli.main import run_command_line
 from cranfield.errors import InputError, UsageError
 from cranfield.formats.testsets.golden_json import read_golden_json
@@ -211,7 +211,7 @@ def test_an_assembled_set_says_it_first(shop: Path, capsys: pytest.CaptureFixtur
     edit(shop)
     assert run_command_line([*COMMANDS["enter"], "--repo", "shop", "--allow-dirty", "--out", "runs"]) == 0
     (run,) = Path("runs").iterdir()
-    done = assemble(run, shop, Path("golden"), Evidence(), draft=True)
+    done = assemble(run, shop, Path("golden"), SetEvidence(), draft=True)
     facts = json.loads(done.written[1].read_text())
     assert next(iter(facts)) == "uncommitted_changes"
     said = facts["uncommitted_changes"]
@@ -229,7 +229,7 @@ def test_a_version_keeps_what_is_said_of_the_version_before(shop: Path) -> None:
     edit(shop)
     assert run_command_line([*COMMANDS["enter"], "--repo", "shop", "--allow-dirty", "--out", "first"]) == 0
     (run,) = Path("first").iterdir()
-    first = assemble(run, shop, Path("golden"), Evidence(), draft=True)
+    first = assemble(run, shop, Path("golden"), SetEvidence(), draft=True)
     Path("golden", "golden_v1.0.json").write_text(first.written[0].read_text())
     Path("golden", "golden_v1.0.meta.json").write_text(first.written[1].read_text())
     git(shop, "checkout", "--quiet", ".")
@@ -238,7 +238,7 @@ def test_a_version_keeps_what_is_said_of_the_version_before(shop: Path) -> None:
     (run,) = Path("second").iterdir()
     said = first.testset.meta.uncommitted
     assert said.startswith("When the records were made: Uncommitted changes")
-    assert assemble(run, shop, Path("golden"), Evidence(), draft=True).testset.meta.uncommitted == said
+    assert assemble(run, shop, Path("golden"), SetEvidence(), draft=True).testset.meta.uncommitted == said
 
 
 def test_a_set_is_assembled_from_the_commit_of_its_run_alone(shop: Path) -> None:
@@ -248,7 +248,7 @@ def test_a_set_is_assembled_from_the_commit_of_its_run_alone(shop: Path) -> None
     git(shop, "add", "--all")
     git(shop, "commit", "--quiet", "--message", "baseline")
     edit(shop)
-    assert assemble(run, shop, Path("golden"), Evidence(), draft=True).testset.meta.uncommitted == ""
+    assert assemble(run, shop, Path("golden"), SetEvidence(), draft=True).testset.meta.uncommitted == ""
 
 
 # What is none of the source

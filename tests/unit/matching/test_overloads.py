@@ -2,7 +2,7 @@
 
 import pytest
 
-from cranfield.answers.places import Answered, Expected
+from cranfield.answers.places import Answered, ExpectedAnswer
 from cranfield.answers.structure import Part, score_structure
 from cranfield.app.evaluate import evaluate
 from cranfield.matching.place import parts_of, plain_name
@@ -102,7 +102,7 @@ def test_a_name_that_two_functions_have_is_told_by_its_lines():
 
 
 def test_an_answer_that_names_neither_of_two_functions_of_one_name_has_none():
-    expected = Expected(("src/a.rs::<A as Display>.fmt", "src/a.rs::<A as Debug>.fmt"))
+    expected = ExpectedAnswer(("src/a.rs::<A as Display>.fmt", "src/a.rs::<A as Debug>.fmt"))
     for text in ("`A::fmt` in src/a.rs.", "`<A as Clone>::fmt` in src/a.rs"):
         assert score_structure(Answered(text), expected).parts[Part.ENTITIES].missing == expected.entities
     for text in (
@@ -125,7 +125,7 @@ def test_an_answer_that_names_neither_of_two_functions_of_one_name_has_none():
 )
 def test_an_answer_names_the_function(answered):
     for expected in ((f"{PROMPT}#3",), (PROMPT, f"{PROMPT}#2")):
-        scored = score_structure(answered, Expected(expected)).parts[Part.ENTITIES]
+        scored = score_structure(answered, ExpectedAnswer(expected)).parts[Part.ENTITIES]
         assert (scored.missing, scored.extra, scored.n_expected) == ((), (), 1)
 
 

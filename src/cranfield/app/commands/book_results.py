@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from cranfield.judging.book.freeze import Freezing
     from cranfield.judging.documents.texts import DocumentTexts
     from cranfield.judging.documents.values import DocumentText
-    from cranfield.judging.models.jobs import DryRun, RateOptions, Selection
+    from cranfield.judging.models.jobs import RateOptions, RatingDryRun, Selection
     from cranfield.judging.models.run import RateOutcome
     from cranfield.judging.store.store import Store
     from cranfield.judging.store.values import BookInfo, ItemView
@@ -234,7 +234,7 @@ def show_progress(outcome: RateOutcome) -> None:
         note(f"\r{total - outcome.n_left:,} of {total:,} items, {outcome.spent.tokens:,} tokens ", end="")
 
 
-def estimate_text(found: DryRun) -> str:
+def estimate_text(found: RatingDryRun) -> str:
     """What a run would need."""
     chosen = found.selection
     cost = "unknown (no price)" if found.cost is None else f"at most about {found.cost:.4f} {found.currency}"

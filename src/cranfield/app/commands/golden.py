@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from cranfield.golden.index import RecordStatus
     from cranfield.golden.measured import DryRun
     from cranfield.golden.plan import Plan
-    from cranfield.golden.plan_cost import Estimate
+    from cranfield.golden.plan_cost import CostEstimate
     from cranfield.golden.rows import CheckedRow
     from cranfield.golden.run import RunOutcome
     from cranfield.repo.snapshot import Snapshot
@@ -282,7 +282,7 @@ def show_plan(plan: str, source: Source) -> Iterator[Report]:
     yield from show_cost(estimate(found, snapshot), measure)
 
 
-def show_cost(estimate: Estimate, measure: str = "") -> Iterator[Report]:
+def show_cost(estimate: CostEstimate, measure: str = "") -> Iterator[Report]:
     """Report what a plan takes, and the command that measures it where it is named.
 
     Raises:
@@ -622,10 +622,10 @@ def assemble_command(
 
     Each criterion is printed with what was found. Exits with 1 where one is not met; nothing is called golden then.
     """
-    from cranfield.app.golden_assemble import Evidence, assemble
+    from cranfield.app.golden_assemble import SetEvidence, assemble
     from cranfield.reporting.documents.golden_sets import assembly_document
 
-    evidence = Evidence(tuple(runs or ()), baseline, calibration)
+    evidence = SetEvidence(tuple(runs or ()), baseline, calibration)
     assembly = assemble(run, repo, out, evidence, draft=draft, today=day_of(today))
     yield Report(document=assembly_document(assembly.result(draft=draft)))
     for path in assembly.written:

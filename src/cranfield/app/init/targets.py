@@ -34,8 +34,8 @@ from cranfield.app.init.shape import (
 from cranfield.app.init.trial import (
     TRIAL_S,
     UNREAD,
-    Answers,
     Reading,
+    TrialAnswers,
     answers_of,
     query_hint,
     read_ids,
@@ -624,7 +624,7 @@ def _request(request: Request, target: Target, trial: Trial, got: list[str]) -> 
     reading = _with_k(reading, request, texts, trial)
     if "regex" in reading.settings["extract"] and not extra:
         nothing = answers_of(whole, [UNLIKELY], trial.folder, k=trial.k, environment=request.environment)
-        answers = Answers({**outputs, **nothing.outputs})
+        answers = TrialAnswers({**outputs, **nothing.outputs})
     settings = with_empty(reading, answers.outputs, k=trial.k)
     found = FoundSystem(address_of(target), name, settings, f"an HTTP service: {reading.shape.what}", reading.ids)
     notes = [*open_notes(found, reading.shape.other_ids)]

@@ -33,7 +33,7 @@ UNREAD: Settings = {"extract": {"json": "not_known_yet"}}
 
 
 @dataclass(frozen=True, slots=True)
-class Answers:
+class TrialAnswers:
     """What a system answered to some queries."""
 
     outputs: Mapping[str, str]
@@ -70,7 +70,7 @@ def answers_of(
     *,
     k: int,
     environment: Mapping[str, str] | None = None,
-) -> Answers:
+) -> TrialAnswers:
     """Send some queries; the first that fails ends the trial.
 
     Args:
@@ -84,7 +84,7 @@ def answers_of(
     try:
         system = make_system(settings, folder, environment)
     except CranfieldError as error:
-        return Answers({}, _first_problem(error))
+        return TrialAnswers({}, _first_problem(error))
     try:
         preflight([system], k=k)
         for text in texts:
@@ -94,13 +94,13 @@ def answers_of(
             )  # how the output is read is not known yet, and a blank one may find nothing
             if outcome.is_failure and outcome is not Outcome.UNPARSABLE:
                 reason = exchange.answer.reason or outcome.value
-                return Answers(outputs, "; ".join(filter(None, (reason, output_hint(exchange.stderr)))))
+                return TrialAnswers(outputs, "; ".join(filter(None, (reason, output_hint(exchange.stderr)))))
             outputs[text] = exchange.output
     except CranfieldError as error:
-        return Answers(outputs, _first_problem(error))
+        return TrialAnswers(outputs, _first_problem(error))
     finally:
         system.close()
-    return Answers(outputs)
+    return TrialAnswers(outputs)
 
 
 def _first_problem(error: CranfieldError) -> str:

@@ -26,7 +26,7 @@ NO_SUCCESS = "an arm has no success"
 
 
 @dataclass(frozen=True, slots=True)
-class Estimator:
+class TaskEstimator:
     """Estimates over the tasks of a stratum; a task without a value in both arms is counted as missing."""
 
     tasks: Sequence[Task]

@@ -28,7 +28,7 @@ _Format = Callable[[float | None], str]
 
 
 @dataclass(frozen=True, slots=True)
-class Evidence:
+class VerdictEvidence:
     """What the verdict of a stratum rests on."""
 
     lift: Estimate
@@ -48,7 +48,7 @@ class Evidence:
 
 
 @dataclass(frozen=True, slots=True)
-class Decision:
+class StratumDecision:
     """The verdict of a stratum, with what its family makes of it."""
 
     verdict: Verdict
@@ -62,7 +62,7 @@ class Decision:
     """Smallest true lift that is found with a probability of .8 at alpha over the number of tests of the family."""
 
 
-def decide(family: Sequence[Evidence], rule: VerdictRule) -> list[Decision]:
+def decide(family: Sequence[VerdictEvidence], rule: VerdictRule) -> list[StratumDecision]:
     """Give each stratum of one kind its verdict; those with fewer tasks than `min_tasks` are no part of the family."""
     lifts = [each.lift.p if _is_enough(each.lift, rule) else None for each in family]
     saved = [
@@ -82,7 +82,9 @@ def decide(family: Sequence[Evidence], rule: VerdictRule) -> list[Decision]:
         family, adjusted[: len(family)], adjusted[len(family) :], losses, strict=True
     ):
         claims = _Claims(each, rule, p_lift, p_saved, p_loss, n_tests)
-        found.append(Decision(*claims.verdict(), claims.success(), claims.cost(), p_lift, p_saved, claims.detectable))
+        found.append(
+            StratumDecision(*claims.verdict(), claims.success(), claims.cost(), p_lift, p_saved, claims.detectable)
+        )
     return found
 
 
@@ -92,7 +94,7 @@ def _is_enough(estimate: Estimate, rule: VerdictRule) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class _Claims:
-    evidence: Evidence
+    evidence: VerdictEvidence
     rule: VerdictRule
     p_lift: float | None
     p_saved: float | None

@@ -17,7 +17,7 @@ from cranfield.benefit.agent import CellRun
 from cranfield.benefit.delivery import Called, SchemaTax, run_delivery, tool_preflight
 from cranfield.benefit.errors import CellError, error_in, error_of
 from cranfield.benefit.external.events import Events, Reader, plain_name, tool_name
-from cranfield.benefit.external.gateway import Exchange, Gateway, open_gateway
+from cranfield.benefit.external.gateway import Gateway, ModelExchange, open_gateway
 from cranfield.benefit.external.isolation import Place, make_place
 from cranfield.benefit.external.job import Job, Launch, Preset, ServerEntry, entry_of
 from cranfield.benefit.external.network import without_network
@@ -376,5 +376,5 @@ def _models(events: Events, gateway: Gateway | None) -> tuple[str, ...]:
     return tuple(dict.fromkeys(seen or events.models))
 
 
-def _exchange(each: Exchange) -> dict[str, Any]:
+def _exchange(each: ModelExchange) -> dict[str, Any]:
     return {**asdict(each), "wall_s": round(each.wall_s, 3)}

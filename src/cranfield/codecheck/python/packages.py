@@ -13,11 +13,11 @@ from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field
 
 from cranfield.codecheck.python.facts import FileFacts, Import, Place
-from cranfield.codecheck.python.lookup import Answer, Lookup, Presence, look_up
+from cranfield.codecheck.python.lookup import Lookup, LookupAnswer, Presence, look_up
 from cranfield.codecheck.python.reading import NO_TYPE, Reading, is_of_import, names_of_any_kind, read_members
 from cranfield.codecheck.python.symbols import Sources
 from cranfield.codecheck.python.ty import ATTRIBUTE, SYMBOL_RULES, CheckerError, Diagnostic, Workplace
-from cranfield.codecheck.report import Check, Finding
+from cranfield.codecheck.report import CodeCheck, Finding
 
 _MODULE = re.compile(r"<module '(?P<name>[^']+)'>")
 _CLASS = re.compile(r"<class '(?P<name>[\w.]+)[^']*'>|type\[(?P<type>[\w.]+)[^\]]*\]")
@@ -88,7 +88,9 @@ async def check_packages(
     return decision.found
 
 
-async def _answers(place: Workplace, sources: Sources, symbols: list[Symbol], sandbox: str) -> Mapping[Lookup, Answer]:
+async def _answers(
+    place: Workplace, sources: Sources, symbols: list[Symbol], sandbox: str
+) -> Mapping[Lookup, LookupAnswer]:
     """What the packages say of all lookups; nothing where the code imports none."""
     imports = [
         name for file in sources.texts for name in sources.facts[file].run_imports if sources.is_of_package(name)
@@ -99,7 +101,7 @@ async def _answers(place: Workplace, sources: Sources, symbols: list[Symbol], sa
     try:
         return await look_up(sources.environment, imports, lookups, place.folder, sandbox)
     except CheckerError as error:
-        return dict.fromkeys(lookups, Answer(Presence.UNKNOWN, str(error)))
+        return dict.fromkeys(lookups, LookupAnswer(Presence.UNKNOWN, str(error)))
 
 
 def _imports(
@@ -192,7 +194,7 @@ def _arguments(sources: Sources, rows: tuple[Diagnostic, ...]) -> Iterator[Symbo
 class _Decision:
     """Which symbols are there, missing or unknown."""
 
-    def __init__(self, sources: Sources, rows: tuple[Diagnostic, ...], answers: Mapping[Lookup, Answer]) -> None:
+    def __init__(self, sources: Sources, rows: tuple[Diagnostic, ...], answers: Mapping[Lookup, LookupAnswer]) -> None:
         self.found = PackageFindings()
         self._sources, self._environment, self._answers = sources, sources.environment, answers
         self._reported: set[tuple[str, int, int]] = {row.place for row in rows if row.rule in SYMBOL_RULES}
@@ -226,17 +228,17 @@ class _Decision:
         if symbol.row is None and symbol.doubt and not self._is_of_reported(symbol):
             self._leave(symbol, symbol.doubt)
 
-    def _add_there(self, symbol: Symbol, answer: Answer) -> None:
+    def _add_there(self, symbol: Symbol, answer: LookupAnswer) -> None:
         self._take(symbol.row)
         self._not_imported -= {(symbol.file, item) for item in self._imports_of(symbol)}
         if answer.deprecated and not self._is_provided_for(symbol):
             message = self._with_package(answer.deprecated, symbol, answer)
-            self.found.findings.append(_finding(symbol, Check.NOT_DEPRECATED, message, answer.deprecated))
+            self.found.findings.append(_finding(symbol, CodeCheck.NOT_DEPRECATED, message, answer.deprecated))
         elif answer.perhaps_deprecated and not self._is_provided_for(symbol):
             message = f"its documentation says, perhaps of a part of it: {answer.perhaps_deprecated}"
-            self.found.unknown.append(_finding(symbol, Check.NOT_DEPRECATED, message))
+            self.found.unknown.append(_finding(symbol, CodeCheck.NOT_DEPRECATED, message))
 
-    def _add_missing(self, symbol: Symbol, answer: Answer) -> None:
+    def _add_missing(self, symbol: Symbol, answer: LookupAnswer) -> None:
         self._take(symbol.row)
         self._not_imported |= {(symbol.file, item) for item in self._imports_of(symbol)}
         if self._is_provided_for(symbol):
@@ -246,9 +248,9 @@ class _Decision:
             self._leave(symbol, "the code itself sets an attribute of this name")
         else:
             message = answer.why or (symbol.row.message if symbol.row else f"there is no {symbol.name}")
-            self.found.findings.append(_finding(symbol, Check.SYMBOLS, self._with_package(message, symbol, answer)))
+            self.found.findings.append(_finding(symbol, CodeCheck.SYMBOLS, self._with_package(message, symbol, answer)))
 
-    def _add_unknown(self, symbol: Symbol, answer: Answer) -> None:
+    def _add_unknown(self, symbol: Symbol, answer: LookupAnswer) -> None:
         """Of a symbol that could not be looked up: the type checker decides as far as it can."""
         if symbol.row is not None and self._is_typed(symbol, answer):
             return
@@ -258,7 +260,7 @@ class _Decision:
                 self._leave(symbol, "; ".join(filter(None, (symbol.doubt, answer.why))))
         elif not self._is_provided_for(symbol):
             message = f"whether it is deprecated could not be looked up: {answer.why}"
-            self.found.unknown.append(_finding(symbol, Check.NOT_DEPRECATED, message))
+            self.found.unknown.append(_finding(symbol, CodeCheck.NOT_DEPRECATED, message))
 
     def _imports_of(self, symbol: Symbol) -> Iterator[Import]:
         """The statement that imports a symbol, if one does."""
@@ -273,9 +275,9 @@ class _Decision:
     def _leave(self, symbol: Symbol, why: str) -> None:
         self._reported.add((symbol.file, symbol.line, symbol.column))
         if not self._is_provided_for(symbol):
-            self.found.unknown.append(_finding(symbol, Check.SYMBOLS, why))
+            self.found.unknown.append(_finding(symbol, CodeCheck.SYMBOLS, why))
 
-    def _is_typed(self, symbol: Symbol, answer: Answer) -> bool:
+    def _is_typed(self, symbol: Symbol, answer: LookupAnswer) -> bool:
         """Whether what the type checker says is of types that a package comes with, or of no package: then it stands."""
         modules = _modules_of(symbol, answer)
         if symbol.kind == "class" and modules:
@@ -301,14 +303,14 @@ class _Decision:
         failed = [item.line for file, item in self._not_imported if file == symbol.file]
         return self._sources.facts[symbol.file].provides_for(symbol.line, failed)
 
-    def _with_package(self, message: str, symbol: Symbol, answer: Answer) -> str:
+    def _with_package(self, message: str, symbol: Symbol, answer: LookupAnswer) -> str:
         packages = {self._environment.package_of(module) for module in _modules_of(symbol, answer)}
         return f"{message} ({packages.pop()})" if len(packages) == 1 and "" not in packages else message
 
 
-def _modules_of(symbol: Symbol, answer: Answer) -> tuple[str, ...]:
+def _modules_of(symbol: Symbol, answer: LookupAnswer) -> tuple[str, ...]:
     return answer.modules if symbol.kind == "class" else (symbol.lookups[0][1],)
 
 
-def _finding(symbol: Symbol, check: Check, message: str, current: str = "") -> Finding:
+def _finding(symbol: Symbol, check: CodeCheck, message: str, current: str = "") -> Finding:
     return Finding(check, symbol.file, symbol.line, symbol.name, message, current=current)

@@ -22,7 +22,7 @@ from cranfield.codecheck.python.ty import (
     Diagnostic,
     Workplace,
 )
-from cranfield.codecheck.report import Check, Finding
+from cranfield.codecheck.report import CodeCheck, Finding
 
 _SYMBOL_CHARS = 80
 _ANY_NAME = {"exec", "globals"}
@@ -109,7 +109,7 @@ class Sources:
         module = self.facts[found.file].aliases.get(head, head) if dot else head
         return f"{module}{dot}{rest}"[:_SYMBOL_CHARS]
 
-    def finding(self, found: Diagnostic, check: Check, message: str = "") -> Finding:
+    def finding(self, found: Diagnostic, check: CodeCheck, message: str = "") -> Finding:
         """A diagnostic as a finding."""
         return Finding(check, found.file, found.line, self.symbol(found), message or found.message, found.rule)
 

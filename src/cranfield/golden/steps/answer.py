@@ -8,7 +8,7 @@ from pydantic import ValidationError
 
 from cranfield.agents.record_folder import now
 from cranfield.golden.folder import Step
-from cranfield.golden.gate import Check, GateReport, gate
+from cranfield.golden.gate import GateCheck, GateReport, gate
 from cranfield.golden.outcomes import Finding, GateFailure
 from cranfield.golden.records import OracleAnswer
 from cranfield.golden.roles import Role, oracle_task
@@ -72,5 +72,5 @@ def gate_report(context: StepContext, query_id: str) -> GateReport:
     return gate(context.index.candidates[query_id], found, shown, context.source, context.plan.bounds)
 
 
-def _findings(report: GateReport, checks: Sequence[Check]) -> tuple[Finding, ...]:
+def _findings(report: GateReport, checks: Sequence[GateCheck]) -> tuple[Finding, ...]:
     return tuple(Finding(kind=check, message=problem) for check in checks for problem in report.checks[check].problems)

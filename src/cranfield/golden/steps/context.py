@@ -10,7 +10,7 @@ from typing import Any
 from cranfield.agents.budget import Spent
 from cranfield.agents.kept import Kept
 from cranfield.agents.loop import AgentTask, End, Read, Transcript, run_agent
-from cranfield.agents.protocol import Answer, Failure, Usage
+from cranfield.agents.protocol import Failure, ModelAnswer, Usage
 from cranfield.agents.record_folder import now
 from cranfield.agents.recording import is_lasting
 from cranfield.agents.settings import ModelSettings
@@ -137,7 +137,7 @@ class StepContext:
         async with self._turns[job.role]:
             transcript = await run_agent(answers_of_try(self.kept, len(tries)), task, toolset)
         failure = transcript.failure
-        if failure is not None and not is_lasting(Answer(failure=failure)):
+        if failure is not None and not is_lasting(ModelAnswer(failure=failure)):
             raise WaitingError(Waiting(job.query_id, job.role, failure.kind, failure.detail))
         if job.key not in self._reads:
             line = {"query_id": job.query_id, "role": job.role, "attempt": job.attempt, "vote": job.vote, "at": now()}

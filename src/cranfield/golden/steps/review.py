@@ -9,7 +9,7 @@ from fractions import Fraction
 from cranfield.agents.loop import Transcript
 from cranfield.agents.record_folder import now
 from cranfield.golden.agreement import (
-    Agreement,
+    LabelAgreement,
     Outcome,
     ReviewedSource,
     agree,
@@ -101,7 +101,7 @@ async def _votes(context: StepContext, answer: OracleAnswer, report: AdversaryRe
 
 
 def _record(
-    context: StepContext, answer: OracleAnswer, agreement: Agreement, transcripts: list[Transcript]
+    context: StepContext, answer: OracleAnswer, agreement: LabelAgreement, transcripts: list[Transcript]
 ) -> AgreementRecord:
     seed, share = context.plan.seed, Fraction(str(context.plan.spot_check))
     return AgreementRecord(

@@ -59,7 +59,7 @@ class CoveredBook:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Books(Record):
+class BookList(Record):
     """The books of a database."""
 
     database: str
@@ -80,7 +80,7 @@ def book_progress(store: Store, name: str) -> BookProgress:
     return BookProgress(book=BookRecord.of(book), coverage=store.reading.coverage(book.id), raters=tuple(raters))
 
 
-def all_books(store: Store) -> Books:
+def all_books(store: Store) -> BookList:
     """All books of a database."""
     books = tuple(CoveredBook(BookRecord.of(book), store.reading.coverage(book.id)) for book in store.books.all())
-    return Books(database=store.where, books=books)
+    return BookList(database=store.where, books=books)

@@ -158,7 +158,7 @@ def _shown(document: DocumentText, max_chars: int) -> str:
 
 
 @dataclass(frozen=True, slots=True)
-class DryRun:
+class RatingDryRun:
     """What a run would cost, by the size of its requests."""
 
     selection: Selection
@@ -171,7 +171,7 @@ class DryRun:
     currency: str
 
 
-def dry_run(selection: Selection, jobs: Iterable[Job], prices: PriceList) -> DryRun:
+def dry_run(selection: Selection, jobs: Iterable[Job], prices: PriceList) -> RatingDryRun:
     """Estimate calls, tokens and cost without a call."""
     n = tokens_in = tokens_out = 0
     model = ""
@@ -180,4 +180,4 @@ def dry_run(selection: Selection, jobs: Iterable[Job], prices: PriceList) -> Dry
         n, tokens_in, tokens_out = n + 1, tokens_in + size.input, tokens_out + size.output
         model = job.request.model
     cost = prices.cost(model, Usage(input=tokens_in, output=tokens_out)) if n else 0.0
-    return DryRun(selection, n, tokens_in, tokens_out, cost, prices.currency)
+    return RatingDryRun(selection, n, tokens_in, tokens_out, cost, prices.currency)

@@ -17,7 +17,7 @@ from cranfield.words import and_list, first_of, n_of
 
 
 @dataclass(frozen=True, slots=True)
-class Cost:
+class JudgingCost:
     """Work of the raters."""
 
     n_judgments: int
@@ -83,7 +83,7 @@ class PoolSummary(Record):
     shared: tuple[tuple[int, ...], ...]
     """System by system: documents that both return down to the depth."""
     strata: tuple[StratumSummary, ...]
-    cost: Cost
+    cost: JudgingCost
     notes: tuple[str, ...]
 
 
@@ -123,7 +123,7 @@ def summarise_pool(built: BuiltPool, *, raters: int = 1, seconds: float = 20.0) 
         systems=tuple(_share(built.candidates, system.name, depth) for system in built.systems),
         shared=tuple(tuple(len(first & second) for second in found) for first in found),
         strata=tuple(_strata(built)),
-        cost=Cost(len(open_items) * raters, raters, seconds, len(open_items) * raters * seconds),
+        cost=JudgingCost(len(open_items) * raters, raters, seconds, len(open_items) * raters * seconds),
         notes=(*filter(None, [note]), *_run_notes(built), *_query_notes(built)),
     )
 

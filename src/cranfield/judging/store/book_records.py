@@ -60,7 +60,7 @@ class FrozenRecord(Record):
     at: int
 
 
-class BookRecord(Record):
+class BookHeader(Record):
     """The first line."""
 
     cranfield_book: Literal[1] = 1
@@ -180,7 +180,7 @@ KINDS: dict[str, type[Record]] = {
 class BookDump(Record):
     """A book."""
 
-    book: BookRecord
+    book: BookHeader
     query: list[QueryRecord] = []
     item: list[ItemRecord] = []
     event: list[EventRecord] = []

@@ -127,7 +127,7 @@ class _Reading:
             ],
         }
         header = _values(
-            book, records.BookRecord, cranfield_book=1, pseudonyms=self.pseudonyms, raters=self._raters(), **parts
+            book, records.BookHeader, cranfield_book=1, pseudonyms=self.pseudonyms, raters=self._raters(), **parts
         )
         return records.BookDump.model_validate({"book": header, **lines})
 

@@ -35,7 +35,6 @@ from cranfield.reporting.document import (
     Bullets,
     Cell,
     Document,
-    Fact,
     Figure,
     KeyValues,
     Link,
@@ -45,6 +44,7 @@ from cranfield.reporting.document import (
     Tone,
     TonedCell,
     VerdictBlock,
+    VerdictFact,
     without_tones,
 )
 from cranfield.reporting.documents.benefit_sections import (
@@ -122,7 +122,9 @@ def _verdict(result: BenefitResult) -> VerdictBlock:
         sentence = f"{capitalised(cells[0].verdict.value)} ({cells[0].claims}), over all tasks: none has a stratum. {cells[0].reason}"
     sentence = "".join(f"Caution: {each}. " for each in result.cautions) + sentence
     facts = [
-        Fact(stratum_name(row), row.verdict.value, f"{capitalised(row.claims)}. {row.reason}", TONES[row.verdict])
+        VerdictFact(
+            stratum_name(row), row.verdict.value, f"{capitalised(row.claims)}. {row.reason}", TONES[row.verdict]
+        )
         for row in _telling(cells)
     ]
     return VerdictBlock("by stratum", sentence, "", tuple(facts), (), (), caveats)

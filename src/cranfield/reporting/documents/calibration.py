@@ -15,8 +15,8 @@ from cranfield.calibration.diagnosis import (
     ALPHA_SPIEGELHALTER,
     FEWEST,
     RULES,
+    CalibrationEvidence,
     Diagnosis,
-    Evidence,
 )
 from cranfield.calibration.report import Advice, Calibration, CalibrationReport, Stratum
 from cranfield.numbers import (
@@ -193,7 +193,7 @@ def _figures(found: Calibration) -> tuple[tuple[str, str], ...]:
     )
 
 
-def _slope_rows(fit: LogisticFit | None, evidence: Evidence | None) -> tuple[tuple[str, str], ...]:
+def _slope_rows(fit: LogisticFit | None, evidence: CalibrationEvidence | None) -> tuple[tuple[str, str], ...]:
     p = "" if evidence is None else f"p {format_p(evidence.slope.p)}"
     slope, intercept = f"no finite estimate{p and f' ({p})'}", "no finite estimate"
     if fit is not None:
@@ -220,7 +220,7 @@ def _advice_text(advice: Advice | None) -> str:
     return f"{advice.threshold:.1f}: {counted}, lower bound {format_value(advice.lower)}"
 
 
-def _bias_text(evidence: Evidence | None) -> str:
+def _bias_text(evidence: CalibrationEvidence | None) -> str:
     if evidence is None:
         return TOO_FEW
     interval = format_delta_interval(evidence.bias_interval)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from cranfield.golden.assemble import AssemblyResult, Checked, Result
+from cranfield.golden.assemble import AssemblyResult, CheckedCriterion, Result
 from cranfield.golden.batch_drift import BatchDrift, BatchVerdict, MetricDrift
 from cranfield.golden.retirement import Decision, ModelHistory, ModelTests
 from cranfield.golden.row_votes import CheckedRows
@@ -152,7 +152,7 @@ def models_document(found: ModelTests) -> Document:
 def assembly_document(found: AssemblyResult) -> Document:
     """The criteria of a version, one by one: what each demands, what was found, and what to do where it is not met."""
     tones: Mapping[Result, Tone] = {Result.MET: "good", Result.NOT_MET: "bad", Result.NOT_TESTED: ""}
-    criteria: TableSpec[Checked] = TableSpec(
+    criteria: TableSpec[CheckedCriterion] = TableSpec(
         "Criteria",
         found.criteria,
         (
@@ -188,5 +188,5 @@ def assembly_document(found: AssemblyResult) -> Document:
     )
 
 
-def _spaced(each: Checked) -> str:
+def _spaced(each: CheckedCriterion) -> str:
     return each.criterion.replace("_", " ")

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import replace
 
-from cranfield.evaluation.grid import Choice, GridPoint, GridResult
+from cranfield.evaluation.grid import GridChoice, GridPoint, GridResult
 from cranfield.evaluation.result import evaluations_of
 from cranfield.measures import CATALOGUE
 from cranfield.numbers import format_count, format_delta, format_value
@@ -17,12 +17,12 @@ from cranfield.reporting.document import (
     Block,
     Bullets,
     Document,
-    Fact,
     Figure,
     KeyValues,
     Section,
     TonedCell,
     VerdictBlock,
+    VerdictFact,
 )
 from cranfield.reporting.documents.comparison import sections_of
 from cranfield.reporting.sections.collection import collection, warnings
@@ -40,7 +40,7 @@ OPTIMISM = (
 )
 
 
-def grid_document(choice: Choice, *, preflight: Preflight = ()) -> Document:
+def grid_document(choice: GridChoice, *, preflight: Preflight = ()) -> Document:
     """The winner against the config as written, then every point.
 
     Args:
@@ -82,9 +82,9 @@ def settings_of(point: GridPoint) -> str:
 def _verdict(found: GridResult, subject: Subject) -> VerdictBlock:
     winner = found.points[0]
     facts = (
-        Fact("Tuning mean", format_value(winner.tuning_mean), "of the winner"),
-        Fact("Held-out mean", format_value(winner.held_out_mean), "of the winner"),
-        Fact("Optimism", format_delta(found.optimism), "tuning minus held-out mean"),
+        VerdictFact("Tuning mean", format_value(winner.tuning_mean), "of the winner"),
+        VerdictFact("Held-out mean", format_value(winner.held_out_mean), "of the winner"),
+        VerdictFact("Optimism", format_delta(found.optimism), "tuning minus held-out mean"),
     )
     block = verdict_block(subject)
     if block is None:

@@ -23,7 +23,7 @@ from cranfield.errors import UsageError
 from cranfield.formats.io.files import STDIN, opened, path_lock, refusal, shown
 from cranfield.service.intake.reading import LONGEST_LINE, LogError, LoggedQuery, Reader, Reason
 from cranfield.service.intake.redaction import PatternTimeoutError, QueryRedactor, is_only_placeholders
-from cranfield.service.store.queries import Batch, Queries
+from cranfield.service.store.queries import KnownBatch, Queries
 
 RECORDS = 50_000
 """Records that are stored at once: what an interrupt leaves is counted, and the next time begins after it."""
@@ -86,7 +86,7 @@ class Taking:
         for record in records:
             self._take(record)
         digest = sha256(key.encode("utf-8", "surrogatepass")).hexdigest()
-        self._store(Batch(f"key:{digest}") if key else None)
+        self._store(KnownBatch(f"key:{digest}") if key else None)
         return self.counts
 
     def file(self, path: Path, reader: Reader) -> IntakeCounts:
@@ -111,13 +111,13 @@ class Taking:
         self.counts.unfinished = lines.unfinished
         return self.counts
 
-    def _store_read(self, lines: _Lines, known: Batch | None) -> Batch | None:
+    def _store_read(self, lines: _Lines, known: KnownBatch | None) -> KnownBatch | None:
         """Store what was read, and how far, at once."""
-        batch = Batch(_slow(lines.digest.digest(), self._source), lines.n_bytes) if lines.is_remembered else None
+        batch = KnownBatch(_slow(lines.digest.digest(), self._source), lines.n_bytes) if lines.is_remembered else None
         self._store(batch, known)
         return batch
 
-    def _known_beginning(self, path: Path) -> Batch | None:
+    def _known_beginning(self, path: Path) -> KnownBatch | None:
         """The longest beginning of the file that was read before."""
         found, place, digest = None, 0, sha256()
         with opened(path, LogError) as stream:
@@ -141,7 +141,7 @@ class Taking:
         pending.n_kept += 1
         pending.texts[day.isoformat(), text] += n
 
-    def _store(self, batch: Batch | None, replaced: Batch | None = None) -> None:
+    def _store(self, batch: KnownBatch | None, replaced: KnownBatch | None = None) -> None:
         """Store what was taken since the last time, unless the batch is known."""
         counts, pending = self.counts, self._pending
         self._pending = _Pending(redactor=QueryRedactor(self._config))

@@ -11,7 +11,7 @@ from cranfield.config.intake import Intake, LogFormat
 from cranfield.service.intake import intake
 from cranfield.service.intake.intake import purge
 from cranfield.service.intake.reading import LogError, LoggedQuery, Reason, format_of_name, reader_of
-from cranfield.service.store.queries import Batch
+from cranfield.service.store.queries import KnownBatch
 
 LINES = reader_of("lines", {})
 ACCESS = """\
@@ -203,6 +203,6 @@ def test_the_most_frequent_queries(queries):
     assert [(found.text, found.n) for found in queries.top()] == [("y", 10), ("x", 5)]
     assert [(found.text, found.n) for found in queries.top("a", since="2026-11-21")] == [("x", 3), ("y", 1)]
     assert [found.text for found in queries.top("a", at_least=3, limit=None)] == ["x"]
-    assert queries.record("a", {("2026-11-20", "x"): 2}, Batch("key:1"))
-    assert not queries.record("a", {("2026-11-20", "x"): 2}, Batch("key:1"))
+    assert queries.record("a", {("2026-11-20", "x"): 2}, KnownBatch("key:1"))
+    assert not queries.record("a", {("2026-11-20", "x"): 2}, KnownBatch("key:1"))
     assert queries.top("a")[0].n == 7
