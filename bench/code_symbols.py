@@ -21,7 +21,7 @@ from typing import Any
 import yaml
 
 from cranfield.codecheck.python.checker import PythonChecker
-from cranfield.codecheck.report import CodeCheck, CheckReport, Finding, Target
+from cranfield.codecheck.report import CodeCheck, CheckReport, CodeFinding, Target
 from cranfield.concurrency.loop import event_loop
 
 CORPUS = Path(__file__).with_name("code_symbols.yaml")
@@ -48,7 +48,7 @@ class Counts:
         return Counts(*(a + b for a, b in zip(vars(self).values(), vars(other).values(), strict=True)))
 
 
-def names(finding: Finding, symbol: str) -> bool:
+def names(finding: CodeFinding, symbol: str) -> bool:
     """Whether a finding is about a symbol."""
     return symbol in re.split(r"[\s().`=]+", f"{finding.symbol} {finding.message}")
 

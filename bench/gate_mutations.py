@@ -17,7 +17,7 @@ from pathlib import Path
 
 import cranfield
 from cranfield.agents.loop import Read
-from cranfield.golden.gate import GateCheck, GateReport, gate
+from cranfield.golden.gate import GateCheck, RecordGateReport, gate
 from cranfield.golden.parsed import ParsedSource, folder_of, module_parts
 from cranfield.golden.records import CitedFact, CitedLines, Evidence, ExpectedEntity, OracleAnswer, QueryCandidate
 from cranfield.golden.rules import RULES
@@ -481,7 +481,7 @@ KINDS: Mapping[str, tuple[GateCheck | None, Mutation]] = {
 """Kind to the check that must catch it, and how a record is broken. None: no check can; the adversary and people may."""
 
 
-def run(source: ParsedSource, records: Sequence[Record], each: int) -> Iterator[tuple[str, Record, GateReport]]:
+def run(source: ParsedSource, records: Sequence[Record], each: int) -> Iterator[tuple[str, Record, RecordGateReport]]:
     """Reports of records that are broken, `each` of every kind, spread over all records."""
     place = 0
     for kind, (_, mutate) in KINDS.items():
@@ -496,7 +496,7 @@ def run(source: ParsedSource, records: Sequence[Record], each: int) -> Iterator[
                 break
 
 
-def table(reports: Sequence[tuple[str, Record, GateReport]]) -> str:
+def table(reports: Sequence[tuple[str, Record, RecordGateReport]]) -> str:
     """Kinds x checks: how many records of a kind each check failed."""
     counts = Counter((kind, check) for kind, _, report in reports for check in report.failed)
     total = Counter(kind for kind, _, _ in reports)

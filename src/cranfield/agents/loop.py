@@ -47,7 +47,7 @@ class End(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Limits:
+class AgentLimits:
     """Of one agent; None: no limit."""
 
     turns: int = 40
@@ -120,7 +120,7 @@ class AgentTask:
     output_mode: OutputMode = "tool"
     timeout_s: float = 120.0
     """Of one request."""
-    limits: Limits = field(default_factory=Limits)
+    limits: AgentLimits = field(default_factory=AgentLimits)
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,7 +8,7 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from cranfield.agents.budget import PriceList
 from cranfield.agents.connect import Connection
-from cranfield.agents.loop import Limits
+from cranfield.agents.loop import AgentLimits
 from cranfield.agents.protocol import OutputMode, Sampling
 from cranfield.concurrency.retry import DEFAULT_ATTEMPTS
 
@@ -79,9 +79,9 @@ class ModelSettings(Strict):
         )
 
     @property
-    def agent_limits(self) -> Limits:
+    def agent_limits(self) -> AgentLimits:
         """As an agent has them."""
-        return Limits(**self.limits.model_dump())
+        return AgentLimits(**self.limits.model_dump())
 
 
 class BudgetSettings(Strict):

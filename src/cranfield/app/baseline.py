@@ -19,7 +19,7 @@ from cranfield.app.gate import (
     refuse_source,
     system_evidence,
 )
-from cranfield.app.gate_plan import Plan, planned
+from cranfield.app.gate_plan import GatePlan, planned
 from cranfield.app.loading import NO_OVERRIDES, SetOverrides
 from cranfield.errors import Problem, SystemUnderTestError, UsageError
 from cranfield.evaluation.values import Evaluation
@@ -127,7 +127,7 @@ def show(config_path: Path, baseline_ref: str | None = None) -> Document:
     return baseline_document(BaselineChanges(baselines=tuple(changes)))
 
 
-def _refusals(plan: Plan, experiment: Experiment, evaluation: Evaluation) -> Iterator[Problem]:
+def _refusals(plan: GatePlan, experiment: Experiment, evaluation: Evaluation) -> Iterator[Problem]:
     rules = [rule for _, rule in rules_of(plan.gate, experiment.name)]
     findings = system_evidence(experiment, evaluation)
     for sentence in no_baseline(GateInput(evaluation), rules, plan.config.comparing().limits, findings):

@@ -24,7 +24,7 @@ import numpy as np
 
 from cranfield.app.evaluate import with_measure
 from cranfield.app.experiment import Experiment, prepare, prepare_all, require_one_set
-from cranfield.app.gate_plan import Plan, lost_anchors, planned, refuse_overrides
+from cranfield.app.gate_plan import GatePlan, lost_anchors, planned, refuse_overrides
 from cranfield.app.history import remember
 from cranfield.app.loading import NO_OVERRIDES, SetOverrides
 from cranfield.app.run import require_folder
@@ -33,7 +33,7 @@ from cranfield.config.strict import Finding
 from cranfield.errors import ConfigError, CranfieldError, InputError, Problem, UsageError
 from cranfield.evaluation.classes import deciding_key
 from cranfield.evaluation.evidence.inspection import inspect_systems
-from cranfield.evaluation.evidence.values import Finding as EvidenceFinding
+from cranfield.evaluation.evidence.values import EvidenceFinding
 from cranfield.evaluation.values import Evaluation
 from cranfield.formats.io.files import PRIVATE_FOLDER, check_inside, folder_inside, refusal, shown
 from cranfield.formats.runs.jsonl import read_run
@@ -527,7 +527,7 @@ def _save(document: Document, out: Path) -> tuple[Path, ...]:
 
 
 def _remember(
-    plan: Plan, experiments: Sequence[Experiment], evaluations: Mapping[str, Evaluation], report: Path
+    plan: GatePlan, experiments: Sequence[Experiment], evaluations: Mapping[str, Evaluation], report: Path
 ) -> None:
     """Add the evaluations to the history, with the report of the gate."""
     for experiment in experiments:
@@ -537,7 +537,9 @@ def _remember(
             progress_on(sys.stderr).note(why)
 
 
-def gate_experiments(plan: Plan, overrides: SetOverrides = NO_OVERRIDES) -> AbstractContextManager[list[Experiment]]:
+def gate_experiments(
+    plan: GatePlan, overrides: SetOverrides = NO_OVERRIDES
+) -> AbstractContextManager[list[Experiment]]:
     """An experiment for each test set with its gated system; every problem is raised before a query is sent.
 
     No cached answer is used: the code may have changed, which no config shows.
@@ -566,7 +568,7 @@ def _as_accepted(experiment: Experiment, accepted: _Accepted) -> Experiment:
     return replace(experiment, testset=only(experiment.testset, set(experiment.testset.query_ids) - {*baseline.added}))
 
 
-def _uncomputable(plan: Plan, experiment: Experiment) -> Iterator[Finding]:
+def _uncomputable(plan: GatePlan, experiment: Experiment) -> Iterator[Finding]:
     """Rules on measures that this test set allows for no query."""
     for index, rule in rules_of(plan.gate, experiment.name):
         measure = measure_of(rule)
@@ -587,7 +589,7 @@ class _Accepted:
     notes: tuple[str, ...] = ()
 
 
-def _baselines(plan: Plan, experiments: Sequence[Experiment]) -> dict[str, _Accepted]:
+def _baselines(plan: GatePlan, experiments: Sequence[Experiment]) -> dict[str, _Accepted]:
     """The baseline of each test set, where there is one; of another experiment it is refused, or left out where no rule needs it."""
     found: dict[str, _Accepted] = {}
     problems: list[Problem] = []
@@ -638,7 +640,7 @@ def baseline_at(path: Path, ref: Ref | None) -> tuple[Baseline, str]:
         raise InputError("not UTF-8", path=name) from None
 
 
-def _judged(plan: Plan, answers: AnsweredTestSet, accepted: _Accepted) -> GateResult:
+def _judged(plan: GatePlan, answers: AnsweredTestSet, accepted: _Accepted) -> GateResult:
     baseline, facts = accepted.baseline, accepted.facts
     experiment, evaluation = answers.experiment, answers.evaluation
     declared = plan.config.comparing()

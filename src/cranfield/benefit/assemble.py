@@ -8,7 +8,7 @@ from typing import Any
 
 from cranfield.answers.rows import AnswerCost
 from cranfield.benefit.analysis.analyse import analyse
-from cranfield.benefit.analysis.observation import Observation
+from cranfield.benefit.analysis.observation import CellObservation
 from cranfield.benefit.competence import competence
 from cranfield.benefit.plan import ArmRole, BenefitPlan, SuccessBy
 from cranfield.benefit.reading import CellReading, arm_reading
@@ -126,7 +126,7 @@ def _rate(plan: BenefitPlan) -> str:
     return "the compile rate" if is_compile else _RATE[plan.success.by]
 
 
-def _observations(evidence: ExperimentRecords, tasks: TaskSet) -> list[Observation]:
+def _observations(evidence: ExperimentRecords, tasks: TaskSet) -> list[CellObservation]:
     """Every planned cell in the order of the tasks, with its scored run or its last one."""
     last = {run.key: run for run in evidence.runs} | dict(evidence.cells)
     place = {task.id: number for number, task in enumerate(tasks.tasks)}
@@ -137,7 +137,7 @@ def _observations(evidence: ExperimentRecords, tasks: TaskSet) -> list[Observati
         if run is not None:
             more = {"end": run.end, "usage": run.usage, "delivery": run.delivery, "transcript": run.transcript}
         success = score.success if score is not None else None
-        found.append(Observation(key, task.strata, task.baseline_answerable, success=success, **more))
+        found.append(CellObservation(key, task.strata, task.baseline_answerable, success=success, **more))
     return found
 
 

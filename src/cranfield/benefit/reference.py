@@ -17,8 +17,8 @@ from cranfield.agents.budget import Budget, PriceList
 from cranfield.agents.connect import connected
 from cranfield.agents.kept import Kept
 from cranfield.agents.loop import (
+    AgentLimits,
     AgentTask,
-    Limits,
     NoTools,
     Read,
     ToolResult,
@@ -139,7 +139,7 @@ class ReferenceAgent:
             sampling=replace(settings.sampling, seed=(settings.seed or 0) + seed),
             output_mode=settings.output_mode,
             timeout_s=settings.timeout_s,
-            limits=Limits(**self.plan.limits.model_dump()),
+            limits=AgentLimits(**self.plan.limits.model_dump()),
         )
 
     @property

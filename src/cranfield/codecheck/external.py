@@ -16,7 +16,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path, PurePosixPath
 from typing import Any
 
-from cranfield.codecheck.report import CheckReport, CheckState, CodeCheck, Finding, Target
+from cranfield.codecheck.report import CheckReport, CheckState, CodeCheck, CodeFinding, Target
 from cranfield.codecheck.settings import CheckerSettings, DiagnosticRule
 from cranfield.concurrency.child_process import NotStartedError, TooMuchOutputError, child_process, exit_reason
 
@@ -66,7 +66,7 @@ class ExternalChecker:
             names = _write(files, self._settings, place / "code", notes)
             if not names:
                 states[CodeCheck.COMPILES] = CheckState.FAILED
-                nothing = Finding(CodeCheck.COMPILES, "", 0, "", "there is no source file of the language")
+                nothing = CodeFinding(CodeCheck.COMPILES, "", 0, "", "there is no source file of the language")
                 return CheckReport(states, (nothing,), notes=tuple(notes))
             try:
                 diagnostics = await self._diagnostics(names, target, place)
@@ -159,7 +159,7 @@ def judge(
     Every error fails compiling. Where an error has no rule, the checks without findings are missing: a compiler that stops at
     a syntax error has not looked for symbols.
     """
-    findings, unknown, notes = list[Finding](), list[Finding](), list[str]()
+    findings, unknown, notes = list[CodeFinding](), list[CodeFinding](), list[str]()
     has_error = is_unread = False
     for diagnostic in diagnostics:
         is_error = diagnostic.severity in settings.error_severities
@@ -180,7 +180,7 @@ def judge(
         findings.append(finding)
     if has_error and not any(finding.check is CodeCheck.COMPILES for finding in findings):
         first = next(each for each in diagnostics if each.severity in settings.error_severities)
-        findings.append(Finding(CodeCheck.COMPILES, first.file, first.line, "", f"not compiled: {first.text}"))
+        findings.append(CodeFinding(CodeCheck.COMPILES, first.file, first.line, "", f"not compiled: {first.text}"))
     ruled = {rule.check for rule in settings.rules}
     failed = {finding.check for finding in findings}
     silent = CheckState.UNKNOWN if unknown else CheckState.PASSED
@@ -205,9 +205,9 @@ def _matching(
     return None, {}
 
 
-def _finding(diagnostic: CompilerDiagnostic, rule: DiagnosticRule | None, found: Mapping[str, str]) -> Finding:
+def _finding(diagnostic: CompilerDiagnostic, rule: DiagnosticRule | None, found: Mapping[str, str]) -> CodeFinding:
     check = CodeCheck.COMPILES if rule is None or rule.check == "unknown" else rule.check
-    return Finding(
+    return CodeFinding(
         check,
         diagnostic.file,
         diagnostic.line,

@@ -33,7 +33,7 @@ class CheckState(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Finding:
+class CodeFinding:
     """Something that a check found."""
 
     check: CodeCheck
@@ -72,9 +72,9 @@ class CheckReport:
     """What all checks found."""
 
     states: Mapping[CodeCheck, CheckState]
-    findings: tuple[Finding, ...] = ()
+    findings: tuple[CodeFinding, ...] = ()
     """Of failed checks."""
-    unknown: tuple[Finding, ...] = ()
+    unknown: tuple[CodeFinding, ...] = ()
     """Symbols that could not be looked up, such as members of an object of unknown type: no check fails or passes by them."""
     notes: tuple[str, ...] = ()
     """Why a check is missing, and which deprecated symbols have no entry in the map."""

@@ -55,7 +55,7 @@ ALPHA = "\N{GREEK SMALL LETTER ALPHA}"
 Value = str | int | float | bool | Mapping[int, float]
 
 
-class Measure:
+class NamedMeasure:
     """A name of the catalogue with some parameters; two that mean the same are equal.
 
     It is a spelling, which becomes a measure of the catalogue when it is used and until then may lack its cutoff.
@@ -74,16 +74,16 @@ class Measure:
         self.params = dict(params or {})
 
     @classmethod
-    def of(cls, measure: Computed) -> Measure:
+    def of(cls, measure: Computed) -> NamedMeasure:
         """The spelling of a measure of the catalogue."""
         spelled = cls(measure.name, {name: dict(v) if isinstance(v, tuple) else v for name, v in measure.params})
         return spelled if measure.cutoff is None else spelled @ measure.cutoff
 
-    def __call__(self, **params: Value) -> Measure:
+    def __call__(self, **params: Value) -> NamedMeasure:
         """Set parameters: `P(rel=2)`, `nDCG(cutoff=10)`."""
-        return Measure(self.NAME, self.params | params)
+        return NamedMeasure(self.NAME, self.params | params)
 
-    def __matmul__(self, cutoff: float) -> Measure:
+    def __matmul__(self, cutoff: float) -> NamedMeasure:
         """Set the cutoff: `P @ 5`."""
         return self(**{self.AT_PARAM: cutoff})
 
@@ -153,13 +153,17 @@ class Measure:
     __repr__ = __str__
 
     def __eq__(self, other: object) -> bool:
-        return isinstance(other, Measure) and str(self) == str(other)
+        return isinstance(other, NamedMeasure) and str(self) == str(other)
 
     def __hash__(self) -> int:
         return hash(str(self))
 
-    def __lt__(self, other: Measure) -> bool:
+    def __lt__(self, other: NamedMeasure) -> bool:
         return str(self) < str(other)
+
+
+Measure = NamedMeasure
+"""Its name in ir_measures."""
 
 
 class Qrel(NamedTuple):
@@ -184,14 +188,14 @@ class Metric(NamedTuple):
     """One value of one query."""
 
     query_id: str
-    measure: Measure
+    measure: NamedMeasure
     value: float
 
 
 class CalcResults(NamedTuple):
     """What `calc` gives back."""
 
-    aggregated: dict[Measure, float]
+    aggregated: dict[NamedMeasure, float]
     per_query: list[Metric]
 
 
@@ -211,7 +215,7 @@ Run = Mapping[str, Mapping[str, float]] | Iterable[Any] | str | Path
 class Evaluator:
     """Measures and judgments, for any number of runs."""
 
-    def __init__(self, measures: Iterable[Measure | str], qrels: Qrels) -> None:
+    def __init__(self, measures: Iterable[NamedMeasure | str], qrels: Qrels) -> None:
         """Take measures and judgments.
 
         Raises:
@@ -234,7 +238,7 @@ class Evaluator:
         """
         yield from self.calc(run).per_query
 
-    def calc_aggregate(self, run: Run) -> dict[Measure, float]:
+    def calc_aggregate(self, run: Run) -> dict[NamedMeasure, float]:
         """Score a run: one number for each measure. Raises as `iter_calc`."""
         return {measure: values.summed_up for measure, values in self._values(run).items()}
 
@@ -248,10 +252,10 @@ class Evaluator:
         ]
         return CalcResults({measure: found.summed_up for measure, found in values.items()}, per_query)
 
-    def _values(self, run: Run) -> dict[Measure, _Values]:
+    def _values(self, run: Run) -> dict[NamedMeasure, _Values]:
         run = run if isinstance(run, str | Path | Mapping) or is_frame(run) else list(run)
         rankings = {rules: _rank(self._judged, run, rules) for rules in map(_order, self.measures)}
-        found: dict[Measure, _Values] = {}
+        found: dict[NamedMeasure, _Values] = {}
         refused = ProblemList(MeasureError)
         for measure in self.measures:
             ranking = rankings[_order(measure)]
@@ -270,7 +274,7 @@ class Evaluator:
 class _Values:
     """Of the queries that have a value."""
 
-    measure: Measure
+    measure: NamedMeasure
     query_ids: list[str]
     values: FloatQ
 
@@ -284,42 +288,42 @@ class _Values:
         return float(self.values.sum() if self.measure.aggregate == "sum" else self.values.mean())
 
 
-def evaluator(measures: Iterable[Measure | str], qrels: Qrels) -> Evaluator:
+def evaluator(measures: Iterable[NamedMeasure | str], qrels: Qrels) -> Evaluator:
     """Measures and judgments, for any number of runs; see `Evaluator`."""
     return Evaluator(measures, qrels)
 
 
-def iter_calc(measures: Iterable[Measure | str], qrels: Qrels, run: Run) -> Iterator[Metric]:
+def iter_calc(measures: Iterable[NamedMeasure | str], qrels: Qrels, run: Run) -> Iterator[Metric]:
     """Score one run, query by query; see `Evaluator.iter_calc`."""
     return Evaluator(measures, qrels).iter_calc(run)
 
 
-def calc_aggregate(measures: Iterable[Measure | str], qrels: Qrels, run: Run) -> dict[Measure, float]:
+def calc_aggregate(measures: Iterable[NamedMeasure | str], qrels: Qrels, run: Run) -> dict[NamedMeasure, float]:
     """Score one run: one number for each measure; see `Evaluator.calc_aggregate`."""
     return Evaluator(measures, qrels).calc_aggregate(run)
 
 
-def calc(measures: Iterable[Measure | str], qrels: Qrels, run: Run) -> CalcResults:
+def calc(measures: Iterable[NamedMeasure | str], qrels: Qrels, run: Run) -> CalcResults:
     """Score one run: one number for each measure, and the values of every query."""
     return Evaluator(measures, qrels).calc(run)
 
 
-def parse_measure(measure: str | Measure) -> Measure:
+def parse_measure(measure: str | NamedMeasure) -> NamedMeasure:
     """Read a measure: `nDCG@10`, `P(rel=2)@5`.
 
     Raises:
         UsageError: it is none.
     """
-    return measure if isinstance(measure, Measure) else Measure.of(parse(measure))
+    return measure if isinstance(measure, NamedMeasure) else NamedMeasure.of(parse(measure))
 
 
-def parse_trec_measure(measure: str) -> list[Measure]:
+def parse_trec_measure(measure: str) -> list[NamedMeasure]:
     """Read a name of trec_eval's; a family (`ndcg_cut`) or nickname (`official`) stands for several measures.
 
     Raises:
         UsageError: trec_eval has no such measure, or it is no number.
     """
-    found = [Measure.of(known) for known in measures_named(measure)]
+    found = [NamedMeasure.of(known) for known in measures_named(measure)]
     if not found:
         raise UsageError(f"trec_eval's {measure} is no measure here")
     return found
@@ -374,7 +378,7 @@ def _written(value: Value) -> str:
     return spell(tuple(sorted(value.items())) if isinstance(value, Mapping) else value)
 
 
-def _check(measures: Iterable[Measure]) -> None:
+def _check(measures: Iterable[NamedMeasure]) -> None:
     """Name everything that is wrong with the measures before anything is read."""
     found = ProblemList(UsageError)
     for measure in measures:
@@ -405,7 +409,7 @@ def _testset(qrels: Qrels, *, by_subtopic: bool) -> TestSet:
     return qrels_from_rows(judged, by_subtopic=by_subtopic)
 
 
-def _order(measure: Measure) -> Convention:
+def _order(measure: NamedMeasure) -> Convention:
     return convention_for(measure.computed, _CONVENTION)
 
 
@@ -471,9 +475,9 @@ _FUNCTIONS = (
 __all__ = [*_FUNCTIONS, *measure_names()]  # noqa: PLE0604 - `import *` brings the measures, as it does there
 
 
-def __getattr__(name: str) -> Measure:
+def __getattr__(name: str) -> NamedMeasure:
     if is_measure_name(name):
-        return Measure(name)
+        return NamedMeasure(name)
     message = f"module {__name__!r} has no attribute {name!r}"
     raise AttributeError(message)
 

@@ -165,7 +165,7 @@ JUDGED_DEPTH = 10
 
 
 @dataclass(frozen=True, slots=True)
-class JudgedShare:
+class MeanJudgedShare:
     """Mean share of the results that are judged."""
 
     measure: Measure
@@ -179,14 +179,14 @@ class JudgedShare:
     """Results without any grade: in no pool that the test set knows of."""
 
 
-def judged_share(ranking: Ranking, depth: int | None) -> JudgedShare:
+def judged_share(ranking: Ranking, depth: int | None) -> MeanJudgedShare:
     """Mean share of the first `depth` results that are judged, over the queries where anything can be unjudged."""
     measure = Measure("Judged", (), depth or JUDGED_DEPTH)
     values, scored, reasons = compute(measure, ranking)
     if not scored.any():
-        return JudgedShare(measure, None, 0, next(iter(reasons.values()), "no query"))
+        return MeanJudgedShare(measure, None, 0, next(iter(reasons.values()), "no query"))
     pooled, never_pooled = unjudged_counts(ranking, depth or JUDGED_DEPTH)
-    return JudgedShare(
+    return MeanJudgedShare(
         measure, float(values[scored].mean()), int(scored.sum()), pooled=pooled, never_pooled=never_pooled
     )
 

@@ -15,7 +15,7 @@ from typing import Literal
 
 from cranfield.display import Displayed
 from cranfield.errors import UnknownNameError, UsageError
-from cranfield.evaluation.unseen import Found, Unseen, unseen_queries
+from cranfield.evaluation.unseen import ObservedEffect, Unseen, unseen_queries
 from cranfield.evaluation.verdict import verdict_of_p
 from cranfield.evaluation.verdict_table import VerdictCode
 from cranfield.measures import parse, parse_all
@@ -426,7 +426,7 @@ def _decided(change: Change, p: float | None, measure: str, alpha: float | None)
     alpha = alpha or DEFAULT_ALPHA
     verdict = verdict_of_p(p, sign * change.delta, alpha)
     ends = (change.ci_low, change.ci_high) if TESTS[change.test].is_of_mean else (None, None)
-    unseen = unseen_queries(verdict, Found(change.n, change.delta, *ends, sign), alpha)
+    unseen = unseen_queries(verdict, ObservedEffect(change.n, change.delta, *ends, sign), alpha)
     return replace(change, p_adjusted=p, verdict=verdict, unseen=unseen)
 
 

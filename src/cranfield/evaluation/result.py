@@ -13,7 +13,7 @@ from typing import Any, Literal, TypeVar, cast
 
 import numpy as np
 
-from cranfield.evaluation.absence import JudgedShare, effect_of, judged_share
+from cranfield.evaluation.absence import MeanJudgedShare, effect_of, judged_share
 from cranfield.evaluation.classes import (
     ClassComparison,
     ClassResult,
@@ -29,7 +29,7 @@ from cranfield.evaluation.evaluate import (
     summaries_by_stratum,
     summarise,
 )
-from cranfield.evaluation.evidence.values import Finding
+from cranfield.evaluation.evidence.values import EvidenceFinding
 from cranfield.evaluation.many import (
     LeaderboardLine,
     ManyComparison,
@@ -120,7 +120,7 @@ class SystemResult:
     """What they count as: `counted as 0`, `without a value`; empty where nothing depends on them."""
     outcomes: Mapping[str, int]
     """Every outcome and how many queries had it."""
-    judged: JudgedShare
+    judged: MeanJudgedShare
     mean_returned: float | None
     """Results per query."""
     n_duplicates: int
@@ -207,7 +207,7 @@ class EvaluationResult(Record):
     convention_sentence: str
     ci_level: float | None
     systems: tuple[SystemResult, ...]
-    evidence: tuple[Finding, ...]
+    evidence: tuple[EvidenceFinding, ...]
     """What the evidence checks found, what makes scores void first."""
     contrasts: tuple[StrataContrast, ...]
     versions: Mapping[str, str]

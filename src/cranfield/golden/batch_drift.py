@@ -91,7 +91,7 @@ class Record:
 
 
 @dataclass(frozen=True)
-class Metric:
+class RecordMetric:
     """A number of a record; None where the record lacks the part."""
 
     name: str
@@ -113,27 +113,29 @@ def _facts(record: Record) -> list[str]:
     return [fact.text for fact in record.label.must_mention]
 
 
-METRICS: tuple[Metric, ...] = (
-    Metric("entities", MetricKind.STRUCTURE, lambda record: len(record.entities)),
-    Metric("files", MetricKind.STRUCTURE, lambda record: len(record.paths)),
-    Metric("folders", MetricKind.STRUCTURE, lambda record: len({posixpath.dirname(path) for path in record.paths})),
-    Metric("lines", MetricKind.STRUCTURE, lambda record: record.lines or None),
-    Metric("must-mention facts", MetricKind.STRUCTURE, lambda record: len(record.label.must_mention)),
-    Metric("must-not-mention facts", MetricKind.STRUCTURE, lambda record: len(record.label.must_not_mention)),
-    Metric(
+METRICS: tuple[RecordMetric, ...] = (
+    RecordMetric("entities", MetricKind.STRUCTURE, lambda record: len(record.entities)),
+    RecordMetric("files", MetricKind.STRUCTURE, lambda record: len(record.paths)),
+    RecordMetric(
+        "folders", MetricKind.STRUCTURE, lambda record: len({posixpath.dirname(path) for path in record.paths})
+    ),
+    RecordMetric("lines", MetricKind.STRUCTURE, lambda record: record.lines or None),
+    RecordMetric("must-mention facts", MetricKind.STRUCTURE, lambda record: len(record.label.must_mention)),
+    RecordMetric("must-not-mention facts", MetricKind.STRUCTURE, lambda record: len(record.label.must_not_mention)),
+    RecordMetric(
         "citations a fact",
         MetricKind.STRUCTURE,
         lambda record: fmean(len(fact.citations) for fact in record.label.must_mention) if _facts(record) else None,
     ),
-    Metric("words of the query", MetricKind.TEXT, lambda record: _words(record.query.text)),
-    Metric("query words in names", MetricKind.TEXT, lambda record: _share(record.query.text, record.names)),
-    Metric("words of the narrative", MetricKind.TEXT, lambda record: _words(record.label.narrative) or None),
-    Metric(
+    RecordMetric("words of the query", MetricKind.TEXT, lambda record: _words(record.query.text)),
+    RecordMetric("query words in names", MetricKind.TEXT, lambda record: _share(record.query.text, record.names)),
+    RecordMetric("words of the narrative", MetricKind.TEXT, lambda record: _words(record.label.narrative) or None),
+    RecordMetric(
         "words a fact",
         MetricKind.TEXT,
         lambda record: fmean(map(_words, _facts(record))) if _facts(record) else None,
     ),
-    Metric(
+    RecordMetric(
         "narrative words in facts",
         MetricKind.TEXT,
         lambda record: _share(record.label.narrative, _facts(record)),

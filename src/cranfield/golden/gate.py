@@ -45,7 +45,7 @@ class Status(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Outcome:
+class GateOutcome:
     """Of one check."""
 
     status: Status
@@ -54,12 +54,12 @@ class Outcome:
 
 
 @dataclass(frozen=True)
-class GateReport:
+class RecordGateReport:
     """Of one record."""
 
     passed: bool
     """Whether no check failed."""
-    checks: Mapping[GateCheck, Outcome]
+    checks: Mapping[GateCheck, GateOutcome]
 
     @property
     def failed(self) -> tuple[GateCheck, ...]:
@@ -94,7 +94,7 @@ def gate(
     reads: Sequence[Read] | None,
     source: ParsedSource,
     bounds: Bounds | None = None,
-) -> GateReport:
+) -> RecordGateReport:
     """Run every check on a record. None stops another, and each reports all that it finds.
 
     Args:
@@ -107,15 +107,15 @@ def gate(
     """
     record = Record(candidate, answer, reads, source, bounds or Bounds())
     found = {check: _outcome(spec, record) for check, spec in CHECKS.items()}
-    return GateReport(all(outcome.status is not Status.FAILED for outcome in found.values()), found)
+    return RecordGateReport(all(outcome.status is not Status.FAILED for outcome in found.values()), found)
 
 
-def _outcome(spec: CheckSpec, record: Record) -> Outcome:
+def _outcome(spec: CheckSpec, record: Record) -> GateOutcome:
     lacks = spec.lacks(record)
     if lacks and record.reads is None:
-        return Outcome(Status.MISSING, (lacks,))
+        return GateOutcome(Status.MISSING, (lacks,))
     problems = tuple(dict.fromkeys(spec.find(record)))
-    return Outcome(Status.FAILED, problems) if problems else Outcome(Status.PASSED)
+    return GateOutcome(Status.FAILED, problems) if problems else GateOutcome(Status.PASSED)
 
 
 def _no(what: str, has: Callable[[Record], object]) -> Callable[[Record], str]:

@@ -39,7 +39,7 @@ class AuthorFrame(Strict):
 
 
 @dataclass(frozen=True, slots=True)
-class Part:
+class PromptPart:
     """Material in a message, between delimiters."""
 
     name: str
@@ -137,7 +137,7 @@ def _problem(prompt: Prompt, path: Path) -> Problem | None:
     )
 
 
-_NONCE, _PART = "0" * 24, Part("question", "The question:", "material-of-an-example")
+_NONCE, _PART = "0" * 24, PromptPart("question", "The question:", "material-of-an-example")
 _ALWAYS: Mapping[str, Any] = {"parts": [_PART], "nonce": _NONCE}
 _AUTHOR = {**_ALWAYS, "task_type": "review", "target_kind": "entities", "rule": "entities: 1", "n_others": 0}
 _ORACLE = {

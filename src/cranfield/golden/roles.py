@@ -36,7 +36,7 @@ from cranfield.golden.records import (
     TargetSpan,
     TaskType,
 )
-from cranfield.golden.role_prompts import Part, RolePrompts
+from cranfield.golden.role_prompts import PromptPart, RolePrompts
 from cranfield.golden.rules import MUST_MENTION, MUST_NOT_MENTION, NARRATIVE_WORDS, RULES
 
 SOURCE_TOOLS = frozenset(TOOL_NAMES) - HISTORY_TOOLS
@@ -141,10 +141,10 @@ def author_task(settings: ModelSettings, cell: CellBrief, prompts: RolePrompts) 
     """Write one query of a cell."""
     rule = RULES[cell.task_type, cell.difficulty]
     parts = [
-        Part("scope", "Look only at these folders and files:", _list(cell.scope)),
-        Part("focus", "Begin here:", cell.focus_area),
-        Part("places", "Choose the targets among these places:", _list(cell.places)),
-        Part(
+        PromptPart("scope", "Look only at these folders and files:", _list(cell.scope)),
+        PromptPart("focus", "Begin here:", cell.focus_area),
+        PromptPart("places", "Choose the targets among these places:", _list(cell.places)),
+        PromptPart(
             "others",
             "These questions exist already. Yours has other targets, and is built in another way:",
             _list(cell.others),
@@ -174,7 +174,7 @@ def oracle_task(
     targets = candidate.model_dump(include={"target_entity_ids", "target_files", "target_spans"})
     parts = [
         _question(candidate.query_text),
-        Part(
+        PromptPart(
             "targets",
             "Its targets, as its author has them:",
             _json({name: value for name, value in targets.items() if value}),
@@ -199,8 +199,8 @@ def adversary_task(
     claims = cited_claims(answer)
     parts = [
         _question(candidate.query_text),
-        Part("claims", f"The {len(claims)} claims of the reference answer:", "\n".join(map(_json, claims))),
-        Part("narrative", "Its narrative:", answer.canonical_narrative),
+        PromptPart("claims", f"The {len(claims)} claims of the reference answer:", "\n".join(map(_json, claims))),
+        PromptPart("narrative", "Its narrative:", answer.canonical_narrative),
     ]
     values = {
         "task_type": candidate.task_type,
@@ -226,11 +226,11 @@ def judge_task(
     missing = [*report.missing_entities, *report.missing_files]
     parts = [
         _question(candidate.query_text),
-        Part("narrative", "The narrative:", answer.canonical_narrative),
-        Part("findings", "The findings of the reviewer:", report.findings or "(the reviewer wrote none)"),
-        Part("doubts", "Claims of the answer that the reviewer did not find supported:", _list(doubts)),
-        Part("missing", "Places that the reviewer misses in the answer:", _list(missing)),
-        Part("issues", "Other issues that the reviewer reports:", _list(report.blocking_issues)),
+        PromptPart("narrative", "The narrative:", answer.canonical_narrative),
+        PromptPart("findings", "The findings of the reviewer:", report.findings or "(the reviewer wrote none)"),
+        PromptPart("doubts", "Claims of the answer that the reviewer did not find supported:", _list(doubts)),
+        PromptPart("missing", "Places that the reviewer misses in the answer:", _list(missing)),
+        PromptPart("issues", "Other issues that the reviewer reports:", _list(report.blocking_issues)),
     ]
     return _task(settings, prompts.get(prompt_name(Role.JUDGE)), parts, {}, NarrativeJudgment)
 
@@ -243,7 +243,10 @@ def check_task(settings: ModelSettings, row: CheckedPlace, prompts: RolePrompts)
         **({"entity": row.entity} if row.entity else {}),
     }
     values = {"grades": _grades(row.grades)}
-    parts = [_question(row.query_text), Part("place", "The place that is listed among its answers:", _json(place))]
+    parts = [
+        _question(row.query_text),
+        PromptPart("place", "The place that is listed among its answers:", _json(place)),
+    ]
     return _task(settings, prompts.get(prompt_name(Role.CHECKER)), parts, values, RowCheck)
 
 
@@ -285,9 +288,13 @@ def draft_type(task_type: TaskType, difficulty: Difficulty, target_kind: TargetK
 
 
 def _task(
-    settings: ModelSettings, prompt: Prompt, parts: Sequence[Part], values: Mapping[str, Any], output: type[BaseModel]
+    settings: ModelSettings,
+    prompt: Prompt,
+    parts: Sequence[PromptPart],
+    values: Mapping[str, Any],
+    output: type[BaseModel],
 ) -> AgentTask:
-    given = [Part(part.name, part.title, clean(part.text).strip()) for part in parts if part.text.strip()]
+    given = [PromptPart(part.name, part.title, clean(part.text).strip()) for part in parts if part.text.strip()]
     mark = nonce(prompt, [part.text for part in given])
     system, user = prompt.fill({**values, "parts": given, "nonce": mark})
     return AgentTask(
@@ -302,14 +309,14 @@ def _task(
     )
 
 
-def _question(text: str) -> Part:
-    return Part("question", "The question:", " ".join(text.split()))
+def _question(text: str) -> PromptPart:
+    return PromptPart("question", "The question:", " ".join(text.split()))
 
 
-def _remarks(feedback: Iterable[str], hint: str) -> list[Part]:
+def _remarks(feedback: Iterable[str], hint: str) -> list[PromptPart]:
     return [
-        Part("feedback", "Reviewers found these failures in earlier work of this kind:", _list(feedback)),
-        Part("hint", "A hint of the person who sent it back:", hint),
+        PromptPart("feedback", "Reviewers found these failures in earlier work of this kind:", _list(feedback)),
+        PromptPart("hint", "A hint of the person who sent it back:", hint),
     ]
 
 

@@ -28,7 +28,7 @@ class _Part(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid")
 
 
-class Place(_Part):
+class ReviewedLines(_Part):
     """Lines of a file."""
 
     file: Annotated[str, Field(min_length=1, max_length=2_000)]
@@ -44,7 +44,7 @@ class StatedFact(_Part):
     """A fact and the lines that show it."""
 
     fact: Annotated[str, Field(min_length=1, max_length=20_000, pattern=r"\S")]
-    citations: Annotated[list[Place], Field(max_length=50)] = []
+    citations: Annotated[list[ReviewedLines], Field(max_length=50)] = []
 
 
 class ReviewedEntity(_Part):
@@ -61,7 +61,7 @@ class CheckedClaim(_Part):
     claim_type: str
     claim: str
     verdict: str
-    citation: Place | None = None
+    citation: ReviewedLines | None = None
     note: str = ""
 
 
@@ -86,7 +86,7 @@ class ReviewMaterial(_Part):
     """Of the author."""
     expected_entities: list[ReviewedEntity] = []
     expected_files: list[str] = []
-    expected_line_ranges: list[Place] = []
+    expected_line_ranges: list[ReviewedLines] = []
     must_mention_facts: list[StatedFact] = []
     must_not_mention_facts: list[StatedFact] = []
     canonical_narrative: str = ""

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from mcp.server.auth.provider import TokenVerifier
 
     from cranfield.mcp_server.evidence import McpEvidence
-    from cranfield.mcp_server.results import Found
+    from cranfield.mcp_server.results import FoundResult
 
 __all__ = ["EVALUATE", "READ", "Token", "make_server", "protocol_app"]
 R = TypeVar("R")
@@ -183,7 +183,7 @@ def _add_evaluating(server: MCPServer, tools: _Tools) -> None:
     evidence = tools.evidence
     writes = ToolAnnotations(read_only_hint=not evidence.writes, destructive_hint=False, open_world_hint=True)
 
-    async def answer(found: Awaitable[Found], answer_of: Callable[[Found], R]) -> R:
+    async def answer(found: Awaitable[FoundResult], answer_of: Callable[[FoundResult], R]) -> R:
         made = await tools.made(found)
         return await tools.read(partial(answer_of, made))
 

@@ -107,7 +107,7 @@ class Tally:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Opinion:
+class GroupPreferences:
     """The preferences of one group, document by document."""
 
     better: NDArray[np.bool_]  # [D, D] the row is preferred to the column
@@ -163,7 +163,7 @@ def partial_groups(rows: Rows) -> list[int]:
     return np.flatnonzero(several).tolist()
 
 
-def opinion(rows: Rows, n: int) -> Opinion:
+def opinion(rows: Rows, n: int) -> GroupPreferences:
     """Work out every preference of one group, with what follows from its subgroups together."""
     here = slice(int(rows.start[n]), int(rows.start[n + 1]))
     entry, first, place = np.unique(rows.entry[here], return_index=True, return_inverse=True)
@@ -178,7 +178,7 @@ def opinion(rows: Rows, n: int) -> Opinion:
     relevant = np.zeros(len(entry), dtype=np.bool_)
     relevant[place[value > 0]] = True
     n_returned = int((rows.rank[here][first] > 0).sum())
-    return Opinion(_closed(better) if len(parts) > 1 else better, relevant, n_returned, entry[order])
+    return GroupPreferences(_closed(better) if len(parts) > 1 else better, relevant, n_returned, entry[order])
 
 
 def _closed(better: NDArray[np.bool_]) -> NDArray[np.bool_]:

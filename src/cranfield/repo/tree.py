@@ -34,7 +34,7 @@ from cranfield.repo.stored import (
     stored_ids,
 )
 from cranfield.repo.tree_state import NAMED, ChangeKind, FileChange, Hidden, TreeState, escaped_path
-from cranfield.repo.untracked import CACHES, FoundFile, by_content, digest_of, link_target, walk
+from cranfield.repo.untracked import CACHES, ListedFile, by_content, digest_of, link_target, walk
 from cranfield.words import first_of, n_of
 
 _LINK, _SUBMODULE, _PROGRAM = b"120000", b"160000", b"100755"
@@ -250,7 +250,7 @@ class _Reading:
             self.changes[file.name] = FileChange(ChangeKind.UNTRACKED, digest_of(self.root, file, reads=reads))
 
     def _ignored(self) -> None:
-        groups = dict[str, list[FoundFile]]()
+        groups = dict[str, list[ListedFile]]()
         folder = ""
         for name in sorted(list_untracked(self.root, "--ignored", "--directory")):
             if folder and name.startswith(folder):
@@ -260,7 +260,7 @@ class _Reading:
                 groups[name] = files
         self.ignored.update(_hidden(self.root, groups, self.by_time))
 
-    def _group(self, names: Iterable[str]) -> list[FoundFile]:
+    def _group(self, names: Iterable[str]) -> list[ListedFile]:
         found = [file for name in names for file in walk(self.root, name, self.apart.is_own, self.unreadable)]
         for file in found:
             if stat.S_ISLNK(file.mode):
@@ -273,7 +273,7 @@ class _Reading:
             about = path.lstat()
         except OSError:
             return ""
-        return digest_of(self.root, FoundFile(name, about.st_size, about.st_mtime_ns, about.st_mode), reads=True)
+        return digest_of(self.root, ListedFile(name, about.st_size, about.st_mtime_ns, about.st_mode), reads=True)
 
     def _note_target(self, name: str) -> None:
         """Note a link whose target is not in the folder: what it leads to is in no digest."""
@@ -304,8 +304,8 @@ def _plain(root: Path, apart: OwnFiles, *, tracked_only: bool) -> TreeState:
     """A folder without git: all files but those of `NO_SOURCE`, which are compared as ignored ones are."""
     if tracked_only:
         return TreeState("")
-    unreadable, by_time, files = list[str](), list[str](), list[FoundFile]()
-    groups = dict[str, list[FoundFile]]()
+    unreadable, by_time, files = list[str](), list[str](), list[ListedFile]()
+    groups = dict[str, list[ListedFile]]()
     for file in walk(root, "", apart.is_own, unreadable):
         parts = file.name.split("/")
         place = next((place for place, part in enumerate(parts[:-1]) if part in NO_SOURCE), None)
@@ -339,7 +339,7 @@ def _left_out(apart: OwnFiles) -> tuple[tuple[str, ...], tuple[str, ...]]:
     return tuple(sorted(map(escaped_path, there))), tuple(sorted(map(escaped_path, apart.found)))
 
 
-def _hidden(root: Path, groups: Mapping[str, list[FoundFile]], by_time: list[str]) -> dict[str, Hidden]:
+def _hidden(root: Path, groups: Mapping[str, list[ListedFile]], by_time: list[str]) -> dict[str, Hidden]:
     """Each file or folder as one, by the digests of its files."""
     everything = [file for files in groups.values() for file in files]
     reads = by_content(everything)

@@ -14,9 +14,9 @@ from cranfield.reporting.document import (
     Block,
     Bullets,
     Cell,
+    Chart,
     Column,
     Details,
-    Figure,
     KeyValues,
     Link,
     Paragraph,
@@ -203,7 +203,7 @@ def _stratum_blocks(
         spec, narrow = (heat_map(heat, drawn, drawn, screen) for screen in SCREENS)
         legend: tuple[tuple[Swatch, str], ...] = (("good", "the stronger the colour, the higher the mean"),)
         alt = f"Means of {n_of(len(heat), 'groups')} by {key}; the table has the numbers."
-        yield Figure(f"heat-{place}", f"Measures by {key}", alt, spec, narrow, table, legend, table_follows=True)
+        yield Chart(f"heat-{place}", f"Measures by {key}", alt, spec, narrow, table, legend, table_follows=True)
     yield table
     intervals: list[tuple[Cell, ...]] = [
         (value or "none", name, each.get("mean"), _interval(each), each.get("n"))

@@ -32,7 +32,7 @@ from cranfield.service.values import Json, NewComparison, NewEvaluation, NewRun,
 if TYPE_CHECKING:
     from cranfield.evaluation.values import Comparison, Evaluation
     from cranfield.service.service import Service
-    from cranfield.systems import Progress
+    from cranfield.systems import CollectionProgress
 
 MOVING = "by the grades of the book {} when the results were collected; its page has the figures by the grades as they are now"
 
@@ -54,7 +54,7 @@ class Subject:
 
 @contextmanager
 def evaluated(
-    service: Service, request: EvaluateRequest, trigger: Trigger, folder: Path, progress: Progress
+    service: Service, request: EvaluateRequest, trigger: Trigger, folder: Path, progress: CollectionProgress
 ) -> Iterator[list[NewEvaluation]]:
     """Evaluate as a request says; the answers stay in the folder until the block has ended.
 

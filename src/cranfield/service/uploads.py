@@ -17,7 +17,7 @@ from cranfield.concurrency.loop import event_loop
 from cranfield.errors import CranfieldError, Problem
 from cranfield.service.children import child_command, reader_environment
 from cranfield.service.contents import temporary_folder
-from cranfield.service.upload_child import Outcome, Task
+from cranfield.service.upload_child import Task, UploadOutcome
 
 if TYPE_CHECKING:
     from cranfield.service.service import Service
@@ -87,7 +87,7 @@ def _read(service: Service, kind: Literal["testset", "run"], upload: Upload) -> 
         yield folder / found.file, found.format
 
 
-def read_apart(folder: Path, task: Task, seconds: float) -> Outcome:
+def read_apart(folder: Path, task: Task, seconds: float) -> UploadOutcome:
     """Read a file of a folder in a process of its own.
 
     Raises:
@@ -104,7 +104,7 @@ def read_apart(folder: Path, task: Task, seconds: float) -> Outcome:
     if status or not output.strip():
         raise task.error("the file cannot be read: its reader ended early", path=task.file)
     found = json.loads(output.splitlines()[-1])
-    outcome = Outcome(found["file"], found["format"], tuple(found["problems"]))
+    outcome = UploadOutcome(found["file"], found["format"], tuple(found["problems"]))
     if outcome.problems:
         raise task.error([Problem(**{**each, "parameters": tuple(each["parameters"])}) for each in outcome.problems])
     return outcome

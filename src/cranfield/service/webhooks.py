@@ -23,7 +23,7 @@ from urllib.parse import urlsplit
 from cranfield.config.metrics import VARIABLE, Event, Webhook
 from cranfield.errors import Problem, UsageError
 from cranfield.evaluation.verdict_table import VerdictCode
-from cranfield.judging.documents.guard import Guard, Resolver, system_resolver
+from cranfield.judging.documents.guard import AddressGuard, Resolver, system_resolver
 from cranfield.judging.documents.values import DocumentError, DocumentFailureKind
 from cranfield.judging.documents.web import pinned
 from cranfield.service.outcome import BenefitOutcome
@@ -66,7 +66,7 @@ NEXT: Mapping[Event, str] = {
 
 
 @dataclass(frozen=True)
-class Message:
+class WebhookMessage:
     """What is sent of one event."""
 
     event: Event
@@ -93,12 +93,12 @@ class Message:
         return json.dumps(record, ensure_ascii=False).encode("utf-8", "replace")
 
 
-def messages(service: Service, job: JobInfo) -> Iterator[Message]:
+def messages(service: Service, job: JobInfo) -> Iterator[WebhookMessage]:
     """The events of a job that ended; none of pilots, and none where all is well."""
     if job.state is JobState.FAILED:
         reasons = [problem.message for problem in job.problems]
         text = f"Job {job.id} failed: {reasons[0] if reasons else 'no reason is known'}"
-        yield Message("job-failed", text, job.id, 0, f"/jobs/{job.id}", {"reasons": reasons})
+        yield WebhookMessage("job-failed", text, job.id, 0, f"/jobs/{job.id}", {"reasons": reasons})
     if job.state is not JobState.DONE:
         return
     if job.kind is JobKind.COMPARE:
@@ -113,7 +113,7 @@ def messages(service: Service, job: JobInfo) -> Iterator[Message]:
             yield from _of_evaluation(info, job, number)
 
 
-def _of_evaluation(info: EvaluationInfo, job: JobInfo, number: int) -> Iterator[Message]:
+def _of_evaluation(info: EvaluationInfo, job: JobInfo, number: int) -> Iterator[WebhookMessage]:
     facts = {"evaluation": info.id, "testset": info.testset_name, "system": info.system}
     facts |= {"variant": info.variant} if info.variant else {}
     facts |= {"components": info.components} if info.components else {}
@@ -121,31 +121,31 @@ def _of_evaluation(info: EvaluationInfo, job: JobInfo, number: int) -> Iterator[
     broken = list(info.broken_rules)
     if info.void:
         text = f"The evaluation of {what} is void: {info.void[0]}"
-        yield Message("void", text, job.id, number, place, {**facts, "reasons": list(info.void)})
+        yield WebhookMessage("void", text, job.id, number, place, {**facts, "reasons": list(info.void)})
     elif info.state is EvaluationState.WAITING:
         text = f"{what} waits for grades of {n_of(info.n_waiting, 'results')} in its book"
-        yield Message("waiting-for-grades", text, job.id, number, place, {**facts, "results": info.n_waiting})
+        yield WebhookMessage("waiting-for-grades", text, job.id, number, place, {**facts, "results": info.n_waiting})
     elif broken:
         text = f"{what} breaks {len(broken)} of {len(info.figures.gate or {})} rules of the gate: {'; '.join(broken)}"
-        yield Message("gate-failed", text, job.id, number, place, {**facts, "rules": broken})
+        yield WebhookMessage("gate-failed", text, job.id, number, place, {**facts, "rules": broken})
 
 
-def _of_experiment(outcome: BenefitOutcome, job: JobInfo) -> Iterator[Message]:
+def _of_experiment(outcome: BenefitOutcome, job: JobInfo) -> Iterator[WebhookMessage]:
     place, facts = f"/jobs/{job.id}", {"result": outcome.file}
     if outcome.void:
-        yield Message("void", outcome.sentence, job.id, 0, place, {**facts, "reasons": outcome.void})
+        yield WebhookMessage("void", outcome.sentence, job.id, 0, place, {**facts, "reasons": outcome.void})
     elif outcome.failed_rules:
         text = f"{outcome.file} breaks rules of the gate: {'; '.join(outcome.failed_rules)}"
-        yield Message("gate-failed", text, job.id, 0, place, {**facts, "rules": outcome.failed_rules})
+        yield WebhookMessage("gate-failed", text, job.id, 0, place, {**facts, "rules": outcome.failed_rules})
 
 
-def _of_comparison(info: ComparisonInfo, job: JobInfo) -> Iterator[Message]:
+def _of_comparison(info: ComparisonInfo, job: JobInfo) -> Iterator[WebhookMessage]:
     facts = {"comparison": info.id, "verdict": info.verdict, "testset": info.candidate.testset_name}
     facts |= {"baseline": info.baseline.label, "candidate": info.candidate.label}
     is_void = info.is_of_record and info.verdict == VerdictCode.INVALID
     if is_void or info.is_regression:
         event: Event = "void" if is_void else "worse"
-        yield Message(event, info.sentence, job.id, 0, f"/comparisons/{info.id}", facts)
+        yield WebhookMessage(event, info.sentence, job.id, 0, f"/comparisons/{info.id}", facts)
 
 
 @dataclass(frozen=True, slots=True)
@@ -247,7 +247,7 @@ class Webhooks:
                 "webhooks not delivered", extra={"fields": {"messages": len(left), "reason": "the server stopped"}}
             )
 
-    def _deliver(self, target: Target, message: Message) -> None:
+    def _deliver(self, target: Target, message: WebhookMessage) -> None:
         body = message.body(self._public)
         result, pause_s = "", self._pause_s
         for attempt in range(1, target.config.tries + 1):
@@ -260,7 +260,7 @@ class Webhooks:
             pause_s *= 2
         LOG.error("webhook not delivered", extra=_fields(target, message, attempts=attempt, reason=result))
 
-    def _attempt(self, target: Target, message: Message, body: bytes) -> tuple[str, bool]:
+    def _attempt(self, target: Target, message: WebhookMessage, body: bytes) -> tuple[str, bool]:
         """Why it failed, empty where it did not; and whether another attempt would fail too."""
         import httpx2
 
@@ -282,7 +282,7 @@ class Webhooks:
 
         from cranfield.certificates import trusted_certificates
 
-        place = Guard(target.config.allow, self._resolver).checked(target.url)
+        place = AddressGuard(target.config.allow, self._resolver).checked(target.url)
         with (
             httpx2.Client(verify=trusted_certificates(), trust_env=False, timeout=target.config.timeout_s) as client,
             client.stream("POST", content=body, **pinned(target.url, *place, headers)) as response,
@@ -290,7 +290,7 @@ class Webhooks:
             return response.status_code
 
 
-def _fields(target: Target, message: Message, **other: object) -> dict[str, object]:
+def _fields(target: Target, message: WebhookMessage, **other: object) -> dict[str, object]:
     return {"fields": {"webhook": target.number, "kind": message.event, "job": message.job, **other}}
 
 

@@ -41,7 +41,7 @@ class Check:
 
 
 @dataclass(frozen=True, slots=True)
-class Finding:
+class ValidationFinding:
     """One thing that a check found."""
 
     check: str
@@ -67,11 +67,11 @@ class Validation(Record):
     testset: TestSetRecord
     n_errors: int
     n_warnings: int
-    findings: tuple[Finding, ...]
+    findings: tuple[ValidationFinding, ...]
     checks: tuple[Checked, ...]
 
     @classmethod
-    def of(cls, testset: TestSetRecord, findings: Iterable[Finding], *, with_runs: bool) -> Validation:
+    def of(cls, testset: TestSetRecord, findings: Iterable[ValidationFinding], *, with_runs: bool) -> Validation:
         """The record of findings."""
         found = tuple(findings)
         return cls(
@@ -220,7 +220,7 @@ def validate(testset: TestSet, *, today: date, runs: Mapping[str, Answers] | Non
     """
     subject = Subject(testset, today, runs or {})
     findings = (
-        Finding(check.name, check.level, query_id, message)
+        ValidationFinding(check.name, check.level, query_id, message)
         for check in checks().values()
         if subject.runs or not check.needs_runs
         for query_id, message in check.find(subject)

@@ -167,14 +167,14 @@ class PrintedColumn:
 
 
 @dataclass(frozen=True, slots=True)
-class Plan:
+class PrintPlan:
     """What to print, in order, and what of the call has no effect."""
 
     columns: tuple[PrintedColumn, ...]
     notes: tuple[str, ...]
 
 
-def plan(options: Options) -> Plan:
+def plan(options: Options) -> PrintPlan:
     """Turn the `-m` of a command line into columns.
 
     As in trec_eval, the order is that of the table, a measure is printed once however often it is requested, and the
@@ -208,7 +208,7 @@ def plan(options: Options) -> Plan:
                 problems += error.problems
     if problems:
         raise UsageError(problems)
-    return Plan(tuple(columns), tuple(notes))
+    return PrintPlan(tuple(columns), tuple(notes))
 
 
 def _unknown(argument: MeasureArgument, version: Version, known: Iterable[str]) -> Problem:

@@ -16,7 +16,7 @@ from cranfield.measures import compute
 from cranfield.ranking import FloatQ, Ranking, State
 from cranfield.ranking.value import condensed
 from cranfield.trec_eval.inputs import Inputs
-from cranfield.trec_eval.names import LEAST, Plan, PrintedColumn
+from cranfield.trec_eval.names import LEAST, PrintedColumn, PrintPlan
 from cranfield.trec_eval.options import Options
 
 ALL = "all"
@@ -39,7 +39,7 @@ class Shown:
     summary: str | None
 
 
-def output(plan: Plan, inputs: Inputs, options: Options) -> Iterator[str]:
+def output(plan: PrintPlan, inputs: Inputs, options: Options) -> Iterator[str]:
     """Everything that goes to stdout, a query at a time."""
     columns = shown(plan, inputs, options)
     if options.by_query:
@@ -51,7 +51,7 @@ def output(plan: Plan, inputs: Inputs, options: Options) -> Iterator[str]:
         yield "".join(f"{label}\t{ALL}\t{summary}\n" for label, summary in lines)
 
 
-def shown(plan: Plan, inputs: Inputs, options: Options) -> list[Shown]:
+def shown(plan: PrintPlan, inputs: Inputs, options: Options) -> list[Shown]:
     """Score every column."""
     reference = read_zscores(Path(options.zscores)) if options.zscores is not None else None
     # Several judges have a list each, and preferences look at nothing but what is judged.

@@ -12,7 +12,7 @@ import pytest
 from pydantic import BaseModel
 
 from cranfield.agents.kept import Kept
-from cranfield.agents.loop import AgentTask, End, Limits, NoTools, Read, ToolResult, Toolset, Transcript, run_agent
+from cranfield.agents.loop import AgentLimits, AgentTask, End, NoTools, Read, ToolResult, Toolset, Transcript, run_agent
 from cranfield.agents.protocol import Backend, Failure, FailureKind, ModelAnswer, Request, Tool, ToolCall, Usage
 from cranfield.agents.scripted import Scripted
 from cranfield.errors import InputError
@@ -50,7 +50,7 @@ def script(*answers: str | ModelAnswer) -> Scripted:
     return Scripted(lambda _: next(given))
 
 
-def run(backend: Backend, toolset: Toolset | None = None, limits: Limits | None = None) -> Transcript:
+def run(backend: Backend, toolset: Toolset | None = None, limits: AgentLimits | None = None) -> Transcript:
     task = TASK if limits is None else replace(TASK, limits=limits)
     return asyncio.run(run_agent(backend, task, toolset or Files()))
 
@@ -80,14 +80,14 @@ def test_usage_is_the_sum_and_what_one_request_did_not_report_is_unknown() -> No
 @pytest.mark.parametrize(
     ("answer", "limits", "end", "turns"),
     [
-        (lambda: calls("a.py"), Limits(turns=3), End.TURNS, 3),
-        (lambda: calls("a.py", "b.py"), Limits(tool_calls=3), End.TOOL_CALLS, 3),
-        (lambda: calls("a.py"), Limits(tokens=24), End.TOKENS, 2),
-        (lambda: calls("a.py"), Limits(seconds=0.0), End.SECONDS, 0),
+        (lambda: calls("a.py"), AgentLimits(turns=3), End.TURNS, 3),
+        (lambda: calls("a.py", "b.py"), AgentLimits(tool_calls=3), End.TOOL_CALLS, 3),
+        (lambda: calls("a.py"), AgentLimits(tokens=24), End.TOKENS, 2),
+        (lambda: calls("a.py"), AgentLimits(seconds=0.0), End.SECONDS, 0),
     ],
 )
 def test_each_limit_is_an_end_of_its_own(
-    answer: Callable[[], ModelAnswer], limits: Limits, end: End, turns: int
+    answer: Callable[[], ModelAnswer], limits: AgentLimits, end: End, turns: int
 ) -> None:
     transcript = run(Scripted(lambda _: answer()), limits=limits)
     assert (transcript.end, transcript.turns, transcript.output) == (end, turns, None)
@@ -95,7 +95,7 @@ def test_each_limit_is_an_end_of_its_own(
 
 def test_beyond_the_limit_of_calls_the_model_is_told_and_may_still_answer() -> None:
     backend = script(calls("a.py", "b.py"), GOOD)
-    transcript = run(backend, limits=Limits(tool_calls=1))
+    transcript = run(backend, limits=AgentLimits(tool_calls=1))
     assert (transcript.end, len(transcript.uses)) == (End.ANSWERED, 1)
     assert "no more calls" in backend.requests[1].messages[3].text
 
@@ -105,7 +105,7 @@ def test_an_answer_that_does_not_fit_is_sent_back_and_the_second_is_taken() -> N
     assert run(backend).end is End.ANSWERED
     assert "cannot be used" in backend.requests[1].messages[-1].text
     assert backend.requests[1].messages[-2].text == "no JSON"
-    lasting = run(Scripted(lambda _: "no JSON"), limits=Limits(corrections=2))
+    lasting = run(Scripted(lambda _: "no JSON"), limits=AgentLimits(corrections=2))
     assert (lasting.end, lasting.turns) == (End.FAILED, 3)
     assert lasting.failure is not None
     assert lasting.failure.kind is FailureKind.BAD_OUTPUT

@@ -12,7 +12,7 @@ from pydantic import BaseModel
 
 from cranfield.agents.budget import Budget, Budgeted, Price, PriceList
 from cranfield.agents.kept import Kept, charge
-from cranfield.agents.loop import AgentTask, End, Limits, NoTools, Transcript, run_agent
+from cranfield.agents.loop import AgentLimits, AgentTask, End, NoTools, Transcript, run_agent
 from cranfield.agents.protocol import (
     Backend,
     Failure,
@@ -37,7 +37,7 @@ class Word(BaseModel):
 
 MODEL = "openai:m"
 REQUEST = Request(MODEL, "s", (Message("user", "u"),), Word, sampling=Sampling(max_tokens=10))
-TASK = AgentTask(MODEL, "You answer.", "Which?", Word, limits=Limits(corrections=1))
+TASK = AgentTask(MODEL, "You answer.", "Which?", Word, limits=AgentLimits(corrections=1))
 GOOD = '{"word": "yes"}'
 HTML = ModelAnswer(
     failure=Failure(FailureKind.PROTOCOL, "not an answer of a model", got="<html>"), usage=Usage(unmeasured=1)

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from cranfield.answers.places import Answered, ExpectedAnswer, expected_places, named_places
-from cranfield.answers.structure import Part, score_structure
+from cranfield.answers.structure import AnswerPart, score_structure
 from cranfield.model import Entity, File, MatchingRules, Query, Span, Target, TestSet
 from cranfield.model.label import Lines
 
@@ -86,12 +86,12 @@ def test_the_gold_answer_scores_1_and_the_empty_one_0() -> None:
 
 def test_arithmetic_of_a_part() -> None:
     score = score_structure(Answered("", (AGENT, "src/kc/x.py::x"), ()), EXPECTED, RULES)
-    entities = score.parts[Part.ENTITIES]
+    entities = score.parts[AnswerPart.ENTITIES]
     assert (entities.recall, entities.precision, entities.f1) == (0.5, 0.5, 0.5)  # 1 of 2, 1 of 2
     assert (entities.missing, entities.extra) == ((STORE,), ("src/kc/x.py::x",))
     # An id names its file: 1 of 2 files, and x.py besides. The lines do not decide where entities are expected.
-    assert score.parts[Part.FILES].f1 == 0.5
-    assert score.parts[Part.SPANS].f1 == 0.0
+    assert score.parts[AnswerPart.FILES].f1 == 0.5
+    assert score.parts[AnswerPart.SPANS].f1 == 0.0
     assert score.score == 0.5
     assert not score.complete
 
@@ -99,11 +99,11 @@ def test_arithmetic_of_a_part() -> None:
 def test_lines_decide_where_no_entity_is_expected() -> None:
     expected = ExpectedAnswer((), (), (Lines("src/a.py", 10, 20), Lines("src/b.py", 5, 5)))
     answered = Answered("", spans=(Lines("src/a.py", 20, 30), Lines("src/b.py", 1, 9), Lines("src/c.py", 1, 9)))
-    part = score_structure(answered, expected, RULES).parts[Part.SPANS]
+    part = score_structure(answered, expected, RULES).parts[AnswerPart.SPANS]
     assert (part.missing, part.extra) == ((), ("src/c.py:1-9",))
     assert part.f1 == pytest.approx(0.8)  # recall 2 of 2, precision 2 of 3: 2 * (2/3) / (5/3)
     score = score_structure(answered, expected, MatchingRules(min_overlap=3))
-    assert score.parts[Part.SPANS].missing == ("src/a.py:10-20",)  # one line shared; b.py:5 has but one
+    assert score.parts[AnswerPart.SPANS].missing == ("src/a.py:10-20",)  # one line shared; b.py:5 has but one
     assert not score.complete
 
 

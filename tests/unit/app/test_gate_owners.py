@@ -13,7 +13,7 @@ import pytest
 from cranfield.app.baseline import accept
 from cranfield.app.drift import rehash
 from cranfield.app.gate import GateJob, Source, run_gate
-from cranfield.app.gate_plan import Plan, planned
+from cranfield.app.gate_plan import GatePlan, planned
 from cranfield.app.loading import NO_OVERRIDES, SetOverrides, load
 from cranfield.app.run import run_job
 from cranfield.config.load import load_config
@@ -149,7 +149,7 @@ def gated(config: Path, source: Source | None = None, overrides: SetOverrides = 
     return run_gate(config, out=config.parent / "out", source=source, baseline_ref="main", overrides=overrides)
 
 
-def plan_of(config: Path, text: str) -> Plan:
+def plan_of(config: Path, text: str) -> GatePlan:
     config.write_text(text)
     return planned(config, "main")
 

@@ -15,7 +15,7 @@ from statsmodels.stats.power import TTestPower
 
 from cranfield.benefit.analysis.analyse import analyse
 from cranfield.benefit.analysis.estimates import NO_SPREAD, UNANIMOUS, mean_estimate, p_of_loss
-from cranfield.benefit.analysis.observation import Observation
+from cranfield.benefit.analysis.observation import CellObservation
 from cranfield.benefit.analysis.values import binary_of
 from cranfield.benefit.analysis.verdict import VerdictEvidence, decide
 from cranfield.benefit.plan import ArmRole, BenefitPlan, VerdictRule
@@ -47,7 +47,7 @@ def usage(tokens, **changed):
 
 def cell(task, arm, seed=0, success=True, tokens=1000, **changed):
     fields = {"strata": {}, "end": CellEnd.ANSWERED, "usage": usage(tokens)}
-    return Observation(CellKey(task_id=task, arm=arm, seed=seed), success=success, **fields | changed)
+    return CellObservation(CellKey(task_id=task, arm=arm, seed=seed), success=success, **fields | changed)
 
 
 def pairs(*rows, **changed):

@@ -52,7 +52,7 @@ from cranfield.model.label import Lines
 from cranfield.reporting import render
 from cranfield.reporting.charts.benefit import recall_by_turn
 from cranfield.reporting.charts.spec import SCREENS, Screen
-from cranfield.reporting.document import VOID_STAMP, Figure, Table, TonedCell, cell_value
+from cranfield.reporting.document import VOID_STAMP, Chart, Table, TonedCell, cell_value
 from cranfield.reporting.documents.benefit import benefit_document
 from cranfield.reporting.documents.benefit_history import benefit_history_document
 from cranfield.reporting.renderers.text import render_brief, table_lines
@@ -532,7 +532,7 @@ def test_history_joins_results_of_one_plan_and_marks_void_ones(found: BenefitRes
     document = benefit_history_document(read_results(tmp_path / "results"))
     assert [section.title for section in document.sections] == ["trial: explain, easy", "trial: locate, easy"]
     figure, table = document.sections[0].blocks
-    assert isinstance(figure, Figure)
+    assert isinstance(figure, Chart)
     assert isinstance(table, Table)
     assert [(cell_value(row[0]), cell_value(row[8]), row[9]) for row in table.rows] == [
         ("2.0", "insufficient data", "another plan"),

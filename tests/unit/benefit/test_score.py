@@ -39,7 +39,7 @@ from cranfield.benefit.result import ValidityKind
 from cranfield.benefit.score import Scorer, SealedAnswer, seal, unscored, unseal
 from cranfield.benefit.tasks import Task, TaskSet
 from cranfield.benefit.validity import ExperimentRecords, validity
-from cranfield.codecheck.report import CheckReport, CheckState, CodeCheck, Finding, Target
+from cranfield.codecheck.report import CheckReport, CheckState, CodeCheck, CodeFinding, Target
 from cranfield.model import Entity, MatchingRules, Query, TestSet
 from cranfield.model.label import Fact, Label, Lines
 
@@ -298,7 +298,7 @@ class ByText:
         states |= {check: CheckState.MISSING for check in CodeCheck if f"miss:{check}" in text}
         states |= {CodeCheck.TESTS: CheckState.FAILED} if text == "pass\n" and tests != "assert True" else {}
         found = tuple(
-            Finding(check, "a.py", 1, "os.nope", "no such symbol") for check in CodeCheck if f"fail:{check}" in text
+            CodeFinding(check, "a.py", 1, "os.nope", "no such symbol") for check in CodeCheck if f"fail:{check}" in text
         )
         return CheckReport(states, found, notes=("no such compiler",) if "miss:" in text else ("a note",))
 

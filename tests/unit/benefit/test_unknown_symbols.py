@@ -14,7 +14,7 @@ from cranfield.benefit.records import ScoreReason
 from cranfield.benefit.result import ValidityKind
 from cranfield.benefit.score import Scorer
 from cranfield.benefit.validity import ExperimentRecords, validity
-from cranfield.codecheck.report import CheckReport, CheckState, CodeCheck, Finding, Target
+from cranfield.codecheck.report import CheckReport, CheckState, CodeCheck, CodeFinding, Target
 from cranfield.reporting.documents.benefit_sections import _passed_text
 
 NOTE = "2 of 3 symbols are unknown: a.py:1 x.y: the type of the object is not known"
@@ -34,7 +34,7 @@ class HalfBlind:
         unknown = (
             ()
             if is_known
-            else (Finding(CodeCheck.SYMBOLS, "a.py", 1, "x.y", "the type of the object is not known"),) * 2
+            else (CodeFinding(CodeCheck.SYMBOLS, "a.py", 1, "x.y", "the type of the object is not known"),) * 2
         )
         return CheckReport(states, unknown=unknown, notes=() if is_known else (NOTE,), n_symbols=3)
 

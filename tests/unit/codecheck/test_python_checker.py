@@ -12,7 +12,7 @@ import pytest
 
 from cranfield.codecheck.python import facts
 from cranfield.codecheck.python.checker import CODE_CHECKS, PythonChecker
-from cranfield.codecheck.python.ty import Output
+from cranfield.codecheck.python.ty import ProgramOutput
 from cranfield.codecheck.report import CheckReport, CheckState, CodeCheck, Target
 from cranfield.concurrency.loop import event_loop
 
@@ -190,9 +190,9 @@ def test_code_that_cannot_be_read_within_the_limits_is_undecided_and_is_not_said
 ):
     inspects = facts._inspect
 
-    async def ends_at_long(folder: Path, files: Sequence[str]) -> Output:
+    async def ends_at_long(folder: Path, files: Sequence[str]) -> ProgramOutput:
         before = list(itertools.takewhile(lambda name: name != "long.py", files))
-        found = await inspects(folder, before) if before else Output(b"", "", None)
+        found = await inspects(folder, before) if before else ProgramOutput(b"", "", None)
         return found if before == files else replace(found, stderr="", status=None)
 
     monkeypatch.setattr(facts, "_inspect", ends_at_long)

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 from pydantic import BaseModel
 
-from cranfield.agents.loop import AgentTask, Limits, Read, ToolResult, run_agent
+from cranfield.agents.loop import AgentLimits, AgentTask, Read, ToolResult, run_agent
 from cranfield.agents.protocol import ModelAnswer, Tool, ToolCall, Usage
 from cranfield.agents.scripted import Scripted
 from cranfield.errors import InputError
@@ -53,7 +53,7 @@ def record(
         for n in range(turns - 1)
     ]
     script = iter([*calls, ModelAnswer(text=end, output=Word(word="yes"), usage=usage)])
-    task = AgentTask(f"openai:{ATTACK}", "System.", f"Where? {ATTACK}", Word, limits=Limits(turns=turns))
+    task = AgentTask(f"openai:{ATTACK}", "System.", f"Where? {ATTACK}", Word, limits=AgentLimits(turns=turns))
     transcript = asyncio.run(run_agent(Scripted(lambda _: next(script)), task, Files(text)))
     return {"query_id": query_id, "role": role, "attempt": 1, "vote": 2, **transcript.record()}
 

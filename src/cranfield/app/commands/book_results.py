@@ -102,7 +102,7 @@ RateSeedOption = Annotated[
 ]
 
 
-class Mode(StrEnum):
+class SchemaMode(StrEnum):
     """How a model is given the schema of its answer."""
 
     NATIVE = "native"
@@ -111,7 +111,7 @@ class Mode(StrEnum):
 
 
 OutputOption = Annotated[
-    Mode,
+    SchemaMode,
     Option("How the model is given the schema of its answer.", flag="--output-mode", metavar="MODE"),
 ]
 AtOnceOption = Annotated[int, Option("Calls at once.", flag="--concurrency", metavar="N"), Interval(ge=1, le=100)]
@@ -140,7 +140,7 @@ def rate_command(
     temperature: TemperatureOption = 0.0,
     max_tokens: MaxTokensOption = 1_000,
     seed: RateSeedOption = 0,
-    output_mode: OutputOption = Mode.NATIVE,
+    output_mode: OutputOption = SchemaMode.NATIVE,
     concurrency: AtOnceOption = 4,
     max_chars: CharsOption = 20_000,
     timeout: TimeoutOption = 120.0,

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated
 
 from annotated_types import Ge, Interval
 
-from cranfield.app.command import Exit, Format, Output, Report, Status, note, say, takes_runs
+from cranfield.app.command import Exit, Output, OutputFormat, Report, Status, note, say, takes_runs
 from cranfield.app.commands.book import DEFAULT_DATABASE, DbOption, open_books
 from cranfield.app.commands.shared import AllowDirtyOption, MeasureOption, SeedOption
 from cranfield.app.commands.testset import SetArgument, SetFormatOption, TodayOption, day_of
@@ -555,7 +555,7 @@ def check_command(
         testset, repo, out, options, at=at, today=day_of(today), testset_format=testset_format, apply=apply
     )
     yield Report(document=report.document)
-    if output.format is Format.TEXT:
+    if output.format is OutputFormat.TEXT:
         say(report.diff, end="")
     for path in report.written:
         note(f"wrote {path}")

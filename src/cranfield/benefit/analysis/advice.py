@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 
-from cranfield.benefit.analysis.observation import Observation
+from cranfield.benefit.analysis.observation import CellObservation
 from cranfield.benefit.analysis.values import Task, mean_of_known, success, tokens, values_of
 from cranfield.benefit.plan import ArmRole
 from cranfield.benefit.result import VarianceAdvice
@@ -32,7 +32,7 @@ def advise(tasks: Sequence[Task]) -> tuple[VarianceAdvice, ...]:
     return tuple(found)
 
 
-def _by_task(tasks: Sequence[Task], value: Callable[[Observation], float | None]) -> tuple[_Groups, _Groups] | None:
+def _by_task(tasks: Sequence[Task], value: Callable[[CellObservation], float | None]) -> tuple[_Groups, _Groups] | None:
     """The values of each task in treatment and in control, of the tasks that have some in both."""
     pairs = [
         (values_of(value, task.cells[ArmRole.TREATMENT]), values_of(value, task.cells[ArmRole.CONTROL]))

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from cranfield.benefit.analysis.advice import advise
 from cranfield.benefit.analysis.arms import arm_means, losses_of
 from cranfield.benefit.analysis.estimates import TaskEstimator, mcnemar_of, p_of_loss
-from cranfield.benefit.analysis.observation import Analysis, Observation
+from cranfield.benefit.analysis.observation import Analysis, CellObservation
 from cranfield.benefit.analysis.values import Quantity, Task, tasks_of, tokens, weighted_tokens
 from cranfield.benefit.analysis.verdict import StratumDecision, VerdictEvidence, decide
 from cranfield.benefit.plan import ArmRole, BenefitPlan
@@ -35,7 +35,7 @@ _WORST = (Quantity.LOWEST_SUCCESS, Quantity.HIGHEST_SUCCESS)
 _SCENARIOS = {"against": _WORST, "for": (_WORST[1], _WORST[0])}
 
 
-def analyse(observations: Sequence[Observation], plan: BenefitPlan) -> Analysis:
+def analyse(observations: Sequence[CellObservation], plan: BenefitPlan) -> Analysis:
     """Estimate what the treatment changes, in every stratum, and give the verdicts.
 
     Args:

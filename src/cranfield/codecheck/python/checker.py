@@ -32,7 +32,7 @@ from cranfield.codecheck.python.ty import (
     require_type_checker,
     write_settings,
 )
-from cranfield.codecheck.report import CheckReport, CheckState, CodeCheck, Finding, Target
+from cranfield.codecheck.report import CheckReport, CheckState, CodeCheck, CodeFinding, Target
 from cranfield.words import first_of
 
 At = tuple[str, int, int]
@@ -117,8 +117,8 @@ class _Work:
         self._platform = PLATFORMS.get(target.platform, "all")
         self.place = Workplace(folder, program, self._version, self._platform)
         write_settings(self.place, environment.folder)
-        self._findings: list[Finding] = []
-        self._unknown: list[Finding] = []
+        self._findings: list[CodeFinding] = []
+        self._unknown: list[CodeFinding] = []
         self._notes: list[str] = [*environment.left_out]
         self._undecided: set[CodeCheck] = set()
         self._versions = {"python": RUNNING, "target": self._version}
@@ -137,7 +137,7 @@ class _Work:
             self._notes.append(f"{name}: not checked, because it is not a Python file")
         elif path.is_absolute() or ".." in path.parts or "\0" in name or path.parts[0].startswith("-"):
             self._findings.append(
-                Finding(CodeCheck.COMPILES, name, 0, "", "its path leads out of the folder of the code")
+                CodeFinding(CodeCheck.COMPILES, name, 0, "", "its path leads out of the folder of the code")
             )
         else:
             text = text.replace("\r\n", "\n").replace("\r", "\n")
@@ -149,7 +149,7 @@ class _Work:
             except OSError as error:
                 del self._texts[str(path)]
                 self._findings.append(
-                    Finding(CodeCheck.COMPILES, name, 0, "", f"it cannot be written: {error.strerror}")
+                    CodeFinding(CodeCheck.COMPILES, name, 0, "", f"it cannot be written: {error.strerror}")
                 )
 
     def leave(self, note: str, *checks: CodeCheck) -> None:
@@ -204,7 +204,7 @@ class _Work:
             raise CheckerError(f"Python {self._version} is not known; expected one of {', '.join(VERSIONS)}")
         if not self._texts:
             if not self._findings and not self._undecided:
-                self._findings.append(Finding(CodeCheck.COMPILES, "", 0, "", "there is no Python file"))
+                self._findings.append(CodeFinding(CodeCheck.COMPILES, "", 0, "", "there is no Python file"))
             self._undecided.update(_TYPED)
             return
         facts = await inspect_files(self.place.code, list(self._texts))
@@ -232,7 +232,7 @@ class _Work:
             failed, message = CodeCheck.NOT_DEPRECATED, f"deprecated since {entry.package or 'Python'} {entry.since}"
         else:
             return None
-        finding = Finding(failed, use.file, use.line, entry.name, message, entry.source, entry.current)
+        finding = CodeFinding(failed, use.file, use.line, entry.name, message, entry.source, entry.current)
         if use.is_sure:
             self._findings.append(finding)
             return failed
@@ -281,7 +281,7 @@ class _Work:
                 if reason and is_this and await self._needs_newer():
                     self.leave(f"tests fail on Python {RUNNING}, and the code is for {self._version}", CodeCheck.TESTS)
                 elif reason:
-                    self._findings.append(Finding(CodeCheck.TESTS, "", 0, "", reason))
+                    self._findings.append(CodeFinding(CodeCheck.TESTS, "", 0, "", reason))
             except CheckerError as error:
                 self.leave(f"tests are not run: {error}", CodeCheck.TESTS)
 
@@ -317,14 +317,14 @@ class _Work:
         for name in [name for name in self._texts if name not in unread]:
             known = facts[name]
             if name not in readable:
-                self._findings.append(Finding(CodeCheck.COMPILES, name, known.line, "", known.error))
+                self._findings.append(CodeFinding(CodeCheck.COMPILES, name, known.line, "", known.error))
             elif name in errors and (known.error or wanted != running):
                 self._findings.append(
-                    Finding(CodeCheck.COMPILES, name, errors[name].line, "", errors[name].message, SYNTAX)
+                    CodeFinding(CodeCheck.COMPILES, name, errors[name].line, "", errors[name].message, SYNTAX)
                 )
             elif known.error:
                 reason = f"its syntax is newer than Python {RUNNING}, which reads it"
-                self._unknown.append(Finding(CodeCheck.SYMBOLS, name, 0, "", reason))
+                self._unknown.append(CodeFinding(CodeCheck.SYMBOLS, name, 0, "", reason))
                 self.leave(f"{name}: {reason}", CodeCheck.NOT_DEPRECATED)
         failed = {finding.file for finding in self._findings}
         if failed:

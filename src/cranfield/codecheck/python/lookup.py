@@ -14,7 +14,7 @@ from typing import Any
 
 from cranfield.codecheck.python.environment import PACKAGES, Environment
 from cranfield.codecheck.python.sandbox import sandboxed_python
-from cranfield.codecheck.python.ty import CheckerError, Output, run_limited
+from cranfield.codecheck.python.ty import CheckerError, ProgramOutput, run_limited
 
 _SECONDS, _BYTES, _PROCESSES = 30, 6 << 30, 64
 _MOST_ENDS = 3
@@ -104,7 +104,7 @@ class _Lookups:
         why = f"packages ended the process that imports them {_MOST_ENDS + 1} times"
         return {**self._found, **dict.fromkeys(self._left, LookupAnswer(Presence.UNKNOWN, why))}
 
-    async def _run(self) -> tuple[Output, list[dict[str, Any]]]:
+    async def _run(self) -> tuple[ProgramOutput, list[dict[str, Any]]]:
         request = {"packages": self._packages, "imports": self._imports, "lookups": self._left}
         (self._folder / "request.json").write_text(json.dumps(request), encoding="utf-8")
         token = secrets.token_hex(16)
@@ -117,7 +117,7 @@ class _Lookups:
                 rows += [json.loads(line.removeprefix(token))] if line.startswith(token) else []
         return output, rows
 
-    def _give_up(self, imported: Sequence[str], output: Output, *, is_in_lookups: bool) -> None:
+    def _give_up(self, imported: Sequence[str], output: ProgramOutput, *, is_in_lookups: bool) -> None:
         """Leave out what ended the process: a module with all of its symbols, or one lookup."""
         how = output.describe()
         if not is_in_lookups and len(imported) < len(self._imports):

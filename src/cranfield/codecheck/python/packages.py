@@ -17,7 +17,7 @@ from cranfield.codecheck.python.lookup import Lookup, LookupAnswer, Presence, lo
 from cranfield.codecheck.python.reading import NO_TYPE, Reading, is_of_import, names_of_any_kind, read_members
 from cranfield.codecheck.python.symbols import Sources
 from cranfield.codecheck.python.ty import ATTRIBUTE, SYMBOL_RULES, CheckerError, Diagnostic, Workplace
-from cranfield.codecheck.report import CodeCheck, Finding
+from cranfield.codecheck.report import CodeCheck, CodeFinding
 
 _MODULE = re.compile(r"<module '(?P<name>[^']+)'>")
 _CLASS = re.compile(r"<class '(?P<name>[\w.]+)[^']*'>|type\[(?P<type>[\w.]+)[^\]]*\]")
@@ -54,8 +54,8 @@ class PackageFindings:
 
     decided: set[Diagnostic] = field(default_factory=set)
     """Diagnostics that the packages confirm or disprove: they are not reported again."""
-    findings: list[Finding] = field(default_factory=list)
-    unknown: list[Finding] = field(default_factory=list)
+    findings: list[CodeFinding] = field(default_factory=list)
+    unknown: list[CodeFinding] = field(default_factory=list)
     n_symbols: int = 0
     """That were looked at."""
 
@@ -312,5 +312,5 @@ def _modules_of(symbol: Symbol, answer: LookupAnswer) -> tuple[str, ...]:
     return answer.modules if symbol.kind == "class" else (symbol.lookups[0][1],)
 
 
-def _finding(symbol: Symbol, check: CodeCheck, message: str, current: str = "") -> Finding:
-    return Finding(check, symbol.file, symbol.line, symbol.name, message, current=current)
+def _finding(symbol: Symbol, check: CodeCheck, message: str, current: str = "") -> CodeFinding:
+    return CodeFinding(check, symbol.file, symbol.line, symbol.name, message, current=current)

@@ -42,7 +42,15 @@ from cranfield.evaluation.evidence.checks import (
     unpaired_queries,
 )
 from cranfield.evaluation.evidence.likeness import id_form
-from cranfield.evaluation.evidence.values import Finding, Found, Inspected, Scored, Settings, Sides, without_secrets
+from cranfield.evaluation.evidence.values import (
+    EvidenceFinding,
+    Found,
+    Inspected,
+    Scored,
+    Settings,
+    Sides,
+    without_secrets,
+)
 from cranfield.measures import Measure
 from cranfield.model import NoteKind
 from cranfield.options.blocks import Consequence, Limits, Setting, as_setting
@@ -432,7 +440,7 @@ CHECKS: Mapping[str, EvidenceCheck] = {check.name: check for check in _ROWS}
 """Every check by name, in the order findings are shown."""
 
 
-def inspect_systems(systems: Sequence[Scored], primary: Measure | None, limits: Limits) -> tuple[Finding, ...]:
+def inspect_systems(systems: Sequence[Scored], primary: Measure | None, limits: Limits) -> tuple[EvidenceFinding, ...]:
     """What every check finds: of each system, and of two or more together; what is void comes first.
 
     Args:
@@ -446,7 +454,7 @@ def inspect_systems(systems: Sequence[Scored], primary: Measure | None, limits: 
     refuse_unknown(limits)
     settings = limits.evidence
     shares = {"max_failed_share": limits.max_failed_share, "min_judged_share": limits.min_judged_share}
-    findings: list[Finding] = []
+    findings: list[EvidenceFinding] = []
     views = [Inspected(system, None if primary is None else primary.depth) for system in systems]
     for check in CHECKS.values():
         consequence, threshold = _rule(check, settings.get(check.name, Setting()), shares)
@@ -458,7 +466,7 @@ def inspect_systems(systems: Sequence[Scored], primary: Measure | None, limits: 
             text = "" if found.of_testset else found.sentence
             sentence = f"{system}: {text}" if system and text else found.sentence
             findings.append(
-                Finding(
+                EvidenceFinding(
                     *(check.name, consequence, system, sentence, found.query_ids, found.count, found.total),
                     text=text if system else "",
                 )

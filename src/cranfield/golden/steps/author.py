@@ -16,7 +16,7 @@ from cranfield.golden.records import QueryCandidate
 from cranfield.golden.roles import CellBrief, Role, author_task
 from cranfield.golden.screen import Screener, ScreenReason
 from cranfield.golden.states import PLANNED, STATES, State
-from cranfield.golden.steps.context import Job, NoOutputError, StepContext, WaitingError
+from cranfield.golden.steps.context import NoOutputError, RoleJob, StepContext, WaitingError
 
 NO_ROOM = frozenset({ScreenReason.CELL_FULL, ScreenReason.QUOTA_FULL})
 """Reasons that end where another candidate fails: until then it is a reserve."""
@@ -39,7 +39,7 @@ async def _author_cell(context: StepContext, cell: Cell) -> None:
         known = context.index.candidates.get(query_id)
         if known is None and context.index.rejections.get(query_id, 1) is None:
             try:
-                known = await _draft(context, cell, Job(query_id, Role.AUTHOR), number, others)
+                known = await _draft(context, cell, RoleJob(query_id, Role.AUTHOR), number, others)
             except WaitingError as error:  # later drafts are to know this one
                 context.waiting.append(error.waiting)
                 return
@@ -48,7 +48,7 @@ async def _author_cell(context: StepContext, cell: Cell) -> None:
 
 
 async def _draft(
-    context: StepContext, cell: Cell, job: Job, number: int, others: Sequence[str]
+    context: StepContext, cell: Cell, job: RoleJob, number: int, others: Sequence[str]
 ) -> QueryCandidate | None:
     """The candidate; None where the author gave none that can be used, which is written down."""
     focus = cell.focus[(number - 1) % len(cell.focus)] if cell.focus else ""

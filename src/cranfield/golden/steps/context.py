@@ -61,7 +61,7 @@ class Waiting:
 
 
 @dataclass(frozen=True, slots=True)
-class Job:
+class RoleJob:
     """The work of a role on an attempt at a record."""
 
     query_id: str
@@ -113,7 +113,7 @@ class StepContext:
         """Of a role."""
         return role_settings(self.plan)[role]
 
-    def reads(self, job: Job) -> StepReads | None:
+    def reads(self, job: RoleJob) -> StepReads | None:
         """What the tools showed in a job, with the step of each call; None where there is no transcript of it."""
         return self._reads.get(job.key)
 
@@ -125,7 +125,7 @@ class StepContext:
             if (each.task_type, each.difficulty) == (task_type, difficulty) and query_id in {"", each.query_id}
         )
 
-    async def ask(self, job: Job, task: AgentTask, task_type: TaskType) -> Transcript:
+    async def ask(self, job: RoleJob, task: AgentTask, task_type: TaskType) -> Transcript:
         """Run an agent with the tools of its role, and write its transcript.
 
         Raises:
@@ -150,7 +150,7 @@ class StepContext:
             raise NoOutputError(_no_output(transcript))
         return transcript
 
-    def _unreadable(self, job: Job, transcript: Transcript, failure: Failure) -> Finding:
+    def _unreadable(self, job: RoleJob, transcript: Transcript, failure: Failure) -> Finding:
         """How often a role was asked, what that took, and what came last."""
         tries = self._tries[job.key]
         took, prices = Spent(), self.plan.budget.prices
@@ -161,7 +161,7 @@ class StepContext:
         message = f"{job.role}: {row} in a row cannot be read, {n_of(len(tries), 'tries')} so far ({spent}); the last: {failure.detail}"
         return Finding(kind=failure.kind, message=message)
 
-    def made(self, job: Job, transcript: Transcript, task_type: TaskType) -> dict[str, Any]:
+    def made(self, job: RoleJob, transcript: Transcript, task_type: TaskType) -> dict[str, Any]:
         """What a role wrote, with identity and provenance, as the fields of a record."""
         draft = {} if transcript.output is None else transcript.output.model_dump()
         return {

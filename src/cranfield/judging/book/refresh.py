@@ -12,11 +12,11 @@ from cranfield.judging.settings import BookSettings
 from cranfield.judging.store.names import ADJUDICATOR
 from cranfield.judging.store.schema import Origin, RaterKind
 from cranfield.model import Rating
-from cranfield.testsets.refresh import Plan
+from cranfield.testsets.refresh import RefreshPlan
 from cranfield.testsets.refresh_files import N_RATERS, Labels, Row
 
 
-def refresh_pool(plan: Plan, candidates: Mapping[str, Sequence[str]], depth: int) -> Pool:
+def refresh_pool(plan: RefreshPlan, candidates: Mapping[str, Sequence[str]], depth: int) -> Pool:
     """The new queries and the documents to grade for each.
 
     Raises:
@@ -41,7 +41,7 @@ def refresh_pool(plan: Plan, candidates: Mapping[str, Sequence[str]], depth: int
     )
 
 
-def refresh_settings(plan: Plan, kappa_limit: float, rule: str) -> BookSettings:
+def refresh_settings(plan: RefreshPlan, kappa_limit: float, rule: str) -> BookSettings:
     """Two raters of each document, on the scale of the set."""
     return BookSettings(
         scale=scale_for(plan.testset),

@@ -38,7 +38,7 @@ def system_resolver(host: str, port: int) -> list[str]:
     return list(dict.fromkeys(str(entry[4][0]) for entry in found))
 
 
-class Guard:
+class AddressGuard:
     """Checks addresses."""
 
     def __init__(self, allow: Sequence[str] = (), resolver: Resolver = system_resolver) -> None:

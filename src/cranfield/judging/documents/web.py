@@ -13,7 +13,7 @@ from urllib.parse import quote, urljoin, urlsplit
 from cranfield.certificates import trusted_certificates
 from cranfield.concurrency.loop import FunctionError, event_loop
 from cranfield.config.documents import DocumentFormat, UrlSource, fill_placeholders
-from cranfield.judging.documents.guard import Guard, Resolver, matches_host, refused, system_resolver
+from cranfield.judging.documents.guard import AddressGuard, Resolver, matches_host, refused, system_resolver
 from cranfield.judging.documents.values import Content, DocumentError, DocumentFailureKind, Reader, Wanted
 from cranfield.systems.kinds.http_body import BodyError, decode_body, decode_text
 
@@ -66,7 +66,7 @@ class WebClient:
             hosts: patterns of the only hosts that are requested; None: all.
             resolver: of host names.
         """
-        self._guard = Guard(allow, resolver)
+        self._guard = AddressGuard(allow, resolver)
         self._timeout_s = timeout_s
         self._max_bytes = max_bytes
         self._hosts = hosts

@@ -53,7 +53,7 @@ class RateOptions:
 
 
 @dataclass(frozen=True)
-class Job:
+class RatingJob:
     """A request, and the items that it is about."""
 
     items: tuple[ItemView, ...]
@@ -111,7 +111,7 @@ def _is_rated(item: ItemView, book: BookInfo, account_id: int | None) -> bool:
     )
 
 
-def make_jobs(selection: Selection, book: BookInfo, texts: Texts, options: RateOptions) -> Iterator[Job]:
+def make_jobs(selection: Selection, book: BookInfo, texts: Texts, options: RateOptions) -> Iterator[RatingJob]:
     """Requests for the selected items, one at a time: a text is read when its turn comes."""
     for _, of_query in groupby(selection.todo, key=lambda item: item.query_id):
         waiting: list[tuple[ItemView, DocumentText]] = []
@@ -130,7 +130,7 @@ def make_jobs(selection: Selection, book: BookInfo, texts: Texts, options: RateO
             yield _job(waiting, book, options)
 
 
-def _job(pairs: Sequence[tuple[ItemView, DocumentText]], book: BookInfo, options: RateOptions) -> Job:
+def _job(pairs: Sequence[tuple[ItemView, DocumentText]], book: BookInfo, options: RateOptions) -> RatingJob:
     first, is_batch = pairs[0][0], options.batch > 1
     shown = [_shown(document, options.max_chars) for _, document in pairs]
     scale = book.settings.scale
@@ -147,7 +147,7 @@ def _job(pairs: Sequence[tuple[ItemView, DocumentText]], book: BookInfo, options
     )
     items, documents = zip(*pairs, strict=True)
     key = hashlib.sha256(f"{options.connection.place} {request.digest}".encode()).hexdigest()
-    return Job(tuple(items), tuple(documents), request, key)
+    return RatingJob(tuple(items), tuple(documents), request, key)
 
 
 def _shown(document: DocumentText, max_chars: int) -> str:
@@ -171,7 +171,7 @@ class RatingDryRun:
     currency: str
 
 
-def dry_run(selection: Selection, jobs: Iterable[Job], prices: PriceList) -> RatingDryRun:
+def dry_run(selection: Selection, jobs: Iterable[RatingJob], prices: PriceList) -> RatingDryRun:
     """Estimate calls, tokens and cost without a call."""
     n = tokens_in = tokens_out = 0
     model = ""

@@ -55,7 +55,7 @@ class StratumSummary:
 
 
 @dataclass(frozen=True, slots=True)
-class PerQuery:
+class DocumentsPerQuery:
     """Documents to judge of a query, over the queries that have a result."""
 
     min: int
@@ -78,7 +78,7 @@ class PoolSummary(Record):
     """Documents in the pool that a rule of the test set (a pattern, span, entity or predicate) grades."""
     n_left_out: int
     """Judged documents that are left out of it."""
-    per_query: PerQuery
+    per_query: DocumentsPerQuery
     systems: tuple[SystemShare, ...]
     shared: tuple[tuple[int, ...], ...]
     """System by system: documents that both return down to the depth."""
@@ -119,7 +119,7 @@ def summarise_pool(built: BuiltPool, *, raters: int = 1, seconds: float = 20.0) 
         n_carried=sum(item.judged is not None for item in built.pool.items),
         n_prefilled=sum(item.prefilled is not None for item in built.pool.items),
         n_left_out=built.pool.n_left_out,
-        per_query=PerQuery(min(counts.values()), median(counts.values()), max(counts.values())),
+        per_query=DocumentsPerQuery(min(counts.values()), median(counts.values()), max(counts.values())),
         systems=tuple(_share(built.candidates, system.name, depth) for system in built.systems),
         shared=tuple(tuple(len(first & second) for second in found) for first in found),
         strata=tuple(_strata(built)),

@@ -22,8 +22,8 @@ from cranfield.judging.store.schema import (
     Event,
     HandOut,
     Item,
+    ItemJudgment,
     ItemState,
-    Judgment,
     RaterKind,
     SkipReason,
 )
@@ -132,7 +132,7 @@ class Log(Part):
                 data=data,
             )
             _check(request, settings, item.fields)
-            refuse_own(session.get(Judgment, (item_id, account_id)))
+            refuse_own(session.get(ItemJudgment, (item_id, account_id)))
             if seen not in {ANY, _decided_at(session, item)}:
                 raise NotAllowedError("the final grade of this item was changed meanwhile")
             event = _event(session, book.id, request, self._clock())

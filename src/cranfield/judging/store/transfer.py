@@ -22,7 +22,7 @@ from cranfield.judging.store.schema import (
     Frozen,
     Guideline,
     Item,
-    Judgment,
+    ItemJudgment,
     Member,
     ModelCall,
     RaterKind,
@@ -113,7 +113,7 @@ class _Reading:
             "item": [self._item(item, names, slots.get(item.id, [])) for item in self.items],
             "event": [self._event(event) for event in self.events],
             "judgment": sorted(
-                map(self._judgment, self._of_items(Judgment)), key=lambda row: (row["item"], row["account"])
+                map(self._judgment, self._of_items(ItemJudgment)), key=lambda row: (row["item"], row["account"])
             ),
             "call": [self._call(row) for row in calls],
         }
@@ -161,7 +161,7 @@ class _Reading:
         numbers = {"number": self.event_number[event.id], "item": self.item_number[event.item_id]}
         return _values(event, records.EventRecord, **numbers, **more)
 
-    def _judgment(self, row: Judgment) -> dict[str, Any]:
+    def _judgment(self, row: ItemJudgment) -> dict[str, Any]:
         numbers = {"event": self.event_number[row.event_id], "item": self.item_number[row.item_id]}
         return _values(row, records.JudgmentRecord, account=self._rater(row.account_id), **numbers)
 
@@ -276,7 +276,7 @@ class _Writing:
             }
             for row in self.dump.judgment
         ]
-        self._insert(Judgment, judgments)
+        self._insert(ItemJudgment, judgments)
         calls = [
             {
                 "book_id": book_id,

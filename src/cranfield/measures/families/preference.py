@@ -23,7 +23,7 @@ from cranfield.measures.measure import REL, MeasureSpec, ParameterSpec
 from cranfield.measures.preferences import (
     BoolG,
     FloatN,
-    Opinion,
+    GroupPreferences,
     Pairs,
     Rows,
     Tally,
@@ -131,7 +131,7 @@ def _balanced(rows: Rows, pairs: Pairs) -> tuple[FloatN, FloatN]:
     return met, possible
 
 
-def _balanced_opinion(judge: Opinion, pairs: Pairs) -> tuple[float, float]:
+def _balanced_opinion(judge: GroupPreferences, pairs: Pairs) -> tuple[float, float]:
     depth = judge.n_returned if pairs == "returned" else len(judge.relevant)
     n_relevant, n_other = int(judge.relevant[:depth].sum()), int((~judge.relevant[:depth]).sum())
     among, lacking = np.ones(len(judge.relevant), dtype=np.bool_), n_relevant - n_other

@@ -34,8 +34,8 @@ from cranfield.reporting.document import (
     Brief,
     Bullets,
     Cell,
+    Chart,
     Document,
-    Figure,
     KeyValues,
     Link,
     Paragraph,
@@ -232,7 +232,7 @@ def _detectable(lift: float | None) -> str:
     return UNKNOWN if lift is None else "none" if lift > 1 else delta_text(lift)
 
 
-def _figures(rows: Sequence[StratumResult], result: BenefitResult) -> list[Figure]:
+def _figures(rows: Sequence[StratumResult], result: BenefitResult) -> list[Chart]:
     level = format_level(float(result.rule["alpha"]))
     lifts, saved = [row.success_lift for row in rows], [row.net_tokens for row in rows]
     return [
@@ -247,7 +247,7 @@ def _forest(
     rows: Sequence[StratumResult],
     estimates: Sequence[Estimate],
     text: Callable[[float | None], str],
-) -> Figure:
+) -> Chart:
     marks: list[Whisker] = []
     pairs = list(zip(rows, estimates, strict=True))
     for row, each in pairs:
@@ -264,7 +264,7 @@ def _forest(
     )
     table = TableSpec(title, pairs, columns).table()
     alt = f"{title}: {'; '.join(f'{row[0]} {row[1]} ({row[2]})' for row in table.rows)}"
-    return Figure(name, title, alt, page, phone, table)
+    return Chart(name, title, alt, page, phone, table)
 
 
 def _all_tasks(result: BenefitResult) -> Section:

@@ -35,8 +35,8 @@ from cranfield.reporting.document import (
     Block,
     Brief,
     Bullets,
+    Chart,
     Document,
-    Figure,
     KeyValues,
     Paragraph,
     Section,
@@ -238,7 +238,7 @@ def _reliability(found: Calibration, name: str) -> tuple[Block, ...]:
         found.bins, f"Answers in {EQUAL_WIDTH_BINS} bins of equal width; a bin without answers has no row", "up to"
     )
     mass = _bins(found.bins_mass, "Answers in bins of equal mass", "to")
-    figure = Figure(
+    figure = Chart(
         name=f"reliability-{name}",
         title=f"Share of correct answers by {EQUAL_WIDTH_BINS} bins of the score",
         alt="Reliability diagram: share of correct answers against mean score, with intervals; see the table.",
@@ -279,7 +279,7 @@ def _risk(found: Calibration, name: str) -> tuple[Block, ...]:
             Col("share wrong", lambda row: row.risk, "value"),
         ),
     ).table(shown=20)
-    figure = Figure(
+    figure = Chart(
         name=f"risk-{name}",
         title="Share of wrong answers by coverage",
         alt="Risk-coverage curve: share of wrong answers among those with the highest scores; see the table.",

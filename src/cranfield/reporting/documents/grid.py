@@ -16,8 +16,8 @@ from cranfield.reporting.document import (
     PILOT_STAMP,
     Block,
     Bullets,
+    Chart,
     Document,
-    Figure,
     KeyValues,
     Section,
     TonedCell,
@@ -153,7 +153,7 @@ def _note(point: GridPoint, found: GridResult) -> str:
     return "; ".join((*notes, *point.broken_limits))
 
 
-def _figure(found: GridResult) -> Figure:
+def _figure(found: GridResult) -> Chart:
     points = _drawable(found)
     drawn = points[:DRAWN]
     labels = [_label(point, found) for point in drawn]
@@ -168,7 +168,7 @@ def _figure(found: GridResult) -> Figure:
     spec, narrow = (paired_dots(labels, values, f"mean {found.primary}{lower}", screen) for screen in SCREENS)
     more = f" The best {DRAWN} of {len(points)} are drawn." if len(points) > DRAWN else ""
     best = f"{labels[0]}: {format_value(values[0][0])} on the tuning queries, {format_value(values[0][1])} held out."
-    return Figure(
+    return Chart(
         "grid",
         "Means on the tuning and the held-out queries",
         f"{best}{more}",

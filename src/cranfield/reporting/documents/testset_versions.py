@@ -15,7 +15,7 @@ from cranfield.testsets.overfit import Overfitting
 from cranfield.words import n_of
 
 if TYPE_CHECKING:
-    from cranfield.repo.drift import DriftReport, Finding
+    from cranfield.repo.drift import DriftFinding, DriftReport
 
 SHOWN = 20
 """Rows of a table in plain text."""
@@ -213,7 +213,7 @@ def drift_document(report: DriftReport) -> Document:
     )
 
 
-def _places(caption: str, findings: Sequence[Finding]) -> TableSpec[Finding]:
+def _places(caption: str, findings: Sequence[DriftFinding]) -> TableSpec[DriftFinding]:
     return TableSpec(
         caption,
         findings,

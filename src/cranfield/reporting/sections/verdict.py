@@ -33,9 +33,9 @@ from cranfield.reporting.document import (
     Block,
     Bullets,
     Cell,
+    Chart,
     Column,
     Details,
-    Figure,
     KeyValues,
     Paragraph,
     Section,
@@ -536,7 +536,7 @@ def bucket_of(comparison: ComparisonResult) -> dict[str, str]:
     return {query_id: name for name, query_ids in comparison.buckets.items() for query_id in query_ids}
 
 
-def _difference_figure(comparison: ComparisonResult) -> Figure | None:
+def _difference_figure(comparison: ComparisonResult) -> Chart | None:
     measure = comparison.primary
     found = comparison.comparisons[measure].differences
     if not found:
@@ -555,7 +555,7 @@ def _difference_figure(comparison: ComparisonResult) -> Figure | None:
     )
     extremes = f" Between {format_delta(min(found.values()))} and {format_delta(max(found.values()))}."
     spec, narrow = (difference_bars(bars, f"{measure}, B minus A", screen) for screen in SCREENS)
-    return Figure(
+    return Chart(
         "differences",
         f"Difference in {measure} of each query",
         "Sorted bars: " + ", ".join(words for _, words in legend) + "." + extremes,
@@ -625,7 +625,7 @@ def lanes_to(deepest: int) -> list[tuple[str, int]]:
     return [*found, (f"over {LAST_RANKS[-1]}", deepest)] if start <= deepest else found
 
 
-def _slope_figure(comparison: ComparisonResult) -> Figure | None:
+def _slope_figure(comparison: ComparisonResult) -> Chart | None:
     query_ids = [query_id for part in comparison.moves.values() for query_id in part]
     if not query_ids:
         return None
@@ -653,7 +653,7 @@ def _slope_figure(comparison: ComparisonResult) -> Figure | None:
         ("bad", f"{format_count(moved[-1])} fell"),
     )
     spec, narrow = (slopes(pairs, names, screen, first) for screen in SCREENS)
-    return Figure(
+    return Chart(
         "movement",
         "Rank of the first relevant result, A to B",
         "Lines from the rank on A to the rank on B: " + ", ".join(words for _, words in legend) + ".",

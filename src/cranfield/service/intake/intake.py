@@ -23,7 +23,7 @@ from cranfield.errors import UsageError
 from cranfield.formats.io.files import STDIN, opened, path_lock, refusal, shown
 from cranfield.service.intake.reading import LONGEST_LINE, LogError, LoggedQuery, Reader, Reason
 from cranfield.service.intake.redaction import PatternTimeoutError, QueryRedactor, is_only_placeholders
-from cranfield.service.store.queries import KnownBatch, Queries
+from cranfield.service.store.queries import KnownBatch, ProductionQueries
 
 RECORDS = 50_000
 """Records that are stored at once: what an interrupt leaves is counted, and the next time begins after it."""
@@ -74,7 +74,7 @@ class Taking:
         clock: gives the day of records without one.
     """
 
-    def __init__(self, queries: Queries, config: Intake, source: str, clock: Clock) -> None:
+    def __init__(self, queries: ProductionQueries, config: Intake, source: str, clock: Clock) -> None:
         self._queries, self._config, self._source = queries, config, source
         self._today = day_of(clock())
         self._first_day = self._today - timedelta(days=config.keep_days)
@@ -242,7 +242,7 @@ def _slow(digest: bytes, source: str) -> str:
     return "begin:" + pbkdf2_hmac("sha256", digest, source.encode(), _ROUNDS).hex()[:64]
 
 
-def purge(queries: Queries, config: Intake, clock: Clock) -> int:
+def purge(queries: ProductionQueries, config: Intake, clock: Clock) -> int:
     """Delete what is older than the config says; gives the number of rows."""
     first_day = day_of(clock()) - timedelta(days=config.keep_days)
     return queries.purge(first_day.isoformat(), clock() - config.keep_days * _DAY_MS)

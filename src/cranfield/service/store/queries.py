@@ -29,7 +29,7 @@ class KnownBatch:
     """Bytes of the file."""
 
 
-class Queries(ServicePart):
+class ProductionQueries(ServicePart):
     """Production queries. Every text that comes here has been redacted."""
 
     def record(
