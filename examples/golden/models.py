@@ -426,13 +426,13 @@ def record(plan: Path, source: Path, calls: Path) -> None:
     """Run a plan in this process, and keep the answers of its models in a file, to be replayed."""
     from cranfield.agents.scripted import Scripted
     from cranfield.golden.plan import load_plan
-    from cranfield.golden.run import RunOptions, create_run, execute
+    from cranfield.golden.run import PipelineOptions, create_run, execute
     from cranfield.repo.source import source_snapshot
 
     snapshot = source_snapshot(source)
     with tempfile.TemporaryDirectory() as folder:
         run = create_run(load_plan(plan), plan.read_text(), snapshot, Path(folder))
-        execute(run, snapshot, RunOptions(source=Scripted(Models().answer)))
+        execute(run, snapshot, PipelineOptions(source=Scripted(Models().answer)))
         shutil.copy(run / "calls.jsonl", calls)
 
 

@@ -10,7 +10,7 @@ from pathlib import Path
 from cranfield.app.experiment import Experiment
 from cranfield.app.gate import (
     AnsweredTestSet,
-    Source,
+    AnswerSource,
     answered,
     baseline_at,
     collection_folder,
@@ -52,7 +52,7 @@ def accept(
     out: Path,
     accepted: str,
     reason: str = "",
-    source: Source | None = None,
+    source: AnswerSource | None = None,
     dry_run: bool = False,
     overrides: SetOverrides = NO_OVERRIDES,
 ) -> Accepted:
@@ -72,7 +72,7 @@ def accept(
         UsageError: a pilot.
         SystemUnderTestError: more failures than the gate allows. No file is written.
     """
-    plan, source = planned(config_path), source or Source()
+    plan, source = planned(config_path), source or AnswerSource()
     stands = standing(plan.config.folder)
     made: list[tuple[Path, Baseline, BaselineChange]] = []
     problems: list[Problem] = []

@@ -28,7 +28,7 @@ from cranfield.app.history import FOLDER, append
 from cranfield.benefit.assemble import assemble, last_scores
 from cranfield.benefit.errors import CellError
 from cranfield.benefit.experiment import RunOptions, execute, preflights_of, write_experiment
-from cranfield.benefit.folder import ExperimentFolder, Step
+from cranfield.benefit.folder import ExperimentFile, ExperimentFolder
 from cranfield.benefit.gold_check import check_scoring, scoring_problems
 from cranfield.benefit.history import BenefitHistory, DamagedLine, PastResult, PastStratum
 from cranfield.benefit.plan import ArmRole, BenefitPlan, load_plan
@@ -209,7 +209,7 @@ async def _score(folder: ExperimentFolder, checkers: Checkers | None, source: Ba
             for record in unseal(sealed, found, cells, tasks, leaks):
                 known = before.get(record.key)
                 if known is None or known.model_dump_json() != record.model_dump_json():
-                    folder.append(Step.SCORES, record)
+                    folder.append(ExperimentFile.SCORES, record)
 
         async with asyncio.TaskGroup() as group:
             for answer in sealed.answers:
@@ -291,7 +291,7 @@ def result_of(path: Path) -> BenefitResult:
         tasks.commit,
         folder.manifest.commit,
         folder.manifest.tree,
-        folder.read(Step.TREES, TreeCheck),
+        folder.read(ExperimentFile.TREES, TreeCheck),
     )
     return assemble(evidence, tasks, run=path.resolve().name)
 

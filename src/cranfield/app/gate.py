@@ -61,7 +61,7 @@ PRIVATE = ".gate-"
 
 
 @dataclass(frozen=True, slots=True)
-class Source:
+class AnswerSource:
     """Where the answers come from: the system is called, unless a finished run is named."""
 
     folder: Path | None = None
@@ -97,7 +97,7 @@ def keeps_nothing(ref: str | None) -> str:
 
 @contextmanager
 def collection_folder(
-    out: Path, experiments: Sequence[Experiment], source: Source, ref: str | None = None
+    out: Path, experiments: Sequence[Experiment], source: AnswerSource, ref: str | None = None
 ) -> Iterator[CollectionFolder | None]:
     """A private folder to collect in; the runs are in the output folder at the end of the block.
 
@@ -227,7 +227,7 @@ class _Found:
 
 def answered(
     experiments: Sequence[Experiment],
-    source: Source,
+    source: AnswerSource,
     folder: CollectionFolder | None,
     *,
     whole: Sequence[Experiment] = (),
@@ -252,7 +252,7 @@ def answered(
         yield AnsweredTestSet(experiment, evaluation, tuple(source for source, _ in earlier), n_earlier, cut)
 
 
-def refuse_source(source: Source, experiments: Sequence[Experiment], ref: str | None) -> None:
+def refuse_source(source: AnswerSource, experiments: Sequence[Experiment], ref: str | None) -> None:
     """Refuse ways to name answers that exclude each other, and pilots among the run files of the config.
 
     Raises:
@@ -277,7 +277,7 @@ def refuse_source(source: Source, experiments: Sequence[Experiment], ref: str | 
             raise UsageError([_pilot_problem(path) for path in pilots])
 
 
-def _collected(experiments: Sequence[Experiment], folder: CollectionFolder, source: Source) -> dict[str, _Found]:
+def _collected(experiments: Sequence[Experiment], folder: CollectionFolder, source: AnswerSource) -> dict[str, _Found]:
     """Runs collected now; the systems of every test set are checked first."""
     for experiment in experiments:
         _ = experiment.checks
@@ -306,7 +306,7 @@ def _resumed(experiment: Experiment, path: Path) -> _Found | None:
     return None
 
 
-def _finished(experiments: Sequence[Experiment], source: Source) -> dict[str, _Found]:
+def _finished(experiments: Sequence[Experiment], source: AnswerSource) -> dict[str, _Found]:
     """Finished runs: of the system, the test set and the k of the config, and no pilots."""
     runs: dict[str, _Found] = {}
     problems: list[Problem] = []
@@ -463,7 +463,7 @@ def run_gate(
     config_path: Path,
     *,
     out: Path,
-    source: Source | None = None,
+    source: AnswerSource | None = None,
     baseline_ref: str | None = None,
     overrides: SetOverrides = NO_OVERRIDES,
 ) -> GateJob:
@@ -485,7 +485,7 @@ def run_gate(
     """
     reports = [out / name for name in GATE_FILES]
     _remove_earlier(out, reports)
-    plan, source = planned(config_path, baseline_ref), source or Source()
+    plan, source = planned(config_path, baseline_ref), source or AnswerSource()
     ref = plan.ref.name if plan.ref is not None else None
     if ref is not None:
         refuse_overrides(overrides)

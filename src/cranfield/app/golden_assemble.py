@@ -38,12 +38,12 @@ from cranfield.formats.testsets.golden_facts import REVIEWED, facts_path
 from cranfield.formats.testsets.golden_json import read_golden_json, write_golden_json
 from cranfield.gate.baseline import read_baseline
 from cranfield.golden.assemble import (
+    AssembledRecord,
     AssemblyResult,
     CheckedCriterion,
     Criterion,
+    CriterionResult,
     Merged,
-    Record,
-    Result,
     check_counts,
     check_review,
     check_similar,
@@ -66,14 +66,14 @@ from cranfield.golden.records import Stamp
 from cranfield.golden.retirement import Decision, SequentialTest, model_histories
 from cranfield.golden.review import ONE_PERSON, PROFILES, Cell, ReviewOutcome, ReviewProfile, ReviewReport, apply_edits
 from cranfield.golden.role_prompts import RolePrompts
-from cranfield.golden.roles import Role
+from cranfield.golden.roles import GoldenRole
 from cranfield.golden.row_votes import CheckedRows, Checkers, CheckResult, check_rows
 from cranfield.golden.rows import (
     CHANGES,
     FOR_PEOPLE,
     CheckedRow,
-    Row,
     RowState,
+    TargetRow,
     corrected,
     queries_without_rows,
     rows_of,
@@ -197,16 +197,16 @@ def check_set(
         return RowReport(result, rows_document(CheckedRows.of(testset, result, notes)), diff, written)
 
 
-async def _votes(rows: Sequence[Row], source: ParsedSource, out: Path, options: CheckOptions) -> CheckResult:
+async def _votes(rows: Sequence[TargetRow], source: ParsedSource, out: Path, options: CheckOptions) -> CheckResult:
     """Put the rows to the vote, and keep every answer; those that are there are taken, and count in the budget."""
     settings = [ModelSettings(model=model, concurrency=options.concurrency) for model in dict.fromkeys(options.models)]
     tools = SourceTools(source.snapshot, withheld=find_withheld(source.snapshot).names)
     prompts, lines = RolePrompts.load(), list[str]()
 
-    def keep(row: Row, number: int, transcript: Transcript) -> None:
+    def keep(row: TargetRow, number: int, transcript: Transcript) -> None:
         place = {
             "query_id": f"{row.query_id} {row.target.label}",
-            "role": Role.CHECKER,
+            "role": GoldenRole.CHECKER,
             "vote": number + 1,
             "at": now(),
         }
@@ -273,7 +273,7 @@ class AssembledBatch:
     """What a run folder gives a set."""
 
     index: RunIndex
-    records: tuple[Record, ...]
+    records: tuple[AssembledRecord, ...]
     planned: Mapping[Cell, int]
     report: ReviewReport | None
     """None: no record was given to people."""
@@ -339,7 +339,7 @@ def read_batch(run: Path) -> AssembledBatch:
         reviews = index.reviews.get(status.query_id, [])
         review = reviews[-1] if reviews and reviews[-1].disposition is Disposition.KEEP else None
         records.append(
-            Record(
+            AssembledRecord(
                 index.candidates[status.query_id],
                 answer if review is None else apply_edits(answer, review),
                 index.reports.get(status.query_id, status.attempt),
@@ -480,7 +480,7 @@ class Assembly:
     @property
     def is_golden(self) -> bool:
         """Whether no criterion is unmet."""
-        return all(each.result is not Result.NOT_MET for each in self.checked)
+        return all(each.result is not CriterionResult.NOT_MET for each in self.checked)
 
     def result(self, *, draft: bool) -> AssemblyResult:
         """Its record; with `draft`, the set is written where it is not golden."""
@@ -627,27 +627,27 @@ def _harness(
         found = f"not in the repository: {first_of(drifted)}"
         command = f"`cranfield testset verify {command_word(path)} --repo {command_word(snapshot.root)}`"
         step = f"correct the places: {command} lists them"
-        return CheckedCriterion(Criterion.HARNESS, Result.NOT_MET, found, step)
+        return CheckedCriterion(Criterion.HARNESS, CriterionResult.NOT_MET, found, step)
     errors = [each.message for each in validate(testset, today=today or _today()).findings if each.level == "error"]
     if errors:
         step = f"correct the set: `cranfield testset validate {command_word(path)}` lists what is wrong"
         return CheckedCriterion(
-            Criterion.HARNESS, Result.NOT_MET, f"{n_of(len(errors), 'errors')}: {first_of(errors)}", step
+            Criterion.HARNESS, CriterionResult.NOT_MET, f"{n_of(len(errors), 'errors')}: {first_of(errors)}", step
         )
     step = "name a run of a system on it with --run RUN"
     if not runs:
         return CheckedCriterion(
-            Criterion.HARNESS, Result.NOT_MET, "the set is valid, and no run of a system is named", step
+            Criterion.HARNESS, CriterionResult.NOT_MET, "the set is valid, and no run of a system is named", step
         )
     try:
         evaluations = evaluate_files(testset, runs, None, ScoringOptions())
     except CranfieldError as error:
-        return CheckedCriterion(Criterion.HARNESS, Result.NOT_MET, error.problems[0].sentence(), step)
+        return CheckedCriterion(Criterion.HARNESS, CriterionResult.NOT_MET, error.problems[0].sentence(), step)
     found = "; ".join(f"{each.name}: {each.measures[0]} {_mean(each)}" for each in evaluations)
     void = [each for each in inspect_systems(evaluations, evaluations[0].measures[0], Limits()) if each.is_void]
     if void:
         return CheckedCriterion(
-            Criterion.HARNESS, Result.NOT_MET, f"{found}; its scores do not count: {void[0].sentence}", step
+            Criterion.HARNESS, CriterionResult.NOT_MET, f"{found}; its scores do not count: {void[0].sentence}", step
         )
     is_scored = all(each.mean(each.measures[0]) is not None for each in evaluations)
     return checked(Criterion.HARNESS, found, step, is_met=is_scored)
@@ -662,14 +662,14 @@ def _baseline(testset: TestSet, path: Path | None) -> CheckedCriterion:
     """A baseline of this content that git has."""
     accept = "`cranfield baseline accept CONFIG`, commit the file, and name it with --baseline FILE"
     if path is None:
-        return CheckedCriterion(Criterion.BASELINE, Result.NOT_MET, "no baseline is named", accept)
+        return CheckedCriterion(Criterion.BASELINE, CriterionResult.NOT_MET, "no baseline is named", accept)
     try:
         baseline = read_baseline(path)
     except CranfieldError as error:
-        return CheckedCriterion(Criterion.BASELINE, Result.NOT_MET, error.problems[0].sentence(), accept)
+        return CheckedCriterion(Criterion.BASELINE, CriterionResult.NOT_MET, error.problems[0].sentence(), accept)
     if baseline.testset_digest != testset.digest:
         found = f"{shown(path)} is of another test set ({baseline.testset} {baseline.testset_version})"
-        return CheckedCriterion(Criterion.BASELINE, Result.NOT_MET, found, accept)
+        return CheckedCriterion(Criterion.BASELINE, CriterionResult.NOT_MET, found, accept)
     why_not = _not_committed(path)
     found = why_not or f"{shown(path)}, of {baseline.system}"
     return checked(Criterion.BASELINE, found, f"commit {shown(path)} as it stands", is_met=not why_not)
@@ -692,7 +692,7 @@ def _calibration(testset: TestSet, path: Path | None) -> CheckedCriterion:
     measure = "`cranfield calibrate DRAFT RUN --format json`, commit what it prints, and name the file with --calibration FILE"
 
     def not_met(found: str, step: str = measure) -> CheckedCriterion:
-        return CheckedCriterion(Criterion.CALIBRATION, Result.NOT_MET, found, step)
+        return CheckedCriterion(Criterion.CALIBRATION, CriterionResult.NOT_MET, found, step)
 
     if path is None:
         return not_met("no calibration is named")

@@ -15,7 +15,7 @@ from cranfield.errors import UnknownNameError, UsageError
 from cranfield.formats.io.files import shown
 from cranfield.golden.batch_review import (
     FEEDBACK,
-    Waiting,
+    ReviewCase,
     drawn_sample,
     merged,
     next_sample,
@@ -295,7 +295,7 @@ def _stored(store: Store, name: str, pool: Pool, reviewers: int, seed: int) -> t
     return book, store.books.add_pool(book.id, pool)
 
 
-def _pool(name: str, digest: str, index: RunIndex, records: Iterable[Waiting], source: ParsedSource) -> Pool:
+def _pool(name: str, digest: str, index: RunIndex, records: Iterable[ReviewCase], source: ParsedSource) -> Pool:
     queries, items = {}, []
     for each in records:
         query_id, attempt = each.reviewable.query_id, each.status.attempt
@@ -312,7 +312,7 @@ def _doc(attempt: int) -> str:
     return f"attempt {attempt}"
 
 
-def material_of(index: RunIndex, waiting: Waiting, source: ParsedSource) -> ReviewMaterial:
+def material_of(index: RunIndex, waiting: ReviewCase, source: ParsedSource) -> ReviewMaterial:
     """A record as its reviewers see it. No model is named."""
     query_id, attempt = waiting.reviewable.query_id, waiting.status.attempt
     candidate, answer = index.candidates[query_id], index.answers[query_id, attempt]

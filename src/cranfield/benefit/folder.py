@@ -24,7 +24,7 @@ TASKS = "tasks"
 """Folder of the copy of the tasks."""
 
 
-class Step(StrEnum):
+class ExperimentFile(StrEnum):
     """An append-only file of the folder, by its name."""
 
     PREFLIGHT = "preflight.jsonl"
@@ -63,7 +63,7 @@ class BegunRecord(Strict):
 class ExperimentFolder(RecordFolder[ExperimentManifest]):
     """The files of an experiment."""
 
-    files = Step
+    files = ExperimentFile
     schema_version = SCHEMA_VERSION
 
     @classmethod
@@ -87,11 +87,11 @@ class ExperimentFolder(RecordFolder[ExperimentManifest]):
         Raises:
             InputError: lines are damaged, or a cell is scored twice.
         """
-        found = self.read(Step.CELLS, CellRecord)
+        found = self.read(ExperimentFile.CELLS, CellRecord)
         problems, seen = ProblemList(InputError), set[CellKey]()
         for line, cell in enumerate(found, start=1):
             if cell.end.is_scored and cell.key in seen:
-                problems.add(f"{cell.key} ended twice", path=shown(self.path / Step.CELLS), line=line)
+                problems.add(f"{cell.key} ended twice", path=shown(self.path / ExperimentFile.CELLS), line=line)
             if cell.end.is_scored:
                 seen.add(cell.key)
         problems.raise_if_any()
@@ -103,17 +103,17 @@ class ExperimentFolder(RecordFolder[ExperimentManifest]):
 
     def n_interrupted(self) -> int:
         """Runs that were begun and did not end."""
-        begun = Counter((each.key, each.attempt) for each in self.read(Step.BEGUN, BegunRecord))
+        begun = Counter((each.key, each.attempt) for each in self.read(ExperimentFile.BEGUN, BegunRecord))
         begun.subtract((each.key, each.attempt) for each in self.cells())
         return sum(begun.values())
 
     def preflights(self) -> list[PreflightRecord]:
         """Of every time the experiment was run."""
-        return self.read(Step.PREFLIGHT, PreflightRecord)
+        return self.read(ExperimentFile.PREFLIGHT, PreflightRecord)
 
     def scores(self) -> list[ScoreRecord]:
         """Scores, in their order."""
-        return self.read(Step.SCORES, ScoreRecord)
+        return self.read(ExperimentFile.SCORES, ScoreRecord)
 
     def keep_transcript(self, transcript: Mapping[str, Any]) -> str:
         """Write a transcript; the same one is written once.

@@ -50,7 +50,7 @@ P = ParamSpec("P")
 R = TypeVar("R")
 
 
-class State:
+class CommandState:
     """Options of the command itself."""
 
     debug = False
@@ -87,7 +87,7 @@ def run_program(make: Callable[[], Callable[..., object]], arguments: list[str])
 def report_error(error: BaseException, command: Callable[..., object] | None = None) -> int:
     """Write an error to stderr, with its traceback under `--debug`; its exit code."""
     with suppress(OSError, ValueError):  # stderr was closed by a function of the user
-        if State.debug:
+        if CommandState.debug:
             traceback.print_exception(error)
         for line in _error_lines(error, command):
             typer.echo(line, err=True)

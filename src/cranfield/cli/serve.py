@@ -13,7 +13,7 @@ from annotated_types import Interval
 
 from cranfield.app.command import note, say
 from cranfield.app.commands.book import DEFAULT_DATABASE, WorkbenchOption, open_books
-from cranfield.cli.ending import State
+from cranfield.cli.ending import CommandState
 from cranfield.errors import MissingExtraError, UsageError
 from cranfield.options.declaration import Argument, Option
 from cranfield.platforms import SERVER, require
@@ -157,7 +157,7 @@ def serve(settings: tuple[ServerSetting, ...], config: Path | None, operator: Wo
             server,
             texts=texts,
             service=service,
-            with_messages=State.debug,
+            with_messages=CommandState.debug,
             on_ready=lambda address: say(f"Serving at {address}"),
         )
 

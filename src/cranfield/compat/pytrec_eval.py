@@ -29,7 +29,7 @@ from cranfield.trec_eval.names import (
     SPECS,
     TABLE,
     PrintedColumn,
-    Row,
+    TrecMeasure,
     common_parameters,
     measure_with,
 )
@@ -214,7 +214,7 @@ def _split(text: str) -> tuple[str, list[str]]:
     return text, []
 
 
-def _columns_of(row: Row, arguments: Sequence[str], rel: int) -> list[PrintedColumn]:
+def _columns_of(row: TrecMeasure, arguments: Sequence[str], rel: int) -> list[PrintedColumn]:
     if row.name not in SPECS:  # runid and relstring are no numbers
         return [PrintedColumn(row.name, row, ())]
     options = Options(level=rel)
@@ -236,7 +236,7 @@ def _columns_of(row: Row, arguments: Sequence[str], rel: int) -> list[PrintedCol
     )
 
 
-def _cutoff(row: Row, argument: str) -> float:
+def _cutoff(row: TrecMeasure, argument: str) -> float:
     if row.takes == "shares":
         return float(argument)
     if not argument.isdigit() or not 1 <= int(argument) <= MAX_CUTOFF:

@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from cranfield.demo.entity import Corpus, DocumentedObject
-from cranfield.demo.search import SearchConfig, Table, identifier_parts
+from cranfield.demo.search import SearchConfig, SearchTable, identifier_parts
 from cranfield.errors import UsageError
 from cranfield.formats.io.files import new_part
 
@@ -94,7 +94,7 @@ class SystemDesign:
         """Settings of the search script."""
         return SearchConfig(
             tables=[
-                Table(name=table.name, factor=table.factor, weights=list(table.weights.values()))
+                SearchTable(name=table.name, factor=table.factor, weights=list(table.weights.values()))
                 for table in self.tables
             ],
             split_identifiers=self.split_identifiers,

@@ -39,7 +39,7 @@ MATCH_ONE_TERM = "SELECT COUNT(*), MAX(rowid = ?) FROM {table} WHERE {table} MAT
 MATCH_ONE_TABLE = "SELECT rowid, {factor} * -bm25({table}, {weights}) FROM {table} WHERE {table} MATCH ?"
 
 
-class Table(TypedDict):
+class SearchTable(TypedDict):
     """One full-text table to search."""
 
     name: str
@@ -52,7 +52,7 @@ class Table(TypedDict):
 class SearchConfig(TypedDict):
     """How to search one database."""
 
-    tables: list[Table]
+    tables: list[SearchTable]
     """The scores of an entity in these are summed."""
     split_identifiers: bool
     """Search the parts of `JSONDecoder` and `run_in_executor` too."""
@@ -60,7 +60,7 @@ class SearchConfig(TypedDict):
     """Words left out of a query, unless it has no others."""
 
 
-class UsageError(Exception):
+class CommandLineError(Exception):
     """The command line is invalid."""
 
 
@@ -162,16 +162,16 @@ def parse_arguments(arguments: Sequence[str]) -> tuple[str, int, str]:
     while remaining and remaining[0] != "--":
         option = remaining.pop(0)
         if option not in {"--db", "--limit"} or not remaining:
-            raise UsageError(option)
+            raise CommandLineError(option)
         value = remaining.pop(0)
         if option == "--db":
             path = value
         elif value.isdecimal() and int(value) > 0:
             limit = int(value)
         else:
-            raise UsageError(f"--limit {value}")
+            raise CommandLineError(f"--limit {value}")
     if not path or len(remaining) != 2:
-        raise UsageError(" ".join(remaining))
+        raise CommandLineError(" ".join(remaining))
     return path, limit, remaining[1]
 
 
@@ -179,7 +179,7 @@ def main(arguments: Sequence[str]) -> int:
     """Search once; exit 0 with JSON, 2 for a bad call, 1 for a database that cannot be read."""
     try:
         path, limit, query = parse_arguments(arguments)
-    except UsageError as error:
+    except CommandLineError as error:
         sys.stderr.write(f"search.py: cannot read {str(error)!r}\n{USAGE}\n")
         return 2
     try:

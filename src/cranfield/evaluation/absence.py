@@ -13,7 +13,7 @@ from cranfield.measures import CATALOGUE, Measure, compute
 from cranfield.measures.kernels import expected_relevant, never_judged
 from cranfield.measures.measure import LOOKS_AT_THE_LIST
 from cranfield.model import Absence, Convention, Outcome, TestSet
-from cranfield.ranking.value import FloatQ, Ranking, State, unjudged_results
+from cranfield.ranking.value import FloatQ, Ranking, ResultState, unjudged_results
 from cranfield.words import and_list, first_of
 
 Values = Mapping[Measure, FloatQ]
@@ -195,5 +195,5 @@ def unjudged_counts(ranking: Ranking, depth: int) -> tuple[int, int]:
     """Results within a depth that are in the pool and not judged, and results that were never pooled."""
     query, _ = unjudged_results(ranking, depth)
     within = (ranking.rank <= depth) & ~ranking.closed_world[ranking.query]
-    pooled = int(((ranking.state == State.POOLED) & within).sum())
+    pooled = int(((ranking.state == ResultState.POOLED) & within).sum())
     return pooled, len(query) - pooled

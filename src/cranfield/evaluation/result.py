@@ -150,7 +150,7 @@ class HitRecord:
 
 
 @dataclass(frozen=True, slots=True)
-class Side:
+class SystemAnswer:
     """The answer of one system to one query."""
 
     system: str
@@ -190,7 +190,7 @@ class QueryRecord:
     """Best first."""
     nothing_expected: str
     """Why there is none; empty where there are any."""
-    sides: tuple[Side, ...]
+    sides: tuple[SystemAnswer, ...]
     bucket: str = ""
     """Of a comparison of two: improved, regressed and so on."""
     move: str = ""
@@ -568,16 +568,16 @@ def _nothing_expected(testset: TestSet, query_id: str) -> str:
     return str(Absence.NONE_RELEVANT if testset.is_judged(query_id) else Absence.NEVER_JUDGED)
 
 
-def _sides(evaluation: Evaluation, expected: ExpectedItemsByQuery) -> Callable[[str], Side]:
+def _sides(evaluation: Evaluation, expected: ExpectedItemsByQuery) -> Callable[[str], SystemAnswer]:
     """From a query to the answer of a system."""
     ranking, first = evaluation.ranking, first_ranks(evaluation)
 
-    def side(query_id: str) -> Side:
+    def side(query_id: str) -> SystemAnswer:
         place = evaluation.index.get(query_id)
         if place is None:
-            return Side(evaluation.name, None)
+            return SystemAnswer(evaluation.name, None)
         answer = evaluation.run.answers.get(query_id) if evaluation.run is not None else None
-        return Side(
+        return SystemAnswer(
             evaluation.name,
             ranking.outcomes[place].value,
             ranking.reasons.get(query_id),

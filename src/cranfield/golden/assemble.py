@@ -66,7 +66,7 @@ OF_ONE_PERSON = f"one person decided on each reviewed record twice, at least {HO
 """What the second look is of a profile of one person."""
 
 
-class Result(StrEnum):
+class CriterionResult(StrEnum):
     """Whether a criterion is met."""
 
     MET = "met"
@@ -80,7 +80,7 @@ class CheckedCriterion:
     """A criterion, and what was found."""
 
     criterion: Criterion
-    result: Result
+    result: CriterionResult
     found: str
     step: str = ""
     """What to do where it is not met."""
@@ -94,7 +94,7 @@ class CheckedCriterion:
     @property
     def is_met(self) -> bool:
         """Whether it was tested, and holds."""
-        return self.result is Result.MET
+        return self.result is CriterionResult.MET
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -112,11 +112,13 @@ class AssemblyResult(results.Record):
 
 def checked(criterion: Criterion, found: str, step: str = "", *, is_met: bool, demand: str = "") -> CheckedCriterion:
     """A criterion that was tested; the step is dropped where it is met."""
-    return CheckedCriterion(criterion, Result.MET if is_met else Result.NOT_MET, found, "" if is_met else step, demand)
+    return CheckedCriterion(
+        criterion, CriterionResult.MET if is_met else CriterionResult.NOT_MET, found, "" if is_met else step, demand
+    )
 
 
 @dataclass(frozen=True, slots=True)
-class Record:
+class AssembledRecord:
     """Everything that a run folder has of a record that enters the set."""
 
     candidate: QueryCandidate
@@ -197,7 +199,7 @@ def check_similar(drift: BatchDrift, step: str = "") -> CheckedCriterion:
     tested = sum(each.result.p_two_sided is not None for each in drift.metrics)
     if drift.verdict is BatchVerdict.UNTESTED:
         why = next((each.result.note for each in drift.metrics if each.result.note), "")
-        return CheckedCriterion(Criterion.SIMILAR, Result.NOT_TESTED, f"no metric could be tested: {why}")
+        return CheckedCriterion(Criterion.SIMILAR, CriterionResult.NOT_TESTED, f"no metric could be tested: {why}")
     if drift.verdict is BatchVerdict.SIMILAR:
         found = f"none of {n_of(tested, 'metrics')} differs significantly; that is no proof that none differs"
         return checked(Criterion.SIMILAR, found, is_met=True)
@@ -206,7 +208,7 @@ def check_similar(drift: BatchDrift, step: str = "") -> CheckedCriterion:
     return checked(Criterion.SIMILAR, found, step, is_met=False)
 
 
-def golden_record(record: Record, run: str, carried: Mapping[str, Any] | None = None) -> dict[str, Any]:
+def golden_record(record: AssembledRecord, run: str, carried: Mapping[str, Any] | None = None) -> dict[str, Any]:
     """A record as the file of a golden set has it.
 
     Args:
@@ -253,7 +255,7 @@ def _fact(fact: CitedFact) -> Any:
     return fact.model_dump() if fact.citations else fact.fact
 
 
-def _provenance(record: Record, run: str, before: Mapping[str, Any] | None) -> dict[str, Any]:
+def _provenance(record: AssembledRecord, run: str, before: Mapping[str, Any] | None) -> dict[str, Any]:
     """Who and what made and reviewed a record."""
     review, report = record.review, record.report
     steps: dict[str, Stamp] = {"author": record.candidate, "oracle": record.answer}

@@ -50,7 +50,7 @@ class BatchVerdict(StrEnum):
 
 
 @dataclass(frozen=True)
-class Record:
+class LabelledQuery:
     """A query with its label and its targets."""
 
     query: Query
@@ -96,7 +96,7 @@ class RecordMetric:
 
     name: str
     kind: MetricKind
-    value: Callable[[Record], float | None]
+    value: Callable[[LabelledQuery], float | None]
 
 
 def _words(text: str) -> int:
@@ -109,7 +109,7 @@ def _share(text: str, names: Sequence[str]) -> float | None:
     return found / n if n else None
 
 
-def _facts(record: Record) -> list[str]:
+def _facts(record: LabelledQuery) -> list[str]:
     return [fact.text for fact in record.label.must_mention]
 
 
@@ -228,9 +228,9 @@ class _Values:
     batch: list[float | None]
 
 
-def _records(testset: TestSet) -> list[Record]:
+def _records(testset: TestSet) -> list[LabelledQuery]:
     return [
-        Record(
+        LabelledQuery(
             query,
             testset.labels.get(query.id, Label()),
             tuple(testset.targets.get(query.id, ())),
@@ -240,7 +240,9 @@ def _records(testset: TestSet) -> list[Record]:
     ]
 
 
-def _tested(row: _Values, old: Sequence[Record], new: Sequence[Record], seed: int, n_draws: int) -> MetricDrift:
+def _tested(
+    row: _Values, old: Sequence[LabelledQuery], new: Sequence[LabelledQuery], seed: int, n_draws: int
+) -> MetricDrift:
     first = [(value, record.cell) for value, record in zip(row.blessed, old, strict=True) if value is not None]
     second = [(value, record.cell) for value, record in zip(row.batch, new, strict=True) if value is not None]
     if min(len(first), len(second)) < FEWEST:

@@ -19,7 +19,7 @@ from cranfield.agents.record_folder import PLAN, now
 from cranfield.agents.tree_record import TreeRecord, tree_files
 from cranfield.errors import Problem, TestSetError, shorten
 from cranfield.golden.folder import RunFolder, Step
-from cranfield.golden.gate import CHECKS, GateCheck, RecordGateReport, Status, gate
+from cranfield.golden.gate import CHECKS, CheckStatus, GateCheck, RecordGateReport, gate
 from cranfield.golden.parsed import ParsedSource
 from cranfield.golden.plan import Plan
 from cranfield.golden.records import (
@@ -296,7 +296,7 @@ class SetGate(Record):
     testset: TestSetRecord
     notes: tuple[str, ...]
     n_passed: int
-    checks: Mapping[GateCheck, Mapping[Status, int]]
+    checks: Mapping[GateCheck, Mapping[CheckStatus, int]]
     """How many records ended so."""
     records: Mapping[str, RecordGateReport]
     """By query."""
@@ -322,6 +322,6 @@ def gate_set(testset: TestSet, imported: ExistingRecords, snapshot: Snapshot, bo
         testset=TestSetRecord.of(testset),
         notes=tuple(imported.notes),
         n_passed=sum(report.passed for report in records.values()),
-        checks={check: {status: ended[check, status] for status in Status} for check in CHECKS},
+        checks={check: {status: ended[check, status] for status in CheckStatus} for check in CHECKS},
         records=records,
     )

@@ -8,7 +8,7 @@ from enum import StrEnum
 
 from cranfield.agents.loop import Read
 from cranfield.golden import checks
-from cranfield.golden.checks import Record
+from cranfield.golden.checks import CheckedRecord
 from cranfield.golden.parsed import ParsedSource
 from cranfield.golden.records import OracleAnswer, QueryCandidate
 from cranfield.golden.rules import MUST_MENTION, MUST_NOT_MENTION, NARRATIVE_WORDS, Bounds
@@ -35,7 +35,7 @@ class GateCheck(StrEnum):
     SCORER = "scorer"
 
 
-class Status(StrEnum):
+class CheckStatus(StrEnum):
     """How a check ended."""
 
     PASSED = "passed"
@@ -48,7 +48,7 @@ class Status(StrEnum):
 class GateOutcome:
     """Of one check."""
 
-    status: Status
+    status: CheckStatus
     problems: tuple[str, ...] = ()
     """Everything that is wrong; or what is missing."""
 
@@ -64,14 +64,14 @@ class RecordGateReport:
     @property
     def failed(self) -> tuple[GateCheck, ...]:
         """Checks that failed."""
-        return self._with(Status.FAILED)
+        return self._with(CheckStatus.FAILED)
 
     @property
     def missing(self) -> tuple[GateCheck, ...]:
         """Checks that could not run."""
-        return self._with(Status.MISSING)
+        return self._with(CheckStatus.MISSING)
 
-    def _with(self, status: Status) -> tuple[GateCheck, ...]:
+    def _with(self, status: CheckStatus) -> tuple[GateCheck, ...]:
         return tuple(check for check, outcome in self.checks.items() if outcome.status is status)
 
 
@@ -79,12 +79,12 @@ class RecordGateReport:
 class CheckSpec:
     """A check: what it does, what a record must have for it, and where it comes from."""
 
-    find: Callable[[Record], Iterator[str]]
+    find: Callable[[CheckedRecord], Iterator[str]]
     """Problems of a record."""
     what: str
     source: str
     """Section of the design that demands it."""
-    lacks: Callable[[Record], str] = lambda _: ""
+    lacks: Callable[[CheckedRecord], str] = lambda _: ""
     """What the record lacks, so that the check cannot run; empty where it can."""
 
 
@@ -105,20 +105,20 @@ def gate(
         source: a fresh parse of the snapshot.
         bounds: of the plan; default: `Bounds()`.
     """
-    record = Record(candidate, answer, reads, source, bounds or Bounds())
+    record = CheckedRecord(candidate, answer, reads, source, bounds or Bounds())
     found = {check: _outcome(spec, record) for check, spec in CHECKS.items()}
-    return RecordGateReport(all(outcome.status is not Status.FAILED for outcome in found.values()), found)
+    return RecordGateReport(all(outcome.status is not CheckStatus.FAILED for outcome in found.values()), found)
 
 
-def _outcome(spec: CheckSpec, record: Record) -> GateOutcome:
+def _outcome(spec: CheckSpec, record: CheckedRecord) -> GateOutcome:
     lacks = spec.lacks(record)
     if lacks and record.reads is None:
-        return GateOutcome(Status.MISSING, (lacks,))
+        return GateOutcome(CheckStatus.MISSING, (lacks,))
     problems = tuple(dict.fromkeys(spec.find(record)))
-    return GateOutcome(Status.FAILED, problems) if problems else GateOutcome(Status.PASSED)
+    return GateOutcome(CheckStatus.FAILED, problems) if problems else GateOutcome(CheckStatus.PASSED)
 
 
-def _no(what: str, has: Callable[[Record], object]) -> Callable[[Record], str]:
+def _no(what: str, has: Callable[[CheckedRecord], object]) -> Callable[[CheckedRecord], str]:
     return lambda record: "" if has(record) else f"no {what}"
 
 

@@ -196,7 +196,7 @@ def draw_sample(records: Iterable[Reviewable], profile: ReviewProfile, seed: int
 
 
 @dataclass(frozen=True, slots=True)
-class Tally:
+class ReviewTally:
     """Verdicts of a sample, counted."""
 
     n: int
@@ -217,9 +217,9 @@ class Tally:
         if self.n and not self.n_open:
             object.__setattr__(self, "upper", exact_interval(self.serious, self.n, 2 * LEVEL - 1)[1])
 
-    def __add__(self, other: Tally) -> Tally:
+    def __add__(self, other: ReviewTally) -> ReviewTally:
         """Both batches together."""
-        return Tally(
+        return ReviewTally(
             self.n + other.n,
             self.serious + other.serious,
             self.minor + other.minor,
@@ -264,9 +264,9 @@ class ReviewReport(Record):
     profile: str
     """One of `PROFILES`."""
     people: int
-    tally: Tally
+    tally: ReviewTally
     """Of the sample alone."""
-    cumulative: Tally
+    cumulative: ReviewTally
     """With the earlier batches."""
     breached: tuple[Ceiling, ...]
     verdicts: Mapping[Verdict, int]
@@ -403,7 +403,11 @@ def unconfirmed_because(review: HumanReview, profile: ReviewProfile) -> str:
 
 
 def assess(
-    reviews: Iterable[HumanReview], sample: Sample, profile: ReviewProfile, earlier: Sequence[Tally] = (), run: str = ""
+    reviews: Iterable[HumanReview],
+    sample: Sample,
+    profile: ReviewProfile,
+    earlier: Sequence[ReviewTally] = (),
+    run: str = "",
 ) -> ReviewReport:
     """Judge a batch by its reviews. Ceilings are strict, and exact: counts are compared as fractions.
 
@@ -463,10 +467,10 @@ def assess(
     )
 
 
-def _tally(reviews: Iterable[HumanReview], sample: Sample) -> Tally:
+def _tally(reviews: Iterable[HumanReview], sample: Sample) -> ReviewTally:
     """Verdicts on the sample; its size is that of the whole sample, reviewed or not."""
     pairs = [(each.verdict, sample.cells[each.query_id][1]) for each in reviews]
-    return Tally(
+    return ReviewTally(
         n=len(sample.sampled),
         serious=sum(verdict in {Verdict.MAJOR_ISSUE, Verdict.WRONG} for verdict, _ in pairs),
         minor=sum(verdict is Verdict.MINOR_ISSUE for verdict, _ in pairs),

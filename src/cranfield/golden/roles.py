@@ -42,7 +42,7 @@ from cranfield.golden.rules import MUST_MENTION, MUST_NOT_MENTION, NARRATIVE_WOR
 SOURCE_TOOLS = frozenset(TOOL_NAMES) - HISTORY_TOOLS
 
 
-class Role(StrEnum):
+class GoldenRole(StrEnum):
     """Who does a step."""
 
     AUTHOR = "author"
@@ -67,21 +67,21 @@ class RoleRow:
 
 
 _REVIEW: frozenset[TaskType] = frozenset({"review"})
-ROLES: Mapping[Role, RoleRow] = {
-    Role.AUTHOR: RoleRow("author", CandidateDraft, SOURCE_TOOLS),
-    Role.ORACLE: RoleRow("oracle", OracleDraft, SOURCE_TOOLS, _REVIEW),
-    Role.ADVERSARY: RoleRow("adversary", AdversaryDraft, SOURCE_TOOLS, _REVIEW),
-    Role.JUDGE: RoleRow("narrative", NarrativeJudgment, frozenset()),
-    Role.CHECKER: RoleRow("checker", RowCheck, SOURCE_TOOLS),
+ROLES: Mapping[GoldenRole, RoleRow] = {
+    GoldenRole.AUTHOR: RoleRow("author", CandidateDraft, SOURCE_TOOLS),
+    GoldenRole.ORACLE: RoleRow("oracle", OracleDraft, SOURCE_TOOLS, _REVIEW),
+    GoldenRole.ADVERSARY: RoleRow("adversary", AdversaryDraft, SOURCE_TOOLS, _REVIEW),
+    GoldenRole.JUDGE: RoleRow("narrative", NarrativeJudgment, frozenset()),
+    GoldenRole.CHECKER: RoleRow("checker", RowCheck, SOURCE_TOOLS),
 }
 
 
-def prompt_name(role: Role, task_type: TaskType | None = None) -> str:
+def prompt_name(role: GoldenRole, task_type: TaskType | None = None) -> str:
     """`author-locate`, `oracle`."""
-    return f"author-{task_type}" if role is Role.AUTHOR else ROLES[role].prompt
+    return f"author-{task_type}" if role is GoldenRole.AUTHOR else ROLES[role].prompt
 
 
-def toolset_of(role: Role, task_type: TaskType | None, tools: Toolset) -> Toolset:
+def toolset_of(role: GoldenRole, task_type: TaskType | None, tools: Toolset) -> Toolset:
     """What a role may call of the tools over a repository. No other tools are there, so none of the system under test."""
     row = ROLES[role]
     names = row.tools | (HISTORY_TOOLS if task_type in row.history_for else frozenset())
@@ -159,7 +159,7 @@ def author_task(settings: ModelSettings, cell: CellBrief, prompts: RolePrompts) 
         "n_others": len(cell.others),
     }
     output = draft_type(cell.task_type, cell.difficulty, cell.target_kind)
-    return _task(settings, prompts.get(prompt_name(Role.AUTHOR, cell.task_type)), parts, values, output)
+    return _task(settings, prompts.get(prompt_name(GoldenRole.AUTHOR, cell.task_type)), parts, values, output)
 
 
 def oracle_task(
@@ -184,12 +184,12 @@ def oracle_task(
     values = {
         "task_type": candidate.task_type,
         "difficulty": candidate.difficulty,
-        "has_history": candidate.task_type in ROLES[Role.ORACLE].history_for,
+        "has_history": candidate.task_type in ROLES[GoldenRole.ORACLE].history_for,
         "must_mention": str(MUST_MENTION),
         "must_not_mention": str(MUST_NOT_MENTION),
         "narrative_words": str(NARRATIVE_WORDS),
     }
-    return _task(settings, prompts.get(prompt_name(Role.ORACLE)), parts, values, OracleDraft)
+    return _task(settings, prompts.get(prompt_name(GoldenRole.ORACLE)), parts, values, OracleDraft)
 
 
 def adversary_task(
@@ -205,9 +205,9 @@ def adversary_task(
     values = {
         "task_type": candidate.task_type,
         "n_claims": len(claims),
-        "has_history": candidate.task_type in ROLES[Role.ADVERSARY].history_for,
+        "has_history": candidate.task_type in ROLES[GoldenRole.ADVERSARY].history_for,
     }
-    return _task(settings, prompts.get(prompt_name(Role.ADVERSARY)), parts, values, AdversaryDraft)
+    return _task(settings, prompts.get(prompt_name(GoldenRole.ADVERSARY)), parts, values, AdversaryDraft)
 
 
 def judge_task(
@@ -232,7 +232,7 @@ def judge_task(
         PromptPart("missing", "Places that the reviewer misses in the answer:", _list(missing)),
         PromptPart("issues", "Other issues that the reviewer reports:", _list(report.blocking_issues)),
     ]
-    return _task(settings, prompts.get(prompt_name(Role.JUDGE)), parts, {}, NarrativeJudgment)
+    return _task(settings, prompts.get(prompt_name(GoldenRole.JUDGE)), parts, {}, NarrativeJudgment)
 
 
 def check_task(settings: ModelSettings, row: CheckedPlace, prompts: RolePrompts) -> AgentTask:
@@ -247,7 +247,7 @@ def check_task(settings: ModelSettings, row: CheckedPlace, prompts: RolePrompts)
         _question(row.query_text),
         PromptPart("place", "The place that is listed among its answers:", _json(place)),
     ]
-    return _task(settings, prompts.get(prompt_name(Role.CHECKER)), parts, values, RowCheck)
+    return _task(settings, prompts.get(prompt_name(GoldenRole.CHECKER)), parts, values, RowCheck)
 
 
 def cited_claims(answer: OracleAnswer) -> list[dict[str, Any]]:

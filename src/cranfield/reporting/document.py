@@ -358,7 +358,7 @@ class Brief:
 
 
 @dataclass(frozen=True, slots=True)
-class QueryView:
+class QueryViewContent:
     """The data of the query view, which a form with a script shows: see `cranfield.reporting.query_data`."""
 
     index: Callable[[], Payload]
@@ -387,7 +387,7 @@ class Document:
     """`PILOT_STAMP`, `VOID_STAMP`: shown above the verdict and at the end."""
     made_by: str = ""
     """Program and version."""
-    queries: QueryView | None = None
+    queries: QueryViewContent | None = None
     """Every query with its results, where the report is about queries."""
     brief: Callable[[], Brief] | None = None
     """What the short form says; a Document without one is short as it is."""

@@ -36,7 +36,7 @@ KEPT_BY_OPERATOR = (
 
 
 @dataclass(frozen=True)
-class Task:
+class UploadTask:
     """What is read, and its limits. File names are relative to the folder of the upload."""
 
     kind: Literal["testset", "run"]
@@ -67,7 +67,7 @@ class UploadOutcome:
     problems: tuple[dict[str, Any], ...] = ()
 
 
-def read(task: Task) -> UploadOutcome:
+def read(task: UploadTask) -> UploadOutcome:
     """Read the file of a task, in the working directory.
 
     Raises:
@@ -79,7 +79,7 @@ def read(task: Task) -> UploadOutcome:
     return read_testset(task, path) if task.kind == "testset" else read_run(task, path)
 
 
-def read_testset(task: Task, path: Path) -> UploadOutcome:
+def read_testset(task: UploadTask, path: Path) -> UploadOutcome:
     """Read a test set, refuse what would reach beyond it, and keep it in our own format."""
     from cranfield.app.loading import apply_options, read_stored, refuse_undeclared
     from cranfield.formats.sniff import detect_format
@@ -136,7 +136,7 @@ def _line_of_databases(path: Path) -> int | None:
     return None
 
 
-def read_run(task: Task, path: Path) -> UploadOutcome:
+def read_run(task: UploadTask, path: Path) -> UploadOutcome:
     """Read a run; it is kept as it is."""
     from cranfield.formats.sniff import sniff_run
     from cranfield.service.contents import read_stored_run
@@ -149,7 +149,7 @@ def read_run(task: Task, path: Path) -> UploadOutcome:
     return UploadOutcome(str(path), found)
 
 
-def _check_size(task: Task, path: Path, n_queries: int, n_rows: int) -> None:
+def _check_size(task: UploadTask, path: Path, n_queries: int, n_rows: int) -> None:
     rows = "judgments" if task.kind == "testset" else "results"
     problems = [
         Problem(
@@ -168,7 +168,7 @@ def _check_size(task: Task, path: Path, n_queries: int, n_rows: int) -> None:
         raise task.error(problems)
 
 
-def unpacked(path: Path, task: Task) -> Path:
+def unpacked(path: Path, task: UploadTask) -> Path:
     """The file without the packing around it: gzip, Zstandard, or a ZIP archive of one file or of a BEIR folder.
 
     Raises:
@@ -205,7 +205,7 @@ def unpacked(path: Path, task: Task) -> Path:
     return beir[0]
 
 
-def _extract(archive: zipfile.ZipFile, folder: Path, path: Path, task: Task) -> None:
+def _extract(archive: zipfile.ZipFile, folder: Path, path: Path, task: UploadTask) -> None:
     entries = [entry for entry in archive.infolist() if not entry.is_dir()]
     if len(entries) > MOST_FILES:
         raise task.error(f"the archive holds {len(entries)} files", path=str(path), expected=f"{MOST_FILES} at most")
@@ -231,7 +231,7 @@ def _extract(archive: zipfile.ZipFile, folder: Path, path: Path, task: Task) -> 
                 out.write(data)
 
 
-def _plain(path: Path, task: Task) -> Path:
+def _plain(path: Path, task: UploadTask) -> Path:
     """The file, unpacked in its place where it is gzip or Zstandard."""
     from cranfield.formats.io.files import opened
 
@@ -249,7 +249,7 @@ def _plain(path: Path, task: Task) -> Path:
     return path
 
 
-def _too_large(path: Path, task: Task) -> CranfieldError:
+def _too_large(path: Path, task: UploadTask) -> CranfieldError:
     return task.error(
         "the file is too large, unpacked",
         path=str(path),
@@ -261,7 +261,7 @@ def _too_large(path: Path, task: Task) -> CranfieldError:
 def main(arguments: list[str]) -> None:
     """Read, and print the outcome as JSON."""
     os.chdir(arguments[0])
-    task = Task(**json.loads(arguments[1]))
+    task = UploadTask(**json.loads(arguments[1]))
     if sys.platform != "win32":
         import resource
 

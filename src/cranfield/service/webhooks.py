@@ -149,7 +149,7 @@ def _of_comparison(info: ComparisonInfo, job: JobInfo) -> Iterator[WebhookMessag
 
 
 @dataclass(frozen=True, slots=True)
-class Target:
+class WebhookTarget:
     """A webhook with its secrets."""
 
     config: Webhook
@@ -167,7 +167,7 @@ class Target:
         return headers
 
 
-def targets(webhooks: Sequence[Webhook], environment: Mapping[str, str] = os.environ) -> list[Target]:
+def targets(webhooks: Sequence[Webhook], environment: Mapping[str, str] = os.environ) -> list[WebhookTarget]:
     """The webhooks of the operator's file, with what their variables hold.
 
     Raises:
@@ -182,7 +182,7 @@ def targets(webhooks: Sequence[Webhook], environment: Mapping[str, str] = os.env
                 problems.append(Problem(f"webhook {number}: the variable {text.removeprefix(VARIABLE)} is not set"))
         if url and urlsplit(url).scheme not in {"http", "https"}:
             problems.append(Problem(f"webhook {number}: the variable of its url holds no address"))
-        found.append(Target(config, number, url or "", key.encode() if key else None))
+        found.append(WebhookTarget(config, number, url or "", key.encode() if key else None))
     if problems:
         raise UsageError(problems)
     return found
@@ -200,7 +200,7 @@ class Webhooks:
     def __init__(
         self,
         service: Service,
-        chosen: Sequence[Target],
+        chosen: Sequence[WebhookTarget],
         public: str,
         *,
         resolver: Resolver = system_resolver,
@@ -247,7 +247,7 @@ class Webhooks:
                 "webhooks not delivered", extra={"fields": {"messages": len(left), "reason": "the server stopped"}}
             )
 
-    def _deliver(self, target: Target, message: WebhookMessage) -> None:
+    def _deliver(self, target: WebhookTarget, message: WebhookMessage) -> None:
         body = message.body(self._public)
         result, pause_s = "", self._pause_s
         for attempt in range(1, target.config.tries + 1):
@@ -260,7 +260,7 @@ class Webhooks:
             pause_s *= 2
         LOG.error("webhook not delivered", extra=_fields(target, message, attempts=attempt, reason=result))
 
-    def _attempt(self, target: Target, message: WebhookMessage, body: bytes) -> tuple[str, bool]:
+    def _attempt(self, target: WebhookTarget, message: WebhookMessage, body: bytes) -> tuple[str, bool]:
         """Why it failed, empty where it did not; and whether another attempt would fail too."""
         import httpx2
 
@@ -276,7 +276,7 @@ class Webhooks:
             return "", True
         return f"status {status}", status < 500 and status not in TRIED_AGAIN
 
-    def _post(self, target: Target, body: bytes, headers: Mapping[str, str]) -> int:
+    def _post(self, target: WebhookTarget, body: bytes, headers: Mapping[str, str]) -> int:
         """Send to an address that was checked; redirects are not followed, and nothing of the answer is read."""
         import httpx2
 
@@ -290,7 +290,7 @@ class Webhooks:
             return response.status_code
 
 
-def _fields(target: Target, message: WebhookMessage, **other: object) -> dict[str, object]:
+def _fields(target: WebhookTarget, message: WebhookMessage, **other: object) -> dict[str, object]:
     return {"fields": {"webhook": target.number, "kind": message.event, "job": message.job, **other}}
 
 

@@ -19,7 +19,7 @@ Level = Literal["error", "warning"]
 
 
 @dataclass(frozen=True)
-class Subject:
+class ValidationSubject:
     """What is looked at."""
 
     testset: TestSet
@@ -36,7 +36,7 @@ class Check:
     level: Level
     sentence: str
     """What it looks for, and by which rule."""
-    find: Callable[[Subject], Iterator[Complaint]]
+    find: Callable[[ValidationSubject], Iterator[Complaint]]
     needs_runs: bool = False
 
 
@@ -87,7 +87,7 @@ class Validation(Record):
         )
 
 
-def _of_set(find: Callable[[TestSet], Iterator[Complaint]]) -> Callable[[Subject], Iterator[Complaint]]:
+def _of_set(find: Callable[[TestSet], Iterator[Complaint]]) -> Callable[[ValidationSubject], Iterator[Complaint]]:
     return lambda subject: find(subject.testset)
 
 
@@ -218,7 +218,7 @@ def validate(testset: TestSet, *, today: date, runs: Mapping[str, Answers] | Non
         today: the date from which its age is counted.
         runs: name to what systems answered; checks that need them are left out without.
     """
-    subject = Subject(testset, today, runs or {})
+    subject = ValidationSubject(testset, today, runs or {})
     findings = (
         ValidationFinding(check.name, check.level, query_id, message)
         for check in checks().values()

@@ -13,7 +13,7 @@ from cranfield.errors import InputError, ProblemList, UsageError, shorten
 from cranfield.formats.io.delimited import number_of
 from cranfield.formats.io.files import opened
 from cranfield.measures import compute
-from cranfield.ranking import FloatQ, Ranking, State
+from cranfield.ranking import FloatQ, Ranking, ResultState
 from cranfield.ranking.value import condensed
 from cranfield.trec_eval.inputs import Inputs
 from cranfield.trec_eval.names import LEAST, PrintedColumn, PrintPlan
@@ -29,7 +29,7 @@ Reference = Mapping[tuple[str, str], tuple[float, float]]
 
 
 @dataclass(frozen=True, slots=True)
-class Shown:
+class ShownColumn:
     """A column, as text."""
 
     label: str
@@ -51,7 +51,7 @@ def output(plan: PrintPlan, inputs: Inputs, options: Options) -> Iterator[str]:
         yield "".join(f"{label}\t{ALL}\t{summary}\n" for label, summary in lines)
 
 
-def shown(plan: PrintPlan, inputs: Inputs, options: Options) -> list[Shown]:
+def shown(plan: PrintPlan, inputs: Inputs, options: Options) -> list[ShownColumn]:
     """Score every column."""
     reference = read_zscores(Path(options.zscores)) if options.zscores is not None else None
     # Several judges have a list each, and preferences look at nothing but what is judged.
@@ -62,16 +62,16 @@ def shown(plan: PrintPlan, inputs: Inputs, options: Options) -> list[Shown]:
 
 def _shown(
     column: PrintedColumn, ranking: Ranking, inputs: Inputs, options: Options, reference: Reference | None
-) -> Shown:
+) -> ShownColumn:
     name, label = column.row.name, f"{column.label:<22}"
     n_queries = len(inputs.testset.queries) if options.complete else ranking.n_queries
     if name == "runid":
-        return Shown(label, None, inputs.run_tag)
+        return ShownColumn(label, None, inputs.run_tag)
     if name == "relstring":
-        return Shown(label, [f"'{text}'" for text in _relevance(column, ranking, inputs, options)], None)
+        return ShownColumn(label, [f"'{text}'" for text in _relevance(column, ranking, inputs, options)], None)
     label = label if reference is None else f"Z{label}"
     if name == "num_q":
-        return Shown(label, None, str(n_queries) if reference is None else f"{n_queries:6.4f}")
+        return ShownColumn(label, None, str(n_queries) if reference is None else f"{n_queries:6.4f}")
     values = _values(column, ranking, inputs, options)
     if column.aggregate == "geometric mean":
         values = np.log(np.maximum(values, LEAST))
@@ -82,10 +82,10 @@ def _shown(
         total = float(sum(grade > 0 for grades in inputs.testset.grades.values() for grade in grades.values()))
     if column.aggregate == "geometric mean":
         total += (n_queries - ranking.n_queries) * np.log(LEAST)
-        return Shown(label, None, f"{np.exp(total / n_queries):6.4f}")
+        return ShownColumn(label, None, f"{np.exp(total / n_queries):6.4f}")
     form = _count if column.aggregate == "sum" and reference is None else "{:6.4f}".format
     texts = list(map(form, values.tolist())) if options.by_query else None
-    return Shown(label, texts, form(total if column.aggregate == "sum" else total / n_queries))
+    return ShownColumn(label, texts, form(total if column.aggregate == "sum" else total / n_queries))
 
 
 def _count(value: float) -> str:
@@ -137,7 +137,7 @@ def _relevance(column: PrintedColumn, ranking: Ranking, inputs: Inputs, options:
     for query, rank, level, state in zip(
         *(column[rows].tolist() for column in (ranking.query, ranking.rank, ranking.level, ranking.state)), strict=True
     ):
-        strings[query][rank - 1] = "." if state == State.POOLED else ">" if level > 9 else str(level)
+        strings[query][rank - 1] = "." if state == ResultState.POOLED else ">" if level > 9 else str(level)
     return ["".join(characters) for characters in strings]
 
 

@@ -26,7 +26,7 @@ from cranfield.app.benefit import (
     result_of,
     score_experiment,
 )
-from cranfield.benefit.folder import ExperimentFolder, ExperimentManifest, Step
+from cranfield.benefit.folder import ExperimentFile, ExperimentFolder, ExperimentManifest
 from cranfield.benefit.plan import ArmRole, BenefitPlan
 from cranfield.benefit.records import CellKey, CellRecord, PreflightRecord, ScoreReason
 from cranfield.benefit.result import BenefitResult, StratumKind, ValidityKind, Verdict
@@ -131,11 +131,11 @@ def experiment(
         for given in preflight:
             served = {"ok": True, "server": "Acme 1.0", "found": {"index": "main"}}
             found = {"arm": "treatment", "tool": "acme", **served, **given}
-            folder.append(Step.PREFLIGHT, PreflightRecord.model_validate(found))
+            folder.append(ExperimentFile.PREFLIGHT, PreflightRecord.model_validate(found))
         for key in schedule(parsed, folder.tasks().tasks):
             changed = change(cell_record(key, answer=answer_of(key)))
             if changed is not None:
-                folder.append(Step.CELLS, CellRecord.model_validate(changed))
+                folder.append(ExperimentFile.CELLS, CellRecord.model_validate(changed))
     return path
 
 
@@ -232,7 +232,7 @@ def test_scoring_goes_on_where_it_ended_and_asks_nothing_twice(tmp_path: Path) -
     assert third.spent == second.spent  # charged once
     assert (second.spent.requests, second.spent.unmeasured) == (2 * N, 0)
     assert 2 * N * 100 < second.spent.tokens < 100_000
-    assert len((path / Step.SCORES).read_text().splitlines()) == 4 * N * SEEDS
+    assert len((path / ExperimentFile.SCORES).read_text().splitlines()) == 4 * N * SEEDS
     assert result_of(path).strata[-1].arms[T].success == 0.0
 
 

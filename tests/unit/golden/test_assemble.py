@@ -15,7 +15,7 @@ import pytest
 
 from cranfield.app.golden_assemble import Assembly, SetEvidence, _harness, assemble
 from cranfield.app.read_ahead import evaluate_files
-from cranfield.calibration.answers import Correctness, ScoredAnswer, ScoredAnswers
+from cranfield.calibration.answers import CalibrationAnswers, Correctness, ScoredAnswer
 from cranfield.calibration.report import CalibrationOptions, calibrate
 from cranfield.cli.main import run_command_line
 from cranfield.errors import TestSetError, UsageError
@@ -28,7 +28,7 @@ from cranfield.golden.assemble import (
     OF_ONE_PERSON,
     CheckedCriterion,
     Criterion,
-    Result,
+    CriterionResult,
     check_counts,
     check_review,
     check_similar,
@@ -161,7 +161,7 @@ def review(run: Path, *, reviewers: tuple[str, ...] = ("ann", "bob"), edit: bool
 def calibration_of(query_ids) -> dict[str, object]:
     """What `cranfield calibrate --format json` writes of these queries."""
     answers = [ScoredAnswer(name, 0.5, {Correctness.STATED: True}, {}) for name in query_ids]
-    source = ScoredAnswers("grep", "confidence", {Correctness.STATED: "correct"}, answers)
+    source = CalibrationAnswers("grep", "confidence", {Correctness.STATED: "correct"}, answers)
     document = calibration_document(calibrate(source, CalibrationOptions(draws=99)), answers)
     return document.payload()
 
@@ -551,8 +551,8 @@ def test_the_version_before() -> None:
 
 def test_what_could_not_be_tested_is_not_called_met() -> None:
     testset = TestSet("golden", (Query("q", "a"),))
-    known = CheckedCriterion(Criterion.CELLS, Result.MET, "all")
-    unknown = CheckedCriterion(Criterion.SIMILAR, Result.NOT_TESTED, "too few")
+    known = CheckedCriterion(Criterion.CELLS, CriterionResult.MET, "all")
+    unknown = CheckedCriterion(Criterion.SIMILAR, CriterionResult.NOT_TESTED, "too few")
     text = render_text(assembly_document(Assembly(testset, FileVersion(1, 0), (known, unknown)).result(draft=False)))
     assert "The set is golden: 1 of 2 criteria are met, and not tested: similar." in text
 
@@ -595,7 +595,7 @@ def test_what_is_measured(tmp_path: Path, repo: Path) -> None:
     changed = of(
         SetEvidence((tmp_path / "evidence" / "other.run",), evidence.baseline, tmp_path / "evidence" / "grep.run")
     )
-    assert [changed[name].result for name in names] == [Result.NOT_MET] * 3
+    assert [changed[name].result for name in names] == [CriterionResult.NOT_MET] * 3
     assert "changes that are not committed" in changed[Criterion.BASELINE].found
     assert "commit " in changed[Criterion.BASELINE].step
     assert "is no JSON of" in changed[Criterion.CALIBRATION].found
@@ -606,7 +606,7 @@ def test_what_is_measured(tmp_path: Path, repo: Path) -> None:
     swapped = "".join(f"{line.split()[0]} Q0 same 1 1.0 same\n" for line in good.splitlines())
     (tmp_path / "evidence" / "same.run").write_text(swapped)  # one id for every query: no id of the set
     void = of(SetEvidence((tmp_path / "evidence" / "same.run",), evidence.baseline, evidence.calibration))
-    assert void[Criterion.HARNESS].result is Result.NOT_MET
+    assert void[Criterion.HARNESS].result is CriterionResult.NOT_MET
     assert "its scores do not count: " in void[Criterion.HARNESS].found
     met = of(evidence)
     assert [found_of(met[name])[0] for name in names] == ["met"] * 3

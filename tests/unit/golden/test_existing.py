@@ -22,7 +22,7 @@ from cranfield.golden.gate import GateCheck
 from cranfield.golden.index import RunIndex
 from cranfield.golden.plan import shipped_plan, shipped_text
 from cranfield.golden.records import AdversaryDraft, CitedFact, CitedLines, Evidence, OracleAnswer, QueryCandidate
-from cranfield.golden.run import RunOptions, execute, run_status
+from cranfield.golden.run import PipelineOptions, execute, run_status
 from cranfield.golden.states import EntryStep
 from cranfield.model import Entity, Fact, File, Label, Lines, Pattern, Query, Span, TestSet
 from cranfield.model.label import EntityRole
@@ -199,7 +199,7 @@ def entered(old: tuple[TestSet, Snapshot], runs: Path, step: EntryStep) -> tuple
     """Ids to states after the pipeline, and the requests that it took."""
     given = EntryPlan(shipped_plan("phase1"), shipped_text("phase1"))
     path = enter(*old, runs, step, given, Defaults()).folder
-    execute(path, old[1], RunOptions(source=(backend := Scripted(adversary))))
+    execute(path, old[1], PipelineOptions(source=(backend := Scripted(adversary))))
     return {each.query_id: each.state for each in RunIndex(RunFolder.open(path)).statuses()}, len(backend.requests)
 
 

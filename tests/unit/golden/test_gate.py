@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from cranfield.agents.loop import Read
-from cranfield.golden.gate import CHECKS, GateCheck, Status, gate
+from cranfield.golden.gate import CHECKS, CheckStatus, GateCheck, gate
 from cranfield.golden.narrative import NamesAllowed, names_not_expected
 from cranfield.golden.parsed import LineCoverage, ParsedSource
 from cranfield.golden.records import CitedFact, CitedLines, Evidence, ExpectedEntity, OracleAnswer, QueryCandidate
@@ -181,7 +181,7 @@ def test_a_line_range_of_a_record_without_entities_or_with_one_that_does_not_res
         expected_entities=[ExpectedEntity(entity_id=f"{AGENT}_x", role="primary")], expected_line_ranges=ranges
     )
     for candidate, answer in (bare, wrong):
-        assert gate(candidate, answer, None, source).checks[GateCheck.LINE_RANGES].status is Status.PASSED
+        assert gate(candidate, answer, None, source).checks[GateCheck.LINE_RANGES].status is CheckStatus.PASSED
 
 
 def test_definitions_of_one_name_are_one_entity_of_a_query(tmp_path):
@@ -256,7 +256,7 @@ def test_the_example_of_the_design_fails_by_its_own_rules(source):
 
 def test_a_report_says_how_each_check_ended(source):
     report = gate(*record(source_evidence=[]), READS, source)
-    assert report.checks[GateCheck.EVIDENCE].status is Status.FAILED
+    assert report.checks[GateCheck.EVIDENCE].status is CheckStatus.FAILED
     assert not report.passed
 
 

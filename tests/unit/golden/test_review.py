@@ -17,8 +17,8 @@ from cranfield.golden.review import (
     Ceiling,
     Reviewable,
     ReviewOutcome,
+    ReviewTally,
     Sample,
-    Tally,
     apply_edits,
     assess,
     draw_sample,
@@ -128,7 +128,7 @@ def test_a_breach_of_any_ceiling_requeues_the_batch(verdicts, outcome, breached)
 def test_a_wrong_easy_record_breaches_however_large_the_sample():
     sample = draw_sample(batch({("locate", "easy"): 400}), BOOTSTRAP, 1)
     report = assess(found(sample, Verdict.WRONG), sample, BOOTSTRAP)
-    assert report.tally == Tally(60, serious=1, wrong_on_easy=1)
+    assert report.tally == ReviewTally(60, serious=1, wrong_on_easy=1)
     assert report.breached == (Ceiling.WRONG_ON_EASY,)
     hard = draw_sample(batch({("locate", "hard"): 400}), BOOTSTRAP, 1)
     assert assess(found(hard, Verdict.WRONG), hard, BOOTSTRAP).outcome is ReviewOutcome.PASSED
@@ -164,9 +164,9 @@ def test_the_last_line_of_a_record_holds():
 
 @pytest.mark.parametrize(("n", "upper"), [(9, 0.283), (17, 0.162)])
 def test_the_upper_bound_says_what_a_clean_sample_can_show(n, upper):
-    assert Tally(n).upper == pytest.approx(1 - 0.05 ** (1 / n))
-    assert Tally(n).upper == pytest.approx(upper, abs=5e-4)
-    assert (Tally(n) + Tally(40, serious=2)).n == n + 40
+    assert ReviewTally(n).upper == pytest.approx(1 - 0.05 ** (1 / n))
+    assert ReviewTally(n).upper == pytest.approx(upper, abs=5e-4)
+    assert (ReviewTally(n) + ReviewTally(40, serious=2)).n == n + 40
 
 
 @pytest.mark.parametrize(("n", "rate", "passes"), [(9, 0.03, 0.76), (9, 0.1, 0.39), (17, 0.03, 0.60), (17, 0.1, 0.17)])
@@ -177,7 +177,7 @@ def test_the_operating_characteristic_is_binomial(n, rate, passes):
 
 def test_what_nobody_has_reviewed_shows_nothing():
     sample = draw_sample(batch(), BOOTSTRAP, 3)
-    part = assess(found(sample)[5:], sample, BOOTSTRAP, [Tally(20)])
+    part = assess(found(sample)[5:], sample, BOOTSTRAP, [ReviewTally(20)])
     assert (part.tally.n_open, part.tally.upper, part.cumulative.upper) == (5, None, None)
     text = " ".join(render_text(review_document(part)).split())
     assert text.count("open: 5 of 17 without a decision") == 3
@@ -200,8 +200,8 @@ def test_without_a_sample_nothing_is_estimated():
 
 def test_earlier_batches_are_counted_with_this_one():
     sample = draw_sample(batch(), BOOTSTRAP, 3)
-    report = assess(found(sample), sample, BOOTSTRAP, [Tally(20, serious=1), Tally(3, minor=1)])
-    assert report.cumulative == Tally(40, serious=1, minor=1)
+    report = assess(found(sample), sample, BOOTSTRAP, [ReviewTally(20, serious=1), ReviewTally(3, minor=1)])
+    assert report.cumulative == ReviewTally(40, serious=1, minor=1)
 
 
 def test_feedback_names_the_failures_of_a_cell():

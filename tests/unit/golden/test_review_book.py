@@ -23,7 +23,7 @@ from cranfield.app.golden_review import (
 )
 from cranfield.cli.main import command_line
 from cranfield.errors import UsageError
-from cranfield.golden.batch_review import Waiting, planned_profile, read_sample, review_of
+from cranfield.golden.batch_review import ReviewCase, planned_profile, read_sample, review_of
 from cranfield.golden.folder import RunFolder, Step
 from cranfield.golden.index import RunIndex
 from cranfield.golden.outcomes import AgreementRecord, Finding, RunManifest
@@ -329,7 +329,7 @@ def test_records_of_an_existing_set_are_shown_with_the_lines_of_what_they_expect
         index, source = RunIndex(folder), ParsedSource(take(repo))
     shown = {}
     for query_id in entities:
-        waiting = Waiting(index.status(query_id), Reviewable(query_id, "locate", "easy"), (), may_keep=True)
+        waiting = ReviewCase(index.status(query_id), Reviewable(query_id, "locate", "easy"), (), may_keep=True)
         shown[query_id] = material_of(index, waiting, source)
     assert shown["q6"].targets == ["a.py", "a.py:5-6"]
     assert (shown["q6"].confidence, shown["q6"].expected_entities[0].role) == ("", "")

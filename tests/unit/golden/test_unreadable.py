@@ -20,7 +20,7 @@ from cranfield.golden.folder import RunFolder, Step
 from cranfield.golden.index import RunIndex
 from cranfield.golden.outcomes import TranscriptLine
 from cranfield.golden.pipeline import Until
-from cranfield.golden.run import RunOptions, RunOutcome, execute
+from cranfield.golden.run import PipelineOptions, PipelineOutcome, execute
 from cranfield.golden.states import State
 from cranfield.repo.snapshot import Snapshot
 
@@ -150,9 +150,9 @@ def test_a_replay_of_as_many_calls_gives_the_same_records(models: Any, snapshot:
     go_on(path, snapshot, garbling(models, "oracle"))
     whole = go_on(path, snapshot, models.Models().answer)
     other = begin(models, snapshot, tmp_path / "b", **SMALL)
-    replayed: RunOutcome | None = None
+    replayed: PipelineOutcome | None = None
     for _ in range(2):
-        replayed = execute(other, snapshot, RunOptions(replay=path / "calls.jsonl"))
+        replayed = execute(other, snapshot, PipelineOptions(replay=path / "calls.jsonl"))
     assert replayed is not None
     assert replayed.result.counts == whole.result.counts
     assert contents(other) == contents(path)

@@ -16,10 +16,10 @@ import pytest
 from cranfield.errors import CranfieldError, RunFormatError, TestSetError
 from cranfield.service.children import reader_environment
 from cranfield.service.contents import unpack_testset
-from cranfield.service.upload_child import PACKED, Task, UploadOutcome, read, unpacked
+from cranfield.service.upload_child import PACKED, UploadOutcome, UploadTask, read, unpacked
 from cranfield.service.uploads import read_apart, safe_name
 
-TASK = Task("testset", "", None, None, 1_000_000, 1000, 100, 2_000_000_000)
+TASK = UploadTask("testset", "", None, None, 1_000_000, 1000, 100, 2_000_000_000)
 QUERIES = b"q1\tred shoes\nq2\tblue coat\n"
 QRELS = b"q1 0 d1 1\nq1 0 d2 0\nq2 0 d3 2\n"
 OWN = """cranfield_testset: 1

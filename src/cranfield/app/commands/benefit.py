@@ -82,7 +82,7 @@ def run_command(
     """
     from cranfield.app.benefit import begin_experiment
     from cranfield.benefit.experiment import RunOptions, execute, replace_plan
-    from cranfield.benefit.folder import ExperimentFolder, Step
+    from cranfield.benefit.folder import ExperimentFile, ExperimentFolder
     from cranfield.benefit.plan import load_plan
     from cranfield.benefit.source import TreeCheck
     from cranfield.benefit.status import status_of
@@ -106,7 +106,7 @@ def run_command(
         raise
     folder = ExperimentFolder.open(path)
     yield Report(document=experiment_status_document(status_of(folder)))
-    for check in folder.read(Step.TREES, TreeCheck):
+    for check in folder.read(ExperimentFile.TREES, TreeCheck):
         if check.is_void:
             note(printable(f"the comparison is invalid: {check.sentence}"))
     _end(outcome, path)

@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from cranfield.judging.book.freeze import Freezing
     from cranfield.judging.documents.texts import DocumentTexts
     from cranfield.judging.documents.values import DocumentText
-    from cranfield.judging.models.jobs import RateOptions, RatingDryRun, Selection
+    from cranfield.judging.models.jobs import RateOptions, RatingDryRun, RatingSelection
     from cranfield.judging.models.run import RateOutcome
     from cranfield.judging.store.store import Store
     from cranfield.judging.store.values import BookInfo, ItemView
@@ -247,7 +247,7 @@ def estimate_text(found: RatingDryRun) -> str:
     return "\n".join(lines)
 
 
-def _text_lines(chosen: Selection) -> Iterator[str]:
+def _text_lines(chosen: RatingSelection) -> Iterator[str]:
     if chosen.without_text:
         yield f"{n_of(len(chosen.without_text), 'items')} without a text left out; --workbench FILE says where texts are"
         yield from (f"  {each}" for each in chosen.without_text[:SHOWN_ITEMS])
@@ -285,7 +285,7 @@ def exit_code(outcome: RateOutcome) -> int:
     return Status.VOID if outcome.n_left else 0
 
 
-class Sample(StrEnum):
+class SampleUnit(StrEnum):
     """What people judged a random sample of."""
 
     QUERIES = "queries"
@@ -297,7 +297,7 @@ RunsArgument = Annotated[
     Argument("Run files: the order of these systems by people and by the model.", metavar="[RUN]..."),
 ]
 PeopleSampleOption = Annotated[
-    Sample | None,
+    SampleUnit | None,
     Option(
         "Correct means: people judged a random sample of the queries (every document of them), or of the items.",
         flag="--people-sample",

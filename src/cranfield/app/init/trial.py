@@ -43,7 +43,7 @@ class TrialAnswers:
 
 
 @dataclass(frozen=True, slots=True)
-class Reading:
+class TrialReading:
     """Settings of a system whose answers can be read, and what was read."""
 
     settings: Settings
@@ -113,14 +113,14 @@ def query_hint(trial: Trial) -> str:
     return f"tried with {tried}; {{query=TEXT}} tries a query that finds something"
 
 
-def reading_of(settings: Settings, outputs: Mapping[str, str], known: Known, *, k: int) -> Reading | None:
+def reading_of(settings: Settings, outputs: Mapping[str, str], known: Known, *, k: int) -> TrialReading | None:
     """The settings with how results are read, checked on the answers themselves; None where no results are found."""
     shape = shape_of(list(outputs.values()), known)
     if shape is None:
         return None
     whole = {**settings, "extract": dict(shape.extract)}
     ids = read_ids(whole, outputs, k=k)
-    return Reading(whole, shape, ids) if any(ids.values()) else None
+    return TrialReading(whole, shape, ids) if any(ids.values()) else None
 
 
 def read_ids(settings: Settings, outputs: Mapping[str, str], *, k: int) -> dict[str, list[str]]:
@@ -129,7 +129,7 @@ def read_ids(settings: Settings, outputs: Mapping[str, str], *, k: int) -> dict[
     return {text: [hit.public_id for hit in extractor.read(output, k).hits] for text, output in outputs.items()}
 
 
-def with_empty(reading: Reading, outputs: Mapping[str, str], *, k: int) -> Settings:
+def with_empty(reading: TrialReading, outputs: Mapping[str, str], *, k: int) -> Settings:
     """The settings of a reading with what the system writes where it finds nothing.
 
     Args:

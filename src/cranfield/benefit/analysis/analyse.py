@@ -9,7 +9,7 @@ from cranfield.benefit.analysis.advice import advise
 from cranfield.benefit.analysis.arms import arm_means, losses_of
 from cranfield.benefit.analysis.estimates import TaskEstimator, mcnemar_of, p_of_loss
 from cranfield.benefit.analysis.observation import Analysis, CellObservation
-from cranfield.benefit.analysis.values import Quantity, Task, tasks_of, tokens, weighted_tokens
+from cranfield.benefit.analysis.values import AnalysedTask, Quantity, tasks_of, tokens, weighted_tokens
 from cranfield.benefit.analysis.verdict import StratumDecision, VerdictEvidence, decide
 from cranfield.benefit.plan import ArmRole, BenefitPlan
 from cranfield.benefit.result import Estimate, StratumKind, StratumResult
@@ -51,15 +51,15 @@ def analyse(observations: Sequence[CellObservation], plan: BenefitPlan) -> Analy
 
 
 @dataclass(frozen=True, slots=True)
-class Stratum:
+class TaskStratum:
     """Tasks that share a value, or several."""
 
     kind: StratumKind
     values: Mapping[str, str]
-    tasks: Sequence[Task]
+    tasks: Sequence[AnalysedTask]
 
 
-def families(tasks: Sequence[Task], names: Sequence[str]) -> Iterator[list[Stratum]]:
+def families(tasks: Sequence[AnalysedTask], names: Sequence[str]) -> Iterator[list[TaskStratum]]:
     """The strata of each family, whose tests are adjusted together: all cells of the matrix, the values of one stratum, the values of
     `baseline_answerable`, and all tasks.
 
@@ -74,28 +74,30 @@ def families(tasks: Sequence[Task], names: Sequence[str]) -> Iterator[list[Strat
     if any(task.baseline_answerable is not None for task in tasks):
         yield _grouped(StratumKind.BASELINE, [str(StratumKind.BASELINE)], tasks, _answerable)
     if tasks:
-        yield [Stratum(StratumKind.ALL, {}, _by_id(tasks))]
+        yield [TaskStratum(StratumKind.ALL, {}, _by_id(tasks))]
 
 
 def _grouped(
-    kind: StratumKind, names: Sequence[str], tasks: Sequence[Task], value: Callable[[Task, str], str]
-) -> list[Stratum]:
-    groups: dict[tuple[str, ...], list[Task]] = {}
+    kind: StratumKind, names: Sequence[str], tasks: Sequence[AnalysedTask], value: Callable[[AnalysedTask, str], str]
+) -> list[TaskStratum]:
+    groups: dict[tuple[str, ...], list[AnalysedTask]] = {}
     for task in tasks:
         groups.setdefault(tuple(value(task, name) for name in names), []).append(task)
-    return [Stratum(kind, dict(zip(names, values, strict=True)), _by_id(members)) for values, members in groups.items()]
+    return [
+        TaskStratum(kind, dict(zip(names, values, strict=True)), _by_id(members)) for values, members in groups.items()
+    ]
 
 
-def _by_id(tasks: Sequence[Task]) -> list[Task]:
+def _by_id(tasks: Sequence[AnalysedTask]) -> list[AnalysedTask]:
     """In one order, whatever that of the cells: a sum of floats and a resample depend on it."""
     return sorted(tasks, key=lambda task: task.task_id)
 
 
-def _answerable(task: Task, _: str) -> str:
+def _answerable(task: AnalysedTask, _: str) -> str:
     return NOT_LABELLED if task.baseline_answerable is None else str(task.baseline_answerable).lower()
 
 
-def _family_results(family: Sequence[Stratum], plan: BenefitPlan) -> list[StratumResult]:
+def _family_results(family: Sequence[TaskStratum], plan: BenefitPlan) -> list[StratumResult]:
     estimators = [TaskEstimator(each.tasks, plan.rule.alpha, plan.seed) for each in family]
     rows = [{name: estimate(of) for name, estimate in _ESTIMATES.items()} for of in estimators]
     saved = "net_tokens" if plan.rule.tokens == "raw" else "net_tokens_weighted"
@@ -139,7 +141,7 @@ def _evidence(
     return VerdictEvidence(lift, saved, p_loss, describe(deltas).std, _unmeasured(of.tasks, plan))
 
 
-def _unmeasured(tasks: Sequence[Task], plan: BenefitPlan) -> float:
+def _unmeasured(tasks: Sequence[AnalysedTask], plan: BenefitPlan) -> float:
     """Share of the scored runs without the tokens of the rule, of the arm with more of them."""
     shares = []
     for role in ArmRole:
@@ -157,7 +159,7 @@ def _per_protocol(of: TaskEstimator) -> Estimate | None:
 
 
 def _reasons(
-    family: Sequence[Stratum],
+    family: Sequence[TaskStratum],
     estimators: Sequence[TaskEstimator],
     evidence: Sequence[VerdictEvidence],
     decisions: Sequence[StratumDecision],

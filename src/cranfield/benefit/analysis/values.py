@@ -33,7 +33,7 @@ class Quantity(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Task:
+class AnalysedTask:
     """A task with its cells and its values."""
 
     task_id: str
@@ -51,7 +51,7 @@ class Task:
         return None if treatment is None or control is None else (treatment, control)
 
 
-def tasks_of(observations: Iterable[CellObservation], plan: BenefitPlan) -> tuple[Task, ...]:
+def tasks_of(observations: Iterable[CellObservation], plan: BenefitPlan) -> tuple[AnalysedTask, ...]:
     """Group cells by task, in the order of their first cell, and average them."""
     by_task: dict[str, list[CellObservation]] = defaultdict(list)
     for each in observations:
@@ -59,7 +59,7 @@ def tasks_of(observations: Iterable[CellObservation], plan: BenefitPlan) -> tupl
     return tuple(_task(task_id, cells, plan) for task_id, cells in by_task.items())
 
 
-def _task(task_id: str, cells: Sequence[CellObservation], plan: BenefitPlan) -> Task:
+def _task(task_id: str, cells: Sequence[CellObservation], plan: BenefitPlan) -> AnalysedTask:
     arms = {
         role: tuple(sorted((each for each in cells if each.key.arm is role), key=lambda each: each.key.seed))
         for role in ArmRole
@@ -67,7 +67,7 @@ def _task(task_id: str, cells: Sequence[CellObservation], plan: BenefitPlan) -> 
     values = _values(plan.weights)
     means = {role: {name: mean_of(of, arms[role]) for name, of in values.items()} for role in ArmRole}
     binary = {role: binary_of(arms[role], plan.rule.binary) for role in ArmRole}
-    return Task(task_id, cells[0].strata, cells[0].baseline_answerable, arms, means, binary)
+    return AnalysedTask(task_id, cells[0].strata, cells[0].baseline_answerable, arms, means, binary)
 
 
 Value = Callable[[CellObservation], float | None]

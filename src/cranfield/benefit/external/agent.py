@@ -16,7 +16,7 @@ from cranfield.agents.protocol import Usage
 from cranfield.benefit.agent import CellRun
 from cranfield.benefit.delivery import Called, SchemaTax, run_delivery, tool_preflight
 from cranfield.benefit.errors import CellError, error_in, error_of
-from cranfield.benefit.external.events import Events, Reader, plain_name, tool_name
+from cranfield.benefit.external.events import Events, RunOutputReader, plain_name, tool_name
 from cranfield.benefit.external.gateway import Gateway, ModelExchange, open_gateway
 from cranfield.benefit.external.isolation import RunFolders, make_place
 from cranfield.benefit.external.job import AgentJob, Launch, Preset, ServerEntry, entry_of
@@ -170,7 +170,7 @@ class ExternalAgent:
             watched.stopped = self._exceeded(launch.reader.events)
         return watched
 
-    def _is_over(self, reader: Reader) -> bool:
+    def _is_over(self, reader: RunOutputReader) -> bool:
         return len(reader.events.calls) > self.plan.limits.tool_calls
 
     def _exceeded(self, events: Events) -> CellEnd | None:
@@ -184,7 +184,7 @@ class ExternalAgent:
     def _environment(self, place: RunFolders, launch: Launch) -> dict[str, str]:
         return place.environment | dict(self.env) | dict(launch.env)
 
-    async def _read(self, child: ChildProcess, reader: Reader, watched: Watched) -> None:
+    async def _read(self, child: ChildProcess, reader: RunOutputReader, watched: Watched) -> None:
         size = 0
         while (line := await child.read_line()) is not None:
             text = line.decode("utf-8", "replace")
@@ -265,7 +265,7 @@ class ExternalAgent:
             return None if usage.unmeasured or used is None else prices.cost(model.model, used)
         return events.money if prices.currency == PriceList().currency else None
 
-    def _transcript(self, watched: Watched, reader: Reader, gateway: Gateway | None) -> dict[str, Any]:
+    def _transcript(self, watched: Watched, reader: RunOutputReader, gateway: Gateway | None) -> dict[str, Any]:
         """What a transcript of the reference agent does not have, and settings of the plan."""
         events = reader.events
         return {

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from cranfield.benefit.external.events import Reader
+from cranfield.benefit.external.events import RunOutputReader
 from cranfield.benefit.external.isolation import RunFolders
 from cranfield.benefit.mcp_tools import McpTools, server_command, server_environment, server_variables
 from cranfield.benefit.plan import Agent
@@ -67,7 +67,7 @@ class Launch:
     argv: tuple[str, ...]
     env: Mapping[str, str]
     """Besides that of every agent."""
-    reader: Reader
+    reader: RunOutputReader
 
 
 def entry_of(tools: McpTools) -> ServerEntry:

@@ -36,7 +36,7 @@ _Span = tuple[Place, Place]
 
 
 @dataclass(frozen=True, slots=True)
-class Reading:
+class AttributeReading:
     """What is known of the objects whose attributes are read."""
 
     types: Mapping[Expression, str]
@@ -70,7 +70,7 @@ class Reading:
         return f"{displayed[:80]} has an attribute of every name"
 
 
-async def read_members(place: Workplace, sources: Sources, rows: tuple[Diagnostic, ...]) -> Reading:
+async def read_members(place: Workplace, sources: Sources, rows: tuple[Diagnostic, ...]) -> AttributeReading:
     """All attributes that the files read.
 
     Raises:
@@ -82,7 +82,7 @@ async def read_members(place: Workplace, sources: Sources, rows: tuple[Diagnosti
     examples = {types[each.object]: each.object for each in reversed(free) if components(types.get(each.object, ""))}
     any_name = await _types_of_any_name(place, sources, examples)
     wrong = {(row.file, row.end): row for row in rows if row.rule in {ATTRIBUTE, OF_UNION}}
-    return Reading(types, any_name, wrong)
+    return AttributeReading(types, any_name, wrong)
 
 
 async def names_of_any_kind(place: Workplace, names: Iterable[tuple[str, str]]) -> set[tuple[str, ...]]:

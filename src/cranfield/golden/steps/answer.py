@@ -11,7 +11,7 @@ from cranfield.golden.folder import Step
 from cranfield.golden.gate import GateCheck, RecordGateReport, gate
 from cranfield.golden.outcomes import Finding, GateFailure
 from cranfield.golden.records import OracleAnswer
-from cranfield.golden.roles import Role, oracle_task
+from cranfield.golden.roles import GoldenRole, oracle_task
 from cranfield.golden.states import State
 from cranfield.golden.steps.context import NoOutputError, RoleJob, StepContext
 
@@ -23,10 +23,10 @@ async def answer(context: StepContext, query_id: str) -> None:
         WaitingError: a later run may get an answer.
     """
     candidate = context.index.candidates[query_id]
-    job = RoleJob(query_id, Role.ORACLE, context.index.attempt(query_id))
+    job = RoleJob(query_id, GoldenRole.ORACLE, context.index.attempt(query_id))
     feedback = context.feedback_of(candidate.task_type, candidate.difficulty, query_id)
     hint = context.index.hint(query_id)
-    task = oracle_task(context.settings(Role.ORACLE), candidate, context.prompts, feedback=feedback, hint=hint)
+    task = oracle_task(context.settings(GoldenRole.ORACLE), candidate, context.prompts, feedback=feedback, hint=hint)
     try:
         transcript = await context.ask(job, task, candidate.task_type)
         found = OracleAnswer(
@@ -67,7 +67,7 @@ def gate_report(context: StepContext, query_id: str) -> RecordGateReport:
     """What the gate finds of the answer to a candidate."""
     attempt = context.index.attempt(query_id)
     found = context.index.answers[query_id, attempt]
-    reads = None if found.imported_from else context.reads(RoleJob(query_id, Role.ORACLE, attempt)) or ()
+    reads = None if found.imported_from else context.reads(RoleJob(query_id, GoldenRole.ORACLE, attempt)) or ()
     shown = None if reads is None else [read for _, read in reads]
     return gate(context.index.candidates[query_id], found, shown, context.source, context.plan.bounds)
 

@@ -13,7 +13,7 @@ from cranfield.golden.folder import Step
 from cranfield.golden.outcomes import Finding
 from cranfield.golden.plan import Cell, Plan
 from cranfield.golden.records import QueryCandidate
-from cranfield.golden.roles import CellBrief, Role, author_task
+from cranfield.golden.roles import CellBrief, GoldenRole, author_task
 from cranfield.golden.screen import Screener, ScreenReason
 from cranfield.golden.states import PLANNED, STATES, State
 from cranfield.golden.steps.context import NoOutputError, RoleJob, StepContext, WaitingError
@@ -39,7 +39,7 @@ async def _author_cell(context: StepContext, cell: Cell) -> None:
         known = context.index.candidates.get(query_id)
         if known is None and context.index.rejections.get(query_id, 1) is None:
             try:
-                known = await _draft(context, cell, RoleJob(query_id, Role.AUTHOR), number, others)
+                known = await _draft(context, cell, RoleJob(query_id, GoldenRole.AUTHOR), number, others)
             except WaitingError as error:  # later drafts are to know this one
                 context.waiting.append(error.waiting)
                 return
@@ -62,7 +62,7 @@ async def _draft(
         others=tuple(others),
         feedback=context.feedback_of(cell.task_type, cell.difficulty),
     )
-    task = author_task(context.settings(Role.AUTHOR), brief, context.prompts)
+    task = author_task(context.settings(GoldenRole.AUTHOR), brief, context.prompts)
     # Where a draft failed, the next one has the same prompt: it is another request by its seed.
     task = replace(task, sampling=replace(task.sampling, seed=(task.sampling.seed or context.plan.seed) + number))
     try:

@@ -25,7 +25,7 @@ from cranfield.golden.parsed import ParsedSource
 from cranfield.golden.plan import Plan
 from cranfield.golden.records import Cost, Difficulty, ReviewFeedback, TaskType
 from cranfield.golden.role_prompts import RolePrompts
-from cranfield.golden.roles import Role, prompt_name, toolset_of
+from cranfield.golden.roles import GoldenRole, prompt_name, toolset_of
 from cranfield.golden.states import State
 from cranfield.numbers import total
 from cranfield.words import n_of
@@ -54,7 +54,7 @@ class Waiting:
     """A record that a resumed run goes on with, and what it waits for."""
 
     query_id: str
-    role: Role
+    role: GoldenRole
     kind: str
     """Of the failure."""
     message: str
@@ -65,7 +65,7 @@ class RoleJob:
     """The work of a role on an attempt at a record."""
 
     query_id: str
-    role: Role
+    role: GoldenRole
     attempt: int = 1
     vote: int = 1
 
@@ -109,7 +109,7 @@ class StepContext:
             except FunctionError as raised:
                 raise raised.error from None
 
-    def settings(self, role: Role) -> ModelSettings:
+    def settings(self, role: GoldenRole) -> ModelSettings:
         """Of a role."""
         return role_settings(self.plan)[role]
 

@@ -20,7 +20,7 @@ from cranfield.golden.agreement import (
 from cranfield.golden.folder import Step
 from cranfield.golden.outcomes import AgreementRecord, Finding, QueueEntry
 from cranfield.golden.records import AdversaryReport, NarrativeJudgment, OracleAnswer
-from cranfield.golden.roles import Role, adversary_task, judge_task
+from cranfield.golden.roles import GoldenRole, adversary_task, judge_task
 from cranfield.golden.states import State
 from cranfield.golden.steps.context import NoOutputError, RoleJob, StepContext
 
@@ -32,8 +32,8 @@ async def review(context: StepContext, query_id: str) -> None:
         WaitingError: a later run may get a report.
     """
     candidate, answer = context.index.candidates[query_id], _answer(context, query_id)
-    job = RoleJob(query_id, Role.ADVERSARY, answer.attempt)
-    task = adversary_task(context.settings(Role.ADVERSARY), candidate, answer, context.prompts)
+    job = RoleJob(query_id, GoldenRole.ADVERSARY, answer.attempt)
+    task = adversary_task(context.settings(GoldenRole.ADVERSARY), candidate, answer, context.prompts)
     try:
         transcript = await context.ask(job, task, candidate.task_type)
     except NoOutputError as error:
@@ -55,7 +55,7 @@ async def conclude(context: StepContext, query_id: str) -> None:
         WaitingError: a later run may get the votes.
     """
     answer, report = _answer(context, query_id), _report(context, query_id)
-    read = context.reads(RoleJob(query_id, Role.ADVERSARY, answer.attempt))
+    read = context.reads(RoleJob(query_id, GoldenRole.ADVERSARY, answer.attempt))
     source = ReviewedSource(
         lambda path: None if (lines := context.source.lines(path)) is None else len(lines),
         None if read is None else [each for _, each in read],
@@ -85,10 +85,10 @@ def queue(context: StepContext, record: AgreementRecord) -> None:
 
 async def _votes(context: StepContext, answer: OracleAnswer, report: AdversaryReport) -> list[Transcript]:
     candidate = context.index.candidates[answer.query_id]
-    task = judge_task(context.settings(Role.JUDGE), candidate, answer, report, context.prompts)
+    task = judge_task(context.settings(GoldenRole.JUDGE), candidate, answer, report, context.prompts)
 
     async def vote(number: int) -> Transcript:
-        job = RoleJob(answer.query_id, Role.JUDGE, answer.attempt, number)
+        job = RoleJob(answer.query_id, GoldenRole.JUDGE, answer.attempt, number)
         seed = task.sampling.seed if number == 1 else (task.sampling.seed or context.plan.seed) + number
         return await context.ask(job, replace(task, sampling=replace(task.sampling, seed=seed)), answer.task_type)
 

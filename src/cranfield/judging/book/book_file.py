@@ -11,7 +11,7 @@ from pydantic import ValidationError
 from cranfield.errors import InputError, ProblemList
 from cranfield.formats.io.files import MOST_RECORD_BYTES, bounded_lines, opened, shown, write_text
 from cranfield.formats.io.json_text import json_objects
-from cranfield.judging.store.book_records import KINDS, BookDump, BookHeader, Record
+from cranfield.judging.store.book_records import KINDS, BookDump, BookHeader, BookLine
 from cranfield.words import or_list
 
 BOOK_KEY = "cranfield_book"
@@ -28,7 +28,7 @@ def write_book(dump: BookDump, path: Path) -> None:
     write_text(path, lines, errors="surrogatepass", private=True)
 
 
-def _line(record: Record, kind: str = "") -> str:
+def _line(record: BookLine, kind: str = "") -> str:
     values = record.model_dump(mode="json", exclude_none=True)
     return json.dumps({kind: values} if kind else values, ensure_ascii=False, separators=(",", ":")) + "\n"
 

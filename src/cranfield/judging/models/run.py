@@ -16,7 +16,7 @@ from cranfield.agents.protocol import Backend, Failure, FailureKind, ModelAnswer
 from cranfield.concurrency.loop import FunctionError, event_loop, finish
 from cranfield.errors import UsageError
 from cranfield.judging.models.answers import BadAnswer, Graded, read_grades
-from cranfield.judging.models.jobs import RateOptions, RatingJob, Selection, Texts, make_jobs, select
+from cranfield.judging.models.jobs import RateOptions, RatingJob, RatingSelection, Texts, make_jobs, select
 from cranfield.judging.store.accounts import AccountInfo
 from cranfield.judging.store.rows import checked_name
 from cranfield.judging.store.schema import Action, BookState, RaterKind, Role, SkipReason
@@ -46,7 +46,7 @@ class RateOutcome:
     """What became of a run."""
 
     rater: str
-    selection: Selection
+    selection: RatingSelection
     spent: Spent = field(default_factory=Spent)
     n_graded: int = 0
     n_declined: int = 0

@@ -41,7 +41,7 @@ class SystemShare:
 
 
 @dataclass(frozen=True, slots=True)
-class StratumSummary:
+class RankRange:
     """A range of ranks."""
 
     ranks: str
@@ -82,7 +82,7 @@ class PoolSummary(Record):
     systems: tuple[SystemShare, ...]
     shared: tuple[tuple[int, ...], ...]
     """System by system: documents that both return down to the depth."""
-    strata: tuple[StratumSummary, ...]
+    strata: tuple[RankRange, ...]
     cost: JudgingCost
     notes: tuple[str, ...]
 
@@ -138,14 +138,14 @@ def _share(candidates: Sequence[Candidate], name: str, depth: int) -> SystemShar
     return SystemShare(name, len(found_by(candidates, name, depth)), len(only), n_open)
 
 
-def _strata(built: BuiltPool) -> Iterator[StratumSummary]:
+def _strata(built: BuiltPool) -> Iterator[RankRange]:
     request = built.request
     ranges = [(1, request.depth), *((sample.first, sample.last) for sample in request.samples)]
     for first, last in ranges if request.samples else ():
         label = f"{first}-{last}"
         chances = [item.inclusion for item in built.pool.items if item.stratum == label and item.is_open]
         n_open = sum(each.is_open and first <= each.best <= last for each in built.candidates)
-        yield StratumSummary(label, n_open, len(chances), min(chances, default=None), max(chances, default=None))
+        yield RankRange(label, n_open, len(chances), min(chances, default=None), max(chances, default=None))
 
 
 def _run_notes(built: BuiltPool) -> Iterator[str]:

@@ -38,7 +38,7 @@ IN_ORDER = (BookQuery.position, Item.doc_id, Item.id)
 """Of items."""
 
 
-class Reading(Part):
+class BookReading(Part):
     """Progress, coverage, ratings, items."""
 
     def progress(self, book_id: int, account_id: int) -> Progress:

@@ -32,7 +32,7 @@ from cranfield.judging.store.schema import (
 )
 
 Row = TypeVar("Row", bound=Base)
-Made = TypeVar("Made", bound=records.Record)
+Made = TypeVar("Made", bound=records.BookLine)
 
 
 class Transfer(Part):
@@ -65,7 +65,7 @@ class Transfer(Part):
             return _Writing(session, dump, name or dump.book.name, self._clock()).restore()
 
 
-def _values(row: object, record: type[records.Record], **more: Any) -> dict[str, Any]:
+def _values(row: object, record: type[records.BookLine], **more: Any) -> dict[str, Any]:
     """The columns that a record has too."""
     return {key: getattr(row, key) for key in record.model_fields if key not in more and hasattr(row, key)} | more
 
@@ -109,7 +109,7 @@ class _Reading:
             free = {"state": SlotState.OPEN, "account": None} if is_free else {"account": self._name(slot.account_id)}
             slots.setdefault(slot.item_id, []).append(_values(slot, records.SlotRecord, **free))
         lines: dict[str, list[dict[str, Any]]] = {
-            "query": [_values(query, records.QueryRecord) for query in queries],
+            "query": [_values(query, records.BookQueryRecord) for query in queries],
             "item": [self._item(item, names, slots.get(item.id, [])) for item in self.items],
             "event": [self._event(event) for event in self.events],
             "judgment": sorted(
@@ -288,7 +288,9 @@ class _Writing:
         self._insert(ModelCall, calls)
 
 
-def _plain(record: records.Record, accounts: dict[str | None, int | None], leave: Iterable[str] = ()) -> dict[str, Any]:
+def _plain(
+    record: records.BookLine, accounts: dict[str | None, int | None], leave: Iterable[str] = ()
+) -> dict[str, Any]:
     """The columns of a record; `account` as its id."""
     row = record.model_dump(exclude=set(leave))
     if "account" in row:

@@ -135,7 +135,7 @@ class SaveRequest(Given):
 
 
 @dataclass(frozen=True, slots=True)
-class Saved:
+class SavedJudgment:
     """What a save came to."""
 
     event_id: int

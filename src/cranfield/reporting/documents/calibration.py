@@ -18,7 +18,7 @@ from cranfield.calibration.diagnosis import (
     CalibrationEvidence,
     Diagnosis,
 )
-from cranfield.calibration.report import Advice, Calibration, CalibrationReport, Stratum
+from cranfield.calibration.report import Advice, Calibration, CalibrationReport, CalibrationStratum
 from cranfield.numbers import (
     format_count,
     format_delta,
@@ -292,7 +292,7 @@ def _risk(found: Calibration, name: str) -> tuple[Block, ...]:
 
 
 def _strata(found: Calibration) -> tuple[Block, ...]:
-    def name(row: Stratum) -> str:
+    def name(row: CalibrationStratum) -> str:
         return f"{row.stratum}: {row.value}"
 
     figures = TableSpec(

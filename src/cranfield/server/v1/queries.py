@@ -11,7 +11,7 @@ from pydantic import BaseModel, BeforeValidator, Field, WithJsonSchema
 from cranfield.server.caller import Access, Caller
 from cranfield.server.v1.common import RESULTS, Require1, Route, service_of
 from cranfield.service.intake.intake import SOURCE_PATTERN, Taking
-from cranfield.service.intake.reading import MOST_TIMES, LoggedQuery, Reason
+from cranfield.service.intake.reading import MOST_TIMES, DropReason, LoggedQuery
 from cranfield.service.responses import IntakeResponse, QuerySources
 
 router = APIRouter(route_class=Route)
@@ -69,7 +69,7 @@ def take_in(request: Request, caller: Sending, batch: QueryBatch, key: KeyHeader
     service = service_of(request)
     taking = Taking(service.queries, service.workbench.intake, batch.source, service.clock)
     records = [
-        Reason.UNREADABLE if entry.text is None else LoggedQuery(entry.text, entry.n, entry.day)
+        DropReason.UNREADABLE if entry.text is None else LoggedQuery(entry.text, entry.n, entry.day)
         for entry in batch.queries
     ]
     counts = taking.batch(records, f"{caller.account.id} {key}" if key else "")

@@ -21,7 +21,7 @@ from cranfield.config.intake import Intake
 from cranfield.database.engine import Clock, day_of
 from cranfield.errors import UsageError
 from cranfield.formats.io.files import STDIN, opened, path_lock, refusal, shown
-from cranfield.service.intake.reading import LONGEST_LINE, LogError, LoggedQuery, Reader, Reason
+from cranfield.service.intake.reading import LONGEST_LINE, DropReason, LogError, LoggedQuery, Reader
 from cranfield.service.intake.redaction import PatternTimeoutError, QueryRedactor, is_only_placeholders
 from cranfield.service.store.queries import KnownBatch, ProductionQueries
 
@@ -41,7 +41,7 @@ class IntakeCounts:
     n_kept: int = 0
     n_queries: int = 0
     """Sum of the counts of those that are kept."""
-    dropped: Counter[Reason] = field(default_factory=Counter)
+    dropped: Counter[DropReason] = field(default_factory=Counter)
     redacted: Counter[str] = field(default_factory=Counter)
     """Kind to the number of places, in queries that are kept."""
     n_known: int = 0
@@ -81,7 +81,7 @@ class Taking:
         self._pending = _Pending(redactor=QueryRedactor(config))
         self.counts = IntakeCounts()
 
-    def batch(self, records: Iterable[LoggedQuery | Reason], key: str = "") -> IntakeCounts:
+    def batch(self, records: Iterable[LoggedQuery | DropReason], key: str = "") -> IntakeCounts:
         """Take in records, all or none of them. With a key they count once."""
         for record in records:
             self._take(record)
@@ -131,10 +131,10 @@ class Taking:
                     found = batch
         return found
 
-    def _take(self, record: LoggedQuery | Reason) -> None:
+    def _take(self, record: LoggedQuery | DropReason) -> None:
         pending = self._pending
-        kept = record if isinstance(record, Reason) else self._kept(record)
-        if isinstance(kept, Reason):
+        kept = record if isinstance(record, DropReason) else self._kept(record)
+        if isinstance(kept, DropReason):
             pending.dropped[kept] += 1
             return
         text, n, day = kept
@@ -153,7 +153,7 @@ class Taking:
         counts.dropped += pending.dropped
         counts.redacted += pending.redactor.found
 
-    def _kept(self, record: LoggedQuery) -> tuple[str, int, date] | Reason:
+    def _kept(self, record: LoggedQuery) -> tuple[str, int, date] | DropReason:
         """The redacted text, how often and when; or why it is dropped."""
         day = record.day or self._today
         refused = self._refusal(record.text, day)
@@ -162,20 +162,20 @@ class Taking:
         try:
             redacted = self._pending.redactor.redact(record.text)
         except PatternTimeoutError:
-            return Reason.PATTERN_TIMEOUT
+            return DropReason.PATTERN_TIMEOUT
         if not redacted:
-            return Reason.BLANK
-        return Reason.ONLY_REDACTED if is_only_placeholders(redacted) else (redacted, record.n, day)
+            return DropReason.BLANK
+        return DropReason.ONLY_REDACTED if is_only_placeholders(redacted) else (redacted, record.n, day)
 
-    def _refusal(self, text: str, day: date) -> Reason | None:
+    def _refusal(self, text: str, day: date) -> DropReason | None:
         if len(text.strip()) > self._config.longest:
-            return Reason.TOO_LONG
+            return DropReason.TOO_LONG
         if any("\ud800" <= char <= "\udfff" for char in text):
-            return Reason.UNREADABLE
+            return DropReason.UNREADABLE
         if day < self._first_day:
-            return Reason.TOO_OLD
+            return DropReason.TOO_OLD
         # A clock of another machine may be ahead.
-        return Reason.UNREADABLE if day > self._today + timedelta(days=1) else None
+        return DropReason.UNREADABLE if day > self._today + timedelta(days=1) else None
 
 
 @contextmanager
@@ -191,7 +191,7 @@ def _locked(path: Path) -> Iterator[None]:
         raise LogError(refusal(path, error)) from None
 
 
-def _records(reader: Reader, texts: Iterator[str], lines: _Lines) -> Iterator[LoggedQuery | Reason]:
+def _records(reader: Reader, texts: Iterator[str], lines: _Lines) -> Iterator[LoggedQuery | DropReason]:
     """Records of the format; a line that is no text comes to the reader as a blank one, and its reason is given."""
     try:
         for record in reader(texts):
@@ -210,7 +210,7 @@ class _Lines:
         self.digest = sha256()
         self.n = 0
         self.n_bytes = 0
-        self.bad: Reason | None = None
+        self.bad: DropReason | None = None
         """Why the last line is none."""
         self.unfinished = False
 
@@ -232,9 +232,9 @@ class _Lines:
         try:
             text = data.decode("utf-8-sig" if self.n == 1 else "utf-8").rstrip("\r\n") + "\n"
         except UnicodeDecodeError:
-            text, self.bad = "", Reason.UNREADABLE
+            text, self.bad = "", DropReason.UNREADABLE
         if not is_whole:
-            text, self.bad = "", Reason.TOO_LONG
+            text, self.bad = "", DropReason.TOO_LONG
         return text
 
 
