@@ -30,7 +30,7 @@ from cranfield.benefit.errors import CellError
 from cranfield.benefit.experiment import RunOptions, execute, preflights_of, write_experiment
 from cranfield.benefit.folder import ExperimentFile, ExperimentFolder
 from cranfield.benefit.gold_check import check_scoring, scoring_problems
-from cranfield.benefit.history import BenefitHistory, DamagedLine, PastResult, PastStratum
+from cranfield.benefit.history import BenefitHistory, PastResult, PastStratum
 from cranfield.benefit.plan import ArmRole, BenefitPlan, load_plan
 from cranfield.benefit.plan_check import CheckedPlan, check_plan, machine_problems
 from cranfield.benefit.records import CellRecord, PreflightRecord, ScoreReason, ScoreRecord, deciding_facts
@@ -57,6 +57,7 @@ from cranfield.errors import (
 from cranfield.formats.io.delimited import file_versions, newest_version
 from cranfield.formats.io.files import read_inside, refusal, shown, write_text
 from cranfield.repo.git import is_same_commit, standing
+from cranfield.results import DamagedLine
 from cranfield.words import first_of, n_of
 
 FILE = "benefit.jsonl"

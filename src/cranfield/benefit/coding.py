@@ -15,7 +15,6 @@ from typing import Annotated, Literal
 
 from pydantic import AfterValidator, Field
 
-from cranfield.agents.settings import Filled, Strict
 from cranfield.codecheck.python.requirements import (
     read_requirements,
     required_packages,
@@ -26,7 +25,7 @@ from cranfield.codecheck.report import CodeCheck, Target
 from cranfield.errors import ConfigError, Problem, ProblemList, UnknownNameError
 from cranfield.formats.io.located import Located, load_located
 from cranfield.formats.io.tree import Loc
-from cranfield.formats.io.validation import validate
+from cranfield.formats.io.validation import ClosedModel, Filled, validate
 from cranfield.model.kinds import Text
 from cranfield.words import first_of
 
@@ -48,7 +47,7 @@ def _inside(path: str) -> str:
 _FilePath = Annotated[Filled, AfterValidator(_inside)]
 
 
-class TargetSettings(Strict):
+class TargetSettings(ClosedModel):
     """What the code must run on. What a task leaves out is that of its file."""
 
     language: str = ""
@@ -65,7 +64,7 @@ class TargetSettings(Strict):
     """Folder of an environment of Python that has the packages, or its Python: nothing is installed."""
 
 
-class Trap(Strict):
+class Trap(ClosedModel):
     """A wrong answer that looks right: a symbol that does not exist, a deprecated call."""
 
     fails: CodeCheck
@@ -75,7 +74,7 @@ class Trap(Strict):
     files: Mapping[_FilePath, str]
 
 
-class CodingTask(Strict):
+class CodingTask(ClosedModel):
     """A task whose answer is code."""
 
     id: Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9_.-]{0,59}$")]
@@ -126,7 +125,7 @@ class CodingTask(Strict):
         return "\n".join(lines)
 
 
-class CodingFile(Strict):
+class CodingFile(ClosedModel):
     """A file of coding tasks."""
 
     cranfield_coding_tasks: Literal[1]

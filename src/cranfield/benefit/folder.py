@@ -11,13 +11,13 @@ from pathlib import Path
 from typing import Any
 
 from cranfield.agents.record_folder import PLAN, RecordFolder, manifest_of
-from cranfield.agents.settings import Filled, Strict
 from cranfield.agents.tree_record import TreeRecord
 from cranfield.benefit.plan import BenefitPlan, load_plan
 from cranfield.benefit.records import SCHEMA_VERSION, CellKey, CellRecord, PreflightRecord, ScoreRecord
 from cranfield.benefit.tasks import TaskSet, load_tasks
 from cranfield.errors import InputError, ProblemList
 from cranfield.formats.io.files import read_bytes, shown, write_text
+from cranfield.formats.io.validation import ClosedModel, Filled
 
 TRANSCRIPTS = "transcripts"
 TASKS = "tasks"
@@ -34,7 +34,7 @@ class ExperimentFile(StrEnum):
     TREES = "trees.jsonl"
 
 
-class ExperimentManifest(Strict):
+class ExperimentManifest(ClosedModel):
     """What an experiment is of. Everything but the times is the same when it is resumed."""
 
     name: Filled
@@ -51,7 +51,7 @@ class ExperimentManifest(Strict):
     schema_version: str = SCHEMA_VERSION
 
 
-class BegunRecord(Strict):
+class BegunRecord(ClosedModel):
     """A run of a cell that was begun. Without a `CellRecord` of the same attempt it was interrupted."""
 
     schema_version: str = SCHEMA_VERSION

@@ -6,12 +6,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Literal
 
-from cranfield.agents.settings import Filled, Strict
 from cranfield.benefit.result import Estimate, StratumKind, Verdict
-from cranfield.results import Record
+from cranfield.formats.io.validation import ClosedModel, Filled
+from cranfield.results import DamagedLine, Record
 
 
-class PastStratum(Strict):
+class PastStratum(ClosedModel):
     """A stratum of a result."""
 
     kind: StratumKind
@@ -22,7 +22,7 @@ class PastStratum(Strict):
     token_ratio: Estimate
 
 
-class PastResult(Strict):
+class PastResult(ClosedModel):
     """The line of a result."""
 
     cranfield_benefit_history: Literal[1] = 1
@@ -44,14 +44,6 @@ class PastResult(Strict):
     is_void: bool
     sentence: str
     strata: tuple[PastStratum, ...] = ()
-
-
-@dataclass(frozen=True, slots=True)
-class DamagedLine:
-    """A line that could not be read, and the reason."""
-
-    line: int
-    why: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -21,7 +21,7 @@ from cranfield.evaluation.verdict_table import VerdictCode
 from cranfield.measures import parse, parse_all
 from cranfield.measures.catalogue import sign_of
 from cranfield.options.blocks import DEFAULT_TEST
-from cranfield.results import Record
+from cranfield.results import DamagedLine, Record
 from cranfield.stats.result import holm
 from cranfield.words import n_of
 
@@ -193,15 +193,6 @@ class Line:
     def score(self, point: HistoryPoint) -> Score:
         """The measure at one of its points."""
         return point.measures[self.measure]
-
-
-@dataclass(frozen=True, slots=True)
-class DamagedLine:
-    """A line of the file that could not be read."""
-
-    line: int
-    """Its number."""
-    why: str
 
 
 @dataclass(frozen=True, slots=True, repr=False, kw_only=True)

@@ -10,11 +10,11 @@ from pydantic import BaseModel, ConfigDict, Field
 from cranfield.agents.protocol import UNREADABLE, Failure, Usage
 from cranfield.agents.tree_record import TreeRecord
 from cranfield.golden.agreement import Outcome, QueueReason
-from cranfield.golden.records import SCHEMA_VERSION, Cost, Difficulty, Filled, NarrativeJudgment, Strict, TaskType
+from cranfield.golden.records import SCHEMA_VERSION, Cost, Difficulty, Filled, GoldenModel, NarrativeJudgment, TaskType
 from cranfield.golden.states import State
 
 
-class Finding(Strict):
+class Finding(GoldenModel):
     """What is wrong with a record: its kind, as the step that found it names it, and a sentence."""
 
     kind: Filled
@@ -26,7 +26,7 @@ def is_unreadable(reasons: Sequence[Finding]) -> bool:
     return bool(reasons) and all(each.kind in UNREADABLE for each in reasons)
 
 
-class Decided(Strict):
+class Decided(GoldenModel):
     """A line about one attempt at a record."""
 
     query_id: Filled
@@ -108,7 +108,7 @@ class TranscriptLine(BaseModel):
         return self.failure is not None and self.failure.kind in UNREADABLE
 
 
-class RunManifest(Strict):
+class RunManifest(GoldenModel):
     """What a run is of. Everything but the times is the same when it is resumed."""
 
     name: Filled

@@ -18,6 +18,7 @@ from hashlib import sha256
 from pydantic import Field
 
 from cranfield.errors import InputError
+from cranfield.formats.io.validation import ClosedModel
 from cranfield.golden.records import (
     SCHEMA_VERSION,
     CitedFact,
@@ -25,7 +26,6 @@ from cranfield.golden.records import (
     HumanReview,
     OracleAnswer,
     ReviewFeedback,
-    Strict,
     TaskType,
 )
 from cranfield.model.review import Disposition, FailureMode, Verdict
@@ -132,7 +132,7 @@ class Reviewable:
         return self.task_type, self.difficulty
 
 
-class Sample(Strict):
+class Sample(ClosedModel):
     """What people see of a batch: a line of `review_samples.jsonl`."""
 
     profile: str

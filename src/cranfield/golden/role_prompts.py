@@ -14,7 +14,7 @@ from pydantic import BaseModel, Field
 from cranfield.agents.prompt import Prompt
 from cranfield.errors import ConfigError, Problem, ProblemList, unknown_name
 from cranfield.formats.io.validation import load_model
-from cranfield.golden.records import Difficulty, Filled, PromptUsed, Strict, TaskType
+from cranfield.golden.records import Difficulty, Filled, GoldenModel, PromptUsed, TaskType
 
 NAMES = (*(f"author-{each}" for each in get_args(TaskType)), "oracle", "adversary", "narrative", "checker")
 """Of all prompts."""
@@ -23,7 +23,7 @@ VERSIONS: Mapping[str, int] = dict.fromkeys(NAMES, 1)
 _COMMON, _RULES = "author-common-1", "@@rules@@"
 
 
-class AuthorRules(Strict):
+class AuthorRules(GoldenModel):
     """What the prompt of one author has of its own."""
 
     name: Filled
@@ -31,7 +31,7 @@ class AuthorRules(Strict):
     rules: Filled
 
 
-class AuthorFrame(Strict):
+class AuthorFrame(GoldenModel):
     """What the prompts of all authors share."""
 
     system: Filled

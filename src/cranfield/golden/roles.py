@@ -19,6 +19,7 @@ from cranfield.agents.loop import AgentTask, NoTools, Toolset
 from cranfield.agents.prompt import Prompt, clean, nonce
 from cranfield.agents.settings import ModelSettings
 from cranfield.agents.tools.source import HISTORY_TOOLS, TOOL_NAMES, AllowedTools
+from cranfield.formats.io.validation import Filled
 from cranfield.golden.agreement import Claim, claims_of
 from cranfield.golden.plan import TargetKind
 from cranfield.golden.records import (
@@ -27,7 +28,6 @@ from cranfield.golden.records import (
     CandidateDraft,
     CitedFact,
     Difficulty,
-    Filled,
     NarrativeJudgment,
     OracleAnswer,
     OracleDraft,

@@ -28,7 +28,7 @@ from typing import Annotated
 from pydantic import Field
 
 from cranfield.golden.parsed import folder_of
-from cranfield.golden.records import Difficulty, Strict, TaskType
+from cranfield.golden.records import Difficulty, GoldenModel, TaskType
 from cranfield.words import n_of
 
 _Share = Annotated[float, Field(ge=0, le=1)]
@@ -126,7 +126,7 @@ NARRATIVE_WORDS = Bound(80, 250)
 """Words, by blanks (9.2)."""
 
 
-class Bounds(Strict):
+class Bounds(GoldenModel):
     """Bounds of the screen and the gate that a plan may change."""
 
     hard_overlap: _Share = 0.35
