@@ -22,7 +22,7 @@ from cranfield.evaluation.values import Evaluation
 from cranfield.measures import Measure, parse
 from cranfield.model import Answer, Outcome, Query, Run, Scalar, TestSet
 from cranfield.options.blocks import CollectOptions, CompareOptions, ScoringOptions
-from cranfield.systems import CollectionProgress, ConfiguredSystem, PassedCheck, build_systems, progress_on
+from cranfield.systems import ConfiguredSystem, PassedCheck, Progress, build_systems, progress_on
 from cranfield.systems.collect.collection import collect, collected
 from cranfield.systems.collect.collector import is_queried, require_texts
 from cranfield.systems.collect.preflight import preflight
@@ -121,7 +121,7 @@ class Experiment:
         return [(check.system, check.check, check.found) for check in self.checks]
 
     def collect(
-        self, out: Path | None = None, *, pilot: bool = False, progress: CollectionProgress | None = None
+        self, out: Path | None = None, *, pilot: bool = False, progress: Progress | None = None
     ) -> dict[str, Run]:
         """As `collected`, where the runs are all that is wanted.
 
@@ -141,7 +141,7 @@ class Experiment:
 
     @contextmanager
     def collected(
-        self, out: Path, *, root: Path | None = None, pilot: bool = False, progress: CollectionProgress | None = None
+        self, out: Path, *, root: Path | None = None, pilot: bool = False, progress: Progress | None = None
     ) -> Iterator[dict[str, Run]]:
         """Check the systems, send them every query, and close them; the answers are kept until the block has ended.
 

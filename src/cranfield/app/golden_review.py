@@ -48,7 +48,7 @@ from cranfield.judging.store.schema import Action, ItemState, RaterKind
 from cranfield.judging.store.store import Store
 from cranfield.judging.store.values import BookInfo, ItemView, RatingRow
 from cranfield.matching.place import ENTITY_MARK
-from cranfield.model.review import Disposition, Verdict
+from cranfield.model.review import Disposition, ReviewVerdict
 from cranfield.repo.snapshot import Snapshot, snapshot_digest, take
 from cranfield.words import command_word, n_of
 
@@ -58,7 +58,7 @@ then is not shown, and the order is drawn anew.
 
 - Decide as if you saw each record for the first time.
 """
-_VERDICTS, _DISPOSITIONS = tuple(Verdict), (Disposition.KEEP, Disposition.SEND_BACK, Disposition.DROP)
+_VERDICTS, _DISPOSITIONS = tuple(ReviewVerdict), (Disposition.KEEP, Disposition.SEND_BACK, Disposition.DROP)
 
 
 def opinions_of(item: ItemView) -> list[Opinion]:

@@ -19,9 +19,9 @@ from cranfield.benefit.result import (
     Reading,
     StratumKind,
     StratumResult,
+    StratumVerdict,
     TaskRow,
     Validity,
-    Verdict,
 )
 from cranfield.benefit.score import reading_of
 from cranfield.benefit.tasks import Task, TaskSet
@@ -62,7 +62,7 @@ def assemble(evidence: ExperimentRecords, tasks: TaskSet, *, run: str) -> Benefi
     )
     strata = analysis.strata
     if any(each.is_void for each in found):
-        strata = tuple(row.model_copy(update={"verdict": Verdict.VOID, "reason": VOID_REASON}) for row in strata)
+        strata = tuple(row.model_copy(update={"verdict": StratumVerdict.VOID, "reason": VOID_REASON}) for row in strata)
     return BenefitResult(
         tree=evidence.tree,
         run=run,

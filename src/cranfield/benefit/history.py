@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Literal
 
-from cranfield.benefit.result import Estimate, StratumKind, Verdict
+from cranfield.benefit.result import Estimate, StratumKind, StratumVerdict
 from cranfield.formats.io.validation import ClosedModel, Filled
 from cranfield.results import DamagedLine, Record
 
@@ -17,7 +17,7 @@ class PastStratum(ClosedModel):
     kind: StratumKind
     stratum: Mapping[str, str]
     n_tasks: int
-    verdict: Verdict
+    verdict: StratumVerdict
     success_lift: Estimate
     token_ratio: Estimate
 

@@ -15,7 +15,7 @@ from cranfield.benefit.records import CellEnd, CellUsage, Delivery, ScoreReason
 from cranfield.formats.io.validation import ClosedModel, Filled
 
 
-class Verdict(StrEnum):
+class StratumVerdict(StrEnum):
     """What a stratum shows, by the rule of the plan."""
 
     PAYS_OFF = "pays off"
@@ -147,7 +147,7 @@ class StratumResult(ClosedModel):
     """Of the cells whose tool was called; not randomised, so no verdict rests on it."""
     mcnemar: McNemar
     minimal_detectable_lift: float | None
-    verdict: Verdict
+    verdict: StratumVerdict
     success: SuccessVerdict
     cost: CostVerdict
     """Each of its own, by the p-values that the verdict rests on: a stratum may have the same success and be cheaper."""
@@ -157,7 +157,7 @@ class StratumResult(ClosedModel):
     @property
     def claims(self) -> str:
         """`same success, cheaper`; empty where the comparison is invalid."""
-        if self.verdict is Verdict.VOID:
+        if self.verdict is StratumVerdict.VOID:
             return ""
         if self.success is SuccessVerdict.NOT_SHOWN and self.cost is CostVerdict.NOT_SHOWN:
             return "neither differs significantly"

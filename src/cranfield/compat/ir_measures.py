@@ -74,16 +74,16 @@ class NamedMeasure:
         self.params = dict(params or {})
 
     @classmethod
-    def of(cls, measure: Computed) -> NamedMeasure:
+    def of(cls, measure: Computed) -> Measure:
         """The spelling of a measure of the catalogue."""
         spelled = cls(measure.name, {name: dict(v) if isinstance(v, tuple) else v for name, v in measure.params})
         return spelled if measure.cutoff is None else spelled @ measure.cutoff
 
-    def __call__(self, **params: Value) -> NamedMeasure:
+    def __call__(self, **params: Value) -> Measure:
         """Set parameters: `P(rel=2)`, `nDCG(cutoff=10)`."""
-        return NamedMeasure(self.NAME, self.params | params)
+        return Measure(self.NAME, self.params | params)
 
-    def __matmul__(self, cutoff: float) -> NamedMeasure:
+    def __matmul__(self, cutoff: float) -> Measure:
         """Set the cutoff: `P @ 5`."""
         return self(**{self.AT_PARAM: cutoff})
 
@@ -153,12 +153,12 @@ class NamedMeasure:
     __repr__ = __str__
 
     def __eq__(self, other: object) -> bool:
-        return isinstance(other, NamedMeasure) and str(self) == str(other)
+        return isinstance(other, Measure) and str(self) == str(other)
 
     def __hash__(self) -> int:
         return hash(str(self))
 
-    def __lt__(self, other: NamedMeasure) -> bool:
+    def __lt__(self, other: Measure) -> bool:
         return str(self) < str(other)
 
 
@@ -188,14 +188,14 @@ class Metric(NamedTuple):
     """One value of one query."""
 
     query_id: str
-    measure: NamedMeasure
+    measure: Measure
     value: float
 
 
 class CalcResults(NamedTuple):
     """What `calc` gives back."""
 
-    aggregated: dict[NamedMeasure, float]
+    aggregated: dict[Measure, float]
     per_query: list[Metric]
 
 
@@ -215,7 +215,7 @@ Run = Mapping[str, Mapping[str, float]] | Iterable[Any] | str | Path
 class Evaluator:
     """Measures and judgments, for any number of runs."""
 
-    def __init__(self, measures: Iterable[NamedMeasure | str], qrels: Qrels) -> None:
+    def __init__(self, measures: Iterable[Measure | str], qrels: Qrels) -> None:
         """Take measures and judgments.
 
         Raises:
@@ -238,7 +238,7 @@ class Evaluator:
         """
         yield from self.calc(run).per_query
 
-    def calc_aggregate(self, run: Run) -> dict[NamedMeasure, float]:
+    def calc_aggregate(self, run: Run) -> dict[Measure, float]:
         """Score a run: one number for each measure. Raises as `iter_calc`."""
         return {measure: values.summed_up for measure, values in self._values(run).items()}
 
@@ -252,10 +252,10 @@ class Evaluator:
         ]
         return CalcResults({measure: found.summed_up for measure, found in values.items()}, per_query)
 
-    def _values(self, run: Run) -> dict[NamedMeasure, _Values]:
+    def _values(self, run: Run) -> dict[Measure, _Values]:
         run = run if isinstance(run, str | Path | Mapping) or is_frame(run) else list(run)
         rankings = {rules: _rank(self._judged, run, rules) for rules in map(_order, self.measures)}
-        found: dict[NamedMeasure, _Values] = {}
+        found: dict[Measure, _Values] = {}
         refused = ProblemList(MeasureError)
         for measure in self.measures:
             ranking = rankings[_order(measure)]
@@ -274,7 +274,7 @@ class Evaluator:
 class _Values:
     """Of the queries that have a value."""
 
-    measure: NamedMeasure
+    measure: Measure
     query_ids: list[str]
     values: FloatQ
 
@@ -288,42 +288,42 @@ class _Values:
         return float(self.values.sum() if self.measure.aggregate == "sum" else self.values.mean())
 
 
-def evaluator(measures: Iterable[NamedMeasure | str], qrels: Qrels) -> Evaluator:
+def evaluator(measures: Iterable[Measure | str], qrels: Qrels) -> Evaluator:
     """Measures and judgments, for any number of runs; see `Evaluator`."""
     return Evaluator(measures, qrels)
 
 
-def iter_calc(measures: Iterable[NamedMeasure | str], qrels: Qrels, run: Run) -> Iterator[Metric]:
+def iter_calc(measures: Iterable[Measure | str], qrels: Qrels, run: Run) -> Iterator[Metric]:
     """Score one run, query by query; see `Evaluator.iter_calc`."""
     return Evaluator(measures, qrels).iter_calc(run)
 
 
-def calc_aggregate(measures: Iterable[NamedMeasure | str], qrels: Qrels, run: Run) -> dict[NamedMeasure, float]:
+def calc_aggregate(measures: Iterable[Measure | str], qrels: Qrels, run: Run) -> dict[Measure, float]:
     """Score one run: one number for each measure; see `Evaluator.calc_aggregate`."""
     return Evaluator(measures, qrels).calc_aggregate(run)
 
 
-def calc(measures: Iterable[NamedMeasure | str], qrels: Qrels, run: Run) -> CalcResults:
+def calc(measures: Iterable[Measure | str], qrels: Qrels, run: Run) -> CalcResults:
     """Score one run: one number for each measure, and the values of every query."""
     return Evaluator(measures, qrels).calc(run)
 
 
-def parse_measure(measure: str | NamedMeasure) -> NamedMeasure:
+def parse_measure(measure: str | Measure) -> Measure:
     """Read a measure: `nDCG@10`, `P(rel=2)@5`.
 
     Raises:
         UsageError: it is none.
     """
-    return measure if isinstance(measure, NamedMeasure) else NamedMeasure.of(parse(measure))
+    return measure if isinstance(measure, Measure) else Measure.of(parse(measure))
 
 
-def parse_trec_measure(measure: str) -> list[NamedMeasure]:
+def parse_trec_measure(measure: str) -> list[Measure]:
     """Read a name of trec_eval's; a family (`ndcg_cut`) or nickname (`official`) stands for several measures.
 
     Raises:
         UsageError: trec_eval has no such measure, or it is no number.
     """
-    found = [NamedMeasure.of(known) for known in measures_named(measure)]
+    found = [Measure.of(known) for known in measures_named(measure)]
     if not found:
         raise UsageError(f"trec_eval's {measure} is no measure here")
     return found
@@ -378,7 +378,7 @@ def _written(value: Value) -> str:
     return spell(tuple(sorted(value.items())) if isinstance(value, Mapping) else value)
 
 
-def _check(measures: Iterable[NamedMeasure]) -> None:
+def _check(measures: Iterable[Measure]) -> None:
     """Name everything that is wrong with the measures before anything is read."""
     found = ProblemList(UsageError)
     for measure in measures:
@@ -409,7 +409,7 @@ def _testset(qrels: Qrels, *, by_subtopic: bool) -> TestSet:
     return qrels_from_rows(judged, by_subtopic=by_subtopic)
 
 
-def _order(measure: NamedMeasure) -> Convention:
+def _order(measure: Measure) -> Convention:
     return convention_for(measure.computed, _CONVENTION)
 
 
@@ -475,9 +475,9 @@ _FUNCTIONS = (
 __all__ = [*_FUNCTIONS, *measure_names()]  # noqa: PLE0604 - `import *` brings the measures, as it does there
 
 
-def __getattr__(name: str) -> NamedMeasure:
+def __getattr__(name: str) -> Measure:
     if is_measure_name(name):
-        return NamedMeasure(name)
+        return Measure(name)
     message = f"module {__name__!r} has no attribute {name!r}"
     raise AttributeError(message)
 

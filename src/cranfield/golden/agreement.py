@@ -36,7 +36,7 @@ CITED: frozenset[ClaimType] = frozenset({"entity", "must_mention_fact", "must_no
 Claim = tuple[ClaimType, str]
 
 
-class Outcome(StrEnum):
+class LabelOutcome(StrEnum):
     """What becomes of a label."""
 
     PASSED = "passed"
@@ -123,7 +123,7 @@ class Overlap:
 class LabelAgreement:
     """The outcome, with every reason against the label."""
 
-    outcome: Outcome
+    outcome: LabelOutcome
     disagreements: tuple[LabelDisagreement, ...]
     entities: Overlap
     files: Overlap
@@ -207,7 +207,7 @@ def needs_judge(answer: OracleAnswer, structure: LabelAgreement) -> bool:
     if not answer.canonical_narrative.strip():
         return False
     indexes = {QueueReason.JACCARD_ENTITIES, QueueReason.JACCARD_FILES}
-    return structure.outcome is not Outcome.BLOCKED and not indexes & set(structure.reasons)
+    return structure.outcome is not LabelOutcome.BLOCKED and not indexes & set(structure.reasons)
 
 
 def is_spot_checked(query_id: str, seed: int, share: Fraction) -> bool:
@@ -216,10 +216,10 @@ def is_spot_checked(query_id: str, seed: int, share: Fraction) -> bool:
     return drawn < share * 2**64
 
 
-def _outcome(found: Sequence[LabelDisagreement]) -> Outcome:
+def _outcome(found: Sequence[LabelDisagreement]) -> LabelOutcome:
     if any(each.kind in BLOCKING for each in found):
-        return Outcome.BLOCKED
-    return Outcome.QUEUED if found else Outcome.PASSED
+        return LabelOutcome.BLOCKED
+    return LabelOutcome.QUEUED if found else LabelOutcome.PASSED
 
 
 def _verdicts(report: AdversaryReport) -> dict[Claim, list[ClaimReview]]:

@@ -10,7 +10,7 @@ from pydantic import BaseModel
 
 from cranfield.errors import InputError, Problem
 from cranfield.formats.io.files import shown
-from cranfield.golden.agreement import Outcome
+from cranfield.golden.agreement import LabelOutcome
 from cranfield.golden.folder import RunFolder, Step
 from cranfield.golden.outcomes import AgreementRecord, Finding, GateFailure, QueueEntry, Rejection, is_unreadable
 from cranfield.golden.records import AdversaryReport, HumanReview, OracleAnswer, QueryCandidate
@@ -224,4 +224,8 @@ class RunIndex:
             )
 
 
-_OF_OUTCOME = {Outcome.PASSED: State.PASSED, Outcome.QUEUED: State.QUEUED, Outcome.BLOCKED: State.BLOCKED}
+_OF_OUTCOME = {
+    LabelOutcome.PASSED: State.PASSED,
+    LabelOutcome.QUEUED: State.QUEUED,
+    LabelOutcome.BLOCKED: State.BLOCKED,
+}

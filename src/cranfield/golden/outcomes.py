@@ -9,7 +9,7 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from cranfield.agents.protocol import UNREADABLE, Failure, Usage
 from cranfield.agents.tree_record import TreeRecord
-from cranfield.golden.agreement import Outcome, QueueReason
+from cranfield.golden.agreement import LabelOutcome, QueueReason
 from cranfield.golden.records import SCHEMA_VERSION, Cost, Difficulty, Filled, GoldenModel, NarrativeJudgment, TaskType
 from cranfield.golden.states import State
 
@@ -46,7 +46,7 @@ class GateFailure(Decided):
 class AgreementRecord(Decided):
     """What the adversary's report and the judge of the narrative come to."""
 
-    outcome: Outcome
+    outcome: LabelOutcome
     reasons: tuple[Finding, ...] = ()
     """`kind` is a `QueueReason`."""
     jaccard_entities: Annotated[float, Field(ge=0, le=1)]
@@ -71,7 +71,7 @@ class AgreementRecord(Decided):
 class QueueEntry(Decided):
     """A record that a person decides on."""
 
-    outcome: Outcome
+    outcome: LabelOutcome
     reasons: Annotated[tuple[Finding, ...], Field(min_length=1)]
 
 

@@ -9,7 +9,7 @@ from typing import Annotated, Literal, Self
 
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
-from cranfield.model.review import Disposition, FailureMode, Verdict, decision_problems
+from cranfield.model.review import Disposition, FailureMode, ReviewVerdict, decision_problems
 
 SCHEMA_VERSION = "1.0.0"
 MOST_SPANS = 3
@@ -260,7 +260,7 @@ class ReviewEdit(GoldenModel):
 class ReviewDecision(GoldenModel):
     """What a person decides of a record."""
 
-    verdict: Verdict
+    verdict: ReviewVerdict
     disposition: Disposition = Disposition.KEEP
     failure_mode: FailureMode | None = None
     reason: str = ""
@@ -319,7 +319,7 @@ class ReviewFeedback(GoldenModel):
     query_id: Filled
     task_type: TaskType
     difficulty: Difficulty
-    verdict: Verdict
+    verdict: ReviewVerdict
     failure_mode: FailureMode
     reason: Filled
     hint: str = ""

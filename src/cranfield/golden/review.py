@@ -28,7 +28,7 @@ from cranfield.golden.records import (
     ReviewFeedback,
     TaskType,
 )
-from cranfield.model.review import Disposition, FailureMode, Verdict
+from cranfield.model.review import Disposition, FailureMode, ReviewVerdict
 from cranfield.results import Record
 from cranfield.stats.proportion import exact_interval
 from cranfield.words import first_of, n_of
@@ -269,9 +269,9 @@ class ReviewReport(Record):
     cumulative: ReviewTally
     """With the earlier batches."""
     breached: tuple[Ceiling, ...]
-    verdicts: Mapping[Verdict, int]
+    verdicts: Mapping[ReviewVerdict, int]
     """Of the sample."""
-    verdicts_must_see: Mapping[Verdict, int]
+    verdicts_must_see: Mapping[ReviewVerdict, int]
     dispositions: Mapping[Disposition, int]
     """Of everything that was reviewed."""
     n_edited: int
@@ -472,9 +472,9 @@ def _tally(reviews: Iterable[HumanReview], sample: Sample) -> ReviewTally:
     pairs = [(each.verdict, sample.cells[each.query_id][1]) for each in reviews]
     return ReviewTally(
         n=len(sample.sampled),
-        serious=sum(verdict in {Verdict.MAJOR_ISSUE, Verdict.WRONG} for verdict, _ in pairs),
-        minor=sum(verdict is Verdict.MINOR_ISSUE for verdict, _ in pairs),
-        wrong_on_easy=pairs.count((Verdict.WRONG, "easy")),
+        serious=sum(verdict in {ReviewVerdict.MAJOR_ISSUE, ReviewVerdict.WRONG} for verdict, _ in pairs),
+        minor=sum(verdict is ReviewVerdict.MINOR_ISSUE for verdict, _ in pairs),
+        wrong_on_easy=pairs.count((ReviewVerdict.WRONG, "easy")),
         n_open=len(sample.sampled) - len(pairs),
     )
 
@@ -484,8 +484,8 @@ def _blames_narrative(review: HumanReview) -> bool:
     return edited or review.failure_mode is FailureMode.NARRATIVE
 
 
-def _counts(found: Counter[Verdict]) -> dict[Verdict, int]:
-    return {verdict: found[verdict] for verdict in Verdict}
+def _counts(found: Counter[ReviewVerdict]) -> dict[ReviewVerdict, int]:
+    return {verdict: found[verdict] for verdict in ReviewVerdict}
 
 
 def _feedback(review: HumanReview, cell: Cell) -> ReviewFeedback:

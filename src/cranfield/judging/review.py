@@ -13,12 +13,14 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from cranfield.errors import Problem
 from cranfield.judging.settings import REVIEW_SCALE, BookSettings, Mode
-from cranfield.model.review import Disposition, FailureMode, Verdict, decision_problems
+from cranfield.model.review import Disposition, FailureMode, ReviewVerdict, decision_problems
 
 if TYPE_CHECKING:
     from cranfield.judging.store.values import ItemView, RatingRow
 
-VERDICTS: Mapping[float, Verdict] = {float(place): verdict for place, verdict in enumerate(Verdict, start=1)}
+VERDICTS: Mapping[float, ReviewVerdict] = {
+    float(place): verdict for place, verdict in enumerate(ReviewVerdict, start=1)
+}
 """Grade to verdict."""
 Line = Annotated[int, Field(ge=1, le=999_999_999)]
 Text = Annotated[str, Field(max_length=20_000)]

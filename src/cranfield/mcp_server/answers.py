@@ -184,7 +184,7 @@ class ComparisonAnswer(ResultAnswer):
     """A side was declared a pilot: no verdict for others."""
 
 
-class QueryRow(ToolAnswer):
+class QueryValueRow(ToolAnswer):
     """A query."""
 
     query: str
@@ -197,7 +197,7 @@ class QueryPage(ResultAnswer):
     """Queries, the worst first."""
 
     measure: str
-    queries: list[QueryRow]
+    queries: list[QueryValueRow]
     n_queries: int
     next_offset: int | None
 
@@ -211,7 +211,7 @@ class Expected(ToolAnswer):
     """On each system; null: not returned."""
 
 
-class Hit(ToolAnswer):
+class HitRow(ToolAnswer):
     """A result."""
 
     rank: int
@@ -230,7 +230,7 @@ class Side(ToolAnswer):
     outcome: str
     note: Untrusted
     first_relevant_rank: int | None
-    hits: list[Hit]
+    hits: list[HitRow]
     n_hits: int
 
 

@@ -200,7 +200,7 @@ def worst_queries(found: FoundResult, spelling: str | None, offset: int, limit: 
     ids = sorted(values, key=lambda query: sign_of(measure) * values[query])
     texts = found.evaluations[0].testset.by_id
     rows = [
-        answers.QueryRow(query=query, text=untrusted(texts[query].text), value=values[query])
+        answers.QueryValueRow(query=query, text=untrusted(texts[query].text), value=values[query])
         for query in ids[offset : offset + limit]
     ]
     return answers.QueryPage(
@@ -259,7 +259,7 @@ def _side(side: dict[str, Any]) -> answers.Side:
         note=untrusted(side["note"]),
         first_relevant_rank=side["first_relevant_rank"],
         hits=[
-            answers.Hit(
+            answers.HitRow(
                 rank=hit["rank"],
                 id=untrusted(hit["id"]),
                 title=untrusted(hit["title"]),

@@ -23,7 +23,7 @@ from cranfield.results import to_json
 from cranfield.service.contents import pack_run, run_file
 from cranfield.service.gating import gate_of
 from cranfield.service.requests import CompareRequest, CompareResultsRequest, EvaluateRequest
-from cranfield.service.responses import JobState, Source, Trigger
+from cranfield.service.responses import JobState, StoredSource, Trigger
 from cranfield.service.scoring import USUAL_MEASURES, figures_of, score, void_of
 from cranfield.service.settings import Settings
 from cranfield.service.systems import ChosenSystem, chosen_systems
@@ -32,7 +32,7 @@ from cranfield.service.values import Json, NewComparison, NewEvaluation, NewRun,
 if TYPE_CHECKING:
     from cranfield.evaluation.values import Comparison, Evaluation
     from cranfield.service.service import Service
-    from cranfield.systems import CollectionProgress
+    from cranfield.systems import Progress
 
 MOVING = "by the grades of the book {} when the results were collected; its page has the figures by the grades as they are now"
 
@@ -54,7 +54,7 @@ class EvaluationSubject:
 
 @contextmanager
 def evaluated(
-    service: Service, request: EvaluateRequest, trigger: Trigger, folder: Path, progress: CollectionProgress
+    service: Service, request: EvaluateRequest, trigger: Trigger, folder: Path, progress: Progress
 ) -> Iterator[list[NewEvaluation]]:
     """Evaluate as a request says; the answers stay in the folder until the block has ended.
 
@@ -244,7 +244,7 @@ def _identity(experiment: Experiment) -> tuple[frozenset[Measure], Settings]:
 def _of_run(service: Service, subject: EvaluationSubject, experiment: Experiment, run_id: int) -> NewEvaluation:
     """The evaluation of a stored run; answers of a system stay those of its variant, components and config, and of a pilot."""
     with service.runs.file(run_id) as (info, path):
-        first = service.evaluations.first_of_run(run_id) if info.source is Source.COLLECTED else None
+        first = service.evaluations.first_of_run(run_id) if info.source is StoredSource.COLLECTED else None
         if first is not None:
             components = tuple(filter(None, first.components.split(",")))
             kept = {"pilot": subject.request.pilot or first.figures.pilot, "components": components}

@@ -101,7 +101,7 @@ class EvaluationState(StrEnum):
     VALID = "valid"
 
 
-class Source(StrEnum):
+class StoredSource(StrEnum):
     """Where a stored test set or run is from."""
 
     UPLOAD = "upload"
@@ -121,7 +121,7 @@ class SetResponse(ResponseBody):
     digest: str
     version: str
     """Its own, where the file declares one."""
-    source: Source
+    source: StoredSource
     format: str
     """Name of the format that it was read from."""
     n_queries: int | None
@@ -168,7 +168,7 @@ class RunResponse(ResponseBody):
     id: int
     name: str
     digest: str
-    source: Source
+    source: StoredSource
     format: str
     n_queries: int
     created_at: int

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from cranfield.systems.collect.collection import Interrupted, collect_all
     from cranfield.systems.collect.preflight import PassedCheck, preflight
-    from cranfield.systems.collect.progress import CollectionProgress, progress_on
+    from cranfield.systems.collect.progress import Progress, progress_on
     from cranfield.systems.configured import ConfiguredSystem
     from cranfield.systems.kinds.build import build_systems
     from cranfield.systems.kinds.command import CommandSystem
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 _HOME_OF = {
     "CallInterruptedError": "system",
-    "CollectionProgress": "collect.progress",
+    "Progress": "collect.progress",
     "CommandSystem": "kinds.command",
     "ConfiguredSystem": "configured",
     "Interrupted": "collect.collection",
@@ -30,12 +30,12 @@ _HOME_OF = {
 
 __all__ = [
     "CallInterruptedError",
-    "CollectionProgress",
     "CommandSystem",
     "ConfiguredSystem",
     "Interrupted",
     "Interruptible",
     "PassedCheck",
+    "Progress",
     "System",
     "build_systems",
     "collect_all",

@@ -29,7 +29,7 @@ from cranfield.app.benefit import (
 from cranfield.benefit.folder import ExperimentFile, ExperimentFolder, ExperimentManifest
 from cranfield.benefit.plan import ArmRole, BenefitPlan
 from cranfield.benefit.records import CellKey, CellRecord, PreflightRecord, ScoreReason
-from cranfield.benefit.result import BenefitResult, StratumKind, ValidityKind, Verdict
+from cranfield.benefit.result import BenefitResult, StratumKind, StratumVerdict, ValidityKind
 from cranfield.benefit.result_file import read_result, write_result
 from cranfield.benefit.result_schema import SCHEMA_FILE, result_schema
 from cranfield.benefit.schedule import schedule
@@ -187,7 +187,7 @@ def test_rates_of_some_tasks_only_say_of_how_many(tmp_path: Path) -> None:
 
 def test_a_void_comparison_has_no_other_verdict(tmp_path: Path) -> None:
     found = result(experiment(tmp_path, preflight=({"ok": False, "message": "another index"},)))
-    assert {(row.verdict, row.reason) for row in found.strata} == {(Verdict.VOID, "The comparison is invalid.")}
+    assert {(row.verdict, row.reason) for row in found.strata} == {(StratumVerdict.VOID, "The comparison is invalid.")}
     assert found.strata[-1].success_lift.value is not None
 
 

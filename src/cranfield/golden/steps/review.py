@@ -10,7 +10,7 @@ from cranfield.agents.loop import Transcript
 from cranfield.agents.record_folder import now
 from cranfield.golden.agreement import (
     LabelAgreement,
-    Outcome,
+    LabelOutcome,
     ReviewedSource,
     agree,
     compare_structure,
@@ -76,7 +76,7 @@ async def conclude(context: StepContext, query_id: str) -> None:
 
 def queue(context: StepContext, record: AgreementRecord) -> None:
     """Write a record that did not pass to the queue of people, unless it is there."""
-    if record.outcome is not Outcome.PASSED and context.index.queue.get(record.query_id, record.attempt) is None:
+    if record.outcome is not LabelOutcome.PASSED and context.index.queue.get(record.query_id, record.attempt) is None:
         entry = QueueEntry(
             query_id=record.query_id, attempt=record.attempt, at=now(), outcome=record.outcome, reasons=record.reasons
         )

@@ -8,7 +8,7 @@ from datetime import UTC, datetime
 from cranfield.judging.settings import BookSettings
 from cranfield.judging.store.schema import BookState, RaterKind
 from cranfield.judging.store.store import Store
-from cranfield.judging.store.values import BookInfo, Coverage, Json, Progress
+from cranfield.judging.store.values import BookInfo, Coverage, Json, JudgingProgress
 from cranfield.results import Record
 
 
@@ -38,7 +38,7 @@ class RaterProgress:
 
     name: str
     kind: RaterKind
-    progress: Progress
+    progress: JudgingProgress
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -28,7 +28,7 @@ from cranfield.judging.store.schema import (
     Slot,
 )
 from cranfield.judging.store.supply import leased_to_others, left_for, member_row, n_put_off, quota_left, repeats_left
-from cranfield.judging.store.values import Coverage, ItemFilter, ItemView, Progress, QueryInfo, RatingRow
+from cranfield.judging.store.values import Coverage, ItemFilter, ItemView, JudgingProgress, QueryInfo, RatingRow
 
 RECENT_GRADES = 50
 """Grades of a rater of whose times the median is taken."""
@@ -41,7 +41,7 @@ IN_ORDER = (BookQuery.position, Item.doc_id, Item.id)
 class BookReading(Part):
     """Progress, coverage, ratings, items."""
 
-    def progress(self, book_id: int, account_id: int) -> Progress:
+    def progress(self, book_id: int, account_id: int) -> JudgingProgress:
         """How far a rater is. Of an account that is no member, nothing is left."""
         with self._database.read() as session:
             book = book_row(session, book_id)
@@ -65,7 +65,7 @@ class BookReading(Part):
             leased = leased_to_others(session, book_id, account_id, self._clock()) if waits else (0, None)
             times = self._times(session, book_id, account_id)
             middle = round(median(times)) if len(times) >= FEWEST_GRADES else None
-            return Progress(
+            return JudgingProgress(
                 n_done=counts[Action.GRADE],
                 n_left=n_left,
                 n_skipped=counts[Action.SKIP],

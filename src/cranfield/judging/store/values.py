@@ -192,7 +192,7 @@ class EventRow:
 
 
 @dataclass(frozen=True, slots=True)
-class Progress:
+class JudgingProgress:
     """How far a rater is in a book."""
 
     n_done: int

@@ -14,8 +14,8 @@ from cranfield.benefit.result import (
     Loss,
     StratumKind,
     StratumResult,
+    StratumVerdict,
     SuccessVerdict,
-    Verdict,
 )
 from cranfield.numbers import (
     UNKNOWN,
@@ -59,12 +59,12 @@ from cranfield.reporting.documents.benefit_sections import (
 from cranfield.reporting.table_spec import Col, TableSpec
 from cranfield.words import capitalised, n_of
 
-TONES: dict[Verdict, Tone] = {
-    Verdict.PAYS_OFF: "good",
-    Verdict.NET_COST: "bad",
-    Verdict.NO_DIFFERENCE: "even",
-    Verdict.INSUFFICIENT: "open",
-    Verdict.VOID: "open",
+TONES: dict[StratumVerdict, Tone] = {
+    StratumVerdict.PAYS_OFF: "good",
+    StratumVerdict.NET_COST: "bad",
+    StratumVerdict.NO_DIFFERENCE: "even",
+    StratumVerdict.INSUFFICIENT: "open",
+    StratumVerdict.VOID: "open",
 }
 KIND_TITLES = {
     StratumKind.CELL: "Verdicts",
@@ -136,7 +136,7 @@ def _telling(cells: Sequence[StratumResult]) -> list[StratumResult]:
     return [
         row
         for row in cells
-        if row.verdict in (Verdict.PAYS_OFF, Verdict.NET_COST)
+        if row.verdict in (StratumVerdict.PAYS_OFF, StratumVerdict.NET_COST)
         or (row.claims and (row.success, row.cost) == same_and_cheaper)
     ]
 
@@ -158,7 +158,9 @@ def _verdict_sections(result: BenefitResult) -> Iterable[Section]:
 def _counted(rows: Sequence[StratumResult]) -> str:
     """How many strata have each verdict: `1 pays off, 2 insufficient data`."""
     counted = Counter(row.verdict for row in rows)
-    return ", ".join(f"{format_count(counted[verdict])} {verdict.value}" for verdict in Verdict if counted[verdict])
+    return ", ".join(
+        f"{format_count(counted[verdict])} {verdict.value}" for verdict in StratumVerdict if counted[verdict]
+    )
 
 
 def _legend(rows: Sequence[StratumResult]) -> str:

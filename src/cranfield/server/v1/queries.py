@@ -34,7 +34,7 @@ def _readable(value: object) -> object:
     return value if value.isascii() or value == value.encode("utf-8", "replace").decode() else None
 
 
-class QueryEntry(BaseModel):
+class SubmittedQuery(BaseModel):
     """A query of a user. Unknown keys are ignored: a message about them would hold their names."""
 
     text: Annotated[str | None, BeforeValidator(_readable), WithJsonSchema({"type": "string"})]
@@ -50,7 +50,7 @@ class QueryBatch(BaseModel):
 
     source: Annotated[str, Field(pattern=SOURCE_PATTERN)]
     """Name of where they are from."""
-    queries: Annotated[list[QueryEntry], Field(min_length=1, max_length=MOST_QUERIES)]
+    queries: Annotated[list[SubmittedQuery], Field(min_length=1, max_length=MOST_QUERIES)]
 
 
 KeyHeader = Annotated[

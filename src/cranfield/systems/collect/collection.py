@@ -26,7 +26,7 @@ from cranfield.systems.collect.journal import (
     oldest_time,
     remove_journals,
 )
-from cranfield.systems.collect.progress import CollectionProgress, Silent
+from cranfield.systems.collect.progress import Progress, Silent
 from cranfield.systems.system import System
 
 PARTIAL = ".partial"
@@ -68,7 +68,7 @@ def collect(
     k: int = 10,
     pilot: bool = False,
     options: CollectOptions = _USUAL,
-    progress: CollectionProgress | None = None,
+    progress: Progress | None = None,
 ) -> Run:
     """Send every query to one system and keep the answers in memory.
 
@@ -98,7 +98,7 @@ def collect_all(
     k: int = 10,
     pilot: bool = False,
     options: CollectOptions = _USUAL,
-    progress: CollectionProgress | None = None,
+    progress: Progress | None = None,
 ) -> dict[str, Run]:
     """Send every query to every system, in turns, and write `runs/NAME.jsonl` for each.
 
@@ -135,7 +135,7 @@ def collected(
     k: int = 10,
     pilot: bool = False,
     options: CollectOptions = _USUAL,
-    progress: CollectionProgress | None = None,
+    progress: Progress | None = None,
 ) -> Iterator[dict[str, Run]]:
     """Collect as `collect_all`; the block makes of the runs what they are for, and the answers are kept until it has ended.
 

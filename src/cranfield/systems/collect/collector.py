@@ -25,7 +25,7 @@ from cranfield.options.blocks import CollectOptions
 from cranfield.systems.collect.cache import Cache, DamagedError, cache_key
 from cranfield.systems.collect.dependencies import UndigestedError, dependency_digest, is_declared
 from cranfield.systems.collect.journal import Answers, KeptAnswer, difference, oldest_time, utc_time
-from cranfield.systems.collect.progress import CollectionProgress
+from cranfield.systems.collect.progress import Progress
 from cranfield.systems.system import AsyncSystem, CallInterruptedError, Interruptible, System
 from cranfield.words import first_of, n_of, printable
 
@@ -264,7 +264,7 @@ class Collector:
     k: int
     pilot: bool
     options: CollectOptions
-    progress: CollectionProgress
+    progress: Progress
     answers: Mapping[str, Answers] = field(default_factory=dict)
     """System name to the answers so far."""
     calls_before: dict[tuple[str, str], int] = field(default_factory=dict)

@@ -32,7 +32,7 @@ SHOWN_FAILURES = 3
 _is_quiet: ContextVar[bool] = ContextVar("is_quiet", default=False)
 
 
-class CollectionProgress(Protocol):
+class Progress(Protocol):
     """Notified of the events of a collection, one at a time; calls of several systems alternate."""
 
     def start(self, system: str, total: int, done: int) -> None:
@@ -184,7 +184,7 @@ class Live:
         self._console.print(text, markup=False, highlight=False, emoji=False, soft_wrap=True)
 
 
-def progress_on(stream: TextIO | None = None) -> CollectionProgress:
+def progress_on(stream: TextIO | None = None) -> Progress:
     """A live line where `stream` (stderr by default) is a terminal, plain lines elsewhere; after `quiet` no progress."""
     stream = sys.stderr if stream is None else stream
     if _is_quiet.get():
