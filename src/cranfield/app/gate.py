@@ -33,7 +33,7 @@ from cranfield.config.strict import Finding
 from cranfield.errors import ConfigError, CranfieldError, InputError, Problem, UsageError
 from cranfield.evaluation.classes import deciding_key
 from cranfield.evaluation.evidence.inspection import inspect_systems
-from cranfield.evaluation.evidence.values import EvidenceFinding
+from cranfield.evaluation.evidence.values import Finding as EvidenceFinding
 from cranfield.evaluation.values import Evaluation
 from cranfield.formats.io.files import PRIVATE_FOLDER, check_inside, folder_inside, refusal, shown
 from cranfield.formats.runs.jsonl import read_run

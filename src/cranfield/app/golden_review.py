@@ -26,7 +26,7 @@ from cranfield.golden.batch_review import (
 )
 from cranfield.golden.folder import RunFolder, Step
 from cranfield.golden.index import RecordStatus, RunIndex
-from cranfield.golden.outcomes import Finding, Rejection
+from cranfield.golden.outcomes import RecordFinding, Rejection
 from cranfield.golden.parsed import ParsedSource
 from cranfield.golden.records import CitedLines, HumanReview, Opinion, OracleAnswer
 from cranfield.golden.review import (
@@ -482,7 +482,7 @@ def _dropped(review: HumanReview) -> Rejection:
         attempt=review.attempt,
         at=review.reviewed_at,
         state=State.DROPPED,
-        reasons=(Finding(kind=kind, message=review.reason),),
+        reasons=(RecordFinding(kind=kind, message=review.reason),),
     )
 
 

@@ -16,7 +16,7 @@ from cranfield.config.reading import EveryAnswerCheck
 from cranfield.errors import CranfieldError, Problem, UsageError, shorten
 from cranfield.evaluation.evidence.checks import repeated_ids
 from cranfield.evaluation.evidence.inspection import CHECKS
-from cranfield.evaluation.evidence.values import EvidenceFinding
+from cranfield.evaluation.evidence.values import Finding
 from cranfield.measures import USUAL_K
 from cranfield.model import Hit, Outcome, Query, Run, Scalar, TestSet, convention_named
 from cranfield.model.answer_rule import parse_answer_rule
@@ -82,7 +82,7 @@ class ProbeResult(Record):
     """Rules on every answer, and how this one breaks each; empty where the call failed: that is no answer."""
     graded: tuple[GradedHit, ...] | None
     """The first results with what the test set says of each; None where the query is not one of it."""
-    evidence: tuple[EvidenceFinding, ...]
+    evidence: tuple[Finding, ...]
 
 
 def probe(
@@ -240,14 +240,14 @@ def _params(written: Sequence[str]) -> dict[str, Scalar]:
     return found
 
 
-def _findings(config: Config, system: ConfiguredSystem, exchange: Exchange) -> tuple[EvidenceFinding, ...]:
+def _findings(config: Config, system: ConfiguredSystem, exchange: Exchange) -> tuple[Finding, ...]:
     """What the evidence checks find in one answer; what needs other queries, or a test set, is checked by a run."""
     setting = config.scoring().limits.evidence.get(FEW_IDS, Setting())
     found = repeated_ids(exchange.answer, system.public_config())
     if found is None or setting.consequence is Consequence.OFF:
         return ()
     consequence = setting.consequence or CHECKS[FEW_IDS].consequence
-    return (EvidenceFinding(FEW_IDS, consequence, system.name, found.sentence, (), found.count, found.total),)
+    return (Finding(FEW_IDS, consequence, system.name, found.sentence, (), found.count, found.total),)
 
 
 def _rules(system: ConfiguredSystem, exchange: Exchange) -> dict[str, str | None]:

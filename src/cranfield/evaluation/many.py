@@ -21,7 +21,7 @@ from cranfield.display import DisplayedByQuery, in_line
 from cranfield.errors import Problem, UnknownNameError, UsageError
 from cranfield.evaluation.classes import deciding_key
 from cranfield.evaluation.evidence.inspection import inspect_systems
-from cranfield.evaluation.evidence.values import EvidenceFinding, void_sentences
+from cranfield.evaluation.evidence.values import Finding, void_sentences
 from cranfield.evaluation.joint import FloatN, OpenLists, Places, grades_of, open_lists
 from cranfield.evaluation.pairing import (
     PairedValues,
@@ -188,7 +188,7 @@ class ManyComparison(DisplayedByQuery):
     """Every other system minus the baseline; p adjusted over these alone. Empty without a baseline."""
     dropped: Mapping[str, str] = field(default_factory=dict)
     """Query id to why it does not count for the primary measure."""
-    evidence: tuple[EvidenceFinding, ...] = ()
+    evidence: tuple[Finding, ...] = ()
     """What the evidence checks found, what makes the verdict invalid first."""
     find_unjudged: Callable[[ManyComparison], Unjudged | None] | None = field(default=None, repr=False, compare=False)
     """What computes `unjudged`, when it is first read."""

@@ -10,7 +10,7 @@ import numpy as np
 from cranfield.display import Displayed, in_line
 from cranfield.errors import UsageError
 from cranfield.evaluation.evidence.inspection import inspect_systems
-from cranfield.evaluation.evidence.values import EvidenceFinding
+from cranfield.evaluation.evidence.values import Finding
 from cranfield.evaluation.pairing import pair_values, primary_measure, shared_measures
 from cranfield.evaluation.values import Evaluation
 from cranfield.measures import Measure
@@ -54,7 +54,7 @@ class PowerPlan(Displayed, Record):
     testset: TestSetRecord
     baseline: str
     candidate: str
-    evidence: tuple[EvidenceFinding, ...]
+    evidence: tuple[Finding, ...]
     """What the evidence checks find in the two runs."""
     measure: Measure
     n: int

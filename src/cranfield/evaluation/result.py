@@ -29,7 +29,7 @@ from cranfield.evaluation.evaluate import (
     summaries_by_stratum,
     summarise,
 )
-from cranfield.evaluation.evidence.values import EvidenceFinding
+from cranfield.evaluation.evidence.values import Finding
 from cranfield.evaluation.many import (
     LeaderboardLine,
     ManyComparison,
@@ -207,7 +207,7 @@ class EvaluationResult(Record):
     convention_sentence: str
     ci_level: float | None
     systems: tuple[SystemResult, ...]
-    evidence: tuple[EvidenceFinding, ...]
+    evidence: tuple[Finding, ...]
     """What the evidence checks found, what makes scores void first."""
     contrasts: tuple[StrataContrast, ...]
     versions: Mapping[str, str]

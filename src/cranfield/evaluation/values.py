@@ -15,7 +15,7 @@ from cranfield.display import DisplayedByQuery, OneLine, in_line
 from cranfield.errors import NotEvaluatedError, UsageError
 from cranfield.evaluation.absence import absence_sentences
 from cranfield.evaluation.evidence.inspection import inspect_systems
-from cranfield.evaluation.evidence.values import EvidenceFinding, void_sentences
+from cranfield.evaluation.evidence.values import Finding, void_sentences
 from cranfield.evaluation.unseen import Caveat, CaveatKind, Unseen
 from cranfield.evaluation.verdict_table import VerdictCode
 from cranfield.measures import CATALOGUE, Measure
@@ -306,7 +306,7 @@ def failed_text(evaluation: Evaluation) -> str:
     return f"{format_count(len(evaluation.failures))} failed" + (f": {why}" if why else "")
 
 
-def invalid_reason(evaluations: Iterable[Evaluation], evidence: Iterable[EvidenceFinding]) -> str:
+def invalid_reason(evaluations: Iterable[Evaluation], evidence: Iterable[Finding]) -> str:
     """`: new: 60 failed: no such table`: why a comparison does not count, as its one line has it; empty where it counts."""
     reasons = [
         *(f"{in_line(each.name)}: {failed_text(each)}" for each in evaluations if each.failures),
@@ -410,7 +410,7 @@ class Evaluation(DisplayedByQuery):
         return self.ranking if scale is None else self.on_scales.get(scale)
 
     @cached_property
-    def evidence(self) -> tuple[EvidenceFinding, ...]:
+    def evidence(self) -> tuple[Finding, ...]:
         """What the evidence checks find, what makes the scores void first."""
         return inspect_systems((self,), next(iter(self.measures), None), self.limits)
 
@@ -533,7 +533,7 @@ class Comparison(DisplayedByQuery):
     """Random sign patterns of the permutation test; 0 where all of them were counted."""
     dropped: Mapping[str, str] = field(default_factory=dict)
     """Query id to why it could not be paired on the primary measure (`only in the baseline`)."""
-    evidence: tuple[EvidenceFinding, ...] = ()
+    evidence: tuple[Finding, ...] = ()
     """What the evidence checks found, what makes the verdict invalid first."""
     strata_by_measure: Mapping[Measure, tuple[StratumComparison, ...]] = field(default_factory=dict)
     """Every measure within each stratum."""

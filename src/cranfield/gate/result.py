@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Literal
 
 from cranfield.display import Displayed, in_line
-from cranfield.evaluation.evidence.values import EvidenceFinding
+from cranfield.evaluation.evidence.values import Finding
 from cranfield.evaluation.result import SystemResult
 from cranfield.evaluation.unseen import Unseen, nearest
 from cranfield.results import Record, TestSetRecord
@@ -152,7 +152,7 @@ class GateResult(Displayed):
     """What the config changes of the settings that a ref decides: the values of the ref count."""
     notes: tuple[str, ...] = ()
     """Notes: cached answers, queries without a value."""
-    evidence: tuple[EvidenceFinding, ...] = ()
+    evidence: tuple[Finding, ...] = ()
     """What the evidence checks found, what makes the result invalid first."""
     alpha: float = 0.05
     """Of the intervals of `measures`: they cover 1 - alpha."""

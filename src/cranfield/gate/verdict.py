@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from cranfield.config.gate import Rule
 from cranfield.evaluation.absence import forced_zeros
 from cranfield.evaluation.evaluate import strata_of
-from cranfield.evaluation.evidence.values import EvidenceFinding, void_sentences
+from cranfield.evaluation.evidence.values import Finding, void_sentences
 from cranfield.evaluation.result import result_of
 from cranfield.gate.decimals import exact, mean
 from cranfield.gate.failing import failing_queries
@@ -43,7 +43,7 @@ class GateTerms:
     overruled: tuple[str, ...] = ()
     """What the config changes of the settings that a ref decides."""
     notes: tuple[str, ...] = ()
-    evidence: tuple[EvidenceFinding, ...] = ()
+    evidence: tuple[Finding, ...] = ()
     """What the evidence checks found, except failed queries: a rule can replace that limit."""
     earlier: tuple[EarlierSource, ...] = ()
     """What was read and not made in this call."""
@@ -93,9 +93,7 @@ def failed_too_often(given: GateInput, rules: Sequence[Rule], limits: Limits) ->
     return [f"{sentence}; the limit is {format_percent(most)} (limits.max_failed_share)"]
 
 
-def no_baseline(
-    given: GateInput, rules: Sequence[Rule], limits: Limits, findings: Sequence[EvidenceFinding] = ()
-) -> list[str]:
+def no_baseline(given: GateInput, rules: Sequence[Rule], limits: Limits, findings: Sequence[Finding] = ()) -> list[str]:
     """Reasons why a run is no baseline: too many failures, or void scores. Every later run would be compared with it."""
     failure_rules = [rule for rule in rules if rule.kind == "failures"]
     results = [RULES[rule.kind].judge(rule.terms, given) for rule in failure_rules]

@@ -14,14 +14,14 @@ from cranfield.golden.records import SCHEMA_VERSION, Cost, Difficulty, Filled, G
 from cranfield.golden.states import State
 
 
-class Finding(GoldenModel):
+class RecordFinding(GoldenModel):
     """What is wrong with a record: its kind, as the step that found it names it, and a sentence."""
 
     kind: Filled
     message: str
 
 
-def is_unreadable(reasons: Sequence[Finding]) -> bool:
+def is_unreadable(reasons: Sequence[RecordFinding]) -> bool:
     """Whether a record ended because no reply of a role could be read: a later call may ask again."""
     return bool(reasons) and all(each.kind in UNREADABLE for each in reasons)
 
@@ -38,16 +38,16 @@ class Decided(GoldenModel):
 class GateFailure(Decided):
     """An answer that failed the mechanical gate: every check that failed, and every check that could not run."""
 
-    failures: Annotated[tuple[Finding, ...], Field(min_length=1)]
+    failures: Annotated[tuple[RecordFinding, ...], Field(min_length=1)]
     """`kind` is the check."""
-    missing: tuple[Finding, ...] = ()
+    missing: tuple[RecordFinding, ...] = ()
 
 
 class AgreementRecord(Decided):
     """What the adversary's report and the judge of the narrative come to."""
 
     outcome: LabelOutcome
-    reasons: tuple[Finding, ...] = ()
+    reasons: tuple[RecordFinding, ...] = ()
     """`kind` is a `QueueReason`."""
     jaccard_entities: Annotated[float, Field(ge=0, le=1)]
     jaccard_files: Annotated[float, Field(ge=0, le=1)]
@@ -72,7 +72,7 @@ class QueueEntry(Decided):
     """A record that a person decides on."""
 
     outcome: LabelOutcome
-    reasons: Annotated[tuple[Finding, ...], Field(min_length=1)]
+    reasons: Annotated[tuple[RecordFinding, ...], Field(min_length=1)]
 
 
 class Rejection(Decided):
@@ -80,7 +80,7 @@ class Rejection(Decided):
 
     state: State
     """One of `states.REJECTIONS`."""
-    reasons: tuple[Finding, ...] = ()
+    reasons: tuple[RecordFinding, ...] = ()
     task_type: TaskType | None = None
     """Of a draft that never became a candidate."""
     difficulty: Difficulty | None = None

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from markupsafe import Markup
 
     from cranfield.judging.store.store import Store
-    from cranfield.judging.store.values import BookInfo
+    from cranfield.judging.store.values import BookInfo, JudgingProgress
 
 router = APIRouter()
 Self = Annotated[Caller, Depends(require("account"))]

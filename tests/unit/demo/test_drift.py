@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from cranfield.demo.drift import Drift, fit_to_corpus
 from cranfield.demo.entity import Corpus, DocumentedObject
-from cranfield.model import DocumentedObject as EntityTarget
+from cranfield.model import Entity as EntityTarget
 from cranfield.model import File, Legacy, Negative, Pattern, Predicate, Query, Span, Target, TestSet
 
 

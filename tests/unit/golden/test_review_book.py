@@ -26,7 +26,7 @@ from cranfield.errors import UsageError
 from cranfield.golden.batch_review import ReviewCase, planned_profile, read_sample, review_of
 from cranfield.golden.folder import RunFolder, Step
 from cranfield.golden.index import RunIndex
-from cranfield.golden.outcomes import AgreementRecord, Finding, RunManifest
+from cranfield.golden.outcomes import AgreementRecord, RecordFinding, RunManifest
 from cranfield.golden.parsed import ParsedSource
 from cranfield.golden.records import AdversaryReport, HumanReview, Opinion, OracleAnswer, QueryCandidate, TargetSpan
 from cranfield.golden.review import PROFILES, Reviewable, ReviewOutcome, apply_edits, unconfirmed_because
@@ -101,7 +101,7 @@ def report(query_id: str, attempt: int = 1) -> AdversaryReport:
 
 
 def agreement(query_id: str, outcome: str = "passed", attempt: int = 1, *, spot_check: bool = False) -> AgreementRecord:
-    reasons = [] if outcome == "passed" else [Finding(kind="partial", message="file a.py: partially supported")]
+    reasons = [] if outcome == "passed" else [RecordFinding(kind="partial", message="file a.py: partially supported")]
     return AgreementRecord(
         query_id=query_id,
         attempt=attempt,

@@ -43,7 +43,7 @@ from cranfield.evaluation.evidence.checks import (
 )
 from cranfield.evaluation.evidence.likeness import id_form
 from cranfield.evaluation.evidence.values import (
-    EvidenceFinding,
+    Finding,
     Found,
     Inspected,
     Scored,
@@ -440,7 +440,7 @@ CHECKS: Mapping[str, EvidenceCheck] = {check.name: check for check in _ROWS}
 """Every check by name, in the order findings are shown."""
 
 
-def inspect_systems(systems: Sequence[Scored], primary: Measure | None, limits: Limits) -> tuple[EvidenceFinding, ...]:
+def inspect_systems(systems: Sequence[Scored], primary: Measure | None, limits: Limits) -> tuple[Finding, ...]:
     """What every check finds: of each system, and of two or more together; what is void comes first.
 
     Args:
@@ -454,7 +454,7 @@ def inspect_systems(systems: Sequence[Scored], primary: Measure | None, limits: 
     refuse_unknown(limits)
     settings = limits.evidence
     shares = {"max_failed_share": limits.max_failed_share, "min_judged_share": limits.min_judged_share}
-    findings: list[EvidenceFinding] = []
+    findings: list[Finding] = []
     views = [Inspected(system, None if primary is None else primary.depth) for system in systems]
     for check in CHECKS.values():
         consequence, threshold = _rule(check, settings.get(check.name, Setting()), shares)
@@ -466,7 +466,7 @@ def inspect_systems(systems: Sequence[Scored], primary: Measure | None, limits: 
             text = "" if found.of_testset else found.sentence
             sentence = f"{system}: {text}" if system and text else found.sentence
             findings.append(
-                EvidenceFinding(
+                Finding(
                     *(check.name, consequence, system, sentence, found.query_ids, found.count, found.total),
                     text=text if system else "",
                 )

@@ -51,7 +51,7 @@ class Found:
 
 
 @dataclass(frozen=True, slots=True)
-class EvidenceFinding:
+class Finding:
     """A check that found something."""
 
     check: str
@@ -116,7 +116,7 @@ class Scored(Protocol):
         """bool[Q] of each measure: where it has a value."""
 
 
-def without_secrets(findings: tuple[EvidenceFinding, ...], systems: Iterable[Scored]) -> tuple[EvidenceFinding, ...]:
+def without_secrets(findings: tuple[Finding, ...], systems: Iterable[Scored]) -> tuple[Finding, ...]:
     """Findings whose sentences name no id that holds a secret of a system: checks compare the ids that were returned."""
     if not findings:
         return findings
@@ -135,19 +135,19 @@ def without_secrets(findings: tuple[EvidenceFinding, ...], systems: Iterable[Sco
     )
 
 
-def void_sentences(findings: Iterable[EvidenceFinding]) -> tuple[str, ...]:
+def void_sentences(findings: Iterable[Finding]) -> tuple[str, ...]:
     """The sentences of what makes scores void; empty where they count."""
     return _counted_once(finding for finding in findings if finding.is_void)
 
 
-def caveat_sentences(findings: Iterable[EvidenceFinding]) -> tuple[str, ...]:
+def caveat_sentences(findings: Iterable[Finding]) -> tuple[str, ...]:
     """The sentences of caveats, each once."""
     return _counted_once(finding for finding in findings if not finding.is_void)
 
 
-def _counted_once(findings: Iterable[EvidenceFinding]) -> tuple[str, ...]:
+def _counted_once(findings: Iterable[Finding]) -> tuple[str, ...]:
     """The sentences, each once; where one check found something in many systems, one of them with their number."""
-    by_check: dict[str, dict[str, EvidenceFinding]] = {}
+    by_check: dict[str, dict[str, Finding]] = {}
     for finding in findings:
         by_check.setdefault(finding.check, {}).setdefault(finding.sentence, finding)
     sentences: list[str] = []

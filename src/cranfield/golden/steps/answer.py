@@ -9,7 +9,7 @@ from pydantic import ValidationError
 from cranfield.agents.record_folder import now
 from cranfield.golden.folder import Step
 from cranfield.golden.gate import GateCheck, RecordGateReport, gate
-from cranfield.golden.outcomes import Finding, GateFailure
+from cranfield.golden.outcomes import GateFailure, RecordFinding
 from cranfield.golden.records import OracleAnswer
 from cranfield.golden.roles import GoldenRole, oracle_task
 from cranfield.golden.states import State
@@ -39,7 +39,7 @@ async def answer(context: StepContext, query_id: str) -> None:
     except NoOutputError as error:
         context.reject(query_id, State.NO_ANSWER, [error.finding])
     except ValidationError as error:
-        reasons = [Finding(kind="invalid_answer", message=each["msg"]) for each in error.errors()]
+        reasons = [RecordFinding(kind="invalid_answer", message=each["msg"]) for each in error.errors()]
         context.reject(query_id, State.NO_ANSWER, reasons)
     else:
         context.index.add(Step.ANSWERS, found)
@@ -72,5 +72,7 @@ def gate_report(context: StepContext, query_id: str) -> RecordGateReport:
     return gate(context.index.candidates[query_id], found, shown, context.source, context.plan.bounds)
 
 
-def _findings(report: RecordGateReport, checks: Sequence[GateCheck]) -> tuple[Finding, ...]:
-    return tuple(Finding(kind=check, message=problem) for check in checks for problem in report.checks[check].problems)
+def _findings(report: RecordGateReport, checks: Sequence[GateCheck]) -> tuple[RecordFinding, ...]:
+    return tuple(
+        RecordFinding(kind=check, message=problem) for check in checks for problem in report.checks[check].problems
+    )

@@ -10,7 +10,7 @@ from pydantic import ValidationError
 from cranfield.agents.record_folder import now
 from cranfield.concurrency.loop import run_all
 from cranfield.golden.folder import Step
-from cranfield.golden.outcomes import Finding
+from cranfield.golden.outcomes import RecordFinding
 from cranfield.golden.plan import Cell, Plan
 from cranfield.golden.records import QueryCandidate
 from cranfield.golden.roles import CellBrief, GoldenRole, author_task
@@ -79,7 +79,7 @@ async def _draft(
     except NoOutputError as error:
         reasons = [error.finding]
     except ValidationError as error:
-        reasons = [Finding(kind="invalid_candidate", message=each["msg"]) for each in error.errors()]
+        reasons = [RecordFinding(kind="invalid_candidate", message=each["msg"]) for each in error.errors()]
     else:
         context.index.add(Step.CANDIDATES, candidate)
         context.report(job.query_id)
@@ -148,7 +148,7 @@ def screen(context: StepContext, accepted: Sequence[QueryCandidate], judged: set
             chosen.append(candidate)
             judged.add(query_id)
         elif not {each.reason for each in problems} <= NO_ROOM:
-            reasons = [Finding(kind=each.reason, message=each.message) for each in problems]
+            reasons = [RecordFinding(kind=each.reason, message=each.message) for each in problems]
             context.reject(query_id, State.SCREENED_OUT, reasons)
     return chosen
 

@@ -20,7 +20,7 @@ from cranfield.concurrency.loop import FunctionError, event_loop
 from cranfield.golden.folder import Step
 from cranfield.golden.index import RecordStatus, RunIndex
 from cranfield.golden.models import role_settings
-from cranfield.golden.outcomes import Finding, Rejection, TranscriptLine
+from cranfield.golden.outcomes import RecordFinding, Rejection, TranscriptLine
 from cranfield.golden.parsed import ParsedSource
 from cranfield.golden.plan import Plan
 from cranfield.golden.records import Cost, Difficulty, ReviewFeedback, TaskType
@@ -44,7 +44,7 @@ class WaitingError(Exception):
 class NoOutputError(Exception):
     """A role has no answer, and asked again would have none."""
 
-    def __init__(self, finding: Finding) -> None:
+    def __init__(self, finding: RecordFinding) -> None:
         super().__init__(finding.message)
         self.finding = finding
 
@@ -150,7 +150,7 @@ class StepContext:
             raise NoOutputError(_no_output(transcript))
         return transcript
 
-    def _unreadable(self, job: RoleJob, transcript: Transcript, failure: Failure) -> Finding:
+    def _unreadable(self, job: RoleJob, transcript: Transcript, failure: Failure) -> RecordFinding:
         """How often a role was asked, what that took, and what came last."""
         tries = self._tries[job.key]
         took, prices = Spent(), self.plan.budget.prices
@@ -159,7 +159,7 @@ class StepContext:
         spent = f"{n_of(took.requests, 'requests')}, {took.text(prices.currency)}"
         row = n_of(transcript.task.limits.corrections + 1, "replies")
         message = f"{job.role}: {row} in a row cannot be read, {n_of(len(tries), 'tries')} so far ({spent}); the last: {failure.detail}"
-        return Finding(kind=failure.kind, message=message)
+        return RecordFinding(kind=failure.kind, message=message)
 
     def made(self, job: RoleJob, transcript: Transcript, task_type: TaskType) -> dict[str, Any]:
         """What a role wrote, with identity and provenance, as the fields of a record."""
@@ -190,7 +190,7 @@ class StepContext:
             money=total(money),
         )
 
-    def reject(self, query_id: str, state: State, reasons: Sequence[Finding], **fields: Any) -> None:
+    def reject(self, query_id: str, state: State, reasons: Sequence[RecordFinding], **fields: Any) -> None:
         """Write why a record is not part of the set."""
         attempt = self.index.attempt(query_id)
         rejection = Rejection(
@@ -204,9 +204,9 @@ class StepContext:
         self.on_status(self.index.status(query_id))
 
 
-def _no_output(transcript: Transcript) -> Finding:
+def _no_output(transcript: Transcript) -> RecordFinding:
     if transcript.failure is not None:
-        return Finding(kind=transcript.failure.kind, message=transcript.failure.message)
+        return RecordFinding(kind=transcript.failure.kind, message=transcript.failure.message)
     message = "it ended without an answer"
     if transcript.end is not End.ANSWERED:
         limits = transcript.task.limits
@@ -217,7 +217,7 @@ def _no_output(transcript: Transcript) -> Finding:
             End.SECONDS: limits.seconds,
         }
         message = f"the limit of {transcript.end.replace('_', ' ')} was reached: {bounds.get(transcript.end)}"
-    return Finding(kind=transcript.end, message=message)
+    return RecordFinding(kind=transcript.end, message=message)
 
 
 def _key(line: TranscriptLine) -> tuple[str, str, int, int]:

@@ -18,7 +18,7 @@ from cranfield.golden.agreement import (
     needs_judge,
 )
 from cranfield.golden.folder import Step
-from cranfield.golden.outcomes import AgreementRecord, Finding, QueueEntry
+from cranfield.golden.outcomes import AgreementRecord, QueueEntry, RecordFinding
 from cranfield.golden.records import AdversaryReport, NarrativeJudgment, OracleAnswer
 from cranfield.golden.roles import GoldenRole, adversary_task, judge_task
 from cranfield.golden.states import State
@@ -109,7 +109,7 @@ def _record(
         attempt=answer.attempt,
         at=now(),
         outcome=agreement.outcome,
-        reasons=tuple(Finding(kind=each.kind, message=each.message) for each in agreement.disagreements),
+        reasons=tuple(RecordFinding(kind=each.kind, message=each.message) for each in agreement.disagreements),
         jaccard_entities=float(agreement.entities.jaccard),
         jaccard_files=float(agreement.files.jaccard),
         missing_entities=agreement.entities.missing,

@@ -30,7 +30,7 @@ from cranfield import (
 )
 from cranfield.errors import UsageError
 from cranfield.evaluation.evidence.inspection import CHECKS, inspect_systems, parse_settings
-from cranfield.evaluation.evidence.values import EvidenceFinding, caveat_sentences, void_sentences
+from cranfield.evaluation.evidence.values import Finding, caveat_sentences, void_sentences
 from cranfield.evaluation.verdict_table import VerdictCode
 from cranfield.model import CallLog, Entity, Negative, NoteKind, Pattern
 from cranfield.model.note import Note
@@ -713,7 +713,7 @@ def never_relevant(n: int) -> list[Evaluation]:
     return [of(testset, run_of(lists_of(testset, ids), "old")), of(testset, run_of(wrong))]
 
 
-def findings(evaluations: Sequence[Evaluation], name: str) -> list[EvidenceFinding]:
+def findings(evaluations: Sequence[Evaluation], name: str) -> list[Finding]:
     """What one check finds, all others aside."""
     settings = {check: Setting(Consequence.OFF) for check in CHECKS if check != name}
     limits = Limits(evidence=settings | {name: Setting(threshold=LIMITS.get(name))})
