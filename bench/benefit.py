@@ -18,9 +18,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cranfield.benefit.analysis.estimates import mean_estimate, p_of_loss
-from cranfield.benefit.analysis.verdict import Evidence, decide
+from cranfield.benefit.analysis.verdict import VerdictEvidence, decide
 from cranfield.benefit.plan import VerdictRule
-from cranfield.benefit.result import Estimate, Verdict
+from cranfield.benefit.result import Estimate, StratumVerdict
 from cranfield.stats.paired import mcnemar
 from cranfield.stats.ratio import ratio_difference
 
@@ -161,19 +161,19 @@ def lift_of(deltas: Floats) -> Estimate:
     return mean_estimate(deltas.tolist(), 0, ALPHA, bound=1.0)
 
 
-def evidence_of(won_t: Floats, used_t: Floats, won_c: Floats, used_c: Floats) -> Evidence:
+def evidence_of(won_t: Floats, used_t: Floats, won_c: Floats, used_c: Floats) -> VerdictEvidence:
     """Of an experiment, or a stratum of it."""
     deltas = (won_t - won_c).tolist()
     saved = mean_estimate((used_c - used_t).tolist(), 0, ALPHA)
-    return Evidence(lift_of(won_t - won_c), saved, p_of_loss(deltas, RULE.lift_margin, ALPHA), None)
+    return VerdictEvidence(lift_of(won_t - won_c), saved, p_of_loss(deltas, RULE.lift_margin, ALPHA), None)
 
 
 def verdicts(
     world: World, trials: int, n_tasks: int, n_seeds: int, seed: int, n_strata: int = 1
-) -> Mapping[Verdict, float]:
+) -> Mapping[StratumVerdict, float]:
     """Share of the experiments in which some stratum has each verdict."""
     found = simulate(world, np.random.default_rng(seed), trials, n_tasks * n_strata, n_seeds)
-    counts = dict.fromkeys(Verdict, 0)
+    counts = dict.fromkeys(StratumVerdict, 0)
     for means in task_means(found):
         strata = zip(*(np.split(values, n_strata) for values in means), strict=True)
         given = {each.verdict for each in decide([evidence_of(*values) for values in strata], RULE)}
@@ -320,7 +320,7 @@ def _cells(rng: np.random.Generator, trials: int) -> tuple[Floats, Floats]:
     alone, together = [], []
     for means in task_means(found):
         strata = [evidence_of(*values) for values in zip(*(np.split(each, 12) for each in means), strict=True)]
-        differs = (Verdict.PAYS_OFF, Verdict.NET_COST)
+        differs = (StratumVerdict.PAYS_OFF, StratumVerdict.NET_COST)
         alone.append(any((p or 1) <= ALPHA for each in strata for p in (each.lift.p, each.saved.p)))
         together.append(any(each.verdict in differs for each in decide(strata, RULE)))
     return np.array(alone, dtype=np.float64), np.array(together, dtype=np.float64)
@@ -350,7 +350,7 @@ def rows_of_verdicts(trials: int, seed: int) -> Iterator[list[str]]:
     for name, world in {**WORLDS, "saves tokens, loses the margin": margin_world()}.items():
         for n_tasks, n_seeds, n_strata in ((30, 3, 1), (60, 3, 1), (10, 3, 6)):
             found = verdicts(world, trials, n_tasks, n_seeds, seed, n_strata)
-            shown = [f"{100 * found[each]:.1f}" for each in (Verdict.PAYS_OFF, Verdict.NET_COST)]
+            shown = [f"{100 * found[each]:.1f}" for each in (StratumVerdict.PAYS_OFF, StratumVerdict.NET_COST)]
             yield [name, f"{n_tasks} x {n_seeds}", str(n_strata), *shown]
 
 
@@ -377,7 +377,7 @@ def main() -> None:
     options = parser.parse_args()
     trials, seed = options.simulations, options.seed
     _print("Wrong ways", ("way", "error", "tasks x seeds", "wanted", "it", "ours"), rows_of_wrong_ways(trials, seed))
-    columns = ("truth", "tasks x seeds", "strata", Verdict.PAYS_OFF, Verdict.NET_COST)
+    columns = ("truth", "tasks x seeds", "strata", StratumVerdict.PAYS_OFF, StratumVerdict.NET_COST)
     _print("Verdicts", columns, rows_of_verdicts(trials, seed))
     _print("Coverage of 95 % intervals", ("truth", "tasks x seeds", *INTERVALS), rows_of_coverage(trials, seed))
 

@@ -21,11 +21,11 @@ from typing import Any
 import yaml
 
 from cranfield.codecheck.python.checker import PythonChecker
-from cranfield.codecheck.report import Check, CheckReport, Finding, Target
+from cranfield.codecheck.report import CheckReport, CodeCheck, CodeFinding, Target
 from cranfield.concurrency.loop import event_loop
 
 CORPUS = Path(__file__).with_name("code_symbols.yaml")
-EXISTENCE = {Check.SYMBOLS, Check.AVAILABLE}
+EXISTENCE = {CodeCheck.SYMBOLS, CodeCheck.AVAILABLE}
 
 
 @dataclass
@@ -48,7 +48,7 @@ class Counts:
         return Counts(*(a + b for a, b in zip(vars(self).values(), vars(other).values(), strict=True)))
 
 
-def names(finding: Finding, symbol: str) -> bool:
+def names(finding: CodeFinding, symbol: str) -> bool:
     """Whether a finding is about a symbol."""
     return symbol in re.split(r"[\s().`=]+", f"{finding.symbol} {finding.message}")
 
@@ -56,7 +56,7 @@ def names(finding: Finding, symbol: str) -> bool:
 def judge(snippet: dict[str, Any], report: CheckReport) -> Counts:
     """Counts of one snippet."""
     failed = [finding for finding in report.findings if finding.check in EXISTENCE]
-    unknown = [finding for finding in report.unknown if finding.check is Check.SYMBOLS]
+    unknown = [finding for finding in report.unknown if finding.check is CodeCheck.SYMBOLS]
     counts = Counts(symbols=report.n_symbols, unknown=len(unknown))
     if symbol := snippet.get("wrong"):
         hits = [finding for finding in failed if names(finding, symbol)]

@@ -17,7 +17,7 @@ from pathlib import Path
 
 import cranfield
 from cranfield.agents.loop import Read
-from cranfield.golden.gate import Check, GateReport, gate
+from cranfield.golden.gate import GateCheck, RecordGateReport, gate
 from cranfield.golden.parsed import ParsedSource, folder_of, module_parts
 from cranfield.golden.records import CitedFact, CitedLines, Evidence, ExpectedEntity, OracleAnswer, QueryCandidate
 from cranfield.golden.rules import RULES
@@ -346,45 +346,45 @@ def _numbered(facts: Sequence[CitedFact], n: int) -> list[CitedFact]:
 
 
 PAST = 99_999
-KINDS: Mapping[str, tuple[Check | None, Mutation]] = {
-    "wrong symbol": (Check.ENTITIES, lambda r, _: _with_first(r, entity_id=f"{_first(r).entity_id}_x")),
+KINDS: Mapping[str, tuple[GateCheck | None, Mutation]] = {
+    "wrong symbol": (GateCheck.ENTITIES, lambda r, _: _with_first(r, entity_id=f"{_first(r).entity_id}_x")),
     "symbol of another file": (
-        Check.ENTITIES,
+        GateCheck.ENTITIES,
         lambda r, s: _with_first(r, entity_id=f"{_unseen(r, s)}::{_first(r).entity_id.partition('::')[2]}x"),
     ),
     "symbol without a file": (
-        Check.ENTITIES,
+        GateCheck.ENTITIES,
         lambda r, _: _with_first(r, entity_id=_first(r).entity_id.replace(".py", "_x.py")),
     ),
     "wrong file": (
-        Check.FILES,
+        GateCheck.FILES,
         lambda r, _: r.answering(expected_files=[f"x/{r.answer.expected_files[0]}", *r.answer.expected_files[1:]]),
     ),
     "file that is not there": (
-        Check.FILES,
+        GateCheck.FILES,
         lambda r, _: r.answering(expected_files=[*r.answer.expected_files, "src/none.py"]),
     ),
     "missing file of entity": (
-        Check.FILES_OF_PLACES,
+        GateCheck.FILES_OF_PLACES,
         lambda r, _: r.answering(expected_files=r.answer.expected_files[1:]),
     ),
     "range in another file": (
-        Check.FILES_OF_PLACES,
+        GateCheck.FILES_OF_PLACES,
         lambda r, s: r.answering(
             expected_line_ranges=[*r.answer.expected_line_ranges, CitedLines(file=_unseen(r, s), start=1, end=2)]
         ),
     ),
-    "range outside every entity": (Check.LINE_RANGES, _outside),
-    "range past the end": (Check.LINE_RANGES, lambda r, _: _range(r, end=PAST)),
-    "range from line 0": (Check.LINE_RANGES, lambda r, _: _range(r, start=0)),
+    "range outside every entity": (GateCheck.LINE_RANGES, _outside),
+    "range past the end": (GateCheck.LINE_RANGES, lambda r, _: _range(r, end=PAST)),
+    "range from line 0": (GateCheck.LINE_RANGES, lambda r, _: _range(r, start=0)),
     "swapped start and end": (
-        Check.LINE_RANGES,
+        GateCheck.LINE_RANGES,
         lambda r, _: _range(r, start=r.answer.expected_line_ranges[0].end, end=r.answer.expected_line_ranges[0].start),
     ),
-    "shifted range": (Check.READ, _shifted),
-    "unread symbol in its place": (Check.READ, _other_symbol),
+    "shifted range": (GateCheck.READ, _shifted),
+    "unread symbol in its place": (GateCheck.READ, _other_symbol),
     "unread evidence": (
-        Check.READ,
+        GateCheck.READ,
         lambda r, s: r.answering(
             source_evidence=[
                 *r.answer.source_evidence,
@@ -393,22 +393,22 @@ KINDS: Mapping[str, tuple[Check | None, Mutation]] = {
         ),
     ),
     "evidence wider than read": (
-        Check.READ,
+        GateCheck.READ,
         lambda r, s: _evidence(r, start=1, end=len(s.lines(r.answer.source_evidence[0].file) or ())),
     ),
-    "half of a read lost": (Check.READ, lambda r, _: replace(r, reads=r.reads[1:])),
-    "nothing read": (Check.READ, lambda r, _: replace(r, reads=())),
-    "evidence past the end": (Check.EVIDENCE, lambda r, _: _evidence(r, end=PAST)),
-    "evidence from line 0": (Check.EVIDENCE, lambda r, _: _evidence(r, start=0)),
-    "evidence of no file": (Check.EVIDENCE, lambda r, _: _evidence(r, file="src/none.py")),
-    "no evidence": (Check.EVIDENCE, lambda r, _: r.answering(source_evidence=[])),
-    "name-dropped function": (Check.NAME_DROPS, _says_symbol(lambda name: "_" in name.strip("_"), "It calls {}.")),
+    "half of a read lost": (GateCheck.READ, lambda r, _: replace(r, reads=r.reads[1:])),
+    "nothing read": (GateCheck.READ, lambda r, _: replace(r, reads=())),
+    "evidence past the end": (GateCheck.EVIDENCE, lambda r, _: _evidence(r, end=PAST)),
+    "evidence from line 0": (GateCheck.EVIDENCE, lambda r, _: _evidence(r, start=0)),
+    "evidence of no file": (GateCheck.EVIDENCE, lambda r, _: _evidence(r, file="src/none.py")),
+    "no evidence": (GateCheck.EVIDENCE, lambda r, _: r.answering(source_evidence=[])),
+    "name-dropped function": (GateCheck.NAME_DROPS, _says_symbol(lambda name: "_" in name.strip("_"), "It calls {}.")),
     "name-dropped word in backticks": (
-        Check.NAME_DROPS,
+        GateCheck.NAME_DROPS,
         _says_symbol(lambda name: name in {"take", "connected", "git", "elsewhere"}, "It calls `{}` then."),
     ),
     "name-dropped class": (
-        Check.NAME_DROPS,
+        GateCheck.NAME_DROPS,
         _says_symbol(
             lambda name: (
                 name[:1].isupper() and any(c.isupper() for c in name[2:]) and "_" not in name and not name.isupper()
@@ -416,57 +416,63 @@ KINDS: Mapping[str, tuple[Check | None, Mutation]] = {
             "A {}.",
         ),
     ),
-    "name-dropped method": (Check.NAME_DROPS, _says_qualified("::")),
+    "name-dropped method": (GateCheck.NAME_DROPS, _says_qualified("::")),
     "name-dropped module": (
-        Check.NAME_DROPS,
+        GateCheck.NAME_DROPS,
         lambda r, s: _says(r, f"It is set up in {'.'.join(module_parts(_unseen(r, s))[-2:])}."),
     ),
-    "name-dropped file": (Check.NAME_DROPS, lambda r, s: _says(r, f"It is set up in {_unseen(r, s)}.")),
-    "invented file": (Check.NAME_DROPS, lambda r, s: _says(r, f"It is set up in {min(s.top_folders)}/invented.py.")),
+    "name-dropped file": (GateCheck.NAME_DROPS, lambda r, s: _says(r, f"It is set up in {_unseen(r, s)}.")),
+    "invented file": (
+        GateCheck.NAME_DROPS,
+        lambda r, s: _says(r, f"It is set up in {min(s.top_folders)}/invented.py."),
+    ),
     "uncited fact": (
-        Check.CITATIONS,
+        GateCheck.CITATIONS,
         _facts_changed("must_mention_facts", lambda facts: [facts[0].model_copy(update={"citations": []}), *facts[1:]]),
     ),
-    "citation past the end": (Check.CITATIONS, lambda r, _: _citation(r, end=PAST)),
-    "citation outside the evidence": (Check.CITATIONS, lambda r, s: _citation(r, file=_unseen(r, s), start=1, end=2)),
-    "too few facts": (Check.FACTS, _facts_changed("must_mention_facts", lambda facts: facts[:2])),
-    "too many facts": (Check.FACTS, _facts_changed("must_mention_facts", lambda facts: _numbered(facts, 9))),
-    "repeated fact": (Check.FACTS, _facts_changed("must_mention_facts", lambda facts: [*facts[:4], facts[0]])),
-    "no mistake to avoid": (Check.FACTS, _facts_changed("must_not_mention_facts", lambda _: [])),
-    "too many mistakes": (Check.FACTS, _facts_changed("must_not_mention_facts", lambda facts: _numbered(facts, 4))),
-    "too long narrative": (Check.NARRATIVE, lambda r, _: _says(r, PROSE * 2)),
-    "too short narrative": (Check.NARRATIVE, lambda r, _: r.answering(canonical_narrative="It is done there.")),
-    "no narrative": (Check.NARRATIVE, lambda r, _: r.answering(canonical_narrative="")),
-    "unknown role": (Check.ROLES, lambda r, _: _with_first(r, role="main")),
-    "no primary entity": (Check.ROLES, lambda r, _: _with_first(r, role="supporting")),
+    "citation past the end": (GateCheck.CITATIONS, lambda r, _: _citation(r, end=PAST)),
+    "citation outside the evidence": (
+        GateCheck.CITATIONS,
+        lambda r, s: _citation(r, file=_unseen(r, s), start=1, end=2),
+    ),
+    "too few facts": (GateCheck.FACTS, _facts_changed("must_mention_facts", lambda facts: facts[:2])),
+    "too many facts": (GateCheck.FACTS, _facts_changed("must_mention_facts", lambda facts: _numbered(facts, 9))),
+    "repeated fact": (GateCheck.FACTS, _facts_changed("must_mention_facts", lambda facts: [*facts[:4], facts[0]])),
+    "no mistake to avoid": (GateCheck.FACTS, _facts_changed("must_not_mention_facts", lambda _: [])),
+    "too many mistakes": (GateCheck.FACTS, _facts_changed("must_not_mention_facts", lambda facts: _numbered(facts, 4))),
+    "too long narrative": (GateCheck.NARRATIVE, lambda r, _: _says(r, PROSE * 2)),
+    "too short narrative": (GateCheck.NARRATIVE, lambda r, _: r.answering(canonical_narrative="It is done there.")),
+    "no narrative": (GateCheck.NARRATIVE, lambda r, _: r.answering(canonical_narrative="")),
+    "unknown role": (GateCheck.ROLES, lambda r, _: _with_first(r, role="main")),
+    "no primary entity": (GateCheck.ROLES, lambda r, _: _with_first(r, role="supporting")),
     "repeated entity": (
-        Check.ROLES,
+        GateCheck.ROLES,
         lambda r, _: r.answering(expected_entities=[*r.answer.expected_entities, _first(r)]),
     ),
-    "wrong difficulty": (Check.DIFFICULTY, _other_difficulty),
+    "wrong difficulty": (GateCheck.DIFFICULTY, _other_difficulty),
     "answer of another type": (
-        Check.DIFFICULTY,
+        GateCheck.DIFFICULTY,
         lambda r, _: r.answering(task_type="review" if r.answer.task_type != "review" else "debug"),
     ),
-    "hard query in the words of its targets": (Check.DIFFICULTY, _names_in_words),
+    "hard query in the words of its targets": (GateCheck.DIFFICULTY, _names_in_words),
     "no rationale": (
-        Check.RATIONALE,
+        GateCheck.RATIONALE,
         lambda r, _: None if r.candidate.difficulty == "easy" else r.asking(difficulty_rationale=" "),
     ),
     "no expectation of the classifier": (
-        Check.RATIONALE,
+        GateCheck.RATIONALE,
         lambda r, _: r.asking(classifier_expectation=None) if r.candidate.task_type == "general" else None,
     ),
-    "leaked identifier": (Check.LEAK, _leaked(lambda name: f"Is it {name}?")),
-    "identifier run together": (Check.LEAK, _leaked(lambda name: f"Is it {name.replace('_', '')}?")),
-    "identifier with hyphens": (Check.LEAK, _leaked(lambda name: f"Is it {name.strip('_').replace('_', '-')}?")),
+    "leaked identifier": (GateCheck.LEAK, _leaked(lambda name: f"Is it {name}?")),
+    "identifier run together": (GateCheck.LEAK, _leaked(lambda name: f"Is it {name.replace('_', '')}?")),
+    "identifier with hyphens": (GateCheck.LEAK, _leaked(lambda name: f"Is it {name.strip('_').replace('_', '-')}?")),
     "leaked file": (
-        Check.LEAK,
+        GateCheck.LEAK,
         lambda r, _: _asks(r, f"Is it in {r.candidate.target_entity_ids[0].partition('::')[0]}?"),
     ),
-    "quoted line of each target": (Check.GREP_ONLY, _quotes_lines),
+    "quoted line of each target": (GateCheck.GREP_ONLY, _quotes_lines),
     "nothing expected": (
-        Check.SCORER,
+        GateCheck.SCORER,
         lambda r, _: r.answering(expected_entities=[], expected_files=[], expected_line_ranges=[]),
     ),
     "false fact with a citation": (
@@ -481,7 +487,7 @@ KINDS: Mapping[str, tuple[Check | None, Mutation]] = {
 """Kind to the check that must catch it, and how a record is broken. None: no check can; the adversary and people may."""
 
 
-def run(source: ParsedSource, records: Sequence[Record], each: int) -> Iterator[tuple[str, Record, GateReport]]:
+def run(source: ParsedSource, records: Sequence[Record], each: int) -> Iterator[tuple[str, Record, RecordGateReport]]:
     """Reports of records that are broken, `each` of every kind, spread over all records."""
     place = 0
     for kind, (_, mutate) in KINDS.items():
@@ -496,11 +502,11 @@ def run(source: ParsedSource, records: Sequence[Record], each: int) -> Iterator[
                 break
 
 
-def table(reports: Sequence[tuple[str, Record, GateReport]]) -> str:
+def table(reports: Sequence[tuple[str, Record, RecordGateReport]]) -> str:
     """Kinds x checks: how many records of a kind each check failed."""
     counts = Counter((kind, check) for kind, _, report in reports for check in report.failed)
     total = Counter(kind for kind, _, _ in reports)
-    columns = [check for check in Check if any(counts[kind, check] for kind in total)]
+    columns = [check for check in GateCheck if any(counts[kind, check] for kind in total)]
     width = max(map(len, total))
     lines = [f"{'kind':{width}}  {'n':>3}  " + "  ".join(check.value for check in columns)]
     for kind, n in total.items():

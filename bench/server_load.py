@@ -23,7 +23,7 @@ import httpx2
 from cranfield.app.loading import load
 from cranfield.judging.store.database import open_store
 from cranfield.judging.store.schema import Role
-from cranfield.service.job_process import Status
+from cranfield.service.job_process import ProcessStatus
 from cranfield.service.requests import EvaluateRequest
 from cranfield.service.service import open_service
 from cranfield.service.work import work_on
@@ -57,7 +57,7 @@ def fill(path: Path) -> str:
         run = service.runs.add("run", folder / "run.trec")
         job = service.jobs.submit(EvaluateRequest(testset="load", runs=(run.id,)))
         claim = service.jobs.claim("bench", job.id)
-        if claim is None or work_on(service, claim, folder / "job") is not Status.ENDED:
+        if claim is None or work_on(service, claim, folder / "job") is not ProcessStatus.ENDED:
             sys.exit("the run could not be evaluated")
         account = store.people.add("admin", role=Role.ADMIN)
         return store.people.add_token(account.id, "load", "read", 86_400_000)

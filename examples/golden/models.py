@@ -24,7 +24,7 @@ from typing import Any
 import yaml
 
 import cranfield
-from cranfield.agents.protocol import Answer, Failure, FailureKind, Request, ToolCall, Usage, with_output
+from cranfield.agents.protocol import ModelAnswer, Failure, FailureKind, Request, ToolCall, Usage, with_output
 from cranfield.agents.pydantic_ai_backend import OUTPUT_TOOL
 
 FOLDERS = ("agents", "concurrency")
@@ -372,7 +372,7 @@ class Models:
     wait_s: float = 0.0
     """Before each answer over HTTP."""
 
-    def answer(self, request: Request) -> str | Answer:
+    def answer(self, request: Request) -> str | ModelAnswer:
         """To a request of the process: see `agents.scripted.Scripted`."""
         self.n_requests += 1
         first = request.messages[0].text
@@ -387,13 +387,13 @@ class Models:
         move = self._limited(turn, decide(turn))
         usage = Usage(input=1_000, cache_read=0, output=100)
         if move.is_limited:
-            return Answer(
+            return ModelAnswer(
                 failure=Failure(FailureKind.RATE_LIMITED, "HTTP 429", 429, 0.01), usage=Usage(input=0, output=0)
             )
         if move.calls:
             calls = [ToolCall(f"call_{n}", name, json.dumps(given)) for n, (name, given) in enumerate(move.calls)]
-            return Answer(tool_calls=tuple(calls), usage=usage, model=request.model)
-        return with_output(Answer(text=move.output, usage=usage, model=request.model), request)
+            return ModelAnswer(tool_calls=tuple(calls), usage=usage, model=request.model)
+        return with_output(ModelAnswer(text=move.output, usage=usage, model=request.model), request)
 
     def script(self, reply: Callable[..., Any]) -> Callable[[dict[str, Any]], Any]:
         """For `examples/model_server.py`, whose class of replies is given."""
@@ -426,13 +426,13 @@ def record(plan: Path, source: Path, calls: Path) -> None:
     """Run a plan in this process, and keep the answers of its models in a file, to be replayed."""
     from cranfield.agents.scripted import Scripted
     from cranfield.golden.plan import load_plan
-    from cranfield.golden.run import RunOptions, create_run, execute
+    from cranfield.golden.run import PipelineOptions, create_run, execute
     from cranfield.repo.source import source_snapshot
 
     snapshot = source_snapshot(source)
     with tempfile.TemporaryDirectory() as folder:
         run = create_run(load_plan(plan), plan.read_text(), snapshot, Path(folder))
-        execute(run, snapshot, RunOptions(source=Scripted(Models().answer)))
+        execute(run, snapshot, PipelineOptions(source=Scripted(Models().answer)))
         shutil.copy(run / "calls.jsonl", calls)
 
 

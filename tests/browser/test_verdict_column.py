@@ -12,7 +12,7 @@ from tests.browser.test_report_page import made_up, of_every_class
 from tests.unit.benefit.test_result import experiment, result
 
 from cranfield.app.benefit import publish, read_results
-from cranfield.benefit.result import BenefitResult, StratumKind, Verdict
+from cranfield.benefit.result import BenefitResult, StratumKind, StratumVerdict
 from cranfield.reporting import comparison_document, save_report
 from cranfield.reporting.document import Document
 from cranfield.reporting.documents.benefit import benefit_document
@@ -61,7 +61,7 @@ def judged(folder: Path) -> BenefitResult:
                 "verdict": verdict,
             }
         )
-        for n, verdict in enumerate(Verdict)
+        for n, verdict in enumerate(StratumVerdict)
     ]
     others = [each for each in found.strata if each.kind is not StratumKind.CELL]
     return found.model_copy(update={"strata": (*rows, *others)})

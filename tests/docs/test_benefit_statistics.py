@@ -7,7 +7,7 @@ import pytest
 import scipy.stats
 from statsmodels.stats.contingency_tables import mcnemar as their_mcnemar
 
-from cranfield.benefit.result import Verdict
+from cranfield.benefit.result import StratumVerdict
 
 SIMULATED = 4000
 NO_MEAN_EFFECT = (
@@ -112,11 +112,11 @@ def test_another_seed_gives_the_coverage_of_the_page(program, tables, world):
 def test_another_seed_gives_the_verdicts_of_the_page(program, tables, world, n_tasks, n_strata):
     (row,) = (row for row in tables["Verdicts"] if row[:3] == [world, f"{n_tasks} x 3", str(n_strata)])
     found = program.verdicts(program.WORLDS[world], 2000, n_tasks, 3, seed=99, n_strata=n_strata)
-    for verdict, share in zip((Verdict.PAYS_OFF, Verdict.NET_COST), row[3:], strict=True):
+    for verdict, share in zip((StratumVerdict.PAYS_OFF, StratumVerdict.NET_COST), row[3:], strict=True):
         assert close(found[verdict], float(share), 2000), (verdict, found[verdict])
     if world != "only costs":
-        assert found[Verdict.PAYS_OFF] <= 0.06
-        assert found[Verdict.NET_COST] <= 0.06
+        assert found[StratumVerdict.PAYS_OFF] <= 0.06
+        assert found[StratumVerdict.NET_COST] <= 0.06
 
 
 @pytest.mark.slow  # simulates 1,000 experiments for each wrong way

@@ -16,7 +16,7 @@ from cranfield.benefit.agent import CellRun
 from cranfield.benefit.errors import CellError
 from cranfield.benefit.experiment import create_experiment
 from cranfield.benefit.plan import ArmRole, BenefitPlan
-from cranfield.benefit.result import BenefitResult, StratumKind, ValidityKind, Verdict
+from cranfield.benefit.result import BenefitResult, StratumKind, StratumVerdict, ValidityKind
 
 T, C = ArmRole.TREATMENT, ArmRole.CONTROL
 N = 20
@@ -71,7 +71,7 @@ def outcome(folder: Path, script: Callable[[ArmRole, str, int, int], CellRun]) -
     return result_of(path)
 
 
-def verdict(found: BenefitResult) -> Verdict:
+def verdict(found: BenefitResult) -> StratumVerdict:
     (cell,) = (each for each in found.strata if each.kind is StratumKind.CELL)
     return cell.verdict
 
@@ -81,10 +81,14 @@ HELPS = Agents(lift=0.35)
 
 @pytest.mark.parametrize(
     ("script", "expected"),
-    [(HELPS, Verdict.PAYS_OFF), (Agents(), Verdict.NO_DIFFERENCE), (Agents(cost=1.2), Verdict.NET_COST)],
+    [
+        (HELPS, StratumVerdict.PAYS_OFF),
+        (Agents(), StratumVerdict.NO_DIFFERENCE),
+        (Agents(cost=1.2), StratumVerdict.NET_COST),
+    ],
     ids=["helps", "does nothing", "only costs"],
 )
-def test_the_verdict_is_that_of_the_tool(script: Agents, expected: Verdict, tmp_path: Path) -> None:
+def test_the_verdict_is_that_of_the_tool(script: Agents, expected: StratumVerdict, tmp_path: Path) -> None:
     found = outcome(tmp_path, script)
     assert not found.is_void, found.sentence
     assert verdict(found) is expected, [each.reason for each in found.strata]

@@ -20,7 +20,7 @@ from urllib.parse import parse_qs, urlparse
 import pytest
 import yaml
 
-from cranfield.app.run import Job, run_job
+from cranfield.app.run import CompletedRun, run_job
 
 pytestmark = pytest.mark.filterwarnings("default")
 N = 12
@@ -161,12 +161,12 @@ def configured(folder: Path, systems: Mapping[str, dict[str, Any]], *, testset: 
     return path
 
 
-def ran(folder: Path, systems: Mapping[str, dict[str, Any]], **more: Any) -> Job:
+def ran(folder: Path, systems: Mapping[str, dict[str, Any]], **more: Any) -> CompletedRun:
     """`cranfield run` in this process."""
     return run_job(configured(folder, systems, **more), out=folder / "out")
 
 
-def checks(job: Job) -> dict[str, str]:
+def checks(job: CompletedRun) -> dict[str, str]:
     """Name and consequence of what was found."""
     result = job.comparison or job.many or job.evaluations[0]
     return {finding.check: finding.consequence.value for finding in result.evidence}

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from cranfield.benefit.tasks import TaskSet
-from cranfield.calibration.answers import Correctness, ScoredAnswer, ScoredAnswers
+from cranfield.calibration.answers import CalibrationAnswers, Correctness, ScoredAnswer
 from cranfield.calibration.report import CalibrationOptions, calibrate
 from cranfield.formats.sniff import read_testset
 from cranfield.reporting.documents.calibration import calibration_document
@@ -80,6 +80,6 @@ def test_calibration_and_benefit_name_the_set_and_its_review(place: Path) -> Non
     assert TaskSet((), testset).source == f"{NAME} 1.0: {REVIEW}"
     assert TaskSet(()).source == ""
     answers = [ScoredAnswer(f"q{n}", 0.5, {Correctness.STRUCTURAL: n > 2}, {}) for n in range(6)]
-    source = ScoredAnswers("a", "confidence", {Correctness.STRUCTURAL: "R@5"}, answers, f"{NAME} 1.0, {REVIEW}")
+    source = CalibrationAnswers("a", "confidence", {Correctness.STRUCTURAL: "R@5"}, answers, f"{NAME} 1.0, {REVIEW}")
     text = " ".join(render_text(calibration_document(calibrate(source, CalibrationOptions(draws=99)), answers)).split())
     assert f"test set {NAME} 1.0, {REVIEW}" in text

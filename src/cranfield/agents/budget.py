@@ -11,7 +11,7 @@ from typing import Annotated, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from cranfield.agents.protocol import Answer, Backend, Failure, FailureKind, Request, Usage
+from cranfield.agents.protocol import Backend, Failure, FailureKind, ModelAnswer, Request, Usage
 from cranfield.errors import ConfigError
 from cranfield.formats.io.validation import load_model
 from cranfield.words import n_of
@@ -70,7 +70,7 @@ class PriceList(BaseModel):
 
 
 @dataclass(frozen=True, slots=True)
-class Estimate:
+class TokenEstimate:
     """Tokens of a request before it is sent."""
 
     input: int
@@ -82,13 +82,13 @@ class Estimate:
         return Usage(input=self.input, output=self.output, cache_read=0)
 
 
-def estimate(request: Request, bytes_per_token: int = BYTES_PER_TOKEN) -> Estimate:
+def estimate(request: Request, bytes_per_token: int = BYTES_PER_TOKEN) -> TokenEstimate:
     """Tokens of a request: at most, or, with `TYPICAL_BYTES`, about."""
     record = request.record()
     texts = [record["system"], *(json.dumps(message, ensure_ascii=False) for message in record["messages"])]
     texts += [json.dumps(record["output"] or ""), json.dumps(record["tools"])]
     size = sum(len(text.encode("utf-8", "replace")) for text in texts)
-    return Estimate(size // bytes_per_token + OVERHEAD_TOKENS, request.sampling.max_tokens or DEFAULT_OUTPUT)
+    return TokenEstimate(size // bytes_per_token + OVERHEAD_TOKENS, request.sampling.max_tokens or DEFAULT_OUTPUT)
 
 
 @dataclass
@@ -163,7 +163,7 @@ class Budget:
         self._in_flight.append(amount)
         return amount
 
-    def charge(self, amount: tuple[int, float], request: Request, answer: Answer | None) -> None:
+    def charge(self, amount: tuple[int, float], request: Request, answer: ModelAnswer | None) -> None:
         """Replace a reservation by what was used. Where that is not known (also: interrupted), the reservation counts."""
         usage = answer.usage if answer is not None else Usage(unmeasured=1)
         if not usage.unmeasured and usage.total is not None:
@@ -195,12 +195,12 @@ class Budgeted:
         self.backend = backend
         self.budget = budget
 
-    async def ask(self, request: Request) -> Answer:
+    async def ask(self, request: Request) -> ModelAnswer:
         """Reserve, send, charge."""
         amount = await self.budget.reserve(request)
         if amount is None:
             failure = Failure(FailureKind.BUDGET, f"the budget of {self.budget.reached} does not allow another request")
-            return Answer(failure=failure, usage=Usage(requests=0, input=0, output=0))
+            return ModelAnswer(failure=failure, usage=Usage(requests=0, input=0, output=0))
         answer = None
         try:
             answer = await self.backend.ask(request)

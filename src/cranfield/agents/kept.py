@@ -14,10 +14,10 @@ from typing import Any
 
 from cranfield.agents.budget import Budget, Spent, estimate
 from cranfield.agents.protocol import (
-    Answer,
     Backend,
     Failure,
     FailureKind,
+    ModelAnswer,
     Request,
     Usage,
     read_answer,
@@ -71,7 +71,7 @@ class Kept:
         """A backend over the same file whose answers no other salt gets, also where the requests are the same."""
         return _Salted(self, salt)
 
-    async def ask(self, request: Request, salt: str = "") -> Answer:
+    async def ask(self, request: Request, salt: str = "") -> ModelAnswer:
         """The next answer of the file to this request; or ask, and keep the answer."""
         digest = request.digest if not salt else "sha256:" + sha256(f"{salt}\0{request.digest}".encode()).hexdigest()
         if lines := self._answers.get(digest):
@@ -80,7 +80,7 @@ class Kept:
         if self.backend is None or self._file is None:
             message = f"{self.path} does not have this request (digest {digest})"
             failure = Failure(FailureKind.NOT_RECORDED, message)
-            return Answer(failure=failure, usage=Usage(requests=0, input=0, output=0))
+            return ModelAnswer(failure=failure, usage=Usage(requests=0, input=0, output=0))
         # A replay keeps the answers of salts apart as well.
         backend = self.backend.salted(salt) if salt and isinstance(self.backend, Kept) else self.backend
         answer = await backend.ask(request)
@@ -107,9 +107,9 @@ class Kept:
         found = read_failure(failure)
         if found is not None and found.kind is FailureKind.REJECTED and not self._keeps_rejections:
             return False
-        return is_lasting(Answer(failure=found))
+        return is_lasting(ModelAnswer(failure=found))
 
-    def _answer(self, line: Mapping[str, Any], request: Request) -> Answer:
+    def _answer(self, line: Mapping[str, Any], request: Request) -> ModelAnswer:
         try:
             return read_answer(line["answer"], request)
         except (KeyError, TypeError, ValueError):
@@ -128,7 +128,7 @@ class _Salted:
         self._kept = kept
         self._salt = salt
 
-    async def ask(self, request: Request) -> Answer:
+    async def ask(self, request: Request) -> ModelAnswer:
         return await self._kept.ask(request, self._salt)
 
 

@@ -16,10 +16,10 @@ from pydantic import BaseModel
 
 from cranfield.agents.protocol import (
     UNREADABLE,
-    Answer,
     Backend,
     Failure,
     Message,
+    ModelAnswer,
     OutputMode,
     Request,
     Sampling,
@@ -47,7 +47,7 @@ class End(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Limits:
+class AgentLimits:
     """Of one agent; None: no limit."""
 
     turns: int = 40
@@ -120,7 +120,7 @@ class AgentTask:
     output_mode: OutputMode = "tool"
     timeout_s: float = 120.0
     """Of one request."""
-    limits: Limits = field(default_factory=Limits)
+    limits: AgentLimits = field(default_factory=AgentLimits)
 
 
 @dataclass(frozen=True, slots=True)
@@ -253,7 +253,7 @@ def _reached(transcript: Transcript, seconds: float) -> End | None:
     return End.SECONDS if limits.seconds is not None and seconds >= limits.seconds else None
 
 
-def _note(transcript: Transcript, answer: Answer) -> None:
+def _note(transcript: Transcript, answer: ModelAnswer) -> None:
     transcript.usages.append(answer.usage)
     transcript.n_sent += not answer.is_kept
     transcript.model_s += answer.wall_s
@@ -261,7 +261,7 @@ def _note(transcript: Transcript, answer: Answer) -> None:
         transcript.models.append(answer.model)
 
 
-async def _run_tools(transcript: Transcript, toolset: Toolset, answer: Answer) -> bool:
+async def _run_tools(transcript: Transcript, toolset: Toolset, answer: ModelAnswer) -> bool:
     """Run the calls of a turn, as far as the limit allows. False where it allows none: an earlier result reported that.
 
     Every call gets a result, because a provider refuses a call without one.

@@ -194,7 +194,7 @@ class Usage:
 
 
 @dataclass(frozen=True)
-class Answer:
+class ModelAnswer:
     """What came back: a value, tool calls or text; or a failure."""
 
     output: BaseModel | None = None
@@ -221,13 +221,13 @@ class Answer:
         }
 
 
-def read_answer(record: Mapping[str, Any], request: Request) -> Answer:
+def read_answer(record: Mapping[str, Any], request: Request) -> ModelAnswer:
     """The answer of a record, its output validated again.
 
     Raises:
         KeyError, TypeError, ValueError: it is no such record.
     """
-    answer = Answer(
+    answer = ModelAnswer(
         text=str(record["text"]),
         tool_calls=tuple(ToolCall(**call) for call in record["tool_calls"]),
         failure=read_failure(record["failure"]),
@@ -247,7 +247,7 @@ def read_failure(record: Mapping[str, Any] | None) -> Failure | None:
     return None if record is None else Failure(**{**record, "kind": FailureKind(record["kind"])})
 
 
-def with_output(answer: Answer, request: Request) -> Answer:
+def with_output(answer: ModelAnswer, request: Request) -> ModelAnswer:
     """The answer with its text validated by the schema of the request; a failure where it does not fit."""
     if request.output is None:
         return answer
@@ -273,6 +273,6 @@ def unfenced(text: str) -> str:
 class Backend(Protocol):
     """Answers requests. Used on one event loop; several requests may be under way."""
 
-    async def ask(self, request: Request) -> Answer:
+    async def ask(self, request: Request) -> ModelAnswer:
         """Send the request. What goes wrong is a failure in the answer, not an exception."""
         ...

@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, cast
 
-from cranfield.agents.protocol import Answer, Failure, FailureKind, Message, Request, ToolCall, Usage, with_output
+from cranfield.agents.protocol import Failure, FailureKind, Message, ModelAnswer, Request, ToolCall, Usage, with_output
 from cranfield.certificates import trusted_certificates
 from cranfield.concurrency.retry import TOO_MANY_REQUESTS, is_transient
 from cranfield.errors import MissingExtraError, UsageError, shorten
@@ -86,7 +86,7 @@ class PydanticAiBackend:
         except ImportError:
             raise MissingExtraError.for_extra("calling a model", "agents") from None
 
-    async def ask(self, request: Request) -> Answer:
+    async def ask(self, request: Request) -> ModelAnswer:
         """Send the request once."""
         from pydantic_ai.direct import model_request
         from pydantic_ai.exceptions import AgentRunError, UserError
@@ -119,7 +119,7 @@ class PydanticAiBackend:
             if client is not None:
                 await client.close()
 
-    def _redacted(self, answer: Answer) -> Answer:
+    def _redacted(self, answer: ModelAnswer) -> ModelAnswer:
         failure = answer.failure
 
         def redact(text: str) -> str:  # half a character, which no request can carry, becomes `?`
@@ -238,7 +238,7 @@ def _parameters(request: Request) -> ModelRequestParameters:
     return ModelRequestParameters(function_tools=tools, output_mode=request.output_mode, output_object=shape)
 
 
-def _answer(response: ModelResponse, request: Request) -> Answer:
+def _answer(response: ModelResponse, request: Request) -> ModelAnswer:
     """What the model wrote, not validated yet."""
     from pydantic_ai.messages import TextPart, ToolCallPart
 
@@ -249,7 +249,7 @@ def _answer(response: ModelResponse, request: Request) -> Answer:
         ToolCall(call.tool_call_id, call.tool_name, _arguments(call)) for call in calls if call.tool_name != OUTPUT_TOOL
     )
     text = typed[0] if request.output_mode == "tool" and typed else "".join(texts)
-    answer = Answer(text=text, tool_calls=other, usage=_usage(response), model=response.model_name)
+    answer = ModelAnswer(text=text, tool_calls=other, usage=_usage(response), model=response.model_name)
     if len(text) > ANSWER_CHARS:
         message = f"the answer has {len(text):,} characters; {ANSWER_CHARS:,} are accepted"
         text = text[:MESSAGE_CHARS]
@@ -281,27 +281,27 @@ def _usage(response: ModelResponse) -> Usage:
     )
 
 
-def _failed(error: Exception, request: Request, received: list[str]) -> Answer:
+def _failed(error: Exception, request: Request, received: list[str]) -> ModelAnswer:
     from pydantic_ai import exceptions
 
     status = getattr(error, "status_code", None) or getattr(error.__cause__, "status_code", None)  # of a redirect
     retry_after_s = getattr(error, "retry_after", None)
     if isinstance(error, TimeoutError | exceptions.ModelTimeoutError | exceptions.ModelRequestTimeout):
         failure = Failure(FailureKind.TIMEOUT, f"no answer in {request.timeout_s:g} s")
-        return Answer(failure=failure, usage=_UNKNOWN)
+        return ModelAnswer(failure=failure, usage=_UNKNOWN)
     if status is not None:
         kind = FailureKind.REJECTED
         if is_transient(status):
             kind = FailureKind.RATE_LIMITED if status == TOO_MANY_REQUESTS else FailureKind.UNAVAILABLE
-        return Answer(failure=Failure(kind, _http_message(error, status), status, retry_after_s), usage=_UNUSED)
+        return ModelAnswer(failure=Failure(kind, _http_message(error, status), status, retry_after_s), usage=_UNUSED)
     if isinstance(error, exceptions.ModelConnectionError):
         cause = _first_cause(error)
         failure = Failure(FailureKind.CONNECTION, f"no connection: {cause or type(cause).__name__}")
-        return Answer(failure=failure, usage=_UNUSED if _never_sent(error) else _UNKNOWN)
+        return ModelAnswer(failure=failure, usage=_UNUSED if _never_sent(error) else _UNKNOWN)
     body = "".join(received)
     why = "the body is empty" if received and not body else str(error) or type(error).__name__
     failure = Failure(FailureKind.PROTOCOL, f"not an answer of a model: {why}", got=body)
-    return Answer(failure=failure, usage=_UNKNOWN)
+    return ModelAnswer(failure=failure, usage=_UNKNOWN)
 
 
 def _http_message(error: Exception, status: int) -> str:

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, BinaryIO
 
-from cranfield.agents.protocol import TRANSIENT, Answer, Backend, Failure, FailureKind, Request, Usage, read_answer
+from cranfield.agents.protocol import TRANSIENT, Backend, Failure, FailureKind, ModelAnswer, Request, Usage, read_answer
 from cranfield.errors import InputError, ProblemList, shorten
 
 VERSION = 1
@@ -24,7 +24,7 @@ class Recording:
         self.backend = backend
         self._file = open_whole_lines(path)
 
-    async def ask(self, request: Request) -> Answer:
+    async def ask(self, request: Request) -> ModelAnswer:
         """Ask, and record the answer."""
         answer = await self.backend.ask(request)
         if is_lasting(answer):
@@ -43,7 +43,7 @@ class Recording:
         self._file.close()
 
 
-def is_lasting(answer: Answer) -> bool:
+def is_lasting(answer: ModelAnswer) -> bool:
     """Whether the same request would get it again: no failure of a server, of the budget, or of the key and the address."""
     failure = answer.failure
     if failure is None:
@@ -77,12 +77,12 @@ class Replaying:
                 problems.add("not a line of a recording", path=str(path), line=number, got=shorten(text))
         problems.raise_if_any()
 
-    async def ask(self, request: Request) -> Answer:
+    async def ask(self, request: Request) -> ModelAnswer:
         """The recorded answer; of several to one request the first, then the second, and the last for ever."""
         lines = self._lines.get(request.digest)
         if not lines:
             failure = Failure(FailureKind.NOT_RECORDED, self._why_not(request))
-            return Answer(failure=failure, usage=Usage(requests=0, input=0, output=0))
+            return ModelAnswer(failure=failure, usage=Usage(requests=0, input=0, output=0))
         line = lines.pop(0) if len(lines) > 1 else lines[0]
         try:
             return read_answer(line["answer"], request)

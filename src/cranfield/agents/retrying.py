@@ -9,7 +9,7 @@ import asyncio
 import time
 from dataclasses import replace
 
-from cranfield.agents.protocol import TRANSIENT, Answer, Backend, Request
+from cranfield.agents.protocol import TRANSIENT, Backend, ModelAnswer, Request
 from cranfield.concurrency.retry import DEFAULT_ATTEMPTS, retry_policy
 
 DEFAULT_BACKOFF_S = 1.0
@@ -29,17 +29,17 @@ class Retrying:
             requested_wait_s=lambda answer: answer.failure.retry_after_s,
         )
 
-    async def ask(self, request: Request) -> Answer:
+    async def ask(self, request: Request) -> ModelAnswer:
         """The last answer, with the number of all requests in its usage, and in the message of a failure."""
         from tenacity import AsyncRetrying
 
-        earlier: list[Answer] = []
+        earlier: list[ModelAnswer] = []
 
-        async def attempt() -> Answer:
+        async def attempt() -> ModelAnswer:
             earlier.append(await self.backend.ask(request))
             return earlier[-1]
 
-        answer: Answer = await AsyncRetrying(**self._policy)(attempt)
+        answer: ModelAnswer = await AsyncRetrying(**self._policy)(attempt)
         failure = answer.failure
         if failure is not None and len(earlier) > 1:
             failure = replace(failure, message=f"{failure.message} ({len(earlier)} attempts)")
@@ -60,7 +60,7 @@ class Paced:
         self._every_s = 60 / per_minute
         self._next = 0.0
 
-    async def ask(self, request: Request) -> Answer:
+    async def ask(self, request: Request) -> ModelAnswer:
         """Wait for the turn of the request, and send it."""
         now = time.monotonic()
         turn = max(now, self._next)

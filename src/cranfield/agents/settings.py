@@ -4,26 +4,20 @@ from __future__ import annotations
 
 from typing import Annotated, Any
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import Field
 
 from cranfield.agents.budget import PriceList
 from cranfield.agents.connect import Connection
-from cranfield.agents.loop import Limits
+from cranfield.agents.loop import AgentLimits
 from cranfield.agents.protocol import OutputMode, Sampling
 from cranfield.concurrency.retry import DEFAULT_ATTEMPTS
+from cranfield.formats.io.validation import ClosedModel, Filled
 
-Filled = Annotated[str, Field(min_length=1, pattern=r"\S")]
 _Count = Annotated[int, Field(ge=1)]
 _Seconds = Annotated[float, Field(gt=0, le=86_400)]
 
 
-class Strict(BaseModel):
-    """Accepts nothing that it does not know."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
-
-
-class LimitSettings(Strict):
+class LimitSettings(ClosedModel):
     """Of the work of an agent on one thing; None: no limit."""
 
     turns: _Count = 40
@@ -38,7 +32,7 @@ NOT_CONTENT = frozenset({"attempts", "base_url", "api_key_env", "concurrency", "
 """Settings of a model that no request depends on: a run may go on with others."""
 
 
-class ModelSettings(Strict):
+class ModelSettings(ClosedModel):
     """A model, and how it is called."""
 
     model: Filled
@@ -79,12 +73,12 @@ class ModelSettings(Strict):
         )
 
     @property
-    def agent_limits(self) -> Limits:
+    def agent_limits(self) -> AgentLimits:
         """As an agent has them."""
-        return Limits(**self.limits.model_dump())
+        return AgentLimits(**self.limits.model_dump())
 
 
-class BudgetSettings(Strict):
+class BudgetSettings(ClosedModel):
     """Of a whole run; None: no limit."""
 
     tokens: _Count | None = None

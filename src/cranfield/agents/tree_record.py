@@ -9,9 +9,9 @@ from typing import Self
 
 from pydantic import TypeAdapter, ValidationError
 
-from cranfield.agents.settings import Strict
 from cranfield.errors import InputError, UsageError
 from cranfield.formats.io.files import read_bytes, shown
+from cranfield.formats.io.validation import ClosedModel
 from cranfield.repo.snapshot import Snapshot
 from cranfield.repo.tree_state import TreeDifference, TreeState, differences
 
@@ -21,7 +21,7 @@ MOST_NAMED = 20
 _WHOLE = TypeAdapter(TreeState)
 
 
-class TreeRecord(Strict):
+class TreeRecord(ClosedModel):
     """The folder of a repository when a run began, or another call read it."""
 
     uncommitted: str = ""

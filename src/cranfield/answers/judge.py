@@ -25,11 +25,11 @@ from cranfield.agents.loop import correction
 from cranfield.agents.prompt import Prompt, clean, nonce
 from cranfield.agents.protocol import (
     UNREADABLE,
-    Answer,
     Backend,
     Failure,
     FailureKind,
     Message,
+    ModelAnswer,
     OutputMode,
     Request,
     Sampling,
@@ -141,7 +141,7 @@ class Judge:
     """Usage of the replies of this call that were no votes."""
     never: set[str] = field(default_factory=set)
     """Digests of the first requests of votes that the judge never gave."""
-    _calls: dict[tuple[str, int], asyncio.Future[Answer]] = field(default_factory=dict)
+    _calls: dict[tuple[str, int], asyncio.Future[ModelAnswer]] = field(default_factory=dict)
     _in_a_row: int = 0
 
     def __post_init__(self) -> None:
@@ -163,7 +163,7 @@ class Judge:
             read: a reply as a vote; with a failure where it breaks a rule of the prompt.
         """
 
-        def read_vote(answer: Answer) -> Vote:
+        def read_vote(answer: ModelAnswer) -> Vote:
             if answer.failure is not None:
                 return Vote(failure=answer.failure)
             if not isinstance(answer.output, output):
@@ -185,7 +185,7 @@ class Judge:
             spent.add(Spent.of(prices, self.settings.model, usage))
         return spent
 
-    async def _vote(self, first: Request, read: Callable[[Answer], Vote]) -> Vote:
+    async def _vote(self, first: Request, read: Callable[[ModelAnswer], Vote]) -> Vote:
         """The first reply that is a vote; each that is none is sent back, so many in this call and in all calls.
 
         A refusal, which is not argued with, ends the replies of a call.
@@ -231,17 +231,17 @@ class Judge:
             timeout_s=settings.timeout_s,
         )
 
-    async def _answer(self, request: Request, number: int) -> Answer:
+    async def _answer(self, request: Request, number: int) -> ModelAnswer:
         """The answer to a request; of one that was sent before, as the same reply of a vote, the same."""
         key = request.digest, number
         if (known := self._calls.get(key)) is None:
             known = self._calls[key] = asyncio.ensure_future(self._ask(request))
         return await known
 
-    async def _ask(self, request: Request) -> Answer:
+    async def _ask(self, request: Request) -> ModelAnswer:
         async with self._free:
             if self.stopped is not None:
-                return Answer(failure=self.stopped)
+                return ModelAnswer(failure=self.stopped)
             self.n_calls += 1
             answer = await self.backend.ask(request)
         failure = answer.failure

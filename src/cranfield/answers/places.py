@@ -21,7 +21,7 @@ _FILE_NAME = re.compile(r"[^/]*\.[A-Za-z]\w*")
 
 
 @dataclass(frozen=True, slots=True)
-class Expected:
+class ExpectedAnswer:
     """Entities, files and lines that a complete answer names."""
 
     entities: tuple[str, ...] = ()
@@ -55,7 +55,7 @@ class Named:
     spans: frozenset[Lines]
 
 
-def expected_places(testset: TestSet, query_id: str) -> Expected:
+def expected_places(testset: TestSet, query_id: str) -> ExpectedAnswer:
     """What the label of a query expects: targets of a grade above 0, files, and line ranges of the record."""
     targets = [target for target in testset.targets.get(query_id, ()) if target.grade > 0]
     entities = [target for target in targets if isinstance(target, Entity)]
@@ -64,14 +64,14 @@ def expected_places(testset: TestSet, query_id: str) -> Expected:
     if not spans and query_id in testset.labels:
         spans = list(testset.labels[query_id].line_ranges)
     files = [target.path for target in targets if isinstance(target, File)]
-    return Expected(
+    return ExpectedAnswer(
         tuple(dict.fromkeys(entity.id for entity in entities)),
         tuple(dict.fromkeys([*testset.files.get(query_id, ()), *files])),
         tuple(dict.fromkeys(spans)),
     )
 
 
-def named_places(answered: Answered, expected: Expected, rules: MatchingRules) -> Named:
+def named_places(answered: Answered, expected: ExpectedAnswer, rules: MatchingRules) -> Named:
     """What an answer names.
 
     A field counts as it stands. What has no field is read from the text:
@@ -105,7 +105,7 @@ def named_places(answered: Answered, expected: Expected, rules: MatchingRules) -
     return Named(frozenset(entities), frozenset(files), frozenset(spans))
 
 
-def _written_places(text: str, expected: Expected, rules: MatchingRules) -> tuple[set[str], set[str], set[Lines]]:
+def _written_places(text: str, expected: ExpectedAnswer, rules: MatchingRules) -> tuple[set[str], set[str], set[Lines]]:
     """Ids, paths, and lines of paths that stand in a text."""
     wanted = {entity_of(name, rules): name for name in expected.entities}
     paths = {path_of(path, rules) for path in expected.files}
@@ -136,7 +136,7 @@ def _written_places(text: str, expected: Expected, rules: MatchingRules) -> tupl
     return entities, files, spans
 
 
-def _entities_by_name(text: str, expected: Expected, files: set[str], rules: MatchingRules) -> Iterable[str]:
+def _entities_by_name(text: str, expected: ExpectedAnswer, files: set[str], rules: MatchingRules) -> Iterable[str]:
     """Expected entities that the text calls by their names."""
     names = dict(_names(text))
     wanted = {entity_of(name, rules): parts_of(name) for name in expected.entities if ENTITY_MARK in name}

@@ -16,7 +16,7 @@ from cranfield.agents.protocol import Failure
 from cranfield.answers.facts import FactKind, FactsScore, FactVerdict, score_facts
 from cranfield.answers.judge import Ballot, Judge, JudgeSettings
 from cranfield.answers.narrative import NarrativeRating, NarrativeScore, score_narrative
-from cranfield.answers.places import Answered, Expected, expected_places
+from cranfield.answers.places import Answered, ExpectedAnswer, expected_places
 from cranfield.answers.rows import AnswerCost, AnswerRow, fact_rows, vote_rows
 from cranfield.answers.structure import StructureScore, score_structure
 from cranfield.errors import Problem, UsageError, shorten
@@ -229,7 +229,7 @@ class BlindAnswer:
     answered: Answered
     text: str
     """Of the answer, redacted."""
-    expected: Expected
+    expected: ExpectedAnswer
     label: Label
     """Redacted."""
     is_answered: bool

@@ -9,13 +9,13 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 
-from cranfield.answers.places import Answered, Expected, named_places
+from cranfield.answers.places import Answered, ExpectedAnswer, named_places
 from cranfield.matching.place import entity_of, overlap, path_of
 from cranfield.model import MatchingRules
 from cranfield.model.label import Lines
 
 
-class Part(StrEnum):
+class AnswerPart(StrEnum):
     """What an answer names."""
 
     ENTITIES = "entities"
@@ -55,13 +55,15 @@ class PartScore:
 class StructureScore:
     """How far an answer names what its label expects."""
 
-    parts: Mapping[Part, PartScore]
+    parts: Mapping[AnswerPart, PartScore]
     """Of every part that is expected."""
 
     @property
-    def deciding(self) -> tuple[Part, ...]:
+    def deciding(self) -> tuple[AnswerPart, ...]:
         """The parts that decide: entities and files; lines only where no entity is expected, which they would repeat."""
-        return tuple(part for part in self.parts if part is not Part.SPANS or Part.ENTITIES not in self.parts)
+        return tuple(
+            part for part in self.parts if part is not AnswerPart.SPANS or AnswerPart.ENTITIES not in self.parts
+        )
 
     @property
     def complete(self) -> bool:
@@ -75,7 +77,7 @@ class StructureScore:
         return sum(values) / len(values) if values else 0.0
 
 
-def score_structure(answered: Answered, expected: Expected, rules: MatchingRules | None = None) -> StructureScore:
+def score_structure(answered: Answered, expected: ExpectedAnswer, rules: MatchingRules | None = None) -> StructureScore:
     """Score what an answer names against what its label expects.
 
     An entity and a file match by id and path. Expected lines are found where named lines of their file share
@@ -92,9 +94,9 @@ def score_structure(answered: Answered, expected: Expected, rules: MatchingRules
     files = [path_of(path, rules) for path in expected.files]
     spans = [Lines(path_of(span.file, rules), span.start, span.end) for span in expected.spans]
     parts = {
-        Part.ENTITIES: _of_names(entities, named.entities),
-        Part.FILES: _of_names(files, named.files),
-        Part.SPANS: _of_spans(dict.fromkeys(spans), named.spans, rules.min_overlap),
+        AnswerPart.ENTITIES: _of_names(entities, named.entities),
+        AnswerPart.FILES: _of_names(files, named.files),
+        AnswerPart.SPANS: _of_spans(dict.fromkeys(spans), named.spans, rules.min_overlap),
     }
     return StructureScore({part: score for part, score in parts.items() if score.n_expected})
 

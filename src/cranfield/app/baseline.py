@@ -9,8 +9,8 @@ from pathlib import Path
 
 from cranfield.app.experiment import Experiment
 from cranfield.app.gate import (
-    Answered,
-    Source,
+    AnsweredTestSet,
+    AnswerSource,
     answered,
     baseline_at,
     collection_folder,
@@ -19,7 +19,7 @@ from cranfield.app.gate import (
     refuse_source,
     system_evidence,
 )
-from cranfield.app.gate_plan import Plan, planned
+from cranfield.app.gate_plan import GatePlan, planned
 from cranfield.app.loading import NO_OVERRIDES, SetOverrides
 from cranfield.errors import Problem, SystemUnderTestError, UsageError
 from cranfield.evaluation.values import Evaluation
@@ -52,7 +52,7 @@ def accept(
     out: Path,
     accepted: str,
     reason: str = "",
-    source: Source | None = None,
+    source: AnswerSource | None = None,
     dry_run: bool = False,
     overrides: SetOverrides = NO_OVERRIDES,
 ) -> Accepted:
@@ -72,7 +72,7 @@ def accept(
         UsageError: a pilot.
         SystemUnderTestError: more failures than the gate allows. No file is written.
     """
-    plan, source = planned(config_path), source or Source()
+    plan, source = planned(config_path), source or AnswerSource()
     stands = standing(plan.config.folder)
     made: list[tuple[Path, Baseline, BaselineChange]] = []
     problems: list[Problem] = []
@@ -127,7 +127,7 @@ def show(config_path: Path, baseline_ref: str | None = None) -> Document:
     return baseline_document(BaselineChanges(baselines=tuple(changes)))
 
 
-def _refusals(plan: Plan, experiment: Experiment, evaluation: Evaluation) -> Iterator[Problem]:
+def _refusals(plan: GatePlan, experiment: Experiment, evaluation: Evaluation) -> Iterator[Problem]:
     rules = [rule for _, rule in rules_of(plan.gate, experiment.name)]
     findings = system_evidence(experiment, evaluation)
     for sentence in no_baseline(GateInput(evaluation), rules, plan.config.comparing().limits, findings):
@@ -135,7 +135,7 @@ def _refusals(plan: Plan, experiment: Experiment, evaluation: Evaluation) -> Ite
         yield Problem(f"this is no baseline: {sentence}", path=where, hint="fix what fails, and run it again")
 
 
-def _change(answers: Answered, old: Baseline | None, new: Baseline, path: Path) -> BaselineChange:
+def _change(answers: AnsweredTestSet, old: Baseline | None, new: Baseline, path: Path) -> BaselineChange:
     experiment, evaluation = answers.experiment, answers.evaluation
     primary = str(experiment.primary)
     before = dict(_facts(old)) if old is not None else {}

@@ -28,20 +28,20 @@ from cranfield.app.history import FOLDER, append
 from cranfield.benefit.assemble import assemble, last_scores
 from cranfield.benefit.errors import CellError
 from cranfield.benefit.experiment import RunOptions, execute, preflights_of, write_experiment
-from cranfield.benefit.folder import ExperimentFolder, Step
+from cranfield.benefit.folder import ExperimentFile, ExperimentFolder
 from cranfield.benefit.gold_check import check_scoring, scoring_problems
-from cranfield.benefit.history import BenefitHistory, DamagedLine, PastResult, PastStratum
+from cranfield.benefit.history import BenefitHistory, PastResult, PastStratum
 from cranfield.benefit.plan import ArmRole, BenefitPlan, load_plan
 from cranfield.benefit.plan_check import CheckedPlan, check_plan, machine_problems
 from cranfield.benefit.records import CellRecord, PreflightRecord, ScoreReason, ScoreRecord, deciding_facts
 from cranfield.benefit.redaction import LeakFinder, redaction_of
-from cranfield.benefit.result import BenefitResult, StratumKind, ValidityKind, Verdict
+from cranfield.benefit.result import BenefitResult, StratumKind, StratumVerdict, ValidityKind
 from cranfield.benefit.result_file import RESULT, read_result, write_result
 from cranfield.benefit.schedule import schedule
 from cranfield.benefit.score import Checkers, Scorer, SealedAnswer, seal, unscored, unseal
 from cranfield.benefit.source import TreeCheck, record_tree
 from cranfield.benefit.tool_check import tool_changes, try_tools
-from cranfield.benefit.validity import Evidence
+from cranfield.benefit.validity import ExperimentRecords
 from cranfield.codecheck.registry import checker_for
 from cranfield.concurrency.loop import event_loop
 from cranfield.errors import (
@@ -57,6 +57,7 @@ from cranfield.errors import (
 from cranfield.formats.io.delimited import file_versions, newest_version
 from cranfield.formats.io.files import read_inside, refusal, shown, write_text
 from cranfield.repo.git import is_same_commit, standing
+from cranfield.results import DamagedLine
 from cranfield.words import first_of, n_of
 
 FILE = "benefit.jsonl"
@@ -209,7 +210,7 @@ async def _score(folder: ExperimentFolder, checkers: Checkers | None, source: Ba
             for record in unseal(sealed, found, cells, tasks, leaks):
                 known = before.get(record.key)
                 if known is None or known.model_dump_json() != record.model_dump_json():
-                    folder.append(Step.SCORES, record)
+                    folder.append(ExperimentFile.SCORES, record)
 
         async with asyncio.TaskGroup() as group:
             for answer in sealed.answers:
@@ -282,7 +283,7 @@ def result_of(path: Path) -> BenefitResult:
         raise UsageError(
             f"{n_of(len(missing), 'cells')} without a score", path=shown(path), got=first_of(missing), hint=hint
         )
-    evidence = Evidence(
+    evidence = ExperimentRecords(
         plan,
         schedule(plan, tasks.tasks),
         runs,
@@ -291,7 +292,7 @@ def result_of(path: Path) -> BenefitResult:
         tasks.commit,
         folder.manifest.commit,
         folder.manifest.tree,
-        folder.read(Step.TREES, TreeCheck),
+        folder.read(ExperimentFile.TREES, TreeCheck),
     )
     return assemble(evidence, tasks, run=path.resolve().name)
 
@@ -537,14 +538,14 @@ class Requirement:
     """A stratum that must have a verdict."""
 
     stratum: Mapping[str, str]
-    verdict: Verdict
+    verdict: StratumVerdict
 
 
 @dataclass(frozen=True, slots=True)
 class BenefitRules:
     """What a result must keep."""
 
-    forbid: Sequence[Verdict] = (Verdict.NET_COST,)
+    forbid: Sequence[StratumVerdict] = (StratumVerdict.NET_COST,)
     """In no cell of task type and difficulty, and in no margin; of tasks without strata, not over all of them."""
     require: Sequence[Requirement] = ()
     max_age: timedelta | None = None
@@ -590,10 +591,12 @@ def parse_requirement(text: str) -> Requirement:
     """
     strata, _, verdict = text.rpartition(":")
     pairs = [part.partition("=") for part in strata.split(",")]
-    if verdict.strip() not in set(Verdict) or not all(name.strip() and value.strip() for name, _, value in pairs):
-        expected = f"STRATUM=VALUE,...:VERDICT, a verdict of {', '.join(Verdict)}"
+    if verdict.strip() not in set(StratumVerdict) or not all(
+        name.strip() and value.strip() for name, _, value in pairs
+    ):
+        expected = f"STRATUM=VALUE,...:VERDICT, a verdict of {', '.join(StratumVerdict)}"
         raise UsageError("not a stratum and its verdict", got=shorten(text), expected=expected)
-    return Requirement({name.strip(): value.strip() for name, _, value in pairs}, Verdict(verdict.strip()))
+    return Requirement({name.strip(): value.strip() for name, _, value in pairs}, StratumVerdict(verdict.strip()))
 
 
 def judge_result(result: BenefitResult, rules: BenefitRules, now: datetime) -> BenefitGate:
@@ -658,10 +661,10 @@ def _wrong_age(result: BenefitResult, most: timedelta, now: datetime) -> list[Ru
     return [RuleOutcome(rule, RuleState.INVALID, f"it was made on {made:%Y-%m-%d}, {n_of(age.days, 'days')} ago")]
 
 
-def _forbidden(result: BenefitResult, verdict: Verdict) -> RuleOutcome:
+def _forbidden(result: BenefitResult, verdict: StratumVerdict) -> RuleOutcome:
     judged = [row for row in result.strata if row.kind is not StratumKind.ALL] or result.strata
     bad = [row for row in judged if row.verdict is verdict]
-    unknown = [row for row in judged if row.verdict is Verdict.INSUFFICIENT]
+    unknown = [row for row in judged if row.verdict is StratumVerdict.INSUFFICIENT]
     rule = f"no stratum has the verdict {verdict.value}"
     if bad:
         sentence = f"{len(bad)} of {n_of(len(judged), 'strata')}:"
@@ -685,7 +688,7 @@ def _required(result: BenefitResult, rules: BenefitRules) -> list[RuleOutcome]:
         state = RuleState.FAILED
         if row.verdict is each.verdict:
             state = RuleState.PASSED
-        elif row.verdict is Verdict.INSUFFICIENT:
+        elif row.verdict is StratumVerdict.INSUFFICIENT:
             state = RuleState.INCONCLUSIVE
         found = "" if state is RuleState.PASSED else f"it is {row.verdict.value}. "
         outcomes.append(RuleOutcome(f"{label}: {each.verdict.value}", state, f"{found}{row.reason}"))

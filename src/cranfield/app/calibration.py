@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cranfield.app.evaluate import compare, with_measure
-from cranfield.calibration.answers import Correctness, ScoredAnswer, ScoredAnswers, score_problem
+from cranfield.calibration.answers import CalibrationAnswers, Correctness, ScoredAnswer, score_problem
 from cranfield.calibration.table import SCORE_COLUMNS
 from cranfield.errors import InputError, Problem, UnknownNameError, UsageError, shorten
 from cranfield.evaluation.evaluate import summarise
@@ -214,7 +214,7 @@ SCORE_FIELDS = ("confidence", *(name for name in SCORE_COLUMNS if name != "confi
 """The usual names of a confidence, as of a table; `score` is also the name of other things."""
 
 
-def answers_of_run(evaluation: Evaluation, field: str | None, rule: Threshold) -> ScoredAnswers:
+def answers_of_run(evaluation: Evaluation, field: str | None, rule: Threshold) -> CalibrationAnswers:
     """The confidence that each answer of a run states, and whether it is correct by a measure.
 
     A query for which the measure has no value, such as one without relevant documents, has no correctness.
@@ -255,7 +255,7 @@ def answers_of_run(evaluation: Evaluation, field: str | None, rule: Threshold) -
         raise InputError(problems)
     judged = evaluation.testset
     about = ", ".join(filter(None, (f"{judged.name} {judged.version}".strip(), judged.meta.review)))
-    return ScoredAnswers(evaluation.name, field, {Correctness.STRUCTURAL: str(rule)}, found, about)
+    return CalibrationAnswers(evaluation.name, field, {Correctness.STRUCTURAL: str(rule)}, found, about)
 
 
 def _outcomes(evaluation: Evaluation, rule: Threshold) -> dict[str, bool]:

@@ -39,7 +39,7 @@ class Exit(Exception):  # noqa: N818 - it is no error
         self.status = status
 
 
-class Format(StrEnum):
+class OutputFormat(StrEnum):
     """What stdout carries."""
 
     TEXT = "text"
@@ -54,8 +54,8 @@ class Output:
     """What is done with a report: the options that every command with a report has."""
 
     format: Annotated[
-        Format, Option("Output format on stdout; brief is short Markdown, for a changelog or a pull request.")
-    ] = Format.TEXT
+        OutputFormat, Option("Output format on stdout; brief is short Markdown, for a changelog or a pull request.")
+    ] = OutputFormat.TEXT
     full: Annotated[bool, Option("Print the whole report as text, not its short form.")] = False
     html: Annotated[Path | None, Option("Also write the report to this HTML file.", metavar="FILE")] = None
     open: Annotated[bool, Option("Show the report in the browser.")] = False

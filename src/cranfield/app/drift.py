@@ -13,7 +13,7 @@ from cranfield.matching.place import path_of
 from cranfield.model import Note, NoteKind, TestSet
 from cranfield.model.note import info
 from cranfield.repo.anchor import Outlines, anchor_of, places
-from cranfield.repo.drift import DRIFTED, STATES, DriftReport, Finding, reanchored, verify
+from cranfield.repo.drift import DRIFTED, STATES, DriftFinding, DriftReport, reanchored, verify
 from cranfield.repo.hashes import kept_hash
 from cranfield.repo.snapshot import Snapshot
 from cranfield.repo.source import tracked_snapshot
@@ -176,7 +176,9 @@ def _hashes(testset: TestSet, paths: set[str], snapshot: Snapshot) -> dict[str, 
     return {path: digest for path, digest in hashes.items() if digest is not None}
 
 
-def _refusal(testset: TestSet, changed: Sequence[Finding], among: int, report: DriftReport, hint: str) -> list[Problem]:
+def _refusal(
+    testset: TestSet, changed: Sequence[DriftFinding], among: int, report: DriftReport, hint: str
+) -> list[Problem]:
     """The count first, then each place."""
     states = Counter(finding.state for finding in changed)
     counted = ", ".join(f"{states[state]} {state}" for state in STATES if states[state])
@@ -187,7 +189,7 @@ def _refusal(testset: TestSet, changed: Sequence[Finding], among: int, report: D
     ]
 
 
-def state_text(finding: Finding) -> str:
+def state_text(finding: DriftFinding) -> str:
     """What became of a place, in a line: `renamed, now src/b.py::f (ambiguous: …)`."""
     now = f", now {finding.now}" if finding.now else ""
     return f"{finding.state}{now}" + (f" ({finding.detail})" if finding.detail else "")

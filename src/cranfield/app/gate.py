@@ -24,7 +24,7 @@ import numpy as np
 
 from cranfield.app.evaluate import with_measure
 from cranfield.app.experiment import Experiment, prepare, prepare_all, require_one_set
-from cranfield.app.gate_plan import Plan, lost_anchors, planned, refuse_overrides
+from cranfield.app.gate_plan import GatePlan, lost_anchors, planned, refuse_overrides
 from cranfield.app.history import remember
 from cranfield.app.loading import NO_OVERRIDES, SetOverrides
 from cranfield.app.run import require_folder
@@ -61,7 +61,7 @@ PRIVATE = ".gate-"
 
 
 @dataclass(frozen=True, slots=True)
-class Source:
+class AnswerSource:
     """Where the answers come from: the system is called, unless a finished run is named."""
 
     folder: Path | None = None
@@ -97,7 +97,7 @@ def keeps_nothing(ref: str | None) -> str:
 
 @contextmanager
 def collection_folder(
-    out: Path, experiments: Sequence[Experiment], source: Source, ref: str | None = None
+    out: Path, experiments: Sequence[Experiment], source: AnswerSource, ref: str | None = None
 ) -> Iterator[CollectionFolder | None]:
     """A private folder to collect in; the runs are in the output folder at the end of the block.
 
@@ -203,7 +203,7 @@ _Earlier = tuple[EarlierSource, frozenset[str]]
 
 
 @dataclass(frozen=True, slots=True)
-class Answered:
+class AnsweredTestSet:
     """The answers to one test set, scored, and what of them was read and not made in this call."""
 
     experiment: Experiment
@@ -227,11 +227,11 @@ class _Found:
 
 def answered(
     experiments: Sequence[Experiment],
-    source: Source,
+    source: AnswerSource,
     folder: CollectionFolder | None,
     *,
     whole: Sequence[Experiment] = (),
-) -> Iterator[Answered]:
+) -> Iterator[AnsweredTestSet]:
     """Each experiment with the evaluation of its system: collected now, or of a finished run.
 
     Args:
@@ -249,10 +249,10 @@ def answered(
         evaluation, cut = _evaluated(experiment, run)
         earlier = list(_earlier(experiment, evaluation, found))
         n_earlier = len(frozenset[str]().union(*(ids for _, ids in earlier)))
-        yield Answered(experiment, evaluation, tuple(source for source, _ in earlier), n_earlier, cut)
+        yield AnsweredTestSet(experiment, evaluation, tuple(source for source, _ in earlier), n_earlier, cut)
 
 
-def refuse_source(source: Source, experiments: Sequence[Experiment], ref: str | None) -> None:
+def refuse_source(source: AnswerSource, experiments: Sequence[Experiment], ref: str | None) -> None:
     """Refuse ways to name answers that exclude each other, and pilots among the run files of the config.
 
     Raises:
@@ -277,7 +277,7 @@ def refuse_source(source: Source, experiments: Sequence[Experiment], ref: str | 
             raise UsageError([_pilot_problem(path) for path in pilots])
 
 
-def _collected(experiments: Sequence[Experiment], folder: CollectionFolder, source: Source) -> dict[str, _Found]:
+def _collected(experiments: Sequence[Experiment], folder: CollectionFolder, source: AnswerSource) -> dict[str, _Found]:
     """Runs collected now; the systems of every test set are checked first."""
     for experiment in experiments:
         _ = experiment.checks
@@ -306,7 +306,7 @@ def _resumed(experiment: Experiment, path: Path) -> _Found | None:
     return None
 
 
-def _finished(experiments: Sequence[Experiment], source: Source) -> dict[str, _Found]:
+def _finished(experiments: Sequence[Experiment], source: AnswerSource) -> dict[str, _Found]:
     """Finished runs: of the system, the test set and the k of the config, and no pilots."""
     runs: dict[str, _Found] = {}
     problems: list[Problem] = []
@@ -463,7 +463,7 @@ def run_gate(
     config_path: Path,
     *,
     out: Path,
-    source: Source | None = None,
+    source: AnswerSource | None = None,
     baseline_ref: str | None = None,
     overrides: SetOverrides = NO_OVERRIDES,
 ) -> GateJob:
@@ -485,7 +485,7 @@ def run_gate(
     """
     reports = [out / name for name in GATE_FILES]
     _remove_earlier(out, reports)
-    plan, source = planned(config_path, baseline_ref), source or Source()
+    plan, source = planned(config_path, baseline_ref), source or AnswerSource()
     ref = plan.ref.name if plan.ref is not None else None
     if ref is not None:
         refuse_overrides(overrides)
@@ -527,7 +527,7 @@ def _save(document: Document, out: Path) -> tuple[Path, ...]:
 
 
 def _remember(
-    plan: Plan, experiments: Sequence[Experiment], evaluations: Mapping[str, Evaluation], report: Path
+    plan: GatePlan, experiments: Sequence[Experiment], evaluations: Mapping[str, Evaluation], report: Path
 ) -> None:
     """Add the evaluations to the history, with the report of the gate."""
     for experiment in experiments:
@@ -537,7 +537,9 @@ def _remember(
             progress_on(sys.stderr).note(why)
 
 
-def gate_experiments(plan: Plan, overrides: SetOverrides = NO_OVERRIDES) -> AbstractContextManager[list[Experiment]]:
+def gate_experiments(
+    plan: GatePlan, overrides: SetOverrides = NO_OVERRIDES
+) -> AbstractContextManager[list[Experiment]]:
     """An experiment for each test set with its gated system; every problem is raised before a query is sent.
 
     No cached answer is used: the code may have changed, which no config shows.
@@ -566,7 +568,7 @@ def _as_accepted(experiment: Experiment, accepted: _Accepted) -> Experiment:
     return replace(experiment, testset=only(experiment.testset, set(experiment.testset.query_ids) - {*baseline.added}))
 
 
-def _uncomputable(plan: Plan, experiment: Experiment) -> Iterator[Finding]:
+def _uncomputable(plan: GatePlan, experiment: Experiment) -> Iterator[Finding]:
     """Rules on measures that this test set allows for no query."""
     for index, rule in rules_of(plan.gate, experiment.name):
         measure = measure_of(rule)
@@ -587,7 +589,7 @@ class _Accepted:
     notes: tuple[str, ...] = ()
 
 
-def _baselines(plan: Plan, experiments: Sequence[Experiment]) -> dict[str, _Accepted]:
+def _baselines(plan: GatePlan, experiments: Sequence[Experiment]) -> dict[str, _Accepted]:
     """The baseline of each test set, where there is one; of another experiment it is refused, or left out where no rule needs it."""
     found: dict[str, _Accepted] = {}
     problems: list[Problem] = []
@@ -638,7 +640,7 @@ def baseline_at(path: Path, ref: Ref | None) -> tuple[Baseline, str]:
         raise InputError("not UTF-8", path=name) from None
 
 
-def _judged(plan: Plan, answers: Answered, accepted: _Accepted) -> GateResult:
+def _judged(plan: GatePlan, answers: AnsweredTestSet, accepted: _Accepted) -> GateResult:
     baseline, facts = accepted.baseline, accepted.facts
     experiment, evaluation = answers.experiment, answers.evaluation
     declared = plan.config.comparing()

@@ -44,7 +44,7 @@ EXAMPLE = "say what must hold: gate: {rules: [floor: {measure: nDCG@10, at_least
 
 
 @dataclass(frozen=True, slots=True)
-class Plan:
+class GatePlan:
     """A config with the rules it is held to."""
 
     path: Path
@@ -62,14 +62,14 @@ class Plan:
         return self.path.parent / self.gate.baseline_of(testset)
 
 
-def planned(config_path: Path, baseline_ref: str | None = None) -> Plan:
+def planned(config_path: Path, baseline_ref: str | None = None) -> GatePlan:
     """A config and its gate; with a ref, the rules are those of the ref, and what differs is a note."""
     config = load_config(config_path)
     if baseline_ref is None:
         if config.gate is None:
             raise ConfigError("the config has no gate", path=shown(config_path), hint=EXAMPLE)
         located = load_located(config_path, ConfigError)
-        return Plan(config_path, config, config.gate, systems_gated(config), located)
+        return GatePlan(config_path, config, config.gate, systems_gated(config), located)
     ref = ref_named(baseline_ref, config.folder)
     ref_config, located = _config_at(ref, config_path)
     if ref_config.gate is None:
@@ -78,7 +78,7 @@ def planned(config_path: Path, baseline_ref: str | None = None) -> Plan:
     ruled = _ruled(config, ref_config, ref)
     systems = systems_gated(ref_config)
     notes = tuple(_differences(config, ref_config, ruled, ref))
-    return Plan(config_path, ruled, ref_config.gate, systems, located, ref, notes)
+    return GatePlan(config_path, ruled, ref_config.gate, systems, located, ref, notes)
 
 
 def _config_at(ref: Ref, config_path: Path) -> tuple[Config, Located]:
@@ -226,7 +226,7 @@ def _system_gated(config: Config, settings: SetConfig) -> str:
     )
 
 
-def lost_anchors(plan: Plan, name: str) -> Iterator[Problem]:
+def lost_anchors(plan: GatePlan, name: str) -> Iterator[Problem]:
     """Places and files that the ref checks for drift, and the change does not; nothing for a test set without a repository."""
     chosen = plan.config.sets[name]
     if plan.ref is None or chosen.repo is None:

@@ -38,12 +38,12 @@ from cranfield.formats.testsets.golden_facts import REVIEWED, facts_path
 from cranfield.formats.testsets.golden_json import read_golden_json, write_golden_json
 from cranfield.gate.baseline import read_baseline
 from cranfield.golden.assemble import (
+    AssembledRecord,
     AssemblyResult,
-    Checked,
+    CheckedCriterion,
     Criterion,
+    CriterionResult,
     Merged,
-    Record,
-    Result,
     check_counts,
     check_review,
     check_similar,
@@ -66,14 +66,14 @@ from cranfield.golden.records import Stamp
 from cranfield.golden.retirement import Decision, SequentialTest, model_histories
 from cranfield.golden.review import ONE_PERSON, PROFILES, Cell, ReviewOutcome, ReviewProfile, ReviewReport, apply_edits
 from cranfield.golden.role_prompts import RolePrompts
-from cranfield.golden.roles import Role
+from cranfield.golden.roles import GoldenRole
 from cranfield.golden.row_votes import CheckedRows, Checkers, CheckResult, check_rows
 from cranfield.golden.rows import (
     CHANGES,
     FOR_PEOPLE,
     CheckedRow,
-    Row,
     RowState,
+    TargetRow,
     corrected,
     queries_without_rows,
     rows_of,
@@ -197,16 +197,16 @@ def check_set(
         return RowReport(result, rows_document(CheckedRows.of(testset, result, notes)), diff, written)
 
 
-async def _votes(rows: Sequence[Row], source: ParsedSource, out: Path, options: CheckOptions) -> CheckResult:
+async def _votes(rows: Sequence[TargetRow], source: ParsedSource, out: Path, options: CheckOptions) -> CheckResult:
     """Put the rows to the vote, and keep every answer; those that are there are taken, and count in the budget."""
     settings = [ModelSettings(model=model, concurrency=options.concurrency) for model in dict.fromkeys(options.models)]
     tools = SourceTools(source.snapshot, withheld=find_withheld(source.snapshot).names)
     prompts, lines = RolePrompts.load(), list[str]()
 
-    def keep(row: Row, number: int, transcript: Transcript) -> None:
+    def keep(row: TargetRow, number: int, transcript: Transcript) -> None:
         place = {
             "query_id": f"{row.query_id} {row.target.label}",
-            "role": Role.CHECKER,
+            "role": GoldenRole.CHECKER,
             "vote": number + 1,
             "at": now(),
         }
@@ -269,11 +269,11 @@ ENTERS = frozenset({State.PASSED, State.KEPT})
 
 
 @dataclass(frozen=True)
-class Batch:
+class AssembledBatch:
     """What a run folder gives a set."""
 
     index: RunIndex
-    records: tuple[Record, ...]
+    records: tuple[AssembledRecord, ...]
     planned: Mapping[Cell, int]
     report: ReviewReport | None
     """None: no record was given to people."""
@@ -311,7 +311,7 @@ class Batch:
 
 
 @dataclass(frozen=True)
-class Content:
+class VersionContent:
     """The records of a version."""
 
     testset: TestSet
@@ -322,7 +322,7 @@ class Content:
     """The records that were added or changed."""
 
 
-def read_batch(run: Path) -> Batch:
+def read_batch(run: Path) -> AssembledBatch:
     """The records of a run that enter a set.
 
     Raises:
@@ -339,7 +339,7 @@ def read_batch(run: Path) -> Batch:
         reviews = index.reviews.get(status.query_id, [])
         review = reviews[-1] if reviews and reviews[-1].disposition is Disposition.KEEP else None
         records.append(
-            Record(
+            AssembledRecord(
                 index.candidates[status.query_id],
                 answer if review is None else apply_edits(answer, review),
                 index.reports.get(status.query_id, status.attempt),
@@ -350,7 +350,7 @@ def read_batch(run: Path) -> Batch:
         hint = f"`cranfield golden status {command_word(run)}` shows why"
         raise UsageError("no record of this run enters a set", path=shown(run), hint=hint)
     report = review_of(folder) if read_sample(folder) is not None else None
-    return Batch(index, tuple(records), _planned(run, index), report)
+    return AssembledBatch(index, tuple(records), _planned(run, index), report)
 
 
 def _planned(run: Path, index: RunIndex) -> Mapping[Cell, int]:
@@ -360,7 +360,7 @@ def _planned(run: Path, index: RunIndex) -> Mapping[Cell, int]:
     return Counter((each.task_type, each.difficulty) for each in index.candidates.values())
 
 
-def assembly_of(batch: Batch, content: Content) -> dict[str, Any]:
+def assembly_of(batch: AssembledBatch, content: VersionContent) -> dict[str, Any]:
     """The runs of all versions, who reviewed them, the error rates, and the models that failed or were exchanged."""
     earlier = content.before.meta.assembly if content.before is not None else {}
     runs = [*earlier.get("runs", ()), _run(batch, content.merged, content.version)]
@@ -379,7 +379,7 @@ def assembly_of(batch: Batch, content: Content) -> dict[str, Any]:
     }
 
 
-def _run(batch: Batch, merged: Merged, version: FileVersion) -> dict[str, Any]:
+def _run(batch: AssembledBatch, merged: Merged, version: FileVersion) -> dict[str, Any]:
     """A run, as a version keeps it."""
     manifest, report = batch.index.folder.manifest, batch.report
     found: dict[str, Any] = {
@@ -453,7 +453,7 @@ MEASURED = frozenset({Criterion.HARNESS, Criterion.BASELINE, Criterion.CALIBRATI
 
 
 @dataclass(frozen=True, slots=True)
-class Evidence:
+class SetEvidence:
     """What was measured with the set."""
 
     runs: tuple[Path, ...] = ()
@@ -474,13 +474,13 @@ class Assembly:
 
     testset: TestSet
     version: FileVersion
-    checked: tuple[Checked, ...]
+    checked: tuple[CheckedCriterion, ...]
     written: tuple[Path, ...] = ()
 
     @property
     def is_golden(self) -> bool:
         """Whether no criterion is unmet."""
-        return all(each.result is not Result.NOT_MET for each in self.checked)
+        return all(each.result is not CriterionResult.NOT_MET for each in self.checked)
 
     def result(self, *, draft: bool) -> AssemblyResult:
         """Its record; with `draft`, the set is written where it is not golden."""
@@ -497,7 +497,7 @@ def assemble(
     run: Path,
     repo: Path,
     out: Path,
-    evidence: Evidence,
+    evidence: SetEvidence,
     *,
     draft: bool = False,
     today: date | None = None,
@@ -560,7 +560,7 @@ def assemble(
     return replace(assembly, written=(path, facts_path(path)))
 
 
-def _review_step(run: Path, repo: Path, batch: Batch) -> str:
+def _review_step(run: Path, repo: Path, batch: AssembledBatch) -> str:
     """What the review of a batch lacks."""
     if batch.report is None:
         return f"`cranfield golden review {command_word(run)} --repo {command_word(repo)}`"
@@ -569,7 +569,7 @@ def _review_step(run: Path, repo: Path, batch: Batch) -> str:
     return f"`cranfield golden reviewed {command_word(run)}` says what is next"
 
 
-def _merged(batch: Batch, out: Path, snapshot: Snapshot) -> Content:
+def _merged(batch: AssembledBatch, out: Path, snapshot: Snapshot) -> VersionContent:
     """The records of the version before, and those of a batch."""
     versions = file_versions(out, "golden")
     previous = next(reversed(versions), None)
@@ -586,7 +586,7 @@ def _merged(batch: Batch, out: Path, snapshot: Snapshot) -> Content:
         of_batch = _content([each for each in merged.records if each["query_id"] in new], Path(folder) / "batch.json")
     if before is not None:
         testset = replace(testset, meta=replace(before.meta, source_files={}, anchors={}))
-    return Content(testset, merged, version, before, of_batch)
+    return VersionContent(testset, merged, version, before, of_batch)
 
 
 def _refuse_drift(before: TestSet, path: Path, snapshot: Snapshot) -> None:
@@ -619,28 +619,36 @@ def _content(records: Sequence[Mapping[str, Any]], path: Path) -> TestSet:
     return read_golden_json(path)
 
 
-def _harness(testset: TestSet, runs: Sequence[Path], snapshot: Snapshot, today: date | None, path: Path) -> Checked:
+def _harness(
+    testset: TestSet, runs: Sequence[Path], snapshot: Snapshot, today: date | None, path: Path
+) -> CheckedCriterion:
     """Places, validity, and the evaluation of runs; that the file can be read was needed to get here."""
     if drifted := [each.label for each in verify(testset, snapshot).drifted]:
         found = f"not in the repository: {first_of(drifted)}"
         command = f"`cranfield testset verify {command_word(path)} --repo {command_word(snapshot.root)}`"
         step = f"correct the places: {command} lists them"
-        return Checked(Criterion.HARNESS, Result.NOT_MET, found, step)
+        return CheckedCriterion(Criterion.HARNESS, CriterionResult.NOT_MET, found, step)
     errors = [each.message for each in validate(testset, today=today or _today()).findings if each.level == "error"]
     if errors:
         step = f"correct the set: `cranfield testset validate {command_word(path)}` lists what is wrong"
-        return Checked(Criterion.HARNESS, Result.NOT_MET, f"{n_of(len(errors), 'errors')}: {first_of(errors)}", step)
+        return CheckedCriterion(
+            Criterion.HARNESS, CriterionResult.NOT_MET, f"{n_of(len(errors), 'errors')}: {first_of(errors)}", step
+        )
     step = "name a run of a system on it with --run RUN"
     if not runs:
-        return Checked(Criterion.HARNESS, Result.NOT_MET, "the set is valid, and no run of a system is named", step)
+        return CheckedCriterion(
+            Criterion.HARNESS, CriterionResult.NOT_MET, "the set is valid, and no run of a system is named", step
+        )
     try:
         evaluations = evaluate_files(testset, runs, None, ScoringOptions())
     except CranfieldError as error:
-        return Checked(Criterion.HARNESS, Result.NOT_MET, error.problems[0].sentence(), step)
+        return CheckedCriterion(Criterion.HARNESS, CriterionResult.NOT_MET, error.problems[0].sentence(), step)
     found = "; ".join(f"{each.name}: {each.measures[0]} {_mean(each)}" for each in evaluations)
     void = [each for each in inspect_systems(evaluations, evaluations[0].measures[0], Limits()) if each.is_void]
     if void:
-        return Checked(Criterion.HARNESS, Result.NOT_MET, f"{found}; its scores do not count: {void[0].sentence}", step)
+        return CheckedCriterion(
+            Criterion.HARNESS, CriterionResult.NOT_MET, f"{found}; its scores do not count: {void[0].sentence}", step
+        )
     is_scored = all(each.mean(each.measures[0]) is not None for each in evaluations)
     return checked(Criterion.HARNESS, found, step, is_met=is_scored)
 
@@ -650,18 +658,18 @@ def _mean(evaluation: Evaluation) -> str:
     return "not scored" if mean is None else f"{mean:.4f}"
 
 
-def _baseline(testset: TestSet, path: Path | None) -> Checked:
+def _baseline(testset: TestSet, path: Path | None) -> CheckedCriterion:
     """A baseline of this content that git has."""
     accept = "`cranfield baseline accept CONFIG`, commit the file, and name it with --baseline FILE"
     if path is None:
-        return Checked(Criterion.BASELINE, Result.NOT_MET, "no baseline is named", accept)
+        return CheckedCriterion(Criterion.BASELINE, CriterionResult.NOT_MET, "no baseline is named", accept)
     try:
         baseline = read_baseline(path)
     except CranfieldError as error:
-        return Checked(Criterion.BASELINE, Result.NOT_MET, error.problems[0].sentence(), accept)
+        return CheckedCriterion(Criterion.BASELINE, CriterionResult.NOT_MET, error.problems[0].sentence(), accept)
     if baseline.testset_digest != testset.digest:
         found = f"{shown(path)} is of another test set ({baseline.testset} {baseline.testset_version})"
-        return Checked(Criterion.BASELINE, Result.NOT_MET, found, accept)
+        return CheckedCriterion(Criterion.BASELINE, CriterionResult.NOT_MET, found, accept)
     why_not = _not_committed(path)
     found = why_not or f"{shown(path)}, of {baseline.system}"
     return checked(Criterion.BASELINE, found, f"commit {shown(path)} as it stands", is_met=not why_not)
@@ -679,12 +687,12 @@ def _not_committed(path: Path) -> str:
     return f"{shown(path)} has changes that are not committed" if changed.strip() else ""
 
 
-def _calibration(testset: TestSet, path: Path | None) -> Checked:
+def _calibration(testset: TestSet, path: Path | None) -> CheckedCriterion:
     """The JSON of a calibration over these queries that git has."""
     measure = "`cranfield calibrate DRAFT RUN --format json`, commit what it prints, and name the file with --calibration FILE"
 
-    def not_met(found: str, step: str = measure) -> Checked:
-        return Checked(Criterion.CALIBRATION, Result.NOT_MET, found, step)
+    def not_met(found: str, step: str = measure) -> CheckedCriterion:
+        return CheckedCriterion(Criterion.CALIBRATION, CriterionResult.NOT_MET, found, step)
 
     if path is None:
         return not_met("no calibration is named")
@@ -709,7 +717,7 @@ def _today() -> date:
     return datetime.now(UTC).date()
 
 
-def _named(testset: TestSet, batch: Batch, content: Content, *, is_golden: bool) -> TestSet:
+def _named(testset: TestSet, batch: AssembledBatch, content: VersionContent, *, is_golden: bool) -> TestSet:
     """The set with its version, and how it was assembled."""
     version, merged, before = content.version, content.merged, content.before
     review = "not reviewed by people" if batch.report is None else batch.report.state

@@ -15,7 +15,7 @@ from cranfield.errors import UnknownNameError, UsageError
 from cranfield.formats.io.files import shown
 from cranfield.golden.batch_review import (
     FEEDBACK,
-    Waiting,
+    ReviewCase,
     drawn_sample,
     merged,
     next_sample,
@@ -26,7 +26,7 @@ from cranfield.golden.batch_review import (
 )
 from cranfield.golden.folder import RunFolder, Step
 from cranfield.golden.index import RecordStatus, RunIndex
-from cranfield.golden.outcomes import Finding, Rejection
+from cranfield.golden.outcomes import RecordFinding, Rejection
 from cranfield.golden.parsed import ParsedSource
 from cranfield.golden.records import CitedLines, HumanReview, Opinion, OracleAnswer
 from cranfield.golden.review import (
@@ -48,7 +48,7 @@ from cranfield.judging.store.schema import Action, ItemState, RaterKind
 from cranfield.judging.store.store import Store
 from cranfield.judging.store.values import BookInfo, ItemView, RatingRow
 from cranfield.matching.place import ENTITY_MARK
-from cranfield.model.review import Disposition, Verdict
+from cranfield.model.review import Disposition, ReviewVerdict
 from cranfield.repo.snapshot import Snapshot, snapshot_digest, take
 from cranfield.words import command_word, n_of
 
@@ -58,7 +58,7 @@ then is not shown, and the order is drawn anew.
 
 - Decide as if you saw each record for the first time.
 """
-_VERDICTS, _DISPOSITIONS = tuple(Verdict), (Disposition.KEEP, Disposition.SEND_BACK, Disposition.DROP)
+_VERDICTS, _DISPOSITIONS = tuple(ReviewVerdict), (Disposition.KEEP, Disposition.SEND_BACK, Disposition.DROP)
 
 
 def opinions_of(item: ItemView) -> list[Opinion]:
@@ -295,7 +295,7 @@ def _stored(store: Store, name: str, pool: Pool, reviewers: int, seed: int) -> t
     return book, store.books.add_pool(book.id, pool)
 
 
-def _pool(name: str, digest: str, index: RunIndex, records: Iterable[Waiting], source: ParsedSource) -> Pool:
+def _pool(name: str, digest: str, index: RunIndex, records: Iterable[ReviewCase], source: ParsedSource) -> Pool:
     queries, items = {}, []
     for each in records:
         query_id, attempt = each.reviewable.query_id, each.status.attempt
@@ -312,7 +312,7 @@ def _doc(attempt: int) -> str:
     return f"attempt {attempt}"
 
 
-def material_of(index: RunIndex, waiting: Waiting, source: ParsedSource) -> ReviewMaterial:
+def material_of(index: RunIndex, waiting: ReviewCase, source: ParsedSource) -> ReviewMaterial:
     """A record as its reviewers see it. No model is named."""
     query_id, attempt = waiting.reviewable.query_id, waiting.status.attempt
     candidate, answer = index.candidates[query_id], index.answers[query_id, attempt]
@@ -482,7 +482,7 @@ def _dropped(review: HumanReview) -> Rejection:
         attempt=review.attempt,
         at=review.reviewed_at,
         state=State.DROPPED,
-        reasons=(Finding(kind=kind, message=review.reason),),
+        reasons=(RecordFinding(kind=kind, message=review.reason),),
     )
 
 

@@ -30,7 +30,7 @@ from cranfield.words import n_of
 
 
 @dataclass(frozen=True)
-class Variants:
+class ComponentVariants:
     """The systems that a system with components is measured as."""
 
     systems: Mapping[str, SystemConfig]
@@ -104,7 +104,7 @@ def run_components(
         return ComponentsJob(document, result, broken, written)
 
 
-def variants_of(config: Config, name: str) -> Variants:
+def variants_of(config: Config, name: str) -> ComponentVariants:
     """All components, each alone, and all but each; of two components, alone and all but one are the same.
 
     The components of a fusion are its parts: a variant has weight 0 for the others.
@@ -132,7 +132,7 @@ def variants_of(config: Config, name: str) -> Variants:
     systems |= {
         without[part]: with_only(system, [other for other in components if other != part]) for part in components
     }
-    return Variants(systems, f"{name}.all", alone, without)
+    return ComponentVariants(systems, f"{name}.all", alone, without)
 
 
 def components_of(system: SystemConfig) -> list[str]:
@@ -154,7 +154,7 @@ def with_only(system: SystemConfig, on: Collection[str]) -> SystemConfig:
     return system.model_copy(update={"params": {**system.params, **switches}})
 
 
-def _require_free(variants: Variants, experiment: Experiment) -> None:
+def _require_free(variants: ComponentVariants, experiment: Experiment) -> None:
     """Refuse parameters that would switch components."""
     whole = variants.systems[variants.whole]
     if isinstance(whole, FusionConfig):

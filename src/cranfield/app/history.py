@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING
 
 from cranfield.errors import UsageError
 from cranfield.evaluation.absence import judged_share
-from cranfield.evaluation.history import DamagedLine, HistoryPoint, Line, Score
+from cranfield.evaluation.history import HistoryPoint, Line, Score
 from cranfield.evaluation.latency import latency_summary
 from cranfield.evaluation.values import Evaluation
 from cranfield.formats.io.files import (
@@ -38,7 +38,7 @@ from cranfield.formats.io.files import (
 )
 from cranfield.measures import Measure, parse
 from cranfield.repo.git import Standing, commits_between, standing
-from cranfield.results import adapter_of, to_jsonable
+from cranfield.results import DamagedLine, adapter_of, to_jsonable
 from cranfield.words import and_list
 
 if TYPE_CHECKING:

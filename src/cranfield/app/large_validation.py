@@ -23,7 +23,7 @@ from cranfield.results import TestSetRecord
 from cranfield.testsets.check_judgments import Complaint, unknown_task_types
 from cranfield.testsets.check_queries import NO_TEXTS, small_strata
 from cranfield.testsets.similar import near_duplicates, too_many_met, words_of
-from cranfield.testsets.validate import CHECKS, Finding, Validation, checks
+from cranfield.testsets.validate import CHECKS, Validation, ValidationFinding, checks
 from cranfield.words import n_of
 
 if TYPE_CHECKING:
@@ -105,7 +105,7 @@ def validate_large(
         *(source.name, "", read.table.digest, read.table.n_queries), notes=notes, refresh_days=Meta().refresh_days
     )
     found = [
-        Finding(name, CHECKS[name].level, *complaint)
+        ValidationFinding(name, CHECKS[name].level, *complaint)
         for name, find in _CHECKS.items()
         for complaint in _some(find, read)
     ]

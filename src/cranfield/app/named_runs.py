@@ -24,7 +24,7 @@ from cranfield.stats.contrast import two_groups
 from cranfield.testsets.check_judgments import Answers
 from cranfield.testsets.diff import ScoreMove
 from cranfield.testsets.overfit import Overfitting, overfit
-from cranfield.testsets.refresh import Plan
+from cranfield.testsets.refresh import RefreshPlan
 from cranfield.testsets.split import only, part
 from cranfield.words import and_list
 
@@ -190,7 +190,7 @@ def answers_of(testset: TestSet, run: Path, depth: int = ALL_RESULTS) -> tuple[s
     }
 
 
-def candidates(plan: Plan, runs: Sequence[Path], depth: int) -> dict[str, list[str]]:
+def candidates(plan: RefreshPlan, runs: Sequence[Path], depth: int) -> dict[str, list[str]]:
     """The first results of each run for each new query, pooled: ids once, sorted, so that none stands first."""
     new_queries = TestSet(plan.testset.name, plan.new)
     pools: dict[str, set[str]] = {}

@@ -21,7 +21,7 @@ from cranfield.measures import USUAL_K
 from cranfield.model import Hit, Outcome, Query, Run, Scalar, TestSet, convention_named
 from cranfield.model.answer_rule import parse_answer_rule
 from cranfield.options.blocks import Consequence, Setting
-from cranfield.ranking import RankedHit, State, rank_run
+from cranfield.ranking import RankedHit, ResultState, rank_run
 from cranfield.reporting.document import Block, Bullets, Code, Document, KeyValues, Paragraph, Section
 from cranfield.reporting.table_spec import Col, TableSpec
 from cranfield.results import Record, to_jsonable
@@ -208,7 +208,7 @@ def _graded(
 
 
 def _grade(hit: RankedHit) -> str:
-    if hit.state is not State.JUDGED:
+    if hit.state is not ResultState.JUDGED:
         return "unjudged"
     return f"{hit.level}" if hit.credited or hit.item is None else "matched above"
 

@@ -316,7 +316,7 @@ MEANS_FILE = "means.csv"
 
 
 @dataclass(frozen=True)
-class Job:
+class CompletedRun:
     """What a run of the job made."""
 
     document: Document
@@ -333,7 +333,7 @@ class Job:
     """The measure that decides; None for several test sets."""
     many: ManyComparison | None = None
     """Of three systems or more."""
-    parts: tuple[Job, ...] = ()
+    parts: tuple[CompletedRun, ...] = ()
     """Of several test sets, the job of each."""
     floors: tuple[tuple[str, RuleResult], ...] = ()
     """Of the floors of the call: the system, and the result for it; of several test sets `SET: SYSTEM`."""
@@ -386,7 +386,7 @@ def run_job(  # noqa: PLR0913 - each is an option of the command, and is typed b
     overrides: SetOverrides = NO_OVERRIDES,
     floors: Sequence[Floor] = (),
     targets: Sequence[str] = (),
-) -> Job:
+) -> CompletedRun:
     """Collect the systems of a config, score and compare them, and write the results into `out`.
 
     Everything that can be checked beforehand is checked before the first query is sent. Every evaluation is added to the
@@ -470,9 +470,11 @@ def _refuse_testset(path: Path) -> None:
     )
 
 
-def _run_sets(config: Config, experiments: Sequence[Experiment], extras: Extras, out: Path, *, pilot: bool) -> Job:
+def _run_sets(
+    config: Config, experiments: Sequence[Experiment], extras: Extras, out: Path, *, pilot: bool
+) -> CompletedRun:
     """Run each of several test sets in a folder of its name, and write the summary."""
-    jobs: dict[str, Job] = {}
+    jobs: dict[str, CompletedRun] = {}
     with ExitStack() as stack:  # answers of every test set are kept until the summary stands
         for experiment in experiments:
             folder, progress = out / experiment.name, progress_on(sys.stderr)
@@ -487,7 +489,7 @@ def _run_sets(config: Config, experiments: Sequence[Experiment], extras: Extras,
             *save_reports(document, out, (REPORT, MARKDOWN)),
         )
     broken = tuple(f"{name}: {limit}" for name, job in jobs.items() for limit in job.void)
-    return Job(document, (), None, broken, written, out / REPORT, parts=tuple(jobs.values()), floors=floors)
+    return CompletedRun(document, (), None, broken, written, out / REPORT, parts=tuple(jobs.values()), floors=floors)
 
 
 def _systems_of_set(config: Config, name: str, systems: Sequence[str] | None) -> Sequence[str]:
@@ -501,7 +503,7 @@ def _systems_of_set(config: Config, name: str, systems: Sequence[str] | None) ->
 
 def _finish(
     config: Config, experiment: Experiment, runs: dict[str, Run], extras: Extras, out: Path, *, root: Path | None = None
-) -> Job:
+) -> CompletedRun:
     """Score, compare and report the runs of one test set, in a folder of the user's or below one."""
     evaluations = tuple(experiment.evaluate(run) for run in runs.values())
     options = experiment.options
@@ -517,7 +519,7 @@ def _finish(
     result = comparison or many or evaluations[0]
     void = void_sentences(result.evidence)
     rescore = rescore_command(config, experiment, list(runs), out, allow_drift=extras.allow_drift)
-    return Job(
+    return CompletedRun(
         *(document, evaluations, comparison, void, written, out / REPORT, experiment.primary, many),
         floors=floors,
         rescore=rescore,
@@ -572,7 +574,7 @@ def _sensitivity(comparison: Comparison, extras: Extras) -> Sensitivity | None:
     return sensitivity(comparison)
 
 
-def _set_result(experiment: Experiment, job: Job) -> SetResult:
+def _set_result(experiment: Experiment, job: CompletedRun) -> SetResult:
     """The row of one test set in the summary."""
     measure, verdict = experiment.primary, job.document.verdict
     row = partial(

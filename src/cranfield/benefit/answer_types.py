@@ -10,16 +10,15 @@ from typing import Annotated
 from pydantic import Field
 
 from cranfield.agents.prompt import Prompt
-from cranfield.agents.settings import Strict
 from cranfield.benefit.records import LineRange, NamedPlaces
 from cranfield.errors import ConfigError
-from cranfield.formats.io.validation import load_model
+from cranfield.formats.io.validation import ClosedModel, load_model
 
 QUESTION, CODE = "question-1", "code-1"
 _Line = Annotated[int, Field(ge=1, le=999_999_999)]
 
 
-class NamedLines(Strict):
+class NamedLines(ClosedModel):
     """Lines of a file."""
 
     file: str
@@ -27,7 +26,7 @@ class NamedLines(Strict):
     end: _Line
 
 
-class QuestionAnswer(Strict):
+class QuestionAnswer(ClosedModel):
     """The answer to a question."""
 
     text: str
@@ -48,14 +47,14 @@ class QuestionAnswer(Strict):
         return named if named.entities or named.files or named.lines else None
 
 
-class CodeFile(Strict):
+class CodeFile(ClosedModel):
     """A file."""
 
     path: Annotated[str, Field(min_length=1)]
     content: str
 
 
-class CodeAnswer(Strict):
+class CodeAnswer(ClosedModel):
     """Code."""
 
     text: str = ""

@@ -8,7 +8,7 @@ from typing import Any
 
 from cranfield.answers.rows import AnswerCost
 from cranfield.benefit.analysis.analyse import analyse
-from cranfield.benefit.analysis.observation import Observation
+from cranfield.benefit.analysis.observation import CellObservation
 from cranfield.benefit.competence import competence
 from cranfield.benefit.plan import ArmRole, BenefitPlan, SuccessBy
 from cranfield.benefit.reading import CellReading, arm_reading
@@ -19,13 +19,13 @@ from cranfield.benefit.result import (
     Reading,
     StratumKind,
     StratumResult,
+    StratumVerdict,
     TaskRow,
     Validity,
-    Verdict,
 )
 from cranfield.benefit.score import reading_of
 from cranfield.benefit.tasks import Task, TaskSet
-from cranfield.benefit.validity import Evidence, validity
+from cranfield.benefit.validity import ExperimentRecords, validity
 from cranfield.numbers import format_p
 from cranfield.version import __version__
 from cranfield.words import n_of
@@ -46,7 +46,7 @@ _RATE: Mapping[SuccessBy, str] = {
 }
 
 
-def assemble(evidence: Evidence, tasks: TaskSet, *, run: str) -> BenefitResult:
+def assemble(evidence: ExperimentRecords, tasks: TaskSet, *, run: str) -> BenefitResult:
     """The result of an experiment whose cells are scored.
 
     Args:
@@ -62,7 +62,7 @@ def assemble(evidence: Evidence, tasks: TaskSet, *, run: str) -> BenefitResult:
     )
     strata = analysis.strata
     if any(each.is_void for each in found):
-        strata = tuple(row.model_copy(update={"verdict": Verdict.VOID, "reason": VOID_REASON}) for row in strata)
+        strata = tuple(row.model_copy(update={"verdict": StratumVerdict.VOID, "reason": VOID_REASON}) for row in strata)
     return BenefitResult(
         tree=evidence.tree,
         run=run,
@@ -126,7 +126,7 @@ def _rate(plan: BenefitPlan) -> str:
     return "the compile rate" if is_compile else _RATE[plan.success.by]
 
 
-def _observations(evidence: Evidence, tasks: TaskSet) -> list[Observation]:
+def _observations(evidence: ExperimentRecords, tasks: TaskSet) -> list[CellObservation]:
     """Every planned cell in the order of the tasks, with its scored run or its last one."""
     last = {run.key: run for run in evidence.runs} | dict(evidence.cells)
     place = {task.id: number for number, task in enumerate(tasks.tasks)}
@@ -137,11 +137,11 @@ def _observations(evidence: Evidence, tasks: TaskSet) -> list[Observation]:
         if run is not None:
             more = {"end": run.end, "usage": run.usage, "delivery": run.delivery, "transcript": run.transcript}
         success = score.success if score is not None else None
-        found.append(Observation(key, task.strata, task.baseline_answerable, success=success, **more))
+        found.append(CellObservation(key, task.strata, task.baseline_answerable, success=success, **more))
     return found
 
 
-def _reading(evidence: Evidence, tasks: TaskSet, role: ArmRole) -> Reading:
+def _reading(evidence: ExperimentRecords, tasks: TaskSet, role: ArmRole) -> Reading:
     cells = defaultdict[str, list[CellReading]](list)
     for cell in evidence.by_arm[role]:
         cells[cell.key.task_id].append(reading_of(cell, tasks))
@@ -149,7 +149,7 @@ def _reading(evidence: Evidence, tasks: TaskSet, role: ArmRole) -> Reading:
     return arm_reading(cells).model_copy(update={"n_unread": n_unread, "n_successes": n_successes})
 
 
-def _task_row(task: Task, evidence: Evidence) -> TaskRow:
+def _task_row(task: Task, evidence: ExperimentRecords) -> TaskRow:
     cells = [cell for cell in evidence.cells.values() if cell.key.task_id == task.id and cell.key in evidence.scores]
     cells.sort(key=lambda each: each.key.seed)
     arms = {
@@ -187,7 +187,7 @@ def cell_row(cell: CellRecord, score: ScoreRecord) -> CellRow:
     )
 
 
-def _agent(evidence: Evidence) -> dict[str, Any]:
+def _agent(evidence: ExperimentRecords) -> dict[str, Any]:
     """Kind and model as configured, what was reported, versions. Not its variables, which may hold secrets."""
     plan, cells = evidence.plan, evidence.by_arm
     model = plan.agent.model
@@ -213,7 +213,7 @@ def _versions(cells: Iterable[CellRecord]) -> dict[str, list[str]]:
     return {name: sorted(versions) for name, versions in sorted(found.items())}
 
 
-def _tools(evidence: Evidence) -> dict[str, Any]:
+def _tools(evidence: ExperimentRecords) -> dict[str, Any]:
     """What was under test: settings of the plan, and what each reported of itself last; where it was ok once, when it was."""
     records = sorted(evidence.preflights, key=lambda record: record.ok)
     last = {record.tool: record.model_dump(mode="json", exclude=_OF_A_RUN) for record in records}

@@ -15,24 +15,23 @@ from typing import Annotated, Literal
 
 from pydantic import AfterValidator, Field
 
-from cranfield.agents.settings import Filled, Strict
 from cranfield.codecheck.python.requirements import (
     read_requirements,
     required_packages,
     requirement_fault,
     without_passwords,
 )
-from cranfield.codecheck.report import Check, Target
+from cranfield.codecheck.report import CodeCheck, Target
 from cranfield.errors import ConfigError, Problem, ProblemList, UnknownNameError
 from cranfield.formats.io.located import Located, load_located
 from cranfield.formats.io.tree import Loc
-from cranfield.formats.io.validation import validate
+from cranfield.formats.io.validation import ClosedModel, Filled, validate
 from cranfield.model.kinds import Text
 from cranfield.words import first_of
 
 SHIPPED = "package:"
 """Begins the source of a file that ships with Cranfield."""
-_MECHANICAL = (Check.COMPILES, Check.SYMBOLS, Check.AVAILABLE, Check.NOT_DEPRECATED)
+_MECHANICAL = (CodeCheck.COMPILES, CodeCheck.SYMBOLS, CodeCheck.AVAILABLE, CodeCheck.NOT_DEPRECATED)
 
 _MOST_NAMED = 40
 """Packages that a prompt names: a lock file has all that those need, too."""
@@ -48,7 +47,7 @@ def _inside(path: str) -> str:
 _FilePath = Annotated[Filled, AfterValidator(_inside)]
 
 
-class TargetSettings(Strict):
+class TargetSettings(ClosedModel):
     """What the code must run on. What a task leaves out is that of its file."""
 
     language: str = ""
@@ -65,17 +64,17 @@ class TargetSettings(Strict):
     """Folder of an environment of Python that has the packages, or its Python: nothing is installed."""
 
 
-class Trap(Strict):
+class Trap(ClosedModel):
     """A wrong answer that looks right: a symbol that does not exist, a deprecated call."""
 
-    fails: Check
+    fails: CodeCheck
     """The check that must find it."""
     symbol: str = ""
     """That the finding names, or a part of it; empty: any."""
     files: Mapping[_FilePath, str]
 
 
-class CodingTask(Strict):
+class CodingTask(ClosedModel):
     """A task whose answer is code."""
 
     id: Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9_.-]{0,59}$")]
@@ -84,7 +83,7 @@ class CodingTask(Strict):
     writes: Annotated[tuple[_FilePath, ...], Field(min_length=1)]
     """Files that the answer must have; it may have others."""
     target: TargetSettings = TargetSettings()
-    criteria: tuple[Check, ...] = ()
+    criteria: tuple[CodeCheck, ...] = ()
     """Checks that must pass; empty: compiles, symbols, available and not_deprecated, and tests where there are some."""
     strata: Mapping[Filled, Text] = {}
     """Values by which results are split, such as `task_type: migrate`, `difficulty: easy`."""
@@ -99,9 +98,9 @@ class CodingTask(Strict):
     """Where the facts of the task can be looked up."""
 
     @property
-    def checks(self) -> tuple[Check, ...]:
+    def checks(self) -> tuple[CodeCheck, ...]:
         """The criteria, written or by default."""
-        return self.criteria or (*_MECHANICAL, *([Check.TESTS] if self.tests else []))
+        return self.criteria or (*_MECHANICAL, *([CodeCheck.TESTS] if self.tests else []))
 
     @property
     def runs_on(self) -> Target:
@@ -126,7 +125,7 @@ class CodingTask(Strict):
         return "\n".join(lines)
 
 
-class CodingFile(Strict):
+class CodingFile(ClosedModel):
     """A file of coding tasks."""
 
     cranfield_coding_tasks: Literal[1]
@@ -237,7 +236,7 @@ def _problems(read: CodingFile, located: Located) -> Iterator[Problem]:
             yield located.problem(
                 f"task {task.id}: not the strata of the first task", (*here, "strata"), expected=names
             )
-        if Check.TESTS in task.criteria and not task.tests.strip():
+        if CodeCheck.TESTS in task.criteria and not task.tests.strip():
             yield located.problem(f"task {task.id}: its criteria name tests and it has none", (*here, "criteria"))
         if task.reference and (missing := [path for path in task.writes if path not in task.reference]):
             message = f"task {task.id}: the reference lacks {', '.join(missing)}"

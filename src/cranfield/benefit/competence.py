@@ -10,13 +10,13 @@ from cranfield.benefit.plan import ArmRole
 from cranfield.benefit.records import CellRecord
 from cranfield.benefit.result import Validity, ValidityKind
 from cranfield.benefit.tasks import TaskSet
-from cranfield.benefit.validity import CALLS_HINT, Evidence
+from cranfield.benefit.validity import CALLS_HINT, ExperimentRecords
 from cranfield.words import and_list, n_of
 
 _MOST_REASONS = 3
 
 
-def competence(evidence: Evidence, tasks: TaskSet) -> tuple[Validity, ...]:
+def competence(evidence: ExperimentRecords, tasks: TaskSet) -> tuple[Validity, ...]:
     """What the control arm lacks of what the plan demands; none where it is competent.
 
     Its success counts on tasks whose label says that they can be done without the tool: the mean over tasks of the mean over
@@ -28,7 +28,7 @@ def competence(evidence: Evidence, tasks: TaskSet) -> tuple[Validity, ...]:
     return (*_success(evidence, tasks), *_search_use(evidence, cells))
 
 
-def _success(evidence: Evidence, tasks: TaskSet) -> tuple[Validity, ...]:
+def _success(evidence: ExperimentRecords, tasks: TaskSet) -> tuple[Validity, ...]:
     by_task = defaultdict[str, list[bool]](list)
     for score in evidence.scores_of(ArmRole.CONTROL):
         if tasks.by_id[score.key.task_id].baseline_answerable and score.success is not None:
@@ -49,7 +49,7 @@ def _success(evidence: Evidence, tasks: TaskSet) -> tuple[Validity, ...]:
     return (Validity(kind=ValidityKind.CONTROL_INCOMPETENT, is_void=_can_search(evidence), message=message),)
 
 
-def _why(evidence: Evidence, tasks: TaskSet) -> str:
+def _why(evidence: ExperimentRecords, tasks: TaskSet) -> str:
     """How it fails, and whether the other arm fails there too: then it is not the control that is wrong."""
     treatment, control = (
         [score for score in evidence.scores_of(role) if tasks.by_id[score.key.task_id].baseline_answerable]
@@ -65,13 +65,13 @@ def _why(evidence: Evidence, tasks: TaskSet) -> str:
     return text
 
 
-def _can_search(evidence: Evidence) -> bool:
+def _can_search(evidence: ExperimentRecords) -> bool:
     """Whether the plan gives the control a tool. Without one, how little it can do is what the tool is compared with."""
     control = evidence.plan.arms[ArmRole.CONTROL]
     return bool(control.tools or (evidence.plan.repo and control.native))
 
 
-def _search_use(evidence: Evidence, cells: Sequence[CellRecord]) -> tuple[Validity, ...]:
+def _search_use(evidence: ExperimentRecords, cells: Sequence[CellRecord]) -> tuple[Validity, ...]:
     """Share of the cells in which a tool gave a result, of those whose calls are known.
 
     Of a control with another index, its tool is how it searches.

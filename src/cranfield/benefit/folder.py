@@ -11,20 +11,20 @@ from pathlib import Path
 from typing import Any
 
 from cranfield.agents.record_folder import PLAN, RecordFolder, manifest_of
-from cranfield.agents.settings import Filled, Strict
 from cranfield.agents.tree_record import TreeRecord
 from cranfield.benefit.plan import BenefitPlan, load_plan
 from cranfield.benefit.records import SCHEMA_VERSION, CellKey, CellRecord, PreflightRecord, ScoreRecord
 from cranfield.benefit.tasks import TaskSet, load_tasks
 from cranfield.errors import InputError, ProblemList
 from cranfield.formats.io.files import read_bytes, shown, write_text
+from cranfield.formats.io.validation import ClosedModel, Filled
 
 TRANSCRIPTS = "transcripts"
 TASKS = "tasks"
 """Folder of the copy of the tasks."""
 
 
-class Step(StrEnum):
+class ExperimentFile(StrEnum):
     """An append-only file of the folder, by its name."""
 
     PREFLIGHT = "preflight.jsonl"
@@ -34,7 +34,7 @@ class Step(StrEnum):
     TREES = "trees.jsonl"
 
 
-class ExperimentManifest(Strict):
+class ExperimentManifest(ClosedModel):
     """What an experiment is of. Everything but the times is the same when it is resumed."""
 
     name: Filled
@@ -51,7 +51,7 @@ class ExperimentManifest(Strict):
     schema_version: str = SCHEMA_VERSION
 
 
-class BegunRecord(Strict):
+class BegunRecord(ClosedModel):
     """A run of a cell that was begun. Without a `CellRecord` of the same attempt it was interrupted."""
 
     schema_version: str = SCHEMA_VERSION
@@ -63,7 +63,7 @@ class BegunRecord(Strict):
 class ExperimentFolder(RecordFolder[ExperimentManifest]):
     """The files of an experiment."""
 
-    files = Step
+    files = ExperimentFile
     schema_version = SCHEMA_VERSION
 
     @classmethod
@@ -87,11 +87,11 @@ class ExperimentFolder(RecordFolder[ExperimentManifest]):
         Raises:
             InputError: lines are damaged, or a cell is scored twice.
         """
-        found = self.read(Step.CELLS, CellRecord)
+        found = self.read(ExperimentFile.CELLS, CellRecord)
         problems, seen = ProblemList(InputError), set[CellKey]()
         for line, cell in enumerate(found, start=1):
             if cell.end.is_scored and cell.key in seen:
-                problems.add(f"{cell.key} ended twice", path=shown(self.path / Step.CELLS), line=line)
+                problems.add(f"{cell.key} ended twice", path=shown(self.path / ExperimentFile.CELLS), line=line)
             if cell.end.is_scored:
                 seen.add(cell.key)
         problems.raise_if_any()
@@ -103,17 +103,17 @@ class ExperimentFolder(RecordFolder[ExperimentManifest]):
 
     def n_interrupted(self) -> int:
         """Runs that were begun and did not end."""
-        begun = Counter((each.key, each.attempt) for each in self.read(Step.BEGUN, BegunRecord))
+        begun = Counter((each.key, each.attempt) for each in self.read(ExperimentFile.BEGUN, BegunRecord))
         begun.subtract((each.key, each.attempt) for each in self.cells())
         return sum(begun.values())
 
     def preflights(self) -> list[PreflightRecord]:
         """Of every time the experiment was run."""
-        return self.read(Step.PREFLIGHT, PreflightRecord)
+        return self.read(ExperimentFile.PREFLIGHT, PreflightRecord)
 
     def scores(self) -> list[ScoreRecord]:
         """Scores, in their order."""
-        return self.read(Step.SCORES, ScoreRecord)
+        return self.read(ExperimentFile.SCORES, ScoreRecord)
 
     def keep_transcript(self, transcript: Mapping[str, Any]) -> str:
         """Write a transcript; the same one is written once.

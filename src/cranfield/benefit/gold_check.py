@@ -15,7 +15,7 @@ from cranfield.benefit.records import ScoreReason
 from cranfield.benefit.redaction import redaction_of
 from cranfield.benefit.score import Checkers, Scorer, SealedAnswer, SealedScore, required_checks
 from cranfield.benefit.tasks import Task, TaskSet
-from cranfield.codecheck.report import Check
+from cranfield.codecheck.report import CodeCheck
 from cranfield.errors import Problem
 from cranfield.model.label import Label
 
@@ -112,7 +112,7 @@ async def _check(plan: BenefitPlan, tasks: TaskSet, task: Task, scorer: Scorer) 
             return [TaskFault(task.id, _OPEN[gold.why], gold.why, _states(gold), gold.notes)]
         if gold.success is not True:
             faults.append(TaskFault(task.id, ScoringFault.GOLD_FAILS, gold.why, _states(gold)))
-    idle = dict.fromkeys(coding.writes, _IDLE) if coding is not None and Check.TESTS in required else {}
+    idle = dict.fromkeys(coding.writes, _IDLE) if coding is not None and CodeCheck.TESTS in required else {}
     empty = await scorer.score(SealedAnswer("empty", task.id, Answered(), idle))
     if empty.success is not False:
         faults.append(TaskFault(task.id, ScoringFault.EMPTY_PASSES, empty.why))

@@ -6,23 +6,23 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Literal
 
-from cranfield.agents.settings import Filled, Strict
-from cranfield.benefit.result import Estimate, StratumKind, Verdict
-from cranfield.results import Record
+from cranfield.benefit.result import Estimate, StratumKind, StratumVerdict
+from cranfield.formats.io.validation import ClosedModel, Filled
+from cranfield.results import DamagedLine, Record
 
 
-class PastStratum(Strict):
+class PastStratum(ClosedModel):
     """A stratum of a result."""
 
     kind: StratumKind
     stratum: Mapping[str, str]
     n_tasks: int
-    verdict: Verdict
+    verdict: StratumVerdict
     success_lift: Estimate
     token_ratio: Estimate
 
 
-class PastResult(Strict):
+class PastResult(ClosedModel):
     """The line of a result."""
 
     cranfield_benefit_history: Literal[1] = 1
@@ -44,14 +44,6 @@ class PastResult(Strict):
     is_void: bool
     sentence: str
     strata: tuple[PastStratum, ...] = ()
-
-
-@dataclass(frozen=True, slots=True)
-class DamagedLine:
-    """A line that could not be read, and the reason."""
-
-    line: int
-    why: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

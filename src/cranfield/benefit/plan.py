@@ -11,10 +11,10 @@ from typing import Annotated, Any, Literal, Self
 
 from pydantic import Field, model_validator
 
-from cranfield.agents.settings import BudgetSettings, Filled, LimitSettings, ModelSettings, Strict
+from cranfield.agents.settings import BudgetSettings, LimitSettings, ModelSettings
 from cranfield.codecheck.settings import CheckerSettings
 from cranfield.errors import ConfigError
-from cranfield.formats.io.validation import load_model
+from cranfield.formats.io.validation import ClosedModel, Filled, load_model
 
 _Count = Annotated[int, Field(ge=1)]
 _Share = Annotated[float, Field(ge=0, le=1)]
@@ -28,7 +28,7 @@ class ArmRole(StrEnum):
     CONTROL = "control"
 
 
-class TaskSource(Strict):
+class TaskSource(ClosedModel):
     """Where tasks come from: the labelled queries of a golden set, or a file of coding tasks."""
 
     testset: Filled | None = None
@@ -45,7 +45,7 @@ class TaskSource(Strict):
         return self
 
 
-class Preflight(Strict):
+class Preflight(ClosedModel):
     """How a tool is asked which index and which version it serves."""
 
     tool: Filled
@@ -62,7 +62,7 @@ class Preflight(Strict):
     """What the result must be. `commit` must also be that of the golden set."""
 
 
-class ToolServer(Strict):
+class ToolServer(ClosedModel):
     """A tool under test: an MCP server, with what travels with it."""
 
     command: tuple[Filled, ...] = ()
@@ -97,7 +97,7 @@ class ToolServer(Strict):
 NativeTool = Literal["list_files", "search", "read_file", "outline"]
 
 
-class Arm(Strict):
+class Arm(ClosedModel):
     """What the agent may use. Everything else is equal in both arms."""
 
     name: _Name
@@ -108,7 +108,7 @@ class Arm(Strict):
     """Names among `tools` of the plan."""
 
 
-class OutputPaths(Strict):
+class OutputPaths(ClosedModel):
     """Where the JSON that a command prints (a document, or lines as a list) has what counts: JMESPath."""
 
     answer: Filled
@@ -130,7 +130,7 @@ class OutputPaths(Strict):
     the agent read."""
 
 
-class Agent(Strict):
+class Agent(ClosedModel):
     """The agent of both arms: the reference agent of this package, or an external command."""
 
     kind: Literal["reference", "command", "codex", "claude-code"] = "reference"
@@ -185,7 +185,7 @@ class SuccessBy(StrEnum):
     """The code compiles, and every check passes that is in the plan and a criterion of the task."""
 
 
-class Success(Strict):
+class Success(ClosedModel):
     """How success is decided."""
 
     by: SuccessBy
@@ -202,7 +202,7 @@ class Success(Strict):
     """Regular expressions that no judge reads, besides the names of tools and arms."""
 
 
-class TokenWeights(Strict):
+class TokenWeights(ClosedModel):
     """Weight of each kind of token in price-weighted tokens, in units of an uncached input token."""
 
     uncached: Annotated[float, Field(ge=0)] = 1.0
@@ -211,7 +211,7 @@ class TokenWeights(Strict):
     output: Annotated[float, Field(ge=0)] = 5.0
 
 
-class VerdictRule(Strict):
+class VerdictRule(ClosedModel):
     """The rule of the verdict, fixed beforehand."""
 
     alpha: Annotated[float, Field(gt=0, lt=0.5)] = 0.05
@@ -224,7 +224,7 @@ class VerdictRule(Strict):
     """Under so many tasks the verdict is `insufficient data`."""
 
 
-class Competence(Strict):
+class Competence(ClosedModel):
     """What the control arm must reach for a comparison to be valid."""
 
     success: _Share = 0.5
@@ -233,7 +233,7 @@ class Competence(Strict):
     """Share of its cells in which a tool to search or read gave a result; not checked where the arm has none."""
 
 
-class DeliveryBounds(Strict):
+class DeliveryBounds(ClosedModel):
     """How much of what the tools under test give may be no content: above it a comparison is void, or says so first."""
 
     silent: _Share = 0.5
@@ -257,7 +257,7 @@ class BenefitBudget(BudgetSettings):
     judge_money: Annotated[float, Field(gt=0)] | None = None
 
 
-class BenefitPlan(Strict):
+class BenefitPlan(ClosedModel):
     """An experiment."""
 
     cranfield_benefit: Literal[1]

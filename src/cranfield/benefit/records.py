@@ -8,16 +8,16 @@ from typing import Annotated, Any
 
 from pydantic import Field
 
-from cranfield.agents.settings import Filled, Strict
 from cranfield.answers.facts import FactKind
 from cranfield.answers.rows import FactRow
 from cranfield.benefit.plan import ArmRole
+from cranfield.formats.io.validation import ClosedModel, Filled
 
 SCHEMA_VERSION = "1.0.0"
 _Count = Annotated[int, Field(ge=0)]
 
 
-class CellKey(Strict):
+class CellKey(ClosedModel):
     """A run that is planned: a task in an arm, with a seed."""
 
     task_id: Filled
@@ -50,14 +50,14 @@ class CellEnd(StrEnum):
         return self is not CellEnd.INFRASTRUCTURE
 
 
-class ToolCount(Strict):
+class ToolCount(ClosedModel):
     """Calls of a tool, counted from the transcript."""
 
     ok: _Count = 0
     error: _Count = 0
 
 
-class CellUsage(Strict):
+class CellUsage(ClosedModel):
     """What a run used. None: not known, which is not 0."""
 
     total: _Count | None = None
@@ -103,7 +103,7 @@ class Flaw(StrEnum):
     """It states another index, version or commit than the preflight did."""
 
 
-class ToolResultNote(Strict):
+class ToolResultNote(ClosedModel):
     """A result of a tool under test, without its text."""
 
     tool: Filled
@@ -123,7 +123,7 @@ class ToolResultNote(Strict):
         return not {Flaw.EMPTY, Flaw.ERROR, Flaw.OTHER_SOURCE} & set(self.flaws)
 
 
-class Delivery(Strict):
+class Delivery(ClosedModel):
     """What became of the tools under test in a run: of an arm that has some. None: not known, which is not 0."""
 
     offered: bool
@@ -145,7 +145,7 @@ class Delivery(Strict):
     """Estimated, of all results of these tools."""
 
 
-class LineRange(Strict):
+class LineRange(ClosedModel):
     """Lines of a file, both ends included."""
 
     path: Filled
@@ -153,7 +153,7 @@ class LineRange(Strict):
     end: Annotated[int, Field(ge=1)]
 
 
-class NamedPlaces(Strict):
+class NamedPlaces(ClosedModel):
     """Places that an answer names in fields of its own."""
 
     entities: tuple[Filled, ...] = ()
@@ -161,7 +161,7 @@ class NamedPlaces(Strict):
     lines: tuple[LineRange, ...] = ()
 
 
-class ReadLines(Strict):
+class ReadLines(ClosedModel):
     """Lines that a tool showed."""
 
     path: Filled
@@ -171,7 +171,7 @@ class ReadLines(Strict):
     tool: Filled
 
 
-class CellRecord(Strict):
+class CellRecord(ClosedModel):
     """A run of a cell. A cell has the runs that failed by their infrastructure, and at most one that is scored."""
 
     schema_version: str = SCHEMA_VERSION
@@ -202,7 +202,7 @@ class CellRecord(Strict):
     """Name of its file in the run folder: `sha256-....json`."""
 
 
-class PreflightRecord(Strict):
+class PreflightRecord(ClosedModel):
     """What a tool under test says of itself."""
 
     schema_version: str = SCHEMA_VERSION
@@ -264,7 +264,7 @@ def deciding_facts(why: ScoreReason | None, facts: Iterable[FactRow]) -> list[Fa
     return [fact for fact in facts if fact.right is False and fact.id.startswith(f"{kinds[why]}.")]
 
 
-class ScoreRecord(Strict):
+class ScoreRecord(ClosedModel):
     """The score of a cell, unsealed."""
 
     schema_version: str = SCHEMA_VERSION

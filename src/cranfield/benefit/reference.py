@@ -17,8 +17,8 @@ from cranfield.agents.budget import Budget, PriceList
 from cranfield.agents.connect import connected
 from cranfield.agents.kept import Kept
 from cranfield.agents.loop import (
+    AgentLimits,
     AgentTask,
-    Limits,
     NoTools,
     Read,
     ToolResult,
@@ -27,7 +27,7 @@ from cranfield.agents.loop import (
     Transcript,
     run_agent,
 )
-from cranfield.agents.protocol import Answer, Backend, Failure, FailureKind, Request, Tool, ToolCall, Usage
+from cranfield.agents.protocol import Backend, Failure, FailureKind, ModelAnswer, Request, Tool, ToolCall, Usage
 from cranfield.agents.record_folder import CALLS
 from cranfield.agents.settings import ModelSettings
 from cranfield.agents.tools.source import AllowedTools, SourceTools
@@ -77,9 +77,9 @@ class _WhileToolsLast:
     backend: Backend
     tools: ArmTools
 
-    async def ask(self, request: Request) -> Answer:
+    async def ask(self, request: Request) -> ModelAnswer:
         if self.tools.lost is not None:
-            return Answer(failure=Failure(FailureKind.UNAVAILABLE, str(self.tools.lost)), usage=_NOT_SENT)
+            return ModelAnswer(failure=Failure(FailureKind.UNAVAILABLE, str(self.tools.lost)), usage=_NOT_SENT)
         return await self.backend.ask(request)
 
 
@@ -139,7 +139,7 @@ class ReferenceAgent:
             sampling=replace(settings.sampling, seed=(settings.seed or 0) + seed),
             output_mode=settings.output_mode,
             timeout_s=settings.timeout_s,
-            limits=Limits(**self.plan.limits.model_dump()),
+            limits=AgentLimits(**self.plan.limits.model_dump()),
         )
 
     @property

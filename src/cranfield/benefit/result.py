@@ -8,14 +8,14 @@ from typing import Any, Literal, Self
 
 from pydantic import model_validator
 
-from cranfield.agents.settings import Filled, Strict
 from cranfield.agents.tree_record import TreeRecord
 from cranfield.answers.rows import AnswerRow
 from cranfield.benefit.plan import ArmRole
 from cranfield.benefit.records import CellEnd, CellUsage, Delivery, ScoreReason
+from cranfield.formats.io.validation import ClosedModel, Filled
 
 
-class Verdict(StrEnum):
+class StratumVerdict(StrEnum):
     """What a stratum shows, by the rule of the plan."""
 
     PAYS_OFF = "pays off"
@@ -46,7 +46,7 @@ class CostVerdict(StrEnum):
     INSUFFICIENT = "tokens not known"
 
 
-class Estimate(Strict):
+class Estimate(ClosedModel):
     """A paired difference or ratio over tasks, with its interval."""
 
     value: float | None
@@ -65,7 +65,7 @@ class Estimate(Strict):
     note: str = ""
 
 
-class ArmMeans(Strict):
+class ArmMeans(ClosedModel):
     """One arm in a stratum: means over tasks of means over seeds."""
 
     success: float | None
@@ -97,7 +97,7 @@ class ArmMeans(Strict):
     tokens_per_success: float | None = None
 
 
-class McNemar(Strict):
+class McNemar(ClosedModel):
     """On one binary per task."""
 
     n: int
@@ -121,7 +121,7 @@ class StratumKind(StrEnum):
     """Every task: for the sentence on the success of all tasks; never the headline."""
 
 
-class StratumResult(Strict):
+class StratumResult(ClosedModel):
     """Both arms over the tasks of a stratum."""
 
     kind: StratumKind
@@ -147,7 +147,7 @@ class StratumResult(Strict):
     """Of the cells whose tool was called; not randomised, so no verdict rests on it."""
     mcnemar: McNemar
     minimal_detectable_lift: float | None
-    verdict: Verdict
+    verdict: StratumVerdict
     success: SuccessVerdict
     cost: CostVerdict
     """Each of its own, by the p-values that the verdict rests on: a stratum may have the same success and be cheaper."""
@@ -157,7 +157,7 @@ class StratumResult(Strict):
     @property
     def claims(self) -> str:
         """`same success, cheaper`; empty where the comparison is invalid."""
-        if self.verdict is Verdict.VOID:
+        if self.verdict is StratumVerdict.VOID:
             return ""
         if self.success is SuccessVerdict.NOT_SHOWN and self.cost is CostVerdict.NOT_SHOWN:
             return "neither differs significantly"
@@ -169,7 +169,7 @@ class StratumResult(Strict):
         return ", ".join(f"{name}={value}" for name, value in self.stratum.items()) or "all tasks"
 
 
-class VarianceAdvice(Strict):
+class VarianceAdvice(ClosedModel):
     """Where another run would help: more tasks, or more seeds."""
 
     quantity: Filled
@@ -180,7 +180,7 @@ class VarianceAdvice(Strict):
     advice: str
 
 
-class Loss(Strict):
+class Loss(ClosedModel):
     """A task in which the treatment did worse."""
 
     task_id: str
@@ -226,7 +226,7 @@ class ValidityKind(StrEnum):
     SYMBOLS_UNKNOWN = "symbols_unknown"
 
 
-class Validity(Strict):
+class Validity(ClosedModel):
     """Something that makes the comparison invalid, or a caveat of it."""
 
     kind: ValidityKind
@@ -236,7 +236,7 @@ class Validity(Strict):
     message: Filled
 
 
-class DeliveredResults(Strict):
+class DeliveredResults(ClosedModel):
     """What the tools under test gave in one arm: results that are no error by their server, by what they hold."""
 
     n: int
@@ -257,7 +257,7 @@ class DeliveredResults(Strict):
     """Cells in which the tool was called and the texts of its results are not known."""
 
 
-class Reading(Strict):
+class Reading(ClosedModel):
     """What one arm read of the gold lines: means over tasks of means over seeds."""
 
     n_tasks: int
@@ -293,7 +293,7 @@ class CellRow(AnswerRow):
     """Name of its file in the folder of the experiment."""
 
 
-class TaskRow(Strict):
+class TaskRow(ClosedModel):
     """A task with the scored cells of both arms."""
 
     task_id: str
@@ -302,7 +302,7 @@ class TaskRow(Strict):
     arms: Mapping[ArmRole, tuple[CellRow, ...]]
 
 
-class BenefitResult(Strict):
+class BenefitResult(ClosedModel):
     """An experiment with its verdicts."""
 
     cranfield_benefit_result: Literal[1] = 1

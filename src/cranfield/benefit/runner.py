@@ -16,7 +16,7 @@ from cranfield.agents.budget import Budget, Spent
 from cranfield.agents.record_folder import now
 from cranfield.benefit.agent import ArmAgent, CellRun
 from cranfield.benefit.errors import OUTAGES_IN_A_ROW, CellError, Retry, retry_of
-from cranfield.benefit.folder import BegunRecord, ExperimentFolder, Step
+from cranfield.benefit.folder import BegunRecord, ExperimentFile, ExperimentFolder
 from cranfield.benefit.plan import ArmRole, BenefitPlan
 from cranfield.benefit.records import CellEnd, CellKey, CellRecord, CellUsage
 from cranfield.benefit.schedule import schedule
@@ -163,7 +163,7 @@ class _Runner:
             return
         used, attempt, started_at = self._used(None), self._attempts[key] + 1, now()
         try:
-            self.folder.append(Step.BEGUN, BegunRecord(key=key, attempt=attempt, at=started_at))
+            self.folder.append(ExperimentFile.BEGUN, BegunRecord(key=key, attempt=attempt, at=started_at))
             run = self._checked(key, await self._ended(key, attempt))
             used = self._used(run.usage)
         finally:
@@ -175,7 +175,7 @@ class _Runner:
             started_at=started_at,
             **{**vars(run), "transcript": self.folder.keep_transcript(run.transcript)},
         )
-        self.folder.append(Step.CELLS, record)
+        self.folder.append(ExperimentFile.CELLS, record)
         self._note(record)
         self.n_run += 1
         self._decide(record)

@@ -22,7 +22,7 @@ from cranfield.benefit.plan import Success, SuccessBy
 from cranfield.benefit.reading import CellReading, cell_reading
 from cranfield.benefit.records import CellEnd, CellKey, CellRecord, ScoreReason, ScoreRecord
 from cranfield.benefit.tasks import TaskSet
-from cranfield.codecheck.report import Check, Checker, CheckReport, CheckState, Target
+from cranfield.codecheck.report import Checker, CheckReport, CheckState, CodeCheck, Target
 from cranfield.model import MatchingRules
 from cranfield.model.label import Lines
 
@@ -72,7 +72,7 @@ class SealedScore:
     facts: tuple[FactRow, ...] = ()
     structure_correct: bool | None = None
     structure_score: float | None = None
-    checks: Mapping[Check, CheckState] = field(default_factory=dict)
+    checks: Mapping[CodeCheck, CheckState] = field(default_factory=dict)
     findings: tuple[Mapping[str, object], ...] = ()
     notes: tuple[str, ...] = ()
     """Of a checker that could not decide everything: why."""
@@ -170,7 +170,7 @@ class Scorer:
         report = await self._report(answer.files, task)
         states = {check: report.states.get(check, CheckState.MISSING) for check in task.checks}
         failed = [check for check in required if states[check] is CheckState.FAILED]
-        is_run = Check.TESTS in required and states[Check.TESTS] is CheckState.PASSED
+        is_run = CodeCheck.TESTS in required and states[CodeCheck.TESTS] is CheckState.PASSED
         open_states = {CheckState.MISSING} if is_run else {CheckState.MISSING, CheckState.UNKNOWN}
         undecided = {states[check] for check in required if states[check] in open_states}
         if failed:
@@ -181,7 +181,7 @@ class Scorer:
         else:
             why = None
         success = False if failed else None if undecided else True
-        findings = tuple({key: str(value) if isinstance(value, Check) else value for key, value in asdict(each).items()}
+        findings = tuple({key: str(value) if isinstance(value, CodeCheck) else value for key, value in asdict(each).items()}
                          for each in report.findings)  # fmt: skip
         notes = report.notes if success is None or report.n_unknown else ()
         return SealedScore(
@@ -200,14 +200,14 @@ class Scorer:
         if checkers is None:
             raise ValueError("code is checked by a checker")
         async with self._free:
-            tests = task.tests if Check.TESTS in task.checks else ""
+            tests = task.tests if CodeCheck.TESTS in task.checks else ""
             return await checkers(task.runs_on).check(files, task.runs_on, tests)
 
 
-def required_checks(success: Success, task: CodingTask) -> tuple[Check, ...]:
+def required_checks(success: Success, task: CodingTask) -> tuple[CodeCheck, ...]:
     """The checks that decide: those of the plan that are criteria of the task."""
-    wanted = {Check(name) for name in success.checks}
-    return tuple(check for check in Check if check in wanted and check in task.checks)
+    wanted = {CodeCheck(name) for name in success.checks}
+    return tuple(check for check in CodeCheck if check in wanted and check in task.checks)
 
 
 def unseal(

@@ -7,18 +7,18 @@ from pathlib import Path
 from typing import Literal
 
 from cranfield.agents.record_folder import now
-from cranfield.agents.settings import Strict
 from cranfield.agents.tree_record import MOST_NAMED, changed_since, left_out_of, require_same_tree
-from cranfield.benefit.folder import ExperimentFolder, Step
+from cranfield.benefit.folder import ExperimentFile, ExperimentFolder
 from cranfield.benefit.records import SCHEMA_VERSION
 from cranfield.errors import CranfieldError, UsageError
 from cranfield.formats.io.files import shown
+from cranfield.formats.io.validation import ClosedModel
 from cranfield.repo.snapshot import Snapshot, snapshot_digest
 from cranfield.repo.source import source_snapshot
 from cranfield.words import first_of, n_of
 
 
-class TreeCheck(Strict):
+class TreeCheck(ClosedModel):
     """The folder of the repository is not as when the experiment began."""
 
     schema_version: str = SCHEMA_VERSION
@@ -117,9 +117,9 @@ def _record(
 
 def _append(folder: ExperimentFolder, check: TreeCheck) -> None:
     """Record a state; not again where it was recorded of the same moment, which is one caveat of the result."""
-    known = folder.read(Step.TREES, TreeCheck)
+    known = folder.read(ExperimentFile.TREES, TreeCheck)
     if all(check.model_copy(update={"at": each.at}) != each for each in known):
-        folder.append(Step.TREES, check)
+        folder.append(ExperimentFile.TREES, check)
 
 
 def labels_in(snapshot: Snapshot, contents: Collection[bytes]) -> frozenset[str]:

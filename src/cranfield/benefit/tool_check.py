@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 from cranfield.benefit.agent import ArmAgent
 from cranfield.benefit.delivery import tool_preflight
-from cranfield.benefit.folder import ExperimentFolder, Step
+from cranfield.benefit.folder import ExperimentFile, ExperimentFolder
 from cranfield.benefit.mcp_tools import McpTools
 from cranfield.benefit.plan import ArmRole, BenefitPlan
 from cranfield.benefit.records import PreflightRecord
@@ -30,7 +30,7 @@ async def check_tools(folder: ExperimentFolder, agents: Mapping[ArmRole, ArmAgen
         for record in records:
             found = _problems(record, first.get((role, record.tool)))
             refused = {"ok": False, "message": "; ".join(each.message for each in found)}
-            folder.append(Step.PREFLIGHT, record.model_copy(update=refused) if found else record)
+            folder.append(ExperimentFile.PREFLIGHT, record.model_copy(update=refused) if found else record)
             problems += found
         missing = sorted(set(plan.servers(role)) - {record.tool for record in records})
         problems += [Problem("no preflight of a tool", path=f"{role}.{name}") for name in missing]
@@ -67,7 +67,7 @@ async def ask_again(folder: ExperimentFolder, agents: Mapping[ArmRole, ArmAgent]
     """Ask the tools once more after cells were run, and write down the answers: whether they are still what they were."""
     for role in ArmRole:
         for record in await agents[role].preflight():
-            folder.append(Step.PREFLIGHT, record.model_copy(update={"after_run": True}))
+            folder.append(ExperimentFile.PREFLIGHT, record.model_copy(update={"after_run": True}))
 
 
 def has_last_answers(folder: ExperimentFolder) -> bool:

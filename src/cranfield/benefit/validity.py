@@ -39,7 +39,7 @@ from cranfield.benefit.plan import ArmRole, BenefitPlan
 from cranfield.benefit.records import CellKey, CellRecord, Flaw, PreflightRecord, ScoreRecord
 from cranfield.benefit.result import DeliveredResults, Validity, ValidityKind
 from cranfield.benefit.source import TreeCheck
-from cranfield.codecheck.report import Check
+from cranfield.codecheck.report import CodeCheck
 from cranfield.errors import shorten
 from cranfield.repo.git import is_same_commit
 from cranfield.words import and_list, n_of
@@ -56,7 +56,7 @@ _PREFLIGHT_HINT = "`preflight` of the tool in the plan says how it is asked"
 
 
 @dataclass(frozen=True)
-class Evidence:
+class ExperimentRecords:
     """The records of an experiment."""
 
     plan: BenefitPlan
@@ -131,15 +131,15 @@ class Evidence:
         return f"{role.value} ({self.plan.arms[role].name})"
 
 
-Rule = Callable[[Evidence], Iterator[Validity]]
+Rule = Callable[[ExperimentRecords], Iterator[Validity]]
 
 
-def validity(evidence: Evidence) -> tuple[Validity, ...]:
+def validity(evidence: ExperimentRecords) -> tuple[Validity, ...]:
     """Everything that is wrong."""
     return tuple(each for rule in RULES for each in rule(evidence))
 
 
-def _uncommitted(evidence: Evidence) -> Iterator[Validity]:
+def _uncommitted(evidence: ExperimentRecords) -> Iterator[Validity]:
     if evidence.tree.uncommitted:
         message = (
             f"{evidence.tree.uncommitted}; agents read the commit, and a tool that reads the folder finds those files"
@@ -147,18 +147,18 @@ def _uncommitted(evidence: Evidence) -> Iterator[Validity]:
         yield Validity(kind=ValidityKind.UNCOMMITTED, is_void=False, leads=True, message=message)
 
 
-def _tree_changed(evidence: Evidence) -> Iterator[Validity]:
+def _tree_changed(evidence: ExperimentRecords) -> Iterator[Validity]:
     for check in evidence.tree_checks:
         yield Validity(kind=ValidityKind.TREE_CHANGED, is_void=check.is_void, message=check.sentence)
 
 
-def _folder_has_more(evidence: Evidence) -> Iterator[Validity]:
+def _folder_has_more(evidence: ExperimentRecords) -> Iterator[Validity]:
     if evidence.tree.notes:
         message = " ".join(evidence.tree.notes).removesuffix(".")
         yield Validity(kind=ValidityKind.FOLDER_HAS_MORE, is_void=False, message=message)
 
 
-def _native_tools(evidence: Evidence) -> Iterator[Validity]:
+def _native_tools(evidence: ExperimentRecords) -> Iterator[Validity]:
     if not evidence.plan.repo:
         return
     treatment, control = (frozenset(evidence.plan.arms[role].native) for role in ArmRole)
@@ -171,7 +171,7 @@ def _native_tools(evidence: Evidence) -> Iterator[Validity]:
         yield Validity(kind=ValidityKind.NATIVE_TOOLS_DIFFER, is_void=True, message=message)
 
 
-def _preflights(evidence: Evidence) -> Iterator[Validity]:
+def _preflights(evidence: ExperimentRecords) -> Iterator[Validity]:
     """No cell is run after a preflight that failed: it says nothing of the cells that were run."""
     by_tool = defaultdict[tuple[ArmRole, str], list[PreflightRecord]](list)
     for record in evidence.preflights:
@@ -196,7 +196,7 @@ def _preflights(evidence: Evidence) -> Iterator[Validity]:
                 yield Validity(kind=ValidityKind.TOOL_CHANGED, is_void=True, message=message)
 
 
-def _commits(evidence: Evidence) -> Iterator[Validity]:
+def _commits(evidence: ExperimentRecords) -> Iterator[Validity]:
     found = {"the repository": evidence.read_commit}
     found |= {record.tool: str(record.found.get(_COMMIT) or "") for record in evidence.preflights if record.ok}
     for name, commit in found.items():
@@ -205,7 +205,7 @@ def _commits(evidence: Evidence) -> Iterator[Validity]:
             yield Validity(kind=ValidityKind.COMMIT_DIFFERS, is_void=True, message=message)
 
 
-def _delivery(evidence: Evidence) -> Iterator[Validity]:
+def _delivery(evidence: ExperimentRecords) -> Iterator[Validity]:
     for role, cells in evidence.by_arm.items():
         if not evidence.plan.arms[role].tools:
             continue
@@ -235,7 +235,7 @@ def _delivery(evidence: Evidence) -> Iterator[Validity]:
             yield Validity(kind=ValidityKind.TOOL_NOT_ANSWERED, is_void=is_void, message=message)
 
 
-def _results(evidence: Evidence) -> Iterator[Validity]:
+def _results(evidence: ExperimentRecords) -> Iterator[Validity]:
     for role, found in evidence.delivered.items():
         name = evidence.name(role)
         if found.cells_unknown:
@@ -258,7 +258,7 @@ def _results(evidence: Evidence) -> Iterator[Validity]:
                 yield Validity(kind=ValidityKind.RESULTS_FLAWED, is_void=False, leads=True, message=message)
 
 
-def _not_read(evidence: Evidence) -> Iterator[Validity]:
+def _not_read(evidence: ExperimentRecords) -> Iterator[Validity]:
     bound = evidence.plan.delivery.unread
     for role in ArmRole:
         n, known = evidence.unread(role)
@@ -267,7 +267,7 @@ def _not_read(evidence: Evidence) -> Iterator[Validity]:
             yield Validity(kind=ValidityKind.ANSWERS_NOT_READ, is_void=False, leads=True, message=message)
 
 
-def _complete(evidence: Evidence) -> Iterator[Validity]:
+def _complete(evidence: ExperimentRecords) -> Iterator[Validity]:
     n_pairs = len({(key.task_id, key.seed) for key in evidence.planned})
     n = len(evidence.pairs)
     lost = {role: len(_lost(evidence, role)) for role in ArmRole}
@@ -283,13 +283,13 @@ def _complete(evidence: Evidence) -> Iterator[Validity]:
         yield Validity(kind=ValidityKind.INFRASTRUCTURE_DIFFERS, is_void=True, message=message)
 
 
-def _lost(evidence: Evidence, role: ArmRole, error: CellError | None = None) -> set[CellKey]:
+def _lost(evidence: ExperimentRecords, role: ArmRole, error: CellError | None = None) -> set[CellKey]:
     """Cells that were run and have no scored run: all, or those whose last run ended with an error."""
     last = {run.key: run.error for run in evidence.runs if run.key.arm is role and run.key not in evidence.cells}
     return {key for key, name in last.items() if error is None or name == error}
 
 
-def _models(evidence: Evidence) -> Iterator[Validity]:
+def _models(evidence: ExperimentRecords) -> Iterator[Validity]:
     names = {role: {name for cell in cells for name in cell.models} for role, cells in evidence.by_arm.items()}
     unknown = [evidence.name(role) for role, cells in evidence.by_arm.items() if cells and not names[role]]
     if unknown:
@@ -298,7 +298,7 @@ def _models(evidence: Evidence) -> Iterator[Validity]:
     yield from _differing(evidence, ValidityKind.MODEL_DIFFERS, "the model", names)
 
 
-def _agents(evidence: Evidence) -> Iterator[Validity]:
+def _agents(evidence: ExperimentRecords) -> Iterator[Validity]:
     found: dict[str, dict[ArmRole, set[str]]] = defaultdict(lambda: {role: set() for role in ArmRole})
     for role, cells in evidence.by_arm.items():
         for cell in cells:
@@ -309,7 +309,7 @@ def _agents(evidence: Evidence) -> Iterator[Validity]:
 
 
 def _differing(
-    evidence: Evidence, kind: ValidityKind, what: str, values: Mapping[ArmRole, set[str]]
+    evidence: ExperimentRecords, kind: ValidityKind, what: str, values: Mapping[ArmRole, set[str]]
 ) -> Iterator[Validity]:
     """Void where the arms differ; a caveat where both had the same values, and several."""
     if not all(values[role] for role in ArmRole):
@@ -323,7 +323,7 @@ def _differing(
         yield Validity(kind=kind, is_void=False, message=message)
 
 
-def _undecided(evidence: Evidence) -> Iterator[Validity]:
+def _undecided(evidence: ExperimentRecords) -> Iterator[Validity]:
     for role in ArmRole:
         scores = evidence.scores_of(role)
         open_scores = [score for score in scores if score.success is None]
@@ -338,7 +338,7 @@ def _undecided(evidence: Evidence) -> Iterator[Validity]:
             yield Validity(kind=ValidityKind.UNDECIDED, is_void=is_void, message=message)
 
 
-def _leaks(evidence: Evidence) -> Iterator[Validity]:
+def _leaks(evidence: ExperimentRecords) -> Iterator[Validity]:
     found = {role: [score for score in evidence.scores_of(role) if score.redacted] for role in ArmRole}
     if any(found.values()):
         counts = and_list([f"{len(found[role])} of {evidence.name(role)}" for role in ArmRole])
@@ -347,7 +347,7 @@ def _leaks(evidence: Evidence) -> Iterator[Validity]:
         yield Validity(kind=ValidityKind.LEAK, is_void=False, message=message)
 
 
-def _same_answers(evidence: Evidence) -> Iterator[Validity]:
+def _same_answers(evidence: ExperimentRecords) -> Iterator[Validity]:
     answered = [(left, right) for left, right in evidence.pairs if left.answer or left.files]
     same = sum((left.answer, left.files) == (right.answer, right.files) for left, right in answered)
     if same and same >= SAME_ANSWERS * len(answered):
@@ -355,7 +355,7 @@ def _same_answers(evidence: Evidence) -> Iterator[Validity]:
         yield Validity(kind=ValidityKind.SAME_ANSWERS, is_void=False, message=message)
 
 
-def _unmeasured(evidence: Evidence) -> Iterator[Validity]:
+def _unmeasured(evidence: ExperimentRecords) -> Iterator[Validity]:
     for role, cells in evidence.by_arm.items():
         without = sum(cell.usage.total is None for cell in cells)
         if without:
@@ -363,23 +363,23 @@ def _unmeasured(evidence: Evidence) -> Iterator[Validity]:
             yield Validity(kind=ValidityKind.UNMEASURED_TOKENS, is_void=False, message=message)
 
 
-def _judge(evidence: Evidence) -> Iterator[Validity]:
+def _judge(evidence: ExperimentRecords) -> Iterator[Validity]:
     judge, model = evidence.plan.success.judge, evidence.plan.agent.model
     if judge is not None and model is not None and judge.model == model.model:
         message = f"{judge.model} judges its own answers, in both arms"
         yield Validity(kind=ValidityKind.JUDGE_IS_AGENT, is_void=False, message=message)
 
 
-def _code_not_run(evidence: Evidence) -> Iterator[Validity]:
+def _code_not_run(evidence: ExperimentRecords) -> Iterator[Validity]:
     checked = {key.task_id: score.checks for key, score in evidence.scores.items() if score.checks}
-    is_run = Check.TESTS in evidence.plan.success.checks
-    n = sum(not is_run or Check.TESTS not in checks for checks in checked.values())
+    is_run = CodeCheck.TESTS in evidence.plan.success.checks
+    n = sum(not is_run or CodeCheck.TESTS not in checks for checks in checked.values())
     if n:
         message = f"no test decides {n} of {n_of(len(checked), 'tasks')}: code that passes the other checks is a success there, whatever it does"
         yield Validity(kind=ValidityKind.CODE_NOT_RUN, is_void=False, message=message)
 
 
-def _symbols_unknown(evidence: Evidence) -> Iterator[Validity]:
+def _symbols_unknown(evidence: ExperimentRecords) -> Iterator[Validity]:
     found = []
     for role in ArmRole:
         scores = evidence.scores_of(role)

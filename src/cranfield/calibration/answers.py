@@ -53,7 +53,7 @@ class ScoredAnswer:
 
 
 @dataclass(frozen=True, slots=True)
-class ScoredAnswers:
+class CalibrationAnswers:
     """The answers of one system."""
 
     name: str

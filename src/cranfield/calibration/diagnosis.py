@@ -83,7 +83,7 @@ class SlopeStatistics:
 
 
 @dataclass(frozen=True, slots=True)
-class Evidence:
+class CalibrationEvidence:
     """What the answers of a group show: at least `FEWEST` of them."""
 
     bias: NullTest
@@ -141,7 +141,7 @@ class Evidence:
         return self.slope_shown_p <= ALPHA_SHOWN
 
 
-def diagnose(evidence: Evidence | None) -> tuple[Diagnosis, ...]:
+def diagnose(evidence: CalibrationEvidence | None) -> tuple[Diagnosis, ...]:
     """Every diagnosis that holds, in the order of `RULES`; None for too few answers."""
     if evidence is None:
         return (Diagnosis.INSUFFICIENT_DATA,)
@@ -153,7 +153,7 @@ def diagnose(evidence: Evidence | None) -> tuple[Diagnosis, ...]:
     return (Diagnosis.WELL_CALIBRATED if is_shown else Diagnosis.INSUFFICIENT_DATA,)
 
 
-def _of_bias(evidence: Evidence) -> Diagnosis | None:
+def _of_bias(evidence: CalibrationEvidence) -> Diagnosis | None:
     """By the exact test and by the interval: outcomes that do not follow the score have more variance than a calibrated score."""
     low, high = evidence.bias_interval
     if not evidence.is_calibration_rejected or evidence.bias.p > ALPHA or low <= 0 <= high:
@@ -161,7 +161,7 @@ def _of_bias(evidence: Evidence) -> Diagnosis | None:
     return Diagnosis.OVER_CONFIDENT if low > 0 else Diagnosis.UNDER_CONFIDENT
 
 
-def _of_slope(evidence: Evidence) -> Diagnosis | None:
+def _of_slope(evidence: CalibrationEvidence) -> Diagnosis | None:
     """By the exact test and by that with a fitted intercept: a large net bias bends the slope."""
     slope, beyond = evidence.slopes.calibrated, NormalDist().inv_cdf(1 - ALPHA / 2)
     is_significant = evidence.is_calibration_rejected and evidence.slope.p <= ALPHA and abs(slope) > beyond

@@ -8,14 +8,14 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from cranfield.calibration.answers import Correctness, Exclusion, ScoredAnswer, ScoredAnswers
+from cranfield.calibration.answers import CalibrationAnswers, Correctness, Exclusion, ScoredAnswer
 from cranfield.calibration.diagnosis import (
     ALPHA_SHOWN,
     FEWEST,
     MARGIN,
     SLOPES,
+    CalibrationEvidence,
     Diagnosis,
-    Evidence,
     Losses,
     SlopeStatistics,
     diagnose,
@@ -99,7 +99,7 @@ class Group:
     interval: tuple[float, float]
     """Wilson's interval of the share."""
     mean_score: float
-    evidence: Evidence | None
+    evidence: CalibrationEvidence | None
     """None with fewer than `FEWEST` answers."""
     diagnosis: Diagnosis
     """The first that holds."""
@@ -108,7 +108,7 @@ class Group:
 
 
 @dataclass(frozen=True, slots=True)
-class Stratum:
+class CalibrationStratum:
     """The answers with a value of a stratum."""
 
     stratum: str
@@ -138,12 +138,12 @@ class Calibration:
     routed: Routed
     advice: Advice | None
     """None: no threshold is supportable."""
-    strata: tuple[Stratum, ...]
+    strata: tuple[CalibrationStratum, ...]
 
 
 @dataclass(frozen=True, slots=True)
-class Source:
-    """Whose answers a calibration is of; the fields are those of `ScoredAnswers`."""
+class CalibrationSource:
+    """Whose answers a calibration is of; the fields are those of `CalibrationAnswers`."""
 
     name: str
     score: str
@@ -156,7 +156,7 @@ class Source:
 class CalibrationReport(Record):
     """A confidence against each kind of correctness that is known, facts first."""
 
-    source: Source
+    source: CalibrationSource
     diagnosis: Diagnosis
     """That of the first kind of correctness, unless most of what is lost is lost after retrieval."""
     losses: Losses | None
@@ -165,7 +165,7 @@ class CalibrationReport(Record):
     options: CalibrationOptions
 
 
-def calibrate(source: ScoredAnswers, options: CalibrationOptions | None = None) -> CalibrationReport:
+def calibrate(source: CalibrationAnswers, options: CalibrationOptions | None = None) -> CalibrationReport:
     """Compare the confidence of answers with whether they were right.
 
     Raises:
@@ -184,7 +184,7 @@ def calibrate(source: ScoredAnswers, options: CalibrationOptions | None = None) 
     losses = _losses(source.answers)
     is_synthesis = losses is not None and losses.is_synthesis
     return CalibrationReport(
-        source=Source(source.name, source.score, source.testset, len(source.answers), source.queries_digest),
+        source=CalibrationSource(source.name, source.score, source.testset, len(source.answers), source.queries_digest),
         diagnosis=Diagnosis.SYNTHESIS_BOTTLENECK if is_synthesis else found[0].group.diagnosis,
         losses=losses,
         calibrations=found,
@@ -205,7 +205,7 @@ def _stratum_keys(answers: Sequence[ScoredAnswer], by: Sequence[str] | None) -> 
 
 
 def _calibration(
-    source: ScoredAnswers, kind: Correctness, keys: Sequence[str], options: CalibrationOptions
+    source: CalibrationAnswers, kind: Correctness, keys: Sequence[str], options: CalibrationOptions
 ) -> Calibration:
     counted = [answer for answer in source.answers if answer.excluded(kind) is None]
     scores, correct = _arrays(counted, kind)
@@ -260,14 +260,14 @@ def group_of(scores: stats.Floats, correct: stats.Bools, options: CalibrationOpt
     return Group(n, right, right / n, interval, float(scores.mean()), evidence, findings[0], findings)
 
 
-def _evidence(scores: stats.Floats, correct: stats.Bools, options: CalibrationOptions) -> Evidence:
+def _evidence(scores: stats.Floats, correct: stats.Bools, options: CalibrationOptions) -> CalibrationEvidence:
     binnings = (stats.equal_width_bins(scores), stats.equal_mass_bins(scores))
     weights = (slope_weights(scores), spiegelhalter_weights(scores))
     bias, ece, ece_mass, slope, spiegelhalter = stats.null_tests(
         scores, correct, binnings, weights, seed=options.seed, draws=options.draws
     )
     constant = float(scores.mean() * (1 - scores.mean()))
-    return Evidence(
+    return CalibrationEvidence(
         bias=bias,
         slope=slope,
         spiegelhalter=spiegelhalter,
@@ -297,11 +297,11 @@ def _bias_interval(scores: stats.Floats, correct: stats.Bools, level: float) -> 
 
 def _strata(
     answers: Sequence[ScoredAnswer], kind: Correctness, keys: Sequence[str], options: CalibrationOptions
-) -> Iterable[Stratum]:
+) -> Iterable[CalibrationStratum]:
     for key in keys:
         for value in sorted({answer.strata[key] for answer in answers if key in answer.strata}):
             members = [answer for answer in answers if answer.strata.get(key) == value]
-            yield Stratum(key, value, group_of(*_arrays(members, kind), options))
+            yield CalibrationStratum(key, value, group_of(*_arrays(members, kind), options))
 
 
 def _losses(answers: Sequence[ScoredAnswer]) -> Losses | None:

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from cranfield.calibration.answers import Correctness, ScoredAnswer, ScoredAnswers, score_problem
+from cranfield.calibration.answers import CalibrationAnswers, Correctness, ScoredAnswer, score_problem
 from cranfield.errors import InputError, ProblemList, shorten
 from cranfield.formats.io.delimited import as_number, id_texts, is_id, number_of, read_sheet
 from cranfield.formats.io.files import decode, read_bytes, shown, stem, suffix_of
@@ -48,7 +48,7 @@ Row = tuple[int | None, Mapping[str, Any]]
 """Line, where the file has one for each row, and the cells."""
 
 
-def read_scored(path: Path, columns: TableColumns | None = None) -> ScoredAnswers:
+def read_scored(path: Path, columns: TableColumns | None = None) -> CalibrationAnswers:
     """Read a table of confidences and outcomes.
 
     Text cells of other columns are strata. A row without a score, or without an outcome, is kept and counted.
@@ -79,7 +79,7 @@ def read_scored(path: Path, columns: TableColumns | None = None) -> ScoredAnswer
     _refuse_repeats(answers, path, problems)
     if problems.problems:
         raise problems.error(problems.problems)
-    return ScoredAnswers(stem(path), score, rules, answers)
+    return CalibrationAnswers(stem(path), score, rules, answers)
 
 
 def read_outcomes(path: Path) -> tuple[dict[Correctness, str], dict[str, dict[Correctness, bool]]]:
@@ -107,7 +107,7 @@ def read_outcomes(path: Path) -> tuple[dict[Correctness, str], dict[str, dict[Co
     return rules, found
 
 
-def with_outcomes(source: ScoredAnswers, path: Path) -> ScoredAnswers:
+def with_outcomes(source: CalibrationAnswers, path: Path) -> CalibrationAnswers:
     """The answers with the outcomes of a file, which replace those of the same kind.
 
     Raises:

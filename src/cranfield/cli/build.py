@@ -386,7 +386,7 @@ def _overrides(values: dict[str, Any]) -> SetOverrides:
     return SetOverrides(_block(TestSetOptions, values), depth, keep_going=keep_going)
 
 
-class Group(NamedTuple):
+class OptionGroup(NamedTuple):
     """Options that become one value."""
 
     options: Mapping[str, Declared]
@@ -395,7 +395,7 @@ class Group(NamedTuple):
     heading: str = "Options"
     """In help that is long."""
 
-    def only(self, names: Collection[str]) -> Group:
+    def only(self, names: Collection[str]) -> OptionGroup:
         """The group with some of its options."""
         return self._replace(options={name: option for name, option in self.options.items() if name in names})
 
@@ -411,9 +411,9 @@ _QUIET = Declared(
     "quiet", bool, Option("Show no progress; failures are listed at the end.", short="-q"), (), default=False
 )
 _OF_RUNS = {"no_cache": _NO_CACHE, "evidence": _LIMITS["evidence"]}
-GROUPS: Mapping[str, Group] = {
-    "options": Group(_TESTSET, lambda values: _block(TestSetOptions, values), "Test set"),
-    "overrides": Group(
+GROUPS: Mapping[str, OptionGroup] = {
+    "options": OptionGroup(_TESTSET, lambda values: _block(TestSetOptions, values), "Test set"),
+    "overrides": OptionGroup(
         {
             **SET_OPTIONS,
             "keep_going": _of_command(CollectOptions)["keep_going"],
@@ -422,15 +422,17 @@ GROUPS: Mapping[str, Group] = {
         _overrides,
         "Test set",
     ),
-    "scoring": Group({**_SCORING, **_OF_RUNS}, _scoring, "Scoring"),
-    "scores": Group(
+    "scoring": OptionGroup({**_SCORING, **_OF_RUNS}, _scoring, "Scoring"),
+    "scores": OptionGroup(
         {name: option for name, option in _SCORING.items() if name not in {"confusion", "latency"}} | dict(_OF_RUNS),
         _scoring,
         "Scoring",
     ),
-    "compare": Group(_of_command(CompareOptions) | {name: _LIMITS[name] for name in LIMITS}, _compare, "Statistics"),
-    "large": Group(declared(LargeOptions), lambda values: _block(LargeOptions, values), "Run files of any size"),
-    "output": Group(declared(Output), lambda values: Output(**values), "Output"),
+    "compare": OptionGroup(
+        _of_command(CompareOptions) | {name: _LIMITS[name] for name in LIMITS}, _compare, "Statistics"
+    ),
+    "large": OptionGroup(declared(LargeOptions), lambda values: _block(LargeOptions, values), "Run files of any size"),
+    "output": OptionGroup(declared(Output), lambda values: Output(**values), "Output"),
 }
 """Keyword of a command to the group that it takes."""
 
@@ -448,7 +450,7 @@ def command_of(function: Callable[..., Report | Iterable[Report | CranfieldError
     blocks = ("TestSetOptions", "ScoringOptions", "CompareOptions", "SetOverrides", "LargeOptions", "Output", "Report")
     hints = get_type_hints(function, localns=dict.fromkeys(blocks, object), include_extras=True)
     has_report = "Report" in str(signature.return_annotation)
-    groups: dict[str, Group] = {}
+    groups: dict[str, OptionGroup] = {}
     parameters: list[inspect.Parameter] = []
     for name, parameter in signature.parameters.items():
         hint = hints[name]

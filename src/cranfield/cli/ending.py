@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar, cast, get_type_hints
 
 import typer
 
-from cranfield.app.command import Format, Output, Report, Status, note
+from cranfield.app.command import Output, OutputFormat, Report, Status, note
 from cranfield.concurrency.loop import INTERRUPTED, interrupt
 from cranfield.errors import (
     SHOWN_PROBLEMS,
@@ -50,7 +50,7 @@ P = ParamSpec("P")
 R = TypeVar("R")
 
 
-class State:
+class CommandState:
     """Options of the command itself."""
 
     debug = False
@@ -87,7 +87,7 @@ def run_program(make: Callable[[], Callable[..., object]], arguments: list[str])
 def report_error(error: BaseException, command: Callable[..., object] | None = None) -> int:
     """Write an error to stderr, with its traceback under `--debug`; its exit code."""
     with suppress(OSError, ValueError):  # stderr was closed by a function of the user
-        if State.debug:
+        if CommandState.debug:
             traceback.print_exception(error)
         for line in _error_lines(error, command):
             typer.echo(line, err=True)
@@ -284,7 +284,7 @@ def stamped(document: Document) -> Document:
 
 def present(report: Report, output: Output) -> None:
     """Print a report in its form, write it as HTML where that was requested, name the files written, and leave with its status."""
-    if report.record is not None and output.format is Format.JSON and output.html is None:
+    if report.record is not None and output.format is OutputFormat.JSON and output.html is None:
         from cranfield.results import to_json
 
         show([to_json(report.record())])
@@ -302,7 +302,7 @@ def present(report: Report, output: Output) -> None:
 
 def _tell_void(void: Mapping[str, Sequence[str]], output: Output) -> None:
     """Say on stderr that scores do not count, and why where the report on stdout does not."""
-    if output.format not in {Format.JSON, Format.CSV}:
+    if output.format not in {OutputFormat.JSON, OutputFormat.CSV}:
         note(f"error: void: the scores of {and_list([*void])} do not count; the report has the reason")
     else:
         for sentence in (sentence for found in void.values() for sentence in found):
@@ -331,7 +331,7 @@ def deliver(document: Document, output: Output, *, written: Sequence[Path] = ())
     page = min((path for path in written if path.suffix == ".html"), key=lambda path: len(path.parts), default=None)
     if output.open:
         _open(document, page)
-    elif page is not None and page != output.html and output.format is Format.TEXT:
+    elif page is not None and page != output.html and output.format is OutputFormat.TEXT:
         from cranfield.installation import this_installation
 
         note(f"to see it: {this_installation().command(shlex.join(['view', str(page.parent)]))}")
@@ -373,7 +373,7 @@ def rendered(document: Document, output: Output) -> str:
     from cranfield.reporting import render
     from cranfield.reporting.renderers.text import COLUMNS, LINE, brief_of, no_colour, render_brief, render_text
 
-    if output.format is not Format.TEXT:
+    if output.format is not OutputFormat.TEXT:
         return render(document, output.format.value)
     terminal = sys.stdout.isatty()
     line = min(max(COLUMNS, shutil.get_terminal_size().columns), LINE) if terminal else None

@@ -16,7 +16,7 @@ from cranfield.options.declaration import Argument, Option
 if TYPE_CHECKING:
     from cranfield.config.intake import Intake
     from cranfield.service.intake.intake import IntakeCounts
-    from cranfield.service.store.queries import Queries
+    from cranfield.service.store.queries import ProductionQueries
 
 SUBCOMMANDS = dict.fromkeys(("add", "list", "export", "purge"), __name__)
 DEFAULT = "add"
@@ -48,16 +48,16 @@ JsonOption = Annotated[bool, Option("Print JSON.", flag="--json")]
 
 
 @contextmanager
-def _opened(db: str, workbench: Path | None, *, create: bool = False) -> Iterator[tuple[Queries, Intake]]:
+def _opened(db: str, workbench: Path | None, *, create: bool = False) -> Iterator[tuple[ProductionQueries, Intake]]:
     """The stored queries, without those that are too old, and the operator's settings."""
     from cranfield.config.workbench import Workbench, load_workbench
 
     config = (load_workbench(workbench) if workbench is not None else Workbench()).intake
     with closing(open_books(db, create=create)) as store:
         from cranfield.service.intake.intake import purge
-        from cranfield.service.store.queries import Queries
+        from cranfield.service.store.queries import ProductionQueries
 
-        queries = Queries(store.database, store.clock)
+        queries = ProductionQueries(store.database, store.clock)
         purge(queries, config, store.clock)
         yield queries, config
 

@@ -15,7 +15,7 @@ from typer.core import TyperCommand, TyperGroup
 
 from cranfield.cli import registries
 from cranfield.cli.build import command_of, with_config_testset
-from cranfield.cli.ending import State, finish_output, keep_interrupts, keep_streams, run_program
+from cranfield.cli.ending import CommandState, finish_output, keep_interrupts, keep_streams, run_program
 from cranfield.options import declaration as option_names
 from cranfield.version import __version__
 from cranfield.words import or_list
@@ -232,7 +232,7 @@ def root(
     debug: Annotated[bool, typer.Option("--debug", help="Show the traceback of an error.")] = False,
 ) -> None:
     """Hold the options that belong to no command."""
-    State.debug = debug
+    CommandState.debug = debug
 
 
 @cache

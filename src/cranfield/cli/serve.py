@@ -13,13 +13,13 @@ from annotated_types import Interval
 
 from cranfield.app.command import note, say
 from cranfield.app.commands.book import DEFAULT_DATABASE, WorkbenchOption, open_books
-from cranfield.cli.ending import State
+from cranfield.cli.ending import CommandState
 from cranfield.errors import MissingExtraError, UsageError
 from cranfield.options.declaration import Argument, Option
 from cranfield.platforms import SERVER, require
 
 if TYPE_CHECKING:
-    from cranfield.config.server import ServerConfig, Setting
+    from cranfield.config.server import ServerConfig, ServerSetting
     from cranfield.config.workbench import Workbench
     from cranfield.judging.store.store import Store
     from cranfield.server.options import ServerOptions
@@ -128,7 +128,7 @@ def serve_command(
     serve(settings, config, operator)
 
 
-def serve(settings: tuple[Setting, ...], config: Path | None, operator: Workbench) -> None:
+def serve(settings: tuple[ServerSetting, ...], config: Path | None, operator: Workbench) -> None:
     """Serve until interrupted.
 
     Raises:
@@ -157,24 +157,26 @@ def serve(settings: tuple[Setting, ...], config: Path | None, operator: Workbenc
             server,
             texts=texts,
             service=service,
-            with_messages=State.debug,
+            with_messages=CommandState.debug,
             on_ready=lambda address: say(f"Serving at {address}"),
         )
 
 
-def resolve_options(context: typer.Context, options: Mapping[str, object], file: ServerConfig) -> tuple[Setting, ...]:
+def resolve_options(
+    context: typer.Context, options: Mapping[str, object], file: ServerConfig
+) -> tuple[ServerSetting, ...]:
     """Every setting of the server: of the command line, the environment, the operator's file."""
-    from cranfield.config.server import Origin, resolve_settings
+    from cranfield.config.server import SettingOrigin, resolve_settings
 
-    origins = {"COMMANDLINE": Origin.OPTION, "ENVIRONMENT": Origin.ENVIRONMENT}
+    origins = {"COMMANDLINE": SettingOrigin.OPTION, "ENVIRONMENT": SettingOrigin.ENVIRONMENT}
     given = {}
     for name, value in options.items():
         source = context.get_parameter_source(name)
-        given[name] = value, origins.get(source.name if source else "", Origin.DEFAULT)
+        given[name] = value, origins.get(source.name if source else "", SettingOrigin.DEFAULT)
     return resolve_settings(given, file)
 
 
-def print_settings(settings: tuple[Setting, ...], files: Mapping[str, Path | None]) -> None:
+def print_settings(settings: tuple[ServerSetting, ...], files: Mapping[str, Path | None]) -> None:
     """Print each setting, its value and where it comes from; passwords are masked."""
     from cranfield.config.server import shown_settings
 

@@ -26,7 +26,7 @@ TITLE = r"(?s)<title>(.*?)</title>"
 HINT = "`cranfield run` writes a report, and `cranfield demo` too; so does --html of commands that evaluate or compare."
 
 
-class Report(NamedTuple):
+class FoundReport(NamedTuple):
     """A report, with what identifies it."""
 
     path: Path
@@ -69,7 +69,7 @@ def view_command(
         open_in_browser(path)
 
 
-def reports_at(target: Path | None) -> list[Report]:
+def reports_at(target: Path | None) -> list[FoundReport]:
     """The reports that a path stands for, the newest first; at least one.
 
     Args:
@@ -87,7 +87,7 @@ def reports_at(target: Path | None) -> list[Report]:
     return found
 
 
-def _of_file(path: Path) -> Report:
+def _of_file(path: Path) -> FoundReport:
     path = path.with_name(REPORT) if path.name == RESULTS else path
     if not path.is_file():
         raise UsageError("no report", path=str(path), hint=HINT)
@@ -98,7 +98,7 @@ def _of_file(path: Path) -> Report:
     return report
 
 
-def _in_folder(folder: Path) -> Iterator[Report]:
+def _in_folder(folder: Path) -> Iterator[FoundReport]:
     """Reports below a folder, without hidden ones."""
     for path in (path for pattern in DEPTHS for path in folder.glob(pattern)):
         if any(part.startswith(".") for part in path.relative_to(folder).parts):
@@ -108,7 +108,7 @@ def _in_folder(folder: Path) -> Iterator[Report]:
                 yield report
 
 
-def _read(path: Path) -> Report | None:
+def _read(path: Path) -> FoundReport | None:
     """A page that Cranfield wrote; None for another file."""
     import html
 
@@ -117,4 +117,4 @@ def _read(path: Path) -> Report | None:
     title = re.search(TITLE, head)
     if title is None or re.search(MARK, head) is None:
         return None
-    return Report(path, " ".join(html.unescape(title[1]).split()), path.stat().st_mtime)
+    return FoundReport(path, " ".join(html.unescape(title[1]).split()), path.stat().st_mtime)

@@ -9,23 +9,16 @@ from importlib.resources import as_file, files
 from pathlib import Path
 from typing import Annotated, Literal
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import Field
 
 from cranfield.codecheck.report import Target
 from cranfield.errors import ConfigError
-from cranfield.formats.io.validation import load_model
+from cranfield.formats.io.validation import ClosedModel, Filled, load_model
 
-Filled = Annotated[str, Field(min_length=1, pattern=r"\S")]
 _Version = Annotated[str, Field(pattern=r"^\d+(\.\d+)*$")]
 
 
-class Strict(BaseModel):
-    """Accepts nothing that it does not know."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
-
-
-class Deprecation(Strict):
+class Deprecation(ClosedModel):
     """A symbol that new code does not use."""
 
     symbol: Filled
@@ -65,7 +58,7 @@ class Deprecation(Strict):
         return target.version if self.platform in {"", target.platform} else ""
 
 
-class DeprecationMap(Strict):
+class DeprecationMap(ClosedModel):
     """All entries of a language."""
 
     cranfield_deprecations: Literal[1]

@@ -16,21 +16,21 @@ from dataclasses import dataclass, replace
 from pathlib import Path, PurePosixPath
 from typing import Any
 
-from cranfield.codecheck.report import Check, CheckReport, CheckState, Finding, Target
+from cranfield.codecheck.report import CheckReport, CheckState, CodeCheck, CodeFinding, Target
 from cranfield.codecheck.settings import CheckerSettings, DiagnosticRule
 from cranfield.concurrency.child_process import NotStartedError, TooMuchOutputError, child_process, exit_reason
 
 Alternative = Callable[[str, Target], str]
 """Of a deprecated symbol, on a target: what replaces it by the curated map; empty: it is not in the map."""
 PRESETS = Path(__file__).with_name("presets")
-_BY_COMPILER = (Check.COMPILES, Check.SYMBOLS, Check.AVAILABLE, Check.NOT_DEPRECATED)
+_BY_COMPILER = (CodeCheck.COMPILES, CodeCheck.SYMBOLS, CodeCheck.AVAILABLE, CodeCheck.NOT_DEPRECATED)
 _PLACEHOLDER = re.compile(r"\{(\w+)\}")
 _MAX_OUTPUT = 32 << 20
 _SHOWN_LINES = 3
 
 
 @dataclass(frozen=True, slots=True)
-class Diagnostic:
+class CompilerDiagnostic:
     """A line of a compiler's report."""
 
     file: str
@@ -60,13 +60,13 @@ class ExternalChecker:
         notes, states = list[str](), dict.fromkeys(_BY_COMPILER, CheckState.MISSING)
         if tests:
             notes.append("tests are not run by a checker that is a command")
-            states[Check.TESTS] = CheckState.MISSING
+            states[CodeCheck.TESTS] = CheckState.MISSING
         with tempfile.TemporaryDirectory(prefix="cranfield-code-") as temporary:
             place = Path(temporary)
             names = _write(files, self._settings, place / "code", notes)
             if not names:
-                states[Check.COMPILES] = CheckState.FAILED
-                nothing = Finding(Check.COMPILES, "", 0, "", "there is no source file of the language")
+                states[CodeCheck.COMPILES] = CheckState.FAILED
+                nothing = CodeFinding(CodeCheck.COMPILES, "", 0, "", "there is no source file of the language")
                 return CheckReport(states, (nothing,), notes=tuple(notes))
             try:
                 diagnostics = await self._diagnostics(names, target, place)
@@ -83,7 +83,7 @@ class ExternalChecker:
     def _name(self) -> str:
         return self._settings.preset or Path(self._settings.command[0]).name
 
-    async def _diagnostics(self, names: Sequence[str], target: Target, place: Path) -> list[Diagnostic]:
+    async def _diagnostics(self, names: Sequence[str], target: Target, place: Path) -> list[CompilerDiagnostic]:
         settings = self._settings
         if target.platform not in settings.targets and settings.targets and target.platform:
             raise CheckerFailedError(f"{self._name}: no target for platform {target.platform!r}")
@@ -152,14 +152,14 @@ def arguments(command: Sequence[str], values: Mapping[str, str], files: Sequence
 
 
 def judge(
-    diagnostics: Sequence[Diagnostic], settings: CheckerSettings, alternative: Alternative, target: Target
+    diagnostics: Sequence[CompilerDiagnostic], settings: CheckerSettings, alternative: Alternative, target: Target
 ) -> CheckReport:
     """States and findings of diagnostics.
 
     Every error fails compiling. Where an error has no rule, the checks without findings are missing: a compiler that stops at
     a syntax error has not looked for symbols.
     """
-    findings, unknown, notes = list[Finding](), list[Finding](), list[str]()
+    findings, unknown, notes = list[CodeFinding](), list[CodeFinding](), list[str]()
     has_error = is_unread = False
     for diagnostic in diagnostics:
         is_error = diagnostic.severity in settings.error_severities
@@ -168,24 +168,24 @@ def judge(
             continue
         finding = _finding(diagnostic, rule, found)
         if rule is not None and rule.check == "unknown":
-            unknown.append(replace(finding, check=Check.SYMBOLS))
+            unknown.append(replace(finding, check=CodeCheck.SYMBOLS))
             continue
         has_error, is_unread = has_error or is_error, is_unread or rule is None
-        if finding.check is Check.NOT_DEPRECATED:
+        if finding.check is CodeCheck.NOT_DEPRECATED:
             current = alternative(finding.symbol, target)
             if not current:
                 notes.append(f"{finding.file}:{finding.line}: {finding.symbol} is deprecated, and not in the map")
                 continue
             finding = _finding(diagnostic, rule, {**found, "current": current})
         findings.append(finding)
-    if has_error and not any(finding.check is Check.COMPILES for finding in findings):
+    if has_error and not any(finding.check is CodeCheck.COMPILES for finding in findings):
         first = next(each for each in diagnostics if each.severity in settings.error_severities)
-        findings.append(Finding(Check.COMPILES, first.file, first.line, "", f"not compiled: {first.text}"))
+        findings.append(CodeFinding(CodeCheck.COMPILES, first.file, first.line, "", f"not compiled: {first.text}"))
     ruled = {rule.check for rule in settings.rules}
     failed = {finding.check for finding in findings}
     silent = CheckState.UNKNOWN if unknown else CheckState.PASSED
     states = {check: CheckState.FAILED if check in failed else silent for check in _BY_COMPILER}
-    states[Check.COMPILES] = CheckState.FAILED if Check.COMPILES in failed else CheckState.PASSED
+    states[CodeCheck.COMPILES] = CheckState.FAILED if CodeCheck.COMPILES in failed else CheckState.PASSED
     for check in _BY_COMPILER[1:]:
         if check not in ruled:
             notes.append(f"{check}: the checker has no rule for it")
@@ -194,7 +194,9 @@ def judge(
     return CheckReport(states, tuple(findings), tuple(unknown), tuple(notes))
 
 
-def _matching(diagnostic: Diagnostic, rules: Sequence[DiagnosticRule]) -> tuple[DiagnosticRule | None, dict[str, str]]:
+def _matching(
+    diagnostic: CompilerDiagnostic, rules: Sequence[DiagnosticRule]
+) -> tuple[DiagnosticRule | None, dict[str, str]]:
     for rule in rules:
         match = re.search(rule.text, diagnostic.text)
         has_code = not rule.code or re.fullmatch(rule.code, diagnostic.code)
@@ -203,9 +205,9 @@ def _matching(diagnostic: Diagnostic, rules: Sequence[DiagnosticRule]) -> tuple[
     return None, {}
 
 
-def _finding(diagnostic: Diagnostic, rule: DiagnosticRule | None, found: Mapping[str, str]) -> Finding:
-    check = Check.COMPILES if rule is None or rule.check == "unknown" else rule.check
-    return Finding(
+def _finding(diagnostic: CompilerDiagnostic, rule: DiagnosticRule | None, found: Mapping[str, str]) -> CodeFinding:
+    check = CodeCheck.COMPILES if rule is None or rule.check == "unknown" else rule.check
+    return CodeFinding(
         check,
         diagnostic.file,
         diagnostic.line,
@@ -233,13 +235,13 @@ def _write(files: Mapping[str, str], settings: CheckerSettings, folder: Path, no
     return names
 
 
-def _read_lines(output: str, settings: CheckerSettings) -> Iterator[Diagnostic]:
+def _read_lines(output: str, settings: CheckerSettings) -> Iterator[CompilerDiagnostic]:
     for line in output.splitlines():
         if found := re.search(settings.line, line):
             yield _diagnostic(found.groupdict())
 
 
-def _read_json(output: str, settings: CheckerSettings) -> Iterator[Diagnostic]:
+def _read_json(output: str, settings: CheckerSettings) -> Iterator[CompilerDiagnostic]:
     import jmespath
 
     try:
@@ -252,9 +254,9 @@ def _read_json(output: str, settings: CheckerSettings) -> Iterator[Diagnostic]:
         yield _diagnostic(row)
 
 
-def _diagnostic(values: Mapping[str, Any]) -> Diagnostic:
+def _diagnostic(values: Mapping[str, Any]) -> CompilerDiagnostic:
     line = str(values.get("line") or 0)
-    return Diagnostic(
+    return CompilerDiagnostic(
         str(values.get("file") or "").removeprefix("./"),
         int(line) if line.isdecimal() else 0,
         str(values.get("severity") or "error"),

@@ -8,7 +8,7 @@ from enum import StrEnum
 from typing import Protocol
 
 
-class Check(StrEnum):
+class CodeCheck(StrEnum):
     """What is checked of generated code."""
 
     COMPILES = "compiles"
@@ -33,10 +33,10 @@ class CheckState(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Finding:
+class CodeFinding:
     """Something that a check found."""
 
-    check: Check
+    check: CodeCheck
     file: str
     line: int
     """From 1; 0: of the whole file."""
@@ -71,10 +71,10 @@ class Target:
 class CheckReport:
     """What all checks found."""
 
-    states: Mapping[Check, CheckState]
-    findings: tuple[Finding, ...] = ()
+    states: Mapping[CodeCheck, CheckState]
+    findings: tuple[CodeFinding, ...] = ()
     """Of failed checks."""
-    unknown: tuple[Finding, ...] = ()
+    unknown: tuple[CodeFinding, ...] = ()
     """Symbols that could not be looked up, such as members of an object of unknown type: no check fails or passes by them."""
     notes: tuple[str, ...] = ()
     """Why a check is missing, and which deprecated symbols have no entry in the map."""
@@ -86,7 +86,7 @@ class CheckReport:
     @property
     def n_unknown(self) -> int:
         """Symbols of which it is not known whether they exist."""
-        return sum(each.check is Check.SYMBOLS for each in self.unknown)
+        return sum(each.check is CodeCheck.SYMBOLS for each in self.unknown)
 
 
 class Checker(Protocol):

@@ -8,8 +8,9 @@ from typing import Annotated, Literal, Self
 
 from pydantic import AfterValidator, Field, model_validator
 
-from cranfield.codecheck.deprecations import Deprecation, Filled, Strict
-from cranfield.codecheck.report import Check
+from cranfield.codecheck.deprecations import Deprecation
+from cranfield.codecheck.report import CodeCheck
+from cranfield.formats.io.validation import ClosedModel, Filled
 
 
 def _regex(text: str) -> str:
@@ -23,10 +24,10 @@ def _regex(text: str) -> str:
 _Regex = Annotated[str, AfterValidator(_regex)]
 
 
-class DiagnosticRule(Strict):
+class DiagnosticRule(ClosedModel):
     """Which check a diagnostic belongs to: the first rule that matches it decides."""
 
-    check: Check | Literal["unknown"]
+    check: CodeCheck | Literal["unknown"]
     """`unknown`: a symbol of which nothing is known: no check of symbols fails or passes by it."""
     code: _Regex = ""
     """Of the whole code of the diagnostic; empty: any."""
@@ -36,7 +37,7 @@ class DiagnosticRule(Strict):
     """Empty: any."""
 
 
-class CheckerSettings(Strict):
+class CheckerSettings(ClosedModel):
     """A command that checks files, and how its diagnostics are read."""
 
     preset: Literal["", "tsc", "swiftc"] = ""

@@ -55,7 +55,7 @@ ALPHA = "\N{GREEK SMALL LETTER ALPHA}"
 Value = str | int | float | bool | Mapping[int, float]
 
 
-class Measure:
+class NamedMeasure:
     """A name of the catalogue with some parameters; two that mean the same are equal.
 
     It is a spelling, which becomes a measure of the catalogue when it is used and until then may lack its cutoff.
@@ -160,6 +160,10 @@ class Measure:
 
     def __lt__(self, other: Measure) -> bool:
         return str(self) < str(other)
+
+
+Measure = NamedMeasure
+"""Its name in ir_measures."""
 
 
 class Qrel(NamedTuple):

@@ -22,7 +22,17 @@ from cranfield.model import convention_named
 from cranfield.ranking.memory import rank_mapping
 from cranfield.ranking.prepared import PreparedJudgments
 from cranfield.ranking.value import FloatQ, Ranking, condensed
-from cranfield.trec_eval.names import LEAST, NICKNAMES, ROWS, SPECS, TABLE, Column, Row, common_parameters, measure_with
+from cranfield.trec_eval.names import (
+    LEAST,
+    NICKNAMES,
+    ROWS,
+    SPECS,
+    TABLE,
+    PrintedColumn,
+    TrecMeasure,
+    common_parameters,
+    measure_with,
+)
 from cranfield.trec_eval.options import Options
 
 __version__ = "0.5.11"
@@ -160,7 +170,7 @@ def measures_named(text: str) -> list[Measure]:
     return [column.measures[0] for each in texts for column in _columns([each], 1) if len(column.measures) == 1]
 
 
-def _values(column: Column, ranking: Ranking) -> FloatQ:
+def _values(column: PrintedColumn, ranking: Ranking) -> FloatQ:
     """float64[Q]: the mean of the measures of a column; 0 where it is no number."""
     values = np.zeros(ranking.n_queries)
     for measure in column.measures:
@@ -168,7 +178,7 @@ def _values(column: Column, ranking: Ranking) -> FloatQ:
     return np.log(np.maximum(values, LEAST)) if column.aggregate == "geometric mean" else values
 
 
-def _columns(measures: Iterable[str], rel: int) -> tuple[Column, ...]:
+def _columns(measures: Iterable[str], rel: int) -> tuple[PrintedColumn, ...]:
     """The requested measures, in trec_eval's order. Parameters replace the usual ones of a measure."""
     requested: dict[str, set[str]] = {}
     problems: list[Problem] = []
@@ -182,7 +192,7 @@ def _columns(measures: Iterable[str], rel: int) -> tuple[Column, ...]:
             problems.append(unknown_name("measure", text, supported_measures, aliases=supported_nicknames))
         else:
             requested.setdefault(name, set()).update(arguments)
-    columns: list[Column] = []
+    columns: list[PrintedColumn] = []
     for row in TABLE:
         if row.name in requested:
             try:
@@ -204,29 +214,29 @@ def _split(text: str) -> tuple[str, list[str]]:
     return text, []
 
 
-def _columns_of(row: Row, arguments: Sequence[str], rel: int) -> list[Column]:
+def _columns_of(row: TrecMeasure, arguments: Sequence[str], rel: int) -> list[PrintedColumn]:
     if row.name not in SPECS:  # runid and relstring are no numbers
-        return [Column(row.name, row, ())]
+        return [PrintedColumn(row.name, row, ())]
     options = Options(level=rel)
     make = partial(measure_with, SPECS[row.name], common_parameters(SPECS[row.name], options))
     if row.takes in {"ranks", "shares"}:
         form: Callable[[float], str] = str if row.takes == "ranks" else "{:3.2f}".format
         cutoffs = [_cutoff(row, argument) for argument in arguments] if arguments else row.usual_cutoffs
-        return [Column(f"{row.name}_{form(cutoff)}", row, (make({}, cutoff),)) for cutoff in cutoffs]
+        return [PrintedColumn(f"{row.name}_{form(cutoff)}", row, (make({}, cutoff),)) for cutoff in cutoffs]
     if not arguments:
-        return [Column(row.name, row, (make({}),))]
+        return [PrintedColumn(row.name, row, (make({}),))]
     if row.name == "11pt_avg":
         spec = SPECS["iprec_at_recall"]
         points = (measure_with(spec, common_parameters(spec, options), {}, float(argument)) for argument in arguments)
-        return [Column(row.name, row, tuple(points))]
+        return [PrintedColumn(row.name, row, tuple(points))]
     if len(row.fills) == 1 and len(arguments) == 1:
-        return [Column(row.name, row, (make({row.fills[0]: float(arguments[0])}),))]
+        return [PrintedColumn(row.name, row, (make({row.fills[0]: float(arguments[0])}),))]
     raise UsageError(
         f"{row.name}.{','.join(arguments)}: these parameters cannot be used", expected=f"{row.name}, without any"
     )
 
 
-def _cutoff(row: Row, argument: str) -> float:
+def _cutoff(row: TrecMeasure, argument: str) -> float:
     if row.takes == "shares":
         return float(argument)
     if not argument.isdigit() or not 1 <= int(argument) <= MAX_CUTOFF:

@@ -10,7 +10,7 @@ from typing import Annotated, Any, TypeVar, get_origin
 from pydantic import BaseModel, Field, create_model
 
 from cranfield.config.names import AdjustmentName, ConventionName, MeasureName, TestName
-from cranfield.config.owners import DecidedBy
+from cranfield.config.owners import FieldOwner
 from cranfield.model.kinds import Text
 from cranfield.options.declaration import Declared, declared
 from cranfield.options.keys import description_of
@@ -61,7 +61,7 @@ def _typed(key: Declared, otherwise: str | None) -> Any:
     """Type of a key, and who decides it."""
     is_open = otherwise is not None or key.kind != key.bare or key.default == ()
     kind = _type(key)
-    return Annotated[kind | None if is_open else kind, DecidedBy(key.option.owner)]
+    return Annotated[kind | None if is_open else kind, FieldOwner(key.option.owner)]
 
 
 def _type(key: Declared) -> Any:

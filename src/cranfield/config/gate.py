@@ -278,7 +278,7 @@ class FailuresRule(BaseRule):
     """Number or share of queries that may fail or have no answer."""
 
 
-class LatencyRule(BaseRule):
+class LatencyLimitRule(BaseRule):
     """Limit on the latency of calls."""
 
     kind = "latency"
@@ -335,7 +335,7 @@ Rule = Annotated[
     | Annotated[RatchetRule, Tag("ratchet")]
     | Annotated[JudgedRule, Tag("judged")]
     | Annotated[FailuresRule, Tag("failures")]
-    | Annotated[LatencyRule, Tag("latency")]
+    | Annotated[LatencyLimitRule, Tag("latency")]
     | Annotated[EveryAnswerRule, Tag("every_answer")]
     | Annotated[EceRule, Tag("ece")]
     | Annotated[CorrectAtRule, Tag("correct_at")]
@@ -351,7 +351,7 @@ Rule = Annotated[
 RULE_MODELS: Mapping[str, type[BaseRule]] = {
     model.kind: model
     for model in (
-        *(FloorRule, DropRule, NoWorseRule, RatchetRule, JudgedRule, FailuresRule, LatencyRule, EveryAnswerRule),
+        *(FloorRule, DropRule, NoWorseRule, RatchetRule, JudgedRule, FailuresRule, LatencyLimitRule, EveryAnswerRule),
         *(EceRule, CorrectAtRule, AccuracyRule),
     )
 }

@@ -20,21 +20,21 @@ T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True)
-class DecidedBy:
+class FieldOwner:
     """Marker of a field."""
 
     owner: Owner
 
 
-OfRef = Annotated[T, DecidedBy("ref")]
+OfRef = Annotated[T, FieldOwner("ref")]
 """The ref decides, because another value could loosen the gate."""
-OfChange = Annotated[T, DecidedBy("change")]
+OfChange = Annotated[T, FieldOwner("change")]
 """The change decides: it is what is under test."""
-OfDigest = Annotated[T, DecidedBy("digest")]
+OfDigest = Annotated[T, FieldOwner("digest")]
 """Read as the change has it, and refused unless its content is that of the ref's baseline."""
-OfNone = Annotated[T, DecidedBy("none")]
+OfNone = Annotated[T, FieldOwner("none")]
 """Without effect on the outcome of a gate."""
-OfEach = Annotated[T, DecidedBy("each")]
+OfEach = Annotated[T, FieldOwner("each")]
 """A block whose keys are decided one by one."""
 
 OWNERS: Mapping[Owner, str] = MappingProxyType(
@@ -62,7 +62,7 @@ class Key:
 
 def owner_of(field: FieldInfo) -> Owner | None:
     """What is declared for a field; None where nothing is."""
-    return next((marker.owner for marker in field.metadata if isinstance(marker, DecidedBy)), None)
+    return next((marker.owner for marker in field.metadata if isinstance(marker, FieldOwner)), None)
 
 
 def keys_of(model: type[BaseModel], above: tuple[str, ...] = ()) -> Iterator[Key]:

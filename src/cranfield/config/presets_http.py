@@ -20,7 +20,7 @@ VariableName = Annotated[str, Field(pattern=r"^[A-Za-z_][A-Za-z0-9_]*$")]
 Boost = Annotated[float, Field(ge=0)]
 
 
-class Service(Strict):
+class SearchServerSettings(Strict):
     """Settings common to all search servers."""
 
     url: Text
@@ -35,7 +35,7 @@ class Service(Strict):
     """Members that are added to the body or replace one; null removes a member."""
 
 
-class Lucene(Service):
+class Lucene(SearchServerSettings):
     """Settings common to Elasticsearch and OpenSearch."""
 
     index: Text
@@ -70,7 +70,7 @@ class OpenSearch(Lucene):
     """Name of the variable that holds a bearer token (JWT)."""
 
 
-class Solr(Service):
+class Solr(SearchServerSettings):
     """Settings of the preset `solr`; `url` is the address up to and with `/solr`."""
 
     collection: Text
@@ -93,7 +93,7 @@ class Solr(Service):
     """Name of the variable that holds a bearer token (JWT)."""
 
 
-class Vespa(Service):
+class Vespa(SearchServerSettings):
     """Settings of the preset `vespa`."""
 
     source: Text = "sources *"
@@ -115,7 +115,7 @@ class Vespa(Service):
     """Name of the variable that holds a bearer token (Vespa Cloud)."""
 
 
-class Qdrant(Service):
+class Qdrant(SearchServerSettings):
     """Settings of the preset `qdrant`."""
 
     collection: Text
@@ -249,7 +249,7 @@ def qdrant(settings: Qdrant) -> Mapping[str, Any]:
 
 
 def _form(
-    settings: Service,
+    settings: SearchServerSettings,
     path: str,
     *,
     headers: Mapping[str, str],

@@ -49,7 +49,7 @@ class ServerConfig(Strict):
     """Seconds that requests have to finish when the server is stopped."""
 
 
-class Origin(StrEnum):
+class SettingOrigin(StrEnum):
     """Where a value comes from; the first of these decides."""
 
     OPTION = "option"
@@ -59,15 +59,17 @@ class Origin(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Setting:
+class ServerSetting:
     """A setting of the server."""
 
     name: str
     value: object
-    origin: Origin
+    origin: SettingOrigin
 
 
-def resolve_settings(given: Mapping[str, tuple[object, Origin]], file: ServerConfig) -> tuple[Setting, ...]:
+def resolve_settings(
+    given: Mapping[str, tuple[object, SettingOrigin]], file: ServerConfig
+) -> tuple[ServerSetting, ...]:
     """Every setting with its value, and where that comes from.
 
     Args:
@@ -76,15 +78,15 @@ def resolve_settings(given: Mapping[str, tuple[object, Origin]], file: ServerCon
     """
     found = []
     for name in ServerConfig.model_fields:
-        value, origin = given.get(name, (None, Origin.DEFAULT))
-        if origin is Origin.DEFAULT:
-            origin = Origin.FILE if name in file.model_fields_set else Origin.DEFAULT
+        value, origin = given.get(name, (None, SettingOrigin.DEFAULT))
+        if origin is SettingOrigin.DEFAULT:
+            origin = SettingOrigin.FILE if name in file.model_fields_set else SettingOrigin.DEFAULT
             value = getattr(file, name)
-        found.append(Setting(name, value, origin))
+        found.append(ServerSetting(name, value, origin))
     return tuple(found)
 
 
-def shown_settings(settings: Iterable[Setting]) -> list[tuple[str, str, str]]:
+def shown_settings(settings: Iterable[ServerSetting]) -> list[tuple[str, str, str]]:
     """Name, value and origin of each setting, for people: no password, and no parameters of an address."""
     return [(each.name, _shown(each.value), each.origin.value) for each in settings]
 

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from cranfield.demo.entity import Entity
+from cranfield.demo.entity import DocumentedObject
 from cranfield.errors import InternalError
 
 TIMEOUT_S = 60
@@ -26,7 +26,7 @@ class CompiledModule:
 
     name: str
     doc: str
-    entities: tuple[Entity, ...]
+    entities: tuple[DocumentedObject, ...]
     """Its public classes, their members, and its functions; the module itself is not among them."""
 
 
@@ -53,9 +53,9 @@ def _module(name: str, content: Mapping[str, Any]) -> CompiledModule:
     return CompiledModule(name, content["doc"].strip(), entities)
 
 
-def _entity(module: str, item: Mapping[str, Any]) -> Entity:
+def _entity(module: str, item: Mapping[str, Any]) -> DocumentedObject:
     inner: str = item["inner"]
-    return Entity(
+    return DocumentedObject(
         id=f"{module}::{inner}",
         kind=item["kind"],
         name=inner.rpartition(".")[2],

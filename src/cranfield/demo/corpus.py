@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 from cranfield.demo.compiled import describe_compiled
-from cranfield.demo.entity import Corpus, Entity
+from cranfield.demo.entity import Corpus, DocumentedObject
 from cranfield.demo.publicity import is_private_module, public_entities
 from cranfield.demo.source import SourceModule, read_source_module
 from cranfield.errors import InputError
@@ -99,7 +99,7 @@ def _compiled_names(modules: dict[str, SourceModule]) -> set[str]:
     return public | (absent & taken_from)
 
 
-def _topics(folder: Path) -> Iterator[Entity]:
+def _topics(folder: Path) -> Iterator[DocumentedObject]:
     """The language reference's topics, out of one dictionary display; none where the file was not installed."""
     path = folder / TOPICS_FILE
     if not path.is_file():
@@ -114,9 +114,9 @@ def _topics(folder: Path) -> Iterator[Entity]:
                 yield _topic(key.value, value.value.strip(), key.lineno, value.end_lineno or value.lineno)
 
 
-def _topic(name: str, text: str, start: int, end: int) -> Entity:
+def _topic(name: str, text: str, start: int, end: int) -> DocumentedObject:
     heading = text.partition("\n")[0]
-    return Entity(
+    return DocumentedObject(
         id=f"topics::{name}",
         kind="topic",
         name=name,

@@ -1,4 +1,4 @@
-"""The documents of the demo: one `Entity` for each module, class, function, topic of the standard library.
+"""The documents of the demo: one `DocumentedObject` for each module, class, function, topic of the standard library.
 
 `corpus` reads entities; `search` searches them.
 """
@@ -14,7 +14,7 @@ Kind = Literal["module", "class", "function", "method", "property", "data", "top
 
 
 @dataclass(frozen=True, slots=True)
-class Entity:
+class DocumentedObject:
     """A documented object of the library, or a topic of the documentation."""
 
     id: str
@@ -50,10 +50,10 @@ class Entity:
 class Corpus:
     """All entities, in the order of their ids."""
 
-    entities: tuple[Entity, ...]
+    entities: tuple[DocumentedObject, ...]
 
     @cached_property
-    def by_id(self) -> Mapping[str, Entity]:
+    def by_id(self) -> Mapping[str, DocumentedObject]:
         """Entities by id."""
         return {entity.id: entity for entity in self.entities}
 
@@ -61,7 +61,7 @@ class Corpus:
         """True when an entity has this id."""
         return entity_id in self.by_id
 
-    def __iter__(self) -> Iterator[Entity]:
+    def __iter__(self) -> Iterator[DocumentedObject]:
         """Entities in the order of their ids."""
         return iter(self.entities)
 

@@ -13,8 +13,8 @@ from contextlib import closing
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from cranfield.demo.entity import Corpus, Entity
-from cranfield.demo.search import Config, Table, identifier_parts
+from cranfield.demo.entity import Corpus, DocumentedObject
+from cranfield.demo.search import SearchConfig, SearchTable, identifier_parts
 from cranfield.errors import UsageError
 from cranfield.formats.io.files import new_part
 
@@ -90,18 +90,18 @@ class SystemDesign:
     deprecated_boost: float = 1.0
 
     @property
-    def search_config(self) -> Config:
+    def search_config(self) -> SearchConfig:
         """Settings of the search script."""
-        return Config(
+        return SearchConfig(
             tables=[
-                Table(name=table.name, factor=table.factor, weights=list(table.weights.values()))
+                SearchTable(name=table.name, factor=table.factor, weights=list(table.weights.values()))
                 for table in self.tables
             ],
             split_identifiers=self.split_identifiers,
             stop_words=list(self.stop_words),
         )
 
-    def boost(self, entity: Entity) -> float:
+    def boost(self, entity: DocumentedObject) -> float:
         """The factor on an entity's score."""
         return self.boosts.get(entity.kind, 1.0) * (self.deprecated_boost if entity.is_deprecated else 1.0)
 
@@ -184,7 +184,7 @@ def _fill(connection: sqlite3.Connection, corpus: Corpus, design: SystemDesign) 
     connection.execute("INSERT INTO config VALUES ('search', ?)", [json.dumps(design.search_config, sort_keys=True)])
 
 
-def _row(entity: Entity, design: SystemDesign) -> Iterable[object]:
+def _row(entity: DocumentedObject, design: SystemDesign) -> Iterable[object]:
     return (
         entity.id,
         entity.kind,
@@ -207,7 +207,7 @@ def _row(entity: Entity, design: SystemDesign) -> Iterable[object]:
     )
 
 
-def _attributes(entity: Entity) -> tuple[str | bool, ...]:
+def _attributes(entity: DocumentedObject) -> tuple[str | bool, ...]:
     return (
         entity.id,
         entity.kind,

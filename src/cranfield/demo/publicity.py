@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 
 from cranfield.demo.compiled import CompiledModule
-from cranfield.demo.entity import Entity
+from cranfield.demo.entity import DocumentedObject
 from cranfield.demo.source import SourceModule
 
 Place = tuple[str, str]
@@ -32,7 +32,9 @@ def is_private_module(name: str) -> bool:
     return hidden or name in _OFFERED_BY_OTHERS
 
 
-def public_entities(modules: Mapping[str, SourceModule], compiled: Mapping[str, CompiledModule]) -> Iterator[Entity]:
+def public_entities(
+    modules: Mapping[str, SourceModule], compiled: Mapping[str, CompiledModule]
+) -> Iterator[DocumentedObject]:
     """Yield every public entity of the library under its best name, in no particular order."""
     for entity in _public_entities(modules, compiled):
         if entity.module == _PATH_MODULE:
@@ -42,7 +44,9 @@ def public_entities(modules: Mapping[str, SourceModule], compiled: Mapping[str, 
             yield entity
 
 
-def _public_entities(modules: Mapping[str, SourceModule], compiled: Mapping[str, CompiledModule]) -> Iterator[Entity]:
+def _public_entities(
+    modules: Mapping[str, SourceModule], compiled: Mapping[str, CompiledModule]
+) -> Iterator[DocumentedObject]:
     homes = _Exports(modules, compiled).homes()
     for module in modules.values():
         for entity in module.entities:
@@ -56,7 +60,9 @@ def _public_entities(modules: Mapping[str, SourceModule], compiled: Mapping[str,
             yield from _compiled_entity(entity, homes, is_private=is_private_module(described.name))
 
 
-def _source_entity(entity: Entity, inner: str, homes: Mapping[Place, Place], *, is_private: bool) -> Iterator[Entity]:
+def _source_entity(
+    entity: DocumentedObject, inner: str, homes: Mapping[Place, Place], *, is_private: bool
+) -> Iterator[DocumentedObject]:
     top, dot, rest = inner.partition(".")
     home = homes.get((entity.module, top))
     if home is not None:
@@ -66,12 +72,14 @@ def _source_entity(entity: Entity, inner: str, homes: Mapping[Place, Place], *, 
         yield entity
 
 
-def _compiled_module(described: CompiledModule) -> Entity:
+def _compiled_module(described: CompiledModule) -> DocumentedObject:
     name = described.name
-    return Entity(id=name, kind="module", name=name, qualname=name, module=name, doc=described.doc)
+    return DocumentedObject(id=name, kind="module", name=name, qualname=name, module=name, doc=described.doc)
 
 
-def _compiled_entity(entity: Entity, homes: Mapping[Place, Place], *, is_private: bool) -> Iterator[Entity]:
+def _compiled_entity(
+    entity: DocumentedObject, homes: Mapping[Place, Place], *, is_private: bool
+) -> Iterator[DocumentedObject]:
     if not is_private:
         yield entity
         return

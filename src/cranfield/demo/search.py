@@ -39,7 +39,7 @@ MATCH_ONE_TERM = "SELECT COUNT(*), MAX(rowid = ?) FROM {table} WHERE {table} MAT
 MATCH_ONE_TABLE = "SELECT rowid, {factor} * -bm25({table}, {weights}) FROM {table} WHERE {table} MATCH ?"
 
 
-class Table(TypedDict):
+class SearchTable(TypedDict):
     """One full-text table to search."""
 
     name: str
@@ -49,10 +49,10 @@ class Table(TypedDict):
     """A bm25 weight for each column."""
 
 
-class Config(TypedDict):
+class SearchConfig(TypedDict):
     """How to search one database."""
 
-    tables: list[Table]
+    tables: list[SearchTable]
     """The scores of an entity in these are summed."""
     split_identifiers: bool
     """Search the parts of `JSONDecoder` and `run_in_executor` too."""
@@ -60,7 +60,7 @@ class Config(TypedDict):
     """Words left out of a query, unless it has no others."""
 
 
-class UsageError(Exception):
+class CommandLineError(Exception):
     """The command line is invalid."""
 
 
@@ -93,7 +93,7 @@ def words_of(text: str) -> list[str]:
     return "".join(char if char.isalnum() or char == "_" else " " for char in text).split()
 
 
-def terms_of(query: str, config: Config) -> list[str]:
+def terms_of(query: str, config: SearchConfig) -> list[str]:
     """List the distinct terms to look for, in the order of the query and in lower case."""
     words = words_of(query)
     stop_words = set(config["stop_words"])
@@ -143,9 +143,9 @@ def confidence(connection: sqlite3.Connection, query: str, best: object) -> floa
     return round(matched / total, 6)
 
 
-def read_config(connection: sqlite3.Connection) -> Config:
+def read_config(connection: sqlite3.Connection) -> SearchConfig:
     """Read the search settings of a database."""
-    config: Config = json.loads(connection.execute("SELECT value FROM config WHERE key = 'search'").fetchone()[0])
+    config: SearchConfig = json.loads(connection.execute("SELECT value FROM config WHERE key = 'search'").fetchone()[0])
     return config
 
 
@@ -162,16 +162,16 @@ def parse_arguments(arguments: Sequence[str]) -> tuple[str, int, str]:
     while remaining and remaining[0] != "--":
         option = remaining.pop(0)
         if option not in {"--db", "--limit"} or not remaining:
-            raise UsageError(option)
+            raise CommandLineError(option)
         value = remaining.pop(0)
         if option == "--db":
             path = value
         elif value.isdecimal() and int(value) > 0:
             limit = int(value)
         else:
-            raise UsageError(f"--limit {value}")
+            raise CommandLineError(f"--limit {value}")
     if not path or len(remaining) != 2:
-        raise UsageError(" ".join(remaining))
+        raise CommandLineError(" ".join(remaining))
     return path, limit, remaining[1]
 
 
@@ -179,7 +179,7 @@ def main(arguments: Sequence[str]) -> int:
     """Search once; exit 0 with JSON, 2 for a bad call, 1 for a database that cannot be read."""
     try:
         path, limit, query = parse_arguments(arguments)
-    except UsageError as error:
+    except CommandLineError as error:
         sys.stderr.write(f"search.py: cannot read {str(error)!r}\n{USAGE}\n")
         return 2
     try:

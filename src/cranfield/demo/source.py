@@ -10,7 +10,7 @@ import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 
-from cranfield.demo.entity import Entity, Kind
+from cranfield.demo.entity import DocumentedObject, Kind
 
 Definition = ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef
 
@@ -40,7 +40,7 @@ class SourceModule:
     """Dotted name."""
     path: str
     is_package: bool
-    entities: list[Entity] = field(default_factory=list)
+    entities: list[DocumentedObject] = field(default_factory=list)
     """The module itself, then what it defines, in the order of the source; ids are those of the file."""
     defined: set[str] = field(default_factory=set)
     """Names of classes, functions and assignments at the top level."""
@@ -80,7 +80,7 @@ def _taken_names(module: SourceModule) -> set[str]:
     return {here for statement in module.imports for _, here in statement.names}
 
 
-def _inner(entity: Entity) -> str:
+def _inner(entity: DocumentedObject) -> str:
     return entity.id.partition("::")[2]
 
 
@@ -155,9 +155,11 @@ def _assigned_names(node: ast.stmt) -> list[str]:
     return []
 
 
-def _module_entity(tree: ast.Module, statements: Sequence[ast.stmt], module: SourceModule, n_lines: int) -> Entity:
+def _module_entity(
+    tree: ast.Module, statements: Sequence[ast.stmt], module: SourceModule, n_lines: int
+) -> DocumentedObject:
     doc = ast.get_docstring(tree) or _assigned_docs(statements).get("", "")
-    return Entity(
+    return DocumentedObject(
         id=module.path,
         kind="module",
         name=module.name.rpartition(".")[2],
@@ -171,9 +173,9 @@ def _module_entity(tree: ast.Module, statements: Sequence[ast.stmt], module: Sou
     )
 
 
-def _members(statements: Sequence[ast.stmt], module: SourceModule, lines: Sequence[str]) -> list[Entity]:
+def _members(statements: Sequence[ast.stmt], module: SourceModule, lines: Sequence[str]) -> list[DocumentedObject]:
     """Top-level entities and the members of classes; of several with one name, the first that has documentation."""
-    found: dict[str, Entity] = {}
+    found: dict[str, DocumentedObject] = {}
     for entity in _definitions(statements, module, lines, prefix=""):
         known = found.get(entity.id)
         if known is None or (entity.doc and not known.doc and not known.decorators):
@@ -189,7 +191,7 @@ def _members(statements: Sequence[ast.stmt], module: SourceModule, lines: Sequen
 
 def _definitions(
     statements: Sequence[ast.stmt], module: SourceModule, lines: Sequence[str], prefix: str
-) -> Iterator[Entity]:
+) -> Iterator[DocumentedObject]:
     for node in statements:
         if not isinstance(node, Definition):
             continue
@@ -212,11 +214,11 @@ def _is_kept(name: str, doc: str, *, is_member: bool) -> bool:
     return not (is_member and name.startswith("_"))
 
 
-def _definition(node: Definition, doc: str, inner: str, module: SourceModule, lines: Sequence[str]) -> Entity:
+def _definition(node: Definition, doc: str, inner: str, module: SourceModule, lines: Sequence[str]) -> DocumentedObject:
     decorators = tuple(_dotted(decorator) for decorator in node.decorator_list)
     start = min([node.lineno, *(decorator.lineno for decorator in node.decorator_list)])
     end = node.end_lineno or node.lineno
-    entity = Entity(
+    entity = DocumentedObject(
         id=f"{module.path}::{inner}",
         kind="class",
         name=node.name,
@@ -255,7 +257,7 @@ def _function_kind(decorators: tuple[str, ...], *, is_member: bool) -> Kind:
     return "property" if _PROPERTY_DECORATORS.intersection(decorators) else "method"
 
 
-def _with_class_facts(entity: Entity, node: ast.ClassDef) -> Entity:
+def _with_class_facts(entity: DocumentedObject, node: ast.ClassDef) -> DocumentedObject:
     methods = {
         statement.name: statement
         for statement in _top_level(node.body)
@@ -272,13 +274,13 @@ def _with_class_facts(entity: Entity, node: ast.ClassDef) -> Entity:
     )
 
 
-def _data(statements: Sequence[ast.stmt], module: SourceModule, lines: Sequence[str]) -> Iterator[Entity]:
+def _data(statements: Sequence[ast.stmt], module: SourceModule, lines: Sequence[str]) -> Iterator[DocumentedObject]:
     """Assignments at the top level to a name in `__all__`: constants, and aliases such as `typing.List`."""
     taken = _taken_names(module)
     for node in statements:
         for name in _assigned_names(node):
             if name in module.exported and name not in taken:
-                yield Entity(
+                yield DocumentedObject(
                     id=f"{module.path}::{name}",
                     kind="data",
                     name=name,

@@ -13,7 +13,7 @@ from cranfield.measures import CATALOGUE, Measure, compute
 from cranfield.measures.kernels import expected_relevant, never_judged
 from cranfield.measures.measure import LOOKS_AT_THE_LIST
 from cranfield.model import Absence, Convention, Outcome, TestSet
-from cranfield.ranking.value import FloatQ, Ranking, State, unjudged_results
+from cranfield.ranking.value import FloatQ, Ranking, ResultState, unjudged_results
 from cranfield.words import and_list, first_of
 
 Values = Mapping[Measure, FloatQ]
@@ -165,7 +165,7 @@ JUDGED_DEPTH = 10
 
 
 @dataclass(frozen=True, slots=True)
-class JudgedShare:
+class MeanJudgedShare:
     """Mean share of the results that are judged."""
 
     measure: Measure
@@ -179,14 +179,14 @@ class JudgedShare:
     """Results without any grade: in no pool that the test set knows of."""
 
 
-def judged_share(ranking: Ranking, depth: int | None) -> JudgedShare:
+def judged_share(ranking: Ranking, depth: int | None) -> MeanJudgedShare:
     """Mean share of the first `depth` results that are judged, over the queries where anything can be unjudged."""
     measure = Measure("Judged", (), depth or JUDGED_DEPTH)
     values, scored, reasons = compute(measure, ranking)
     if not scored.any():
-        return JudgedShare(measure, None, 0, next(iter(reasons.values()), "no query"))
+        return MeanJudgedShare(measure, None, 0, next(iter(reasons.values()), "no query"))
     pooled, never_pooled = unjudged_counts(ranking, depth or JUDGED_DEPTH)
-    return JudgedShare(
+    return MeanJudgedShare(
         measure, float(values[scored].mean()), int(scored.sum()), pooled=pooled, never_pooled=never_pooled
     )
 
@@ -195,5 +195,5 @@ def unjudged_counts(ranking: Ranking, depth: int) -> tuple[int, int]:
     """Results within a depth that are in the pool and not judged, and results that were never pooled."""
     query, _ = unjudged_results(ranking, depth)
     within = (ranking.rank <= depth) & ~ranking.closed_world[ranking.query]
-    pooled = int(((ranking.state == State.POOLED) & within).sum())
+    pooled = int(((ranking.state == ResultState.POOLED) & within).sum())
     return pooled, len(query) - pooled

@@ -24,7 +24,7 @@ import numpy as np
 from cranfield.errors import UnknownNameError, UsageError
 from cranfield.evaluation.evaluate import StratumSummary, clipped, difference_range, strata_of, summarise
 from cranfield.evaluation.pairing import pair_values
-from cranfield.evaluation.unseen import Caveat, CaveatKind, Found, Unseen, largest_difference, unseen_queries
+from cranfield.evaluation.unseen import Caveat, CaveatKind, ObservedEffect, Unseen, largest_difference, unseen_queries
 from cranfield.evaluation.values import (
     CHANGED,
     NOT_ON_ITS_SCALE,
@@ -430,7 +430,7 @@ def _unseen(row: ClassRow, comparison: Comparison) -> Unseen | None:
         return None
     low, high = (row.ci_low, row.ci_high) if row.estimate is None else (None, None)
     largest = largest_difference(row.measure, comparison.candidate.ranking)
-    found = Found(row.n, row.delta, low, high, sign_of(row.measure), largest)
+    found = ObservedEffect(row.n, row.delta, low, high, sign_of(row.measure), largest)
     unseen = unseen_queries(row.code, found, comparison.alpha, comparison.margin)
     return None if unseen is None else replace(unseen, of=row.name, among="its queries")
 

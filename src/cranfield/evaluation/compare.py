@@ -25,7 +25,7 @@ from cranfield.evaluation.pairing import (
 )
 from cranfield.evaluation.partitions import BUCKETS, MOVES, NOTHING_TO_FIND
 from cranfield.evaluation.unjudged import unjudged_of_pair
-from cranfield.evaluation.unseen import Caveat, CaveatKind, Found, Unseen, largest_difference, unseen_queries
+from cranfield.evaluation.unseen import Caveat, CaveatKind, ObservedEffect, Unseen, largest_difference, unseen_queries
 from cranfield.evaluation.values import (
     Comparison,
     Evaluation,
@@ -166,7 +166,7 @@ def unseen_of_pair(comparison: Comparison, code: VerdictCode) -> Unseen | None:
     is_of_mean = TESTS[comparison.test].is_of_mean
     low, high = (about.ci_low, about.ci_high) if is_of_mean else (None, None)
     largest = largest_difference(about.measure, ranking, about.differences.values())
-    found = Found(about.n, about.delta, low, high, sign_of(about.measure), largest)
+    found = ObservedEffect(about.n, about.delta, low, high, sign_of(about.measure), largest)
     return unseen_queries(code, found, comparison.alpha, comparison.margin)
 
 

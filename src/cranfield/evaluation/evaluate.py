@@ -38,7 +38,7 @@ class ExpectedItem:
     """Of the first result that is this item; None: it was not returned."""
 
 
-class ExpectedItems(Mapping[str, tuple[ExpectedItem, ...]]):
+class ExpectedItemsByQuery(Mapping[str, tuple[ExpectedItem, ...]]):
     """Query id to its expected items, best first, made on access; none for a query that nothing is known of."""
 
     def __init__(self, evaluation: Evaluation) -> None:

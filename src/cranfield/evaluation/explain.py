@@ -322,7 +322,7 @@ class MeasureEffect:
 
 
 @dataclass(frozen=True, slots=True)
-class Bounds:
+class MeanBounds:
     """The lowest and the highest mean of a measure under a convention."""
 
     measure: Measure
@@ -350,9 +350,9 @@ class ExplanationResult(Record):
     unused: tuple[str, ...]
     """Of these, those that change no value here."""
     measures: Mapping[Measure, MeasureEffect]
-    ties: tuple[Bounds, ...]
+    ties: tuple[MeanBounds, ...]
     """Over the orders of equal scores; empty where they were not asked for."""
-    unjudged: tuple[Bounds, ...]
+    unjudged: tuple[MeanBounds, ...]
     """Over the grades of unjudged results; empty where they were not asked for."""
 
 
@@ -412,9 +412,9 @@ def _query(explanation: Explanation, about: MeasureExplanation, place: int, quer
     )
 
 
-def _bounds(explanation: Explanation, margin_of: Callable[[Measure, Ranking], Margin]) -> tuple[Bounds, ...]:
+def _bounds(explanation: Explanation, margin_of: Callable[[Measure, Ranking], Margin]) -> tuple[MeanBounds, ...]:
     return tuple(
-        Bounds(
+        MeanBounds(
             about.measure, convention.name, found.mean_low, found.mean_high, found.n_results, found.n_queries, found.why
         )
         for about in explanation.measures

@@ -86,7 +86,7 @@ class GridResult(Record):
 
 
 @dataclass(frozen=True)
-class Choice:
+class GridChoice:
     """The result of a grid, and what it is judged by."""
 
     result: GridResult
@@ -103,7 +103,7 @@ def choose_point(
     split: str,
     keys: Sequence[str],
     notes: Sequence[str] = (),
-) -> Choice:
+) -> GridChoice:
     """Choose by the tuning queries, and compare the winner with the config as written on the held-out ones.
 
     A point that breaks a limit on the tuning queries is not chosen. Of equal means the config as written wins, then the
@@ -169,7 +169,7 @@ def choose_point(
         points=tuple(records),
         comparison=cast("ComparisonResult", result_of(judged)) if isinstance(judged, Comparison) else None,
     )
-    return Choice(result, judged)
+    return GridChoice(result, judged)
 
 
 def _record(point: ScoredPoint, primary: Measure) -> GridPoint:

@@ -15,13 +15,13 @@ from typing import Literal
 
 from cranfield.display import Displayed
 from cranfield.errors import UnknownNameError, UsageError
-from cranfield.evaluation.unseen import Found, Unseen, unseen_queries
+from cranfield.evaluation.unseen import ObservedEffect, Unseen, unseen_queries
 from cranfield.evaluation.verdict import verdict_of_p
 from cranfield.evaluation.verdict_table import VerdictCode
 from cranfield.measures import parse, parse_all
 from cranfield.measures.catalogue import sign_of
 from cranfield.options.blocks import DEFAULT_TEST
-from cranfield.results import Record
+from cranfield.results import DamagedLine, Record
 from cranfield.stats.result import holm
 from cranfield.words import n_of
 
@@ -193,15 +193,6 @@ class Line:
     def score(self, point: HistoryPoint) -> Score:
         """The measure at one of its points."""
         return point.measures[self.measure]
-
-
-@dataclass(frozen=True, slots=True)
-class DamagedLine:
-    """A line of the file that could not be read."""
-
-    line: int
-    """Its number."""
-    why: str
 
 
 @dataclass(frozen=True, slots=True, repr=False, kw_only=True)
@@ -426,7 +417,7 @@ def _decided(change: Change, p: float | None, measure: str, alpha: float | None)
     alpha = alpha or DEFAULT_ALPHA
     verdict = verdict_of_p(p, sign * change.delta, alpha)
     ends = (change.ci_low, change.ci_high) if TESTS[change.test].is_of_mean else (None, None)
-    unseen = unseen_queries(verdict, Found(change.n, change.delta, *ends, sign), alpha)
+    unseen = unseen_queries(verdict, ObservedEffect(change.n, change.delta, *ends, sign), alpha)
     return replace(change, p_adjusted=p, verdict=verdict, unseen=unseen)
 
 

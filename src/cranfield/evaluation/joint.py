@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from cranfield.evaluation.margins import best_assignment, ratios_of, why_no_bounds, why_unbounded, with_whole
 from cranfield.measures import Measure, compute
 from cranfield.model import TestSet
-from cranfield.ranking.value import FloatQ, RankedHit, Ranking, State, supposing, unjudged_results
+from cranfield.ranking.value import FloatQ, RankedHit, Ranking, ResultState, supposing, unjudged_results
 
 FloatN = NDArray[np.float64]
 Places = NDArray[np.intp]
@@ -217,7 +217,7 @@ def open_lists(measure: Measure, sides: Sequence[Ranking], grades: Sequence[floa
             if len(hits) < shown:
                 return NOT_KEPT.format(kept=len(hits))
             for hit in hits[:shown]:
-                if hit.state is not State.JUDGED:
+                if hit.state is not ResultState.JUDGED:
                     found.setdefault(hit.id, [0] * len(sides))[side] = hit.rank
         if len(found) > MOST_OPEN:
             return TOO_MANY.format(n=len(found), query=query_id, most=MOST_OPEN)

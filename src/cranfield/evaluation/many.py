@@ -32,7 +32,15 @@ from cranfield.evaluation.pairing import (
     shared_measures,
 )
 from cranfield.evaluation.unjudged import holes_command, order_of_holes
-from cranfield.evaluation.unseen import Caveat, CaveatKind, Found, Unseen, largest_difference, nearest, unseen_queries
+from cranfield.evaluation.unseen import (
+    Caveat,
+    CaveatKind,
+    ObservedEffect,
+    Unseen,
+    largest_difference,
+    nearest,
+    unseen_queries,
+)
 from cranfield.evaluation.values import Evaluation, Summary, Unjudged, UnjudgedKind, Verdict, invalid_reason
 from cranfield.evaluation.verdict import Procedure, procedure_of, verdict_of_p
 from cranfield.evaluation.verdict_table import VerdictCode
@@ -351,12 +359,14 @@ def compare_pairs(
             p_tukey=tukey.get(frozenset((first, second))),
         )
         rows.append(
-            replace(pair, unseen=_unseen(pair, Found(len(delta), pair.delta, None, None, sign, largest), options))
+            replace(
+                pair, unseen=_unseen(pair, ObservedEffect(len(delta), pair.delta, None, None, sign, largest), options)
+            )
         )
     return tuple(rows)
 
 
-def _unseen(pair: PairComparison, found: Found, options: CompareOptions) -> Unseen | None:
+def _unseen(pair: PairComparison, found: ObservedEffect, options: CompareOptions) -> Unseen | None:
     """What stands beside the verdict of a pair on few queries."""
     if TESTS[options.test].is_of_mean:
         found = replace(found, low=pair.result.ci_low, high=pair.result.ci_high)
@@ -460,7 +470,9 @@ def unseen_of_many(many: ManyComparison, verdict: ManyVerdict) -> Unseen | None:
         return None
     significant = [pair for pair in many.pairs if pair.is_significant]
     leading = [pair for pair in significant if pair.winner in verdict.best]
-    alone = unseen_queries(VerdictCode.MIXED, Found(len(many.query_ids), None, None, None, 1), many.options.alpha)
+    alone = unseen_queries(
+        VerdictCode.MIXED, ObservedEffect(len(many.query_ids), None, None, None, 1), many.options.alpha
+    )
     return nearest(pair.unseen for pair in leading or significant) or alone
 
 

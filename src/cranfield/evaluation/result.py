@@ -13,7 +13,7 @@ from typing import Any, Literal, TypeVar, cast
 
 import numpy as np
 
-from cranfield.evaluation.absence import JudgedShare, effect_of, judged_share
+from cranfield.evaluation.absence import MeanJudgedShare, effect_of, judged_share
 from cranfield.evaluation.classes import (
     ClassComparison,
     ClassResult,
@@ -22,7 +22,13 @@ from cranfield.evaluation.classes import (
     compare_classes,
 )
 from cranfield.evaluation.confusion import Confusion
-from cranfield.evaluation.evaluate import ExpectedItems, StrataContrast, StratumSummary, summaries_by_stratum, summarise
+from cranfield.evaluation.evaluate import (
+    ExpectedItemsByQuery,
+    StrataContrast,
+    StratumSummary,
+    summaries_by_stratum,
+    summarise,
+)
 from cranfield.evaluation.evidence.values import Finding
 from cranfield.evaluation.many import (
     LeaderboardLine,
@@ -59,7 +65,7 @@ S = TypeVar("S", StratumSummary, StratumComparison)
 
 
 @dataclass(frozen=True, slots=True)
-class Failure:
+class QueryFailure:
     """A query that a system failed on."""
 
     query: str
@@ -109,12 +115,12 @@ class SystemResult:
     """The first measure over the queries without a class, where others have one."""
     confusion: tuple[Confusion, ...]
     n_failed: int
-    failures: tuple[Failure, ...]
+    failures: tuple[QueryFailure, ...]
     failures_count: str
     """What they count as: `counted as 0`, `without a value`; empty where nothing depends on them."""
     outcomes: Mapping[str, int]
     """Every outcome and how many queries had it."""
-    judged: JudgedShare
+    judged: MeanJudgedShare
     mean_returned: float | None
     """Results per query."""
     n_duplicates: int
@@ -144,7 +150,7 @@ class HitRecord:
 
 
 @dataclass(frozen=True, slots=True)
-class Side:
+class SystemAnswer:
     """The answer of one system to one query."""
 
     system: str
@@ -184,7 +190,7 @@ class QueryRecord:
     """Best first."""
     nothing_expected: str
     """Why there is none; empty where there are any."""
-    sides: tuple[Side, ...]
+    sides: tuple[SystemAnswer, ...]
     bucket: str = ""
     """Of a comparison of two: improved, regressed and so on."""
     move: str = ""
@@ -458,7 +464,7 @@ def _caveats(sentences: Sequence[str]) -> tuple[Caveat, ...]:
 
 def _system(evaluation: Evaluation, primary: Measure | None) -> SystemResult:
     measure = primary or next(iter(evaluation.measures), None)
-    failures = tuple(Failure(*each) for each in evaluation.failures)
+    failures = tuple(QueryFailure(*each) for each in evaluation.failures)
     measured: dict[Measure, tuple[StratumSummary, ...]] = {
         each: summaries_by_stratum(evaluation, each) for each in evaluation.measures
     }
@@ -524,7 +530,7 @@ def _queries(evaluations: Sequence[Evaluation], result: object) -> dict[str, Que
         {query_id: name for name, query_ids in parts.items() for query_id in query_ids}
         for parts in ((pair.buckets, pair.moves) if pair is not None else ({}, {}))
     )
-    testset, expected = evaluations[0].testset, [ExpectedItems(evaluation) for evaluation in evaluations]
+    testset, expected = evaluations[0].testset, [ExpectedItemsByQuery(evaluation) for evaluation in evaluations]
     sides = [_sides(evaluation, of_system) for evaluation, of_system in zip(evaluations, expected, strict=True)]
     return {
         query.id: QueryRecord(
@@ -542,7 +548,7 @@ def _queries(evaluations: Sequence[Evaluation], result: object) -> dict[str, Que
     }
 
 
-def _expected(testset: TestSet, query_id: str, expected: Sequence[ExpectedItems]) -> tuple[ExpectedRecord, ...]:
+def _expected(testset: TestSet, query_id: str, expected: Sequence[ExpectedItemsByQuery]) -> tuple[ExpectedRecord, ...]:
     grades: dict[str, float] = {}
     ranks: dict[str, list[int | None]] = {}
     for place, of_system in enumerate(expected):
@@ -562,16 +568,16 @@ def _nothing_expected(testset: TestSet, query_id: str) -> str:
     return str(Absence.NONE_RELEVANT if testset.is_judged(query_id) else Absence.NEVER_JUDGED)
 
 
-def _sides(evaluation: Evaluation, expected: ExpectedItems) -> Callable[[str], Side]:
+def _sides(evaluation: Evaluation, expected: ExpectedItemsByQuery) -> Callable[[str], SystemAnswer]:
     """From a query to the answer of a system."""
     ranking, first = evaluation.ranking, first_ranks(evaluation)
 
-    def side(query_id: str) -> Side:
+    def side(query_id: str) -> SystemAnswer:
         place = evaluation.index.get(query_id)
         if place is None:
-            return Side(evaluation.name, None)
+            return SystemAnswer(evaluation.name, None)
         answer = evaluation.run.answers.get(query_id) if evaluation.run is not None else None
-        return Side(
+        return SystemAnswer(
             evaluation.name,
             ranking.outcomes[place].value,
             ranking.reasons.get(query_id),

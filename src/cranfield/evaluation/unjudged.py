@@ -36,7 +36,7 @@ from cranfield.model import DEFAULT_CONVENTION
 from cranfield.numbers import format_percent
 from cranfield.options.blocks import PAIR_OPTIONS, CompareOptions
 from cranfield.options.declaration import command_words
-from cranfield.ranking.value import State, unjudged_results
+from cranfield.ranking.value import ResultState, unjudged_results
 from cranfield.stats.permutation import is_enumerated, permutation_p_values
 from cranfield.stats.result import DEFAULT_DRAWS
 from cranfield.stats.table import MEAN_DIFFERENCE, TESTS, Paired
@@ -333,7 +333,7 @@ def grade_shares(pair: OpenLists) -> NDArray[np.float64]:
         for side, known in zip(pair.sides, pair.hits, strict=True):
             hits = known[query_id] if query_id in known else side.top.get(query_id, ())
             for hit in hits[: pair.measure.depth]:
-                if hit.state is State.JUDGED:
+                if hit.state is ResultState.JUDGED:
                     rank = min(hit.rank, best.get(hit.id, (hit.rank, 0))[0])
                     best[hit.id] = (rank, hit.level)
         for rank, level in best.values():

@@ -184,7 +184,7 @@ class Unseen:
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
+class ObservedEffect:
     """The numbers behind a verdict, candidate minus baseline."""
 
     n: int
@@ -216,7 +216,9 @@ def largest_difference(measure: Measure, ranking: Ranking, differences: Iterable
     return None if any(abs(difference) > high - low for difference in differences) else high - low
 
 
-def unseen_queries(code: VerdictCode, found: Found, alpha: float, margin: float | None = None) -> Unseen | None:
+def unseen_queries(
+    code: VerdictCode, found: ObservedEffect, alpha: float, margin: float | None = None
+) -> Unseen | None:
     """What stands beside a verdict; None from `FEW` queries on, without any, and where the scores do not count.
 
     Args:
@@ -239,7 +241,7 @@ def unseen_queries(code: VerdictCode, found: Found, alpha: float, margin: float 
 
 
 def turned_by(
-    found: Found, alpha: float, value: float | None, *, rests_on: RestsOn, threshold: float = 0.0
+    found: ObservedEffect, alpha: float, value: float | None, *, rests_on: RestsOn, threshold: float = 0.0
 ) -> Unseen | None:
     """What moves a value, in favour of the candidate, to a threshold; None from `FEW` queries on, and without any.
 

@@ -35,7 +35,7 @@ _GONE = frozenset({404, 410})
 
 
 @dataclass(frozen=True, slots=True)
-class Access:
+class ApiAccess:
     """URL and authorization of an API."""
 
     forge: str
@@ -53,7 +53,7 @@ class Access:
 class Api:
     """A client of one API; a context manager."""
 
-    def __init__(self, access: Access) -> None:
+    def __init__(self, access: ApiAccess) -> None:
         from httpx2 import Client, InvalidURL
 
         # Checked here: the message of the client would contain the token.

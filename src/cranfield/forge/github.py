@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from cranfield.errors import UsageError, shorten
-from cranfield.forge.api import Access, Api, id_number
+from cranfield.forge.api import Api, ApiAccess, id_number
 from cranfield.forge.comment import Comment
 
 API = "https://api.github.com"
@@ -69,7 +69,7 @@ class PullRequest:
         self._api.call_if_exists("DELETE", f"/repos/{self._repo}/issues/comments/{comment.id}")
 
 
-def access(environ: Mapping[str, str], url: str | None = None) -> Access:
+def access(environ: Mapping[str, str], url: str | None = None) -> ApiAccess:
     """Access by `GITHUB_TOKEN`, at the given URL or that of the job's environment.
 
     Raises:
@@ -87,7 +87,7 @@ def access(environ: Mapping[str, str], url: str | None = None) -> Access:
         "Accept": "application/vnd.github+json",
         "X-GitHub-Api-Version": "2022-11-28",
     }
-    return Access("GitHub", (url or environ.get("GITHUB_API_URL") or API).rstrip("/"), headers, _HINTS, token)
+    return ApiAccess("GitHub", (url or environ.get("GITHUB_API_URL") or API).rstrip("/"), headers, _HINTS, token)
 
 
 def place(environ: Mapping[str, str], repo: str | None, number: int | None) -> tuple[str, int]:

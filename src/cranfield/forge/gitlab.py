@@ -8,7 +8,7 @@ from typing import Any
 from urllib.parse import quote
 
 from cranfield.errors import UsageError, shorten
-from cranfield.forge.api import Access, Api, id_number
+from cranfield.forge.api import Api, ApiAccess, id_number
 from cranfield.forge.comment import Comment
 
 API = "https://gitlab.com/api/v4"
@@ -59,7 +59,7 @@ class MergeRequest:
         self._api.call_if_exists("DELETE", f"{self._notes}/{comment.id}")
 
 
-def access(environ: Mapping[str, str], url: str | None = None) -> Access:
+def access(environ: Mapping[str, str], url: str | None = None) -> ApiAccess:
     """Access by `GITLAB_TOKEN`, at the given URL or that of the job's environment.
 
     Raises:
@@ -74,7 +74,7 @@ def access(environ: Mapping[str, str], url: str | None = None) -> Access:
             hint="make a project access token with the scope `api`, and keep it as a masked variable named GITLAB_TOKEN",
         )
     headers = {"PRIVATE-TOKEN": token, "Accept": "application/json"}
-    return Access("GitLab", (url or environ.get("CI_API_V4_URL") or API).rstrip("/"), headers, _HINTS, token)
+    return ApiAccess("GitLab", (url or environ.get("CI_API_V4_URL") or API).rstrip("/"), headers, _HINTS, token)
 
 
 def place(environ: Mapping[str, str], repo: str | None, number: int | None) -> tuple[str, int]:

@@ -24,7 +24,7 @@ from cranfield.words import n_of
 
 
 @dataclass(frozen=True, slots=True)
-class Feature:
+class FormatFeature:
     """One row."""
 
     name: str
@@ -57,9 +57,9 @@ def _with_targets(testset: TestSet, change: Callable[[Target], Target | None]) -
     return replace(testset, targets={query_id: targets for query_id, targets in changed.items() if targets})
 
 
-def _target(name: str, noun: str, kind: type) -> Feature:
+def _target(name: str, noun: str, kind: type) -> FormatFeature:
     """A kind of target."""
-    return Feature(
+    return FormatFeature(
         name,
         noun,
         lambda t: sum(isinstance(target, kind) for targets in t.targets.values() for target in targets),
@@ -68,9 +68,11 @@ def _target(name: str, noun: str, kind: type) -> Feature:
     )
 
 
-def _grade(name: str, noun: str, wanted: Callable[[float], bool]) -> Feature:
+def _grade(name: str, noun: str, wanted: Callable[[float], bool]) -> FormatFeature:
     """Judgments, by id or by rule, whose grade is so."""
-    return Feature(name, noun, lambda t: _count_grades(t, wanted), lambda t: only_grades(t, lambda g: not wanted(g)))
+    return FormatFeature(
+        name, noun, lambda t: _count_grades(t, wanted), lambda t: only_grades(t, lambda g: not wanted(g))
+    )
 
 
 def _count_grades(testset: TestSet, wanted: Callable[[float], bool]) -> int:
@@ -96,9 +98,9 @@ def only_grades(testset: TestSet, keep: Callable[[float], bool]) -> TestSet:
     return _with_targets(kept, lambda target: target if keep(target.grade) else None)
 
 
-def _of_query(name: str, noun: str, count: Callable[[Query], int], **plain: Any) -> Feature:
+def _of_query(name: str, noun: str, count: Callable[[Query], int], **plain: Any) -> FormatFeature:
     """Something that queries have; `plain` is what they have without."""
-    return Feature(
+    return FormatFeature(
         name,
         noun,
         lambda t: sum(count(query) for query in t.queries),
@@ -106,9 +108,9 @@ def _of_query(name: str, noun: str, count: Callable[[Query], int], **plain: Any)
     )
 
 
-def _of_set(name: str, noun: str, count: Callable[[TestSet], int], **plain: Any) -> Feature:
+def _of_set(name: str, noun: str, count: Callable[[TestSet], int], **plain: Any) -> FormatFeature:
     """Something that the set has."""
-    return Feature(name, noun, count, lambda t: replace(t, **plain))
+    return FormatFeature(name, noun, count, lambda t: replace(t, **plain))
 
 
 def _is_level(grade: float) -> bool:
@@ -155,10 +157,10 @@ def _once(target: Target) -> Target:
     return Pattern(target.regex, target.grade) if isinstance(target, Pattern) else target
 
 
-FEATURES: Mapping[str, Feature] = {
+FEATURES: Mapping[str, FormatFeature] = {
     feature.name: feature
     for feature in (
-        Feature(
+        FormatFeature(
             "grades",
             "graded document ids",
             lambda t: sum(map(len, t.grades.values())),
@@ -170,7 +172,7 @@ FEATURES: Mapping[str, Feature] = {
         _target("entities", "entities", Entity),
         _target("file targets", "expected files", File),
         _target("predicates", "queries to a database", Predicate),
-        Feature(
+        FormatFeature(
             "negative",
             "negative queries",
             lambda t: sum(query.negative is not None for query in t.queries),
@@ -178,19 +180,19 @@ FEATURES: Mapping[str, Feature] = {
             is_truth=True,
         ),
         _of_set("ratings", "ratings by rater", lambda t: sum(map(len, t.ratings.values())), ratings={}, consensus=""),
-        Feature(
+        FormatFeature(
             "adjudicated",
             "ratings of documents with an adjudicated grade, which stands in their place",
             lambda t: sum(map(len, _outvoted(t).values())),
             _without_outvoted,
         ),
-        Feature(
+        FormatFeature(
             "reasons",
             "reasons of ratings",
             lambda t: sum(bool(rating.reason) for given in t.ratings.values() for rating in given),
             lambda t: _with_ratings(t, lambda rating: replace(rating, reason="")),
         ),
-        Feature(
+        FormatFeature(
             "times",
             "times of ratings",
             lambda t: sum(rating.at is not None for given in t.ratings.values() for rating in given),
@@ -199,26 +201,26 @@ FEATURES: Mapping[str, Feature] = {
         _grade("fractions", "grades with fractions", lambda grade: grade != int(grade)),
         _grade("unjudged", "grades under 0 (pooled, not judged)", lambda grade: grade < 0),
         _grade("zeros", "grades of 0 (judged, not relevant)", lambda grade: grade == 0),
-        Feature(
+        FormatFeature(
             "barren",
             "unjudged queries",
             lambda t: sum(not is_judged(t, query) for query in t.queries),
             lambda t: replace(t, queries=tuple(query for query in t.queries if is_judged(t, query))),
         ),
-        Feature("levels", "grades other than 0 and 1", lambda t: _count_grades(t, _is_level), _flat),
-        Feature(
+        FormatFeature("levels", "grades other than 0 and 1", lambda t: _count_grades(t, _is_level), _flat),
+        FormatFeature(
             "credit",
             "patterns with credit for every match, or a count",
             lambda t: sum(_is_credited(target) for targets in t.targets.values() for target in targets),
             lambda t: _with_targets(t, _once),
         ),
-        Feature(
+        FormatFeature(
             "bounds",
             "confidence bounds of negative queries",
             lambda t: sum(query.negative is not None and query.negative != Negative() for query in t.queries),
             lambda t: _with_queries(t, lambda query: replace(query, negative=query.negative and Negative())),
         ),
-        Feature(
+        FormatFeature(
             "entity lines",
             "line ranges of entities",
             lambda t: sum(len(e.lines) for targets in t.targets.values() for e in targets if isinstance(e, Entity)),

@@ -14,7 +14,7 @@ import numpy as np
 
 from cranfield.config.amount import Amount
 from cranfield.config.gate import Drop, Failures, Floor, JudgedShare, LatencyCeiling, Ratchet
-from cranfield.evaluation.unseen import Found, RestsOn, Unseen, largest_difference, turned_by
+from cranfield.evaluation.unseen import ObservedEffect, RestsOn, Unseen, largest_difference, turned_by
 from cranfield.gate.decimals import as_text, exact, mean, percent_text
 from cranfield.gate.gate_input import GateInput, Values, direction, named
 from cranfield.gate.result import RuleResult, Status
@@ -210,7 +210,7 @@ def _surely(
     if is_sure and not is_of_mean:
         value = None
     largest = largest_difference(parse(rule.measure), given.evaluation.ranking)
-    found = Found(len(falls), None, None, None, 1, largest)
+    found = ObservedEffect(len(falls), None, None, None, 1, largest)
     rests_on: RestsOn = "interval" if is_sure else "mean"
     gain = None if value is None else -value
     unseen = turned_by(found, alpha, gain, rests_on=rests_on, threshold=-float(margin))

@@ -12,7 +12,7 @@ import numpy as np
 
 from cranfield.config.gate import NoWorse
 from cranfield.evaluation.classes import smallest_n
-from cranfield.evaluation.unseen import Found, Unseen, largest_difference, unseen_queries
+from cranfield.evaluation.unseen import ObservedEffect, Unseen, largest_difference, unseen_queries
 from cranfield.evaluation.verdict import verdict_of_p
 from cranfield.evaluation.verdict_table import VerdictCode
 from cranfield.gate.decimals import as_text, mean
@@ -125,7 +125,7 @@ def _unseen(
     is_of_mean = TESTS[rule.test or given.test].is_of_mean
     ends = (result.ci_low, result.ci_high) if is_of_mean else (None, None)
     largest = largest_difference(parse(rule.measure), given.evaluation.ranking)
-    return unseen_queries(code, Found(len(pairs), delta, *ends, sign, largest), _alpha(rule, given))
+    return unseen_queries(code, ObservedEffect(len(pairs), delta, *ends, sign, largest), _alpha(rule, given))
 
 
 def _judged(rule: NoWorse, given: GateInput, overall: _Tested, classes: Sequence[_Tested]) -> RuleResult:

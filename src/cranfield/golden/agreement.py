@@ -15,7 +15,7 @@ from functools import cached_property
 from hashlib import sha256
 
 from cranfield.agents.loop import Read
-from cranfield.golden.parsed import Coverage
+from cranfield.golden.parsed import LineCoverage
 from cranfield.golden.records import (
     AdversaryReport,
     CitedLines,
@@ -36,7 +36,7 @@ CITED: frozenset[ClaimType] = frozenset({"entity", "must_mention_fact", "must_no
 Claim = tuple[ClaimType, str]
 
 
-class Outcome(StrEnum):
+class LabelOutcome(StrEnum):
     """What becomes of a label."""
 
     PASSED = "passed"
@@ -88,7 +88,7 @@ _SEVERITY: Mapping[ClaimVerdict, int] = {"supported": 0, "partial": 1, "unsuppor
 
 
 @dataclass(frozen=True, slots=True)
-class Disagreement:
+class LabelDisagreement:
     """A reason, and what it is about."""
 
     kind: QueueReason
@@ -120,11 +120,11 @@ class Overlap:
 
 
 @dataclass(frozen=True, slots=True)
-class Agreement:
+class LabelAgreement:
     """The outcome, with every reason against the label."""
 
-    outcome: Outcome
-    disagreements: tuple[Disagreement, ...]
+    outcome: LabelOutcome
+    disagreements: tuple[LabelDisagreement, ...]
     entities: Overlap
     files: Overlap
 
@@ -144,9 +144,9 @@ class ReviewedSource:
     """What the adversary's tools showed; None: not known."""
 
     @cached_property
-    def shown(self) -> Coverage | None:
+    def shown(self) -> LineCoverage | None:
         """The union of that."""
-        return None if self.reads is None else Coverage((read.path, read.start, read.end) for read in self.reads)
+        return None if self.reads is None else LineCoverage((read.path, read.start, read.end) for read in self.reads)
 
 
 def claims_of(answer: OracleAnswer) -> list[Claim]:
@@ -165,7 +165,7 @@ def agree(
     report: AdversaryReport,
     ratings: Sequence[NarrativeJudgment],
     source: ReviewedSource,
-) -> Agreement:
+) -> LabelAgreement:
     """Compare an answer with the report about it.
 
     Args:
@@ -177,11 +177,11 @@ def agree(
     structure = compare_structure(answer, report, source)
     found = [*structure.disagreements, *_narrative(answer, ratings)]
     if not ratings and needs_judge(answer, structure):
-        found.append(Disagreement(QueueReason.NOT_RATED, "no judge compared the narrative"))
-    return Agreement(_outcome(found), tuple(found), structure.entities, structure.files)
+        found.append(LabelDisagreement(QueueReason.NOT_RATED, "no judge compared the narrative"))
+    return LabelAgreement(_outcome(found), tuple(found), structure.entities, structure.files)
 
 
-def compare_structure(answer: OracleAnswer, report: AdversaryReport, source: ReviewedSource) -> Agreement:
+def compare_structure(answer: OracleAnswer, report: AdversaryReport, source: ReviewedSource) -> LabelAgreement:
     """Everything but the narrative, which is judged only where this finds nothing that blocks and no low index."""
     verdicts = _verdicts(report)
     ids = [each.entity_id for each in answer.expected_entities]
@@ -189,17 +189,17 @@ def compare_structure(answer: OracleAnswer, report: AdversaryReport, source: Rev
     files = _overlap("file", answer.expected_files, report.missing_files, verdicts)
     found = [
         *(each for claim in dict.fromkeys(claims_of(answer)) for each in _of_claim(claim, verdicts, source)),
-        *(Disagreement(QueueReason.BLOCKING_ISSUE, issue) for issue in report.blocking_issues),
+        *(LabelDisagreement(QueueReason.BLOCKING_ISSUE, issue) for issue in report.blocking_issues),
         *_overall(report),
     ]
     if entities.jaccard < LEAST_JACCARD:
-        found.append(Disagreement(QueueReason.JACCARD_ENTITIES, entities.low("entities")))
+        found.append(LabelDisagreement(QueueReason.JACCARD_ENTITIES, entities.low("entities")))
     if files.jaccard < LEAST_JACCARD:
-        found.append(Disagreement(QueueReason.JACCARD_FILES, files.low("files")))
-    return Agreement(_outcome(found), tuple(found), entities, files)
+        found.append(LabelDisagreement(QueueReason.JACCARD_FILES, files.low("files")))
+    return LabelAgreement(_outcome(found), tuple(found), entities, files)
 
 
-def needs_judge(answer: OracleAnswer, structure: Agreement) -> bool:
+def needs_judge(answer: OracleAnswer, structure: LabelAgreement) -> bool:
     """Whether the narrative is worth a vote: a label that differs in structure does not pass whatever it says.
 
     An existing set may have none: it is missing, not different.
@@ -207,7 +207,7 @@ def needs_judge(answer: OracleAnswer, structure: Agreement) -> bool:
     if not answer.canonical_narrative.strip():
         return False
     indexes = {QueueReason.JACCARD_ENTITIES, QueueReason.JACCARD_FILES}
-    return structure.outcome is not Outcome.BLOCKED and not indexes & set(structure.reasons)
+    return structure.outcome is not LabelOutcome.BLOCKED and not indexes & set(structure.reasons)
 
 
 def is_spot_checked(query_id: str, seed: int, share: Fraction) -> bool:
@@ -216,10 +216,10 @@ def is_spot_checked(query_id: str, seed: int, share: Fraction) -> bool:
     return drawn < share * 2**64
 
 
-def _outcome(found: Sequence[Disagreement]) -> Outcome:
+def _outcome(found: Sequence[LabelDisagreement]) -> LabelOutcome:
     if any(each.kind in BLOCKING for each in found):
-        return Outcome.BLOCKED
-    return Outcome.QUEUED if found else Outcome.PASSED
+        return LabelOutcome.BLOCKED
+    return LabelOutcome.QUEUED if found else LabelOutcome.PASSED
 
 
 def _verdicts(report: AdversaryReport) -> dict[Claim, list[ClaimReview]]:
@@ -253,43 +253,43 @@ def _worst(reviews: Sequence[ClaimReview]) -> ClaimVerdict | None:
 
 def _of_claim(
     claim: Claim, verdicts: Mapping[Claim, Sequence[ClaimReview]], source: ReviewedSource
-) -> Iterator[Disagreement]:
+) -> Iterator[LabelDisagreement]:
     kind, text = claim
     name = f"{kind} {text}"
     reviews = verdicts.get(_key(kind, text), ())
     worst = _worst(reviews)
     if worst is None:
-        yield Disagreement(QueueReason.SILENT, f"{name}: no verdict")
+        yield LabelDisagreement(QueueReason.SILENT, f"{name}: no verdict")
         return
     notes = "; ".join(each.note for each in reviews if each.note)
     because = f": {notes}" if notes else ""
     if worst == "unsupported":
         is_structural = kind in STRUCTURAL
         reason = QueueReason.UNSUPPORTED_STRUCTURE if is_structural else QueueReason.UNSUPPORTED_FACT
-        yield Disagreement(reason, f"{name}: unsupported{because}")
+        yield LabelDisagreement(reason, f"{name}: unsupported{because}")
         return
     if worst == "partial":
-        yield Disagreement(QueueReason.PARTIAL, f"{name}: partially supported{because}")
+        yield LabelDisagreement(QueueReason.PARTIAL, f"{name}: partially supported{because}")
     citations = [each.citation for each in reviews if each.citation is not None]
     if not citations and kind in CITED:
-        yield Disagreement(QueueReason.NO_CITATION, f"{name}: {worst}, without a citation")
+        yield LabelDisagreement(QueueReason.NO_CITATION, f"{name}: {worst}, without a citation")
     if source.shown is not None and not _was_seen(claim, source.shown):
-        yield Disagreement(QueueReason.UNREAD_CLAIM, f"{name}: {worst}, and not read")
+        yield LabelDisagreement(QueueReason.UNREAD_CLAIM, f"{name}: {worst}, and not read")
     for citation in citations:
         yield from _of_citation(name, citation, source)
 
 
-def _of_citation(name: str, citation: CitedLines, source: ReviewedSource) -> Iterator[Disagreement]:
+def _of_citation(name: str, citation: CitedLines, source: ReviewedSource) -> Iterator[LabelDisagreement]:
     place = f"{citation.file}:{citation.start}-{citation.end}"
     n_lines = source.n_lines(citation.file)
     if n_lines is None or citation.end > n_lines:
         got = "no such file" if n_lines is None else f"the file has {n_lines:,} lines"
-        yield Disagreement(QueueReason.BAD_CITATION, f"{name}: cites {place}: {got}")
+        yield LabelDisagreement(QueueReason.BAD_CITATION, f"{name}: cites {place}: {got}")
     elif source.shown is not None and not source.shown.holds(citation.file, citation.start, citation.end):
-        yield Disagreement(QueueReason.UNREAD_CITATION, f"{name}: cites {place}, which was not read")
+        yield LabelDisagreement(QueueReason.UNREAD_CITATION, f"{name}: cites {place}, which was not read")
 
 
-def _was_seen(claim: Claim, shown: Coverage) -> bool:
+def _was_seen(claim: Claim, shown: LineCoverage) -> bool:
     """Whether something of a file, and all of a range, was shown. Other claims have a citation for that."""
     kind, text = claim
     if kind == "file":
@@ -301,18 +301,18 @@ def _was_seen(claim: Claim, shown: Coverage) -> bool:
     return True
 
 
-def _overall(report: AdversaryReport) -> Iterator[Disagreement]:
+def _overall(report: AdversaryReport) -> Iterator[LabelDisagreement]:
     worst = _worst(report.claim_verdicts) or "supported"
     if _SEVERITY[report.overall_verdict] > _SEVERITY[worst]:
         text = f"the overall verdict is {report.overall_verdict}, the worst of a claim {worst}"
-        yield Disagreement(QueueReason.OVERALL, text)
+        yield LabelDisagreement(QueueReason.OVERALL, text)
 
 
-def _narrative(answer: OracleAnswer, ratings: Sequence[NarrativeJudgment]) -> Iterator[Disagreement]:
+def _narrative(answer: OracleAnswer, ratings: Sequence[NarrativeJudgment]) -> Iterator[LabelDisagreement]:
     if answer.confidence == "low":
         notes = answer.uncertainty_notes or "no notes"
-        yield Disagreement(QueueReason.LOW_CONFIDENCE, f"the oracle has low confidence: {notes}")
+        yield LabelDisagreement(QueueReason.LOW_CONFIDENCE, f"the oracle has low confidence: {notes}")
     for each in ratings:
         if each.rating != "equivalent":
             because = f": {each.reason}" if each.reason else ""
-            yield Disagreement(QueueReason.NARRATIVE, f"narrative: {each.rating}{because}")
+            yield LabelDisagreement(QueueReason.NARRATIVE, f"narrative: {each.rating}{because}")

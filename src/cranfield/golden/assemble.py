@@ -66,7 +66,7 @@ OF_ONE_PERSON = f"one person decided on each reviewed record twice, at least {HO
 """What the second look is of a profile of one person."""
 
 
-class Result(StrEnum):
+class CriterionResult(StrEnum):
     """Whether a criterion is met."""
 
     MET = "met"
@@ -76,11 +76,11 @@ class Result(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Checked:
+class CheckedCriterion:
     """A criterion, and what was found."""
 
     criterion: Criterion
-    result: Result
+    result: CriterionResult
     found: str
     step: str = ""
     """What to do where it is not met."""
@@ -94,7 +94,7 @@ class Checked:
     @property
     def is_met(self) -> bool:
         """Whether it was tested, and holds."""
-        return self.result is Result.MET
+        return self.result is CriterionResult.MET
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -106,17 +106,19 @@ class AssemblyResult(results.Record):
     """Whether no criterion is unmet."""
     is_draft: bool
     """Whether it is written where it is not golden."""
-    criteria: tuple[Checked, ...]
+    criteria: tuple[CheckedCriterion, ...]
     written: tuple[Path, ...]
 
 
-def checked(criterion: Criterion, found: str, step: str = "", *, is_met: bool, demand: str = "") -> Checked:
+def checked(criterion: Criterion, found: str, step: str = "", *, is_met: bool, demand: str = "") -> CheckedCriterion:
     """A criterion that was tested; the step is dropped where it is met."""
-    return Checked(criterion, Result.MET if is_met else Result.NOT_MET, found, "" if is_met else step, demand)
+    return CheckedCriterion(
+        criterion, CriterionResult.MET if is_met else CriterionResult.NOT_MET, found, "" if is_met else step, demand
+    )
 
 
 @dataclass(frozen=True, slots=True)
-class Record:
+class AssembledRecord:
     """Everything that a run folder has of a record that enters the set."""
 
     candidate: QueryCandidate
@@ -131,7 +133,9 @@ class Record:
         return self.candidate.task_type, self.candidate.difficulty
 
 
-def check_counts(planned: Mapping[Cell, int], kept: Mapping[Cell, int], step: str = "") -> tuple[Checked, Checked]:
+def check_counts(
+    planned: Mapping[Cell, int], kept: Mapping[Cell, int], step: str = ""
+) -> tuple[CheckedCriterion, CheckedCriterion]:
     """Attrition and cells.
 
     Args:
@@ -156,7 +160,9 @@ def check_counts(planned: Mapping[Cell, int], kept: Mapping[Cell, int], step: st
     )
 
 
-def check_review(report: ReviewReport | None, profile: ReviewProfile, step: str = "") -> tuple[Checked, Checked]:
+def check_review(
+    report: ReviewReport | None, profile: ReviewProfile, step: str = ""
+) -> tuple[CheckedCriterion, CheckedCriterion]:
     """The ceilings, and the second look; each by its own, so that what is confirmed is called confirmed.
 
     Args:
@@ -188,12 +194,12 @@ def check_review(report: ReviewReport | None, profile: ReviewProfile, step: str 
     )
 
 
-def check_similar(drift: BatchDrift, step: str = "") -> Checked:
+def check_similar(drift: BatchDrift, step: str = "") -> CheckedCriterion:
     """The batch against the version before."""
     tested = sum(each.result.p_two_sided is not None for each in drift.metrics)
     if drift.verdict is BatchVerdict.UNTESTED:
         why = next((each.result.note for each in drift.metrics if each.result.note), "")
-        return Checked(Criterion.SIMILAR, Result.NOT_TESTED, f"no metric could be tested: {why}")
+        return CheckedCriterion(Criterion.SIMILAR, CriterionResult.NOT_TESTED, f"no metric could be tested: {why}")
     if drift.verdict is BatchVerdict.SIMILAR:
         found = f"none of {n_of(tested, 'metrics')} differs significantly; that is no proof that none differs"
         return checked(Criterion.SIMILAR, found, is_met=True)
@@ -202,7 +208,7 @@ def check_similar(drift: BatchDrift, step: str = "") -> Checked:
     return checked(Criterion.SIMILAR, found, step, is_met=False)
 
 
-def golden_record(record: Record, run: str, carried: Mapping[str, Any] | None = None) -> dict[str, Any]:
+def golden_record(record: AssembledRecord, run: str, carried: Mapping[str, Any] | None = None) -> dict[str, Any]:
     """A record as the file of a golden set has it.
 
     Args:
@@ -249,7 +255,7 @@ def _fact(fact: CitedFact) -> Any:
     return fact.model_dump() if fact.citations else fact.fact
 
 
-def _provenance(record: Record, run: str, before: Mapping[str, Any] | None) -> dict[str, Any]:
+def _provenance(record: AssembledRecord, run: str, before: Mapping[str, Any] | None) -> dict[str, Any]:
     """Who and what made and reviewed a record."""
     review, report = record.review, record.report
     steps: dict[str, Stamp] = {"author": record.candidate, "oracle": record.answer}

@@ -50,7 +50,7 @@ class BatchVerdict(StrEnum):
 
 
 @dataclass(frozen=True)
-class Record:
+class LabelledQuery:
     """A query with its label and its targets."""
 
     query: Query
@@ -91,12 +91,12 @@ class Record:
 
 
 @dataclass(frozen=True)
-class Metric:
+class RecordMetric:
     """A number of a record; None where the record lacks the part."""
 
     name: str
     kind: MetricKind
-    value: Callable[[Record], float | None]
+    value: Callable[[LabelledQuery], float | None]
 
 
 def _words(text: str) -> int:
@@ -109,31 +109,33 @@ def _share(text: str, names: Sequence[str]) -> float | None:
     return found / n if n else None
 
 
-def _facts(record: Record) -> list[str]:
+def _facts(record: LabelledQuery) -> list[str]:
     return [fact.text for fact in record.label.must_mention]
 
 
-METRICS: tuple[Metric, ...] = (
-    Metric("entities", MetricKind.STRUCTURE, lambda record: len(record.entities)),
-    Metric("files", MetricKind.STRUCTURE, lambda record: len(record.paths)),
-    Metric("folders", MetricKind.STRUCTURE, lambda record: len({posixpath.dirname(path) for path in record.paths})),
-    Metric("lines", MetricKind.STRUCTURE, lambda record: record.lines or None),
-    Metric("must-mention facts", MetricKind.STRUCTURE, lambda record: len(record.label.must_mention)),
-    Metric("must-not-mention facts", MetricKind.STRUCTURE, lambda record: len(record.label.must_not_mention)),
-    Metric(
+METRICS: tuple[RecordMetric, ...] = (
+    RecordMetric("entities", MetricKind.STRUCTURE, lambda record: len(record.entities)),
+    RecordMetric("files", MetricKind.STRUCTURE, lambda record: len(record.paths)),
+    RecordMetric(
+        "folders", MetricKind.STRUCTURE, lambda record: len({posixpath.dirname(path) for path in record.paths})
+    ),
+    RecordMetric("lines", MetricKind.STRUCTURE, lambda record: record.lines or None),
+    RecordMetric("must-mention facts", MetricKind.STRUCTURE, lambda record: len(record.label.must_mention)),
+    RecordMetric("must-not-mention facts", MetricKind.STRUCTURE, lambda record: len(record.label.must_not_mention)),
+    RecordMetric(
         "citations a fact",
         MetricKind.STRUCTURE,
         lambda record: fmean(len(fact.citations) for fact in record.label.must_mention) if _facts(record) else None,
     ),
-    Metric("words of the query", MetricKind.TEXT, lambda record: _words(record.query.text)),
-    Metric("query words in names", MetricKind.TEXT, lambda record: _share(record.query.text, record.names)),
-    Metric("words of the narrative", MetricKind.TEXT, lambda record: _words(record.label.narrative) or None),
-    Metric(
+    RecordMetric("words of the query", MetricKind.TEXT, lambda record: _words(record.query.text)),
+    RecordMetric("query words in names", MetricKind.TEXT, lambda record: _share(record.query.text, record.names)),
+    RecordMetric("words of the narrative", MetricKind.TEXT, lambda record: _words(record.label.narrative) or None),
+    RecordMetric(
         "words a fact",
         MetricKind.TEXT,
         lambda record: fmean(map(_words, _facts(record))) if _facts(record) else None,
     ),
-    Metric(
+    RecordMetric(
         "narrative words in facts",
         MetricKind.TEXT,
         lambda record: _share(record.label.narrative, _facts(record)),
@@ -226,9 +228,9 @@ class _Values:
     batch: list[float | None]
 
 
-def _records(testset: TestSet) -> list[Record]:
+def _records(testset: TestSet) -> list[LabelledQuery]:
     return [
-        Record(
+        LabelledQuery(
             query,
             testset.labels.get(query.id, Label()),
             tuple(testset.targets.get(query.id, ())),
@@ -238,7 +240,9 @@ def _records(testset: TestSet) -> list[Record]:
     ]
 
 
-def _tested(row: _Values, old: Sequence[Record], new: Sequence[Record], seed: int, n_draws: int) -> MetricDrift:
+def _tested(
+    row: _Values, old: Sequence[LabelledQuery], new: Sequence[LabelledQuery], seed: int, n_draws: int
+) -> MetricDrift:
     first = [(value, record.cell) for value, record in zip(row.blessed, old, strict=True) if value is not None]
     second = [(value, record.cell) for value, record in zip(row.batch, new, strict=True) if value is not None]
     if min(len(first), len(second)) < FEWEST:

@@ -19,8 +19,8 @@ from cranfield.golden.review import (
     SPOT_CHECK,
     Reviewable,
     ReviewReport,
+    ReviewTally,
     Sample,
-    Tally,
     assess,
     draw_sample,
 )
@@ -33,7 +33,7 @@ SENT_BACK = "sent_back_before"
 
 
 @dataclass(frozen=True, slots=True)
-class Waiting:
+class ReviewCase:
     """A record for people, as the steps left it."""
 
     status: RecordStatus
@@ -43,7 +43,7 @@ class Waiting:
     may_keep: bool
 
 
-def waiting_records(index: RunIndex) -> list[Waiting]:
+def waiting_records(index: RunIndex) -> list[ReviewCase]:
     """The records of a run that people may be shown: those with an answer that passed, or that a step left to a person.
 
     Raises:
@@ -67,7 +67,7 @@ def waiting_records(index: RunIndex) -> list[Waiting]:
     return found
 
 
-def _waiting(index: RunIndex, status: RecordStatus, *, may_keep: bool) -> Waiting:
+def _waiting(index: RunIndex, status: RecordStatus, *, may_keep: bool) -> ReviewCase:
     candidate = index.candidates[status.query_id]
     kinds = [each.kind for each in status.reasons]
     messages = [each.message for each in status.reasons]
@@ -81,7 +81,7 @@ def _waiting(index: RunIndex, status: RecordStatus, *, may_keep: bool) -> Waitin
         kinds.append(SENT_BACK)
         messages.append("it was sent back to the oracle before")
     reviewable = Reviewable(status.query_id, candidate.task_type, candidate.difficulty, tuple(dict.fromkeys(kinds)))
-    return Waiting(status, reviewable, tuple(messages), may_keep)
+    return ReviewCase(status, reviewable, tuple(messages), may_keep)
 
 
 def planned_profile(run: Path) -> str:
@@ -90,7 +90,7 @@ def planned_profile(run: Path) -> str:
     return load_plan(path).profile if path.is_file() else "bootstrap"
 
 
-def next_sample(samples: Sequence[Sample], waiting: Sequence[Waiting], profile: str, seed: int) -> Sample:
+def next_sample(samples: Sequence[Sample], waiting: Sequence[ReviewCase], profile: str, seed: int) -> Sample:
     """The sample of a batch; once there is one, what must be seen besides: records that came back, or are new.
 
     Raises:
@@ -165,7 +165,7 @@ def review_of(folder: RunFolder, earlier: Iterable[Path] = ()) -> ReviewReport:
     """
     sample = drawn_sample(folder)
     reviews = folder.read(Step.HUMAN_REVIEWS, HumanReview)
-    before: list[Tally] = [review_of(RunFolder.open(path)).tally for path in earlier]
+    before: list[ReviewTally] = [review_of(RunFolder.open(path)).tally for path in earlier]
     return assess(reviews, sample, PROFILES[sample.profile], before, folder.path.resolve().name)
 
 

@@ -8,11 +8,11 @@ from functools import cached_property
 from typing import get_args
 
 from cranfield.agents.loop import Read
-from cranfield.answers.places import Answered, Expected
+from cranfield.answers.places import Answered, ExpectedAnswer
 from cranfield.answers.structure import score_structure
 from cranfield.golden.lexical import found_by_grep
 from cranfield.golden.narrative import NamesAllowed, names_not_expected
-from cranfield.golden.parsed import Coverage, ParsedSource
+from cranfield.golden.parsed import LineCoverage, ParsedSource
 from cranfield.golden.records import CitedFact, CitedLines, EntityRoleName, OracleAnswer, QueryCandidate
 from cranfield.golden.rules import MUST_MENTION, MUST_NOT_MENTION, NARRATIVE_WORDS, RULES, Bounds
 from cranfield.golden.screen import grep_message
@@ -23,7 +23,7 @@ from cranfield.words import n_of
 
 
 @dataclass(frozen=True)
-class Record:
+class CheckedRecord:
     """A record, and what it is checked against."""
 
     candidate: QueryCandidate
@@ -38,14 +38,14 @@ class Record:
         return of_answer(self.answer)
 
     @cached_property
-    def shown(self) -> Coverage:
+    def shown(self) -> LineCoverage:
         """Lines that tools showed."""
-        return Coverage((read.path, read.start, read.end) for read in self.reads or ())
+        return LineCoverage((read.path, read.start, read.end) for read in self.reads or ())
 
     @cached_property
-    def evidence(self) -> Coverage:
+    def evidence(self) -> LineCoverage:
         """Lines that the oracle names as read."""
-        return Coverage(lines_of(self.answer.source_evidence))
+        return LineCoverage(lines_of(self.answer.source_evidence))
 
     @property
     def facts(self) -> list[CitedFact]:
@@ -53,7 +53,7 @@ class Record:
         return [*self.answer.must_mention_facts, *self.answer.must_not_mention_facts]
 
 
-def entities(record: Record) -> Iterator[str]:
+def entities(record: CheckedRecord) -> Iterator[str]:
     """Every id resolves."""
     if not (record.answer.expected_entities or record.answer.expected_files or record.answer.expected_line_ranges):
         yield "the answer expects nothing"
@@ -62,7 +62,7 @@ def entities(record: Record) -> Iterator[str]:
             yield problem
 
 
-def files(record: Record) -> Iterator[str]:
+def files(record: CheckedRecord) -> Iterator[str]:
     """Every file exists."""
     for path in record.answer.expected_files:
         if path not in record.source.files:
@@ -75,7 +75,7 @@ def _ranges_of(parts: Sequence[CitedLines], source: ParsedSource) -> Iterator[st
             yield problem
 
 
-def line_ranges(record: Record) -> Iterator[str]:
+def line_ranges(record: CheckedRecord) -> Iterator[str]:
     """They are lines of their files, and where entities are expected, of one of these."""
     yield from _ranges_of(record.answer.expected_line_ranges, record.source)
     expected = [entity.entity_id for entity in record.answer.expected_entities]
@@ -84,14 +84,14 @@ def line_ranges(record: Record) -> Iterator[str]:
             yield outside
 
 
-def evidence(record: Record) -> Iterator[str]:
+def evidence(record: CheckedRecord) -> Iterator[str]:
     """There is some, and its lines exist."""
     if not record.answer.source_evidence:
         yield "no evidence"
     yield from _ranges_of(record.answer.source_evidence, record.source)
 
 
-def files_of_places(record: Record) -> Iterator[str]:
+def files_of_places(record: CheckedRecord) -> Iterator[str]:
     """Every entity and range has its file among the expected ones."""
     files = frozenset(record.answer.expected_files)
     for entity in record.answer.expected_entities:
@@ -102,7 +102,7 @@ def files_of_places(record: Record) -> Iterator[str]:
             yield f"{part.file}:{part.start}-{part.end}: its file is not in expected_files"
 
 
-def name_drops(record: Record) -> Iterator[str]:
+def name_drops(record: CheckedRecord) -> Iterator[str]:
     """The narrative names nothing that is not expected."""
     entities = [entity.entity_id for entity in record.answer.expected_entities]
     allowed = NamesAllowed(entities, record.answer.expected_files, record.source)
@@ -110,7 +110,7 @@ def name_drops(record: Record) -> Iterator[str]:
         yield f"the narrative names {token}, which is not expected"
 
 
-def read(record: Record) -> Iterator[str]:
+def read(record: CheckedRecord) -> Iterator[str]:
     """Evidence and line ranges lie in what was shown; of every entity and file, something was."""
     shown = record.shown
     for part in (*lines_of(record.answer.source_evidence), *lines_of(record.answer.expected_line_ranges)):
@@ -126,7 +126,7 @@ def read(record: Record) -> Iterator[str]:
             yield f"{path}: nothing of it was read"
 
 
-def citations(record: Record) -> Iterator[str]:
+def citations(record: CheckedRecord) -> Iterator[str]:
     """Every fact that must be mentioned cites lines; cited lines exist, and lie in the evidence."""
     for fact in record.answer.must_mention_facts:
         if not fact.citations:
@@ -139,7 +139,7 @@ def citations(record: Record) -> Iterator[str]:
             yield f"{part[0]}:{part[1]}-{part[2]}: cited, and not in the evidence"
 
 
-def facts(record: Record) -> Iterator[str]:
+def facts(record: CheckedRecord) -> Iterator[str]:
     """As many as the rules want, each once."""
     answer = record.answer
     counts = {
@@ -154,14 +154,14 @@ def facts(record: Record) -> Iterator[str]:
         yield f"a fact that stands there twice: {text!r}"
 
 
-def narrative(record: Record) -> Iterator[str]:
+def narrative(record: CheckedRecord) -> Iterator[str]:
     """As long as the rules want."""
     words = len(record.answer.canonical_narrative.split())
     if words not in NARRATIVE_WORDS:
         yield f"a narrative of {n_of(words, 'words')} where there should be {NARRATIVE_WORDS}"
 
 
-def roles(record: Record) -> Iterator[str]:
+def roles(record: CheckedRecord) -> Iterator[str]:
     """Known ones, one of them primary."""
     known = get_args(EntityRoleName)
     entities = record.answer.expected_entities
@@ -175,7 +175,7 @@ def roles(record: Record) -> Iterator[str]:
         yield f"{entity_id}: stands there twice"
 
 
-def difficulty(record: Record) -> Iterator[str]:
+def difficulty(record: CheckedRecord) -> Iterator[str]:
     """The table of rules, and the words of hard queries."""
     candidate, answer = record.candidate, record.answer
     if (answer.task_type, answer.difficulty) != (candidate.task_type, candidate.difficulty):
@@ -187,7 +187,7 @@ def difficulty(record: Record) -> Iterator[str]:
             yield problem
 
 
-def rationale(record: Record) -> Iterator[str]:
+def rationale(record: CheckedRecord) -> Iterator[str]:
     """What the design demands of the author besides."""
     candidate = record.candidate
     if candidate.difficulty != "easy" and not candidate.difficulty_rationale.strip():
@@ -196,13 +196,13 @@ def rationale(record: Record) -> Iterator[str]:
         yield "no classifier_expectation"
 
 
-def leak(record: Record) -> Iterator[str]:
+def leak(record: CheckedRecord) -> Iterator[str]:
     """The query names nothing that is expected."""
     if problem := record.targets.leak_problem(record.candidate.query_text):
         yield problem
 
 
-def grep_only(record: Record) -> Iterator[str]:
+def grep_only(record: CheckedRecord) -> Iterator[str]:
     """No plain search answers it, unless it is easy."""
     if record.candidate.difficulty == "easy":
         return
@@ -212,12 +212,12 @@ def grep_only(record: Record) -> Iterator[str]:
         yield grep_message(terms)
 
 
-def scorer(record: Record) -> Iterator[str]:
+def scorer(record: CheckedRecord) -> Iterator[str]:
     """A broken label shows in the scorer: what it expects must score 1.0, and silence 0.0."""
     answer = record.answer
     entities = tuple(entity.entity_id for entity in answer.expected_entities)
     spans = tuple(Lines(*part) for part in lines_of(answer.expected_line_ranges))
-    expected = Expected(entities, tuple(answer.expected_files), spans)
+    expected = ExpectedAnswer(entities, tuple(answer.expected_files), spans)
     for name, given, wanted in (
         ("gold", Answered("", entities, expected.files, spans), 1.0),
         ("empty", Answered(), 0.0),

@@ -19,7 +19,7 @@ from cranfield.agents.record_folder import PLAN, now
 from cranfield.agents.tree_record import TreeRecord, tree_files
 from cranfield.errors import Problem, TestSetError, shorten
 from cranfield.golden.folder import RunFolder, Step
-from cranfield.golden.gate import CHECKS, Check, GateReport, Status, gate
+from cranfield.golden.gate import CHECKS, CheckStatus, GateCheck, RecordGateReport, gate
 from cranfield.golden.parsed import ParsedSource
 from cranfield.golden.plan import Plan
 from cranfield.golden.records import (
@@ -44,7 +44,7 @@ from cranfield.words import n_of
 DIFFICULTY = "difficulty"
 DIFFICULTIES: tuple[str, ...] = get_args(Difficulty)
 CARRIED = "carried"
-"""Key of the manifest of a run: `Imported.carried`."""
+"""Key of the manifest of a run: `ExistingRecords.carried`."""
 MOST_SPANS = 3
 """That a candidate names; its answer has all."""
 _EVIDENCE, _CONFIDENCE, _UNCERTAINTY = "source_evidence", "confidence", "uncertainty_notes"
@@ -60,7 +60,7 @@ class Defaults:
 
 
 @dataclass(frozen=True)
-class Imported:
+class ExistingRecords:
     """The records of an existing set."""
 
     candidates: tuple[QueryCandidate, ...]
@@ -71,7 +71,7 @@ class Imported:
     """Query id to the provenance and the other keys of its label, which the records of a run have no place for."""
 
 
-def import_set(testset: TestSet, *, commit: str, at: str, defaults: Defaults | None = None) -> Imported:
+def import_set(testset: TestSet, *, commit: str, at: str, defaults: Defaults | None = None) -> ExistingRecords:
     """The records of a set.
 
     Args:
@@ -102,7 +102,7 @@ def import_set(testset: TestSet, *, commit: str, at: str, defaults: Defaults | N
         ranges = [*record.expected_line_ranges, *wrong]
         answers.append(record.model_copy(update={"expected_line_ranges": ranges}) if wrong else record)
     carried = {query_id: _carried(label) for query_id, label in testset.labels.items()}
-    return Imported(
+    return ExistingRecords(
         tuple(candidates),
         tuple(answers),
         tuple(n_of(n, what) for what, n in lost.items() if n),
@@ -231,7 +231,7 @@ class Entered:
     """A run folder that was made of a set."""
 
     folder: Path
-    imported: Imported
+    imported: ExistingRecords
 
 
 @dataclass(frozen=True, slots=True)
@@ -296,13 +296,13 @@ class SetGate(Record):
     testset: TestSetRecord
     notes: tuple[str, ...]
     n_passed: int
-    checks: Mapping[Check, Mapping[Status, int]]
+    checks: Mapping[GateCheck, Mapping[CheckStatus, int]]
     """How many records ended so."""
-    records: Mapping[str, GateReport]
+    records: Mapping[str, RecordGateReport]
     """By query."""
 
 
-def gate_set(testset: TestSet, imported: Imported, snapshot: Snapshot, bounds: Bounds | None = None) -> SetGate:
+def gate_set(testset: TestSet, imported: ExistingRecords, snapshot: Snapshot, bounds: Bounds | None = None) -> SetGate:
     """Take the records of an existing set through the gate.
 
     Args:
@@ -322,6 +322,6 @@ def gate_set(testset: TestSet, imported: Imported, snapshot: Snapshot, bounds: B
         testset=TestSetRecord.of(testset),
         notes=tuple(imported.notes),
         n_passed=sum(report.passed for report in records.values()),
-        checks={check: {status: ended[check, status] for status in Status} for check in CHECKS},
+        checks={check: {status: ended[check, status] for status in CheckStatus} for check in CHECKS},
         records=records,
     )

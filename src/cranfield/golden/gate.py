@@ -8,13 +8,13 @@ from enum import StrEnum
 
 from cranfield.agents.loop import Read
 from cranfield.golden import checks
-from cranfield.golden.checks import Record
+from cranfield.golden.checks import CheckedRecord
 from cranfield.golden.parsed import ParsedSource
 from cranfield.golden.records import OracleAnswer, QueryCandidate
 from cranfield.golden.rules import MUST_MENTION, MUST_NOT_MENTION, NARRATIVE_WORDS, Bounds
 
 
-class Check(StrEnum):
+class GateCheck(StrEnum):
     """A check of the gate."""
 
     ENTITIES = "entities"
@@ -35,7 +35,7 @@ class Check(StrEnum):
     SCORER = "scorer"
 
 
-class Status(StrEnum):
+class CheckStatus(StrEnum):
     """How a check ended."""
 
     PASSED = "passed"
@@ -45,33 +45,33 @@ class Status(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Outcome:
+class GateOutcome:
     """Of one check."""
 
-    status: Status
+    status: CheckStatus
     problems: tuple[str, ...] = ()
     """Everything that is wrong; or what is missing."""
 
 
 @dataclass(frozen=True)
-class GateReport:
+class RecordGateReport:
     """Of one record."""
 
     passed: bool
     """Whether no check failed."""
-    checks: Mapping[Check, Outcome]
+    checks: Mapping[GateCheck, GateOutcome]
 
     @property
-    def failed(self) -> tuple[Check, ...]:
+    def failed(self) -> tuple[GateCheck, ...]:
         """Checks that failed."""
-        return self._with(Status.FAILED)
+        return self._with(CheckStatus.FAILED)
 
     @property
-    def missing(self) -> tuple[Check, ...]:
+    def missing(self) -> tuple[GateCheck, ...]:
         """Checks that could not run."""
-        return self._with(Status.MISSING)
+        return self._with(CheckStatus.MISSING)
 
-    def _with(self, status: Status) -> tuple[Check, ...]:
+    def _with(self, status: CheckStatus) -> tuple[GateCheck, ...]:
         return tuple(check for check, outcome in self.checks.items() if outcome.status is status)
 
 
@@ -79,12 +79,12 @@ class GateReport:
 class CheckSpec:
     """A check: what it does, what a record must have for it, and where it comes from."""
 
-    find: Callable[[Record], Iterator[str]]
+    find: Callable[[CheckedRecord], Iterator[str]]
     """Problems of a record."""
     what: str
     source: str
     """Section of the design that demands it."""
-    lacks: Callable[[Record], str] = lambda _: ""
+    lacks: Callable[[CheckedRecord], str] = lambda _: ""
     """What the record lacks, so that the check cannot run; empty where it can."""
 
 
@@ -94,7 +94,7 @@ def gate(
     reads: Sequence[Read] | None,
     source: ParsedSource,
     bounds: Bounds | None = None,
-) -> GateReport:
+) -> RecordGateReport:
     """Run every check on a record. None stops another, and each reports all that it finds.
 
     Args:
@@ -105,94 +105,94 @@ def gate(
         source: a fresh parse of the snapshot.
         bounds: of the plan; default: `Bounds()`.
     """
-    record = Record(candidate, answer, reads, source, bounds or Bounds())
+    record = CheckedRecord(candidate, answer, reads, source, bounds or Bounds())
     found = {check: _outcome(spec, record) for check, spec in CHECKS.items()}
-    return GateReport(all(outcome.status is not Status.FAILED for outcome in found.values()), found)
+    return RecordGateReport(all(outcome.status is not CheckStatus.FAILED for outcome in found.values()), found)
 
 
-def _outcome(spec: CheckSpec, record: Record) -> Outcome:
+def _outcome(spec: CheckSpec, record: CheckedRecord) -> GateOutcome:
     lacks = spec.lacks(record)
     if lacks and record.reads is None:
-        return Outcome(Status.MISSING, (lacks,))
+        return GateOutcome(CheckStatus.MISSING, (lacks,))
     problems = tuple(dict.fromkeys(spec.find(record)))
-    return Outcome(Status.FAILED, problems) if problems else Outcome(Status.PASSED)
+    return GateOutcome(CheckStatus.FAILED, problems) if problems else GateOutcome(CheckStatus.PASSED)
 
 
-def _no(what: str, has: Callable[[Record], object]) -> Callable[[Record], str]:
+def _no(what: str, has: Callable[[CheckedRecord], object]) -> Callable[[CheckedRecord], str]:
     return lambda record: "" if has(record) else f"no {what}"
 
 
-CHECKS: Mapping[Check, CheckSpec] = {
-    Check.ENTITIES: CheckSpec(
+CHECKS: Mapping[GateCheck, CheckSpec] = {
+    GateCheck.ENTITIES: CheckSpec(
         checks.entities,
         "every entity id resolves in a fresh parse",
         "5, check 1",
         _no("entities", lambda record: record.answer.expected_entities or not record.targets.paths()),
     ),
-    Check.FILES: CheckSpec(checks.files, "every expected file exists at the commit", "5, check 2"),
-    Check.LINE_RANGES: CheckSpec(
+    GateCheck.FILES: CheckSpec(checks.files, "every expected file exists at the commit", "5, check 2"),
+    GateCheck.LINE_RANGES: CheckSpec(
         checks.line_ranges,
         "line ranges count from 1, do not end before they start, lie in their file, and share a line with an expected entity",
         "5, check 3",
         _no("line ranges", lambda record: record.answer.expected_line_ranges),
     ),
-    Check.EVIDENCE: CheckSpec(
+    GateCheck.EVIDENCE: CheckSpec(
         checks.evidence,
         "there is evidence, and its lines exist",
         "5, check 4",
         _no("evidence", lambda record: record.answer.source_evidence),
     ),
-    Check.FILES_OF_PLACES: CheckSpec(
+    GateCheck.FILES_OF_PLACES: CheckSpec(
         checks.files_of_places, "the file of every entity and line range is expected", "5, check 5; 9.2, step 10"
     ),
-    Check.NAME_DROPS: CheckSpec(
+    GateCheck.NAME_DROPS: CheckSpec(
         checks.name_drops,
         "the narrative names no entity and no file that is not expected",
         "5, check 6",
         _no("narrative", lambda record: record.answer.canonical_narrative.strip()),
     ),
-    Check.READ: CheckSpec(
+    GateCheck.READ: CheckSpec(
         checks.read,
         "tools showed the evidence and the line ranges, and something of every entity and file",
         "3.2",
         _no("log of what was read", lambda record: record.reads is not None),
     ),
-    Check.CITATIONS: CheckSpec(
+    GateCheck.CITATIONS: CheckSpec(
         checks.citations,
         "every fact that must be mentioned cites lines, and cited lines lie in the evidence",
         "9.2, step 6",
         _no("facts with citations", lambda record: any(fact.citations for fact in record.facts)),
     ),
-    Check.FACTS: CheckSpec(
+    GateCheck.FACTS: CheckSpec(
         checks.facts,
         f"{MUST_MENTION} facts must be mentioned, {MUST_NOT_MENTION} must not; each stands there once",
         "9.2, steps 6 and 7",
         _no("facts", lambda record: record.facts),
     ),
-    Check.NARRATIVE: CheckSpec(
+    GateCheck.NARRATIVE: CheckSpec(
         checks.narrative,
         f"the narrative has {NARRATIVE_WORDS} words",
         "9.2, step 8",
         _no("narrative", lambda record: record.answer.canonical_narrative.strip()),
     ),
-    Check.ROLES: CheckSpec(
+    GateCheck.ROLES: CheckSpec(
         checks.roles,
         "roles are known, one entity at least is primary, none stands there twice",
         "9.2, step 4",
         _no("roles", lambda record: any(entity.role for entity in record.answer.expected_entities)),
     ),
-    Check.DIFFICULTY: CheckSpec(
+    GateCheck.DIFFICULTY: CheckSpec(
         checks.difficulty, "what is expected fits the rule of its type and difficulty", "7.2 and 9.1, by `golden.rules`"
     ),
-    Check.RATIONALE: CheckSpec(
+    GateCheck.RATIONALE: CheckSpec(
         checks.rationale,
         "medium and hard queries have a difficulty_rationale, general ones a classifier_expectation",
         "7.2 and 9.1",
         _no("rationale or expectation", lambda record: not list(checks.rationale(record))),
     ),
-    Check.LEAK: CheckSpec(checks.leak, "the query does not name what is expected", "9.1"),
-    Check.GREP_ONLY: CheckSpec(checks.grep_only, "what a plain search answers is easy", "3.1"),
-    Check.SCORER: CheckSpec(
+    GateCheck.LEAK: CheckSpec(checks.leak, "the query does not name what is expected", "9.1"),
+    GateCheck.GREP_ONLY: CheckSpec(checks.grep_only, "what a plain search answers is easy", "3.1"),
+    GateCheck.SCORER: CheckSpec(
         checks.scorer, "the expected answer scores 1, an empty one 0", "in no section: it finds broken labels"
     ),
 }

@@ -10,9 +10,9 @@ from pydantic import BaseModel
 
 from cranfield.errors import InputError, Problem
 from cranfield.formats.io.files import shown
-from cranfield.golden.agreement import Outcome
+from cranfield.golden.agreement import LabelOutcome
 from cranfield.golden.folder import RunFolder, Step
-from cranfield.golden.outcomes import AgreementRecord, Finding, GateFailure, QueueEntry, Rejection, is_unreadable
+from cranfield.golden.outcomes import AgreementRecord, GateFailure, QueueEntry, RecordFinding, Rejection, is_unreadable
 from cranfield.golden.records import AdversaryReport, HumanReview, OracleAnswer, QueryCandidate
 from cranfield.golden.states import ENTERS_AT, STATES, EntryStep, State
 from cranfield.model.review import Disposition
@@ -66,7 +66,7 @@ class RecordStatus:
     difficulty: str
     state: State
     attempt: int
-    reasons: tuple[Finding, ...] = ()
+    reasons: tuple[RecordFinding, ...] = ()
     agreement: AgreementRecord | None = None
 
     @property
@@ -155,7 +155,7 @@ class RunIndex:
             for query_id in sorted({*self.candidates, *(each.query_id for each in self.rejections)})
         ]
 
-    def _by_people(self, query_id: str, attempt: int) -> tuple[State, Sequence[Finding]]:
+    def _by_people(self, query_id: str, attempt: int) -> tuple[State, Sequence[RecordFinding]]:
         """What a person decided of this attempt, or what the steps did."""
         state, reasons = self._by_steps(query_id, attempt)
         reviews = self.reviews.get(query_id, ())
@@ -163,7 +163,7 @@ class RunIndex:
         if (dropped := self.dropped.get((query_id, attempt))) is not None:
             return State.DROPPED, dropped.reasons
         if last is not None and last.disposition is Disposition.DROP:
-            return State.DROPPED, [Finding(kind=last.failure_mode or last.verdict, message=last.reason)]
+            return State.DROPPED, [RecordFinding(kind=last.failure_mode or last.verdict, message=last.reason)]
         if (
             last is not None
             and last.disposition is Disposition.KEEP
@@ -173,7 +173,7 @@ class RunIndex:
             return State.KEPT, reasons
         return state, reasons
 
-    def _by_steps(self, query_id: str, attempt: int) -> tuple[State, Sequence[Finding]]:
+    def _by_steps(self, query_id: str, attempt: int) -> tuple[State, Sequence[RecordFinding]]:
         has_answer = self.answers.get(query_id, attempt) is not None
         rejection = self.rejections.get(query_id, attempt)
         if rejection is not None and not (rejection.state is State.RESERVE and has_answer):
@@ -224,4 +224,8 @@ class RunIndex:
             )
 
 
-_OF_OUTCOME = {Outcome.PASSED: State.PASSED, Outcome.QUEUED: State.QUEUED, Outcome.BLOCKED: State.BLOCKED}
+_OF_OUTCOME = {
+    LabelOutcome.PASSED: State.PASSED,
+    LabelOutcome.QUEUED: State.QUEUED,
+    LabelOutcome.BLOCKED: State.BLOCKED,
+}

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from fractions import Fraction
 from functools import lru_cache
 
-from cranfield.golden.parsed import Coverage, Lines, ParsedSource, Place, module_parts
+from cranfield.golden.parsed import LineCoverage, Lines, ParsedSource, Place, module_parts
 from cranfield.golden.rules import Bounds
 from cranfield.matching.place import ENTITY_MARK, parts_of
 from cranfield.repo.symbols import language_of
@@ -153,7 +153,7 @@ def found_by_grep(
         places = source.lines_with(term)
         if places is None or not _is_selective(places, bounds):
             continue
-        hits = Coverage((path, line, line) for path, line in places)
+        hits = LineCoverage((path, line, line) for path, line in places)
         hit = {target for target, lines in targets.items() if any(hits.shared(*part) for part in lines)}
         if hit:
             finding[term] = None

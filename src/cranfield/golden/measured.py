@@ -18,7 +18,7 @@ from cranfield.golden.folder import FEEDBACK, RunFolder, Step
 from cranfield.golden.outcomes import TranscriptLine
 from cranfield.golden.plan import Plan, load_plan
 from cranfield.golden.plan_cost import RoleUse
-from cranfield.golden.run import RunOptions, RunOutcome, require_same, run_plan
+from cranfield.golden.run import PipelineOptions, PipelineOutcome, require_same, run_plan
 from cranfield.repo.snapshot import Snapshot
 
 
@@ -32,7 +32,7 @@ class DryRun:
     """The part of it that was run."""
     uses: Mapping[str, RoleUse]
     """Role to what it took; a role that no record reached is missing."""
-    outcome: RunOutcome
+    outcome: PipelineOutcome
 
 
 def part_of(plan: Plan, n: int) -> Plan:
@@ -52,7 +52,7 @@ def part_of(plan: Plan, n: int) -> Plan:
     return plan.model_copy(update={"cells": cells, "total": n, "headroom": 1.0})
 
 
-def measure(path: Path, snapshot: Snapshot, n: int, options: RunOptions | None = None) -> DryRun:
+def measure(path: Path, snapshot: Snapshot, n: int, options: PipelineOptions | None = None) -> DryRun:
     """Take n queries of the plan of a run folder through all steps, and keep the answers of the models there.
 
     Args:
@@ -65,7 +65,7 @@ def measure(path: Path, snapshot: Snapshot, n: int, options: RunOptions | None =
         UsageError: the plan has fewer queries, the source is another one, or another process writes in the folder.
         InputError: the folder is damaged.
     """
-    chosen = options or RunOptions()
+    chosen = options or PipelineOptions()
     with RunFolder.writing(path) as folder, TemporaryDirectory() as scratch:
         require_same(folder, snapshot, chosen)
         plan = load_plan(path / PLAN)

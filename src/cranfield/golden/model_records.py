@@ -13,12 +13,12 @@ from cranfield.golden.agreement import QueueReason
 from cranfield.golden.index import RunIndex
 from cranfield.golden.retirement import ModelRecord
 from cranfield.golden.states import State
-from cranfield.model.review import Verdict
+from cranfield.model.review import ReviewVerdict
 
 ORACLE, ADVERSARY = "oracle", "adversary"
 _ACCEPTED = frozenset({State.PASSED, State.KEPT})
 _REJECTED = frozenset({State.NO_ANSWER, State.GATE_FAILED, State.BLOCKED, State.DROPPED})
-_SERIOUS = frozenset({Verdict.MAJOR_ISSUE, Verdict.WRONG})
+_SERIOUS = frozenset({ReviewVerdict.MAJOR_ISSUE, ReviewVerdict.WRONG})
 _CARELESS = frozenset(
     {
         QueueReason.SILENT,

@@ -9,7 +9,7 @@ from pathlib import Path
 from cranfield.agents.budget import Budget
 from cranfield.agents.connect import connected
 from cranfield.agents.kept import Kept, charge
-from cranfield.agents.protocol import Answer, Backend, Request, Usage
+from cranfield.agents.protocol import Backend, ModelAnswer, Request, Usage
 from cranfield.agents.settings import ModelSettings
 from cranfield.errors import Problem
 from cranfield.golden.plan import Plan
@@ -21,7 +21,7 @@ class ByModel:
     def __init__(self, backends: Mapping[str, Backend]) -> None:
         self.backends = backends
 
-    async def ask(self, request: Request) -> Answer:
+    async def ask(self, request: Request) -> ModelAnswer:
         """Ask the backend of the model."""
         return await self.backends[request.model].ask(request)
 

@@ -9,24 +9,24 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from cranfield.agents.protocol import UNREADABLE, Failure, Usage
 from cranfield.agents.tree_record import TreeRecord
-from cranfield.golden.agreement import Outcome, QueueReason
-from cranfield.golden.records import SCHEMA_VERSION, Cost, Difficulty, Filled, NarrativeJudgment, Strict, TaskType
+from cranfield.golden.agreement import LabelOutcome, QueueReason
+from cranfield.golden.records import SCHEMA_VERSION, Cost, Difficulty, Filled, GoldenModel, NarrativeJudgment, TaskType
 from cranfield.golden.states import State
 
 
-class Finding(Strict):
+class RecordFinding(GoldenModel):
     """What is wrong with a record: its kind, as the step that found it names it, and a sentence."""
 
     kind: Filled
     message: str
 
 
-def is_unreadable(reasons: Sequence[Finding]) -> bool:
+def is_unreadable(reasons: Sequence[RecordFinding]) -> bool:
     """Whether a record ended because no reply of a role could be read: a later call may ask again."""
     return bool(reasons) and all(each.kind in UNREADABLE for each in reasons)
 
 
-class Decided(Strict):
+class Decided(GoldenModel):
     """A line about one attempt at a record."""
 
     query_id: Filled
@@ -38,16 +38,16 @@ class Decided(Strict):
 class GateFailure(Decided):
     """An answer that failed the mechanical gate: every check that failed, and every check that could not run."""
 
-    failures: Annotated[tuple[Finding, ...], Field(min_length=1)]
+    failures: Annotated[tuple[RecordFinding, ...], Field(min_length=1)]
     """`kind` is the check."""
-    missing: tuple[Finding, ...] = ()
+    missing: tuple[RecordFinding, ...] = ()
 
 
 class AgreementRecord(Decided):
     """What the adversary's report and the judge of the narrative come to."""
 
-    outcome: Outcome
-    reasons: tuple[Finding, ...] = ()
+    outcome: LabelOutcome
+    reasons: tuple[RecordFinding, ...] = ()
     """`kind` is a `QueueReason`."""
     jaccard_entities: Annotated[float, Field(ge=0, le=1)]
     jaccard_files: Annotated[float, Field(ge=0, le=1)]
@@ -71,8 +71,8 @@ class AgreementRecord(Decided):
 class QueueEntry(Decided):
     """A record that a person decides on."""
 
-    outcome: Outcome
-    reasons: Annotated[tuple[Finding, ...], Field(min_length=1)]
+    outcome: LabelOutcome
+    reasons: Annotated[tuple[RecordFinding, ...], Field(min_length=1)]
 
 
 class Rejection(Decided):
@@ -80,7 +80,7 @@ class Rejection(Decided):
 
     state: State
     """One of `states.REJECTIONS`."""
-    reasons: tuple[Finding, ...] = ()
+    reasons: tuple[RecordFinding, ...] = ()
     task_type: TaskType | None = None
     """Of a draft that never became a candidate."""
     difficulty: Difficulty | None = None
@@ -108,7 +108,7 @@ class TranscriptLine(BaseModel):
         return self.failure is not None and self.failure.kind in UNREADABLE
 
 
-class RunManifest(Strict):
+class RunManifest(GoldenModel):
     """What a run is of. Everything but the times is the same when it is resumed."""
 
     name: Filled

@@ -221,7 +221,7 @@ class ParsedSource:
         return places if len(places) <= MOST_LINES else None
 
 
-class Coverage:
+class LineCoverage:
     """Lines of files, as the union of ranges."""
 
     def __init__(self, ranges: Iterable[Lines]) -> None:

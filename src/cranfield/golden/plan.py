@@ -13,9 +13,9 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
-from cranfield.agents.settings import BudgetSettings, Filled, ModelSettings, Strict
+from cranfield.agents.settings import BudgetSettings, ModelSettings
 from cranfield.errors import ConfigError, UnknownNameError
-from cranfield.formats.io.validation import load_model
+from cranfield.formats.io.validation import ClosedModel, Filled, load_model
 from cranfield.golden.records import Difficulty, TaskType
 from cranfield.golden.rules import Bounds
 
@@ -24,7 +24,7 @@ TargetKind = Literal["entities", "files", "spans", "headings"]
 _Count = Annotated[int, Field(ge=1)]
 
 
-class RoleModels(Strict):
+class RoleModels(ClosedModel):
     """The model of each role."""
 
     author: ModelSettings
@@ -36,7 +36,7 @@ class RoleModels(Strict):
     """Of the rows of an existing set; a plan of new queries needs none."""
 
 
-class Cell(Strict):
+class Cell(ClosedModel):
     """How many queries of a task type and difficulty are wanted, and where from."""
 
     task_type: TaskType
@@ -55,7 +55,7 @@ class Cell(Strict):
         return (self.task_type, self.difficulty)
 
 
-class Quota(Strict):
+class Quota(ClosedModel):
     """How many queries may, and should, have a target in a folder or a file."""
 
     path: Filled
@@ -63,14 +63,14 @@ class Quota(Strict):
     most: Annotated[int, Field(ge=0)] | None = None
 
 
-class SecretSettings(Strict):
+class SecretSettings(ClosedModel):
     """What is not sent besides what looks like a secret, and what is sent nevertheless."""
 
     patterns: tuple[Filled, ...] = ()
     exempt: tuple[Filled, ...] = ()
 
 
-class Plan(Strict):
+class Plan(ClosedModel):
     """What a golden set is to hold, and how it is made."""
 
     cranfield_plan: Literal[1]

@@ -104,7 +104,7 @@ class PlannedCell:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Estimate(Record):
+class CostEstimate(Record):
     """A plan that can be run, and what it will cost."""
 
     uncommitted: str
@@ -159,7 +159,7 @@ def _sum_of_ends(intervals: Sequence[Interval | None]) -> Interval | None:
     return sum(low for low, _ in known), sum(high for _, high in known)
 
 
-def estimate(plan: Plan, snapshot: Snapshot, uses: Mapping[str, RoleUse] | None = None) -> Estimate:
+def estimate(plan: Plan, snapshot: Snapshot, uses: Mapping[str, RoleUse] | None = None) -> CostEstimate:
     """Tokens and money of a plan, by role.
 
     Candidates are written with headroom; the oracle, the adversary and the judge see as many as are wanted. Without a dry run
@@ -183,7 +183,7 @@ def estimate(plan: Plan, snapshot: Snapshot, uses: Mapping[str, RoleUse] | None 
     tokens, token_interval = sum(role.tokens for role in roles), _sum_of_ends([role.token_interval for role in roles])
     money, money_interval = total([role.money for role in roles]), _sum_of_ends([role.money_interval for role in roles])
     budget, tree = plan.budget, TreeRecord.of(snapshot)
-    return Estimate(
+    return CostEstimate(
         uncommitted=tree.uncommitted,
         commit=snapshot.commit,
         tree=tree,

@@ -9,7 +9,7 @@ from typing import Annotated, Literal, Self
 
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
-from cranfield.model.review import Disposition, FailureMode, Verdict, decision_problems
+from cranfield.model.review import Disposition, FailureMode, ReviewVerdict, decision_problems
 
 SCHEMA_VERSION = "1.0.0"
 MOST_SPANS = 3
@@ -25,13 +25,13 @@ ClaimVerdict = Literal["supported", "partial", "unsupported"]
 NarrativeRating = Literal["equivalent", "minor_divergence", "significant_divergence"]
 
 
-class Strict(BaseModel):
+class GoldenModel(BaseModel):
     """Accepts nothing that it does not know."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
 
-class CitedLines(Strict):
+class CitedLines(GoldenModel):
     """Lines of a file, counted from 1, both ends included."""
 
     file: Filled
@@ -51,14 +51,14 @@ class TargetSpan(CitedLines):
     grade: Annotated[int, Field(ge=1, le=3)] = 1
 
 
-class CitedFact(Strict):
+class CitedFact(GoldenModel):
     """A statement that can be checked, and the lines that show it, or show it to be false."""
 
     fact: Filled
     citations: list[CitedLines] = []
 
 
-class ExpectedEntity(Strict):
+class ExpectedEntity(GoldenModel):
     """An entity of the answer: `path::Qual.name`."""
 
     entity_id: Filled
@@ -73,14 +73,14 @@ class Evidence(CitedLines):
     read_at_step: Annotated[int, Field(ge=1)]
 
 
-class PromptUsed(Strict):
+class PromptUsed(GoldenModel):
     """A prompt: its label, and the digest of its text."""
 
     label: str
     digest: str
 
 
-class Cost(Strict):
+class Cost(GoldenModel):
     """What the work of a role on a record took. None: not reported, which is not 0."""
 
     total_tokens: int | None = None
@@ -91,7 +91,7 @@ class Cost(Strict):
     money: float | None = None
 
 
-class Stamp(Strict):
+class Stamp(GoldenModel):
     """Identity and provenance."""
 
     query_id: Filled
@@ -108,7 +108,7 @@ class Stamp(Strict):
     schema_version: str = SCHEMA_VERSION
 
 
-class CandidateDraft(Strict):
+class CandidateDraft(GoldenModel):
     """What an author writes."""
 
     query_text: Filled
@@ -146,7 +146,7 @@ class QueryCandidate(CandidateDraft, Stamp):
         return self
 
 
-class OracleClaims(Strict):
+class OracleClaims(GoldenModel):
     """The canonical answer of a query, and what it rests on."""
 
     expected_entities: list[ExpectedEntity]
@@ -194,7 +194,7 @@ class OracleAnswer(OracleClaims, Stamp):
         return self
 
 
-class ClaimReview(Strict):
+class ClaimReview(GoldenModel):
     """Verdict on one claim of the oracle."""
 
     claim_type: ClaimType
@@ -205,7 +205,7 @@ class ClaimReview(Strict):
     note: str = ""
 
 
-class AdversaryDraft(Strict):
+class AdversaryDraft(GoldenModel):
     """What an adversary writes."""
 
     claim_verdicts: list[ClaimReview]
@@ -225,7 +225,7 @@ class AdversaryReport(AdversaryDraft, Stamp):
     reviewed_at: str
 
 
-class RowCheck(Strict):
+class RowCheck(GoldenModel):
     """What a checker writes of a row: a place that a set says answers a query, with its grade."""
 
     place: CitedLines | None = None
@@ -235,14 +235,14 @@ class RowCheck(Strict):
     reason: Filled
 
 
-class NarrativeJudgment(Strict):
+class NarrativeJudgment(GoldenModel):
     """Whether the oracle's narrative and the adversary's findings agree."""
 
     rating: NarrativeRating
     reason: str = ""
 
 
-class ReviewEdit(Strict):
+class ReviewEdit(GoldenModel):
     """A change by a person. The whole value before and after, so that it can be shown as a difference, and undone."""
 
     field: Literal["must_mention_facts", "must_not_mention_facts", "canonical_narrative"]
@@ -257,10 +257,10 @@ class ReviewEdit(Strict):
         return self
 
 
-class ReviewDecision(Strict):
+class ReviewDecision(GoldenModel):
     """What a person decides of a record."""
 
-    verdict: Verdict
+    verdict: ReviewVerdict
     disposition: Disposition = Disposition.KEEP
     failure_mode: FailureMode | None = None
     reason: str = ""
@@ -313,13 +313,13 @@ class HumanReview(ReviewDecision):
         return tuple(dict.fromkeys([*(each.reviewer for each in self.opinions), *([self.lead] if self.lead else [])]))
 
 
-class ReviewFeedback(Strict):
+class ReviewFeedback(GoldenModel):
     """A failure that people found: the next run gives it to author and oracle of the cell, or of the record."""
 
     query_id: Filled
     task_type: TaskType
     difficulty: Difficulty
-    verdict: Verdict
+    verdict: ReviewVerdict
     failure_mode: FailureMode
     reason: Filled
     hint: str = ""

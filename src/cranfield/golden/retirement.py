@@ -98,7 +98,7 @@ class SequentialTest:
 
 
 @dataclass(frozen=True, slots=True)
-class Trial:
+class ModelTrial:
     """One test of a model, up to its decision or its last record."""
 
     decision: Decision
@@ -128,7 +128,7 @@ class ModelHistory:
     n_rejected: int
     decision: Decision
     """`retire`; else `keep` where some test ended so and the last one is undecided."""
-    trials: tuple[Trial, ...]
+    trials: tuple[ModelTrial, ...]
     """One after the other; the last one is open, or retires the model."""
 
 
@@ -140,7 +140,7 @@ class ModelTests(Record):
     test: SequentialTest
 
 
-def run_trials(rejected: Sequence[bool], test: SequentialTest) -> tuple[Trial, ...]:
+def run_trials(rejected: Sequence[bool], test: SequentialTest) -> tuple[ModelTrial, ...]:
     """The tests of a model's records, one after the other; nothing is tested after it is retired.
 
     Example:
@@ -148,7 +148,7 @@ def run_trials(rejected: Sequence[bool], test: SequentialTest) -> tuple[Trial, .
         ['retire']
     """
     accepted_step, rejected_step = test.steps
-    trials: list[Trial] = []
+    trials: list[ModelTrial] = []
     begin = 0
     while begin < len(rejected):
         logs = accumulate(rejected_step if each else accepted_step for each in rejected[begin:])
@@ -157,7 +157,7 @@ def run_trials(rejected: Sequence[bool], test: SequentialTest) -> tuple[Trial, .
             n += 1
             if test.decision(log_ratio) is not Decision.UNDECIDED:
                 break
-        trials.append(Trial(test.decision(log_ratio), n, sum(rejected[begin : begin + n]), log_ratio))
+        trials.append(ModelTrial(test.decision(log_ratio), n, sum(rejected[begin : begin + n]), log_ratio))
         if trials[-1].decision is Decision.RETIRE:
             break
         begin += n
@@ -176,6 +176,6 @@ def model_histories(records: Iterable[ModelRecord], test: SequentialTest) -> tup
     )
 
 
-def _decision(trials: Sequence[Trial]) -> Decision:
+def _decision(trials: Sequence[ModelTrial]) -> Decision:
     found = [trial.decision for trial in trials]
     return next((each for each in (Decision.RETIRE, Decision.KEEP) if each in found), Decision.UNDECIDED)

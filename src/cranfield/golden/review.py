@@ -18,6 +18,7 @@ from hashlib import sha256
 from pydantic import Field
 
 from cranfield.errors import InputError
+from cranfield.formats.io.validation import ClosedModel
 from cranfield.golden.records import (
     SCHEMA_VERSION,
     CitedFact,
@@ -25,10 +26,9 @@ from cranfield.golden.records import (
     HumanReview,
     OracleAnswer,
     ReviewFeedback,
-    Strict,
     TaskType,
 )
-from cranfield.model.review import Disposition, FailureMode, Verdict
+from cranfield.model.review import Disposition, FailureMode, ReviewVerdict
 from cranfield.results import Record
 from cranfield.stats.proportion import exact_interval
 from cranfield.words import first_of, n_of
@@ -132,7 +132,7 @@ class Reviewable:
         return self.task_type, self.difficulty
 
 
-class Sample(Strict):
+class Sample(ClosedModel):
     """What people see of a batch: a line of `review_samples.jsonl`."""
 
     profile: str
@@ -196,7 +196,7 @@ def draw_sample(records: Iterable[Reviewable], profile: ReviewProfile, seed: int
 
 
 @dataclass(frozen=True, slots=True)
-class Tally:
+class ReviewTally:
     """Verdicts of a sample, counted."""
 
     n: int
@@ -217,9 +217,9 @@ class Tally:
         if self.n and not self.n_open:
             object.__setattr__(self, "upper", exact_interval(self.serious, self.n, 2 * LEVEL - 1)[1])
 
-    def __add__(self, other: Tally) -> Tally:
+    def __add__(self, other: ReviewTally) -> ReviewTally:
         """Both batches together."""
-        return Tally(
+        return ReviewTally(
             self.n + other.n,
             self.serious + other.serious,
             self.minor + other.minor,
@@ -264,14 +264,14 @@ class ReviewReport(Record):
     profile: str
     """One of `PROFILES`."""
     people: int
-    tally: Tally
+    tally: ReviewTally
     """Of the sample alone."""
-    cumulative: Tally
+    cumulative: ReviewTally
     """With the earlier batches."""
     breached: tuple[Ceiling, ...]
-    verdicts: Mapping[Verdict, int]
+    verdicts: Mapping[ReviewVerdict, int]
     """Of the sample."""
-    verdicts_must_see: Mapping[Verdict, int]
+    verdicts_must_see: Mapping[ReviewVerdict, int]
     dispositions: Mapping[Disposition, int]
     """Of everything that was reviewed."""
     n_edited: int
@@ -403,7 +403,11 @@ def unconfirmed_because(review: HumanReview, profile: ReviewProfile) -> str:
 
 
 def assess(
-    reviews: Iterable[HumanReview], sample: Sample, profile: ReviewProfile, earlier: Sequence[Tally] = (), run: str = ""
+    reviews: Iterable[HumanReview],
+    sample: Sample,
+    profile: ReviewProfile,
+    earlier: Sequence[ReviewTally] = (),
+    run: str = "",
 ) -> ReviewReport:
     """Judge a batch by its reviews. Ceilings are strict, and exact: counts are compared as fractions.
 
@@ -463,14 +467,14 @@ def assess(
     )
 
 
-def _tally(reviews: Iterable[HumanReview], sample: Sample) -> Tally:
+def _tally(reviews: Iterable[HumanReview], sample: Sample) -> ReviewTally:
     """Verdicts on the sample; its size is that of the whole sample, reviewed or not."""
     pairs = [(each.verdict, sample.cells[each.query_id][1]) for each in reviews]
-    return Tally(
+    return ReviewTally(
         n=len(sample.sampled),
-        serious=sum(verdict in {Verdict.MAJOR_ISSUE, Verdict.WRONG} for verdict, _ in pairs),
-        minor=sum(verdict is Verdict.MINOR_ISSUE for verdict, _ in pairs),
-        wrong_on_easy=pairs.count((Verdict.WRONG, "easy")),
+        serious=sum(verdict in {ReviewVerdict.MAJOR_ISSUE, ReviewVerdict.WRONG} for verdict, _ in pairs),
+        minor=sum(verdict is ReviewVerdict.MINOR_ISSUE for verdict, _ in pairs),
+        wrong_on_easy=pairs.count((ReviewVerdict.WRONG, "easy")),
         n_open=len(sample.sampled) - len(pairs),
     )
 
@@ -480,8 +484,8 @@ def _blames_narrative(review: HumanReview) -> bool:
     return edited or review.failure_mode is FailureMode.NARRATIVE
 
 
-def _counts(found: Counter[Verdict]) -> dict[Verdict, int]:
-    return {verdict: found[verdict] for verdict in Verdict}
+def _counts(found: Counter[ReviewVerdict]) -> dict[ReviewVerdict, int]:
+    return {verdict: found[verdict] for verdict in ReviewVerdict}
 
 
 def _feedback(review: HumanReview, cell: Cell) -> ReviewFeedback:

@@ -14,7 +14,7 @@ from pydantic import BaseModel, Field
 from cranfield.agents.prompt import Prompt
 from cranfield.errors import ConfigError, Problem, ProblemList, unknown_name
 from cranfield.formats.io.validation import load_model
-from cranfield.golden.records import Difficulty, Filled, PromptUsed, Strict, TaskType
+from cranfield.golden.records import Difficulty, Filled, GoldenModel, PromptUsed, TaskType
 
 NAMES = (*(f"author-{each}" for each in get_args(TaskType)), "oracle", "adversary", "narrative", "checker")
 """Of all prompts."""
@@ -23,7 +23,7 @@ VERSIONS: Mapping[str, int] = dict.fromkeys(NAMES, 1)
 _COMMON, _RULES = "author-common-1", "@@rules@@"
 
 
-class AuthorRules(Strict):
+class AuthorRules(GoldenModel):
     """What the prompt of one author has of its own."""
 
     name: Filled
@@ -31,7 +31,7 @@ class AuthorRules(Strict):
     rules: Filled
 
 
-class AuthorFrame(Strict):
+class AuthorFrame(GoldenModel):
     """What the prompts of all authors share."""
 
     system: Filled
@@ -39,7 +39,7 @@ class AuthorFrame(Strict):
 
 
 @dataclass(frozen=True, slots=True)
-class Part:
+class PromptPart:
     """Material in a message, between delimiters."""
 
     name: str
@@ -137,7 +137,7 @@ def _problem(prompt: Prompt, path: Path) -> Problem | None:
     )
 
 
-_NONCE, _PART = "0" * 24, Part("question", "The question:", "material-of-an-example")
+_NONCE, _PART = "0" * 24, PromptPart("question", "The question:", "material-of-an-example")
 _ALWAYS: Mapping[str, Any] = {"parts": [_PART], "nonce": _NONCE}
 _AUTHOR = {**_ALWAYS, "task_type": "review", "target_kind": "entities", "rule": "entities: 1", "n_others": 0}
 _ORACLE = {

@@ -19,6 +19,7 @@ from cranfield.agents.loop import AgentTask, NoTools, Toolset
 from cranfield.agents.prompt import Prompt, clean, nonce
 from cranfield.agents.settings import ModelSettings
 from cranfield.agents.tools.source import HISTORY_TOOLS, TOOL_NAMES, AllowedTools
+from cranfield.formats.io.validation import Filled
 from cranfield.golden.agreement import Claim, claims_of
 from cranfield.golden.plan import TargetKind
 from cranfield.golden.records import (
@@ -27,7 +28,6 @@ from cranfield.golden.records import (
     CandidateDraft,
     CitedFact,
     Difficulty,
-    Filled,
     NarrativeJudgment,
     OracleAnswer,
     OracleDraft,
@@ -36,13 +36,13 @@ from cranfield.golden.records import (
     TargetSpan,
     TaskType,
 )
-from cranfield.golden.role_prompts import Part, RolePrompts
+from cranfield.golden.role_prompts import PromptPart, RolePrompts
 from cranfield.golden.rules import MUST_MENTION, MUST_NOT_MENTION, NARRATIVE_WORDS, RULES
 
 SOURCE_TOOLS = frozenset(TOOL_NAMES) - HISTORY_TOOLS
 
 
-class Role(StrEnum):
+class GoldenRole(StrEnum):
     """Who does a step."""
 
     AUTHOR = "author"
@@ -67,21 +67,21 @@ class RoleRow:
 
 
 _REVIEW: frozenset[TaskType] = frozenset({"review"})
-ROLES: Mapping[Role, RoleRow] = {
-    Role.AUTHOR: RoleRow("author", CandidateDraft, SOURCE_TOOLS),
-    Role.ORACLE: RoleRow("oracle", OracleDraft, SOURCE_TOOLS, _REVIEW),
-    Role.ADVERSARY: RoleRow("adversary", AdversaryDraft, SOURCE_TOOLS, _REVIEW),
-    Role.JUDGE: RoleRow("narrative", NarrativeJudgment, frozenset()),
-    Role.CHECKER: RoleRow("checker", RowCheck, SOURCE_TOOLS),
+ROLES: Mapping[GoldenRole, RoleRow] = {
+    GoldenRole.AUTHOR: RoleRow("author", CandidateDraft, SOURCE_TOOLS),
+    GoldenRole.ORACLE: RoleRow("oracle", OracleDraft, SOURCE_TOOLS, _REVIEW),
+    GoldenRole.ADVERSARY: RoleRow("adversary", AdversaryDraft, SOURCE_TOOLS, _REVIEW),
+    GoldenRole.JUDGE: RoleRow("narrative", NarrativeJudgment, frozenset()),
+    GoldenRole.CHECKER: RoleRow("checker", RowCheck, SOURCE_TOOLS),
 }
 
 
-def prompt_name(role: Role, task_type: TaskType | None = None) -> str:
+def prompt_name(role: GoldenRole, task_type: TaskType | None = None) -> str:
     """`author-locate`, `oracle`."""
-    return f"author-{task_type}" if role is Role.AUTHOR else ROLES[role].prompt
+    return f"author-{task_type}" if role is GoldenRole.AUTHOR else ROLES[role].prompt
 
 
-def toolset_of(role: Role, task_type: TaskType | None, tools: Toolset) -> Toolset:
+def toolset_of(role: GoldenRole, task_type: TaskType | None, tools: Toolset) -> Toolset:
     """What a role may call of the tools over a repository. No other tools are there, so none of the system under test."""
     row = ROLES[role]
     names = row.tools | (HISTORY_TOOLS if task_type in row.history_for else frozenset())
@@ -141,10 +141,10 @@ def author_task(settings: ModelSettings, cell: CellBrief, prompts: RolePrompts) 
     """Write one query of a cell."""
     rule = RULES[cell.task_type, cell.difficulty]
     parts = [
-        Part("scope", "Look only at these folders and files:", _list(cell.scope)),
-        Part("focus", "Begin here:", cell.focus_area),
-        Part("places", "Choose the targets among these places:", _list(cell.places)),
-        Part(
+        PromptPart("scope", "Look only at these folders and files:", _list(cell.scope)),
+        PromptPart("focus", "Begin here:", cell.focus_area),
+        PromptPart("places", "Choose the targets among these places:", _list(cell.places)),
+        PromptPart(
             "others",
             "These questions exist already. Yours has other targets, and is built in another way:",
             _list(cell.others),
@@ -159,7 +159,7 @@ def author_task(settings: ModelSettings, cell: CellBrief, prompts: RolePrompts) 
         "n_others": len(cell.others),
     }
     output = draft_type(cell.task_type, cell.difficulty, cell.target_kind)
-    return _task(settings, prompts.get(prompt_name(Role.AUTHOR, cell.task_type)), parts, values, output)
+    return _task(settings, prompts.get(prompt_name(GoldenRole.AUTHOR, cell.task_type)), parts, values, output)
 
 
 def oracle_task(
@@ -174,7 +174,7 @@ def oracle_task(
     targets = candidate.model_dump(include={"target_entity_ids", "target_files", "target_spans"})
     parts = [
         _question(candidate.query_text),
-        Part(
+        PromptPart(
             "targets",
             "Its targets, as its author has them:",
             _json({name: value for name, value in targets.items() if value}),
@@ -184,12 +184,12 @@ def oracle_task(
     values = {
         "task_type": candidate.task_type,
         "difficulty": candidate.difficulty,
-        "has_history": candidate.task_type in ROLES[Role.ORACLE].history_for,
+        "has_history": candidate.task_type in ROLES[GoldenRole.ORACLE].history_for,
         "must_mention": str(MUST_MENTION),
         "must_not_mention": str(MUST_NOT_MENTION),
         "narrative_words": str(NARRATIVE_WORDS),
     }
-    return _task(settings, prompts.get(prompt_name(Role.ORACLE)), parts, values, OracleDraft)
+    return _task(settings, prompts.get(prompt_name(GoldenRole.ORACLE)), parts, values, OracleDraft)
 
 
 def adversary_task(
@@ -199,15 +199,15 @@ def adversary_task(
     claims = cited_claims(answer)
     parts = [
         _question(candidate.query_text),
-        Part("claims", f"The {len(claims)} claims of the reference answer:", "\n".join(map(_json, claims))),
-        Part("narrative", "Its narrative:", answer.canonical_narrative),
+        PromptPart("claims", f"The {len(claims)} claims of the reference answer:", "\n".join(map(_json, claims))),
+        PromptPart("narrative", "Its narrative:", answer.canonical_narrative),
     ]
     values = {
         "task_type": candidate.task_type,
         "n_claims": len(claims),
-        "has_history": candidate.task_type in ROLES[Role.ADVERSARY].history_for,
+        "has_history": candidate.task_type in ROLES[GoldenRole.ADVERSARY].history_for,
     }
-    return _task(settings, prompts.get(prompt_name(Role.ADVERSARY)), parts, values, AdversaryDraft)
+    return _task(settings, prompts.get(prompt_name(GoldenRole.ADVERSARY)), parts, values, AdversaryDraft)
 
 
 def judge_task(
@@ -226,13 +226,13 @@ def judge_task(
     missing = [*report.missing_entities, *report.missing_files]
     parts = [
         _question(candidate.query_text),
-        Part("narrative", "The narrative:", answer.canonical_narrative),
-        Part("findings", "The findings of the reviewer:", report.findings or "(the reviewer wrote none)"),
-        Part("doubts", "Claims of the answer that the reviewer did not find supported:", _list(doubts)),
-        Part("missing", "Places that the reviewer misses in the answer:", _list(missing)),
-        Part("issues", "Other issues that the reviewer reports:", _list(report.blocking_issues)),
+        PromptPart("narrative", "The narrative:", answer.canonical_narrative),
+        PromptPart("findings", "The findings of the reviewer:", report.findings or "(the reviewer wrote none)"),
+        PromptPart("doubts", "Claims of the answer that the reviewer did not find supported:", _list(doubts)),
+        PromptPart("missing", "Places that the reviewer misses in the answer:", _list(missing)),
+        PromptPart("issues", "Other issues that the reviewer reports:", _list(report.blocking_issues)),
     ]
-    return _task(settings, prompts.get(prompt_name(Role.JUDGE)), parts, {}, NarrativeJudgment)
+    return _task(settings, prompts.get(prompt_name(GoldenRole.JUDGE)), parts, {}, NarrativeJudgment)
 
 
 def check_task(settings: ModelSettings, row: CheckedPlace, prompts: RolePrompts) -> AgentTask:
@@ -243,8 +243,11 @@ def check_task(settings: ModelSettings, row: CheckedPlace, prompts: RolePrompts)
         **({"entity": row.entity} if row.entity else {}),
     }
     values = {"grades": _grades(row.grades)}
-    parts = [_question(row.query_text), Part("place", "The place that is listed among its answers:", _json(place))]
-    return _task(settings, prompts.get(prompt_name(Role.CHECKER)), parts, values, RowCheck)
+    parts = [
+        _question(row.query_text),
+        PromptPart("place", "The place that is listed among its answers:", _json(place)),
+    ]
+    return _task(settings, prompts.get(prompt_name(GoldenRole.CHECKER)), parts, values, RowCheck)
 
 
 def cited_claims(answer: OracleAnswer) -> list[dict[str, Any]]:
@@ -285,9 +288,13 @@ def draft_type(task_type: TaskType, difficulty: Difficulty, target_kind: TargetK
 
 
 def _task(
-    settings: ModelSettings, prompt: Prompt, parts: Sequence[Part], values: Mapping[str, Any], output: type[BaseModel]
+    settings: ModelSettings,
+    prompt: Prompt,
+    parts: Sequence[PromptPart],
+    values: Mapping[str, Any],
+    output: type[BaseModel],
 ) -> AgentTask:
-    given = [Part(part.name, part.title, clean(part.text).strip()) for part in parts if part.text.strip()]
+    given = [PromptPart(part.name, part.title, clean(part.text).strip()) for part in parts if part.text.strip()]
     mark = nonce(prompt, [part.text for part in given])
     system, user = prompt.fill({**values, "parts": given, "nonce": mark})
     return AgentTask(
@@ -302,14 +309,14 @@ def _task(
     )
 
 
-def _question(text: str) -> Part:
-    return Part("question", "The question:", " ".join(text.split()))
+def _question(text: str) -> PromptPart:
+    return PromptPart("question", "The question:", " ".join(text.split()))
 
 
-def _remarks(feedback: Iterable[str], hint: str) -> list[Part]:
+def _remarks(feedback: Iterable[str], hint: str) -> list[PromptPart]:
     return [
-        Part("feedback", "Reviewers found these failures in earlier work of this kind:", _list(feedback)),
-        Part("hint", "A hint of the person who sent it back:", hint),
+        PromptPart("feedback", "Reviewers found these failures in earlier work of this kind:", _list(feedback)),
+        PromptPart("hint", "A hint of the person who sent it back:", hint),
     ]
 
 

@@ -16,7 +16,7 @@ from cranfield.golden.parsed import ParsedSource
 from cranfield.golden.records import RowCheck
 from cranfield.golden.role_prompts import RolePrompts
 from cranfield.golden.roles import check_task
-from cranfield.golden.rows import CheckedRow, Row, RowRecord, RowState, decide, keep_last_rows, mechanical_problem
+from cranfield.golden.rows import CheckedRow, RowRecord, RowState, TargetRow, decide, keep_last_rows, mechanical_problem
 from cranfield.model import TestSet
 from cranfield.results import Record, TestSetRecord
 
@@ -32,7 +32,7 @@ class Checkers:
     kept: Kept
     tools: Toolset
     prompts: RolePrompts
-    on_vote: Callable[[Row, int, Transcript], None] = lambda *_: None
+    on_vote: Callable[[TargetRow, int, Transcript], None] = lambda *_: None
     """Called with each vote that came, or did not, and its number."""
     on_row: Callable[[CheckedRow], None] = lambda _: None
     """Called with each row as it is decided."""
@@ -43,7 +43,7 @@ class Checkers:
 
     _free: list[asyncio.Semaphore] = field(init=False, repr=False)
 
-    async def vote(self, row: Row, number: int) -> list[Transcript]:
+    async def vote(self, row: TargetRow, number: int) -> list[Transcript]:
         """The vote of an agent, after the tries that could not be read; its seed is its number, so that votes of one model differ."""
         turn = number % len(self.settings)
         task = check_task(self.settings[turn], row, self.prompts)
@@ -93,7 +93,7 @@ class CheckedRows(Record):
         )
 
 
-async def check_rows(rows: Sequence[Row], source: ParsedSource, checkers: Checkers) -> CheckResult:
+async def check_rows(rows: Sequence[TargetRow], source: ParsedSource, checkers: Checkers) -> CheckResult:
     """Check rows: what a program can tell first, then the votes, then the majority.
 
     Args:
@@ -104,19 +104,19 @@ async def check_rows(rows: Sequence[Row], source: ParsedSource, checkers: Checke
     missing: Counter[str] = Counter()
     usages: list[Usage] = []
 
-    async def check(row: Row) -> CheckedRow:
+    async def check(row: TargetRow) -> CheckedRow:
         found = await judge(row)
         checkers.on_row(found)
         return found
 
-    async def judge(row: Row) -> CheckedRow:
+    async def judge(row: TargetRow) -> CheckedRow:
         if problem := mechanical_problem(row, source):
             return CheckedRow(row, RowState.BROKEN, problem=problem)
         transcripts = await asyncio.gather(*(cast(row, number) for number in range(checkers.n_votes)))
         votes = [each.output for each in transcripts if isinstance(each.output, RowCheck)]
         return decide(row, votes, checkers.n_votes, source)
 
-    async def cast(row: Row, number: int) -> Transcript:
+    async def cast(row: TargetRow, number: int) -> Transcript:
         tries = await checkers.vote(row, number)
         usages.extend(each.usage for each in tries)
         transcript = tries[-1]

@@ -51,7 +51,7 @@ CHANGES = frozenset({RowState.CORRECTED, RowState.REMOVED})
 
 
 @dataclass(frozen=True, slots=True)
-class Row:
+class TargetRow:
     """A place that a set says answers a query."""
 
     query_id: str
@@ -112,7 +112,7 @@ class RowRecord:
 class CheckedRow:
     """A row, the votes on it, and what follows."""
 
-    row: Row
+    row: TargetRow
     state: RowState
     votes: tuple[RowCheck, ...] = ()
     problem: str = ""
@@ -140,11 +140,11 @@ class CheckedRow:
         )
 
 
-def rows_of(testset: TestSet) -> list[Row]:
+def rows_of(testset: TestSet) -> list[TargetRow]:
     """Every span, entity and file that a query expects, in the order of the set."""
     grades = tuple(sorted({target.grade for targets in testset.targets.values() for target in targets}))
     return [
-        Row(query.id, query.text, target, grades, entities)
+        TargetRow(query.id, query.text, target, grades, entities)
         for query in testset.queries
         for targets in [testset.targets.get(query.id, ())]
         for entities in [tuple(target.id for target in targets if isinstance(target, Entity))]
@@ -159,7 +159,7 @@ def queries_without_rows(testset: TestSet) -> tuple[str, ...]:
     return tuple(query_id for query_id in testset.query_ids if query_id not in with_rows)
 
 
-def mechanical_problem(row: Row, source: ParsedSource) -> str | None:
+def mechanical_problem(row: TargetRow, source: ParsedSource) -> str | None:
     """What of a row does not exist, or lies outside every entity that its query expects; None where nothing does."""
     if row.entity and (problem := source.entity_problem(row.entity)):
         return problem
@@ -173,7 +173,7 @@ def mechanical_problem(row: Row, source: ParsedSource) -> str | None:
     return None if row.file in source.files else f"{row.file}: no such file"
 
 
-def decide(row: Row, votes: Sequence[RowCheck], n_votes: int, source: ParsedSource) -> CheckedRow:
+def decide(row: TargetRow, votes: Sequence[RowCheck], n_votes: int, source: ParsedSource) -> CheckedRow:
     """What the votes on a row come to.
 
     Args:
@@ -201,7 +201,7 @@ def decide(row: Row, votes: Sequence[RowCheck], n_votes: int, source: ParsedSour
     return CheckedRow(row, RowState.CONFIRMED if is_same else RowState.CORRECTED, given, target=target)
 
 
-def _place(row: Row, vote: RowCheck, source: ParsedSource) -> Place | None:
+def _place(row: TargetRow, vote: RowCheck, source: ParsedSource) -> Place | None:
     """The place that a vote names; None where it does not exist."""
     if vote.place is None:
         return row.place

@@ -28,7 +28,7 @@ from typing import Annotated
 from pydantic import Field
 
 from cranfield.golden.parsed import folder_of
-from cranfield.golden.records import Difficulty, Strict, TaskType
+from cranfield.golden.records import Difficulty, GoldenModel, TaskType
 from cranfield.words import n_of
 
 _Share = Annotated[float, Field(ge=0, le=1)]
@@ -52,7 +52,7 @@ class Bound:
 
 
 @dataclass(frozen=True, slots=True)
-class Rule:
+class DifficultyRule:
     """What the targets of a query are, for it to be of its difficulty."""
 
     entities: Bound
@@ -88,27 +88,33 @@ class Extent:
 
 
 _ONE, _SEVERAL, _ANY = Bound(1, 1), Bound(2), Bound(1)
-RULES: Mapping[tuple[TaskType, Difficulty], Rule] = {
-    ("locate", "easy"): Rule(_ONE, _ONE, _ONE, "7.2 and 9.1"),
-    ("locate", "medium"): Rule(Bound(1, 3), Bound(1, 3), _ANY, "7.2: 2 to 3; 9.1 and q_00042: 1"),
-    ("locate", "hard"): Rule(Bound(2), _SEVERAL, _ANY, "7.2: 3 or more; 9.1: 2 to 3, across modules"),
-    ("explain", "easy"): Rule(_ONE, _ONE, _ONE, "7.2 and 9.1"),
-    ("explain", "medium"): Rule(
+RULES: Mapping[tuple[TaskType, Difficulty], DifficultyRule] = {
+    ("locate", "easy"): DifficultyRule(_ONE, _ONE, _ONE, "7.2 and 9.1"),
+    ("locate", "medium"): DifficultyRule(Bound(1, 3), Bound(1, 3), _ANY, "7.2: 2 to 3; 9.1 and q_00042: 1"),
+    ("locate", "hard"): DifficultyRule(Bound(2), _SEVERAL, _ANY, "7.2: 3 or more; 9.1: 2 to 3, across modules"),
+    ("explain", "easy"): DifficultyRule(_ONE, _ONE, _ONE, "7.2 and 9.1"),
+    ("explain", "medium"): DifficultyRule(
         Bound(2, 5), Bound(1, 5), _ANY, "7.2: 2 to 3; 9.1: a function and 2 to 4 that it calls"
     ),
-    ("explain", "hard"): Rule(Bound(3), _SEVERAL, _ANY, "7.2 and 9.1: a flow across modules"),
-    ("debug", "easy"): Rule(_ONE, _ONE, _ONE, "7.2 and 9.1"),
-    ("debug", "medium"): Rule(Bound(2, 4), Bound(1, 4), _ANY, "7.2: 2 to 3; 9.1: a chain of 2 to 3 calls"),
-    ("debug", "hard"): Rule(Bound(2), _SEVERAL, _ANY, "7.2: 3 or more; 9.1: root cause and symptom in two modules"),
-    ("extend", "easy"): Rule(Bound(1, 3), _ONE, _ONE, "7.2: 1; 9.1: a pattern with 2 examples or more in one file"),
-    ("extend", "medium"): Rule(Bound(2, 5), Bound(2, 3), _ANY, "7.2: 2 to 3 entities; 9.1: 2 to 3 files"),
-    ("extend", "hard"): Rule(Bound(3), Bound(4), Bound(2), "7.2: 3 or more; 9.1: 4 files or more, in several layers"),
-    ("review", "easy"): Rule(_ONE, _ONE, _ONE, "7.2 and 9.1"),
-    ("review", "medium"): Rule(Bound(1, 3), Bound(1, 3), _ANY, "7.2: 2 to 3; 9.1: code with an invariant"),
-    ("review", "hard"): Rule(Bound(2), _SEVERAL, _ANY, "7.2: 3 or more; 9.1: a contract between two modules"),
-    ("general", "easy"): Rule(_ONE, _ONE, _ONE, "7.2"),
-    ("general", "medium"): Rule(Bound(2, 3), Bound(1, 3), _ANY, "7.2"),
-    ("general", "hard"): Rule(Bound(3), _SEVERAL, _ANY, "7.2"),
+    ("explain", "hard"): DifficultyRule(Bound(3), _SEVERAL, _ANY, "7.2 and 9.1: a flow across modules"),
+    ("debug", "easy"): DifficultyRule(_ONE, _ONE, _ONE, "7.2 and 9.1"),
+    ("debug", "medium"): DifficultyRule(Bound(2, 4), Bound(1, 4), _ANY, "7.2: 2 to 3; 9.1: a chain of 2 to 3 calls"),
+    ("debug", "hard"): DifficultyRule(
+        Bound(2), _SEVERAL, _ANY, "7.2: 3 or more; 9.1: root cause and symptom in two modules"
+    ),
+    ("extend", "easy"): DifficultyRule(
+        Bound(1, 3), _ONE, _ONE, "7.2: 1; 9.1: a pattern with 2 examples or more in one file"
+    ),
+    ("extend", "medium"): DifficultyRule(Bound(2, 5), Bound(2, 3), _ANY, "7.2: 2 to 3 entities; 9.1: 2 to 3 files"),
+    ("extend", "hard"): DifficultyRule(
+        Bound(3), Bound(4), Bound(2), "7.2: 3 or more; 9.1: 4 files or more, in several layers"
+    ),
+    ("review", "easy"): DifficultyRule(_ONE, _ONE, _ONE, "7.2 and 9.1"),
+    ("review", "medium"): DifficultyRule(Bound(1, 3), Bound(1, 3), _ANY, "7.2: 2 to 3; 9.1: code with an invariant"),
+    ("review", "hard"): DifficultyRule(Bound(2), _SEVERAL, _ANY, "7.2: 3 or more; 9.1: a contract between two modules"),
+    ("general", "easy"): DifficultyRule(_ONE, _ONE, _ONE, "7.2"),
+    ("general", "medium"): DifficultyRule(Bound(2, 3), Bound(1, 3), _ANY, "7.2"),
+    ("general", "hard"): DifficultyRule(Bound(3), _SEVERAL, _ANY, "7.2"),
 }
 """Every task type in every difficulty."""
 
@@ -120,7 +126,7 @@ NARRATIVE_WORDS = Bound(80, 250)
 """Words, by blanks (9.2)."""
 
 
-class Bounds(Strict):
+class Bounds(GoldenModel):
     """Bounds of the screen and the gate that a plan may change."""
 
     hard_overlap: _Share = 0.35

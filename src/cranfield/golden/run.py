@@ -36,7 +36,7 @@ from cranfield.version import __version__
 
 
 @dataclass(frozen=True, slots=True)
-class RunOptions:
+class PipelineOptions:
     """How the pipeline is run."""
 
     until: Until = Until.AGREE
@@ -51,7 +51,7 @@ class RunOptions:
 
 
 @dataclass(frozen=True, slots=True)
-class RunOutcome:
+class PipelineOutcome:
     """What a call of the pipeline did."""
 
     result: PipelineResult
@@ -197,20 +197,22 @@ def replace_plan(path: Path, plan: Plan, text: str) -> None:
         write_text(path / PLAN, [text])
 
 
-def execute(path: Path, snapshot: Snapshot, options: RunOptions | None = None) -> RunOutcome:
+def execute(path: Path, snapshot: Snapshot, options: PipelineOptions | None = None) -> PipelineOutcome:
     """Run the pipeline over a run folder, from where it stands.
 
     Raises:
         UsageError: the source is another one than the run began with, or another process writes in the folder.
         InputError: the folder is damaged.
     """
-    chosen = options or RunOptions()
+    chosen = options or PipelineOptions()
     with RunFolder.writing(path) as folder:
         require_same(folder, snapshot, chosen)
         return run_plan(folder, load_plan(path / PLAN), snapshot, chosen, calls=path / CALLS)
 
 
-def run_plan(folder: RunFolder, plan: Plan, snapshot: Snapshot, options: RunOptions, *, calls: Path) -> RunOutcome:
+def run_plan(
+    folder: RunFolder, plan: Plan, snapshot: Snapshot, options: PipelineOptions, *, calls: Path
+) -> PipelineOutcome:
     """Run the pipeline over a folder that is open for writing.
 
     Args:
@@ -224,8 +226,8 @@ def run_plan(folder: RunFolder, plan: Plan, snapshot: Snapshot, options: RunOpti
 
 
 async def _run_plan(
-    folder: RunFolder, plan: Plan, source: ParsedSource, options: RunOptions, calls: Path
-) -> RunOutcome:
+    folder: RunFolder, plan: Plan, source: ParsedSource, options: PipelineOptions, calls: Path
+) -> PipelineOutcome:
     tools = _tools(plan, source.snapshot, folder.manifest.withheld)
     feedback = folder.path / FEEDBACK
     try:
@@ -244,7 +246,7 @@ async def _run_plan(
                 on_status=options.on_status,
             )
             result = await run_pipeline(context, options.until)
-            return RunOutcome(result, budget.spent, budget.prices.currency, kept.n_kept)
+            return PipelineOutcome(result, budget.spent, budget.prices.currency, kept.n_kept)
     finally:
         await tools.aclose()
 
@@ -255,7 +257,7 @@ def _tools(plan: Plan, snapshot: Snapshot, withheld: Mapping[str, str] | None = 
     return SourceTools(snapshot, git=history, withheld=withheld or ())
 
 
-def require_same(folder: RunFolder, snapshot: Snapshot, options: RunOptions) -> None:
+def require_same(folder: RunFolder, snapshot: Snapshot, options: PipelineOptions) -> None:
     """Refuse to go on with another source, with another state of its folder, or with other prompts.
 
     Raises:

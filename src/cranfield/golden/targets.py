@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 
 from cranfield.golden.lexical import leaks, overlap, target_names
-from cranfield.golden.parsed import Coverage, Lines, ParsedSource
+from cranfield.golden.parsed import LineCoverage, Lines, ParsedSource
 from cranfield.golden.records import CitedLines, OracleAnswer, QueryCandidate
 from cranfield.golden.rules import Extent
 from cranfield.matching.place import ENTITY_MARK, plain_entity
@@ -80,7 +80,7 @@ def _same(label: str, lines: tuple[Lines, ...], other: str, others: tuple[Lines,
     if (ENTITY_MARK in label and ENTITY_MARK in other) or not _is_range(label) or not _is_range(other):
         return False
     first, second = sorted((lines, others), key=_count)
-    cover = Coverage(second)
+    cover = LineCoverage(second)
     return 2 * sum(cover.shared(*part) for part in first) > _count(first) > 0
 
 

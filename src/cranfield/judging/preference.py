@@ -27,7 +27,7 @@ LISTS = "lists"
 """Id of the item of a query: it has one, the two lists."""
 
 
-class Vote(Protocol):
+class PreferenceJudgment(Protocol):
     """A judgment of the store, as far as it counts here."""
 
     @property
@@ -118,7 +118,11 @@ SIGNS = {TIE: 0, A_BETTER: -1, B_BETTER: 1}
 
 
 def preference_result(
-    runs: Sequence[str], ratings: Iterable[Vote], finals: Mapping[str, float] | None = None, *, book: str = ""
+    runs: Sequence[str],
+    ratings: Iterable[PreferenceJudgment],
+    finals: Mapping[str, float] | None = None,
+    *,
+    book: str = "",
 ) -> PreferenceResult:
     """Count the preferences of persons; hidden repeats do not count.
 

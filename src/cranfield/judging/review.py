@@ -13,12 +13,14 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from cranfield.errors import Problem
 from cranfield.judging.settings import REVIEW_SCALE, BookSettings, Mode
-from cranfield.model.review import Disposition, FailureMode, Verdict, decision_problems
+from cranfield.model.review import Disposition, FailureMode, ReviewVerdict, decision_problems
 
 if TYPE_CHECKING:
     from cranfield.judging.store.values import ItemView, RatingRow
 
-VERDICTS: Mapping[float, Verdict] = {float(place): verdict for place, verdict in enumerate(Verdict, start=1)}
+VERDICTS: Mapping[float, ReviewVerdict] = {
+    float(place): verdict for place, verdict in enumerate(ReviewVerdict, start=1)
+}
 """Grade to verdict."""
 Line = Annotated[int, Field(ge=1, le=999_999_999)]
 Text = Annotated[str, Field(max_length=20_000)]
@@ -28,7 +30,7 @@ class _Part(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid")
 
 
-class Place(_Part):
+class ReviewedLines(_Part):
     """Lines of a file."""
 
     file: Annotated[str, Field(min_length=1, max_length=2_000)]
@@ -44,10 +46,10 @@ class StatedFact(_Part):
     """A fact and the lines that show it."""
 
     fact: Annotated[str, Field(min_length=1, max_length=20_000, pattern=r"\S")]
-    citations: Annotated[list[Place], Field(max_length=50)] = []
+    citations: Annotated[list[ReviewedLines], Field(max_length=50)] = []
 
 
-class Entity(_Part):
+class ReviewedEntity(_Part):
     """An entity of the answer."""
 
     entity_id: str
@@ -61,7 +63,7 @@ class CheckedClaim(_Part):
     claim_type: str
     claim: str
     verdict: str
-    citation: Place | None = None
+    citation: ReviewedLines | None = None
     note: str = ""
 
 
@@ -84,9 +86,9 @@ class ReviewMaterial(_Part):
     difficulty_rationale: str = ""
     targets: list[str] = []
     """Of the author."""
-    expected_entities: list[Entity] = []
+    expected_entities: list[ReviewedEntity] = []
     expected_files: list[str] = []
-    expected_line_ranges: list[Place] = []
+    expected_line_ranges: list[ReviewedLines] = []
     must_mention_facts: list[StatedFact] = []
     must_not_mention_facts: list[StatedFact] = []
     canonical_narrative: str = ""

@@ -17,8 +17,8 @@ from cranfield.judging.store.schema import (
     BookQuery,
     Event,
     Item,
+    ItemJudgment,
     ItemState,
-    Judgment,
     Origin,
     RaterKind,
     SkipReason,
@@ -114,27 +114,27 @@ def is_fast(row: RatingRow) -> bool:
 
 
 def _of_judgment(chosen: Selection) -> list[ColumnElement[bool]]:
-    """The conditions that hold for one and the same judgment: of `Judgment`, with `Event`, `Account` and `Item` joined."""
+    """The conditions that hold for one and the same judgment: of `ItemJudgment`, with `Event`, `Account` and `Item` joined."""
     rules: dict[str, Callable[[], ColumnElement[bool]]] = {
         "rater": lambda: Account.name == chosen.rater,
-        "grade": lambda: Judgment.grade == chosen.grade,
-        "fast": lambda: (Judgment.action == Action.GRADE) & (Event.duration_ms < FAST_MS),
+        "grade": lambda: ItemJudgment.grade == chosen.grade,
+        "fast": lambda: (ItemJudgment.action == Action.GRADE) & (Event.duration_ms < FAST_MS),
         "day": lambda: _on_day(chosen.day or date.min),
         "gold": lambda: (
-            Judgment.grade.is_not(None)
+            ItemJudgment.grade.is_not(None)
             & (_first_grade() == Item.gold if chosen.gold == "right" else _first_grade() != Item.gold)
         ),
         "skipped": lambda: true() if chosen.skipped == "any" else Event.skip_reason == chosen.skipped,
-        "stale": lambda: Judgment.stale.is_(True),
+        "stale": lambda: ItemJudgment.stale.is_(True),
         "before_guideline": lambda: func.coalesce(Event.guideline_version, 0) < _bounded(chosen.before_guideline or 0),
     }
     found = _set_rules(chosen, rules)
     if chosen.kind or not chosen.of_any_kind:
         found.append(Account.kind == (chosen.kind or RaterKind.PERSON))
     if chosen.skipped is not None:
-        found.append(Judgment.action == Action.SKIP)
+        found.append(ItemJudgment.action == Action.SKIP)
     elif not chosen.stale:
-        found.append(Judgment.grade.is_not(None))
+        found.append(ItemJudgment.grade.is_not(None))
     return found
 
 
@@ -154,31 +154,31 @@ def _on_day(day: date) -> ColumnElement[bool]:
 
 def _judged(*conditions: ColumnElement[bool]) -> ColumnElement[bool]:
     """Whether the item has a judgment for which all of these hold."""
-    joined = (Judgment.item_id == Item.id, Event.id == Judgment.event_id, Account.id == Judgment.account_id)
+    joined = (ItemJudgment.item_id == Item.id, Event.id == ItemJudgment.event_id, Account.id == ItemJudgment.account_id)
     return exists().where(*joined, *conditions).correlate(Item)
 
 
 def _first_grade() -> ScalarSelect[Any]:
     """The first grade of the rater of a judgment, since a lead asked for it again: the one that counts for a calibration item."""
     given, reopened = aliased(Event), aliased(Event)
-    of_rater = (reopened.item_id == Item.id, reopened.subject_id == Judgment.account_id)
+    of_rater = (reopened.item_id == Item.id, reopened.subject_id == ItemJudgment.account_id)
     since = select(func.coalesce(func.max(reopened.id), 0)).where(*of_rater, reopened.action == Action.REOPEN)
-    by_rater = (given.item_id == Item.id, given.account_id == Judgment.account_id, given.grade.is_not(None))
+    by_rater = (given.item_id == Item.id, given.account_id == ItemJudgment.account_id, given.grade.is_not(None))
     query = select(given.grade).where(*by_rater, given.action.in_(GRADES))
-    query = query.where(given.id > since.correlate(Item, Judgment).scalar_subquery()).order_by(given.id).limit(1)
-    return query.correlate(Item, Judgment).scalar_subquery()
+    query = query.where(given.id > since.correlate(Item, ItemJudgment).scalar_subquery()).order_by(given.id).limit(1)
+    return query.correlate(Item, ItemJudgment).scalar_subquery()
 
 
 def _of_persons(figure: ColumnElement[Any]) -> ScalarSelect[Any]:
     """A figure of the grades that persons gave an item."""
-    joined = (Judgment.item_id == Item.id, Account.id == Judgment.account_id)
-    given = (Account.kind == RaterKind.PERSON, Judgment.grade.is_not(None))
+    joined = (ItemJudgment.item_id == Item.id, Account.id == ItemJudgment.account_id)
+    given = (Account.kind == RaterKind.PERSON, ItemJudgment.grade.is_not(None))
     return select(figure).where(*joined, *given).correlate(Item).scalar_subquery()
 
 
 def _of_grade(judged: str, lowest: float) -> ColumnElement[bool]:
     """Whether the final grade, or else those that were given, are the lowest of the scale, a higher one among them, or none."""
-    graded, higher = _judged(Judgment.grade.is_not(None)), _judged(Judgment.grade > lowest)
+    graded, higher = _judged(ItemJudgment.grade.is_not(None)), _judged(ItemJudgment.grade > lowest)
     no_final = Item.final.is_(None)
     if judged == "none":
         found = no_final & ~graded
@@ -191,17 +191,17 @@ def _of_grade(judged: str, lowest: float) -> ColumnElement[bool]:
 
 def _of_repeat(chosen: Selection) -> ColumnElement[bool]:
     """Whether a rater graded the item and its hidden repeat, with one grade or with two."""
-    repeat, again = aliased(Item), aliased(Judgment)
-    same = Judgment.grade == again.grade if chosen.repeat == "same" else Judgment.grade != again.grade
+    repeat, again = aliased(Item), aliased(ItemJudgment)
+    same = ItemJudgment.grade == again.grade if chosen.repeat == "same" else ItemJudgment.grade != again.grade
     by = () if chosen.rater is None else (Account.name == chosen.rater,)
-    joined = (repeat.repeat_of == Item.id, again.item_id == repeat.id, again.account_id == Judgment.account_id)
-    return _judged(*joined, Judgment.action.in_(GRADES), again.action.in_(GRADES), same, *by)
+    joined = (repeat.repeat_of == Item.id, again.item_id == repeat.id, again.account_id == ItemJudgment.account_id)
+    return _judged(*joined, ItemJudgment.action.in_(GRADES), again.action.in_(GRADES), same, *by)
 
 
 def _conditions(chosen: Selection, lowest: float) -> list[ColumnElement[bool]]:
     """All conditions, of `Item`."""
     counted = Item.origin != Origin.CALIBRATION
-    spread = func.max(Judgment.grade) - func.min(Judgment.grade)
+    spread = func.max(ItemJudgment.grade) - func.min(ItemJudgment.grade)
     rules: dict[str, Callable[[], ColumnElement[bool]]] = {
         "state": lambda: Item.state == chosen.state,
         "query": lambda: Item.query_id.in_(select(BookQuery.id).where(BookQuery.name == chosen.query)),
@@ -213,11 +213,11 @@ def _conditions(chosen: Selection, lowest: float) -> list[ColumnElement[bool]]:
         "flagged": lambda: Item.flagged.is_(True),
         "waits": lambda: (
             (Item.state == ItemState.ADJUDICATE)
-            | (needs_rater() & _judged(Account.kind == RaterKind.PERSON, Judgment.grade.is_not(None)))
+            | (needs_rater() & _judged(Account.kind == RaterKind.PERSON, ItemJudgment.grade.is_not(None)))
         ),
         "other": lambda: _judged(
             Account.name == chosen.other,
-            Judgment.grade.is_not(None) if chosen.other_grade is None else Judgment.grade == chosen.other_grade,
+            ItemJudgment.grade.is_not(None) if chosen.other_grade is None else ItemJudgment.grade == chosen.other_grade,
         ),
         "repeat": lambda: _of_repeat(chosen),
     }

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 from cranfield.errors import CranfieldError, UnknownNameError, UsageError
 from cranfield.mcp_server import answers
 from cranfield.mcp_server.answers import untrusted
-from cranfield.mcp_server.results import Found, next_offset
+from cranfield.mcp_server.results import FoundResult, next_offset
 from cranfield.service.responses import JobKind, JobState, Trigger
 from cranfield.service.results import compare_evaluations
 from cranfield.service.service import Service, open_service
@@ -43,7 +43,7 @@ TEMPORARY = "temporary/"
 _REF = re.compile(rf"({TEMPORARY})?(evaluation|comparison|job)/([1-9]\d{{0,17}})")
 
 
-class Evidence:
+class McpEvidence:
     """Systems and test sets of a config, and results.
 
     Args:
@@ -60,7 +60,7 @@ class Evidence:
         if made is None:
             raise UsageError("nothing to serve")
         self._stored, self._scratch, self._made, self._allowed = stored, scratch, made, allowed
-        self._compared: dict[str, Found] = {}
+        self._compared: dict[str, FoundResult] = {}
         self._scored = lru_cache(maxsize=KEPT)(self._score)
         config = made.config()
         known = {} if config is None else config.systems
@@ -108,7 +108,7 @@ class Evidence:
 
     def evaluations(
         self, testset: str | None, system: str | None, before: int | None, limit: int
-    ) -> tuple[list[Found], int | None]:
+    ) -> tuple[list[FoundResult], int | None]:
         """Stored evaluations, the latest first, and where the next page begins."""
         service = self._stored or self._made
         chosen = EvaluationFilter(testset=testset, system=system, before=before, limit=limit)
@@ -116,7 +116,7 @@ class Evidence:
         page = [self._evaluation(service, each) for each in found]
         return page, found[-1].id if len(found) == limit else None
 
-    def get(self, ref: str) -> Found:
+    def get(self, ref: str) -> FoundResult:
         """A result by its reference; of a job its first.
 
         Raises:
@@ -131,7 +131,9 @@ class Evidence:
         if kind == "comparison":
             info = service.comparisons.get(number)
             void = tuple(dict.fromkeys((*info.baseline.void, *info.candidate.void)))
-            found = Found(ref, partial(service.comparisons.rebuild, number), void, is_stored=service is self._stored)
+            found = FoundResult(
+                ref, partial(service.comparisons.rebuild, number), void, is_stored=service is self._stored
+            )
             return self._keep(found)
         return self._of_job(service, service.jobs.get(number))
 
@@ -146,22 +148,22 @@ class Evidence:
     def _ref(self, service: Service, kind: str, number: int) -> str:
         return f"{TEMPORARY if service is self._scratch else ''}{kind}/{number}"
 
-    def _evaluation(self, service: Service, info: EvaluationInfo) -> Found:
+    def _evaluation(self, service: Service, info: EvaluationInfo) -> FoundResult:
         score = self._score if info.book_id is not None else self._scored  # grades of a book change
         ref, is_stored = self._ref(service, "evaluation", info.id), service is self._stored
-        return Found(ref, partial(score, service, info.id), info.void, info, is_stored)
+        return FoundResult(ref, partial(score, service, info.id), info.void, info, is_stored)
 
     @staticmethod
     def _score(service: Service, number: int) -> Evaluation:
         return service.evaluations.rescore(number)
 
-    def _keep(self, found: Found) -> Found:
+    def _keep(self, found: FoundResult) -> FoundResult:
         self._compared[found.ref] = found
         if len(self._compared) > KEPT:
             del self._compared[next(iter(self._compared))]
         return found
 
-    async def evaluate(self, request: EvaluateRequest, run: str | None, report: Report) -> Found:
+    async def evaluate(self, request: EvaluateRequest, run: str | None, report: Report) -> FoundResult:
         """Evaluate the system of a request, which is asked every query now, or a run.
 
         Raises:
@@ -229,7 +231,7 @@ class Evidence:
             pass
         raise UsageError("there is no such run file in the folder of the config", expected="`run` of `list_runs`")
 
-    async def compare(self, baseline: str, candidate: str, request: CompareRequest, report: Report) -> Found:
+    async def compare(self, baseline: str, candidate: str, request: CompareRequest, report: Report) -> FoundResult:
         """Compare two evaluations; as a job where results are stored.
 
         Raises:
@@ -244,16 +246,16 @@ class Evidence:
             return await self._done(request.model_copy(update=ids), report)
         return await to_thread.run_sync(self._compare, (baseline, candidate), request, abandon_on_cancel=True)
 
-    def _compare(self, refs: tuple[str, str], request: CompareRequest) -> Found:
+    def _compare(self, refs: tuple[str, str], request: CompareRequest) -> FoundResult:
         sides = [self.get(ref).evaluation for ref in refs]
         service, _, number = self._place(refs[0])
         compared = compare_evaluations(request, service.evaluations.settings(number).compare, sides, refs)
         self._n_compared += 1
-        return self._keep(Found(f"{TEMPORARY}comparison/{self._n_compared}", lambda: compared))
+        return self._keep(FoundResult(f"{TEMPORARY}comparison/{self._n_compared}", lambda: compared))
 
     _n_compared = 0
 
-    async def _done(self, request: JobRequest, report: Report) -> Found:
+    async def _done(self, request: JobRequest, report: Report) -> FoundResult:
         """Put a request into the queue, and wait; a cancelled call cancels the job."""
         import anyio
         from anyio import to_thread
@@ -271,7 +273,7 @@ class Evidence:
             raise
         return await to_thread.run_sync(self._of_job, self._made, job)
 
-    def _of_job(self, service: Service, job: JobInfo) -> Found:
+    def _of_job(self, service: Service, job: JobInfo) -> FoundResult:
         if job.state == JobState.FAILED:
             raise CranfieldError([each.problem for each in job.problems])
         if job.state != JobState.DONE or not job.results:
@@ -311,7 +313,7 @@ def _may_be_run(path: Path) -> bool:
 @contextmanager
 def open_evidence(
     store: Store | None, config: Path | None, allowed: frozenset[str] | None = None, *, writes: bool = False
-) -> Iterator[Evidence]:
+) -> Iterator[McpEvidence]:
     """The evidence of a database, of a config or of both.
 
     Args:
@@ -329,4 +331,4 @@ def open_evidence(
             folder = stack.enter_context(TemporaryDirectory(prefix="cranfield-mcp-"))
             scratch = open_service(stack.enter_context(closing(open_store(Path(folder) / "scratch.db"))), config)
             stack.enter_context(working(scratch))
-        yield Evidence(stored, scratch, allowed)
+        yield McpEvidence(stored, scratch, allowed)

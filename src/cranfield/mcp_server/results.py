@@ -27,7 +27,7 @@ REPORT_CHARACTERS = 20_000
 
 
 @dataclass(frozen=True)
-class Found:
+class FoundResult:
     """A result with its reference."""
 
     ref: str
@@ -95,17 +95,17 @@ class Found:
         }
 
 
-def answer_of(found: Found) -> answers.EvaluationAnswer | answers.ComparisonAnswer:
+def answer_of(found: FoundResult) -> answers.EvaluationAnswer | answers.ComparisonAnswer:
     """The figures of an evaluation, or the verdict of a comparison."""
     return comparison_answer(found) if found.info is None else evaluation_answer(found)
 
 
-def result_page(found: Sequence[Found], next_before: int | None) -> answers.ResultPage:
+def result_page(found: Sequence[FoundResult], next_before: int | None) -> answers.ResultPage:
     """A page of evaluations."""
     return answers.ResultPage(results=[evaluation_answer(each, 0) for each in found], next_before=next_before)
 
 
-def evaluation_answer(found: Found, most_strata: int = MOST_STRATA) -> answers.EvaluationAnswer:
+def evaluation_answer(found: FoundResult, most_strata: int = MOST_STRATA) -> answers.EvaluationAnswer:
     """The figures of an evaluation."""
     info = found.info
     if info is None:
@@ -140,7 +140,7 @@ def evaluation_answer(found: Found, most_strata: int = MOST_STRATA) -> answers.E
     )
 
 
-def comparison_answer(found: Found) -> answers.ComparisonAnswer:
+def comparison_answer(found: FoundResult) -> answers.ComparisonAnswer:
     """The verdict of a comparison."""
     compared = found.value
     if not isinstance(compared, Comparison):
@@ -186,7 +186,7 @@ def _difference(about: MeasureComparison, test: str) -> answers.Difference:
     )
 
 
-def worst_queries(found: Found, spelling: str | None, offset: int, limit: int) -> answers.QueryPage:
+def worst_queries(found: FoundResult, spelling: str | None, offset: int, limit: int) -> answers.QueryPage:
     """The queries with the worst values, or of a comparison the largest losses. Those without a value are left out.
 
     Raises:
@@ -200,7 +200,7 @@ def worst_queries(found: Found, spelling: str | None, offset: int, limit: int) -
     ids = sorted(values, key=lambda query: sign_of(measure) * values[query])
     texts = found.evaluations[0].testset.by_id
     rows = [
-        answers.QueryRow(query=query, text=untrusted(texts[query].text), value=values[query])
+        answers.QueryValueRow(query=query, text=untrusted(texts[query].text), value=values[query])
         for query in ids[offset : offset + limit]
     ]
     return answers.QueryPage(
@@ -224,7 +224,7 @@ def next_offset(n_rows: int, offset: int, n_all: int) -> int | None:
     return offset + n_rows if n_rows and offset + n_rows < n_all else None
 
 
-def explain_query(found: Found, query: str) -> answers.QueryExplanation:
+def explain_query(found: FoundResult, query: str) -> answers.QueryExplanation:
     """Everything about one query.
 
     Raises:
@@ -259,7 +259,7 @@ def _side(side: dict[str, Any]) -> answers.Side:
         note=untrusted(side["note"]),
         first_relevant_rank=side["first_relevant_rank"],
         hits=[
-            answers.Hit(
+            answers.HitRow(
                 rank=hit["rank"],
                 id=untrusted(hit["id"]),
                 title=untrusted(hit["title"]),
@@ -272,7 +272,7 @@ def _side(side: dict[str, Any]) -> answers.Side:
     )
 
 
-def report_page(found: Found, offset: int) -> answers.ReportPage:
+def report_page(found: FoundResult, offset: int) -> answers.ReportPage:
     """A part of the report in Markdown, cut at the end of a line."""
     from cranfield.reporting import comparison_document, evaluation_document, render
 

@@ -26,8 +26,8 @@ from cranfield.version import __version__
 if TYPE_CHECKING:
     from mcp.server.auth.provider import TokenVerifier
 
-    from cranfield.mcp_server.evidence import Evidence
-    from cranfield.mcp_server.results import Found
+    from cranfield.mcp_server.evidence import McpEvidence
+    from cranfield.mcp_server.results import FoundResult
 
 __all__ = ["EVALUATE", "READ", "Token", "make_server", "protocol_app"]
 R = TypeVar("R")
@@ -56,7 +56,7 @@ LARGEST_BODY = 1_000_000
 
 
 def make_server(
-    evidence: Evidence, tokens: TokenVerifier | None = None, address: str = "http://127.0.0.1"
+    evidence: McpEvidence, tokens: TokenVerifier | None = None, address: str = "http://127.0.0.1"
 ) -> MCPServer:
     """The server over some evidence.
 
@@ -102,7 +102,7 @@ def protocol_app(server: MCPServer, hosts: Sequence[str], origins: Sequence[str]
 class _Tools:
     """What all tools do: read in a thread, and turn our errors into those of a tool."""
 
-    def __init__(self, evidence: Evidence) -> None:
+    def __init__(self, evidence: McpEvidence) -> None:
         self.evidence = evidence
 
     async def read(self, function: Callable[[], R]) -> R:
@@ -183,7 +183,7 @@ def _add_evaluating(server: MCPServer, tools: _Tools) -> None:
     evidence = tools.evidence
     writes = ToolAnnotations(read_only_hint=not evidence.writes, destructive_hint=False, open_world_hint=True)
 
-    async def answer(found: Awaitable[Found], answer_of: Callable[[Found], R]) -> R:
+    async def answer(found: Awaitable[FoundResult], answer_of: Callable[[FoundResult], R]) -> R:
         made = await tools.made(found)
         return await tools.read(partial(answer_of, made))
 

@@ -44,7 +44,7 @@ _LOCK = RLock()
 Entry = TypeVar("Entry")
 
 
-class Table(MutableMapping[str, Entry]):
+class CatalogueTable(MutableMapping[str, Entry]):
     """A dict over all families that imports them as they are needed."""
 
     def __init__(self) -> None:
@@ -70,16 +70,16 @@ class Table(MutableMapping[str, Entry]):
         return sum(1 for _ in self)
 
 
-CATALOGUE: Table[MeasureSpec] = Table()
+CATALOGUE: CatalogueTable[MeasureSpec] = CatalogueTable()
 """Name to spec. `register` adds to it."""
 
-ALIASES: Table[str] = Table()
+ALIASES: CatalogueTable[str] = CatalogueTable()
 """Other names that are understood and never printed."""
 
-TREC_CUTS: Table[str] = Table()
+TREC_CUTS: CatalogueTable[str] = CatalogueTable()
 """trec_eval's names that a cutoff follows (`ndcg_cut_10`, `P.5`), and the names here."""
 
-PRESETS: Table[tuple[str, str]] = Table()
+PRESETS: CatalogueTable[tuple[str, str]] = CatalogueTable()
 """Names that stand for a measure with some parameters (`ndcg_burges`), and those."""
 
 DEFAULT_MEASURES = ("nDCG@10", "RR@10", "AP", "P@5", "R@10", "Success@5", "Judged@10")

@@ -9,7 +9,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from cranfield.ranking.value import UNKNOWN_COUNT, FloatQ, Ranking, State
+from cranfield.ranking.value import UNKNOWN_COUNT, FloatQ, Ranking, ResultState
 
 BoolJ = NDArray[np.bool_]
 
@@ -71,7 +71,7 @@ def precision_base(ranking: Ranking, cutoff: int) -> FloatQ:
 
 def judged_within(ranking: Ranking, cutoff: int | None) -> FloatQ:
     """float64[Q]: judged results within the cutoff; all of them where nothing can be unjudged."""
-    rows = ranking.state == State.JUDGED
+    rows = ranking.state == ResultState.JUDGED
     shown = ranking.n_returned if cutoff is None else np.minimum(ranking.n_returned, cutoff)
     judged = per_query(ranking, rows if cutoff is None else rows & (ranking.rank <= cutoff))
     return np.where(ranking.closed_world, shown, judged)
@@ -164,7 +164,7 @@ def _retrieved_ideal(ranking: Ranking, cutoff: int | None, dcg: str) -> FloatQ:
 def judged_share(ranking: Ranking, cutoff: int | None) -> FloatQ:
     """Judged results in the first k, or of all, over the results there; NaN where nothing was returned."""
     depth = np.inf if cutoff is None else cutoff
-    rows = (ranking.state == State.JUDGED) & (ranking.rank <= depth)
+    rows = (ranking.state == ResultState.JUDGED) & (ranking.rank <= depth)
     shown = np.minimum(ranking.n_returned, depth).astype(np.float64)
     shown[shown == 0] = np.nan
     return per_query(ranking, rows) / shown

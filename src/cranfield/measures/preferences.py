@@ -86,7 +86,7 @@ def groups_of(ranking: Ranking) -> Groups:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Tally:
+class PreferenceTally:
     """Preferences of each group by how much of the pair was returned, and how many of them are met."""
 
     both: FloatN  # [N]
@@ -107,7 +107,7 @@ class Tally:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Opinion:
+class GroupPreferences:
     """The preferences of one group, document by document."""
 
     better: NDArray[np.bool_]  # [D, D] the row is preferred to the column
@@ -117,7 +117,7 @@ class Opinion:
     entry: NDArray[np.int32]  # [D]
 
     def tally(self, among: NDArray[np.bool_] | None = None) -> tuple[float, ...]:
-        """The five counts of a `Tally`, among all documents or some of them (bool[D])."""
+        """The five counts of a `PreferenceTally`, among all documents or some of them (bool[D])."""
         better = self.better if among is None else self.better & among[:, None] & among[None, :]
         n = self.n_returned
         both, single_met = better[:n, :n], better[:n, n:].sum()
@@ -125,17 +125,17 @@ class Opinion:
         return tuple(map(float, counts))
 
 
-def tally(rows: Rows) -> Tally:
+def tally(rows: Rows) -> PreferenceTally:
     """Count the preferences of every group."""
     counts = plain_tally(rows)
     # What follows from several subgroups together has to be worked out pair by pair, so each such group alone.
     for n in partial_groups(rows):
-        for column, count in zip(fields(Tally), opinion(rows, n).tally(), strict=True):
+        for column, count in zip(fields(PreferenceTally), opinion(rows, n).tally(), strict=True):
             getattr(counts, column.name)[n] = count
     return counts
 
 
-def plain_tally(rows: Rows) -> Tally:
+def plain_tally(rows: Rows) -> PreferenceTally:
     """Count as if no group had subgroups: any two documents of different value are a preference."""
     returned = rows.rank > 0
     level = _levels(rows)
@@ -151,7 +151,7 @@ def plain_tally(rows: Rows) -> Tally:
         better_before = rows.nth(returned & (level > this))
         both_met += np.bincount(rows.group, weights=better_before * (here & returned), minlength=rows.n_groups)
         lower, lower_returned = lower + n_here, lower_returned + n_returned
-    return Tally(both, both_met, every - both - neither, single_met, neither)
+    return PreferenceTally(both, both_met, every - both - neither, single_met, neither)
 
 
 def partial_groups(rows: Rows) -> list[int]:
@@ -163,7 +163,7 @@ def partial_groups(rows: Rows) -> list[int]:
     return np.flatnonzero(several).tolist()
 
 
-def opinion(rows: Rows, n: int) -> Opinion:
+def opinion(rows: Rows, n: int) -> GroupPreferences:
     """Work out every preference of one group, with what follows from its subgroups together."""
     here = slice(int(rows.start[n]), int(rows.start[n + 1]))
     entry, first, place = np.unique(rows.entry[here], return_index=True, return_inverse=True)
@@ -178,7 +178,7 @@ def opinion(rows: Rows, n: int) -> Opinion:
     relevant = np.zeros(len(entry), dtype=np.bool_)
     relevant[place[value > 0]] = True
     n_returned = int((rows.rank[here][first] > 0).sum())
-    return Opinion(_closed(better) if len(parts) > 1 else better, relevant, n_returned, entry[order])
+    return GroupPreferences(_closed(better) if len(parts) > 1 else better, relevant, n_returned, entry[order])
 
 
 def _closed(better: NDArray[np.bool_]) -> NDArray[np.bool_]:

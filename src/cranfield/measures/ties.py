@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cranfield.measures import kernels
-from cranfield.ranking.value import FloatQ, Ranking, State
+from cranfield.ranking.value import FloatQ, Ranking, ResultState
 
 
 def mean_over_ties(ranking: Ranking, weight: Callable[[NDArray[np.int64]], NDArray[np.float64]]) -> NDArray[np.float64]:
@@ -51,7 +51,7 @@ def judged_share(ranking: Ranking, cutoff: int | None) -> FloatQ:
     """Expected judged results in the first k, over the results there; NaN where nothing was returned."""
     shown = np.minimum(ranking.n_returned, np.inf if cutoff is None else cutoff).astype(np.float64)
     shown[shown == 0] = np.nan
-    return kernels.per_query(ranking, ranking.state == State.JUDGED, chance_within(ranking, cutoff)) / shown
+    return kernels.per_query(ranking, ranking.state == ResultState.JUDGED, chance_within(ranking, cutoff)) / shown
 
 
 def cumulative_gain(ranking: Ranking, cutoff: int | None) -> FloatQ:

@@ -34,7 +34,7 @@ _SHAPE = re.compile(
 
 
 @dataclass(frozen=True, slots=True)
-class Comparison:
+class ComparisonOperator:
     """One row of the table of operators."""
 
     symbol: str
@@ -64,18 +64,22 @@ def _ordered(compare: Callable[[Any, Any], bool]) -> Callable[[Any, tuple[Any, .
     return lambda found, values: bool(compare(found, values[0]))
 
 
-COMPARISONS: Mapping[str, Comparison] = {
+COMPARISONS: Mapping[str, ComparisonOperator] = {
     row.symbol: row
     for row in (
-        Comparison("=", "the field has this value", lambda found, values: _same(found, values[0])),
-        Comparison("!=", "the field has another value", lambda found, values: not _same(found, values[0])),
-        Comparison("<", "the number is less", _ordered(operator.lt), of_numbers=True),
-        Comparison("<=", "the number is at most this", _ordered(operator.le), of_numbers=True),
-        Comparison(">", "the number is greater", _ordered(operator.gt), of_numbers=True),
-        Comparison(">=", "the number is at least this", _ordered(operator.ge), of_numbers=True),
-        Comparison("in", "the field has one of these values", _among),
-        Comparison("not in", "the field has none of these values", lambda found, values: not _among(found, values)),
-        Comparison("exists", "the answer has the field, and it is not null", lambda found, _: found is not None),
+        ComparisonOperator("=", "the field has this value", lambda found, values: _same(found, values[0])),
+        ComparisonOperator("!=", "the field has another value", lambda found, values: not _same(found, values[0])),
+        ComparisonOperator("<", "the number is less", _ordered(operator.lt), of_numbers=True),
+        ComparisonOperator("<=", "the number is at most this", _ordered(operator.le), of_numbers=True),
+        ComparisonOperator(">", "the number is greater", _ordered(operator.gt), of_numbers=True),
+        ComparisonOperator(">=", "the number is at least this", _ordered(operator.ge), of_numbers=True),
+        ComparisonOperator("in", "the field has one of these values", _among),
+        ComparisonOperator(
+            "not in", "the field has none of these values", lambda found, values: not _among(found, values)
+        ),
+        ComparisonOperator(
+            "exists", "the answer has the field, and it is not null", lambda found, _: found is not None
+        ),
     )
 }
 """Operator to its row. Every one fails on an answer without the field."""

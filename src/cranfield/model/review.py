@@ -5,7 +5,7 @@ from __future__ import annotations
 from enum import StrEnum
 
 
-class Verdict(StrEnum):
+class ReviewVerdict(StrEnum):
     """On the record as it was found, before any edit."""
 
     CORRECT = "correct"
@@ -44,7 +44,7 @@ class FailureMode(StrEnum):
 
 
 def decision_problems(
-    verdict: Verdict, disposition: Disposition, *, has_mode: bool, reason: str, hint: str, has_edits: bool
+    verdict: ReviewVerdict, disposition: Disposition, *, has_mode: bool, reason: str, hint: str, has_edits: bool
 ) -> list[str]:
     """Why a decision cannot stand; nothing where it can.
 
@@ -55,13 +55,13 @@ def decision_problems(
         []
     """
     found = []
-    if verdict is not Verdict.CORRECT and not (has_mode and reason.strip()):
+    if verdict is not ReviewVerdict.CORRECT and not (has_mode and reason.strip()):
         found.append("a verdict other than correct needs a failure mode and a reason")
-    if verdict is Verdict.CORRECT and (has_edits or disposition is not Disposition.KEEP):
+    if verdict is ReviewVerdict.CORRECT and (has_edits or disposition is not Disposition.KEEP):
         found.append("a record that is edited, sent back or dropped is not correct: give another verdict")
-    if verdict is Verdict.WRONG and disposition is Disposition.KEEP:
+    if verdict is ReviewVerdict.WRONG and disposition is Disposition.KEEP:
         found.append("a wrong record is sent back or dropped")
-    if verdict is Verdict.MAJOR_ISSUE and disposition is Disposition.KEEP and not has_edits:
+    if verdict is ReviewVerdict.MAJOR_ISSUE and disposition is Disposition.KEEP and not has_edits:
         found.append("a record with a major issue is edited, sent back or dropped")
     if disposition is Disposition.SEND_BACK and not hint.strip():
         found.append("a record is sent back with a hint for the oracle")

@@ -75,7 +75,7 @@ class Refused(Exception):  # noqa: N818 - it is no error of the program, and nev
 
 
 @dataclass(frozen=True, slots=True)
-class Bounds:
+class StatementLimits:
     """Limits of one statement."""
 
     timeout_s: float
@@ -102,7 +102,7 @@ def opened(place: str, folder: Path, timeout_s: float, max_rows: int) -> Iterato
         Refused: by the opening and by each statement. No part of an address is in it.
         MissingExtraError: the driver is not installed.
     """
-    bounds = Bounds(timeout_s, max_rows)
+    bounds = StatementLimits(timeout_s, max_rows)
     with opener_of(place)(folder, bounds) as asker:
 
         def ids_of(statement: str) -> tuple[str, ...]:
@@ -113,7 +113,7 @@ def opened(place: str, folder: Path, timeout_s: float, max_rows: int) -> Iterato
         yield ids_of
 
 
-def opener_of(place: str) -> Callable[[Path, Bounds], AbstractContextManager[Asker]]:
+def opener_of(place: str) -> Callable[[Path, StatementLimits], AbstractContextManager[Asker]]:
     """How a database is opened.
 
     Raises:
@@ -126,7 +126,7 @@ def opener_of(place: str) -> Callable[[Path, Bounds], AbstractContextManager[Ask
     return partial(OPENERS[kind], where)
 
 
-def _distinct(column: Column, bounds: Bounds) -> tuple[str, ...]:
+def _distinct(column: Column, bounds: StatementLimits) -> tuple[str, ...]:
     if len(column) > bounds.max_rows:
         raise Refused(f"more than {bounds.max_rows:,} rows", "narrow the filter")
     without = sum(value is None or value == "" for value in column)
@@ -141,7 +141,7 @@ def _distinct(column: Column, bounds: Bounds) -> tuple[str, ...]:
 class _Reader:
     """A database file, read by a child process that can be ended at any moment."""
 
-    def __init__(self, kind: str, place: str, bounds: Bounds) -> None:
+    def __init__(self, kind: str, place: str, bounds: StatementLimits) -> None:
         self._command = [sys.executable, "-P", str(READER), kind, place, str(bounds.timeout_s), str(bounds.max_rows)]
         self._bounds = bounds
         self._process: ChildProcess | None = None
@@ -195,7 +195,7 @@ class _Reader:
 
 
 @contextmanager
-def _file(kind: str, where: str, folder: Path, bounds: Bounds) -> Iterator[Asker]:
+def _file(kind: str, where: str, folder: Path, bounds: StatementLimits) -> Iterator[Asker]:
     path = (folder / where).absolute()
     try:
         there = path.is_file()
@@ -214,7 +214,7 @@ def _file(kind: str, where: str, folder: Path, bounds: Bounds) -> Iterator[Asker
 
 
 @contextmanager
-def _postgres(variable: str, folder: Path, bounds: Bounds) -> Iterator[Asker]:
+def _postgres(variable: str, folder: Path, bounds: StatementLimits) -> Iterator[Asker]:
     del folder
     address = _address(variable)
     try:
@@ -263,7 +263,7 @@ def _postgres(variable: str, folder: Path, bounds: Bounds) -> Iterator[Asker]:
 
 
 def _in_transaction(
-    connection: Connection[Any], sql: str, parameters: list[str], variable: str, bounds: Bounds
+    connection: Connection[Any], sql: str, parameters: list[str], variable: str, bounds: StatementLimits
 ) -> Column:
     """The first column of what one statement gives, in a transaction that only reads, all in one time limit."""
     run = partial(_extended, connection, bounds=bounds, until=time.monotonic() + bounds.timeout_s + GRACE_S / 2)
@@ -290,7 +290,12 @@ def _address(variable: str) -> str:
 
 
 def _extended(
-    connection: Connection[Any], statement: str, *, bounds: Bounds, until: float, parameters: Sequence[str] = ()
+    connection: Connection[Any],
+    statement: str,
+    *,
+    bounds: StatementLimits,
+    until: float,
+    parameters: Sequence[str] = (),
 ) -> list[str | None]:
     """Run one statement and give the first column, as the server writes it, row by row as it comes.
 
@@ -351,7 +356,7 @@ def _hider(address: str, variable: str) -> Callable[[BaseException], str]:
     return hide
 
 
-OPENERS: Mapping[str, Callable[[str, Path, Bounds], AbstractContextManager[Asker]]] = {
+OPENERS: Mapping[str, Callable[[str, Path, StatementLimits], AbstractContextManager[Asker]]] = {
     "sqlite": partial(_file, "sqlite"),
     "duckdb": partial(_file, "duckdb"),
     "env": _postgres,

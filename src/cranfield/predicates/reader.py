@@ -48,13 +48,13 @@ DUCKDB_SETTINGS: dict[str, Any] = {
 }
 
 
-class Refused(Exception):  # noqa: N818 - it is no error of the program
+class UnansweredStatement(Exception):  # noqa: N818 - it is no error of the program
     """Why a statement was not answered, in one line."""
 
     late = False
 
 
-class Late(Refused):
+class Late(UnansweredStatement):
     """It took too long."""
 
     late = True
@@ -77,7 +77,7 @@ def open_sqlite(uri: str, seconds: float, rows: int) -> Asker:
         connection = sqlite3.connect(f"{uri}?mode=ro", uri=True, timeout=seconds)
         connection.execute("PRAGMA query_only = ON")
     except sqlite3.Error as error:
-        raise Refused(first_line(error)) from None
+        raise UnansweredStatement(first_line(error)) from None
     for limit, size in SQLITE_BOUNDS.items():
         connection.setlimit(limit, size)
     connection.set_authorizer(may_read)
@@ -89,7 +89,7 @@ def open_sqlite(uri: str, seconds: float, rows: int) -> Asker:
         try:
             cursor = connection.execute(sql, parameters or {})
             if cursor.description is None:
-                raise Refused("this is no query")
+                raise UnansweredStatement("this is no query")
             if parameters is not None:
                 return first_row(cursor.description, cursor.fetchmany(1))
             return first_column(cursor.fetchmany, rows)
@@ -97,7 +97,7 @@ def open_sqlite(uri: str, seconds: float, rows: int) -> Asker:
             sqlite_text = first_line(error)
             if "interrupted" in sqlite_text:
                 raise Late from None
-            raise Refused(
+            raise UnansweredStatement(
                 f"it does more than read: {sqlite_text}" if FORBIDDEN in sqlite_text else sqlite_text
             ) from None
 
@@ -131,18 +131,18 @@ def open_duckdb(path: str, seconds: float, rows: int) -> Asker:
     import duckdb
 
     if is_sqlite(path):
-        raise Refused("this is an SQLite database, and no DuckDB file")
+        raise UnansweredStatement("this is an SQLite database, and no DuckDB file")
     try:
         connection = duckdb.connect(path, read_only=True, config=DUCKDB_SETTINGS)
     except duckdb.Error as error:
-        raise Refused(without_folders(error, path)) from None
+        raise UnansweredStatement(without_folders(error, path)) from None
 
     def asker(sql: str, parameters: dict[str, str] | None) -> list[object]:
         timer = threading.Timer(seconds, connection.interrupt)
         try:
             statements = connection.extract_statements(sql)
             if [statement.type for statement in statements] != [duckdb.StatementType.SELECT]:
-                raise Refused("this is not one query (SELECT)")
+                raise UnansweredStatement("this is not one query (SELECT)")
             timer.start()
             result = connection.execute(statements[0], parameters or None)
             if parameters is not None:
@@ -151,7 +151,7 @@ def open_duckdb(path: str, seconds: float, rows: int) -> Asker:
         except duckdb.InterruptException:
             raise Late from None
         except duckdb.Error as error:
-            raise Refused(first_line(error)) from None
+            raise UnansweredStatement(first_line(error)) from None
         finally:
             timer.cancel()
 
@@ -171,7 +171,7 @@ def first_column(fetch: Callable[[int], list[tuple[object, ...]]], rows: int) ->
             name = as_id(row[0])
             length += len(name or "")
             if length > MAX_TEXT:
-                raise Refused(f"ids of more than {MAX_TEXT:,} characters together")
+                raise UnansweredStatement(f"ids of more than {MAX_TEXT:,} characters together")
             found.append(name)
     return found
 
@@ -188,7 +188,7 @@ def first_row(description: Sequence[Sequence[Any]], found: list[tuple[object, ..
         shown = value if value is None or isinstance(value, (int, float)) else as_id(value)
         length += len(str(shown))
         if length > MAX_TEXT:
-            raise Refused(f"a row of more than {MAX_TEXT:,} characters")
+            raise UnansweredStatement(f"a row of more than {MAX_TEXT:,} characters")
         pairs.append([str(column[0]), shown])
     return pairs
 
@@ -214,7 +214,7 @@ def main(kind: str, place: str, seconds: str, rows: str, statements: Iterable[st
     bound_memory()
     try:
         asker = (open_sqlite if kind == "sqlite" else open_duckdb)(place, float(seconds), int(rows))
-    except Refused as refused:
+    except UnansweredStatement as refused:
         say({"refused": str(refused), "late": False})
         return
     say({"column": []})
@@ -223,7 +223,7 @@ def main(kind: str, place: str, seconds: str, rows: str, statements: Iterable[st
             request = json.loads(line)
             sql, parameters = (request, None) if isinstance(request, str) else request
             say({"column": asker(sql, parameters)})
-        except Refused as refused:
+        except UnansweredStatement as refused:
             say({"refused": str(refused), "late": refused.late})
 
 

@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import cast
 
-from cranfield.predicates.read_only import Bounds, Parameters, opener_of
+from cranfield.predicates.read_only import Parameters, StatementLimits, opener_of
 
 Row = Mapping[str, object]
 RowReader = Callable[[str, Parameters], Row | None]
@@ -31,7 +31,7 @@ def opened_rows(place: str, folder: Path, timeout_s: float) -> Iterator[RowReade
         MissingExtraError: the driver is not installed.
     """
     is_file = not place.startswith("env:")
-    with opener_of(place)(folder, Bounds(timeout_s, 1)) as asker:
+    with opener_of(place)(folder, StatementLimits(timeout_s, 1)) as asker:
 
         def row_of(statement: str, parameters: Parameters) -> Row | None:
             if is_file:

@@ -13,14 +13,14 @@ if TYPE_CHECKING:
     from cranfield.ranking.file import rank_file
     from cranfield.ranking.join import RankedRun
     from cranfield.ranking.scan import REPORTED_HITS, Duplicates, Missing
-    from cranfield.ranking.value import FloatQ, Groups, RankedHit, Ranking, State
+    from cranfield.ranking.value import FloatQ, Groups, RankedHit, Ranking, ResultState
 
 _MODULES = {
     "collected": ("rank_run",),
     "file": ("rank_file",),
     "join": ("RankedRun",),
     "scan": ("REPORTED_HITS", "Duplicates", "Missing"),
-    "value": ("FloatQ", "Groups", "RankedHit", "Ranking", "State"),
+    "value": ("FloatQ", "Groups", "RankedHit", "Ranking", "ResultState"),
 }
 _MODULE_OF = {name: module for module, names in _MODULES.items() for name in names}
 
@@ -33,7 +33,7 @@ __all__ = [
     "RankedHit",
     "RankedRun",
     "Ranking",
-    "State",
+    "ResultState",
     "rank_file",
     "rank_run",
 ]

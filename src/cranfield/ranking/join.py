@@ -37,7 +37,7 @@ from cranfield.ranking.scan import (
     ScanOptions,
     TopHits,
 )
-from cranfield.ranking.value import Aspect, Aspects, RankedHit, Ranking, Silence, State, only_queries
+from cranfield.ranking.value import Aspect, Aspects, RankedHit, Ranking, ResultState, Silence, only_queries
 from cranfield.words import shown_id
 
 if TYPE_CHECKING:
@@ -75,7 +75,7 @@ NO_TIES: tuple[tuple[int, int], ...] = ()
 
 
 @dataclass
-class Watch:
+class FirstMatches:
     """Where the first of each thing looked for is, filled while a list is walked."""
 
     lookout: Lookout
@@ -153,7 +153,7 @@ def match_list(
     matched = MatchedList()
     levels = expectation.levels
     credited_items: set[int] = set()
-    watch = Watch(expectation.lookout)
+    watch = FirstMatches(expectation.lookout)
     for rank, hit in enumerate(hits, start=1):
         matched.tokens += math.nan if hit.tokens is None else hit.tokens
         matched.has_tokens |= hit.tokens is not None
@@ -162,7 +162,7 @@ def match_list(
             matched.n_unplaced += expectation.is_unplaced(hit)
             watch.see(hit, rank, relevant=False)
             if rank <= keep:
-                state = State.JUDGED if expectation.closed_world else State.UNJUDGED
+                state = ResultState.JUDGED if expectation.closed_world else ResultState.UNJUDGED
                 matched.top.append(RankedHit(rank, hit.public_id, hit.score, hit.title, state, span=hit.public_span))
             continue
         for covered in items:
@@ -172,7 +172,7 @@ def match_list(
         if item is None:
             item = items[0]
         credited_items.add(item)
-        state = State.POOLED if expectation.grades[item] < 0 else State.JUDGED
+        state = ResultState.POOLED if expectation.grades[item] < 0 else ResultState.JUDGED
         gain, level = (expectation.gains[item], levels[item]) if credited else (0.0, 0)
         tie_first, tie_last = ties[rank - 1] if ties else (rank, rank)
         matched.rows.append(Row(rank, gain, level, int(state), item, tie_first, tie_last, matched.tokens))
@@ -565,7 +565,7 @@ def _worth(ranks: JudgedRanks, expected: ExpectedItems) -> dict[str, NDArray[Any
         "rank": ranks.rank,
         "gain": expected.gain[entries],
         "level": level,
-        "state": np.where(level < 0, int(State.POOLED), int(State.JUDGED)).astype(np.int8),
+        "state": np.where(level < 0, int(ResultState.POOLED), int(ResultState.JUDGED)).astype(np.int8),
         "item": ranks.item,
         "tie_first": ranks.tie_first,
         "tie_last": ranks.tie_last,
@@ -605,7 +605,7 @@ class ReportedHits(Mapping[str, tuple[RankedHit, ...]]):
                 continue
             entry = int(expected.start[query]) + item
             level, gain = int(expected.level[entry]), float(expected.gain[entry])
-            state = State.POOLED if level < 0 else State.JUDGED
+            state = ResultState.POOLED if level < 0 else ResultState.JUDGED
             hits.append(RankedHit(rank, name, score, None, state, level, gain, name, credited=True))
         return tuple(hits)
 

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from cranfield.errors import SHOWN_PROBLEMS, Problem, ProblemList, RunFormatError, UsageError
 from cranfield.formats.io.delimited import COLUMN_NAMES, id_bytes, note_unused
-from cranfield.formats.io.table import Role, Table, column_names, read_arrays, read_table
+from cranfield.formats.io.table import RequestedColumns, Role, column_names, read_arrays, read_table
 from cranfield.model import Answer, Convention, Outcome, Run, TestSet
 from cranfield.model import Hit as RunHit
 from cranfield.ranking import query_ranker
@@ -175,11 +175,11 @@ def run_of_ranks(source: Any, columns: Mapping[str, str] | None = None, name: st
     return Run(shown, answers, order="given", says_empty=False)
 
 
-def _no_row(table: Table) -> Problem:
+def _no_row(table: RequestedColumns) -> Problem:
     return Problem("no row in this run", path=table.name, expected="a row per result")
 
 
-def _read_table(frame: Any, options: ScanOptions, columns: Mapping[str, str] | None, name: str) -> Table:
+def _read_table(frame: Any, options: ScanOptions, columns: Mapping[str, str] | None, name: str) -> RequestedColumns:
     by_rank = options.order == "rank"
     required: tuple[Role, ...] = ("query_id", "doc_id", "score", "rank") if by_rank else ("query_id", "doc_id", "score")
     optional: tuple[Role, ...] = () if by_rank else ("rank",)
@@ -231,13 +231,13 @@ def _prepared(testset: TestSet | PreparedJudgments, convention: Convention) -> P
 
 
 def _ranked_table(
-    judgments: PreparedJudgments, table: Table, options: ScanOptions, missing: Missing, name: str
+    judgments: PreparedJudgments, table: RequestedColumns, options: ScanOptions, missing: Missing, name: str
 ) -> RankedRun:
     run = TableRun(_checked(table, options), options)
     return replace(_ranked(judgments, run, options, missing, name), columns=table.taken)
 
 
-def _checked(table: Table, options: ScanOptions) -> Table:
+def _checked(table: RequestedColumns, options: ScanOptions) -> RequestedColumns:
     """The table, where it has a row, and ranks where they order it."""
     if not table.n_rows:
         raise RunFormatError(_no_row(table))
@@ -246,7 +246,7 @@ def _checked(table: Table, options: ScanOptions) -> Table:
     return table
 
 
-def _check_ranks(table: Table) -> None:
+def _check_ranks(table: RequestedColumns) -> None:
     rank = table.numbers["rank"]
     found = ProblemList(RunFormatError)
     for row in np.flatnonzero(rank != np.floor(rank))[:SHOWN_PROBLEMS].tolist():

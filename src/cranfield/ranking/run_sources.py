@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from cranfield.errors import SHOWN_PROBLEMS, ProblemList, RunFormatError, shorten
 from cranfield.formats.io.delimited import ID_KINDS, as_number, id_texts, is_id
-from cranfield.formats.io.table import Ids, Table
+from cranfield.formats.io.table import Ids, RequestedColumns
 from cranfield.ranking.query_ranker import comparable, contradicts, rank_query
 from cranfield.ranking.scan import FileOrder, ScanOptions
 
@@ -103,7 +103,7 @@ class MappingRun:
 class TableRun:
     """A table with a row per result; the rows of a query may stand anywhere."""
 
-    table: Table
+    table: RequestedColumns
     options: ScanOptions
     problems: ProblemList = field(default_factory=lambda: ProblemList(RunFormatError))
     n_duplicates: dict[str, int] = field(default_factory=dict)

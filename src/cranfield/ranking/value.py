@@ -30,7 +30,7 @@ UNKNOWN_COUNT = -1
 """In `expected_count`: the number of matching documents is not known."""
 
 
-class State(IntEnum):
+class ResultState(IntEnum):
     """What is known of a result."""
 
     UNJUDGED = 0
@@ -48,7 +48,7 @@ class RankedHit:
     id: str
     score: float | None = None
     title: str | None = None
-    state: State = State.UNJUDGED
+    state: ResultState = ResultState.UNJUDGED
     level: int = 0
     gain: float = 0.0
     item: str | None = None
@@ -271,7 +271,7 @@ def condensed(ranking: Ranking) -> Ranking:
     Source: Sakai 2007, SIGIR ("Alternatives to bpref"); trec_eval `-J`, which also drops grades under 0.
     """
     whole = ranking.closed_world
-    kept = only_rows(ranking, (ranking.state == State.JUDGED) | whole[ranking.query])
+    kept = only_rows(ranking, (ranking.state == ResultState.JUDGED) | whole[ranking.query])
     starts = np.searchsorted(kept.query, np.arange(kept.n_queries))
     closed_up = np.arange(len(kept.query)) - starts[kept.query] + 1
     stays = whole[kept.query]
@@ -326,7 +326,7 @@ def exponential_gains(ranking: Ranking) -> Ranking:
 
 def n_judged_tied(ranking: Ranking) -> NDArray[np.int64]:
     """int64[Q]: judged results that share their score with another result, judged or not."""
-    tied = (ranking.tie_last > ranking.tie_first) & (ranking.state == State.JUDGED)
+    tied = (ranking.tie_last > ranking.tie_first) & (ranking.state == ResultState.JUDGED)
     return np.bincount(ranking.query[tied], minlength=ranking.n_queries).astype(np.int64)
 
 
@@ -364,7 +364,7 @@ def unjudged_results(ranking: Ranking, cutoff: int | None) -> tuple[NDArray[np.i
     shown = ranking.n_returned if cutoff is None else np.minimum(ranking.n_returned, cutoff)
     shown = np.where(ranking.closed_world, 0, shown).astype(np.intp)
     start = np.concatenate(([0], np.cumsum(shown)))
-    judged = (ranking.state == State.JUDGED) & (ranking.rank <= shown[ranking.query])
+    judged = (ranking.state == ResultState.JUDGED) & (ranking.rank <= shown[ranking.query])
     is_unjudged = np.ones(int(start[-1]), dtype=np.bool_)
     is_unjudged[start[ranking.query[judged]] + ranking.rank[judged] - 1] = False
     query = np.repeat(np.arange(ranking.n_queries), shown)
@@ -408,7 +408,7 @@ def supposing(
         "rank": (ranking.rank[row], rank),
         "gain": (ranking.gain[row], gain),
         "level": (ranking.level[row], level),
-        "state": (ranking.state[row], int(State.JUDGED)),
+        "state": (ranking.state[row], int(ResultState.JUDGED)),
         "item": (item[row], entries[owner] + nth),  # what is supposed comes after the other items of its list
         "tie_first": (ranking.rank[row], rank),
         "tie_last": (ranking.rank[row], rank),

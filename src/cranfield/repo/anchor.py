@@ -16,7 +16,7 @@ _NO_PATH = re.compile(r"[\s:]")
 
 
 @dataclass(frozen=True, slots=True)
-class Expected:
+class ExpectedPlace:
     """A place in which a result is expected."""
 
     label: str
@@ -52,13 +52,13 @@ class Outlines:
         return self._made.get(path)
 
 
-def places(testset: TestSet, snapshot: Snapshot) -> dict[str, Expected]:
+def places(testset: TestSet, snapshot: Snapshot) -> dict[str, ExpectedPlace]:
     """Every expected place, by label, in the order of the queries.
 
     These are targets that are entities, spans or files; files to cover; graded ids of a grade above 0 that read as
     such a place: `path::name`, `path:1-2`, or a path that is there; and the line ranges and citations of labels.
     """
-    found: dict[str, Expected] = {}
+    found: dict[str, ExpectedPlace] = {}
     for query in testset.queries:
         for place in _of_query(testset, query.id, snapshot):
             queries = found.setdefault(place.label, place).queries
@@ -67,7 +67,7 @@ def places(testset: TestSet, snapshot: Snapshot) -> dict[str, Expected]:
     return found
 
 
-def anchor_of(place: Expected, outlines: Outlines) -> Anchor | str:
+def anchor_of(place: ExpectedPlace, outlines: Outlines) -> Anchor | str:
     """The anchor of a place, or why it does not exist."""
     if place.path not in outlines.snapshot:
         return "there is no such file"
@@ -99,41 +99,41 @@ def span_anchor(outline: Outline, start: int, end: int, *, whole: bool = False) 
     return Anchor(holder.id, outline.body(start, end, holder.names), start - holder.start, end - start + 1)
 
 
-def _of_query(testset: TestSet, query_id: str, snapshot: Snapshot) -> Iterator[Expected]:
+def _of_query(testset: TestSet, query_id: str, snapshot: Snapshot) -> Iterator[ExpectedPlace]:
     rules = testset.matching
     for target in testset.targets.get(query_id, ()):
         if target.grade > 0:
             yield from _of_target(target, rules)
     for path in testset.files.get(query_id, ()):
-        yield Expected(path, "file", path_of(path, rules))
+        yield ExpectedPlace(path, "file", path_of(path, rules))
     for doc_id, grade in testset.grades.get(query_id, {}).items():
         if grade > 0 and (place := _of_id(doc_id, rules, snapshot)) is not None:
             yield place
     label = testset.labels.get(query_id)
     for lines in label.places if label is not None else ():
-        yield Expected(str(lines), "span", path_of(lines.file, rules), lines=(lines.start, lines.end))
+        yield ExpectedPlace(str(lines), "span", path_of(lines.file, rules), lines=(lines.start, lines.end))
 
 
-def _of_target(target: Target, rules: MatchingRules) -> Iterator[Expected]:
+def _of_target(target: Target, rules: MatchingRules) -> Iterator[ExpectedPlace]:
     match target:
         case Span():
-            yield Expected(target.label, "span", path_of(target.path, rules), lines=(target.start, target.end))
+            yield ExpectedPlace(target.label, "span", path_of(target.path, rules), lines=(target.start, target.end))
         case Entity():
             yield _entity(target.label, entity_of(target.id, rules))
             for span in target.spans:
                 yield from _of_target(span, rules)
         case File():
-            yield Expected(target.label, "file", path_of(target.path, rules))
+            yield ExpectedPlace(target.label, "file", path_of(target.path, rules))
         case _:
             pass
 
 
-def _entity(label: str, entity: str) -> Expected:
+def _entity(label: str, entity: str) -> ExpectedPlace:
     path, mark, name = entity.partition(ENTITY_MARK)
-    return Expected(label, "entity" if mark else "file", path, name)
+    return ExpectedPlace(label, "entity" if mark else "file", path, name)
 
 
-def _of_id(doc_id: str, rules: MatchingRules, snapshot: Snapshot) -> Expected | None:
+def _of_id(doc_id: str, rules: MatchingRules, snapshot: Snapshot) -> ExpectedPlace | None:
     """A document id as a place; None where it does not look like one."""
     found = place_of(Hit(doc_id), rules)
     if found.path not in snapshot and (found.path == found.entity and found.lines is None):
@@ -141,7 +141,7 @@ def _of_id(doc_id: str, rules: MatchingRules, snapshot: Snapshot) -> Expected | 
     if found.path not in snapshot and not _looks_like_a_path(found.path):
         return None
     if found.lines is not None:
-        return Expected(doc_id, "span", found.path, lines=found.lines)
+        return ExpectedPlace(doc_id, "span", found.path, lines=found.lines)
     return _entity(doc_id, found.entity)
 
 

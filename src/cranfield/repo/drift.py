@@ -16,9 +16,9 @@ from typing import Literal, get_args
 
 from cranfield.matching.place import ENTITY_MARK, plain_entity
 from cranfield.model import Anchor, Entity, Lines, Span, Target, TestSet
-from cranfield.repo.anchor import Expected, Outlines, anchor_of, entity_anchor, places
+from cranfield.repo.anchor import ExpectedPlace, Outlines, anchor_of, entity_anchor, places
 from cranfield.repo.hashes import is_hash_of, recorded_hashes
-from cranfield.repo.search import Found, best, elsewhere, names_of, windows
+from cranfield.repo.search import TextMatch, best, elsewhere, names_of, windows
 from cranfield.repo.snapshot import Snapshot
 from cranfield.repo.symbols import Outline, Symbol
 from cranfield.results import Record, TestSetRecord
@@ -31,7 +31,7 @@ _ID_WITH_LINES = re.compile(r"(.+?[:#])(L?)(\d{1,9})(-(L?)\d{1,9})?")
 
 
 @dataclass(frozen=True, slots=True)
-class Finding:
+class DriftFinding:
     """State of an expected place."""
 
     label: str
@@ -58,7 +58,7 @@ class DriftReport(Record):
     uncommitted: str
     """A sentence on the changes of the folder that no commit has; empty: none."""
     testset: TestSetRecord
-    findings: tuple[Finding, ...]
+    findings: tuple[DriftFinding, ...]
     counts: Mapping[State, int]
     """Places in each state; every state is named."""
     by_query: Mapping[str, Mapping[State, int]]
@@ -73,12 +73,12 @@ class DriftReport(Record):
     """Number of skipped files, by kind."""
 
     @property
-    def drifted(self) -> tuple[Finding, ...]:
+    def drifted(self) -> tuple[DriftFinding, ...]:
         """Edited, renamed and gone places."""
         return tuple(finding for finding in self.findings if finding.state in DRIFTED)
 
     @property
-    def moved(self) -> tuple[Finding, ...]:
+    def moved(self) -> tuple[DriftFinding, ...]:
         """Places whose text is on other lines."""
         return tuple(finding for finding in self.findings if finding.state == "moved")
 
@@ -100,14 +100,14 @@ def verify(testset: TestSet, snapshot: Snapshot) -> DriftReport:
     recorded = recorded_hashes(meta.source_files, testset.matching)
     holds = {path: is_hash_of(written, path, snapshot) for path, written in recorded.items()}
     anchored = {anchor.symbol.partition(ENTITY_MARK)[0] for anchor in meta.anchors.values()}
-    findings: dict[str, Finding] = {}
+    findings: dict[str, DriftFinding] = {}
     lost: dict[str, Anchor] = {}
     for label, place in expected.items():
         anchor = meta.anchors.get(label)
         same = holds.get(place.path)
         if anchor is None:
             is_checked = same or place.path not in anchored
-            found: Finding | None = _unanchored(place, outlines, same=same if is_checked else None)
+            found: DriftFinding | None = _unanchored(place, outlines, same=same if is_checked else None)
         else:
             found = _here(place, anchor, outlines, same=bool(same))
         if found is not None:
@@ -117,7 +117,7 @@ def verify(testset: TestSet, snapshot: Snapshot) -> DriftReport:
     if lost:
         searched = elsewhere({label: (expected[label], anchor) for label, anchor in lost.items()}, meta, snapshot)
         for label, anchor in lost.items():
-            was = findings.get(label, Finding(label, expected[label].kind, "gone"))
+            was = findings.get(label, DriftFinding(label, expected[label].kind, "gone"))
             findings[label] = _renamed(was, expected[label], best(searched.get(label, ()), expected[label], anchor))
     others = holds.keys() - anchored - {place.path for place in expected.values()}
     changed = [path for path, same in holds.items() if not same and path in others]
@@ -148,61 +148,61 @@ def _where(snapshot: Snapshot) -> str:
     return on if snapshot.is_commit else f"the folder on {on}" if on else "the folder"
 
 
-def _changed_file(path: str, snapshot: Snapshot) -> Finding:
+def _changed_file(path: str, snapshot: Snapshot) -> DriftFinding:
     """A file that no query expects anything in, and whose recorded hash does not hold."""
     detail = "a recorded file, in which no query expects a place"
     if path not in snapshot:
-        return Finding(path, "file", "gone", detail=detail)
-    return Finding(path, "file", "edited", detail=f"its hash is not the recorded one; {detail}")
+        return DriftFinding(path, "file", "gone", detail=detail)
+    return DriftFinding(path, "file", "edited", detail=f"its hash is not the recorded one; {detail}")
 
 
-def _unanchored(place: Expected, outlines: Outlines, *, same: bool | None) -> Finding:
+def _unanchored(place: ExpectedPlace, outlines: Outlines, *, same: bool | None) -> DriftFinding:
     """A place without an anchor: whether it is there at all, and whether its file has the recorded hash, where there is one."""
     here = anchor_of(place, outlines)
     if isinstance(here, str):
-        return Finding(place.label, place.kind, "gone", detail=f"{here}; no anchor was stored")
+        return DriftFinding(place.label, place.kind, "gone", detail=f"{here}; no anchor was stored")
     if same:
-        return Finding(place.label, place.kind, "unchanged", detail="its file is as it was")
+        return DriftFinding(place.label, place.kind, "unchanged", detail="its file is as it was")
     if same is False:
         why = f"the hash of {place.path} is not the recorded one; no anchor was stored"
-        return Finding(place.label, place.kind, "edited", detail=why)
-    return Finding(place.label, place.kind, "unanchored", detail="it is there; no anchor was stored")
+        return DriftFinding(place.label, place.kind, "edited", detail=why)
+    return DriftFinding(place.label, place.kind, "unanchored", detail="it is there; no anchor was stored")
 
 
-def _here(place: Expected, anchor: Anchor, outlines: Outlines, *, same: bool) -> Finding | None:
+def _here(place: ExpectedPlace, anchor: Anchor, outlines: Outlines, *, same: bool) -> DriftFinding | None:
     """A place in its own file; None where it has to be looked for elsewhere."""
     if same:
-        return Finding(place.label, place.kind, "unchanged")
+        return DriftFinding(place.label, place.kind, "unchanged")
     if place.path not in outlines.snapshot:
         return None
     if place.kind == "file":
-        return Finding(place.label, "file", "unchanged")
+        return DriftFinding(place.label, "file", "unchanged")
     outline = outlines.of(place.path)
     if outline is None:
-        return Finding(
+        return DriftFinding(
             place.label, place.kind, "edited", detail="the file cannot be read now: it is no text, or too large"
         )
     return _entity_here(place, anchor, outline) if place.kind == "entity" else _span_here(place, anchor, outline)
 
 
-def _entity_here(place: Expected, anchor: Anchor, outline: Outline) -> Finding | None:
+def _entity_here(place: ExpectedPlace, anchor: Anchor, outline: Outline) -> DriftFinding | None:
     if ENTITY_MARK not in anchor.symbol or not outline.language:
         if outline.body(1, len(outline.lines)) == anchor.body:
-            return Finding(place.label, "entity", "unchanged")
+            return DriftFinding(place.label, "entity", "unchanged")
         why = "no parser for its language: the whole file is compared"
-        return Finding(place.label, "entity", "edited", detail=why)
+        return DriftFinding(place.label, "entity", "edited", detail=why)
     symbols = outline.entities.get(plain_entity(anchor.symbol).partition(ENTITY_MARK)[2])
     if symbols is None:
         if outline.trouble and outline.language == "python":
-            return Finding(place.label, "entity", "edited", detail=f"the file does not parse ({outline.trouble})")
+            return DriftFinding(place.label, "entity", "edited", detail=f"the file does not parse ({outline.trouble})")
         return None
     if entity_anchor(outline, symbols).body == anchor.body:
-        return Finding(place.label, "entity", "unchanged")
+        return DriftFinding(place.label, "entity", "unchanged")
     where = ", ".join(f"{symbol.start}-{symbol.end}" for symbol in symbols)
-    return Finding(place.label, "entity", "edited", detail=f"its text differs; now on lines {where}")
+    return DriftFinding(place.label, "entity", "edited", detail=f"its text differs; now on lines {where}")
 
 
-def _span_here(place: Expected, anchor: Anchor, outline: Outline) -> Finding | None:
+def _span_here(place: ExpectedPlace, anchor: Anchor, outline: Outline) -> DriftFinding | None:
     """Lines in their own file: in their symbol, or, where that is gone, anywhere."""
     holders = _holders(anchor, outline)
     firsts = ((holder.start + anchor.offset, holder.names) for holder in holders)
@@ -219,21 +219,21 @@ def _span_here(place: Expected, anchor: Anchor, outline: Outline) -> Finding | N
     where = f"; {holder.id} is on lines {holder.start}-{holder.end}" if holder.names else ""
     elsewhere_in_file = list(windows(outline, anchor, holder.names, 1, len(outline.lines))) if holder.names else []
     also = f"; the same text begins on line {_some(elsewhere_in_file)}" if elsewhere_in_file else ""
-    return Finding(place.label, "span", "edited", detail=f"its text differs{where}{also}")
+    return DriftFinding(place.label, "span", "edited", detail=f"its text differs{where}{also}")
 
 
-def _moved(place: Expected, anchor: Anchor, outline: Outline, starts: Iterable[int]) -> Finding:
+def _moved(place: ExpectedPlace, anchor: Anchor, outline: Outline, starts: Iterable[int]) -> DriftFinding:
     """The lines are in the file: where they were, or elsewhere; of several places, at the nearest."""
     first, *others = sorted(set(starts), key=lambda start: (abs(start - place.lines[0]), start))
     if first == place.lines[0]:
-        return Finding(place.label, "span", "unchanged")
+        return DriftFinding(place.label, "span", "unchanged")
     last = first + anchor.lines - 1
     holder = outline.innermost(first, last)
     now = Anchor(holder.id, outline.body(first, last, holder.names), first - holder.start, anchor.lines)
     details = [f"out of {anchor.symbol}, which is gone, into {holder.id}"] if not _holders(anchor, outline) else []
     details += [f"ambiguous: the same text begins on line {_some(others)} too"] if others else []
     detail = "; ".join(details)
-    return Finding(place.label, "span", "moved", f"{place.path}:{first}-{last}", detail, (), now, (first, last))
+    return DriftFinding(place.label, "span", "moved", f"{place.path}:{first}-{last}", detail, (), now, (first, last))
 
 
 def _some(lines: Sequence[int]) -> str:
@@ -251,7 +251,7 @@ def _holders(anchor: Anchor, outline: Outline) -> list[Symbol]:
     return sorted(same_name, key=lambda symbol: symbol.id != symbol_id)
 
 
-def _renamed(was: Finding, place: Expected, found: list[Found]) -> Finding:
+def _renamed(was: DriftFinding, place: ExpectedPlace, found: list[TextMatch]) -> DriftFinding:
     if not found:
         return replace(was, detail=was.detail or "its text is nowhere")
     first = found[0]
@@ -263,7 +263,7 @@ def _renamed(was: Finding, place: Expected, found: list[Found]) -> Finding:
     return replace(was, state="renamed", now="" if now == place.label else now, detail=detail)
 
 
-def _unparsed(expected: Iterable[Expected], outlines: Outlines) -> dict[str, str]:
+def _unparsed(expected: Iterable[ExpectedPlace], outlines: Outlines) -> dict[str, str]:
     made = [outlines.made(place.path) for place in expected]
     return {outline.path: outline.trouble for outline in made if outline is not None and outline.trouble}
 

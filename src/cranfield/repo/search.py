@@ -10,16 +10,16 @@ from hashlib import sha256
 
 from cranfield.matching.place import ENTITY_MARK, parts_of, plain_entity, plain_name
 from cranfield.model import Anchor, Meta
-from cranfield.repo.anchor import Expected
+from cranfield.repo.anchor import ExpectedPlace
 from cranfield.repo.snapshot import Snapshot, as_text
 from cranfield.repo.symbols import Outline, Symbol, outline_of
 
-Lost = Mapping[str, tuple[Expected, Anchor]]
+Lost = Mapping[str, tuple[ExpectedPlace, Anchor]]
 """Label to the place that is not where it was, and what it hung on."""
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
+class TextMatch:
     """A place with the text that was looked for."""
 
     id: str
@@ -42,13 +42,13 @@ def names_of(anchor: Anchor) -> tuple[str, ...]:
     return parts_of(re.sub(r"#\d+$", "", anchor.symbol)) if ENTITY_MARK in anchor.symbol else ()
 
 
-def best(found: Sequence[Found], place: Expected, anchor: Anchor) -> list[Found]:
+def best(found: Sequence[TextMatch], place: ExpectedPlace, anchor: Anchor) -> list[TextMatch]:
     """What was found, the likeliest first: in the same file, then under the same name."""
     name = place.name or anchor.symbol.partition(ENTITY_MARK)[2]
 
-    def ranked(candidate: Found) -> Found:
+    def ranked(candidate: TextMatch) -> TextMatch:
         other = plain_entity(candidate.id).partition(ENTITY_MARK)[2] != plain_name(name, place.path)
-        return Found(candidate.id, candidate.path, candidate.lines, (candidate.path != place.path, other))
+        return TextMatch(candidate.id, candidate.path, candidate.lines, (candidate.path != place.path, other))
 
     unique = {(candidate.id, candidate.lines): ranked(candidate) for candidate in found}
     return sorted(
@@ -56,14 +56,14 @@ def best(found: Sequence[Found], place: Expected, anchor: Anchor) -> list[Found]
     )
 
 
-def elsewhere(lost: Lost, meta: Meta, snapshot: Snapshot) -> dict[str, list[Found]]:
+def elsewhere(lost: Lost, meta: Meta, snapshot: Snapshot) -> dict[str, list[TextMatch]]:
     """Look for places in every file, each read once.
 
     A file is known by the hash of its bytes, or of its text. An entity is known by its text under any name. Lines are
     known by their text at the same distance from the beginning of a symbol of the same name; in a symbol that is these
     lines and no more; and anywhere in a file of the same base name.
     """
-    found: dict[str, list[Found]] = {label: [] for label in lost}
+    found: dict[str, list[TextMatch]] = {label: [] for label in lost}
     gone = {place.path for place, _ in lost.values() if place.path not in snapshot}
     hashes = {path: digest for path, digest in meta.source_files.items() if path in gone}
     anchored = {label: (place, anchor) for label, (place, anchor) in lost.items() if anchor.body}
@@ -85,26 +85,26 @@ def elsewhere(lost: Lost, meta: Meta, snapshot: Snapshot) -> dict[str, list[Foun
         for path in renamed.get(place.path, ()):
             symbol = f"{path}{ENTITY_MARK}{place.name}" if place.name else path
             if not any(candidate.path == path for candidate in found[label]):
-                found[label].append(Found(symbol, path, place.lines))
+                found[label].append(TextMatch(symbol, path, place.lines))
     return found
 
 
-def _in_file(place: Expected, anchor: Anchor, outline: Outline) -> Iterator[Found]:
+def _in_file(place: ExpectedPlace, anchor: Anchor, outline: Outline) -> Iterator[TextMatch]:
     if place.kind == "file" or ENTITY_MARK not in anchor.symbol:
         if place.kind != "span" and len(outline.lines) == anchor.lines:
             if outline.path != place.path and outline.body(1, anchor.lines) == anchor.body:
-                yield Found(outline.path, outline.path)
+                yield TextMatch(outline.path, outline.path)
             return
     elif place.kind == "entity":
         for symbols in outline.entities.values():
             if sum(symbol.lines for symbol in symbols) == anchor.lines and outline.entity_body(symbols) == anchor.body:
-                yield Found(symbols[0].id, outline.path, (symbols[0].start, symbols[-1].end))
+                yield TextMatch(symbols[0].id, outline.path, (symbols[0].start, symbols[-1].end))
         return
     if place.kind == "span":
         yield from _lines_in_file(place, anchor, outline)
 
 
-def _lines_in_file(place: Expected, anchor: Anchor, outline: Outline) -> Iterator[Found]:
+def _lines_in_file(place: ExpectedPlace, anchor: Anchor, outline: Outline) -> Iterator[TextMatch]:
     names = names_of(anchor)
     last = names[-1] if names else ""
     for symbol in outline.symbols[1:]:
@@ -112,11 +112,11 @@ def _lines_in_file(place: Expected, anchor: Anchor, outline: Outline) -> Iterato
             continue
         start = symbol.start + anchor.offset
         if outline.body(start, start + anchor.lines - 1, symbol.names) == anchor.body:
-            yield Found(symbol.id, outline.path, (start, start + anchor.lines - 1))
+            yield TextMatch(symbol.id, outline.path, (start, start + anchor.lines - 1))
     if outline.path != place.path and posixpath.basename(outline.path) == posixpath.basename(place.path):
         for start in windows(outline, anchor, names, 1, len(outline.lines)):
             holder = outline.innermost(start, start + anchor.lines - 1)
-            yield Found(holder.id, outline.path, (start, start + anchor.lines - 1))
+            yield TextMatch(holder.id, outline.path, (start, start + anchor.lines - 1))
 
 
 def _may_hold(symbol: Symbol, last: str, anchor: Anchor, *, same_file: bool) -> bool:

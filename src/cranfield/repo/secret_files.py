@@ -73,7 +73,7 @@ HARMLESS: Sequence[str] = (".env.example", ".env.sample", ".env.template", ".env
 
 
 @dataclass(frozen=True, slots=True)
-class Token:
+class SecretKind:
     """A kind of secret that can be recognised."""
 
     kind: str
@@ -82,30 +82,32 @@ class Token:
     pattern: str
 
 
-TOKENS: Sequence[Token] = (
-    Token(
+TOKENS: Sequence[SecretKind] = (
+    SecretKind(
         "private key",
         ("PRIVATE KEY",),
         r"-----BEGIN (?:[A-Z0-9]+ ){0,3}PRIVATE KEY(?: BLOCK)?-----[\s\S]{0,400}?[A-Za-z0-9+/]{40}",
     ),
-    Token("PuTTY key", ("PuTTY-User-Key-File-",), r"PuTTY-User-Key-File-\d: \S+"),
-    Token("age key", ("AGE-SECRET-KEY-1",), r"AGE-SECRET-KEY-1[A-Z0-9]{50,}"),
-    Token("AWS access key", ("AKIA", "ASIA"), r"\b(?:AKIA|ASIA)[A-Z2-7]{16}\b"),
-    Token("GitHub token", ("ghp_", "gho_", "ghu_", "ghs_", "ghr_"), r"\bgh[pousr]_[A-Za-z0-9]{36,251}\b"),
-    Token("GitHub token", ("github_pat_",), r"\bgithub_pat_[A-Za-z0-9_]{60,}"),
-    Token("GitLab token", ("glpat-",), r"\bglpat-[A-Za-z0-9_-]{20,}"),
-    Token("Slack token", ("xox",), r"\bxox[abeoprs]-(?:\d+-){0,3}[A-Za-z0-9-]{20,}"),
-    Token("Slack webhook", ("hooks.slack.com/",), r"hooks\.slack\.com/services/T\w{6,}/B\w{6,}/\w{20,}"),
-    Token("Stripe key", ("_live_",), r"\b[sr]k_live_[A-Za-z0-9]{20,}"),
-    Token("OpenAI key", ("sk-",), r"\bsk-(?:proj-|svcacct-|admin-)?[A-Za-z0-9_-]{20,200}T3BlbkFJ[A-Za-z0-9_-]{20}"),
-    Token("Anthropic key", ("sk-ant-",), r"\bsk-ant-[a-z0-9]+-[A-Za-z0-9_-]{60,}"),
-    Token("Google key", ("AIza",), r"\bAIza[A-Za-z0-9_-]{35}(?![A-Za-z0-9_-])"),
-    Token("npm token", ("npm_",), r"\bnpm_[A-Za-z0-9]{36}\b"),
-    Token("PyPI token", ("pypi-AgE",), r"\bpypi-AgE[A-Za-z0-9_-]{50,}"),
-    Token("Hugging Face token", ("hf_",), r"\bhf_[A-Za-z0-9]{34,}\b"),
-    Token("SendGrid key", ("SG.",), r"\bSG\.[A-Za-z0-9_-]{22}\.[A-Za-z0-9_-]{43}\b"),
-    Token("Azure storage key", ("AccountKey=",), r"AccountKey=[A-Za-z0-9+/]{80,}={0,2}"),
-    Token("DigitalOcean token", ("dop_v1_", "doo_v1_"), r"\bdo[op]_v1_[a-f0-9]{64}\b"),
+    SecretKind("PuTTY key", ("PuTTY-User-Key-File-",), r"PuTTY-User-Key-File-\d: \S+"),
+    SecretKind("age key", ("AGE-SECRET-KEY-1",), r"AGE-SECRET-KEY-1[A-Z0-9]{50,}"),
+    SecretKind("AWS access key", ("AKIA", "ASIA"), r"\b(?:AKIA|ASIA)[A-Z2-7]{16}\b"),
+    SecretKind("GitHub token", ("ghp_", "gho_", "ghu_", "ghs_", "ghr_"), r"\bgh[pousr]_[A-Za-z0-9]{36,251}\b"),
+    SecretKind("GitHub token", ("github_pat_",), r"\bgithub_pat_[A-Za-z0-9_]{60,}"),
+    SecretKind("GitLab token", ("glpat-",), r"\bglpat-[A-Za-z0-9_-]{20,}"),
+    SecretKind("Slack token", ("xox",), r"\bxox[abeoprs]-(?:\d+-){0,3}[A-Za-z0-9-]{20,}"),
+    SecretKind("Slack webhook", ("hooks.slack.com/",), r"hooks\.slack\.com/services/T\w{6,}/B\w{6,}/\w{20,}"),
+    SecretKind("Stripe key", ("_live_",), r"\b[sr]k_live_[A-Za-z0-9]{20,}"),
+    SecretKind(
+        "OpenAI key", ("sk-",), r"\bsk-(?:proj-|svcacct-|admin-)?[A-Za-z0-9_-]{20,200}T3BlbkFJ[A-Za-z0-9_-]{20}"
+    ),
+    SecretKind("Anthropic key", ("sk-ant-",), r"\bsk-ant-[a-z0-9]+-[A-Za-z0-9_-]{60,}"),
+    SecretKind("Google key", ("AIza",), r"\bAIza[A-Za-z0-9_-]{35}(?![A-Za-z0-9_-])"),
+    SecretKind("npm token", ("npm_",), r"\bnpm_[A-Za-z0-9]{36}\b"),
+    SecretKind("PyPI token", ("pypi-AgE",), r"\bpypi-AgE[A-Za-z0-9_-]{50,}"),
+    SecretKind("Hugging Face token", ("hf_",), r"\bhf_[A-Za-z0-9]{34,}\b"),
+    SecretKind("SendGrid key", ("SG.",), r"\bSG\.[A-Za-z0-9_-]{22}\.[A-Za-z0-9_-]{43}\b"),
+    SecretKind("Azure storage key", ("AccountKey=",), r"AccountKey=[A-Za-z0-9+/]{80,}={0,2}"),
+    SecretKind("DigitalOcean token", ("dop_v1_", "doo_v1_"), r"\bdo[op]_v1_[a-f0-9]{64}\b"),
 )
 _COMPILED = tuple((token, re.compile(token.pattern)) for token in TOKENS)
 

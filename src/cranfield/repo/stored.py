@@ -19,7 +19,7 @@ _PIECE_BYTES = 1024 * 1024
 
 
 @dataclass(frozen=True, slots=True)
-class Entry:
+class TreeEntry:
     """A file as a commit or the index has it."""
 
     mode: bytes
@@ -30,7 +30,7 @@ class Entry:
 class Index:
     """Entries of the index, by path; what is in conflict has none."""
 
-    entries: dict[str, Entry] = field(default_factory=dict)
+    entries: dict[str, TreeEntry] = field(default_factory=dict)
     conflicts: set[str] = field(default_factory=set)
     skipped: set[str] = field(default_factory=set)
     """Outside of a sparse checkout."""
@@ -46,15 +46,15 @@ def read_index(root: Path) -> Index:
         if stage != b"0":
             found.conflicts.add(path)
         else:
-            found.entries[path] = Entry(mode, blob.decode())
+            found.entries[path] = TreeEntry(mode, blob.decode())
         if tag in b"Ss":
             found.skipped.add(path)
     return found
 
 
-def read_commit(root: Path, commit: str) -> dict[str, Entry]:
+def read_commit(root: Path, commit: str) -> dict[str, TreeEntry]:
     """Files of a commit, by path."""
-    return {path: Entry(mode, blob.decode()) for (mode, _, blob), path in listed(root, "ls-tree", "-r", commit)}
+    return {path: TreeEntry(mode, blob.decode()) for (mode, _, blob), path in listed(root, "ls-tree", "-r", commit)}
 
 
 def list_untracked(root: Path, *options: str) -> list[str]:

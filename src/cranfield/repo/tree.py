@@ -22,8 +22,8 @@ from cranfield.repo.snapshot import NO_SOURCE
 from cranfield.repo.stored import (
     POINTER,
     POINTER_BYTES,
-    Entry,
     Index,
+    TreeEntry,
     blob_id,
     file_id,
     file_sha256,
@@ -33,8 +33,8 @@ from cranfield.repo.stored import (
     read_index,
     stored_ids,
 )
-from cranfield.repo.tree_state import NAMED, Change, ChangeKind, Hidden, TreeState, escaped_path
-from cranfield.repo.untracked import CACHES, FoundFile, by_content, digest_of, link_target, walk
+from cranfield.repo.tree_state import NAMED, ChangeKind, FileChange, Hidden, TreeState, escaped_path
+from cranfield.repo.untracked import CACHES, ListedFile, by_content, digest_of, link_target, walk
 from cranfield.words import first_of, n_of
 
 _LINK, _SUBMODULE, _PROGRAM = b"120000", b"160000", b"100755"
@@ -81,10 +81,10 @@ class _Reading:
     commit: str
     head: str
     apart: OwnFiles
-    committed: Mapping[str, Entry]
+    committed: Mapping[str, TreeEntry]
     index: Index
     tracked_only: bool
-    changes: dict[str, Change] = field(default_factory=dict)
+    changes: dict[str, FileChange] = field(default_factory=dict)
     ignored: dict[str, Hidden] = field(default_factory=dict)
     submodules: dict[str, str] = field(default_factory=dict)
     unreadable: list[str] = field(default_factory=list)
@@ -130,16 +130,16 @@ class _Reading:
                 continue
             was, staged = self.committed.get(name), self.index.entries.get(name)
             if name in self.index.conflicts:
-                self.changes[name] = Change(ChangeKind.CONFLICT, self._digest(name))
+                self.changes[name] = FileChange(ChangeKind.CONFLICT, self._digest(name))
             elif _SUBMODULE in {entry.mode for entry in (was, staged) if entry is not None}:
                 self._submodule(name, was, staged)
             elif (about := self._regular(name)) is None:
                 kind = ChangeKind.ABSENT if name in self.index.skipped else ChangeKind.DELETED
-                self.changes[name] = Change(kind)
+                self.changes[name] = FileChange(kind)
             elif was is None:
-                self.changes[name] = Change(ChangeKind.ADDED, self._digest(name))
+                self.changes[name] = FileChange(ChangeKind.ADDED, self._digest(name))
             elif (is_same := self._is_same(name, about, was)) is None:
-                self.changes[name] = Change(ChangeKind.MODIFIED, self._digest(name))
+                self.changes[name] = FileChange(ChangeKind.MODIFIED, self._digest(name))
             elif is_same:
                 self._same_content(name, about)
             else:
@@ -165,11 +165,11 @@ class _Reading:
         was, staged = self.committed[name], self.index.entries.get(name)
         is_program = bool(about.st_mode & stat.S_IXUSR)
         if self.heeds_mode and was.mode != _LINK and is_program != (was.mode == _PROGRAM):
-            self.changes[name] = Change(ChangeKind.MODE, f"{'+' if is_program else '-'}x")
+            self.changes[name] = FileChange(ChangeKind.MODE, f"{'+' if is_program else '-'}x")
         elif staged != was:
-            self.changes[name] = Change(ChangeKind.STAGED, staged.blob if staged else "")
+            self.changes[name] = FileChange(ChangeKind.STAGED, staged.blob if staged else "")
 
-    def _is_same(self, name: str, about: os.stat_result, was: Entry) -> bool | None:
+    def _is_same(self, name: str, about: os.stat_result, was: TreeEntry) -> bool | None:
         """Whether a file has the bytes of the commit; None: it is another kind of file, so nothing is to be converted."""
         path = self.root / name
         try:
@@ -196,26 +196,26 @@ class _Reading:
         pointers = pointed_contents(self.root, rest)
         for name in names:
             if (about := self._regular(name)) is None:  # it was deleted meanwhile
-                self.changes[name] = Change(ChangeKind.DELETED)
+                self.changes[name] = FileChange(ChangeKind.DELETED)
                 continue
             if name in pointers and pointers[name] == file_sha256(self.root / name):
                 self.contents.append(name)
             elif name in rest:
-                self.changes[name] = Change(ChangeKind.MODIFIED, self._digest(name))
+                self.changes[name] = FileChange(ChangeKind.MODIFIED, self._digest(name))
                 continue
             self._same_content(name, about)
 
-    def _submodule(self, name: str, was: Entry | None, staged: Entry | None) -> None:
+    def _submodule(self, name: str, was: TreeEntry | None, staged: TreeEntry | None) -> None:
         path, recorded = self.root / name, was.blob if was is not None and was.mode == _SUBMODULE else ""
         self.submodules[name] = ""
         if path.is_symlink() or path.is_file():
-            self.changes[name] = Change(ChangeKind.MODIFIED, self._digest(name))
+            self.changes[name] = FileChange(ChangeKind.MODIFIED, self._digest(name))
             return
         if not (path / ".git").exists():
             if not self.tracked_only:
                 self._add_untracked([name])
             if staged is None or not was or staged != was:
-                self.changes[name] = Change(ChangeKind.STAGED, staged.blob if staged else "")
+                self.changes[name] = FileChange(ChangeKind.STAGED, staged.blob if staged else "")
             return
         below = OwnFiles(path, self.apart.named)
         inner = _Reading(path, "", "", below, {}, read_index(path), self.tracked_only)
@@ -227,9 +227,9 @@ class _Reading:
         found = inner.state()
         self.apart.found |= {f"{name}/{each}" for each in below.found}
         if inner.head != recorded:
-            self.changes[name] = Change(ChangeKind.SUBMODULE, inner.head)
+            self.changes[name] = FileChange(ChangeKind.SUBMODULE, inner.head)
         elif staged is None or staged.blob != recorded:
-            self.changes[name] = Change(ChangeKind.STAGED, staged.blob if staged else "")
+            self.changes[name] = FileChange(ChangeKind.STAGED, staged.blob if staged else "")
         self.changes.update((f"{name}/{each}", change) for each, change in inner.changes.items())
         self.ignored.update((f"{name}/{each}", hidden) for each, hidden in inner.ignored.items())
         self.submodules.update((f"{name}/{each}", commit) for each, commit in inner.submodules.items())
@@ -247,10 +247,10 @@ class _Reading:
         if not reads:
             self.by_time.append(n_of(len(files), "untracked files"))
         for file in files:
-            self.changes[file.name] = Change(ChangeKind.UNTRACKED, digest_of(self.root, file, reads=reads))
+            self.changes[file.name] = FileChange(ChangeKind.UNTRACKED, digest_of(self.root, file, reads=reads))
 
     def _ignored(self) -> None:
-        groups = dict[str, list[FoundFile]]()
+        groups = dict[str, list[ListedFile]]()
         folder = ""
         for name in sorted(list_untracked(self.root, "--ignored", "--directory")):
             if folder and name.startswith(folder):
@@ -260,7 +260,7 @@ class _Reading:
                 groups[name] = files
         self.ignored.update(_hidden(self.root, groups, self.by_time))
 
-    def _group(self, names: Iterable[str]) -> list[FoundFile]:
+    def _group(self, names: Iterable[str]) -> list[ListedFile]:
         found = [file for name in names for file in walk(self.root, name, self.apart.is_own, self.unreadable)]
         for file in found:
             if stat.S_ISLNK(file.mode):
@@ -273,7 +273,7 @@ class _Reading:
             about = path.lstat()
         except OSError:
             return ""
-        return digest_of(self.root, FoundFile(name, about.st_size, about.st_mtime_ns, about.st_mode), reads=True)
+        return digest_of(self.root, ListedFile(name, about.st_size, about.st_mtime_ns, about.st_mode), reads=True)
 
     def _note_target(self, name: str) -> None:
         """Note a link whose target is not in the folder: what it leads to is in no digest."""
@@ -304,8 +304,8 @@ def _plain(root: Path, apart: OwnFiles, *, tracked_only: bool) -> TreeState:
     """A folder without git: all files but those of `NO_SOURCE`, which are compared as ignored ones are."""
     if tracked_only:
         return TreeState("")
-    unreadable, by_time, files = list[str](), list[str](), list[FoundFile]()
-    groups = dict[str, list[FoundFile]]()
+    unreadable, by_time, files = list[str](), list[str](), list[ListedFile]()
+    groups = dict[str, list[ListedFile]]()
     for file in walk(root, "", apart.is_own, unreadable):
         parts = file.name.split("/")
         place = next((place for place, part in enumerate(parts[:-1]) if part in NO_SOURCE), None)
@@ -339,7 +339,7 @@ def _left_out(apart: OwnFiles) -> tuple[tuple[str, ...], tuple[str, ...]]:
     return tuple(sorted(map(escaped_path, there))), tuple(sorted(map(escaped_path, apart.found)))
 
 
-def _hidden(root: Path, groups: Mapping[str, list[FoundFile]], by_time: list[str]) -> dict[str, Hidden]:
+def _hidden(root: Path, groups: Mapping[str, list[ListedFile]], by_time: list[str]) -> dict[str, Hidden]:
     """Each file or folder as one, by the digests of its files."""
     everything = [file for files in groups.values() for file in files]
     reads = by_content(everything)

@@ -36,7 +36,7 @@ class ChangeKind(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Change:
+class FileChange:
     """A file that is not as in the commit."""
 
     kind: ChangeKind
@@ -61,7 +61,7 @@ class TreeState:
     """It is compared with this one; empty: there is none, and `files` has everything."""
     head: str = ""
     """Commit that is checked out."""
-    changes: Mapping[str, Change] = field(default_factory=dict)
+    changes: Mapping[str, FileChange] = field(default_factory=dict)
     files: Mapping[str, str] = field(default_factory=dict)
     """Of a folder without git: path to the digest of its content."""
     ignored: Mapping[str, Hidden] = field(default_factory=dict)
@@ -164,7 +164,7 @@ def differences(before: TreeState, now: TreeState) -> TreeDifference:
     return TreeDifference(tuple(source), tuple(f"ignored: {each}" for each in ignored))
 
 
-def _change_text(path: str, was: Change | None, now: Change | None) -> str:
+def _change_text(path: str, was: FileChange | None, now: FileChange | None) -> str:
     if now is None:
         gone = "gone" if was is not None and was.kind is ChangeKind.UNTRACKED else "as in the commit"
         return f"{path} (was {was.kind if was else ''}, is {gone})"

@@ -19,7 +19,7 @@ VERSION_CONTROL = frozenset({".git", ".hg", ".svn"})
 
 
 @dataclass(frozen=True, slots=True)
-class FoundFile:
+class ListedFile:
     """A file as the folder lists it."""
 
     name: str
@@ -29,7 +29,7 @@ class FoundFile:
     mode: int
 
 
-def walk(root: Path, name: str, skips: Callable[[str], bool], unreadable: list[str]) -> Iterator[FoundFile]:
+def walk(root: Path, name: str, skips: Callable[[str], bool], unreadable: list[str]) -> Iterator[ListedFile]:
     """A file, or all files below a folder; links are not followed, and nothing of version control or `CACHES` is among them.
 
     Args:
@@ -54,16 +54,16 @@ def walk(root: Path, name: str, skips: Callable[[str], bool], unreadable: list[s
         except OSError:
             unreadable.append(at)
             continue
-        yield FoundFile(at, about.st_size, about.st_mtime_ns, about.st_mode)
+        yield ListedFile(at, about.st_size, about.st_mtime_ns, about.st_mode)
 
 
-def by_content(files: Iterable[FoundFile]) -> bool:
+def by_content(files: Iterable[ListedFile]) -> bool:
     """Whether they are few and small enough to be read."""
     sizes = [each.size_bytes for each in files]
     return len(sizes) <= CONTENT_FILES and sum(sizes) <= CONTENT_BYTES
 
 
-def digest_of(root: Path, file: FoundFile, *, reads: bool) -> str:
+def digest_of(root: Path, file: ListedFile, *, reads: bool) -> str:
     """Digest of a file, half of a SHA-256: of its content, or of the target of a link; or size and time where it is not read.
 
     Args:

@@ -144,7 +144,7 @@ def tidy_table(headings: Iterable[str], rows: Sequence[tuple[Cell, ...]], *, num
 
 
 @dataclass(frozen=True, slots=True)
-class Figure:
+class Chart:
     """A picture as a Vega-Lite specification, and its data as a table."""
 
     kind: ClassVar[str] = "figure"
@@ -227,7 +227,7 @@ class Details:
     in_text: bool = False
 
 
-Block = Paragraph | Bullets | Table | Figure | Code | KeyValues | HitLists | Details
+Block = Paragraph | Bullets | Table | Chart | Code | KeyValues | HitLists | Details
 
 
 def without_tones(blocks: Iterable[Block]) -> tuple[Block, ...]:
@@ -238,7 +238,7 @@ def without_tones(blocks: Iterable[Block]) -> tuple[Block, ...]:
 def _without_tones(block: Block) -> Block:
     if isinstance(block, Table):
         return _table_without_tones(block)
-    if isinstance(block, Figure):
+    if isinstance(block, Chart):
         return _without_colours(block)
     return replace(block, blocks=without_tones(block.blocks)) if isinstance(block, Details) else block
 
@@ -248,7 +248,7 @@ def _table_without_tones(table: Table) -> Table:
     return replace(table, rows=rows)
 
 
-def _without_colours(figure: Figure) -> Figure:
+def _without_colours(figure: Chart) -> Chart:
     """A figure of good and bad news with its marks in grey, and without a legend that would call each grey mark the same."""
     table = _table_without_tones(figure.table)
     if not {"good", "bad"} <= {swatch for swatch, _ in figure.legend}:
@@ -287,7 +287,7 @@ def _with_fewer_rows(block: Block, most: int) -> Block:
         )
         rows = (*block.rows[:first], *block.rows[len(block.rows) - last :])
         return replace(block, rows=rows, caption=f"{block.caption} ({of_all})")
-    if isinstance(block, Figure):
+    if isinstance(block, Chart):
         table = _with_fewer_rows(block.table, most)
         return replace(block, table=table) if isinstance(table, Table) else block
     if isinstance(block, KeyValues):
@@ -308,7 +308,7 @@ class Section:
 
 
 @dataclass(frozen=True, slots=True)
-class Fact:
+class VerdictFact:
     """A number of the verdict, with its name."""
 
     label: str
@@ -324,7 +324,7 @@ class VerdictBlock:
     name: str
     sentence: str
     tone: Tone
-    facts: tuple[Fact, ...] = ()
+    facts: tuple[VerdictFact, ...] = ()
     reasons: tuple[str, ...] = ()
     disagreements: tuple[str, ...] = ()
     caveats: tuple[str, ...] = ()
@@ -358,7 +358,7 @@ class Brief:
 
 
 @dataclass(frozen=True, slots=True)
-class QueryView:
+class QueryViewContent:
     """The data of the query view, which a form with a script shows: see `cranfield.reporting.query_data`."""
 
     index: Callable[[], Payload]
@@ -387,7 +387,7 @@ class Document:
     """`PILOT_STAMP`, `VOID_STAMP`: shown above the verdict and at the end."""
     made_by: str = ""
     """Program and version."""
-    queries: QueryView | None = None
+    queries: QueryViewContent | None = None
     """Every query with its results, where the report is about queries."""
     brief: Callable[[], Brief] | None = None
     """What the short form says; a Document without one is short as it is."""

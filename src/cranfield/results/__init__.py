@@ -32,6 +32,15 @@ class Record:
     """A change that breaks what scripts read raises it."""
 
 
+@dataclass(frozen=True, slots=True)
+class DamagedLine:
+    """A line of a history file that could not be read, and the reason."""
+
+    line: int
+    """Its number."""
+    why: str
+
+
 _ADAPTERS: dict[type, TypeAdapter[Any]] = {}
 
 

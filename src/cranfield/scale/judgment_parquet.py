@@ -14,10 +14,10 @@ import pyarrow.parquet as pq
 
 from cranfield.errors import Problem, ProblemList, TestSetError
 from cranfield.formats.io.delimited import COLUMN_NAMES
-from cranfield.formats.io.table import Role, Table, column_names, read_table
+from cranfield.formats.io.table import RequestedColumns, Role, column_names, read_table
 from cranfield.formats.testsets.judgments import SUBTOPIC_HINT
 from cranfield.formats.testsets.trec import TestSetBuilder
-from cranfield.scale.judgment_rows import Pair, RowBlock, RowCollector
+from cranfield.scale.judgment_rows import JudgmentBlock, Pair, RowCollector
 
 ROLES: tuple[Role, ...] = ("query_id", "doc_id", "grade")
 ROWS_AT_ONCE = 1 << 17
@@ -70,7 +70,7 @@ def is_plain(files: Sequence[Path]) -> bool:
     return not any(set(column_names(path, TestSetError)) & {*COLUMN_NAMES["subtopic"]} for path in files)
 
 
-def _blocks(path: Path) -> Iterator[RowBlock]:
+def _blocks(path: Path) -> Iterator[JudgmentBlock]:
     """The rows of a file.
 
     Raises:
@@ -99,19 +99,19 @@ def _blocks(path: Path) -> Iterator[RowBlock]:
     yield from _slow_blocks(_table(path), n_done)
 
 
-def _table(path: Path) -> Table:
+def _table(path: Path) -> RequestedColumns:
     return read_table(path, ROLES, TestSetError, name=str(path))
 
 
-def _slow_blocks(table: Table, first: int) -> Iterator[RowBlock]:
+def _slow_blocks(table: RequestedColumns, first: int) -> Iterator[JudgmentBlock]:
     """Rows of columns of less usual types, which `read_table` makes text and numbers of."""
     for start in range(first, table.n_rows, ROWS_AT_ONCE):
         end = min(start + ROWS_AT_ONCE, table.n_rows)
         queries, documents = (table.ids[role].text(start, end) for role in ("query_id", "doc_id"))
-        yield RowBlock.of(queries, documents, table.numbers["grade"][start:end].tolist())
+        yield JudgmentBlock.of(queries, documents, table.numbers["grade"][start:end].tolist())
 
 
-def _block(query_ids: pa.Array, doc_ids: pa.Array, grades: pa.Array) -> RowBlock | None:
+def _block(query_ids: pa.Array, doc_ids: pa.Array, grades: pa.Array) -> JudgmentBlock | None:
     """Columns as a block; None where a value is missing or of another type than usual."""
     if query_ids.null_count or doc_ids.null_count or grades.null_count:
         return None
@@ -123,7 +123,7 @@ def _block(query_ids: pa.Array, doc_ids: pa.Array, grades: pa.Array) -> RowBlock
     queries, documents = (pc.cast(ids, pa.string()) for ids in (query_ids, doc_ids))
     for ids in (queries, documents):
         ids.validate(full=True)
-    return RowBlock(queries.dictionary_encode(), documents, numbers)
+    return JudgmentBlock(queries.dictionary_encode(), documents, numbers)
 
 
 def _is_id(kind: pa.DataType) -> bool:

@@ -33,7 +33,7 @@ Progress = Callable[[str, int], None]
 
 
 @dataclass(frozen=True, eq=False)
-class RowBlock:
+class JudgmentBlock:
     """Some rows, in the order of the file."""
 
     query_ids: pa.DictionaryArray  # of text
@@ -41,7 +41,7 @@ class RowBlock:
     grade: NDArray[np.float64]
 
     @classmethod
-    def of(cls, query_ids: Iterable[str], doc_ids: Iterable[str], grades: Iterable[float]) -> RowBlock:
+    def of(cls, query_ids: Iterable[str], doc_ids: Iterable[str], grades: Iterable[float]) -> JudgmentBlock:
         """The same of values of Python."""
         queries = pa.array(query_ids, type=pa.large_string()).dictionary_encode()
         return cls(queries, pa.array(doc_ids, type=pa.string()), np.fromiter(grades, dtype=np.float64))
@@ -63,7 +63,7 @@ class RowCollector:
         """In half of the bytes, where they have few digits."""
         self._keys: list[Keys] = []
 
-    def add(self, block: RowBlock) -> None:
+    def add(self, block: JudgmentBlock) -> None:
         """Add rows."""
         names = block.query_ids.dictionary.cast(pa.large_string())
         query = np.asarray(block.query_ids.indices)

@@ -25,7 +25,7 @@ from cranfield.formats.io.delimited import Sheet, id_text, number_of
 from cranfield.formats.io.files import BYTE_ORDER_MARK, MOST_LINE_BYTES, opened
 from cranfield.formats.testsets.judgment_table import REQUIRED, SheetSource, judgment_rows
 from cranfield.formats.testsets.trec import PLAIN, TestSetBuilder, column_rows
-from cranfield.scale.judgment_rows import POOL, RowBlock, RowCollector
+from cranfield.scale.judgment_rows import POOL, JudgmentBlock, RowCollector
 
 BLOCK_BYTES = 1 << 22
 LONGEST_ROW = 1 << 16
@@ -92,7 +92,7 @@ def longest_line(data: bytes) -> int:
     return int(np.diff(ends, prepend=-1, append=len(data)).max()) - 1
 
 
-def _qrels_block(data: bytes) -> RowBlock | None:
+def _qrels_block(data: bytes) -> JudgmentBlock | None:
     """The rows of a block; None where a line is not four columns with a number at the end."""
     if data.startswith(b"#") or b"\n#" in data:
         data = _COMMENT.sub(b"", data)
@@ -108,7 +108,7 @@ def _qrels_block(data: bytes) -> RowBlock | None:
 
 def _cut(
     data: bytes, separator: str, n_columns: int, places: Sequence[int], number: Callable[[str], float | None]
-) -> RowBlock | None:
+) -> JudgmentBlock | None:
     """Cut plain lines into columns: query, document and grade stand at `places`. None where a line is not plain."""
     if b"\x00" in data:
         return None
@@ -130,7 +130,7 @@ def _cut(
     if None in numbers or _has_empty(queries.dictionary) or _has_empty(documents):
         return None
     values = np.array(numbers, dtype=np.float64)[np.asarray(grades.indices)]
-    return RowBlock(queries, documents, values)
+    return JudgmentBlock(queries, documents, values)
 
 
 def _only(column: pa.ChunkedArray) -> Any:
@@ -141,10 +141,10 @@ def _has_empty(texts: Any) -> bool:
     return bool(pc.any(pc.equal(texts, "")).as_py())
 
 
-_NO_ROWS = RowBlock.of((), (), ())
+_NO_ROWS = JudgmentBlock.of((), (), ())
 
 
-def _odd_qrels(path: Path, data: bytes, faults: TextFaults, *, is_first: bool) -> RowBlock:
+def _odd_qrels(path: Path, data: bytes, faults: TextFaults, *, is_first: bool) -> JudgmentBlock:
     """The rows of a block, line by line, as far as they can be used."""
     builder = TestSetBuilder(path)
     lines = column_rows(io.BytesIO(data), PLAIN, builder, first=1 if is_first else 2)
@@ -153,13 +153,13 @@ def _odd_qrels(path: Path, data: bytes, faults: TextFaults, *, is_first: bool) -
     return usable_block(found, faults)
 
 
-def usable_block(found: Sequence[tuple[str, str, float]], faults: TextFaults) -> RowBlock:
+def usable_block(found: Sequence[tuple[str, str, float]], faults: TextFaults) -> JudgmentBlock:
     """Rows as a block, without those whose ids are not UTF-8."""
     kept = [row for row in found if _is_utf8(row[0]) and _is_utf8(row[1])]
     if len(kept) < len(found) and faults.not_utf8 is None:
         query_id, doc_id, _ = next(row for row in found if not (_is_utf8(row[0]) and _is_utf8(row[1])))
         faults.not_utf8 = query_id if _is_utf8(doc_id) else doc_id
-    return RowBlock.of((row[0] for row in kept), (row[1] for row in kept), (row[2] for row in kept))
+    return JudgmentBlock.of((row[0] for row in kept), (row[1] for row in kept), (row[2] for row in kept))
 
 
 def _is_utf8(text: str) -> bool:

@@ -19,7 +19,7 @@ from starlette.routing import BaseRoute, Mount
 from cranfield.errors import InternalError, UnknownNameError
 from cranfield.judging.store.schema import Role
 from cranfield.server.caller import TABLE, Access, Caller
-from cranfield.server.http_errors import NO_ANSWER, SAFE, SIGN_IN, RefusedError, not_found
+from cranfield.server.http_errors import NO_ANSWER, SAFE, SIGN_IN, RefusedRequestError, not_found
 from cranfield.server.signing import form_token, unsigned
 from cranfield.server.unfit_texts import Place, unfit_texts
 
@@ -97,14 +97,18 @@ def admit(request: Request, access: Access) -> Caller | None:
     if caller is None:
         if rule.anonymous or (access is Access.METRICS and request.app.state.open_metrics):
             return None
-        raise RefusedError(401, "sign in first", hint="sign in, or send a token of the API", code=SIGN_IN)
+        raise RefusedRequestError(401, "sign in first", hint="sign in, or send a token of the API", code=SIGN_IN)
     if not rule.anonymous:
         if caller.scope is not None and caller.scope not in rule.scopes:
             needed = " or ".join(sorted(rule.scopes)) or "none: this is for browsers only"
-            raise RefusedError(403, f"a token of scope {caller.scope} may not do this", f"scope: {needed}", "scope")
+            raise RefusedRequestError(
+                403, f"a token of scope {caller.scope} may not do this", f"scope: {needed}", "scope"
+            )
         if Role(caller.account.role) not in rule.roles:
             allowed = ", ".join(sorted(rule.roles))
-            raise RefusedError(403, f"the role {caller.account.role} may not do this", f"roles: {allowed}", "role")
+            raise RefusedRequestError(
+                403, f"the role {caller.account.role} may not do this", f"roles: {allowed}", "role"
+            )
     request.state.account_id = caller.account.id  # of the line in the log
     name = request.path_params.get("book")
     return caller if name is None else _with_book(store, caller, name)
@@ -112,7 +116,7 @@ def admit(request: Request, access: Access) -> Caller | None:
 
 def caller_or_none(request: Request) -> Caller | None:
     """Who asks, where that can be found: for a page that can be read without an account."""
-    with suppress(RefusedError, *NO_ANSWER):
+    with suppress(RefusedRequestError, *NO_ANSWER):
         return _caller(request, request.app.state.store)
     return None
 
@@ -137,7 +141,7 @@ def _caller(request: Request, store: Store) -> Caller | None:
                 return Caller(local, scope="manage")
         token = store.people.token(raw.strip()) if scheme.lower() == "bearer" else None
         if token is None:
-            raise RefusedError(401, "the token is unknown, revoked or expired", code="token")
+            raise RefusedRequestError(401, "the token is unknown, revoked or expired", code="token")
         return Caller(token.account, scope=token.scope)
     raw = unsigned(request, request.cookies.get(request.app.state.options.cookie("session"), ""))
     session = store.people.session(raw) if raw else None
@@ -169,7 +173,7 @@ async def read_form(request: Request, **limits: int) -> FormData:
     try:
         form = await request.form(**limits)
     except UnicodeError:
-        raise RefusedError(400, "the form is not in the character set that it names", "send UTF-8") from None
+        raise RefusedRequestError(400, "the form is not in the character set that it names", "send UTF-8") from None
     texts: list[tuple[Place, object]] = []
     for name, value in form.multi_items():
         texts += [(("body", name), name), (("body", name), value)]
@@ -191,7 +195,7 @@ async def check_csrf(request: Request, caller: Caller | None) -> None:
         sent = value if isinstance(value, str) else None
     expected = caller.csrf if caller else form_token(request)
     if not sent or not expected or not compare_digest(sent.encode(), expected.encode()):
-        raise RefusedError(403, "the form is out of date", "load the page again, and send it once more", "csrf")
+        raise RefusedRequestError(403, "the form is out of date", "load the page again, and send it once more", "csrf")
 
 
 def declared_access(routes: Sequence[BaseRoute]) -> dict[tuple[str, str], Access | None]:

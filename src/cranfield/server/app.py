@@ -17,7 +17,7 @@ from cranfield.server.guard import Guard
 from cranfield.server.health import Probes, Readiness
 from cranfield.server.logs import RequestLog
 from cranfield.server.pages import FOLDER
-from cranfield.server.results import MOST_REPORTS, MOST_RESULTS, Kept
+from cranfield.server.results import MOST_REPORTS, MOST_RESULTS, RecentValues
 
 if TYPE_CHECKING:
     from cranfield.judging.documents.texts import DocumentTexts
@@ -53,10 +53,10 @@ def create_app(
     app.state.options = options
     app.state.texts = texts or DocumentTexts()
     app.state.stopping = asyncio.Event()
-    app.state.reports = Kept(MOST_REPORTS)
+    app.state.reports = RecentValues(MOST_REPORTS)
     app.state.streams, app.state.uploads = Counter[int](), Counter[int]()
     app.state.service = service
-    app.state.results = Kept(MOST_RESULTS)
+    app.state.results = RecentValues(MOST_RESULTS)
     app.state.rates = {}
     app.state.scraper = None if service is None else Scraper(service)
     app.state.open_metrics = service is not None and service.workbench.metrics.anonymous

@@ -31,7 +31,7 @@ from cranfield.service.values import EvaluationFilter
 if TYPE_CHECKING:
     from cranfield.judging.store.store import Store
     from cranfield.judging.store.values import BookInfo, FrozenInfo, ItemView
-    from cranfield.server.results import Kept
+    from cranfield.server.results import RecentValues
     from cranfield.service.values import EvaluationInfo
 
 router = APIRouter()
@@ -61,7 +61,7 @@ def book_path(book: BookInfo, *rest: object, **parameters: object) -> str:
 def quality_of(request: Request, book: BookInfo) -> Quality:
     """The figures of a book, measured again only after an event, or where its items or settings are others."""
     store: Store = request.app.state.store
-    kept: Kept = request.app.state.reports
+    kept: RecentValues = request.app.state.reports
     last = store.reading.last_event_id(book.id)
     key = (book.id, last, book.n_items, book.settings.model_dump_json())
     found: Quality = kept.get(key, lambda: book_quality(store, book))

@@ -35,7 +35,7 @@ class Access(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Rule:
+class AccessRule:
     """Who passes."""
 
     roles: frozenset[Role]
@@ -46,15 +46,19 @@ class Rule:
 
 ALL_ROLES = frozenset(Role)
 TABLE = {
-    Access.PUBLIC: Rule(ALL_ROLES, anonymous=True),
-    Access.ACCOUNT: Rule(ALL_ROLES),
-    Access.JUDGE: Rule(frozenset({Role.ADMIN, Role.LEAD, Role.RATER}), frozenset({"judge", "manage"})),
-    Access.READ: Rule(frozenset({Role.ADMIN, Role.LEAD, Role.VIEWER}), frozenset({"read", "manage"})),
-    Access.MANAGE: Rule(frozenset({Role.ADMIN, Role.LEAD}), frozenset({"manage"})),
-    Access.RESULTS: Rule(frozenset({Role.ADMIN, Role.LEAD, Role.VIEWER}), frozenset({"read", "evaluate", "manage"})),
-    Access.EVALUATE: Rule(frozenset({Role.ADMIN, Role.LEAD}), frozenset({"evaluate", "manage"})),
-    Access.METRICS: Rule(frozenset({Role.ADMIN, Role.LEAD, Role.VIEWER}), frozenset({"read", "evaluate", "manage"})),
-    Access.ADMIN: Rule(frozenset({Role.ADMIN})),
+    Access.PUBLIC: AccessRule(ALL_ROLES, anonymous=True),
+    Access.ACCOUNT: AccessRule(ALL_ROLES),
+    Access.JUDGE: AccessRule(frozenset({Role.ADMIN, Role.LEAD, Role.RATER}), frozenset({"judge", "manage"})),
+    Access.READ: AccessRule(frozenset({Role.ADMIN, Role.LEAD, Role.VIEWER}), frozenset({"read", "manage"})),
+    Access.MANAGE: AccessRule(frozenset({Role.ADMIN, Role.LEAD}), frozenset({"manage"})),
+    Access.RESULTS: AccessRule(
+        frozenset({Role.ADMIN, Role.LEAD, Role.VIEWER}), frozenset({"read", "evaluate", "manage"})
+    ),
+    Access.EVALUATE: AccessRule(frozenset({Role.ADMIN, Role.LEAD}), frozenset({"evaluate", "manage"})),
+    Access.METRICS: AccessRule(
+        frozenset({Role.ADMIN, Role.LEAD, Role.VIEWER}), frozenset({"read", "evaluate", "manage"})
+    ),
+    Access.ADMIN: AccessRule(frozenset({Role.ADMIN})),
 }
 """Raters pass only in the books that they are members of: elsewhere there is nothing for them."""
 

@@ -38,7 +38,7 @@ def protocol_of(most: int) -> type[Any]:
     """The HTTP protocol of uvicorn, with a limit of connections."""
     http: type[Any] = AutoHTTPProtocol
 
-    class Connection(http):  # type: ignore[misc]  # the class is chosen by what is installed
+    class HttpConnection(http):  # type: ignore[misc]  # the class is chosen by what is installed
         """A connection."""
 
         def connection_made(self, transport: asyncio.Transport) -> None:
@@ -51,7 +51,7 @@ def protocol_of(most: int) -> type[Any]:
                 self.connections.discard(longest)
                 longest.transport.abort()
 
-    return Connection
+    return HttpConnection
 
 
 def waits_for_client(connection: Any) -> bool:

@@ -17,7 +17,7 @@ from markupsafe import Markup
 from cranfield.config.documents import DocumentFormat
 from cranfield.errors import shorten
 from cranfield.judging.documents.plain import DROPPED, without_depth
-from cranfield.judging.documents.values import DocumentProblem, DocumentText, FailureKind
+from cranfield.judging.documents.values import DocumentFailureKind, DocumentProblem, DocumentText
 from cranfield.server.highlight import highlight
 
 if TYPE_CHECKING:
@@ -67,7 +67,7 @@ class RenderedDocument:
     problem: str | None
     """Why it cannot be shown, as a sentence."""
     problem_kind: str | None
-    """A `FailureKind`."""
+    """A `DocumentFailureKind`."""
     document: DocumentText
 
 
@@ -90,7 +90,7 @@ def rendered(document: DocumentText, terms: str = "") -> RenderedDocument:
             body = highlight(_body(document), terms)
         except Exception:  # a document of any content must not stop the page of a rater
             LOG.exception("document %s cannot be shown", shorten(document.doc_id))
-            problem = DocumentProblem(FailureKind.FAILED, "This document cannot be shown.")
+            problem = DocumentProblem(DocumentFailureKind.FAILED, "This document cannot be shown.")
     return RenderedDocument(
         document.title,
         body,

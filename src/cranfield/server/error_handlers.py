@@ -20,7 +20,7 @@ from starlette.routing import compile_path
 
 from cranfield.errors import CranfieldError, Problem
 from cranfield.server.access import caller_or_none
-from cranfield.server.http_errors import NO_ANSWER, SIGN_IN, RefusedError
+from cranfield.server.http_errors import NO_ANSWER, SIGN_IN, RefusedRequestError
 from cranfield.server.pages import render_page
 
 if TYPE_CHECKING:
@@ -73,7 +73,7 @@ def error_response(
 
 
 def _refused(request: Request, error: Exception) -> Response:
-    if not isinstance(error, RefusedError):
+    if not isinstance(error, RefusedRequestError):
         raise error
     if error.code == SIGN_IN and not wants_json(request) and request.method == "GET":
         target = request.url.path + (f"?{request.url.query}" if request.url.query else "")
@@ -170,7 +170,7 @@ def unexpected(request: Request, error: Exception) -> Response:
 
 def add_handlers(app: FastAPI) -> ASGIApp:
     """Register the answer to each kind of error."""
-    app.add_exception_handler(RefusedError, _refused)
+    app.add_exception_handler(RefusedRequestError, _refused)
     app.add_exception_handler(CranfieldError, _known)
     app.add_exception_handler(RequestValidationError, _invalid)
     app.add_exception_handler(HTTPException, _http)

@@ -23,7 +23,7 @@ from cranfield.server.summary import headline, summary_sections
 from cranfield.server.tables import MOST_CSV, blocks, csv_response, evaluation_table, list_caption, listed
 from cranfield.service.hole_grades import compare_on_newest
 from cranfield.service.requests import CompareRequest, EvaluateRequest, Id
-from cranfield.service.responses import Source, Trigger
+from cranfield.service.responses import StoredSource, Trigger
 from cranfield.service.set_versions import are_versions_of_one, baseline_for, own_name
 from cranfield.service.values import EvaluationFilter
 from cranfield.words import n_of
@@ -255,7 +255,7 @@ def request_of(service: Service, info: EvaluationInfo) -> EvaluateRequest:
     Raises:
         UsageError: it was not made by a job.
     """
-    uploaded = service.runs.get(info.run_id).source is not Source.COLLECTED
+    uploaded = service.runs.get(info.run_id).source is not StoredSource.COLLECTED
     first = info if uploaded else service.evaluations.first_of_run(info.run_id) or info
     made, collected = (
         service.jobs.get(each.job_id).request if each.job_id is not None else None for each in (info, first)

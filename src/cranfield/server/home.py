@@ -19,12 +19,12 @@ if TYPE_CHECKING:
     from markupsafe import Markup
 
     from cranfield.judging.store.store import Store
-    from cranfield.judging.store.values import BookInfo, Progress
+    from cranfield.judging.store.values import BookInfo, JudgingProgress
 
 router = APIRouter()
 Self = Annotated[Caller, Depends(require("account"))]
 Reader = Annotated[Caller, Depends(require("read"))]
-BookRow = tuple["BookInfo", "Progress | None"]
+BookRow = tuple["BookInfo", "JudgingProgress | None"]
 
 
 def book_rows(store: Store, caller: Caller) -> list[BookRow]:

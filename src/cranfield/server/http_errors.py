@@ -16,7 +16,7 @@ NO_ANSWER = (OperationalError, InterfaceError, InternalError)
 
 
 @dataclass
-class RefusedError(Exception):
+class RefusedRequestError(Exception):
     """A request that is refused."""
 
     status: int
@@ -26,6 +26,6 @@ class RefusedError(Exception):
     headers: Mapping[str, str] = field(default_factory=dict)
 
 
-def not_found(what: str = "page") -> RefusedError:
+def not_found(what: str = "page") -> RefusedRequestError:
     """There is nothing, or nothing for this account: the answer is the same."""
-    return RefusedError(404, f"there is no such {what} for you", code="not_found")
+    return RefusedRequestError(404, f"there is no such {what} for you", code="not_found")

@@ -24,7 +24,7 @@ from cranfield.server.books import book_of, book_path
 from cranfield.server.caller import Access, Caller
 from cranfield.server.documents import guideline_html
 from cranfield.server.error_handlers import database_problem
-from cranfield.server.http_errors import NO_ANSWER, RefusedError, not_found
+from cranfield.server.http_errors import NO_ANSWER, RefusedRequestError, not_found
 from cranfield.server.judging_cards import TEXTS_S, cards, choice_to_grade, image_response, note_text
 from cranfield.server.keymap import PageSettings, key_actions
 from cranfield.server.pages import render_page, see_other
@@ -125,7 +125,9 @@ def judge_page(request: Request, caller: Judge) -> Response:
     """The page; its items are fetched by its script."""
     book = book_of(caller)
     if caller.scope is not None:
-        raise RefusedError(403, "a token of the API cannot open pages", hint="sign in with a browser", code="scope")
+        raise RefusedRequestError(
+            403, "a token of the API cannot open pages", hint="sign in with a browser", code="scope"
+        )
     store, settings = store_of(request), book.settings
     if settings.mode is Mode.REVIEW:
         return see_other(book_path(book, "review"))
@@ -237,7 +239,7 @@ def save_judgments(request: Request, caller: BatchJudge, batch: Batch) -> dict[s
     """Save judgments. A `retry` is to be sent again: the ones after it of the same item are not saved before it."""
     store, book = store_of(request), book_of(caller)
     if batch.book not in {None, book_uid(book)} or batch.account not in {None, caller.account.id}:
-        raise RefusedError(409, "this page is of another book or account: load it again", code="other_book")
+        raise RefusedRequestError(409, "this page is of another book or account: load it again", code="other_book")
     results, waiting = [], set[str]()
     for entry in batch.entries:
         item = str(entry.get("item"))
@@ -318,7 +320,7 @@ def reveal(request: Request, caller: Judge, query: int) -> dict[str, object]:
     if name is None:
         raise not_found("query")
     if book.settings.reveal != "after":
-        raise RefusedError(403, "this book does not show ranks and grades to raters", code="blind")
+        raise RefusedRequestError(403, "this book does not show ranks and grades to raters", code="blind")
     everything = store.reading.items(book.id)
     of_query = [item.id for item in everything if item.query == name]
     items = store.reading.reveal(of_query, rater)
@@ -350,7 +352,7 @@ def add_document(request: Request, caller: Judge, document: NewDocument) -> dict
     """Add a document that no system returned, for every rater of the query."""
     store, book, rater = store_of(request), book_of(caller), caller.account.id
     if book.settings.mode is Mode.PREFERENCE:
-        raise RefusedError(422, "a book of preferences has lists, not documents", code="mode")
+        raise RefusedRequestError(422, "a book of preferences has lists, not documents", code="mode")
     fields = document.model_dump(include={"title", "text", "url"})
     item_id = store.books.add_item(
         book.id, document.query, document.doc, {name: value for name, value in fields.items() if value}, rater

@@ -12,7 +12,7 @@ from urllib.parse import quote
 from fastapi.responses import Response
 from markupsafe import Markup, escape
 
-from cranfield.judging.documents.values import FailureKind
+from cranfield.judging.documents.values import DocumentFailureKind
 from cranfield.judging.settings import Mode
 from cranfield.judging.store.schema import Action
 from cranfield.server.documents import RenderedDocument, rendered
@@ -34,7 +34,7 @@ CHOICES = {"tie": 0, "left": 1, "right": 2}
 """Grades of preferences, where list `a` is on the left."""
 
 
-class Shown(NamedTuple):
+class ShownDocument(NamedTuple):
     """A document to render."""
 
     doc_id: str
@@ -47,7 +47,7 @@ class Shown(NamedTuple):
 class Work:
     """Documents that threads render, each at most once."""
 
-    todo: list[tuple[int, Shown]]
+    todo: list[tuple[int, ShownDocument]]
     done: dict[int, RenderedDocument] = field(default_factory=dict)
     lock: threading.Lock = field(default_factory=threading.Lock)
 
@@ -61,7 +61,7 @@ class Work:
             self.done[place] = rendered(texts.get(shown.doc_id, shown.fields), shown.terms)
 
 
-def render_all(texts: DocumentTexts, documents: Sequence[Shown], seconds: float) -> dict[int, RenderedDocument]:
+def render_all(texts: DocumentTexts, documents: Sequence[ShownDocument], seconds: float) -> dict[int, RenderedDocument]:
     """Place to document, for those that were rendered in time; the others go on in the background, into the cache."""
     work = Work(list(enumerate(documents)))
     threads = [
@@ -72,7 +72,7 @@ def render_all(texts: DocumentTexts, documents: Sequence[Shown], seconds: float)
         thread.start()
     for thread in threads:
         thread.join(max(0.0, until - monotonic()))
-    late = FailureKind.BUSY
+    late = DocumentFailureKind.BUSY
     return {place: found for place, found in dict(work.done).items() if found.problem_kind != late}
 
 
@@ -130,11 +130,11 @@ def _as_list(value: object) -> list[object]:
     return value if isinstance(value, list) else []
 
 
-def _documents(book: BookInfo, item: Assignment) -> list[Shown]:
+def _documents(book: BookInfo, item: Assignment) -> list[ShownDocument]:
     if not _is_pair(book):
-        return [Shown(item.doc, item.fields, item.query_text)]
+        return [ShownDocument(item.doc, item.fields, item.query_text)]
     results = [dict(each) for side in pair(item) for each in side]
-    return [Shown(str(each.pop("doc", "")), each, item.query_text) for each in results]
+    return [ShownDocument(str(each.pop("doc", "")), each, item.query_text) for each in results]
 
 
 def _card(item: Assignment) -> dict[str, object]:

@@ -14,7 +14,7 @@ from cranfield.server.access import require
 from cranfield.server.books import book_path, with_labels
 from cranfield.server.caller import Caller
 from cranfield.server.pages import lead_to, see_other
-from cranfield.server.results import Kept, service_of
+from cranfield.server.results import RecentValues, service_of
 from cranfield.service.hole_grades import compare_again, freeze_onto, score_again
 from cranfield.service.values import EvaluationFilter
 
@@ -63,7 +63,7 @@ def live_values(request: Request, info: EvaluationInfo) -> LiveView | None:
     in_book = service.evaluations.all(EvaluationFilter(book=book.id, limit=MOST_OTHERS + 1))
     others = [each for each in in_book if each.id != info.id][:MOST_OTHERS]
     event = service.store.reading.last_event_id(book.id)
-    kept: Kept = request.app.state.results
+    kept: RecentValues = request.app.state.results
     try:  # measured again only after an event of the book, once for all who look
         found: LiveMeasures = kept.get(("live", info.id, event), lambda: service.evaluations.live(info))
     except UsageError as error:

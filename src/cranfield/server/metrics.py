@@ -9,7 +9,7 @@ from fastapi import APIRouter, Depends, Request, Response
 from cranfield.server.access import require
 from cranfield.server.caller import Caller
 from cranfield.service.metrics.exposition import Exposition
-from cranfield.service.metrics.observed import Snapshot
+from cranfield.service.metrics.observed import MetricsSnapshot
 from cranfield.version import __version__
 
 if TYPE_CHECKING:
@@ -23,5 +23,5 @@ TEXT = "text/plain; version=0.0.4; charset=utf-8"
 def metrics(request: Request, _: Annotated[Caller | None, Depends(require("metrics"))]) -> Response:
     """Write the metrics in the text format of Prometheus."""
     scraper: Scraper | None = request.app.state.scraper
-    exposition = Exposition(Snapshot((), __version__)) if scraper is None else scraper.exposition()
+    exposition = Exposition(MetricsSnapshot((), __version__)) if scraper is None else scraper.exposition()
     return Response(exposition.text(), media_type=TEXT)

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, slots=True)
-class Entry:
+class MenuEntry:
     """A link of the menu."""
 
     title: str
@@ -22,20 +22,20 @@ class Entry:
 
 
 NAVIGATION = (
-    Entry("Home", "/", "account"),
-    Entry("New evaluation", "/evaluations/new", "evaluate"),
-    Entry("Test sets", "/testsets", "results"),
-    Entry("Evaluations", "/evaluations", "results"),
-    Entry("Compare", "/comparisons", "results"),
-    Entry("Books", "/books", "read"),
-    Entry("Systems", "/systems", "results"),
-    Entry("Jobs", "/jobs", "results"),
-    Entry("Settings", "/settings", "manage"),
-    Entry("Measures", "/measures", "account"),
+    MenuEntry("Home", "/", "account"),
+    MenuEntry("New evaluation", "/evaluations/new", "evaluate"),
+    MenuEntry("Test sets", "/testsets", "results"),
+    MenuEntry("Evaluations", "/evaluations", "results"),
+    MenuEntry("Compare", "/comparisons", "results"),
+    MenuEntry("Books", "/books", "read"),
+    MenuEntry("Systems", "/systems", "results"),
+    MenuEntry("Jobs", "/jobs", "results"),
+    MenuEntry("Settings", "/settings", "manage"),
+    MenuEntry("Measures", "/measures", "account"),
 )
 
 
-def entries(caller: Caller, path: str) -> Iterator[tuple[Entry, bool]]:
+def entries(caller: Caller, path: str) -> Iterator[tuple[MenuEntry, bool]]:
     """The links for an account, each with whether the page is in that part: the longest path counts."""
     shown = [entry for entry in NAVIGATION if caller.may(entry.access)]
     inside = [entry for entry in shown if path == entry.path or path.startswith(f"{entry.path.rstrip('/')}/")]

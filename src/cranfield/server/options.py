@@ -17,7 +17,7 @@ from cranfield.config.server import DEFAULT_CONNECTIONS
 from cranfield.errors import UsageError
 
 if TYPE_CHECKING:
-    from cranfield.config.server import Setting
+    from cranfield.config.server import ServerSetting
 
 DEFAULT_PORT = 8734
 KEY_VARIABLE = "CRANFIELD_SECRET"
@@ -61,7 +61,7 @@ class ServerOptions:
     """Form of the log: `json`, `text`, `auto`: text on a terminal, otherwise JSON, or `quiet`: warnings alone."""
     stop_s: float = 10.0
     """Seconds that requests have to finish when the server is stopped."""
-    settings: tuple[Setting, ...] = ()
+    settings: tuple[ServerSetting, ...] = ()
     """Every setting, and where it comes from, for the page of settings."""
     secret: bytes = field(default_factory=lambda: secrets.token_bytes(SHORTEST_SECRET), repr=False)
     """Signs cookies and reset links."""
@@ -152,7 +152,7 @@ class Address:
         return f"{self.scheme}://{self.netloc}"
 
 
-def server_options(settings: tuple[Setting, ...]) -> ServerOptions:
+def server_options(settings: tuple[ServerSetting, ...]) -> ServerOptions:
     """Options of the settings that decide.
 
     Raises:

@@ -9,7 +9,7 @@ from threading import BoundedSemaphore
 from typing import TYPE_CHECKING
 
 from cranfield.errors import UsageError
-from cranfield.server.http_errors import RefusedError
+from cranfield.server.http_errors import RefusedRequestError
 
 if TYPE_CHECKING:
     from argon2 import PasswordHasher
@@ -45,7 +45,7 @@ def _turn() -> Iterator[None]:
     """
     if not _IN_LINE.acquire(blocking=False):
         hint, headers = "try again in a few seconds", {"Retry-After": "5"}
-        raise RefusedError(503, "many people sign in at this moment", hint, "busy", headers)
+        raise RefusedRequestError(503, "many people sign in at this moment", hint, "busy", headers)
     try:
         with _AT_ONCE:
             yield

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from cranfield.service.service import Service
 
 
-class Kept:
+class RecentValues:
     """Values by key, the least recently used one dropped first. A value is made once, however many requests wait for it."""
 
     def __init__(self, most: int) -> None:
@@ -91,5 +91,5 @@ def _kept_queries(request: Request, stored: Evaluations | Comparisons, number: i
         record = result_from(stored.payload(number))
         return QueryData(Subject(record, lambda: from_jsonable(CallsResult, stored.calls(number))))
 
-    kept: Kept = request.app.state.results
+    kept: RecentValues = request.app.state.results
     return cast("QueryData", kept.get((type(stored), number), make))

@@ -23,7 +23,7 @@ from cranfield.model.review import Disposition, FailureMode
 from cranfield.server.books import Lead, Reader, book_of, book_page, book_path, item_of_book
 from cranfield.server.caller import Caller
 from cranfield.server.documents import guideline_html, rendered
-from cranfield.server.http_errors import RefusedError, not_found
+from cranfield.server.http_errors import RefusedRequestError, not_found
 from cranfield.server.judging import Judge, progress, store_of
 from cranfield.server.keymap import PageSettings
 from cranfield.server.pages import see_other
@@ -72,7 +72,9 @@ def review_page(request: Request, caller: Judge, item: Annotated[int | None, Que
     """Show the record, or the next one of this reviewer."""
     book, store = review_book(caller), store_of(request)
     if caller.scope is not None:
-        raise RefusedError(403, "a token of the API cannot open pages", hint="sign in with a browser", code="scope")
+        raise RefusedRequestError(
+            403, "a token of the API cannot open pages", hint="sign in with a browser", code="scope"
+        )
     if not store.people.is_member(book.id, caller.account.id):
         store.people.join(book.id, caller.account.id)
     if item is None:

@@ -11,7 +11,15 @@ from markupsafe import Markup, escape
 from pydantic import BaseModel, Field, StringConstraints
 
 from cranfield.errors import Problem
-from cranfield.judging.review import EditedField, FieldEdit, Place, ReviewData, ReviewMaterial, StatedFact, edits_of
+from cranfield.judging.review import (
+    EditedField,
+    FieldEdit,
+    ReviewData,
+    ReviewedLines,
+    ReviewMaterial,
+    StatedFact,
+    edits_of,
+)
 from cranfield.model.review import Disposition, FailureMode
 
 MOST_FACTS = 300
@@ -86,7 +94,7 @@ def _facts(
     return found
 
 
-def _citations(text: str, problems: list[Problem]) -> list[Place]:
+def _citations(text: str, problems: list[Problem]) -> list[ReviewedLines]:
     found = []
     for line in filter(None, map(str.strip, text.splitlines())):
         match = _CITATION.fullmatch(line)
@@ -95,7 +103,7 @@ def _citations(text: str, problems: list[Problem]) -> list[Place]:
         if match is None or end < start:
             problems.append(Problem("not the lines of a file", expected="path:first-last, one a line", got=line[:200]))
         else:
-            found.append(Place(file=match["file"], start=start, end=end))
+            found.append(ReviewedLines(file=match["file"], start=start, end=end))
     return found
 
 

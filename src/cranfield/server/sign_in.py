@@ -13,7 +13,7 @@ from cranfield.errors import UnknownNameError, UsageError
 from cranfield.server.access import require
 from cranfield.server.books import book_path
 from cranfield.server.caller import Caller
-from cranfield.server.http_errors import RefusedError, not_found
+from cranfield.server.http_errors import RefusedRequestError, not_found
 from cranfield.server.pages import local_path, render_page, see_other
 from cranfield.server.passwords import hash_password, is_password
 from cranfield.server.signing import (
@@ -70,7 +70,7 @@ def check_password(store: Store, name: str, password: str, address: str, browser
     counted = store.sign_ins.begin(limits, store.clock() - WINDOW_MS)
     if counted is None:
         minutes = WINDOW_MS // 60_000
-        raise RefusedError(
+        raise RefusedRequestError(
             429,
             "too many sign-ins failed",
             f"try again in {minutes} minutes, or ask an administrator for a reset link",
@@ -108,7 +108,7 @@ def _address(request: Request) -> str:
 
 def _accounts_only(request: Request) -> None:
     if not request.app.state.options.accounts:
-        raise RefusedError(
+        raise RefusedRequestError(
             404,
             "passwords are not used here",
             "open the address that the server printed at its start",
@@ -121,12 +121,12 @@ def start(request: Request, caller: Visitor, token: str = "", target: NextQuery 
     """Exchange the start-up token for a cookie."""
     options, store = request.app.state.options, request.app.state.store
     if options.accounts or not compare_digest(token.encode(), options.start_token.encode()):
-        raise RefusedError(
+        raise RefusedRequestError(
             403, "the address is of an earlier start", "open the one that the server printed at its last start", "token"
         )
     account = store.people.local(options.user)
     if not account.active:
-        raise RefusedError(
+        raise RefusedRequestError(
             403,
             f"the account {account.name} may not sign in",
             f"`cranfield people activate {command_word(account.name)}` lets it in",
@@ -140,7 +140,7 @@ def sign_in_page(request: Request, caller: Visitor, target: NextQuery = "/") -> 
     if caller:
         return see_other(local_path(target))
     if not request.app.state.options.accounts:
-        raise RefusedError(
+        raise RefusedRequestError(
             401, "this is the server of one user", "open the address that the server printed at its start", "local"
         )
     return render_page(request, "sign_in.html", None, next=local_path(target), name="", problem="")
@@ -184,7 +184,7 @@ def join_page(request: Request, raw: str, caller: Visitor) -> HTMLResponse:
     store: Store = request.app.state.store
     link = store.people.link(raw)
     if link is None:
-        raise RefusedError(404, "the link is used up or out of date", "ask for another one", "link")
+        raise RefusedRequestError(404, "the link is used up or out of date", "ask for another one", "link")
     book = store.books.get(link.book_id)
     return render_page(request, "join.html", caller, book=book, raw=raw, problem="", name="")
 
@@ -202,7 +202,7 @@ def join(
     store: Store = request.app.state.store
     link = store.people.link(raw)
     if link is None:
-        raise RefusedError(404, "the link is used up or out of date", "ask for another one", "link")
+        raise RefusedRequestError(404, "the link is used up or out of date", "ask for another one", "link")
     book = store.books.get(link.book_id)
     path = book_path(book, "judge")
     if caller:
@@ -227,8 +227,10 @@ def _reset_account(request: Request, token: str) -> AccountInfo:
     return account
 
 
-def _used_link() -> RefusedError:
-    return RefusedError(404, "the link is used up or out of date", "ask an administrator for another one", "link")
+def _used_link() -> RefusedRequestError:
+    return RefusedRequestError(
+        404, "the link is used up or out of date", "ask an administrator for another one", "link"
+    )
 
 
 @router.get("/reset/{token}")

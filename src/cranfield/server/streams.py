@@ -15,7 +15,7 @@ from starlette.concurrency import run_in_threadpool
 from cranfield.server.access import admit
 from cranfield.server.caller import Access, Caller
 from cranfield.server.error_handlers import database_problem
-from cranfield.server.http_errors import NO_ANSWER, RefusedError
+from cranfield.server.http_errors import NO_ANSWER, RefusedRequestError
 
 T = TypeVar("T")
 MOST_STREAMS = 30
@@ -89,7 +89,7 @@ async def _changes(request: Request, access: Access, look: Callable[[], T]) -> A
         if looks % LOOKS_PER_CHECK == 0:
             try:
                 await run_in_threadpool(admit, request, access)
-            except RefusedError:
+            except RefusedRequestError:
                 return
         with suppress(TimeoutError):
             await asyncio.wait_for(stopping.wait(), LOOK_S)

@@ -14,10 +14,9 @@ from cranfield.reporting.document import (
     Block,
     Bullets,
     Cell,
+    Chart,
     Column,
     Details,
-    Fact,
-    Figure,
     KeyValues,
     Link,
     Paragraph,
@@ -27,6 +26,7 @@ from cranfield.reporting.document import (
     Tone,
     TonedCell,
     VerdictBlock,
+    VerdictFact,
 )
 from cranfield.server.pages import when
 from cranfield.server.tables import CI, STATES, code_of
@@ -78,7 +78,10 @@ def headline(
 
 
 def _of_record(
-    info: EvaluationInfo, comparison: ComparisonInfo | None, baseline: EvaluationInfo | None, facts: tuple[Fact, ...]
+    info: EvaluationInfo,
+    comparison: ComparisonInfo | None,
+    baseline: EvaluationInfo | None,
+    facts: tuple[VerdictFact, ...],
 ) -> VerdictBlock:
     """The verdict against the baseline and the rules of the gate."""
     verdict = None if comparison is None else code_of(comparison.verdict)
@@ -101,7 +104,7 @@ def _of_record(
             (f"{name}, gate failed", f"{sentence} {rules}") if is_worse else ("gate failed", f"{rules} {sentence}")
         )
         tone = "bad"
-    counts = Fact("Evidence", "valid", "no check found a reason why the figures would not count")
+    counts = VerdictFact("Evidence", "valid", "no check found a reason why the figures would not count")
     return VerdictBlock(name, sentence, tone, (*facts, counts), caveats=info.figures.warnings)
 
 
@@ -117,25 +120,27 @@ def _uncompared(info: EvaluationInfo, baseline: EvaluationInfo | None) -> str:
     return f"{text} {primary} is {VALUE.text(means[0])}, of the baseline {VALUE.text(means[1])}."
 
 
-def _facts(info: EvaluationInfo) -> Iterator[Fact]:
+def _facts(info: EvaluationInfo) -> Iterator[VerdictFact]:
     figures = info.figures
     primary = figures.measures.get(figures.primary or "")
     if primary is not None:
         text = VALUE.text(primary.get("mean"))
         low, high = primary.get("ci_low"), primary.get("ci_high")
         interval = "" if low is None else f"95 % CI {CI.text((low, high))}"
-        yield Fact(f"{figures.primary}", text, interval)
+        yield VerdictFact(f"{figures.primary}", text, interval)
     unscored = f", {figures.n_unscored} without a value" if figures.n_unscored else ""
-    yield Fact("Queries", f"{figures.n_queries}", f"n = {primary.get('n') if primary else 0}{unscored}")
+    yield VerdictFact("Queries", f"{figures.n_queries}", f"n = {primary.get('n') if primary else 0}{unscored}")
     mean, k = figures.judged.get("mean"), figures.judged.get("k")
-    yield Fact("Judged", PERCENT.text(mean), f"of the first {k} results" if k else "")
+    yield VerdictFact("Judged", PERCENT.text(mean), f"of the first {k} results" if k else "")
     n_failed = sum(figures.failures.values())
     kinds = ", ".join(f"{kind}: {n}" for kind, n in figures.failures.items())
-    yield Fact("Failed", f"{n_failed}", kinds or "no query failed", "bad" if n_failed else "")
+    yield VerdictFact("Failed", f"{n_failed}", kinds or "no query failed", "bad" if n_failed else "")
     if figures.latency_ms:
         p50, p95 = (figures.latency_ms.get(key) for key in ("p50", "p95"))
         if p50 is not None:
-            yield Fact("Latency", MS.text(p50), f"median; 95 % under {MS.text(p95)}" if p95 is not None else "median")
+            yield VerdictFact(
+                "Latency", MS.text(p50), f"median; 95 % under {MS.text(p95)}" if p95 is not None else "median"
+            )
 
 
 def summary_sections(info: EvaluationInfo) -> tuple[Section, ...]:
@@ -198,7 +203,7 @@ def _stratum_blocks(
         spec, narrow = (heat_map(heat, drawn, drawn, screen) for screen in SCREENS)
         legend: tuple[tuple[Swatch, str], ...] = (("good", "the stronger the colour, the higher the mean"),)
         alt = f"Means of {n_of(len(heat), 'groups')} by {key}; the table has the numbers."
-        yield Figure(f"heat-{place}", f"Measures by {key}", alt, spec, narrow, table, legend, table_follows=True)
+        yield Chart(f"heat-{place}", f"Measures by {key}", alt, spec, narrow, table, legend, table_follows=True)
     yield table
     intervals: list[tuple[Cell, ...]] = [
         (value or "none", name, each.get("mean"), _interval(each), each.get("n"))

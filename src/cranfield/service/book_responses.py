@@ -6,10 +6,10 @@ from typing import Annotated
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from cranfield.service.responses import Answer, Number
+from cranfield.service.responses import Number, ResponseBody
 
 
-class BookResponse(Answer):
+class BookResponse(ResponseBody):
     """A book of judgments."""
 
     name: str
@@ -21,7 +21,7 @@ class BookResponse(Answer):
     created_at: int
 
 
-class QueryCoverageResponse(Answer):
+class QueryCoverageResponse(ResponseBody):
     """A query of a book: how far its items are."""
 
     query: str
@@ -32,7 +32,7 @@ class QueryCoverageResponse(Answer):
     n_adjudicate: int
 
 
-class BookCoverage(Answer):
+class BookCoverage(ResponseBody):
     """How far a book is, and how well its raters agree."""
 
     n_items: int
@@ -55,7 +55,7 @@ class BookCoverage(Answer):
     queries: list[QueryCoverageResponse]
 
 
-class LiveMeasureResponse(Answer):
+class LiveMeasureResponse(ResponseBody):
     """A measure as the grades are now."""
 
     measure: str
@@ -70,7 +70,7 @@ class LiveMeasureResponse(Answer):
     n_ties: int
 
 
-class BookMeasures(Answer):
+class BookMeasures(ResponseBody):
     """The measures of an evaluation whose results are judged in a book, as its grades are now."""
 
     void: list[str]
@@ -82,7 +82,7 @@ class BookMeasures(Answer):
     measures: list[LiveMeasureResponse]
 
 
-class GradeRow(Answer):
+class GradeRow(ResponseBody):
     """What a rater gave an item."""
 
     rater: str
@@ -93,7 +93,7 @@ class GradeRow(Answer):
     at: int
 
 
-class ItemResponse(Answer):
+class ItemResponse(ResponseBody):
     """An item of a book, with every judgment of it."""
 
     id: int
@@ -127,7 +127,7 @@ class Grades(BaseModel):
     grades: Annotated[list[GradeEntry], Field(min_length=1, max_length=1000)]
 
 
-class SavedGrades(Answer):
+class SavedGrades(ResponseBody):
     """What became of them."""
 
     n_saved: int

@@ -6,10 +6,10 @@ from typing import Any, Literal
 
 from pydantic import Field
 
-from cranfield.service.responses import Answer, Number
+from cranfield.service.responses import Number, ResponseBody
 
 
-class SystemResponse(Answer):
+class SystemResponse(ResponseBody):
     """A system that the operator's config allows."""
 
     name: str
@@ -18,13 +18,13 @@ class SystemResponse(Answer):
     variants: list[str]
 
 
-class SystemList(Answer):
+class SystemList(ResponseBody):
     """The systems of the config."""
 
     systems: list[SystemResponse]
 
 
-class ParameterInfo(Answer):
+class ParameterInfo(ResponseBody):
     """A parameter of a measure."""
 
     name: str
@@ -34,7 +34,7 @@ class ParameterInfo(Answer):
     minimum: Number = None
 
 
-class MeasureInfo(Answer):
+class MeasureInfo(ResponseBody):
     """A row of the catalogue of measures."""
 
     name: str
@@ -57,7 +57,7 @@ class MeasureInfo(Answer):
     source: str
 
 
-class MeasureList(Answer):
+class MeasureList(ResponseBody):
     """The catalogue."""
 
     default: list[str]

@@ -13,7 +13,7 @@ from cranfield.errors import ConfigError, Problem
 from cranfield.judging.store.store import Store
 from cranfield.service.results import Comparisons, Evaluations
 from cranfield.service.runs import Runs
-from cranfield.service.store.queries import Queries
+from cranfield.service.store.queries import ProductionQueries
 from cranfield.service.store.variants import Variants
 from cranfield.service.testsets import TestSets
 
@@ -77,7 +77,7 @@ class Context:
     """Results of one system on one test set."""
     comparisons: Comparisons
     """Two evaluations compared."""
-    queries: Queries
+    queries: ProductionQueries
     """Production queries."""
 
     def config(self) -> Config | None:
@@ -106,5 +106,5 @@ def context_of(store: Store, config_file: ConfigFile, workbench: Workbench, cloc
         variants=Variants(database, clock),
         evaluations=evaluations,
         comparisons=Comparisons(database, clock, evaluations),
-        queries=Queries(database, clock),
+        queries=ProductionQueries(database, clock),
     )

@@ -23,7 +23,7 @@ from cranfield.results import to_json
 from cranfield.service.contents import pack_run, run_file
 from cranfield.service.gating import gate_of
 from cranfield.service.requests import CompareRequest, CompareResultsRequest, EvaluateRequest
-from cranfield.service.responses import JobState, Source, Trigger
+from cranfield.service.responses import JobState, StoredSource, Trigger
 from cranfield.service.scoring import USUAL_MEASURES, figures_of, score, void_of
 from cranfield.service.settings import Settings
 from cranfield.service.systems import ChosenSystem, chosen_systems
@@ -38,7 +38,7 @@ MOVING = "by the grades of the book {} when the results were collected; its page
 
 
 @dataclass(frozen=True)
-class Subject:
+class EvaluationSubject:
     """What a request is about."""
 
     request: EvaluateRequest
@@ -123,7 +123,7 @@ def _of_results(service: Service, request: CompareResultsRequest) -> CompareRequ
     return CompareRequest(baseline=made[0], candidate=made[1], **options)
 
 
-def _subject(service: Service, request: EvaluateRequest, trigger: Trigger) -> Subject:
+def _subject(service: Service, request: EvaluateRequest, trigger: Trigger) -> EvaluationSubject:
     """Read the test set, and store it where the config has it."""
     name, at, _ = request.testset.rpartition("@")
     key = service.testsets.config_key(name if at else request.testset)
@@ -133,10 +133,10 @@ def _subject(service: Service, request: EvaluateRequest, trigger: Trigger) -> Su
     caches: dict[Trigger, AnswerCache] = {Trigger.WATCH: "refresh", Trigger.AGENT: "off"}
     cache = caches.get(trigger, "use")
     testset = service.testsets.load_id(info.id or 0)
-    return Subject(request, info, testset, key, service.config(), systems, cache, trigger)
+    return EvaluationSubject(request, info, testset, key, service.config(), systems, cache, trigger)
 
 
-def _experiment(subject: Subject) -> Experiment:
+def _experiment(subject: EvaluationSubject) -> Experiment:
     """The experiment of a request: the settings of the config, with those of the request in their place."""
     request, config = subject.request, subject.config
     if config is None:
@@ -184,7 +184,7 @@ def _is_allowed(experiment: Experiment, spelling: str) -> bool:
         return False
 
 
-def _left_out(subject: Subject, experiment: Experiment) -> Iterator[str]:
+def _left_out(subject: EvaluationSubject, experiment: Experiment) -> Iterator[str]:
     """A note about usual measures that no query of the test set allows."""
     config = subject.config
     named = subject.request.measures or (None if config is None else config.settings_of(subject.key).measures)
@@ -207,7 +207,7 @@ def _primary(request: EvaluateRequest) -> str | None:
 
 
 def _of_system(
-    service: Service, subject: Subject, experiment: Experiment, system: ChosenSystem, run: Run
+    service: Service, subject: EvaluationSubject, experiment: Experiment, system: ChosenSystem, run: Run
 ) -> NewEvaluation:
     """The evaluation of answers that were collected now."""
     run = replace(run, name=system.label)
@@ -225,7 +225,7 @@ def _of_system(
     )
 
 
-def _is_configured(service: Service, subject: Subject, experiment: Experiment) -> bool:
+def _is_configured(service: Service, subject: EvaluationSubject, experiment: Experiment) -> bool:
     """Whether metrics and alerts follow the evaluation: a try must not raise an alert, and must not end one."""
     request = subject.request
     if request.pilot or request.book or request.params or service.testsets.get(subject.info.name).id != subject.info.id:
@@ -241,10 +241,10 @@ def _identity(experiment: Experiment) -> tuple[frozenset[Measure], Settings]:
     return measures, replace(Settings.of(experiment), measures=None)
 
 
-def _of_run(service: Service, subject: Subject, experiment: Experiment, run_id: int) -> NewEvaluation:
+def _of_run(service: Service, subject: EvaluationSubject, experiment: Experiment, run_id: int) -> NewEvaluation:
     """The evaluation of a stored run; answers of a system stay those of its variant, components and config, and of a pilot."""
     with service.runs.file(run_id) as (info, path):
-        first = service.evaluations.first_of_run(run_id) if info.source is Source.COLLECTED else None
+        first = service.evaluations.first_of_run(run_id) if info.source is StoredSource.COLLECTED else None
         if first is not None:
             components = tuple(filter(None, first.components.split(",")))
             kept = {"pilot": subject.request.pilot or first.figures.pilot, "components": components}
@@ -257,7 +257,7 @@ def _of_run(service: Service, subject: Subject, experiment: Experiment, run_id: 
 
 
 def _scored(
-    service: Service, subject: Subject, experiment: Experiment, run: tuple[str, Path, str, NewRun | int]
+    service: Service, subject: EvaluationSubject, experiment: Experiment, run: tuple[str, Path, str, NewRun | int]
 ) -> NewEvaluation:
     request, (name, path, run_format, stored) = subject.request, run
     settings = Settings.of(experiment, name=name, pilot=request.pilot)
@@ -287,7 +287,7 @@ def _scored(
 
 
 def _in_book(
-    service: Service, subject: Subject, settings: Settings, path: Path, run_format: str
+    service: Service, subject: EvaluationSubject, settings: Settings, path: Path, run_format: str
 ) -> tuple[Settings, int, Evaluation]:
     """Put the results into the book of the request, and score them by its grades."""
     from cranfield.judging.documents.texts import DocumentTexts

@@ -23,7 +23,7 @@ from cranfield.judging.store.rows import ChangedMeanwhileError
 from cranfield.judging.store.schema import Action, RaterKind
 from cranfield.judging.store.values import ItemFilter, SaveRequest
 from cranfield.service.requests import CompareResultsRequest, ComparisonOptions, EvaluateRequest
-from cranfield.service.responses import Source, Trigger
+from cranfield.service.responses import StoredSource, Trigger
 from cranfield.service.set_versions import newest, newest_for, own_name, part_for, stored_name
 from cranfield.service.snapshot import empty_pool, snapshot_pool
 from cranfield.stats.consensus import DEFAULT_RULE
@@ -207,7 +207,7 @@ def _frozen(
         return latest
     record_frozen(service.store, contents, made)
     after = 0 if latest is None else latest.id
-    return service.testsets.keep(name, version, source=Source.BOOK, by=by, after=after)
+    return service.testsets.keep(name, version, source=StoredSource.BOOK, by=by, after=after)
 
 
 def _add_rated(service: Service, book: BookInfo, testset: TestSet, runs: Mapping[str, Run]) -> None:

@@ -21,7 +21,7 @@ PASSED_ON = {"jobs", "limits", "tunable", "watch"}
 """Blocks of the operator's file that a job needs."""
 
 
-class Status(IntEnum):
+class ProcessStatus(IntEnum):
     """Exit status of the process."""
 
     ENDED = 0

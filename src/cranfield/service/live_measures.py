@@ -20,7 +20,7 @@ from cranfield.measures import Measure
 from cranfield.model import Run, TestSet
 from cranfield.options.blocks import Limits, ScoringOptions
 from cranfield.ranking import Missing
-from cranfield.ranking.value import State
+from cranfield.ranking.value import ResultState
 from cranfield.stats.scale import LEVELS, rules_between
 from cranfield.testsets.edit import recorded
 
@@ -196,7 +196,7 @@ def _row(
     ranking = evaluation.ranking_for(measure) or evaluation.ranking
     summary, cutoff = evaluation.summaries[measure], measure.depth or depth
     shown = [(q, hit) for q, hits in ranking.top.items() for hit in hits[:cutoff]]
-    judged = [hit.state is State.JUDGED for _, hit in shown]
+    judged = [hit.state is ResultState.JUDGED for _, hit in shown]
     by_rater = [(q, hit.id) in rated or (q, f"{hit.id}:{hit.span}") in rated for q, hit in shown]
     return LiveMeasure(
         measure,

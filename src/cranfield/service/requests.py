@@ -23,13 +23,13 @@ COMPARED = ("test", "alpha", "margin", "strata")
 """Options of a comparison that a request may give; what it leaves out is as the baseline was declared."""
 
 
-class Request(BaseModel):
+class RequestBody(BaseModel):
     """A request; unknown keys are refused."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
 
-class EvaluateRequest(Request):
+class EvaluateRequest(RequestBody):
     """Evaluate systems of the operator's config, or stored runs, on one test set: an evaluation of each."""
 
     testset: Name
@@ -68,7 +68,7 @@ class EvaluateRequest(Request):
         return names and tuple(dict.fromkeys(names))
 
 
-class ComparisonOptions(Request):
+class ComparisonOptions(RequestBody):
     """How two evaluations are compared. What is left out is as the evaluation of the baseline was declared."""
 
     measure: ShortText | None = None
@@ -93,7 +93,7 @@ class CompareResultsRequest(ComparisonOptions):
     jobs: Annotated[tuple[Id, ...], Field(min_length=1, max_length=2)]
 
 
-class BenefitRequest(Request):
+class BenefitRequest(RequestBody):
     """Run the experiment of a schedule, score it, and write its result. Nothing but the schedule asks for one."""
 
     schedule: Name

@@ -14,13 +14,13 @@ Number = Annotated[float | None, Field(allow_inf_nan=False)]
 """Null: there is no value."""
 
 
-class Answer(BaseModel):
+class ResponseBody(BaseModel):
     """An answer; a later server may add keys."""
 
     model_config = ConfigDict(from_attributes=True, extra="ignore")
 
 
-class ErrorEntry(Answer):
+class ErrorEntry(ResponseBody):
     """A problem."""
 
     message: str
@@ -34,7 +34,7 @@ class ErrorEntry(Answer):
     """What programs compare."""
 
 
-class ErrorResponse(Answer):
+class ErrorResponse(ResponseBody):
     """Every failure of every route."""
 
     ok: Literal[False]
@@ -44,7 +44,7 @@ class ErrorResponse(Answer):
     status: int
 
 
-class Page(Answer, Generic[T]):
+class Page(ResponseBody, Generic[T]):
     """A part of a list."""
 
     items: list[T]
@@ -101,7 +101,7 @@ class EvaluationState(StrEnum):
     VALID = "valid"
 
 
-class Source(StrEnum):
+class StoredSource(StrEnum):
     """Where a stored test set or run is from."""
 
     UPLOAD = "upload"
@@ -112,7 +112,7 @@ class Source(StrEnum):
     """Answers of a system."""
 
 
-class SetResponse(Answer):
+class SetResponse(ResponseBody):
     """A version of a test set, without its queries."""
 
     id: int | None
@@ -121,7 +121,7 @@ class SetResponse(Answer):
     digest: str
     version: str
     """Its own, where the file declares one."""
-    source: Source
+    source: StoredSource
     format: str
     """Name of the format that it was read from."""
     n_queries: int | None
@@ -137,7 +137,7 @@ class SetResponse(Answer):
         return self.name if self.id is None else f"{self.name}@{self.id}"
 
 
-class Judgment(Answer):
+class Judgment(ResponseBody):
     """What is expected for a query."""
 
     doc: str
@@ -147,7 +147,7 @@ class Judgment(Answer):
     """Below 0: in the pool, and not judged."""
 
 
-class QueryResponse(Answer):
+class QueryResponse(ResponseBody):
     """A query of a test set."""
 
     id: str
@@ -162,20 +162,20 @@ class QueryResponse(Answer):
     judgments: list[Judgment]
 
 
-class RunResponse(Answer):
+class RunResponse(ResponseBody):
     """A stored run, without its answers."""
 
     id: int
     name: str
     digest: str
-    source: Source
+    source: StoredSource
     format: str
     n_queries: int
     created_at: int
     account: str
 
 
-class JobProblemResponse(Answer):
+class JobProblemResponse(ResponseBody):
     """Why a job failed."""
 
     message: str
@@ -184,7 +184,7 @@ class JobProblemResponse(Answer):
     code: str
 
 
-class JobResponse(Answer):
+class JobResponse(ResponseBody):
     """A job."""
 
     id: int
@@ -225,7 +225,7 @@ class JobResponse(Answer):
         return self.state in ENDED
 
 
-class Figure(Answer):
+class Figure(ResponseBody):
     """A mean over queries, with its interval."""
 
     mean: Number
@@ -235,14 +235,14 @@ class Figure(Answer):
     ci_high: Number = None
 
 
-class JudgedResponse(Answer):
+class JudgedResponse(ResponseBody):
     """Share of the first `k` results that are judged."""
 
     mean: Number
     k: int | None
 
 
-class EvaluationSummary(Answer):
+class EvaluationSummary(ResponseBody):
     """One system on one test set, without its queries. What makes it void comes first."""
 
     void: list[str]
@@ -313,7 +313,7 @@ class EvaluationChange(BaseModel):
     """Pinning one makes it the baseline of its test set, in place of another."""
 
 
-class QuerySide(Answer):
+class QuerySide(ResponseBody):
     """What a system has for a query."""
 
     values: dict[str, Number]
@@ -334,7 +334,7 @@ class QueryRow(QuerySide):
     strata: dict[str, str]
 
 
-class ComparedRow(Answer):
+class ComparedRow(ResponseBody):
     """A query of a comparison."""
 
     id: str
@@ -346,7 +346,7 @@ class ComparedRow(Answer):
     candidate: QuerySide
 
 
-class ComparisonSummary(Answer):
+class ComparisonSummary(ResponseBody):
     """Two evaluations compared, without their queries."""
 
     void: list[str]
@@ -375,7 +375,7 @@ class ComparisonResponse(ComparisonSummary):
     """The JSON that `cranfield compare --format json` prints."""
 
 
-class IntakeResponse(Answer):
+class IntakeResponse(ResponseBody):
     """What an intake of production queries came to: each record that was read is kept or dropped."""
 
     n_read: int
@@ -392,7 +392,7 @@ class IntakeResponse(Answer):
     """The last line of the file has no end yet."""
 
 
-class QuerySourceInfo(Answer):
+class QuerySourceInfo(ResponseBody):
     """What is stored of a source of production queries."""
 
     source: str
@@ -403,7 +403,7 @@ class QuerySourceInfo(Answer):
     last_day: str
 
 
-class QuerySources(Answer):
+class QuerySources(ResponseBody):
     """All sources, by name."""
 
     sources: list[QuerySourceInfo]

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from cranfield.judging.store.rows import checked_name
 from cranfield.service.contents import read_stored_run, run_file
-from cranfield.service.responses import Source
+from cranfield.service.responses import StoredSource
 from cranfield.service.store.runs import StoredRuns
 from cranfield.service.values import NewRun, RunInfo
 
@@ -40,7 +40,7 @@ class Runs(StoredRuns):
         found = sniff_run(path, format_name)
         run = read_stored_run(path, found.name)
         new = NewRun(name, run.digest, path.read_bytes(), len(run.answers))
-        return self.keep(new, Source.UPLOAD, found.name, by)
+        return self.keep(new, StoredSource.UPLOAD, found.name, by)
 
     def load(self, run_id: int) -> Run:
         """The answers of a run, by the ids that its file has.

@@ -11,7 +11,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from cranfield.errors import UsageError, shorten
-from cranfield.service.responses import Source
+from cranfield.service.responses import StoredSource
 from cranfield.testsets.split import only
 
 if TYPE_CHECKING:
@@ -88,7 +88,9 @@ def newest_for(service: Service, infos: Sequence[EvaluationInfo], by: int | None
     latest = service.testsets.latest(stored_name(service, name)) or service.testsets.get(own_name(name))
     testset = newest(service, name)
     if testset.digest != latest.digest:  # of the config, whose files say something new
-        latest = service.testsets.keep(stored_name(service, name), testset, source=Source.BOOK, by=by, after=latest.id)
+        latest = service.testsets.keep(
+            stored_name(service, name), testset, source=StoredSource.BOOK, by=by, after=latest.id
+        )
     return part_for(service, latest, infos, by)
 
 
@@ -114,7 +116,7 @@ def part_for(service: Service, version: SetInfo, infos: Sequence[EvaluationInfo]
     if len(shared) == len(testset.queries):
         return version
     name = own_name(version.name) + SHARED  # a part loses a stored split
-    return service.testsets.keep(name, only(testset, shared), source=Source.BOOK, by=by)
+    return service.testsets.keep(name, only(testset, shared), source=StoredSource.BOOK, by=by)
 
 
 def shares_queries(service: Service, infos: Sequence[EvaluationInfo]) -> bool:

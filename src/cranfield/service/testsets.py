@@ -11,7 +11,7 @@ from cranfield.database.engine import Clock, Database
 from cranfield.errors import UnknownNameError, UsageError
 from cranfield.judging.store.rows import checked_name
 from cranfield.service.contents import pack_testset, unpack_refresh_dates, unpack_testset
-from cranfield.service.responses import Source
+from cranfield.service.responses import StoredSource
 from cranfield.service.store.testsets import StoredSets
 from cranfield.service.values import SetInfo
 
@@ -40,7 +40,7 @@ class TestSets(StoredSets):
         testset: TestSet,
         *,
         format_name: str = OWN_FORMAT,
-        source: Source = Source.UPLOAD,
+        source: StoredSource = StoredSource.UPLOAD,
         by: int | None = None,
         after: int | None = None,
     ) -> SetInfo:
@@ -142,7 +142,7 @@ class TestSets(StoredSets):
         if config is None or key is None:
             raise UnknownNameError(f"test set {name} is not of the config of this server")
         testset = load_configured(config, key, allow_drift=False)
-        return self._kept(name, testset, OWN_FORMAT, Source.CONFIG, None)
+        return self._kept(name, testset, OWN_FORMAT, StoredSource.CONFIG, None)
 
     def config_key(self, name: str) -> str | None:
         """The name that a test set has in the config: empty for the only one without a name; None where it has none."""
@@ -153,7 +153,7 @@ class TestSets(StoredSets):
         name: str,
         testset: TestSet,
         format_name: str,
-        source: Source,
+        source: StoredSource,
         by: int | None,
         after: int | None = None,
     ) -> SetInfo:
@@ -187,7 +187,7 @@ def _unused(
     name: str,
     digest: str = "",
     version: str = "",
-    source: Source = Source.CONFIG,
+    source: StoredSource = StoredSource.CONFIG,
     format_name: str = OWN_FORMAT,
     n_queries: int | None = None,
     n_judgments: int | None = None,

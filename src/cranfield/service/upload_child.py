@@ -36,7 +36,7 @@ KEPT_BY_OPERATOR = (
 
 
 @dataclass(frozen=True)
-class Task:
+class UploadTask:
     """What is read, and its limits. File names are relative to the folder of the upload."""
 
     kind: Literal["testset", "run"]
@@ -59,7 +59,7 @@ class Task:
 
 
 @dataclass(frozen=True)
-class Outcome:
+class UploadOutcome:
     """What the process answers: the file to store, or what is wrong."""
 
     file: str = ""
@@ -67,7 +67,7 @@ class Outcome:
     problems: tuple[dict[str, Any], ...] = ()
 
 
-def read(task: Task) -> Outcome:
+def read(task: UploadTask) -> UploadOutcome:
     """Read the file of a task, in the working directory.
 
     Raises:
@@ -79,7 +79,7 @@ def read(task: Task) -> Outcome:
     return read_testset(task, path) if task.kind == "testset" else read_run(task, path)
 
 
-def read_testset(task: Task, path: Path) -> Outcome:
+def read_testset(task: UploadTask, path: Path) -> UploadOutcome:
     """Read a test set, refuse what would reach beyond it, and keep it in our own format."""
     from cranfield.app.loading import apply_options, read_stored, refuse_undeclared
     from cranfield.formats.sniff import detect_format
@@ -97,7 +97,7 @@ def read_testset(task: Task, path: Path) -> Outcome:
     texts = None if task.queries is None else unpacked(Path(task.queries), task)
     testset = apply_options(stored, TestSetOptions(queries=texts), Path())
     Path(PACKED).write_bytes(pack_testset(testset))
-    return Outcome(PACKED, found)
+    return UploadOutcome(PACKED, found)
 
 
 def _reaching(testset: Any, path: Path) -> Iterator[Problem]:
@@ -136,7 +136,7 @@ def _line_of_databases(path: Path) -> int | None:
     return None
 
 
-def read_run(task: Task, path: Path) -> Outcome:
+def read_run(task: UploadTask, path: Path) -> UploadOutcome:
     """Read a run; it is kept as it is."""
     from cranfield.formats.sniff import sniff_run
     from cranfield.service.contents import read_stored_run
@@ -146,10 +146,10 @@ def read_run(task: Task, path: Path) -> Outcome:
     found = sniff_run(path, task.format).name
     run = read_stored_run(path, found)
     _check_size(task, path, len(run.answers), sum(len(answer.hits) for answer in run.answers.values()))
-    return Outcome(str(path), found)
+    return UploadOutcome(str(path), found)
 
 
-def _check_size(task: Task, path: Path, n_queries: int, n_rows: int) -> None:
+def _check_size(task: UploadTask, path: Path, n_queries: int, n_rows: int) -> None:
     rows = "judgments" if task.kind == "testset" else "results"
     problems = [
         Problem(
@@ -168,7 +168,7 @@ def _check_size(task: Task, path: Path, n_queries: int, n_rows: int) -> None:
         raise task.error(problems)
 
 
-def unpacked(path: Path, task: Task) -> Path:
+def unpacked(path: Path, task: UploadTask) -> Path:
     """The file without the packing around it: gzip, Zstandard, or a ZIP archive of one file or of a BEIR folder.
 
     Raises:
@@ -205,7 +205,7 @@ def unpacked(path: Path, task: Task) -> Path:
     return beir[0]
 
 
-def _extract(archive: zipfile.ZipFile, folder: Path, path: Path, task: Task) -> None:
+def _extract(archive: zipfile.ZipFile, folder: Path, path: Path, task: UploadTask) -> None:
     entries = [entry for entry in archive.infolist() if not entry.is_dir()]
     if len(entries) > MOST_FILES:
         raise task.error(f"the archive holds {len(entries)} files", path=str(path), expected=f"{MOST_FILES} at most")
@@ -231,7 +231,7 @@ def _extract(archive: zipfile.ZipFile, folder: Path, path: Path, task: Task) -> 
                 out.write(data)
 
 
-def _plain(path: Path, task: Task) -> Path:
+def _plain(path: Path, task: UploadTask) -> Path:
     """The file, unpacked in its place where it is gzip or Zstandard."""
     from cranfield.formats.io.files import opened
 
@@ -249,7 +249,7 @@ def _plain(path: Path, task: Task) -> Path:
     return path
 
 
-def _too_large(path: Path, task: Task) -> CranfieldError:
+def _too_large(path: Path, task: UploadTask) -> CranfieldError:
     return task.error(
         "the file is too large, unpacked",
         path=str(path),
@@ -261,7 +261,7 @@ def _too_large(path: Path, task: Task) -> CranfieldError:
 def main(arguments: list[str]) -> None:
     """Read, and print the outcome as JSON."""
     os.chdir(arguments[0])
-    task = Task(**json.loads(arguments[1]))
+    task = UploadTask(**json.loads(arguments[1]))
     if sys.platform != "win32":
         import resource
 
@@ -270,12 +270,12 @@ def main(arguments: list[str]) -> None:
     try:
         outcome = read(task)
     except CranfieldError as error:
-        outcome = Outcome(problems=tuple(asdict(problem) for problem in error.problems))
+        outcome = UploadOutcome(problems=tuple(asdict(problem) for problem in error.problems))
     except (MemoryError, RecursionError):
         problem = Problem("reading the file takes more memory than an upload has", path=task.file)
-        outcome = Outcome(problems=(asdict(problem),))
+        outcome = UploadOutcome(problems=(asdict(problem),))
     except OSError as error:
-        outcome = Outcome(problems=(asdict(Problem((error.strerror or "not readable").lower(), path=task.file)),))
+        outcome = UploadOutcome(problems=(asdict(Problem((error.strerror or "not readable").lower(), path=task.file)),))
     sys.stdout.write(json.dumps(asdict(outcome)) + "\n")
 
 

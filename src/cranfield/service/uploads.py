@@ -17,7 +17,7 @@ from cranfield.concurrency.loop import event_loop
 from cranfield.errors import CranfieldError, Problem
 from cranfield.service.children import child_command, reader_environment
 from cranfield.service.contents import temporary_folder
-from cranfield.service.upload_child import Outcome, Task
+from cranfield.service.upload_child import UploadOutcome, UploadTask
 
 if TYPE_CHECKING:
     from cranfield.service.service import Service
@@ -82,12 +82,12 @@ def _read(service: Service, kind: Literal["testset", "run"], upload: Upload) -> 
                 with (folder / target).open("xb") as out:
                     shutil.copyfileobj(source, out, 1 << 20)
         n_bytes, n_memory = int(limits.upload_mb * MEGABYTE), limits.upload_memory_mb * MEGABYTE
-        task = Task(kind, file, upload.format, texts, n_bytes, limits.rows, limits.queries, n_memory)
+        task = UploadTask(kind, file, upload.format, texts, n_bytes, limits.rows, limits.queries, n_memory)
         found = read_apart(folder, task, limits.upload_s)
         yield folder / found.file, found.format
 
 
-def read_apart(folder: Path, task: Task, seconds: float) -> Outcome:
+def read_apart(folder: Path, task: UploadTask, seconds: float) -> UploadOutcome:
     """Read a file of a folder in a process of its own.
 
     Raises:
@@ -104,13 +104,13 @@ def read_apart(folder: Path, task: Task, seconds: float) -> Outcome:
     if status or not output.strip():
         raise task.error("the file cannot be read: its reader ended early", path=task.file)
     found = json.loads(output.splitlines()[-1])
-    outcome = Outcome(found["file"], found["format"], tuple(found["problems"]))
+    outcome = UploadOutcome(found["file"], found["format"], tuple(found["problems"]))
     if outcome.problems:
         raise task.error([Problem(**{**each, "parameters": tuple(each["parameters"])}) for each in outcome.problems])
     return outcome
 
 
-async def _ask(folder: Path, task: Task, seconds: float) -> tuple[int, bytes]:
+async def _ask(folder: Path, task: UploadTask, seconds: float) -> tuple[int, bytes]:
     argv = child_command("cranfield.service.upload_child", str(folder), json.dumps(asdict(task)))
     async with child_process(argv, cwd=Path("/"), env=reader_environment()) as child, asyncio.timeout(seconds):
         return await child.run(), bytes(child.stdout)

@@ -23,8 +23,8 @@ from urllib.parse import urlsplit
 from cranfield.config.metrics import VARIABLE, Event, Webhook
 from cranfield.errors import Problem, UsageError
 from cranfield.evaluation.verdict_table import VerdictCode
-from cranfield.judging.documents.guard import Guard, Resolver, system_resolver
-from cranfield.judging.documents.values import DocumentError, FailureKind
+from cranfield.judging.documents.guard import AddressGuard, Resolver, system_resolver
+from cranfield.judging.documents.values import DocumentError, DocumentFailureKind
 from cranfield.judging.documents.web import pinned
 from cranfield.service.outcome import BenefitOutcome
 from cranfield.service.responses import EvaluationState, JobKind, JobState
@@ -66,7 +66,7 @@ NEXT: Mapping[Event, str] = {
 
 
 @dataclass(frozen=True)
-class Message:
+class WebhookMessage:
     """What is sent of one event."""
 
     event: Event
@@ -93,12 +93,12 @@ class Message:
         return json.dumps(record, ensure_ascii=False).encode("utf-8", "replace")
 
 
-def messages(service: Service, job: JobInfo) -> Iterator[Message]:
+def messages(service: Service, job: JobInfo) -> Iterator[WebhookMessage]:
     """The events of a job that ended; none of pilots, and none where all is well."""
     if job.state is JobState.FAILED:
         reasons = [problem.message for problem in job.problems]
         text = f"Job {job.id} failed: {reasons[0] if reasons else 'no reason is known'}"
-        yield Message("job-failed", text, job.id, 0, f"/jobs/{job.id}", {"reasons": reasons})
+        yield WebhookMessage("job-failed", text, job.id, 0, f"/jobs/{job.id}", {"reasons": reasons})
     if job.state is not JobState.DONE:
         return
     if job.kind is JobKind.COMPARE:
@@ -113,7 +113,7 @@ def messages(service: Service, job: JobInfo) -> Iterator[Message]:
             yield from _of_evaluation(info, job, number)
 
 
-def _of_evaluation(info: EvaluationInfo, job: JobInfo, number: int) -> Iterator[Message]:
+def _of_evaluation(info: EvaluationInfo, job: JobInfo, number: int) -> Iterator[WebhookMessage]:
     facts = {"evaluation": info.id, "testset": info.testset_name, "system": info.system}
     facts |= {"variant": info.variant} if info.variant else {}
     facts |= {"components": info.components} if info.components else {}
@@ -121,35 +121,35 @@ def _of_evaluation(info: EvaluationInfo, job: JobInfo, number: int) -> Iterator[
     broken = list(info.broken_rules)
     if info.void:
         text = f"The evaluation of {what} is void: {info.void[0]}"
-        yield Message("void", text, job.id, number, place, {**facts, "reasons": list(info.void)})
+        yield WebhookMessage("void", text, job.id, number, place, {**facts, "reasons": list(info.void)})
     elif info.state is EvaluationState.WAITING:
         text = f"{what} waits for grades of {n_of(info.n_waiting, 'results')} in its book"
-        yield Message("waiting-for-grades", text, job.id, number, place, {**facts, "results": info.n_waiting})
+        yield WebhookMessage("waiting-for-grades", text, job.id, number, place, {**facts, "results": info.n_waiting})
     elif broken:
         text = f"{what} breaks {len(broken)} of {len(info.figures.gate or {})} rules of the gate: {'; '.join(broken)}"
-        yield Message("gate-failed", text, job.id, number, place, {**facts, "rules": broken})
+        yield WebhookMessage("gate-failed", text, job.id, number, place, {**facts, "rules": broken})
 
 
-def _of_experiment(outcome: BenefitOutcome, job: JobInfo) -> Iterator[Message]:
+def _of_experiment(outcome: BenefitOutcome, job: JobInfo) -> Iterator[WebhookMessage]:
     place, facts = f"/jobs/{job.id}", {"result": outcome.file}
     if outcome.void:
-        yield Message("void", outcome.sentence, job.id, 0, place, {**facts, "reasons": outcome.void})
+        yield WebhookMessage("void", outcome.sentence, job.id, 0, place, {**facts, "reasons": outcome.void})
     elif outcome.failed_rules:
         text = f"{outcome.file} breaks rules of the gate: {'; '.join(outcome.failed_rules)}"
-        yield Message("gate-failed", text, job.id, 0, place, {**facts, "rules": outcome.failed_rules})
+        yield WebhookMessage("gate-failed", text, job.id, 0, place, {**facts, "rules": outcome.failed_rules})
 
 
-def _of_comparison(info: ComparisonInfo, job: JobInfo) -> Iterator[Message]:
+def _of_comparison(info: ComparisonInfo, job: JobInfo) -> Iterator[WebhookMessage]:
     facts = {"comparison": info.id, "verdict": info.verdict, "testset": info.candidate.testset_name}
     facts |= {"baseline": info.baseline.label, "candidate": info.candidate.label}
     is_void = info.is_of_record and info.verdict == VerdictCode.INVALID
     if is_void or info.is_regression:
         event: Event = "void" if is_void else "worse"
-        yield Message(event, info.sentence, job.id, 0, f"/comparisons/{info.id}", facts)
+        yield WebhookMessage(event, info.sentence, job.id, 0, f"/comparisons/{info.id}", facts)
 
 
 @dataclass(frozen=True, slots=True)
-class Target:
+class WebhookTarget:
     """A webhook with its secrets."""
 
     config: Webhook
@@ -167,7 +167,7 @@ class Target:
         return headers
 
 
-def targets(webhooks: Sequence[Webhook], environment: Mapping[str, str] = os.environ) -> list[Target]:
+def targets(webhooks: Sequence[Webhook], environment: Mapping[str, str] = os.environ) -> list[WebhookTarget]:
     """The webhooks of the operator's file, with what their variables hold.
 
     Raises:
@@ -182,7 +182,7 @@ def targets(webhooks: Sequence[Webhook], environment: Mapping[str, str] = os.env
                 problems.append(Problem(f"webhook {number}: the variable {text.removeprefix(VARIABLE)} is not set"))
         if url and urlsplit(url).scheme not in {"http", "https"}:
             problems.append(Problem(f"webhook {number}: the variable of its url holds no address"))
-        found.append(Target(config, number, url or "", key.encode() if key else None))
+        found.append(WebhookTarget(config, number, url or "", key.encode() if key else None))
     if problems:
         raise UsageError(problems)
     return found
@@ -200,7 +200,7 @@ class Webhooks:
     def __init__(
         self,
         service: Service,
-        chosen: Sequence[Target],
+        chosen: Sequence[WebhookTarget],
         public: str,
         *,
         resolver: Resolver = system_resolver,
@@ -247,7 +247,7 @@ class Webhooks:
                 "webhooks not delivered", extra={"fields": {"messages": len(left), "reason": "the server stopped"}}
             )
 
-    def _deliver(self, target: Target, message: Message) -> None:
+    def _deliver(self, target: WebhookTarget, message: WebhookMessage) -> None:
         body = message.body(self._public)
         result, pause_s = "", self._pause_s
         for attempt in range(1, target.config.tries + 1):
@@ -260,7 +260,7 @@ class Webhooks:
             pause_s *= 2
         LOG.error("webhook not delivered", extra=_fields(target, message, attempts=attempt, reason=result))
 
-    def _attempt(self, target: Target, message: Message, body: bytes) -> tuple[str, bool]:
+    def _attempt(self, target: WebhookTarget, message: WebhookMessage, body: bytes) -> tuple[str, bool]:
         """Why it failed, empty where it did not; and whether another attempt would fail too."""
         import httpx2
 
@@ -269,20 +269,20 @@ class Webhooks:
             status = self._post(target, body, target.headers(body, message.delivery, now))
         except DocumentError as error:
             kind = error.problem.kind
-            return f"address {kind}", kind is FailureKind.REFUSED
+            return f"address {kind}", kind is DocumentFailureKind.REFUSED
         except (httpx2.HTTPError, httpx2.InvalidURL, OSError, UnicodeError) as error:
             return type(error).__name__, False
         if 200 <= status < 300:
             return "", True
         return f"status {status}", status < 500 and status not in TRIED_AGAIN
 
-    def _post(self, target: Target, body: bytes, headers: Mapping[str, str]) -> int:
+    def _post(self, target: WebhookTarget, body: bytes, headers: Mapping[str, str]) -> int:
         """Send to an address that was checked; redirects are not followed, and nothing of the answer is read."""
         import httpx2
 
         from cranfield.certificates import trusted_certificates
 
-        place = Guard(target.config.allow, self._resolver).checked(target.url)
+        place = AddressGuard(target.config.allow, self._resolver).checked(target.url)
         with (
             httpx2.Client(verify=trusted_certificates(), trust_env=False, timeout=target.config.timeout_s) as client,
             client.stream("POST", content=body, **pinned(target.url, *place, headers)) as response,
@@ -290,7 +290,7 @@ class Webhooks:
             return response.status_code
 
 
-def _fields(target: Target, message: Message, **other: object) -> dict[str, object]:
+def _fields(target: WebhookTarget, message: WebhookMessage, **other: object) -> dict[str, object]:
     return {"fields": {"webhook": target.number, "kind": message.event, "job": message.job, **other}}
 
 

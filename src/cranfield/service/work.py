@@ -23,7 +23,7 @@ from cranfield.errors import CranfieldError, InputError, InternalError, Problem,
 from cranfield.formats.io.files import path_lock
 from cranfield.service.evaluating import compared, evaluated
 from cranfield.service.experiments import experimented
-from cranfield.service.job_process import Order, Status
+from cranfield.service.job_process import Order, ProcessStatus
 from cranfield.service.requests import BenefitRequest, EvaluateRequest
 from cranfield.service.service import Service, open_service
 from cranfield.service.store.jobs import ProblemCode, job_problem
@@ -103,7 +103,7 @@ class JobProgress(Silent):
             thread.join()
 
 
-def work_on(service: Service, claim: Claim, folder: Path) -> Status:
+def work_on(service: Service, claim: Claim, folder: Path) -> ProcessStatus:
     """Do a job that is claimed, in this process.
 
     Raises:
@@ -128,9 +128,9 @@ def work_on(service: Service, claim: Claim, folder: Path) -> Status:
         accepted = service.jobs.fail(claim, problems_of(error))
     except KeyboardInterrupt:
         if progress.is_refused:
-            return Status.REFUSED
+            return ProcessStatus.REFUSED
         raise
-    return Status.ENDED if accepted else Status.REFUSED
+    return ProcessStatus.ENDED if accepted else ProcessStatus.REFUSED
 
 
 def problems_of(error: CranfieldError) -> list[JobProblem]:
@@ -144,7 +144,7 @@ def problems_of(error: CranfieldError) -> list[JobProblem]:
     return [job_problem(problem, code) for problem in error.problems]
 
 
-def main() -> Status:
+def main() -> ProcessStatus:
     """Do the job of the order on stdin; a bug fails it, and its reason is for the log of the server."""
     order = Order.read(sys.stdin)
     for name, value in order.database_variables.items():
@@ -154,10 +154,10 @@ def main() -> Status:
     try:
         return _done(order)
     except KeyboardInterrupt:
-        return Status.INTERRUPTED
+        return ProcessStatus.INTERRUPTED
 
 
-def _done(order: Order) -> Status:
+def _done(order: Order) -> ProcessStatus:
     from cranfield.judging.store.database import open_store
 
     with closing(open_store(order.database, create=False)) as store:
@@ -168,11 +168,11 @@ def _done(order: Order) -> Status:
             service = open_service(store, config, workbench)
         except CranfieldError as error:  # the config was broken meanwhile
             jobs = open_service(store).jobs
-            return Status.ENDED if jobs.fail(order.claim, problems_of(error)) else Status.REFUSED
+            return ProcessStatus.ENDED if jobs.fail(order.claim, problems_of(error)) else ProcessStatus.REFUSED
         return _guarded(service, order)
 
 
-def _guarded(service: Service, order: Order) -> Status:
+def _guarded(service: Service, order: Order) -> ProcessStatus:
     folder = _free_folder(Path(order.folder), order.claim)
     try:
         status = work_on(service, order.claim, folder)
@@ -182,7 +182,7 @@ def _guarded(service: Service, order: Order) -> Status:
         problem = Problem("an unexpected error", hint="the log of the server has the reason")
         service.jobs.fail(order.claim, [job_problem(problem, ProblemCode.INTERNAL)])
         raise
-    if status == Status.ENDED and not service.jobs.get(order.claim.job).problems:
+    if status == ProcessStatus.ENDED and not service.jobs.get(order.claim.job).problems:
         shutil.rmtree(folder, ignore_errors=True)
     return status
 
@@ -199,7 +199,7 @@ def _end_with_server() -> None:
     with suppress(OSError):
         while os.read(0, 1):  # not by `sys.stdin`, whose lock would be held at the end of the process
             pass
-    os._exit(Status.INTERRUPTED)
+    os._exit(ProcessStatus.INTERRUPTED)
 
 
 if __name__ == "__main__":

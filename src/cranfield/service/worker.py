@@ -28,7 +28,7 @@ from cranfield.concurrency.loop import event_loop
 from cranfield.errors import Problem, UnknownNameError, UsageError
 from cranfield.formats.io.files import refusal
 from cranfield.service.children import child_command, system_environment
-from cranfield.service.job_process import Order, Status
+from cranfield.service.job_process import Order, ProcessStatus
 from cranfield.service.store.jobs import ProblemCode, job_problem
 from cranfield.service.values import Claim, JobInfo
 
@@ -203,9 +203,9 @@ class Worker:
     def _close(self, watched: _Watched) -> None:
         """Bring the job to what its process came to; where the process ended the job itself, that stays."""
         claim, status = watched.claim, watched.child.returncode
-        if status == Status.REFUSED or watched.stop is _Stop.LOST:
+        if status == ProcessStatus.REFUSED or watched.stop is _Stop.LOST:
             LOG.warning("job %d was taken by another server: nothing was written here", claim.job)
-        elif status == Status.ENDED:
+        elif status == ProcessStatus.ENDED:
             pass
         elif watched.stop is _Stop.CANCELLED:
             self._jobs.stopped(claim)

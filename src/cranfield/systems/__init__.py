@@ -14,12 +14,12 @@ if TYPE_CHECKING:
 
 _HOME_OF = {
     "CallInterruptedError": "system",
+    "Progress": "collect.progress",
     "CommandSystem": "kinds.command",
     "ConfiguredSystem": "configured",
     "Interrupted": "collect.collection",
     "Interruptible": "system",
     "PassedCheck": "collect.preflight",
-    "Progress": "collect.progress",
     "System": "system",
     "build_systems": "kinds.build",
     "collect_all": "collect.collection",

@@ -42,7 +42,7 @@ class Judged:
 
 
 @dataclass(frozen=True, slots=True)
-class Change:
+class FieldChange:
     """Something else about a query, or about the set where the query id is empty."""
 
     query_id: str
@@ -78,7 +78,7 @@ class QueryText:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Difference(Record):
+class SetChanges(Record):
     """Everything that changed."""
 
     testset: TestSetRecord
@@ -96,11 +96,11 @@ class Difference(Record):
     n_common: int
     """Queries that both have."""
     judged: tuple[Judged, ...]
-    changes: tuple[Change, ...]
+    changes: tuple[FieldChange, ...]
     scores: tuple[ScoreMove, ...]
 
 
-def diff(old: TestSet, new: TestSet, scores: Sequence[ScoreMove] = ()) -> Difference:
+def diff(old: TestSet, new: TestSet, scores: Sequence[ScoreMove] = ()) -> SetChanges:
     """Compare two versions, query by query id.
 
     Where ids are made from the questions, a query that is gone and a new one with the same judgments are one that was
@@ -115,7 +115,7 @@ def diff(old: TestSet, new: TestSet, scores: Sequence[ScoreMove] = ()) -> Differ
     texts = [(query_id, old.by_id[query_id].text, new.by_id[query_id].text) for query_id in common]
     renamed_ids = _reworded_ids(old, new)
     moved = set(renamed_ids.values())
-    return Difference(
+    return SetChanges(
         testset=TestSetRecord.of(new),
         old=TestSetRecord.of(old),
         is_same=(old.digest, old.labels) == (new.digest, new.labels),
@@ -173,12 +173,12 @@ def _grades(testset: TestSet, query_id: str) -> dict[tuple[str, str], float]:
     return grades
 
 
-def _query_changes(old: TestSet, new: TestSet, query_id: str) -> Iterator[Change]:
+def _query_changes(old: TestSet, new: TestSet, query_id: str) -> Iterator[FieldChange]:
     was, now = _facts(old, old.by_id[query_id]), _facts(new, new.by_id[query_id])
     if was != now:
         for what in dict.fromkeys((*was, *now)):
             if was.get(what, "") != now.get(what, ""):
-                yield Change(query_id, what, was.get(what, ""), now.get(what, ""))
+                yield FieldChange(query_id, what, was.get(what, ""), now.get(what, ""))
 
 
 def _facts(testset: TestSet, query: Query) -> Mapping[str, str]:
@@ -204,7 +204,7 @@ def _facts(testset: TestSet, query: Query) -> Mapping[str, str]:
     }
 
 
-def _set_changes(old: TestSet, new: TestSet) -> Iterator[Change]:
+def _set_changes(old: TestSet, new: TestSet) -> Iterator[FieldChange]:
     for what, was, now in (
         ("name", old.name, new.name),
         ("version", old.version, new.version),
@@ -216,4 +216,4 @@ def _set_changes(old: TestSet, new: TestSet) -> Iterator[Change]:
         ("guidelines", guideline_text(old), guideline_text(new)),
     ):
         if was != now:
-            yield Change("", what, was, now)
+            yield FieldChange("", what, was, now)

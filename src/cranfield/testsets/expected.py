@@ -13,7 +13,7 @@ from cranfield.results import Record, TestSetRecord
 
 
 @dataclass(frozen=True, slots=True)
-class Judgment:
+class ExpectedGrade:
     """One expected thing and its grade."""
 
     kind: str
@@ -27,7 +27,7 @@ class JudgedQuery:
     """A query with everything that is known of it."""
 
     query: Query
-    expected: tuple[Judgment, ...]
+    expected: tuple[ExpectedGrade, ...]
     files: tuple[str, ...]
     """Files to cover."""
     legacy: Legacy | None
@@ -82,12 +82,12 @@ def kind_of(target: Target) -> str:
             return "predicate"
 
 
-def judgments_of(testset: TestSet, query_id: str) -> Iterator[Judgment]:
+def judgments_of(testset: TestSet, query_id: str) -> Iterator[ExpectedGrade]:
     """Everything judged for one query, in its order: graded documents and targets."""
     for doc_id, grade in testset.grades.get(query_id, {}).items():
-        yield Judgment("document", doc_id, float(grade))
+        yield ExpectedGrade("document", doc_id, float(grade))
     for target in testset.targets.get(query_id, ()):
-        yield Judgment(kind_of(target), target.label, float(target.grade))
+        yield ExpectedGrade(kind_of(target), target.label, float(target.grade))
 
 
 def is_relevant(testset: TestSet, query_id: str) -> bool:

@@ -39,7 +39,7 @@ class Disagreement:
 
 
 @dataclass(frozen=True)
-class Outcome:
+class ConsensusOutcome:
     """What a consensus rule makes of the rated pairs."""
 
     rule: str
@@ -72,7 +72,7 @@ class RaterReport(Displayed, Record):
     by: Mapping[str, Agreement]
     """Its values to the agreement on their queries."""
     tie_rate: TieRate
-    outcome: Outcome
+    outcome: ConsensusOutcome
     disagreements: tuple[Disagreement, ...]
     """The largest, at most `LARGEST`; widest first."""
     n_disagreements: int
@@ -238,12 +238,12 @@ def _tie_rate(slots: OnScale, levels: Sequence[float]) -> TieRate:
     return TieRate(ties, rated, ties / rated if rated else None)
 
 
-def _outcome(rule: str, slots: OnScale) -> Outcome:
+def _outcome(rule: str, slots: OnScale) -> ConsensusOutcome:
     values = combined(slots.table.packed(), rule, scale=slots.scale)
     some = ~np.isnan(values)
     filled = slots.table.filled > 0
     grades = Counter(values[some].tolist())
-    return Outcome(
+    return ConsensusOutcome(
         rule,
         {grade: grades[grade] for grade in sorted(grades)},
         int(np.count_nonzero(~some & filled)),

@@ -34,7 +34,7 @@ STRATA_DRIFT = 0.1
 
 
 @dataclass(frozen=True)
-class Plan:
+class RefreshPlan:
     """Which queries come and which leave."""
 
     testset: TestSet
@@ -53,7 +53,7 @@ class Plan:
 class Renewal:
     """The next version, and the agreement it rests on."""
 
-    plan: Plan
+    plan: RefreshPlan
     testset: TestSet
     raters: tuple[str, str]
     kappa: Coefficient
@@ -91,7 +91,7 @@ def _shares(testset: TestSet, key: str) -> dict[str, float]:
 
 def plan_refresh(
     testset: TestSet, log: QueryLog, n: int, *, sample: Sample = "random", seed: int = 0, drop: Sequence[str] = ()
-) -> Plan:
+) -> RefreshPlan:
     """Choose N queries of a log, and N of the set that make room for them. The same arguments choose the same queries.
 
     Args:
@@ -131,7 +131,7 @@ def plan_refresh(
         else draw(testset, n, strata_keys(testset), seed, "leaving")
     )
     new = tuple(Query(_id(testset, text), text, weight=log.counts[text]) for text in chosen)
-    return Plan(testset, new, leaving, sample, seed, len(log.counts), n_known)
+    return RefreshPlan(testset, new, leaving, sample, seed, len(log.counts), n_known)
 
 
 def _chosen(testset: TestSet, log: QueryLog, n: int, sample: Sample, seed: int) -> tuple[list[str], int]:
@@ -171,7 +171,7 @@ def _id(testset: TestSet, text: str) -> str:
 
 
 def renew(
-    plan: Plan, labels: Labels, *, rule: str = DEFAULT_RULE, version: str = "", seed: int = 0, today: date
+    plan: RefreshPlan, labels: Labels, *, rule: str = DEFAULT_RULE, version: str = "", seed: int = 0, today: date
 ) -> Renewal:
     """The next version: those that leave taken out, the new ones in, grades made of their ratings, provenance written.
 
@@ -214,7 +214,7 @@ def renew(
     return Renewal(plan, recorded(graded, sentence, today), labels.raters, kappa)
 
 
-def _together(plan: Plan, labels: Labels, rule: str) -> TestSet:
+def _together(plan: RefreshPlan, labels: Labels, rule: str) -> TestSet:
     """The queries that stay and those that come, with ratings."""
     old = plan.testset
     if old.ratings and old.consensus and old.consensus != rule:
@@ -251,7 +251,7 @@ def _together(plan: Plan, labels: Labels, rule: str) -> TestSet:
     )
 
 
-def _check_labels(plan: Plan, labels: Labels) -> None:
+def _check_labels(plan: RefreshPlan, labels: Labels) -> None:
     """Refuse labels that do not belong to the plan, or leave a new query without anything relevant.
 
     Raises:

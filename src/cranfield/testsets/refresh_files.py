@@ -120,7 +120,7 @@ def _json_entry(line: str) -> tuple[Any, Any]:
 
 
 @dataclass(frozen=True, slots=True)
-class Row:
+class RatedDocument:
     """One document for one query, with the grade of each rater."""
 
     line: int
@@ -135,7 +135,7 @@ class Labels:
 
     path: str
     raters: tuple[str, str]
-    rows: tuple[Row, ...]
+    rows: tuple[RatedDocument, ...]
     strata: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
     """Query id to its strata."""
     adjudicated: Mapping[str, tuple[Rating, ...]] = field(default_factory=dict)
@@ -306,7 +306,7 @@ def _row(
     raters: Sequence[str],
     path: str,
     problems: ProblemList,
-) -> Row | None:
+) -> RatedDocument | None:
     """One row, or None with its problems noted."""
 
     def cell(name: str) -> str:
@@ -329,4 +329,4 @@ def _row(
         grades.append(grade)
     if len(problems.problems) > before:
         return None
-    return Row(line, cell("query_id"), _bare(cell("doc_id")), tuple(grades))
+    return RatedDocument(line, cell("query_id"), _bare(cell("doc_id")), tuple(grades))

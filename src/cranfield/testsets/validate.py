@@ -19,7 +19,7 @@ Level = Literal["error", "warning"]
 
 
 @dataclass(frozen=True)
-class Subject:
+class ValidationSubject:
     """What is looked at."""
 
     testset: TestSet
@@ -36,12 +36,12 @@ class Check:
     level: Level
     sentence: str
     """What it looks for, and by which rule."""
-    find: Callable[[Subject], Iterator[Complaint]]
+    find: Callable[[ValidationSubject], Iterator[Complaint]]
     needs_runs: bool = False
 
 
 @dataclass(frozen=True, slots=True)
-class Finding:
+class ValidationFinding:
     """One thing that a check found."""
 
     check: str
@@ -67,11 +67,11 @@ class Validation(Record):
     testset: TestSetRecord
     n_errors: int
     n_warnings: int
-    findings: tuple[Finding, ...]
+    findings: tuple[ValidationFinding, ...]
     checks: tuple[Checked, ...]
 
     @classmethod
-    def of(cls, testset: TestSetRecord, findings: Iterable[Finding], *, with_runs: bool) -> Validation:
+    def of(cls, testset: TestSetRecord, findings: Iterable[ValidationFinding], *, with_runs: bool) -> Validation:
         """The record of findings."""
         found = tuple(findings)
         return cls(
@@ -87,7 +87,7 @@ class Validation(Record):
         )
 
 
-def _of_set(find: Callable[[TestSet], Iterator[Complaint]]) -> Callable[[Subject], Iterator[Complaint]]:
+def _of_set(find: Callable[[TestSet], Iterator[Complaint]]) -> Callable[[ValidationSubject], Iterator[Complaint]]:
     return lambda subject: find(subject.testset)
 
 
@@ -218,9 +218,9 @@ def validate(testset: TestSet, *, today: date, runs: Mapping[str, Answers] | Non
         today: the date from which its age is counted.
         runs: name to what systems answered; checks that need them are left out without.
     """
-    subject = Subject(testset, today, runs or {})
+    subject = ValidationSubject(testset, today, runs or {})
     findings = (
-        Finding(check.name, check.level, query_id, message)
+        ValidationFinding(check.name, check.level, query_id, message)
         for check in checks().values()
         if subject.runs or not check.needs_runs
         for query_id, message in check.find(subject)

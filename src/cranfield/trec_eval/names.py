@@ -29,7 +29,7 @@ LEAST = 1e-5
 
 
 @dataclass(frozen=True, slots=True)
-class Row:
+class TrecMeasure:
     """One measure of trec_eval."""
 
     name: str
@@ -51,63 +51,63 @@ class Row:
 
 
 TABLE = (
-    Row("runid"),
-    Row("num_q"),
-    Row("num_ret"),
-    Row("num_rel"),
-    Row("num_rel_ret"),
-    Row("map"),
-    Row("gm_map"),
-    Row("Rprec"),
-    Row("bpref"),
-    Row("recip_rank"),
-    Row("iprec_at_recall", "shares", TENTHS),
-    Row("P", "ranks", RANKS),
-    Row("relstring", "numbers", (10,)),
-    Row("recall", "ranks", RANKS),
-    Row("infAP"),
-    Row("gm_bpref"),
-    Row("Rprec_mult", "shares", MULTIPLES),
-    Row("utility", "numbers", fills=("found", "wrong", "missed", "spared")),
-    Row("11pt_avg", "numbers"),
-    Row("binG"),
-    Row("G", "pairs"),
-    Row("dcg", "pairs", since=10),
-    Row("ideal_dcg", "pairs", since=10),
-    Row("ndcg", "pairs"),
-    Row("ndcg_rel", "pairs"),
-    Row("Rndcg", "pairs"),
-    Row("ndcg_cut", "ranks", RANKS),
-    Row("map_cut", "ranks", RANKS),
-    Row("relative_P", "ranks", RANKS),
-    Row("success", "ranks", (1, 5, 10)),
-    Row("set_P"),
-    Row("set_relative_P"),
-    Row("set_recall"),
-    Row("set_map"),
-    Row("set_F", "numbers", fills=("beta",)),
-    Row("num_nonrel_judged_ret"),
-    Row("prefs_num_prefs_poss"),
-    Row("prefs_num_prefs_ful"),
-    Row("prefs_num_prefs_ful_ret"),
-    Row("prefs_simp"),
-    Row("prefs_pair"),
-    Row("prefs_avgjg"),
-    Row("prefs_avgjg_Rnonrel"),
-    Row("prefs_simp_ret"),
-    Row("prefs_pair_ret"),
-    Row("prefs_avgjg_ret"),
-    Row("prefs_avgjg_Rnonrel_ret"),
-    Row("prefs_simp_imp"),
-    Row("prefs_pair_imp"),
-    Row("prefs_avgjg_imp"),
-    Row("map_avgjg"),
-    Row("P_avgjg", "ranks", RANKS),
-    Row("Rprec_mult_avgjg", "shares", MULTIPLES),
-    Row("yaap"),
-    Row("rbp", "pairs", since=10, catalogue_name="RBP", sets=(("p", 0.9), ("depth", 0))),
-    Row("rbp_resid", "pairs", since=10),
-    Row("unj", "ranks", (5, 10, 20), since=10),
+    TrecMeasure("runid"),
+    TrecMeasure("num_q"),
+    TrecMeasure("num_ret"),
+    TrecMeasure("num_rel"),
+    TrecMeasure("num_rel_ret"),
+    TrecMeasure("map"),
+    TrecMeasure("gm_map"),
+    TrecMeasure("Rprec"),
+    TrecMeasure("bpref"),
+    TrecMeasure("recip_rank"),
+    TrecMeasure("iprec_at_recall", "shares", TENTHS),
+    TrecMeasure("P", "ranks", RANKS),
+    TrecMeasure("relstring", "numbers", (10,)),
+    TrecMeasure("recall", "ranks", RANKS),
+    TrecMeasure("infAP"),
+    TrecMeasure("gm_bpref"),
+    TrecMeasure("Rprec_mult", "shares", MULTIPLES),
+    TrecMeasure("utility", "numbers", fills=("found", "wrong", "missed", "spared")),
+    TrecMeasure("11pt_avg", "numbers"),
+    TrecMeasure("binG"),
+    TrecMeasure("G", "pairs"),
+    TrecMeasure("dcg", "pairs", since=10),
+    TrecMeasure("ideal_dcg", "pairs", since=10),
+    TrecMeasure("ndcg", "pairs"),
+    TrecMeasure("ndcg_rel", "pairs"),
+    TrecMeasure("Rndcg", "pairs"),
+    TrecMeasure("ndcg_cut", "ranks", RANKS),
+    TrecMeasure("map_cut", "ranks", RANKS),
+    TrecMeasure("relative_P", "ranks", RANKS),
+    TrecMeasure("success", "ranks", (1, 5, 10)),
+    TrecMeasure("set_P"),
+    TrecMeasure("set_relative_P"),
+    TrecMeasure("set_recall"),
+    TrecMeasure("set_map"),
+    TrecMeasure("set_F", "numbers", fills=("beta",)),
+    TrecMeasure("num_nonrel_judged_ret"),
+    TrecMeasure("prefs_num_prefs_poss"),
+    TrecMeasure("prefs_num_prefs_ful"),
+    TrecMeasure("prefs_num_prefs_ful_ret"),
+    TrecMeasure("prefs_simp"),
+    TrecMeasure("prefs_pair"),
+    TrecMeasure("prefs_avgjg"),
+    TrecMeasure("prefs_avgjg_Rnonrel"),
+    TrecMeasure("prefs_simp_ret"),
+    TrecMeasure("prefs_pair_ret"),
+    TrecMeasure("prefs_avgjg_ret"),
+    TrecMeasure("prefs_avgjg_Rnonrel_ret"),
+    TrecMeasure("prefs_simp_imp"),
+    TrecMeasure("prefs_pair_imp"),
+    TrecMeasure("prefs_avgjg_imp"),
+    TrecMeasure("map_avgjg"),
+    TrecMeasure("P_avgjg", "ranks", RANKS),
+    TrecMeasure("Rprec_mult_avgjg", "shares", MULTIPLES),
+    TrecMeasure("yaap"),
+    TrecMeasure("rbp", "pairs", since=10, catalogue_name="RBP", sets=(("p", 0.9), ("depth", 0))),
+    TrecMeasure("rbp_resid", "pairs", since=10),
+    TrecMeasure("unj", "ranks", (5, 10, 20), since=10),
 )
 """In the order trec_eval prints them."""
 ROWS = {row.name: row for row in TABLE}
@@ -121,7 +121,7 @@ OUTSIDE_ALL_TREC = frozenset({"dcg", "ideal_dcg", "yaap"})
 SUMMED_UP = frozenset({"runid", "num_q", "num_ret", "num_rel", "num_rel_ret"})
 
 
-def _reads(row: Row) -> tuple[QrelsFormat, ...]:
+def _reads(row: TrecMeasure) -> tuple[QrelsFormat, ...]:
     """Formats of QRELS that a measure can be had from."""
     needs = SPECS[row.name].needs if row.name in SPECS else None
     formats: dict[str | None, tuple[QrelsFormat, ...]] = {
@@ -149,12 +149,12 @@ NICKNAMES: dict[str, frozenset[str]] = {
 
 
 @dataclass(frozen=True, slots=True)
-class Column:
+class PrintedColumn:
     """One value that is printed, for every query and for all of them."""
 
     label: str
     """As printed."""
-    row: Row
+    row: TrecMeasure
     measures: tuple[Measure, ...]
     """Its value is their mean; none where it is no number."""
     length: int = 0
@@ -167,14 +167,14 @@ class Column:
 
 
 @dataclass(frozen=True, slots=True)
-class Plan:
+class PrintPlan:
     """What to print, in order, and what of the call has no effect."""
 
-    columns: tuple[Column, ...]
+    columns: tuple[PrintedColumn, ...]
     notes: tuple[str, ...]
 
 
-def plan(options: Options) -> Plan:
+def plan(options: Options) -> PrintPlan:
     """Turn the `-m` of a command line into columns.
 
     As in trec_eval, the order is that of the table, a measure is printed once however often it is requested, and the
@@ -199,7 +199,7 @@ def plan(options: Options) -> Plan:
             note = _note_parameters(argument, given)
             notes += [note] if note else []
     problems += _wrong_format(marked, options.qrels_format)
-    columns: list[Column] = []
+    columns: list[PrintedColumn] = []
     for row in TABLE:
         if row.name in marked:
             try:
@@ -208,7 +208,7 @@ def plan(options: Options) -> Plan:
                 problems += error.problems
     if problems:
         raise UsageError(problems)
-    return Plan(tuple(columns), tuple(notes))
+    return PrintPlan(tuple(columns), tuple(notes))
 
 
 def _unknown(argument: MeasureArgument, version: Version, known: Iterable[str]) -> Problem:
@@ -245,27 +245,27 @@ def _wrong_format(marked: set[str], qrels_format: QrelsFormat) -> list[Problem]:
     ]
 
 
-def _columns(row: Row, given: str | None, options: Options) -> list[Column]:
+def _columns(row: TrecMeasure, given: str | None, options: Options) -> list[PrintedColumn]:
     """The columns of one measure, with these parameters or its own."""
     if row.name not in SPECS:
         length = 0 if row.takes == "nothing" else _length(row, given)
-        return [Column(_label(row, given), row, (), length)]
+        return [PrintedColumn(_label(row, given), row, (), length)]
     common = common_parameters(SPECS[row.name], options) | dict(row.sets)
     make = partial(measure_with, SPECS[row.name], common)
     if row.takes in {"ranks", "shares"}:
         cutoffs = _cutoffs(row, given)
         form: Callable[[float], str] = str if row.takes == "ranks" else "{:3.2f}".format
-        return [Column(f"{row.name}_{form(cutoff)}", row, (make({}, cutoff),)) for cutoff in cutoffs]
+        return [PrintedColumn(f"{row.name}_{form(cutoff)}", row, (make({}, cutoff),)) for cutoff in cutoffs]
     if given is None:
-        return [Column(row.name, row, (make({}),))]
+        return [PrintedColumn(row.name, row, (make({}),))]
     if row.name == "11pt_avg":
         points = _numbers(row, given)
         shares = [measure_with(SPECS["iprec_at_recall"], common, {}, point) for point in points]
-        return [Column(_label(row, given), row, tuple(shares))]
-    return [Column(_label(row, given), row, (make(_parameters(row, given)),))]
+        return [PrintedColumn(_label(row, given), row, tuple(shares))]
+    return [PrintedColumn(_label(row, given), row, (make(_parameters(row, given)),))]
 
 
-def _label(row: Row, given: str | None) -> str:
+def _label(row: TrecMeasure, given: str | None) -> str:
     return row.name if given is None else f"{row.name}_{given}"
 
 
@@ -291,7 +291,7 @@ def measure_with(
     return Measure(spec.name, parameters, cutoff)
 
 
-def _cutoffs(row: Row, given: str | None) -> list[int] | list[float]:
+def _cutoffs(row: TrecMeasure, given: str | None) -> list[int] | list[float]:
     """Ranks or shares, in ascending order."""
     if given is None:
         return row.usual_cutoffs
@@ -301,7 +301,7 @@ def _cutoffs(row: Row, given: str | None) -> list[int] | list[float]:
     return cutoffs
 
 
-def _ranks(row: Row, given: str) -> list[int]:
+def _ranks(row: TrecMeasure, given: str) -> list[int]:
     """Ranks, digits behind a point dropped."""
     words = given.split(",")
     ranks = [int(word.partition(".")[0]) for word in words if re.fullmatch(r"\+?[0-9]{1,10}(\.[0-9]*)?", word)]
@@ -310,7 +310,7 @@ def _ranks(row: Row, given: str) -> list[int]:
     return ranks
 
 
-def _numbers(row: Row, given: str, *, least: float | None = None) -> list[float]:
+def _numbers(row: TrecMeasure, given: str, *, least: float | None = None) -> list[float]:
     words = given.split(",")
     numbers = [float(word) for word in words if re.fullmatch(NUMBER, word)]
     if len(numbers) < len(words) or (least is not None and min(numbers) < least):
@@ -319,11 +319,11 @@ def _numbers(row: Row, given: str, *, least: float | None = None) -> list[float]
     return numbers
 
 
-def _length(row: Row, given: str | None) -> int:
+def _length(row: TrecMeasure, given: str | None) -> int:
     return int(row.defaults[0] if given is None else max(_numbers(row, given)[0], 0.0))
 
 
-def _parameters(row: Row, given: str) -> dict[str, Parameter]:
+def _parameters(row: TrecMeasure, given: str) -> dict[str, Parameter]:
     """Numbers by their place, or gains by grade; `p` of the rank-biased ones by its name."""
     if row.takes == "numbers":
         numbers = _numbers(row, given)
@@ -344,5 +344,5 @@ def _parameters(row: Row, given: str) -> dict[str, Parameter]:
     return parameters | ({"gains": gains} if gains else {})
 
 
-def _bad(row: Row, given: str, message: str, expected: str) -> UsageError:
+def _bad(row: TrecMeasure, given: str, message: str, expected: str) -> UsageError:
     return UsageError(f"-m {row.name}.{given}: {message}", expected=expected)

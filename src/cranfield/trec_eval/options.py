@@ -105,7 +105,7 @@ def _debug(options: Options, flag: str, text: str) -> Options:
 
 
 @dataclass(frozen=True, slots=True)
-class Option:
+class CommandOption:
     """One option of the command line."""
 
     letter: str
@@ -125,46 +125,50 @@ class Option:
 
 
 OPTIONS = (
-    Option("q", "query_eval_wanted", "", "Also print the values of each query.", _switch("by_query")),
-    Option("m", "measure", "NAME[.PARAMETERS]", "Measure or set of measures; repeat for more.", _measure),
-    Option(
+    CommandOption("q", "query_eval_wanted", "", "Also print the values of each query.", _switch("by_query")),
+    CommandOption("m", "measure", "NAME[.PARAMETERS]", "Measure or set of measures; repeat for more.", _measure),
+    CommandOption(
         "c",
         "complete_rel_info_wanted",
         "",
         "Average over all judged queries; queries missing from RUN count as 0.",
         _switch("complete"),
     ),
-    Option("l", "level_for_rel", "N", "Lowest relevant grade; default: 1.", _number("level", 1)),
-    Option("n", "nosummary", "", "Do not print the summary over all queries.", _switch("summary", on=False)),
-    Option("J", "Judged_docs_only", "", "Ignore unjudged documents.", _switch("judged_only")),
-    Option("M", "Max_retrieved_per_topic", "N", "Use only the first N results of each query.", _number("depth", 1)),
-    Option(
+    CommandOption("l", "level_for_rel", "N", "Lowest relevant grade; default: 1.", _number("level", 1)),
+    CommandOption("n", "nosummary", "", "Do not print the summary over all queries.", _switch("summary", on=False)),
+    CommandOption("J", "Judged_docs_only", "", "Ignore unjudged documents.", _switch("judged_only")),
+    CommandOption(
+        "M", "Max_retrieved_per_topic", "N", "Use only the first N results of each query.", _number("depth", 1)
+    ),
+    CommandOption(
         "N",
         "Number_docs_in_coll",
         "N",
         "Number of documents in the collection; used by utility.",
         _number("collection_size", 0),
     ),
-    Option("R", "Rel_info_format", "FORMAT", f"Format of QRELS: {', '.join(QRELS_FORMATS)}.", _qrels_format),
-    Option("T", "Results_format", "FORMAT", f"Format of RUN; only {RESULTS_FORMAT} is supported.", _results_format),
-    Option(
+    CommandOption("R", "Rel_info_format", "FORMAT", f"Format of QRELS: {', '.join(QRELS_FORMATS)}.", _qrels_format),
+    CommandOption(
+        "T", "Results_format", "FORMAT", f"Format of RUN; only {RESULTS_FORMAT} is supported.", _results_format
+    ),
+    CommandOption(
         "Z",
         "Zscore",
         "FILE",
         "Print z-scores; lines of FILE: `query measure mean deviation`.",
         lambda options, _flag, text: replace(options, zscores=text),
     ),
-    Option("D", "Debug_level", "N[.QUERY]", "Score only this query; no debugging output is printed.", _debug),
-    Option("o", "Output_old_results_format", "", "Accepted and ignored.", lambda options, _flag, _text: options),
-    Option("", "as", "VERSION", "Version of trec_eval to reproduce: 10 (default) or 9 (9.0.8).", _version),
-    Option(
+    CommandOption("D", "Debug_level", "N[.QUERY]", "Score only this query; no debugging output is printed.", _debug),
+    CommandOption("o", "Output_old_results_format", "", "Accepted and ignored.", lambda options, _flag, _text: options),
+    CommandOption("", "as", "VERSION", "Version of trec_eval to reproduce: 10 (default) or 9 (9.0.8).", _version),
+    CommandOption(
         "v",
         "version",
         "",
         "Print the version and exit.",
         lambda options, _flag, _text: replace(options, wants="version"),
     ),
-    Option(
+    CommandOption(
         "h",
         "help",
         "",

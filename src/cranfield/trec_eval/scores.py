@@ -13,10 +13,10 @@ from cranfield.errors import InputError, ProblemList, UsageError, shorten
 from cranfield.formats.io.delimited import number_of
 from cranfield.formats.io.files import opened
 from cranfield.measures import compute
-from cranfield.ranking import FloatQ, Ranking, State
+from cranfield.ranking import FloatQ, Ranking, ResultState
 from cranfield.ranking.value import condensed
 from cranfield.trec_eval.inputs import Inputs
-from cranfield.trec_eval.names import LEAST, Column, Plan
+from cranfield.trec_eval.names import LEAST, PrintedColumn, PrintPlan
 from cranfield.trec_eval.options import Options
 
 ALL = "all"
@@ -29,7 +29,7 @@ Reference = Mapping[tuple[str, str], tuple[float, float]]
 
 
 @dataclass(frozen=True, slots=True)
-class Shown:
+class ShownColumn:
     """A column, as text."""
 
     label: str
@@ -39,7 +39,7 @@ class Shown:
     summary: str | None
 
 
-def output(plan: Plan, inputs: Inputs, options: Options) -> Iterator[str]:
+def output(plan: PrintPlan, inputs: Inputs, options: Options) -> Iterator[str]:
     """Everything that goes to stdout, a query at a time."""
     columns = shown(plan, inputs, options)
     if options.by_query:
@@ -51,7 +51,7 @@ def output(plan: Plan, inputs: Inputs, options: Options) -> Iterator[str]:
         yield "".join(f"{label}\t{ALL}\t{summary}\n" for label, summary in lines)
 
 
-def shown(plan: Plan, inputs: Inputs, options: Options) -> list[Shown]:
+def shown(plan: PrintPlan, inputs: Inputs, options: Options) -> list[ShownColumn]:
     """Score every column."""
     reference = read_zscores(Path(options.zscores)) if options.zscores is not None else None
     # Several judges have a list each, and preferences look at nothing but what is judged.
@@ -60,16 +60,18 @@ def shown(plan: Plan, inputs: Inputs, options: Options) -> list[Shown]:
     return [_shown(column, seen, inputs, options, reference) for column in plan.columns]
 
 
-def _shown(column: Column, ranking: Ranking, inputs: Inputs, options: Options, reference: Reference | None) -> Shown:
+def _shown(
+    column: PrintedColumn, ranking: Ranking, inputs: Inputs, options: Options, reference: Reference | None
+) -> ShownColumn:
     name, label = column.row.name, f"{column.label:<22}"
     n_queries = len(inputs.testset.queries) if options.complete else ranking.n_queries
     if name == "runid":
-        return Shown(label, None, inputs.run_tag)
+        return ShownColumn(label, None, inputs.run_tag)
     if name == "relstring":
-        return Shown(label, [f"'{text}'" for text in _relevance(column, ranking, inputs, options)], None)
+        return ShownColumn(label, [f"'{text}'" for text in _relevance(column, ranking, inputs, options)], None)
     label = label if reference is None else f"Z{label}"
     if name == "num_q":
-        return Shown(label, None, str(n_queries) if reference is None else f"{n_queries:6.4f}")
+        return ShownColumn(label, None, str(n_queries) if reference is None else f"{n_queries:6.4f}")
     values = _values(column, ranking, inputs, options)
     if column.aggregate == "geometric mean":
         values = np.log(np.maximum(values, LEAST))
@@ -80,17 +82,17 @@ def _shown(column: Column, ranking: Ranking, inputs: Inputs, options: Options, r
         total = float(sum(grade > 0 for grades in inputs.testset.grades.values() for grade in grades.values()))
     if column.aggregate == "geometric mean":
         total += (n_queries - ranking.n_queries) * np.log(LEAST)
-        return Shown(label, None, f"{np.exp(total / n_queries):6.4f}")
+        return ShownColumn(label, None, f"{np.exp(total / n_queries):6.4f}")
     form = _count if column.aggregate == "sum" and reference is None else "{:6.4f}".format
     texts = list(map(form, values.tolist())) if options.by_query else None
-    return Shown(label, texts, form(total if column.aggregate == "sum" else total / n_queries))
+    return ShownColumn(label, texts, form(total if column.aggregate == "sum" else total / n_queries))
 
 
 def _count(value: float) -> str:
     return str(int(value))
 
 
-def _values(column: Column, ranking: Ranking, inputs: Inputs, options: Options) -> FloatQ:
+def _values(column: PrintedColumn, ranking: Ranking, inputs: Inputs, options: Options) -> FloatQ:
     """float64[Q]: the value of each query."""
     total = np.zeros(ranking.n_queries)
     for measure in reversed(column.measures):
@@ -110,7 +112,7 @@ def _values(column: Column, ranking: Ranking, inputs: Inputs, options: Options) 
     return values
 
 
-def _utility_of_nothing(column: Column, values: FloatQ, options: Options) -> FloatQ:
+def _utility_of_nothing(column: PrintedColumn, values: FloatQ, options: Options) -> FloatQ:
     """A query without an answer is worth 0; trec_eval 10 gives it one unknown result where parameters are given."""
     if column.label == "utility":
         return np.zeros(len(values))
@@ -119,12 +121,12 @@ def _utility_of_nothing(column: Column, values: FloatQ, options: Options) -> Flo
     return np.asarray(values + _number(column, "wrong", -1.0) - _number(column, "spared", 0.0))
 
 
-def _number(column: Column, name: str, default: float) -> float:
+def _number(column: PrintedColumn, name: str, default: float) -> float:
     value = column.measures[0].param(name, default)
     return float(value) if isinstance(value, int | float) else default
 
 
-def _relevance(column: Column, ranking: Ranking, inputs: Inputs, options: Options) -> list[str]:
+def _relevance(column: PrintedColumn, ranking: Ranking, inputs: Inputs, options: Options) -> list[str]:
     """One character for each of the first results: its grade, `-` where it was not judged, `.` where only pooled."""
     length = column.length
     lengths = np.minimum(ranking.n_returned, length)
@@ -135,7 +137,7 @@ def _relevance(column: Column, ranking: Ranking, inputs: Inputs, options: Option
     for query, rank, level, state in zip(
         *(column[rows].tolist() for column in (ranking.query, ranking.rank, ranking.level, ranking.state)), strict=True
     ):
-        strings[query][rank - 1] = "." if state == State.POOLED else ">" if level > 9 else str(level)
+        strings[query][rank - 1] = "." if state == ResultState.POOLED else ">" if level > 9 else str(level)
     return ["".join(characters) for characters in strings]
 
 

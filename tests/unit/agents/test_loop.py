@@ -12,8 +12,8 @@ import pytest
 from pydantic import BaseModel
 
 from cranfield.agents.kept import Kept
-from cranfield.agents.loop import AgentTask, End, Limits, NoTools, Read, ToolResult, Toolset, Transcript, run_agent
-from cranfield.agents.protocol import Answer, Backend, Failure, FailureKind, Request, Tool, ToolCall, Usage
+from cranfield.agents.loop import AgentLimits, AgentTask, End, NoTools, Read, ToolResult, Toolset, Transcript, run_agent
+from cranfield.agents.protocol import Backend, Failure, FailureKind, ModelAnswer, Request, Tool, ToolCall, Usage
 from cranfield.agents.scripted import Scripted
 from cranfield.errors import InputError
 
@@ -40,17 +40,17 @@ class Files:
         return ToolResult(f"1: # {path}\n2: x = 1", (Read(path, 1, 2),))
 
 
-def calls(*paths: str, tool: str = "read") -> Answer:
+def calls(*paths: str, tool: str = "read") -> ModelAnswer:
     given = (ToolCall(f"call-{n}", tool, json.dumps({"path": path})) for n, path in enumerate(paths))
-    return Answer(tool_calls=tuple(given), usage=USAGE, model="m-1")
+    return ModelAnswer(tool_calls=tuple(given), usage=USAGE, model="m-1")
 
 
-def script(*answers: str | Answer) -> Scripted:
+def script(*answers: str | ModelAnswer) -> Scripted:
     given = iter(answers)
     return Scripted(lambda _: next(given))
 
 
-def run(backend: Backend, toolset: Toolset | None = None, limits: Limits | None = None) -> Transcript:
+def run(backend: Backend, toolset: Toolset | None = None, limits: AgentLimits | None = None) -> Transcript:
     task = TASK if limits is None else replace(TASK, limits=limits)
     return asyncio.run(run_agent(backend, task, toolset or Files()))
 
@@ -71,29 +71,31 @@ def test_an_agent_calls_tools_until_it_answers_and_its_log_says_what_it_read() -
 
 
 def test_usage_is_the_sum_and_what_one_request_did_not_report_is_unknown() -> None:
-    known = run(script(calls("a.py"), Answer(text=GOOD, output=Word(word="yes"), usage=USAGE)))
+    known = run(script(calls("a.py"), ModelAnswer(text=GOOD, output=Word(word="yes"), usage=USAGE)))
     assert known.usage == Usage(requests=2, input=20, cache_read=0, cache_write=0, output=4, reasoning=0)
-    silent = run(script(calls("a.py"), Answer(text=GOOD, output=Word(word="yes"), usage=Usage(unmeasured=1))))
+    silent = run(script(calls("a.py"), ModelAnswer(text=GOOD, output=Word(word="yes"), usage=Usage(unmeasured=1))))
     assert (silent.usage.total, silent.usage.unmeasured, silent.usage.requests) == (None, 1, 2)
 
 
 @pytest.mark.parametrize(
     ("answer", "limits", "end", "turns"),
     [
-        (lambda: calls("a.py"), Limits(turns=3), End.TURNS, 3),
-        (lambda: calls("a.py", "b.py"), Limits(tool_calls=3), End.TOOL_CALLS, 3),
-        (lambda: calls("a.py"), Limits(tokens=24), End.TOKENS, 2),
-        (lambda: calls("a.py"), Limits(seconds=0.0), End.SECONDS, 0),
+        (lambda: calls("a.py"), AgentLimits(turns=3), End.TURNS, 3),
+        (lambda: calls("a.py", "b.py"), AgentLimits(tool_calls=3), End.TOOL_CALLS, 3),
+        (lambda: calls("a.py"), AgentLimits(tokens=24), End.TOKENS, 2),
+        (lambda: calls("a.py"), AgentLimits(seconds=0.0), End.SECONDS, 0),
     ],
 )
-def test_each_limit_is_an_end_of_its_own(answer: Callable[[], Answer], limits: Limits, end: End, turns: int) -> None:
+def test_each_limit_is_an_end_of_its_own(
+    answer: Callable[[], ModelAnswer], limits: AgentLimits, end: End, turns: int
+) -> None:
     transcript = run(Scripted(lambda _: answer()), limits=limits)
     assert (transcript.end, transcript.turns, transcript.output) == (end, turns, None)
 
 
 def test_beyond_the_limit_of_calls_the_model_is_told_and_may_still_answer() -> None:
     backend = script(calls("a.py", "b.py"), GOOD)
-    transcript = run(backend, limits=Limits(tool_calls=1))
+    transcript = run(backend, limits=AgentLimits(tool_calls=1))
     assert (transcript.end, len(transcript.uses)) == (End.ANSWERED, 1)
     assert "no more calls" in backend.requests[1].messages[3].text
 
@@ -103,14 +105,14 @@ def test_an_answer_that_does_not_fit_is_sent_back_and_the_second_is_taken() -> N
     assert run(backend).end is End.ANSWERED
     assert "cannot be used" in backend.requests[1].messages[-1].text
     assert backend.requests[1].messages[-2].text == "no JSON"
-    lasting = run(Scripted(lambda _: "no JSON"), limits=Limits(corrections=2))
+    lasting = run(Scripted(lambda _: "no JSON"), limits=AgentLimits(corrections=2))
     assert (lasting.end, lasting.turns) == (End.FAILED, 3)
     assert lasting.failure is not None
     assert lasting.failure.kind is FailureKind.BAD_OUTPUT
 
 
 def test_a_failed_request_ends_the_agent_with_its_failure() -> None:
-    filtered = Answer(failure=Failure(FailureKind.FILTERED, "no"))
+    filtered = ModelAnswer(failure=Failure(FailureKind.FILTERED, "no"))
     transcript = run(script(calls("a.py"), filtered))
     assert (transcript.end, transcript.failure) == (End.FAILED, filtered.failure)
 
@@ -131,7 +133,7 @@ def test_a_result_that_is_cut_proves_no_lines() -> None:
 def test_kept_answers_are_not_asked_again_wherever_a_run_was_killed(tmp_path: Path) -> None:
     path = tmp_path / "calls.jsonl"
 
-    def source(request: Request) -> str | Answer:
+    def source(request: Request) -> str | ModelAnswer:
         return GOOD if len(request.messages) == 5 else calls(f"{len(request.messages)}.py")
 
     first = Scripted(source)
@@ -166,7 +168,7 @@ def test_a_replay_asks_nothing_and_the_same_request_has_as_many_answers_as_it_wa
 
 def test_what_may_pass_is_not_kept_and_a_foreign_file_is_refused(tmp_path: Path) -> None:
     path = tmp_path / "calls.jsonl"
-    kept = Kept(path, script(Answer(failure=Failure(FailureKind.UNAVAILABLE, "down"))))
+    kept = Kept(path, script(ModelAnswer(failure=Failure(FailureKind.UNAVAILABLE, "down"))))
     assert run(kept).end is End.FAILED
     kept.close()
     assert path.read_bytes() == b""

@@ -12,8 +12,18 @@ from pydantic import BaseModel
 
 from cranfield.agents.budget import Budget, Budgeted, Price, PriceList
 from cranfield.agents.kept import Kept, charge
-from cranfield.agents.loop import AgentTask, End, Limits, NoTools, Transcript, run_agent
-from cranfield.agents.protocol import Answer, Backend, Failure, FailureKind, Message, Request, Sampling, ToolCall, Usage
+from cranfield.agents.loop import AgentLimits, AgentTask, End, NoTools, Transcript, run_agent
+from cranfield.agents.protocol import (
+    Backend,
+    Failure,
+    FailureKind,
+    Message,
+    ModelAnswer,
+    Request,
+    Sampling,
+    ToolCall,
+    Usage,
+)
 from cranfield.agents.recording import Recording, Replaying
 from cranfield.agents.retrying import Retrying
 from cranfield.agents.scripted import Scripted
@@ -27,20 +37,20 @@ class Word(BaseModel):
 
 MODEL = "openai:m"
 REQUEST = Request(MODEL, "s", (Message("user", "u"),), Word, sampling=Sampling(max_tokens=10))
-TASK = AgentTask(MODEL, "You answer.", "Which?", Word, limits=Limits(corrections=1))
+TASK = AgentTask(MODEL, "You answer.", "Which?", Word, limits=AgentLimits(corrections=1))
 GOOD = '{"word": "yes"}'
-HTML = Answer(
+HTML = ModelAnswer(
     failure=Failure(FailureKind.PROTOCOL, "not an answer of a model", got="<html>"), usage=Usage(unmeasured=1)
 )
 PRICES = PriceList(models={MODEL: Price(input=1.0, output=10.0)})
 
 
-def script(*answers: str | Answer) -> Scripted:
+def script(*answers: str | ModelAnswer) -> Scripted:
     given = iter(answers)
     return Scripted(lambda _: next(given))
 
 
-def ask(backend: Backend, request: Request = REQUEST) -> Answer:
+def ask(backend: Backend, request: Request = REQUEST) -> ModelAnswer:
     return asyncio.run(backend.ask(request))
 
 
@@ -74,14 +84,14 @@ def test_a_garbled_reply_is_repeated_within_the_bound_and_never_kept(tmp_path: P
 
 
 def test_corrections_are_counted_in_a_row() -> None:
-    call = Answer(tool_calls=(ToolCall("c", "read", "{}"),), usage=Usage(input=1, output=1))
+    call = ModelAnswer(tool_calls=(ToolCall("c", "read", "{}"),), usage=Usage(input=1, output=1))
     backend = script("bad", call, "bad", call, "bad", GOOD)
     transcript = asyncio.run(run_agent(backend, TASK, NoTools()))
     assert (transcript.end, transcript.output) == (End.ANSWERED, Word(word="yes"))
 
 
 def test_a_cut_reply_is_sent_back_and_tried_again_like_any_that_cannot_be_read(tmp_path: Path) -> None:
-    cut = Answer(failure=Failure(FailureKind.TRUNCATED, "it reached its maximum length"), text='{"word')
+    cut = ModelAnswer(failure=Failure(FailureKind.TRUNCATED, "it reached its maximum length"), text='{"word')
     path, source = tmp_path / "calls.jsonl", script(cut, cut, cut, GOOD)
     assert [is_unreadable(each) for each in tries(path, source)] == [True]
     _, second = tries(path, source)
@@ -98,7 +108,7 @@ def test_the_last_reply_that_cannot_be_read_stands_in_the_transcript() -> None:
 
 
 @pytest.mark.parametrize("garbled", [HTML, "no JSON"])
-def test_what_failed_tries_took_is_the_same_in_every_later_call(garbled: str | Answer, tmp_path: Path) -> None:
+def test_what_failed_tries_took_is_the_same_in_every_later_call(garbled: str | ModelAnswer, tmp_path: Path) -> None:
     path, budget = tmp_path / "calls.jsonl", Budget(prices=PRICES)
     kept = Kept(path, Budgeted(script(garbled, garbled, GOOD), budget), keeps_rejections=False)
     for _ in range(3):
@@ -115,13 +125,13 @@ def test_what_failed_tries_took_is_the_same_in_every_later_call(garbled: str | A
     ("reply", "kind"),
     [
         ("no JSON", FailureKind.BAD_OUTPUT),
-        (Answer(failure=Failure(FailureKind.TRUNCATED, "cut"), text="{"), FailureKind.TRUNCATED),
-        (Answer(failure=Failure(FailureKind.FILTERED, "refused")), FailureKind.FILTERED),
-        (Answer(failure=Failure(FailureKind.REJECTED, "too long", status=400)), FailureKind.REJECTED),
+        (ModelAnswer(failure=Failure(FailureKind.TRUNCATED, "cut"), text="{"), FailureKind.TRUNCATED),
+        (ModelAnswer(failure=Failure(FailureKind.FILTERED, "refused")), FailureKind.FILTERED),
+        (ModelAnswer(failure=Failure(FailureKind.REJECTED, "too long", status=400)), FailureKind.REJECTED),
     ],
 )
 def test_a_reply_that_cannot_be_read_is_an_answer_and_a_rejection_may_be_none(
-    reply: str | Answer, kind: FailureKind, tmp_path: Path
+    reply: str | ModelAnswer, kind: FailureKind, tmp_path: Path
 ) -> None:
     path = tmp_path / "calls.jsonl"
     kept = Kept(path, script(reply))

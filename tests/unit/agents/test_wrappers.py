@@ -15,7 +15,7 @@ from pydantic import BaseModel
 from cranfield.agents.budget import Budget, Budgeted, Price, PriceList, estimate, read_prices
 from cranfield.agents.connect import Connection, connected
 from cranfield.agents.kept import Kept
-from cranfield.agents.protocol import Answer, Backend, Failure, FailureKind, Message, Request, Sampling, Usage
+from cranfield.agents.protocol import Backend, Failure, FailureKind, Message, ModelAnswer, Request, Sampling, Usage
 from cranfield.agents.recording import Recording, Replaying
 from cranfield.agents.retrying import Paced, Retrying
 from cranfield.agents.scripted import Scripted
@@ -28,16 +28,16 @@ class Word(BaseModel):
 
 REQUEST = Request("openai:m", "s", (Message("user", "u"),), Word, sampling=Sampling(max_tokens=10))
 GOOD = '{"word": "yes"}'
-LIMITED = Answer(failure=Failure(FailureKind.RATE_LIMITED, "slow down", 429, 0.0), usage=Usage(input=0, output=0))
-LOST = Answer(failure=Failure(FailureKind.CONNECTION, "lost", retry_after_s=0.0), usage=Usage(unmeasured=1))
-REJECTED = Answer(failure=Failure(FailureKind.REJECTED, "no", 400), usage=Usage(input=0, output=0))
+LIMITED = ModelAnswer(failure=Failure(FailureKind.RATE_LIMITED, "slow down", 429, 0.0), usage=Usage(input=0, output=0))
+LOST = ModelAnswer(failure=Failure(FailureKind.CONNECTION, "lost", retry_after_s=0.0), usage=Usage(unmeasured=1))
+REJECTED = ModelAnswer(failure=Failure(FailureKind.REJECTED, "no", 400), usage=Usage(input=0, output=0))
 
 
-def ask(backend: Backend, request: Request = REQUEST) -> Answer:
+def ask(backend: Backend, request: Request = REQUEST) -> ModelAnswer:
     return asyncio.run(backend.ask(request))
 
 
-def script(*answers: str | Answer) -> Scripted:
+def script(*answers: str | ModelAnswer) -> Scripted:
     given = iter(answers)
     return Scripted(lambda _: next(given))
 
@@ -61,7 +61,7 @@ def test_what_does_not_pass_is_asked_once_and_attempts_end() -> None:
 
 @pytest.mark.parametrize(("status", "is_kept"), [(400, True), (413, True), (422, True), (401, False), (404, False)])
 def test_a_refusal_of_the_key_or_the_address_is_not_kept(status: int, is_kept: bool, tmp_path: Path) -> None:
-    refusal = Answer(failure=Failure(FailureKind.REJECTED, "no", status), usage=Usage(input=0, output=0))
+    refusal = ModelAnswer(failure=Failure(FailureKind.REJECTED, "no", status), usage=Usage(input=0, output=0))
     for name, wrap in (("recording", Recording), ("kept", lambda source, path: Kept(path, source))):
         wrapped = wrap(script(refusal), tmp_path / name)
         assert ask(wrapped).failure == refusal.failure
@@ -161,7 +161,7 @@ def test_cost_is_by_the_kind_of_token_and_unknown_where_one_is() -> None:
 def exact(answers: Callable[[], Iterator[int]]) -> Scripted:
     """Answers whose usage is a given number of output tokens, and no input."""
     given = answers()
-    return Scripted(lambda _: Answer(text="", usage=Usage(input=0, cache_read=0, output=next(given))))
+    return Scripted(lambda _: ModelAnswer(text="", usage=Usage(input=0, cache_read=0, output=next(given))))
 
 
 @pytest.mark.parametrize("at_once", [1, 3, 20])
@@ -178,10 +178,10 @@ def test_a_budget_is_never_exceeded_by_requests_within_their_maximum(at_once: in
     budget = Budget(tokens=5 * most)
     backend = Budgeted(exact(sizes), budget)
 
-    async def run() -> list[Answer]:
+    async def run() -> list[ModelAnswer]:
         limit = asyncio.Semaphore(at_once)
 
-        async def one() -> Answer:
+        async def one() -> ModelAnswer:
             async with limit:
                 return await backend.ask(REQUEST)
 
@@ -201,13 +201,13 @@ def test_a_request_waits_for_those_under_way_before_it_is_refused() -> None:
     budget = Budget(tokens=2 * (upper.input + upper.output) - 1)
     source = exact(lambda: iter([1, 1, 1]))
 
-    async def slow(request: Request) -> Answer:
+    async def slow(request: Request) -> ModelAnswer:
         await asyncio.sleep(0)
         return await source.ask(request)
 
     backend = Budgeted(type("Slow", (), {"ask": staticmethod(slow)})(), budget)
 
-    async def run() -> list[Answer]:
+    async def run() -> list[ModelAnswer]:
         return await asyncio.gather(*(backend.ask(REQUEST) for _ in range(3)))
 
     assert all(answer.failure is None for answer in asyncio.run(run()))
@@ -230,7 +230,7 @@ def test_a_limit_of_money() -> None:
     upper = PRICES.cost("openai:m", estimate(REQUEST).usage)
     assert upper is not None
     budget = Budget(money=upper * 1.5, prices=PRICES)
-    big = Scripted(lambda _: Answer(usage=Usage(input=estimate(REQUEST).input, output=10)))
+    big = Scripted(lambda _: ModelAnswer(usage=Usage(input=estimate(REQUEST).input, output=10)))
     backend = Budgeted(big, budget)
     assert ask(backend).failure is None
     assert ask(backend).failure is not None
@@ -246,7 +246,7 @@ def test_a_model_without_a_price_is_not_called_within_a_budget_of_money() -> Non
 
 def test_an_interrupted_request_is_charged_in_full() -> None:
     class Hanging:
-        async def ask(self, _: Request) -> Answer:
+        async def ask(self, _: Request) -> ModelAnswer:
             raise asyncio.CancelledError
 
     budget = Budget()
@@ -269,7 +269,7 @@ def test_a_connection_puts_all_of_it_together(tmp_path: Path) -> None:
     connection = Connection("openai:m", record=tmp_path / "calls.jsonl", backoff_s=0.0)
     budget = Budget()
 
-    async def run(connection: Connection, source: Any) -> Answer:
+    async def run(connection: Connection, source: Any) -> ModelAnswer:
         async with connected(connection, budget, source) as backend:
             return await backend.ask(REQUEST)
 

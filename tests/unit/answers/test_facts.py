@@ -13,7 +13,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from cranfield.agents.kept import Kept
-from cranfield.agents.protocol import Answer, Failure, FailureKind, Request, Usage
+from cranfield.agents.protocol import Failure, FailureKind, ModelAnswer, Request, Usage
 from cranfield.agents.scripted import Scripted
 from cranfield.answers.facts import DecidedBy, FactKind, FactsScore, FactVerdict, rule_facts, score_facts
 from cranfield.answers.judge import FAILURES_IN_A_ROW, Ballot, Judge, JudgeSettings, Vote
@@ -28,7 +28,7 @@ LABEL = Label(
     must_mention=(Fact(GATE), Fact(CALL)), must_not_mention=(Fact(WRONG),), narrative="A gate decides on the score."
 )
 ANSWER = "Agent.answer compares the average sufficiency with a limit, and asks the model below it."
-Script = Callable[[Request], str | Answer]
+Script = Callable[[Request], str | ModelAnswer]
 
 
 def vote(verdict: str, quote: str = "") -> str:
@@ -187,7 +187,7 @@ def test_the_same_statement_about_the_same_answer_is_asked_once_for_all(tmp_path
     ],
 )
 def test_calls_that_keep_failing_end_the_questions(failure: Failure, n_requests: int) -> None:
-    by = judge(lambda _: Answer(failure=failure, usage=Usage(input=0, output=0)), concurrency=1)
+    by = judge(lambda _: ModelAnswer(failure=failure, usage=Usage(input=0, output=0)), concurrency=1)
     found = scored(ANSWER, by)
     assert len(requests(by)) == n_requests
     assert {fact.by for fact in found.facts} == {DecidedBy.FAILED}

@@ -12,7 +12,7 @@ import pytest
 
 from cranfield.agents.budget import Price, PriceList
 from cranfield.agents.kept import Kept
-from cranfield.agents.protocol import Answer, Failure, FailureKind, Request, Usage
+from cranfield.agents.protocol import Failure, FailureKind, ModelAnswer, Request, Usage
 from cranfield.agents.scripted import Scripted
 from cranfield.answers.facts import DecidedBy, FactScore, FactVerdict, score_facts
 from cranfield.answers.judge import REPLY_CHARS, Judge, JudgeSettings
@@ -24,11 +24,11 @@ FACT, OTHER = "When it fails, the model is asked.", "Nothing is written."
 LABEL = Label(must_mention=(Fact(FACT), Fact(OTHER)))
 ANSWER = "Agent.answer asks the model below a limit, as it happens."
 GOOD = json.dumps({"verdict": "supported", "quote": "asks the model", "reason": "It says so."})
-Script = Callable[[Request], str | Answer]
+Script = Callable[[Request], str | ModelAnswer]
 
 
-def failed(kind: FailureKind) -> Answer:
-    return Answer(failure=Failure(kind, "no"), text="cut", usage=Usage(input=9, output=1))
+def failed(kind: FailureKind) -> ModelAnswer:
+    return ModelAnswer(failure=Failure(kind, "no"), text="cut", usage=Usage(input=9, output=1))
 
 
 def judged(path: Path, script: Script, attempts: int = 3) -> tuple[list[FactScore], Judge, Scripted]:
@@ -45,7 +45,7 @@ def is_about(request: Request, fact: str) -> bool:
     return fact in request.messages[0].text
 
 
-BAD: dict[str, str | Answer] = {
+BAD: dict[str, str | ModelAnswer] = {
     "no JSON": "I think it does.",
     "another schema": '{"verdict": "perhaps", "quote": ""}',
     "nothing": "",
@@ -57,7 +57,7 @@ BAD: dict[str, str | Answer] = {
 
 @pytest.mark.parametrize("bad", BAD)
 def test_every_second_reply_that_is_no_vote_costs_a_correction_and_no_vote(bad: str, tmp_path: Path) -> None:
-    def script(request: Request) -> str | Answer:
+    def script(request: Request) -> str | ModelAnswer:
         return BAD[bad] if len(request.messages) == 1 else GOOD
 
     facts, judge, source = judged(tmp_path / "calls.jsonl", script)
@@ -88,7 +88,7 @@ def test_at_the_bound_a_vote_is_missing_and_the_next_call_asks_for_it_and_for_no
 ) -> None:
     path, reply = tmp_path / "calls.jsonl", BAD.get(bad, failed(FailureKind.FILTERED))
 
-    def script(request: Request) -> str | Answer:
+    def script(request: Request) -> str | ModelAnswer:
         return reply if is_about(request, OTHER) else GOOD
 
     facts, _, source = judged(path, script)
@@ -156,7 +156,7 @@ def fact_rows_of(facts: list[FactScore]) -> list[dict[str, Any]]:
 def test_replies_are_counted_and_not_the_requests_that_they_took(tmp_path: Path) -> None:
     """A reply that was lost twice on the way took three requests, and two of them reported nothing."""
     usage = Usage(requests=3, input=9, output=1, unmeasured=2)
-    bad = Answer(failure=Failure(FailureKind.BAD_OUTPUT, "no"), text="?", usage=usage)
+    bad = ModelAnswer(failure=Failure(FailureKind.BAD_OUTPUT, "no"), text="?", usage=usage)
     _, judge, _ = judged(tmp_path / "calls.jsonl", lambda request: bad if len(request.messages) == 1 else GOOD)
     spent = judge.unread_spent(PriceList())
     assert (len(judge.unread), spent.requests) == (4, 12)

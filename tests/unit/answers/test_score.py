@@ -12,7 +12,7 @@ from typer.testing import CliRunner
 
 from cranfield.agents.budget import Budget
 from cranfield.agents.connect import Connection
-from cranfield.agents.protocol import Answer, Failure, FailureKind, Request, Usage
+from cranfield.agents.protocol import Failure, FailureKind, ModelAnswer, Request, Usage
 from cranfield.agents.scripted import Scripted
 from cranfield.answers.answer_file import read_answers
 from cranfield.answers.judge import JudgeSettings
@@ -64,7 +64,7 @@ def judge(request: Request) -> str:
     return json.dumps({"verdict": "supported" if is_error else "absent", "quote": quote if is_error else ""})
 
 
-def judged(script: Callable[[Request], str | Answer], calls: Path | None = None) -> tuple[JudgedBy, Scripted]:
+def judged(script: Callable[[Request], str | ModelAnswer], calls: Path | None = None) -> tuple[JudgedBy, Scripted]:
     by = JudgedBy(Connection("scripted:judge", attempts=1), JudgeSettings("scripted:judge"), Budget(), calls)
     return by, Scripted(script)
 
@@ -101,7 +101,7 @@ def test_facts_and_the_narrative_of_complete_answers_with_a_judge(answers: Path)
 
 @pytest.mark.parametrize("form", ["text", "markdown", "html"])
 def test_every_form_of_the_report_has_the_votes_on_a_narrative_and_their_reasons(answers: Path, form: str) -> None:
-    def script(request: Request) -> str | Answer:
+    def script(request: Request) -> str | ModelAnswer:
         if "quote" in str(request.record()["output"]):
             return judge(request)
         rating = {0: "equivalent", 1: "minor_divergence", 2: "no rating"}[request.sampling.seed or 0]
@@ -150,7 +150,7 @@ def test_kept_answers_of_a_judge_serve_another_file(answers: Path, tmp_path: Pat
 
 def test_failures_of_a_judge_are_counted(answers: Path) -> None:
     failure = Failure(FailureKind.REJECTED, "no such model", status=404)
-    by, source = judged(lambda _: Answer(failure=failure, usage=Usage(input=0, output=0)))
+    by, source = judged(lambda _: ModelAnswer(failure=failure, usage=Usage(input=0, output=0)))
     scored = score_file(LABELS, answers, by, source=source)
     assert len(source.requests) <= by.settings.concurrency
     assert len(scored.missing_votes) == 12  # 3 facts and 1 narrative, 3 votes each

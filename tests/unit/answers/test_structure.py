@@ -6,17 +6,17 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cranfield.answers.places import Answered, Expected, expected_places, named_places
-from cranfield.answers.structure import Part, score_structure
+from cranfield.answers.places import Answered, ExpectedAnswer, expected_places, named_places
+from cranfield.answers.structure import AnswerPart, score_structure
 from cranfield.model import Entity, File, MatchingRules, Query, Span, Target, TestSet
 from cranfield.model.label import Lines
 
 AGENT, STORE = "src/kc/agent.py::Agent.answer", "src/kc/store.py::load"
-EXPECTED = Expected((AGENT, STORE), ("src/kc/agent.py", "src/kc/store.py"), (Lines("src/kc/agent.py", 10, 20),))
+EXPECTED = ExpectedAnswer((AGENT, STORE), ("src/kc/agent.py", "src/kc/store.py"), (Lines("src/kc/agent.py", 10, 20),))
 RULES = MatchingRules(roots=("src",))
 
 
-def named(text: str, expected: Expected = EXPECTED) -> tuple[set[str], set[str], set[str]]:
+def named(text: str, expected: ExpectedAnswer = EXPECTED) -> tuple[set[str], set[str], set[str]]:
     found = named_places(Answered(text), expected, RULES)
     return set(found.entities), set(found.files), set(map(str, found.spans))
 
@@ -64,14 +64,14 @@ def test_files_and_lines_of_a_text(text: str, files: set[str], spans: set[str]) 
 
 
 def test_a_file_at_the_root_and_a_section_of_markdown() -> None:
-    expected = Expected(("docs/guide.md::Guide > First steps",), ("Makefile",))
+    expected = ExpectedAnswer(("docs/guide.md::Guide > First steps",), ("Makefile",))
     entities, files, _ = named("See Makefile, and docs/guide.md::Guide > First steps.", expected)
     assert entities == {"docs/guide.md::Guide > First steps"}
     assert files == {"Makefile", "docs/guide.md"}
 
 
 def test_one_name_of_two_files_needs_the_file() -> None:
-    expected = Expected(("src/a.py::run", "src/b.py::run"))
+    expected = ExpectedAnswer(("src/a.py::run", "src/b.py::run"))
     assert named("`run` starts it", expected)[0] == set()
     assert named("`run` of src/b.py starts it", expected)[0] == {"src/b.py::run"}
 
@@ -86,31 +86,31 @@ def test_the_gold_answer_scores_1_and_the_empty_one_0() -> None:
 
 def test_arithmetic_of_a_part() -> None:
     score = score_structure(Answered("", (AGENT, "src/kc/x.py::x"), ()), EXPECTED, RULES)
-    entities = score.parts[Part.ENTITIES]
+    entities = score.parts[AnswerPart.ENTITIES]
     assert (entities.recall, entities.precision, entities.f1) == (0.5, 0.5, 0.5)  # 1 of 2, 1 of 2
     assert (entities.missing, entities.extra) == ((STORE,), ("src/kc/x.py::x",))
     # An id names its file: 1 of 2 files, and x.py besides. The lines do not decide where entities are expected.
-    assert score.parts[Part.FILES].f1 == 0.5
-    assert score.parts[Part.SPANS].f1 == 0.0
+    assert score.parts[AnswerPart.FILES].f1 == 0.5
+    assert score.parts[AnswerPart.SPANS].f1 == 0.0
     assert score.score == 0.5
     assert not score.complete
 
 
 def test_lines_decide_where_no_entity_is_expected() -> None:
-    expected = Expected((), (), (Lines("src/a.py", 10, 20), Lines("src/b.py", 5, 5)))
+    expected = ExpectedAnswer((), (), (Lines("src/a.py", 10, 20), Lines("src/b.py", 5, 5)))
     answered = Answered("", spans=(Lines("src/a.py", 20, 30), Lines("src/b.py", 1, 9), Lines("src/c.py", 1, 9)))
-    part = score_structure(answered, expected, RULES).parts[Part.SPANS]
+    part = score_structure(answered, expected, RULES).parts[AnswerPart.SPANS]
     assert (part.missing, part.extra) == ((), ("src/c.py:1-9",))
     assert part.f1 == pytest.approx(0.8)  # recall 2 of 2, precision 2 of 3: 2 * (2/3) / (5/3)
     score = score_structure(answered, expected, MatchingRules(min_overlap=3))
-    assert score.parts[Part.SPANS].missing == ("src/a.py:10-20",)  # one line shared; b.py:5 has but one
+    assert score.parts[AnswerPart.SPANS].missing == ("src/a.py:10-20",)  # one line shared; b.py:5 has but one
     assert not score.complete
 
 
 def test_nothing_expected_is_never_complete() -> None:
-    score = score_structure(Answered("src/a.py", ("x",)), Expected())
-    assert (score.complete, score.score, Expected()) == (False, 0.0, Expected())
-    assert not Expected()
+    score = score_structure(Answered("src/a.py", ("x",)), ExpectedAnswer())
+    assert (score.complete, score.score, ExpectedAnswer()) == (False, 0.0, ExpectedAnswer())
+    assert not ExpectedAnswer()
 
 
 def test_what_a_test_set_expects() -> None:
@@ -119,8 +119,8 @@ def test_what_a_test_set_expects() -> None:
         "q2": (Span("src/a.py", 1, 2), File("src/c.py")),
     }
     testset = TestSet("t", (Query("q1"), Query("q2"), Query("q3")), targets=targets, files={"q1": ("src/a.py",)})
-    assert expected_places(testset, "q1") == Expected(("src/a.py::A",), ("src/a.py",), (Lines("src/a.py", 3, 4),))
-    assert expected_places(testset, "q2") == Expected((), ("src/c.py",), (Lines("src/a.py", 1, 2),))
+    assert expected_places(testset, "q1") == ExpectedAnswer(("src/a.py::A",), ("src/a.py",), (Lines("src/a.py", 3, 4),))
+    assert expected_places(testset, "q2") == ExpectedAnswer((), ("src/c.py",), (Lines("src/a.py", 1, 2),))
     assert not expected_places(testset, "q3")
 
 
@@ -142,7 +142,7 @@ def test_the_ids_written_out_score_1_and_others_only_lower_it(
     entities: list[tuple[str, str]], files: list[str], others: list[tuple[str, str]]
 ) -> None:
     ids = tuple(f"{path}::{name}" for path, name in entities)
-    expected = Expected(ids, tuple(dict.fromkeys([*(path for path, _ in entities), *files])))
+    expected = ExpectedAnswer(ids, tuple(dict.fromkeys([*(path for path, _ in entities), *files])))
     text = "It is " + ", ".join(f"`{name}`" for name in (*ids, *expected.files)) + "."
     assert score_structure(Answered(text), expected).score == 1.0
     more = score_structure(Answered(text + " ".join(f"\n{path}::{name}" for path, name in others)), expected)

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from cranfield.app.baseline import accept, show
-from cranfield.app.gate import GateJob, Source, run_gate
+from cranfield.app.gate import AnswerSource, GateJob, run_gate
 from cranfield.app.run import run_job
 from cranfield.errors import CranfieldError, InputError, SystemUnderTestError, UsageError
 from cranfield.reporting import render
@@ -62,11 +62,11 @@ def accepted(config: Path) -> Path:
     return config.parent / "cranfield-baseline.json"
 
 
-def gated(config: Path, ref: str | None = None, source: Source | None = None) -> GateJob:
+def gated(config: Path, ref: str | None = None, source: AnswerSource | None = None) -> GateJob:
     return run_gate(config, out=config.parent / "out", source=source, baseline_ref=ref)
 
 
-def problems(config: Path, ref: str | None = None, source: Source | None = None) -> list[str]:
+def problems(config: Path, ref: str | None = None, source: AnswerSource | None = None) -> list[str]:
     with pytest.raises(CranfieldError) as caught:
         gated(config, ref, source)
     assert caught.value.exit_code == 2
@@ -173,9 +173,9 @@ def test_a_pilot_passes_no_gate_and_becomes_no_baseline(tmp_path: Path) -> None:
     config = project(tmp_path)
     accepted(config)
     run_job(config, out=tmp_path / "pilot", pilot=True)
-    assert problems(config, source=Source(tmp_path / "pilot")) == ["the run is a pilot, which passes no gate"]
+    assert problems(config, source=AnswerSource(tmp_path / "pilot")) == ["the run is a pilot, which passes no gate"]
     with pytest.raises(UsageError, match="pilot"):
-        accept(config, out=tmp_path / "x", accepted="2026-01-31", source=Source(tmp_path / "pilot"))
+        accept(config, out=tmp_path / "x", accepted="2026-01-31", source=AnswerSource(tmp_path / "pilot"))
 
 
 @pytest.mark.parametrize("fused", [False, True])
@@ -192,7 +192,9 @@ def test_a_pilot_does_not_lose_its_stamp_as_a_run_file_of_the_config(tmp_path: P
     with pytest.raises(UsageError, match="pilot"):
         accept(config, out=tmp_path / "x", accepted="2026-01-31")
     run_job(config, out=tmp_path / "laundered")
-    assert problems(config, source=Source(tmp_path / "laundered"))[0] == "the run is a pilot, which passes no gate"
+    assert (
+        problems(config, source=AnswerSource(tmp_path / "laundered"))[0] == "the run is a pilot, which passes no gate"
+    )
 
 
 def test_a_finished_run_is_judged_without_asking_and_a_stale_one_is_refused(tmp_path: Path) -> None:
@@ -200,13 +202,13 @@ def test_a_finished_run_is_judged_without_asking_and_a_stale_one_is_refused(tmp_
     accepted(config)
     run_job(config, out=tmp_path / "done")
     (tmp_path / "asked.txt").unlink()
-    assert gated(config, source=Source(tmp_path / "done")).status == "passed"
-    assert gated(config, source=Source(run=tmp_path / "done" / "runs" / "new.jsonl")).status == "passed"
+    assert gated(config, source=AnswerSource(tmp_path / "done")).status == "passed"
+    assert gated(config, source=AnswerSource(run=tmp_path / "done" / "runs" / "new.jsonl")).status == "passed"
     assert not (tmp_path / "asked.txt").exists()
     config.write_text(config.read_text().replace("{command", "{timeout_s: 7, command"))
-    assert problems(config, source=Source(tmp_path / "done")) == ["the run is of another config of the system"]
-    assert problems(config, source=Source(tmp_path / "nowhere")) == ["there is no such run"]
-    assert problems(config, source=Source(tmp_path / "done", tmp_path / "x")) == [
+    assert problems(config, source=AnswerSource(tmp_path / "done")) == ["the run is of another config of the system"]
+    assert problems(config, source=AnswerSource(tmp_path / "nowhere")) == ["there is no such run"]
+    assert problems(config, source=AnswerSource(tmp_path / "done", tmp_path / "x")) == [
         "{folder} and {run} exclude each other"
     ]
 
@@ -218,7 +220,7 @@ def test_a_query_that_a_run_file_leaves_out_counts_as_0_in_every_convention(tmp_
     config.write_text(f"convention: {convention}\n" + config.read_text())
     lines = [f"{query} Q0 doc-{query} 1 9 s" for query in QUERIES[:-1]]
     (tmp_path / "some.run").write_text("\n".join(lines) + "\n")
-    job = gated(config, source=Source(run=tmp_path / "some.run"))
+    job = gated(config, source=AnswerSource(run=tmp_path / "some.run"))
     assert [rule.got for rule in job.results[""].rules] == ["0.9000", "1 of 10"]
     assert outcomes(job) == ["failed", "failed"]
 

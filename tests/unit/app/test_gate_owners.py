@@ -12,8 +12,8 @@ import pytest
 
 from cranfield.app.baseline import accept
 from cranfield.app.drift import rehash
-from cranfield.app.gate import GateJob, Source, run_gate
-from cranfield.app.gate_plan import Plan, planned
+from cranfield.app.gate import AnswerSource, GateJob, run_gate
+from cranfield.app.gate_plan import GatePlan, planned
 from cranfield.app.loading import NO_OVERRIDES, SetOverrides, load
 from cranfield.app.run import run_job
 from cranfield.config.load import load_config
@@ -145,11 +145,11 @@ def config(committed: Path) -> Path:
     return committed / "cranfield.yaml"
 
 
-def gated(config: Path, source: Source | None = None, overrides: SetOverrides = NO_OVERRIDES) -> GateJob:
+def gated(config: Path, source: AnswerSource | None = None, overrides: SetOverrides = NO_OVERRIDES) -> GateJob:
     return run_gate(config, out=config.parent / "out", source=source, baseline_ref="main", overrides=overrides)
 
 
-def plan_of(config: Path, text: str) -> Plan:
+def plan_of(config: Path, text: str) -> GatePlan:
     config.write_text(text)
     return planned(config, "main")
 
@@ -242,7 +242,7 @@ def test_easy_queries_that_a_change_adds_lift_no_mean(config: Path, *, finished:
     write_testset(folder, "abcdefghijklmnopqrst")
     if finished:
         run_job(config, out=folder / "done")
-    result = gated(config, Source(folder=folder / "done") if finished else None).results[""]
+    result = gated(config, AnswerSource(folder=folder / "done") if finished else None).results[""]
     assert result.rules[0].status == "failed"
     assert result.evaluation.n_queries == 4
     assert any(
@@ -266,13 +266,13 @@ def test_a_run_with_other_settings_than_the_ref_says_what_to_do(config: Path) ->
     config.write_text(CONFIG.replace("new: {", "new: {timeout_s: 9, "))
     run_job(config, out=config.parent / "slower")
     with pytest.raises(CranfieldError, match="the run is of another config of the system") as caught:
-        gated(config, Source(folder=config.parent / "slower"))
+        gated(config, AnswerSource(folder=config.parent / "slower"))
     assert "set the keys that it decides as they are there" in (caught.value.problems[0].hint or "")
 
 
 def test_resume_is_refused(config: Path) -> None:
     with pytest.raises(CranfieldError, match="resume is refused: with a baseline ref"):
-        gated(config, Source(resume=config.parent / "out"))
+        gated(config, AnswerSource(resume=config.parent / "out"))
 
 
 @pytest.fixture

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from cranfield.app.gate import GateJob, Source, run_gate
+from cranfield.app.gate import AnswerSource, GateJob, run_gate
 from cranfield.app.run import run_job
 from cranfield.errors import CranfieldError
 from cranfield.model import Answer, CallLog, Query
@@ -48,11 +48,11 @@ def config(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path / "cranfield.yaml"
 
 
-def gated(config: Path, source: Source | None = None, ref: str | None = None) -> GateJob:
+def gated(config: Path, source: AnswerSource | None = None, ref: str | None = None) -> GateJob:
     return run_gate(config, out=config.parent / "out", source=source, baseline_ref=ref)
 
 
-def message(config: Path, source: Source | None = None, ref: str | None = None) -> str:
+def message(config: Path, source: AnswerSource | None = None, ref: str | None = None) -> str:
     with pytest.raises(CranfieldError) as caught:
         gated(config, source, ref)
     assert caught.value.exit_code == 2
@@ -126,7 +126,7 @@ def test_an_interrupted_gate_is_resumed_by_name_alone_and_the_report_says_so_fir
         "without it, a gate that finishes removes them."
     )
     assert stat.S_IMODE(folder.stat().st_mode) == 0o700
-    job = gated(config, Source(resume=folder))
+    job = gated(config, AnswerSource(resume=folder))
     assert asked(config) == "abcd"
     assert left(config) == []
     for form in ("text", "markdown", "html"):
@@ -163,7 +163,7 @@ def test_a_gate_that_was_killed_before_its_report_is_resumed_without_a_call(
     assert "the answers are kept: the same command with --resume" in capfd.readouterr().err
     (folder,) = left(config)
     (config.parent / "out/gate.json").rmdir()
-    job = gated(config, Source(resume=folder))
+    job = gated(config, AnswerSource(resume=folder))
     assert (job.status, job.results[""].n_earlier, asked(config)) == ("passed", 4, "abcd")
     assert left(config) == []
 
@@ -174,16 +174,16 @@ def test_in_ci_and_with_a_ref_nothing_is_kept_and_nothing_resumed(
     interrupt(lambda: gated(config))
     (folder,) = left(config)
     monkeypatch.setenv("CI", "true")
-    assert "resume is refused: in CI" in message(config, Source(resume=folder))
+    assert "resume is refused: in CI" in message(config, AnswerSource(resume=folder))
     stopped = interrupt(lambda: gated(config))
     assert "none is kept: in CI" in str(stopped)
     assert left(config) == [folder]
     monkeypatch.setenv("CI", "false")
-    assert gated(config, Source(resume=folder)).status == "passed"
+    assert gated(config, AnswerSource(resume=folder)).status == "passed"
 
 
-@pytest.mark.parametrize("source", [Source(folder=Path("x")), Source(run=Path("x"))])
-def test_resume_goes_with_no_finished_run(config: Path, source: Source) -> None:
+@pytest.mark.parametrize("source", [AnswerSource(folder=Path("x")), AnswerSource(run=Path("x"))])
+def test_resume_goes_with_no_finished_run(config: Path, source: AnswerSource) -> None:
     from dataclasses import replace
 
     assert "exclude each other" in message(config, replace(source, resume=Path("y")))
@@ -199,7 +199,7 @@ def test_only_a_folder_that_a_gate_left_is_resumed(config: Path, planted: str) -
         place.symlink_to(config.parent / "elsewhere")
     elif planted == "another name":
         place.mkdir()
-    assert "there is no interrupted gate here" in message(config, Source(resume=place))
+    assert "there is no interrupted gate here" in message(config, AnswerSource(resume=place))
     assert (config.parent / "elsewhere").is_dir()
 
 
@@ -257,7 +257,7 @@ def test_results_beyond_k_do_not_count(config: Path, form: str) -> None:
         deep = config.parent / "deep.jsonl"
     if form == "run":
         config.write_text(AT_TEN + "  new: {run: deep.run}\n")
-    job = gated(config, None if form == "run" else Source(run=deep))
+    job = gated(config, None if form == "run" else AnswerSource(run=deep))
     result = job.results[""]
     assert (result.rules[0].status, result.rules[0].got) == ("failed", "0.0000")
     assert (
@@ -265,13 +265,13 @@ def test_results_beyond_k_do_not_count(config: Path, form: str) -> None:
     )
     assert result.evaluation.reading["depth"] is None
     within = write_trec(config.parent / "deep.run", 10)
-    job = gated(config, None if form == "run" else Source(run=within))
+    job = gated(config, None if form == "run" else AnswerSource(run=within))
     assert (job.status, any("beyond" in note for note in job.results[""].notes)) == ("passed", False)
 
 
 def test_run_files_are_listed_with_digest_and_count(config: Path) -> None:
     path = write_trec(config.parent / "some.run", 1)
-    for source, kind in ((Source(run=path), "run file"), (None, "run file of the config")):
+    for source, kind in ((AnswerSource(run=path), "run file"), (None, "run file of the config")):
         if source is None:
             config.write_text(CONFIG + "  new: {run: some.run}\n")
         (listed,) = gated(config, source).results[""].earlier
@@ -301,7 +301,7 @@ def test_a_collected_run_without_a_digest_is_refused(config: Path, removed: str)
     del header[removed]
     path.write_text(json.dumps(header) + "\n" + rest)
     what = {"testset_digest": "test set", "config_digest": "config of the system", "depth": "k"}[removed]
-    for source in (Source(folder=config.parent / "done"), Source(run=path)):
+    for source in (AnswerSource(folder=config.parent / "done"), AnswerSource(run=path)):
         assert f"the run does not name its {what}" in message(config, source)
 
 
@@ -309,10 +309,10 @@ def test_a_run_of_a_program_without_any_of_them_is_a_run_file(config: Path) -> N
     path = config.parent / "own.jsonl"
     answers = [{"query_id": query, "outcome": "answered", "hits": [{"id": f"doc-{query}"}]} for query in QUERIES]
     path.write_text("\n".join(json.dumps(record) for record in [{"cranfield_run": 1, "name": "own"}, *answers]) + "\n")
-    assert gated(config, Source(run=path)).status == "passed"
+    assert gated(config, AnswerSource(run=path)).status == "passed"
     (config.parent / "done/runs").mkdir(parents=True)
     path.rename(config.parent / "done/runs/new.jsonl")
-    assert "does not name its test set" in message(config, Source(folder=config.parent / "done"))
+    assert "does not name its test set" in message(config, AnswerSource(folder=config.parent / "done"))
 
 
 def test_diagnostic_measures_have_no_colour(config: Path) -> None:
@@ -336,5 +336,5 @@ def test_a_baseline_of_answers_that_are_not_of_this_call_says_so(config: Path) -
     from cranfield.app.baseline import accept
 
     path = write_trec(config.parent / "some.run", 1)
-    done = accept(config, out=config.parent / "out", accepted="2026-01-31", source=Source(run=path), dry_run=True)
+    done = accept(config, out=config.parent / "out", accepted="2026-01-31", source=AnswerSource(run=path), dry_run=True)
     assert "4 of 4 answers are not of this call" in render(done.document)

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from tests.command import call
 
-from cranfield.app.run import Job, run_job
+from cranfield.app.run import CompletedRun, run_job
 from cranfield.errors import ConfigError, MeasureError, PreflightError, TestSetError, UsageError
 from cranfield.formats.runs.jsonl import read_run
 
@@ -91,12 +91,14 @@ def asked(folder: Path) -> list[str]:
 
 
 @pytest.fixture(scope="module")
-def two(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Job]:
+def two(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, CompletedRun]:
     folder = tmp_path_factory.mktemp("two")
     return folder, run_job(several(folder), out=folder / "out")
 
 
-def test_each_test_set_is_asked_with_its_own_params_and_scored_by_its_own_measures(two: tuple[Path, Job]) -> None:
+def test_each_test_set_is_asked_with_its_own_params_and_scored_by_its_own_measures(
+    two: tuple[Path, CompletedRun],
+) -> None:
     folder, job = two
     # wrong: code for both sets; right: the mode of the set
     assert sorted(asked(folder)) == sorted(f"{m} {q}" for m in ("code", "code", "code", "docs") for q in ("q1", "q2"))
@@ -108,7 +110,7 @@ def test_each_test_set_is_asked_with_its_own_params_and_scored_by_its_own_measur
     assert next((m.baseline.mean, m.candidate.mean) for m in docs.comparison.measures.values()) == (0, 1)
 
 
-def test_each_test_set_has_its_own_folder_and_a_summary_stands_on_top(two: tuple[Path, Job]) -> None:
+def test_each_test_set_has_its_own_folder_and_a_summary_stands_on_top(two: tuple[Path, CompletedRun]) -> None:
     folder, job = two
     files = {str(path.relative_to(folder / "out")) for path in (folder / "out").rglob("*") if path.is_file()}
     own = {"report.html", "report.md", "results.json"}
@@ -129,7 +131,7 @@ def test_each_test_set_has_its_own_folder_and_a_summary_stands_on_top(two: tuple
     assert not (folder / "out" / ".partial").exists()
 
 
-def test_the_params_are_the_systems_and_not_the_test_sets(two: tuple[Path, Job]) -> None:
+def test_the_params_are_the_systems_and_not_the_test_sets(two: tuple[Path, CompletedRun]) -> None:
     """The digest of the test set is that of its file; what was asked stands with the run."""
     folder, job = two
     run = read_run(folder / "out" / "docs" / "runs" / "right.jsonl")
@@ -140,7 +142,7 @@ def test_the_params_are_the_systems_and_not_the_test_sets(two: tuple[Path, Job])
     assert run.config_digest != other.config_digest
 
 
-def test_the_summary_is_one_result_for_machines_too(two: tuple[Path, Job]) -> None:
+def test_the_summary_is_one_result_for_machines_too(two: tuple[Path, CompletedRun]) -> None:
     _, job = two
     payload = job.document.payload()
     assert list(payload) == ["testsets"]

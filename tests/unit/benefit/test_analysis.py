@@ -15,12 +15,12 @@ from statsmodels.stats.power import TTestPower
 
 from cranfield.benefit.analysis.analyse import analyse
 from cranfield.benefit.analysis.estimates import NO_SPREAD, UNANIMOUS, mean_estimate, p_of_loss
-from cranfield.benefit.analysis.observation import Observation
+from cranfield.benefit.analysis.observation import CellObservation
 from cranfield.benefit.analysis.values import binary_of
-from cranfield.benefit.analysis.verdict import Evidence, decide
+from cranfield.benefit.analysis.verdict import VerdictEvidence, decide
 from cranfield.benefit.plan import ArmRole, BenefitPlan, VerdictRule
 from cranfield.benefit.records import CellEnd, CellKey, CellUsage, Delivery, ToolCount
-from cranfield.benefit.result import Estimate, StratumKind, Verdict
+from cranfield.benefit.result import Estimate, StratumKind, StratumVerdict
 from cranfield.stats.nested import Components, nested_variance, paired_variance
 
 TREATMENT, CONTROL = ArmRole.TREATMENT, ArmRole.CONTROL
@@ -47,7 +47,7 @@ def usage(tokens, **changed):
 
 def cell(task, arm, seed=0, success=True, tokens=1000, **changed):
     fields = {"strata": {}, "end": CellEnd.ANSWERED, "usage": usage(tokens)}
-    return Observation(CellKey(task_id=task, arm=arm, seed=seed), success=success, **fields | changed)
+    return CellObservation(CellKey(task_id=task, arm=arm, seed=seed), success=success, **fields | changed)
 
 
 def pairs(*rows, **changed):
@@ -260,14 +260,14 @@ def test_a_task_counts_where_both_arms_have_a_value():
 
 
 def test_a_lift_that_only_the_adjustment_hides_is_no_net_cost():
-    found = decide([Evidence(lift(0.4, 0.35, 0.03), COSTS, 0.001, 0.3)], VerdictRule())[0]
+    found = decide([VerdictEvidence(lift(0.4, 0.35, 0.03), COSTS, 0.001, 0.3)], VerdictRule())[0]
     assert found.p_lift == pytest.approx(0.03)  # of two tests; the smaller is that of tokens
-    assert found.verdict is Verdict.PAYS_OFF
-    found = decide([Evidence(lift(0.4, 0.35, 0.03), COSTS, 0.001, 0.3)] * 2, VerdictRule())[0]
-    assert (found.verdict, found.p_lift) == (Verdict.NO_DIFFERENCE, pytest.approx(0.06))
+    assert found.verdict is StratumVerdict.PAYS_OFF
+    found = decide([VerdictEvidence(lift(0.4, 0.35, 0.03), COSTS, 0.001, 0.3)] * 2, VerdictRule())[0]
+    assert (found.verdict, found.p_lift) == (StratumVerdict.NO_DIFFERENCE, pytest.approx(0.06))
     assert "a lift of success does not count after the adjustment, and is not excluded: +40.0 points" in found.reason
-    found = decide([Evidence(lift(0.4, 0.5, 0.2), COSTS, 0.001, 0.3)], VerdictRule())[0]
-    assert found.verdict is Verdict.NET_COST
+    found = decide([VerdictEvidence(lift(0.4, 0.5, 0.2), COSTS, 0.001, 0.3)], VerdictRule())[0]
+    assert found.verdict is StratumVerdict.NET_COST
     assert "one of up to 90.0 points is not excluded" in found.reason
 
 
@@ -279,14 +279,14 @@ def test_no_verdict_rests_on_tokens_that_are_known_of_a_selection_of_runs():
         for arm in ArmRole
         for seed in range(3)
     ]
-    assert all_tasks(found, rule={"lift_margin": 0.1}).verdict is Verdict.PAYS_OFF
+    assert all_tasks(found, rule={"lift_margin": 0.1}).verdict is StratumVerdict.PAYS_OFF
     cut = [
         dataclasses.replace(each, usage=usage(None)) if each.key.arm is TREATMENT and each.key.seed == 2 else each
         for each in found
     ]
     every = all_tasks(cut, rule={"lift_margin": 0.1})
     assert (every.net_tokens.n, every.net_tokens.n_missing) == (40, 0)
-    assert every.verdict is Verdict.INSUFFICIENT
+    assert every.verdict is StratumVerdict.INSUFFICIENT
     assert (
         "tokens are known of 66.7 % of the runs of an arm; a verdict on tokens needs those of 90.0 %." in every.reason
     )
@@ -307,11 +307,11 @@ def test_undecided_cells_that_could_change_the_verdict_are_named():
     found = all_tasks(pairs(*rows))
     assert found.arms[TREATMENT].n_unscored == 4
     assert found.success_lift.n == 8
-    assert found.verdict is Verdict.PAYS_OFF  # 8 of 8; against the treatment 8 of 12 would still do
+    assert found.verdict is StratumVerdict.PAYS_OFF  # 8 of 8; against the treatment 8 of 12 would still do
     assert "undecided" not in found.reason
     rows = [(True, 100, False, 100)] * 8 + [(False, 100, False, 100)] * 2 + [(None, 100, True, 100)] * 6
     found = all_tasks(pairs(*rows))  # 8 of 10; against it, 8 won and 6 lost of 16
-    assert found.verdict is Verdict.PAYS_OFF
+    assert found.verdict is StratumVerdict.PAYS_OFF
     assert "With the 6 undecided cells counted against the treatment: no difference shown." in found.reason
     assert "counted for" not in found.reason
 
@@ -363,7 +363,7 @@ def test_cells_come_first_then_margins_then_baseline_then_all():
         ("baseline_answerable", {"baseline_answerable": "not labelled"}, 4),
         ("all", {}, 6),
     ]
-    assert all(each.verdict is Verdict.INSUFFICIENT for each in found[:-1])
+    assert all(each.verdict is StratumVerdict.INSUFFICIENT for each in found[:-1])
 
 
 def test_a_stratum_that_no_task_names_is_left_out_and_one_that_some_lack_is_not_labelled():
@@ -420,53 +420,62 @@ CONSTANT = mean_estimate([-500.0] * 8, 0, 0.05)
 @pytest.mark.parametrize(
     ("success", "tokens", "p_loss", "verdict", "says"),
     [
-        (MORE, SAME, 0.0, Verdict.PAYS_OFF, "Success is higher: +20.0 points (95 % CI +10.0 to +30.0)"),
-        (MORE, COSTS, 0.0, Verdict.PAYS_OFF, "for more tokens, net tokens a task −500"),
-        (MORE, UNKNOWN, 0.0, Verdict.PAYS_OFF, "Success is higher"),
-        (NOTHING, SAVES, 0.001, Verdict.PAYS_OFF, "a loss of success of 5.0 points or more is excluded"),
-        (NOTHING, SAVES, 0.03, Verdict.NO_DIFFERENCE, "a loss of success of 5.0 points is not excluded"),
-        (LESS, SAVES, 1.0, Verdict.NET_COST, "Success is lower: −20.0 points"),
-        (lift(-0.02, 0.01, 0.001), SAVES, 0.0, Verdict.PAYS_OFF, "Tokens are saved"),  # a loss within the margin
-        (LESS, SAME, 1.0, Verdict.NET_COST, "Success is lower"),
-        (NOTHING, COSTS, 0.001, Verdict.NET_COST, "More tokens are used: net tokens a task −500"),
-        (NOTHING, SAME, 0.001, Verdict.NO_DIFFERENCE, "a lift of 21.4 points is found with 80.0 % power"),
-        (NOTHING, UNKNOWN, 0.001, Verdict.INSUFFICIENT, "tokens are known in both arms of 0 tasks"),
-        (NOTHING, CONSTANT, 0.001, Verdict.NET_COST, "net tokens a task −500, adjusted p .0156;"),
-        (FEW, SAVES, 0.0, Verdict.INSUFFICIENT, "Tasks whose success is decided in both arms: 4; the rule asks for 5."),
+        (MORE, SAME, 0.0, StratumVerdict.PAYS_OFF, "Success is higher: +20.0 points (95 % CI +10.0 to +30.0)"),
+        (MORE, COSTS, 0.0, StratumVerdict.PAYS_OFF, "for more tokens, net tokens a task −500"),
+        (MORE, UNKNOWN, 0.0, StratumVerdict.PAYS_OFF, "Success is higher"),
+        (NOTHING, SAVES, 0.001, StratumVerdict.PAYS_OFF, "a loss of success of 5.0 points or more is excluded"),
+        (NOTHING, SAVES, 0.03, StratumVerdict.NO_DIFFERENCE, "a loss of success of 5.0 points is not excluded"),
+        (LESS, SAVES, 1.0, StratumVerdict.NET_COST, "Success is lower: −20.0 points"),
+        (lift(-0.02, 0.01, 0.001), SAVES, 0.0, StratumVerdict.PAYS_OFF, "Tokens are saved"),  # a loss within the margin
+        (LESS, SAME, 1.0, StratumVerdict.NET_COST, "Success is lower"),
+        (NOTHING, COSTS, 0.001, StratumVerdict.NET_COST, "More tokens are used: net tokens a task −500"),
+        (NOTHING, SAME, 0.001, StratumVerdict.NO_DIFFERENCE, "a lift of 21.4 points is found with 80.0 % power"),
+        (NOTHING, UNKNOWN, 0.001, StratumVerdict.INSUFFICIENT, "tokens are known in both arms of 0 tasks"),
+        (NOTHING, CONSTANT, 0.001, StratumVerdict.NET_COST, "net tokens a task −500, adjusted p .0156;"),
+        (
+            FEW,
+            SAVES,
+            0.0,
+            StratumVerdict.INSUFFICIENT,
+            "Tasks whose success is decided in both arms: 4; the rule asks for 5.",
+        ),
     ],
 )
 def test_the_rule_of_the_verdict(success, tokens, p_loss, verdict, says):
-    (found,) = decide([Evidence(success, tokens, p_loss, 0.425)], VerdictRule())
+    (found,) = decide([VerdictEvidence(success, tokens, p_loss, 0.425)], VerdictRule())
     assert found.verdict is verdict
     assert says in found.reason
     assert found.reason.endswith(".")
 
 
 def test_each_verdict_is_adjusted_for_the_others():
-    alone = Evidence(lift(0.2, 0.19, 0.02), SAME, 0.001, 0.3)
-    nothing = Evidence(NOTHING, SAME, 0.001, 0.3)
-    assert decide([alone], VerdictRule())[0].verdict is Verdict.PAYS_OFF  # .02 of two tests: .04
+    alone = VerdictEvidence(lift(0.2, 0.19, 0.02), SAME, 0.001, 0.3)
+    nothing = VerdictEvidence(NOTHING, SAME, 0.001, 0.3)
+    assert decide([alone], VerdictRule())[0].verdict is StratumVerdict.PAYS_OFF  # .02 of two tests: .04
     found = decide([alone, nothing], VerdictRule())  # of four: .08
-    assert (found[0].verdict, found[0].p_lift) == (Verdict.NO_DIFFERENCE, pytest.approx(0.08))
-    too_small = Evidence(lift(0.3, 0.3, 0.04, n=4), SAVES, 0.0, 0.3)  # is no test, whatever its p
-    assert decide([alone, too_small], VerdictRule())[0].verdict is Verdict.PAYS_OFF
+    assert (found[0].verdict, found[0].p_lift) == (StratumVerdict.NO_DIFFERENCE, pytest.approx(0.08))
+    too_small = VerdictEvidence(lift(0.3, 0.3, 0.04, n=4), SAVES, 0.0, 0.3)  # is no test, whatever its p
+    assert decide([alone, too_small], VerdictRule())[0].verdict is StratumVerdict.PAYS_OFF
 
 
 def test_where_no_lift_could_be_found_data_are_insufficient():
-    evidence = [Evidence(lift(0.1, 0.5, 0.6, n=5), lift(1, 9, 0.9, n=5), 0.5, 0.45)] * 10
+    evidence = [VerdictEvidence(lift(0.1, 0.5, 0.6, n=5), lift(1, 9, 0.9, n=5), 0.5, 0.45)] * 10
     found = decide(evidence, VerdictRule())
-    assert {each.verdict for each in found} == {Verdict.INSUFFICIENT}
+    assert {each.verdict for each in found} == {StratumVerdict.INSUFFICIENT}
     assert found[0].detectable > 1
     assert "5 tasks, 20 tests" in found[0].reason
 
 
 @pytest.mark.parametrize(
     ("n", "verdict"),
-    [(6, Verdict.INSUFFICIENT), (7, Verdict.NO_DIFFERENCE)],  # two tests: 4 / 2^6 = .0625, 4 / 2^7 = .0313
+    [
+        (6, StratumVerdict.INSUFFICIENT),
+        (7, StratumVerdict.NO_DIFFERENCE),
+    ],  # two tests: 4 / 2^6 = .0625, 4 / 2^7 = .0313
 )
 def test_few_tasks_that_all_differ_alike_show_nothing(n, verdict):
     success = mean_estimate([0.0] * n, 0, 0.05, bound=1.0)
-    (found,) = decide([Evidence(success, lift(1, 9, 0.9, n=n), 0.5, 0.0)], VerdictRule())
+    (found,) = decide([VerdictEvidence(success, lift(1, 9, 0.9, n=n), 0.5, 0.0)], VerdictRule())
     assert found.verdict is verdict
     assert ("a lift of 100 points in every task would not count: 6 tasks, 2 tests" in found.reason) is (n == 6)
 
@@ -483,7 +492,7 @@ def test_weighted_tokens_decide_where_the_plan_says_so():
         ]
     for tokens, sign in (("raw", -1), ("weighted", 1)):
         found = all_tasks(observations, rule={"tokens": tokens, "lift_margin": 0.5})
-        assert found.verdict is (Verdict.NET_COST if sign < 0 else Verdict.PAYS_OFF)
+        assert found.verdict is (StratumVerdict.NET_COST if sign < 0 else StratumVerdict.PAYS_OFF)
     assert "net price-weighted tokens a task" in found.reason
 
 
@@ -494,12 +503,12 @@ def test_weighted_tokens_decide_where_the_plan_says_so():
 def test_tasks_that_always_succeed_can_show_a_cost_and_few_of_them_no_saving(n):
     costs = pairs(*((True, 1500 + 9 * place, True, 1000) for place in range(n)))
     found = all_tasks(costs)
-    assert found.verdict is Verdict.NET_COST
+    assert found.verdict is StratumVerdict.NET_COST
     assert (found.success_lift.value, found.success_lift.note) == (0, UNANIMOUS)
     assert found.success_lift.high == pytest.approx(1 - 0.025 ** (1 / n))
     saves = pairs(*((True, 1000, True, 1500 + 9 * place) for place in range(n)))
     # 1 - .025^(1/n) is under .05 from 72 tasks
-    assert all_tasks(saves).verdict is (Verdict.PAYS_OFF if n == 100 else Verdict.NO_DIFFERENCE)
+    assert all_tasks(saves).verdict is (StratumVerdict.PAYS_OFF if n == 100 else StratumVerdict.NO_DIFFERENCE)
 
 
 def test_ties_in_every_task_and_tokens_saved_are_the_same_success_and_cheaper():
@@ -512,7 +521,7 @@ def test_ties_in_every_task_and_tokens_saved_are_the_same_success_and_cheaper():
     found = all_tasks(cells)
     assert found.net_tokens.value == 2170  # 2130 + 10 * (0 + ... + 8) / 9
     assert found.claims == "same success, cheaper"
-    assert found.verdict is Verdict.NO_DIFFERENCE  # a loss of 5 points is not excluded by nine tasks
+    assert found.verdict is StratumVerdict.NO_DIFFERENCE  # a loss of 5 points is not excluded by nine tasks
     # 1 - .025^(1/9) = .336
     assert "0.0 points (95 % CI −33.6 to +33.6)" in found.reason
     assert "it is the same in both arms in all 9 tasks, and the interval is what 9 tasks exclude" in found.reason
@@ -540,7 +549,7 @@ def test_a_difference_that_is_the_same_in_every_task_has_the_p_value_of_the_sign
 def test_arms_that_are_the_same_show_no_difference():
     found = all_tasks(pairs(*((place % 3 > 0, 900 + place, place % 3 > 0, 900 + place) for place in range(12))))
     assert (found.net_tokens.value, found.net_tokens.low, found.net_tokens.p) == (0, None, 1)
-    assert found.verdict is Verdict.NO_DIFFERENCE
+    assert found.verdict is StratumVerdict.NO_DIFFERENCE
 
 
 def test_a_loss_is_excluded_as_its_interval_says():

@@ -9,7 +9,7 @@ import pytest
 from cranfield.benefit.coding import CodingTask, load_coding_tasks
 from cranfield.codecheck.deprecations import packaged_deprecations
 from cranfield.codecheck.registry import checker_for, current_symbol
-from cranfield.codecheck.report import Check, CheckReport, CheckState, Target
+from cranfield.codecheck.report import CheckReport, CheckState, CodeCheck, Target
 from cranfield.errors import ConfigError, UnknownNameError
 
 TASKS = """
@@ -45,8 +45,14 @@ def test_a_task_has_the_target_of_its_file_where_it_says_nothing_else(tmp_path: 
 
 def test_the_criteria_are_four_checks_and_the_tests_that_there_are(tmp_path: Path):
     first, second = read(tmp_path, TASKS).tasks
-    assert first.checks == (Check.COMPILES, Check.SYMBOLS, Check.AVAILABLE, Check.NOT_DEPRECATED, Check.TESTS)
-    assert second.checks == (Check.COMPILES,)
+    assert first.checks == (
+        CodeCheck.COMPILES,
+        CodeCheck.SYMBOLS,
+        CodeCheck.AVAILABLE,
+        CodeCheck.NOT_DEPRECATED,
+        CodeCheck.TESTS,
+    )
+    assert second.checks == (CodeCheck.COMPILES,)
 
 
 def test_the_prompt_names_the_target_and_the_files_and_nothing_of_the_tests(tmp_path: Path):
@@ -117,7 +123,7 @@ def test_thirty_tasks_of_python_ship_each_with_a_reference_and_a_trap():
     assert len(PYTHON) == 30
     assert all(task.reference and task.tests and task.traps and task.source for task in PYTHON)
     assert Counter(task.strata["task_type"] for task in PYTHON) == {"migrate": 12, "version": 11, "write": 7}
-    assert {trap.fails for task in PYTHON for trap in task.traps} == set(Check)
+    assert {trap.fails for task in PYTHON for trap in task.traps} == set(CodeCheck)
 
 
 def test_no_prompt_names_what_the_reference_calls_or_the_trap_invents():
@@ -133,7 +139,7 @@ def test_five_tasks_of_swift_ship_and_say_that_no_compiler_has_checked_them():
     for task in read.tasks:
         for trap in task.traps:
             is_in_map = bool(current_symbol(entries, trap.symbol, task.runs_on))
-            assert is_in_map == (trap.fails is Check.NOT_DEPRECATED), task.id
+            assert is_in_map == (trap.fails is CodeCheck.NOT_DEPRECATED), task.id
 
 
 def check(task: CodingTask, files: Mapping[str, str], tests: str = "") -> CheckReport:
@@ -144,16 +150,16 @@ def check(task: CodingTask, files: Mapping[str, str], tests: str = "") -> CheckR
 @pytest.mark.slow  # 90 runs of the type checker, and as many of the tests
 def test_a_reference_passes_every_check_and_a_trap_fails_the_one_that_it_names(task: CodingTask):
     reference = check(task, task.reference, task.tests)
-    left = set() if shutil.which("bwrap") else {Check.TESTS}
+    left = set() if shutil.which("bwrap") else {CodeCheck.TESTS}
     open_checks = {check for check, state in reference.states.items() if state is not CheckState.PASSED}
     assert open_checks <= left, (reference.findings, reference.notes)
     if shutil.which("bwrap"):
         idle = check(task, dict.fromkeys(task.writes, "pass\n"), task.tests)
-        assert idle.states[Check.TESTS] is CheckState.FAILED
+        assert idle.states[CodeCheck.TESTS] is CheckState.FAILED
     for trap in task.traps:
-        found = check(task, trap.files, task.tests if trap.fails is Check.TESTS else "").findings
+        found = check(task, trap.files, task.tests if trap.fails is CodeCheck.TESTS else "").findings
         is_found = any(each.check is trap.fails and trap.symbol in each.symbol for each in found)
-        assert is_found or (trap.fails is Check.TESTS and not shutil.which("bwrap")), found
+        assert is_found or (trap.fails is CodeCheck.TESTS and not shutil.which("bwrap")), found
 
 
 LOCK = "numpy==2.3.5 --hash=sha256:aa\npandas==2.3.0\n"

@@ -11,7 +11,7 @@ from cranfield.benefit.plan import ArmRole, BenefitPlan
 from cranfield.benefit.records import CellEnd, CellKey, CellRecord, CellUsage, Delivery, ScoreRecord, ToolCount
 from cranfield.benefit.result import ValidityKind
 from cranfield.benefit.tasks import Task, TaskSet
-from cranfield.benefit.validity import Evidence
+from cranfield.benefit.validity import ExperimentRecords
 
 UNKNOWN, INCOMPETENT = ValidityKind.COMPETENCE_UNKNOWN, ValidityKind.CONTROL_INCOMPETENT
 
@@ -58,7 +58,7 @@ def found(
             position += 1
     values = answerable if isinstance(answerable, list) else [answerable] * len(successes)
     tasks = tuple(Task(f"q{n}", "?", baseline_answerable=value) for n, value in enumerate(values))
-    evidence = Evidence(BenefitPlan.model_validate(fields | plan), [], runs, scores, [], "", "")
+    evidence = ExperimentRecords(BenefitPlan.model_validate(fields | plan), [], runs, scores, [], "", "")
     return [(each.kind, each.is_void, each.message) for each in competence(evidence, TaskSet(tasks))]
 
 

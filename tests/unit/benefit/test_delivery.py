@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from cranfield.agents.protocol import Answer, Message, Request, Sampling, Tool, Usage
+from cranfield.agents.protocol import Message, ModelAnswer, Request, Sampling, Tool, Usage
 from cranfield.agents.scripted import Scripted
 from cranfield.benefit.delivery import Called, measure_schema, run_delivery, served
 from cranfield.benefit.mcp_tools import McpTools
@@ -67,8 +67,8 @@ REQUEST = Request(
 
 
 def test_the_schema_is_the_difference_of_two_requests_that_differ_in_nothing_else() -> None:
-    def script(request: Request) -> Answer:
-        return Answer(text="w", usage=Usage(input=100 + 37 * len(request.tools), output=1))
+    def script(request: Request) -> ModelAnswer:
+        return ModelAnswer(text="w", usage=Usage(input=100 + 37 * len(request.tools), output=1))
 
     backend = Scripted(script)
     tax = event_loop().run(measure_schema(backend, REQUEST, [ADDED]))
@@ -82,7 +82,7 @@ def test_the_schema_is_the_difference_of_two_requests_that_differ_in_nothing_els
 
 @pytest.mark.parametrize("usage", [Usage(unmeasured=1), Usage(input=0, output=0), Usage(), Usage(input=90)])
 def test_without_a_report_of_tokens_the_schema_is_estimated_and_not_measured(usage: Usage) -> None:
-    tax = event_loop().run(measure_schema(Scripted(lambda _: Answer(usage=usage)), REQUEST, [ADDED]))
+    tax = event_loop().run(measure_schema(Scripted(lambda _: ModelAnswer(usage=usage)), REQUEST, [ADDED]))
     assert tax.measured is None
     assert tax.estimated == 11  # 41 characters of JSON over 4, rounded up
 

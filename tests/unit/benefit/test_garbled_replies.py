@@ -16,7 +16,7 @@ from tests.unit.benefit.test_reference_over_http import plan_of, scripted
 from tests.unit.benefit.test_result import PLAN_RECORD, SET, absent, experiment
 
 from cranfield.agents import retrying
-from cranfield.agents.protocol import Answer, Request, Usage, with_output
+from cranfield.agents.protocol import ModelAnswer, Request, Usage, with_output
 from cranfield.agents.scripted import Scripted
 from cranfield.app.benefit import rerun, score_experiment
 from cranfield.benefit.experiment import create_experiment, execute
@@ -122,15 +122,15 @@ def with_own_answers(record: dict[str, Any]) -> dict[str, Any]:
 # What a judge does not give, over calls
 
 
-def garbled(request: Request) -> Answer:
-    answer = Answer(text="<b>I th1nk\x1b[31m", usage=Usage(input=90, cache_read=0, output=10), model=request.model)
+def garbled(request: Request) -> ModelAnswer:
+    answer = ModelAnswer(text="<b>I th1nk\x1b[31m", usage=Usage(input=90, cache_read=0, output=10), model=request.model)
     return with_output(answer, request)
 
 
 def test_missing_votes_are_asked_for_by_the_next_call_and_by_no_other(tmp_path: Path) -> None:
     path = experiment(tmp_path, change=with_own_answers)
 
-    def script(request: Request) -> str | Answer:
+    def script(request: Request) -> str | ModelAnswer:
         return garbled(request) if "parse_3" in request.messages[0].text else absent(request)
 
     first = score_experiment(path, source=Scripted(script))

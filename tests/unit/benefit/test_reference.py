@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from cranfield.agents.protocol import Answer, Failure, FailureKind, Request, Sampling, ToolCall, Usage
+from cranfield.agents.protocol import Failure, FailureKind, ModelAnswer, Request, Sampling, ToolCall, Usage
 from cranfield.agents.scripted import Scripted
 from cranfield.benefit.agent import AgentSetup, ArmAgent, CellRun, open_agents
 from cranfield.benefit.coding import CodingTask
@@ -33,27 +33,27 @@ ANSWER = json.dumps(
     }
 )
 USAGE = Usage(input=100, cache_read=60, output=5, reasoning=2)
-Script = Callable[[Request], "str | Answer"]
+Script = Callable[[Request], "str | ModelAnswer"]
 needs_server = pytest.mark.slow  # importing the library of the protocol takes a second, each server a tenth
 
 
-def call(name: str, **arguments: Any) -> Answer:
-    return Answer(tool_calls=(ToolCall("c1", name, json.dumps(arguments)),), usage=USAGE, model="m-2026")
+def call(name: str, **arguments: Any) -> ModelAnswer:
+    return ModelAnswer(tool_calls=(ToolCall("c1", name, json.dumps(arguments)),), usage=USAGE, model="m-2026")
 
 
-def steps(*answers: str | Answer) -> Script:
+def steps(*answers: str | ModelAnswer) -> Script:
     """A model that goes on with the next answer after each result of a tool, in every conversation."""
 
-    def script(request: Request) -> str | Answer:
+    def script(request: Request) -> str | ModelAnswer:
         turn = sum(message.role == "assistant" for message in request.messages)
         answer = answers[min(turn, len(answers) - 1)]
-        return replace(answer, usage=USAGE) if isinstance(answer, Answer) and answer.failure is None else answer
+        return replace(answer, usage=USAGE) if isinstance(answer, ModelAnswer) and answer.failure is None else answer
 
     return script
 
 
-def failing(kind: FailureKind, status: int | None = None, message: str = "no") -> Answer:
-    return Answer(failure=Failure(kind, message, status), usage=Usage(input=0, output=0))
+def failing(kind: FailureKind, status: int | None = None, message: str = "no") -> ModelAnswer:
+    return ModelAnswer(failure=Failure(kind, message, status), usage=Usage(input=0, output=0))
 
 
 @pytest.fixture
@@ -141,11 +141,11 @@ def test_an_answer_of_code_is_files(agents: Agents) -> None:
 
 def test_tokens_of_a_run_are_counted_once_each_and_unknown_ones_are_not_0(agents: Agents) -> None:
     measured = replace(call("search", pattern="x"), usage=USAGE)
-    with agents(steps(measured, Answer(failure=Failure(FailureKind.FILTERED, "no"), usage=USAGE))) as (found, _):
+    with agents(steps(measured, ModelAnswer(failure=Failure(FailureKind.FILTERED, "no"), usage=USAGE))) as (found, _):
         usage = run(found).usage
     assert (usage.total, usage.uncached, usage.cache_read, usage.output, usage.reasoning) == (210, 80, 120, 10, 4)
     assert usage.cache_write is None  # not reported
-    lost = Answer(failure=Failure(FailureKind.FILTERED, "no"), usage=Usage(unmeasured=1))
+    lost = ModelAnswer(failure=Failure(FailureKind.FILTERED, "no"), usage=Usage(unmeasured=1))
     with agents(steps(measured, lost)) as (found, _):
         usage = run(found, attempt=2).usage
     assert (usage.total, usage.uncached, usage.output, usage.unmeasured) == (None, None, None, 1)
@@ -174,7 +174,7 @@ def test_tokens_of_a_run_are_counted_once_each_and_unknown_ones_are_not_0(agents
     ],
 )
 def test_limits_and_failures_have_their_end_and_their_name(
-    agents: Agents, answer: str | Answer, limits: dict[str, int], end: CellEnd, error: str
+    agents: Agents, answer: str | ModelAnswer, limits: dict[str, int], end: CellEnd, error: str
 ) -> None:
     with agents(steps(answer), limits=limits) as (found, _):
         cell = run(found)
@@ -196,7 +196,7 @@ def test_time_that_went_by_in_repeated_requests_is_no_failure_of_the_agent(
     step = replace(call("search", pattern="x"), usage=usage)
     limit_s = 0.05
 
-    def script(_: Request) -> Answer:
+    def script(_: Request) -> ModelAnswer:
         time.sleep(limit_s)
         return step
 
@@ -282,9 +282,9 @@ def test_the_schema_is_measured_once_and_every_preflight_reports_what_that_took(
     arms = {"treatment": {"name": "a", "tools": ["kc"], "native": native}, "control": {"name": "b", "native": native}}
     given = {"tools": {"kc": code_search()}, "arms": arms, "model": {}}
 
-    def script(request: Request) -> str | Answer:
+    def script(request: Request) -> str | ModelAnswer:
         usage = Usage(input=50 + 31 * len(request.tools), output=1)
-        return Answer(failure=Failure(FailureKind.TRUNCATED, "1 token"), usage=usage)
+        return ModelAnswer(failure=Failure(FailureKind.TRUNCATED, "1 token"), usage=usage)
 
     with agents(script, **given) as (found, source):
         (record,) = event_loop().run(found[ArmRole.TREATMENT].preflight())

@@ -40,10 +40,10 @@ from cranfield.benefit.result import (
     CostVerdict,
     Estimate,
     StratumKind,
+    StratumVerdict,
     SuccessVerdict,
     Validity,
     ValidityKind,
-    Verdict,
 )
 from cranfield.cli.main import command_line
 from cranfield.errors import InputError, UsageError
@@ -52,7 +52,7 @@ from cranfield.model.label import Lines
 from cranfield.reporting import render
 from cranfield.reporting.charts.benefit import recall_by_turn
 from cranfield.reporting.charts.spec import SCREENS, Screen
-from cranfield.reporting.document import VOID_STAMP, Figure, Table, TonedCell, cell_value
+from cranfield.reporting.document import VOID_STAMP, Chart, Table, TonedCell, cell_value
 from cranfield.reporting.documents.benefit import benefit_document
 from cranfield.reporting.documents.benefit_history import benefit_history_document
 from cranfield.reporting.renderers.text import render_brief, table_lines
@@ -67,13 +67,15 @@ def found(tmp_path_factory: pytest.TempPathFactory) -> BenefitResult:
     return result(experiment(folder, plan={"rule": {"min_tasks": 4}}), absent)
 
 
-def with_verdicts(found: BenefitResult, explain: Verdict, locate: Verdict) -> BenefitResult:
+def with_verdicts(found: BenefitResult, explain: StratumVerdict, locate: StratumVerdict) -> BenefitResult:
     """The verdicts of both cells; all margins show no difference."""
     verdicts = {"explain": explain, "locate": locate}
     strata = [
         row.model_copy(
             update={
-                "verdict": verdicts[row.stratum["task_type"]] if row.kind is StratumKind.CELL else Verdict.NO_DIFFERENCE
+                "verdict": verdicts[row.stratum["task_type"]]
+                if row.kind is StratumKind.CELL
+                else StratumVerdict.NO_DIFFERENCE
             }
         )
         for row in found.strata
@@ -82,7 +84,7 @@ def with_verdicts(found: BenefitResult, explain: Verdict, locate: Verdict) -> Be
 
 
 def test_no_blended_headline(found: BenefitResult) -> None:
-    document = benefit_document(with_verdicts(found, Verdict.PAYS_OFF, Verdict.NET_COST))
+    document = benefit_document(with_verdicts(found, StratumVerdict.PAYS_OFF, StratumVerdict.NET_COST))
     verdict = document.verdict
     assert verdict is not None
     assert "1 pays off, 1 net cost" in verdict.sentence
@@ -139,9 +141,9 @@ def test_a_narrow_terminal_keeps_the_verdict_and_drops_other_columns(found: Bene
 def test_at_80_columns_three_strata_have_their_verdicts_of_success_and_of_cost_whole(found: BenefitResult) -> None:
     (row, *_) = found.first_strata
     told = (
-        (Verdict.PAYS_OFF, SuccessVerdict.SAME, CostVerdict.CHEAPER),
-        (Verdict.NET_COST, SuccessVerdict.LOWER, CostVerdict.DEARER),
-        (Verdict.NO_DIFFERENCE, SuccessVerdict.NOT_SHOWN, CostVerdict.CHEAPER),
+        (StratumVerdict.PAYS_OFF, SuccessVerdict.SAME, CostVerdict.CHEAPER),
+        (StratumVerdict.NET_COST, SuccessVerdict.LOWER, CostVerdict.DEARER),
+        (StratumVerdict.NO_DIFFERENCE, SuccessVerdict.NOT_SHOWN, CostVerdict.CHEAPER),
     )
     strata = [
         row.model_copy(
@@ -191,7 +193,7 @@ def test_the_sentence_and_the_table_have_the_same_rate_of_the_control(found: Ben
 
 def test_the_same_success_for_fewer_tokens_is_a_finding(found: BenefitResult) -> None:
     (row, *_) = found.first_strata
-    changed = {"verdict": Verdict.NO_DIFFERENCE, "success": SuccessVerdict.SAME, "cost": CostVerdict.CHEAPER}
+    changed = {"verdict": StratumVerdict.NO_DIFFERENCE, "success": SuccessVerdict.SAME, "cost": CostVerdict.CHEAPER}
     document = benefit_document(
         found.model_copy(update={"strata": (row.model_copy(update=changed), *found.strata[1:])})
     )
@@ -359,11 +361,11 @@ def test_rows_for_other_programs(found: BenefitResult) -> None:
 @pytest.mark.parametrize(
     ("verdicts", "state"),
     [
-        ((Verdict.PAYS_OFF, Verdict.NO_DIFFERENCE), RuleState.PASSED),
-        ((Verdict.PAYS_OFF, Verdict.NET_COST), RuleState.FAILED),
+        ((StratumVerdict.PAYS_OFF, StratumVerdict.NO_DIFFERENCE), RuleState.PASSED),
+        ((StratumVerdict.PAYS_OFF, StratumVerdict.NET_COST), RuleState.FAILED),
     ],
 )
-def test_gate(found: BenefitResult, verdicts: tuple[Verdict, Verdict], state: RuleState) -> None:
+def test_gate(found: BenefitResult, verdicts: tuple[StratumVerdict, StratumVerdict], state: RuleState) -> None:
     gate = judge_result(with_verdicts(found, *verdicts), BenefitRules(), NOW)
     assert gate.state is state
     broken = gate.outcomes[0].text.splitlines()[1:]
@@ -372,13 +374,13 @@ def test_gate(found: BenefitResult, verdicts: tuple[Verdict, Verdict], state: Ru
 
 
 def test_gate_without_enough_data(found: BenefitResult) -> None:
-    rows = [row.model_copy(update={"verdict": Verdict.INSUFFICIENT}) for row in found.strata]
+    rows = [row.model_copy(update={"verdict": StratumVerdict.INSUFFICIENT}) for row in found.strata]
     nothing = found.model_copy(update={"strata": tuple(rows)})
     assert judge_result(nothing, BenefitRules(), NOW).state is RuleState.INCONCLUSIVE
 
 
 def test_gate_on_tasks_without_strata_judges_all_of_them(found: BenefitResult) -> None:
-    row = found.strata[-1].model_copy(update={"verdict": Verdict.NET_COST})
+    row = found.strata[-1].model_copy(update={"verdict": StratumVerdict.NET_COST})
     gate = judge_result(found.model_copy(update={"strata": (row,)}), BenefitRules(), NOW)
     assert gate.state is RuleState.FAILED
     assert gate.outcomes[0].text.startswith("1 of 1 stratum:\n  all tasks: ")
@@ -406,12 +408,18 @@ def test_gate_refuses_old_results_and_other_commits(found: BenefitResult) -> Non
 
 def test_required_verdicts(found: BenefitResult) -> None:
     required = parse_requirement("task_type=locate,difficulty=easy:pays off")
-    assert required == Requirement({"task_type": "locate", "difficulty": "easy"}, Verdict.PAYS_OFF)
+    assert required == Requirement({"task_type": "locate", "difficulty": "easy"}, StratumVerdict.PAYS_OFF)
     rules = BenefitRules((), (required,))
-    assert judge_result(with_verdicts(found, Verdict.NET_COST, Verdict.PAYS_OFF), rules, NOW).state is RuleState.PASSED
-    assert judge_result(with_verdicts(found, Verdict.PAYS_OFF, Verdict.NET_COST), rules, NOW).state is RuleState.FAILED
+    assert (
+        judge_result(with_verdicts(found, StratumVerdict.NET_COST, StratumVerdict.PAYS_OFF), rules, NOW).state
+        is RuleState.PASSED
+    )
+    assert (
+        judge_result(with_verdicts(found, StratumVerdict.PAYS_OFF, StratumVerdict.NET_COST), rules, NOW).state
+        is RuleState.FAILED
+    )
     with pytest.raises(InputError, match="no such stratum"):
-        judge_result(found, BenefitRules((), (Requirement({"task_type": "none"}, Verdict.PAYS_OFF),)), NOW)
+        judge_result(found, BenefitRules((), (Requirement({"task_type": "none"}, StratumVerdict.PAYS_OFF),)), NOW)
     with pytest.raises(UsageError, match="not a stratum and its verdict"):
         parse_requirement("pays off")
 
@@ -532,7 +540,7 @@ def test_history_joins_results_of_one_plan_and_marks_void_ones(found: BenefitRes
     document = benefit_history_document(read_results(tmp_path / "results"))
     assert [section.title for section in document.sections] == ["trial: explain, easy", "trial: locate, easy"]
     figure, table = document.sections[0].blocks
-    assert isinstance(figure, Figure)
+    assert isinstance(figure, Chart)
     assert isinstance(table, Table)
     assert [(cell_value(row[0]), cell_value(row[8]), row[9]) for row in table.rows] == [
         ("2.0", "insufficient data", "another plan"),

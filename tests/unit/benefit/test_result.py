@@ -13,7 +13,7 @@ import jsonschema
 import pytest
 import yaml
 
-from cranfield.agents.protocol import Answer, Failure, FailureKind, Request
+from cranfield.agents.protocol import Failure, FailureKind, ModelAnswer, Request
 from cranfield.agents.record_folder import PLAN
 from cranfield.agents.scripted import Scripted
 from cranfield.app.benefit import (
@@ -26,15 +26,15 @@ from cranfield.app.benefit import (
     result_of,
     score_experiment,
 )
-from cranfield.benefit.folder import ExperimentFolder, ExperimentManifest, Step
+from cranfield.benefit.folder import ExperimentFile, ExperimentFolder, ExperimentManifest
 from cranfield.benefit.plan import ArmRole, BenefitPlan
 from cranfield.benefit.records import CellKey, CellRecord, PreflightRecord, ScoreReason
-from cranfield.benefit.result import BenefitResult, StratumKind, ValidityKind, Verdict
+from cranfield.benefit.result import BenefitResult, StratumKind, StratumVerdict, ValidityKind
 from cranfield.benefit.result_file import read_result, write_result
 from cranfield.benefit.result_schema import SCHEMA_FILE, result_schema
 from cranfield.benefit.schedule import schedule
 from cranfield.benefit.status import status_of
-from cranfield.benefit.validity import Evidence, validity
+from cranfield.benefit.validity import ExperimentRecords, validity
 from cranfield.errors import InputError, UsageError
 from cranfield.formats.io.delimited import file_versions
 from cranfield.formats.io.published_schema import schema_text
@@ -131,11 +131,11 @@ def experiment(
         for given in preflight:
             served = {"ok": True, "server": "Acme 1.0", "found": {"index": "main"}}
             found = {"arm": "treatment", "tool": "acme", **served, **given}
-            folder.append(Step.PREFLIGHT, PreflightRecord.model_validate(found))
+            folder.append(ExperimentFile.PREFLIGHT, PreflightRecord.model_validate(found))
         for key in schedule(parsed, folder.tasks().tasks):
             changed = change(cell_record(key, answer=answer_of(key)))
             if changed is not None:
-                folder.append(Step.CELLS, CellRecord.model_validate(changed))
+                folder.append(ExperimentFile.CELLS, CellRecord.model_validate(changed))
     return path
 
 
@@ -143,7 +143,7 @@ def absent(_: Request) -> str:
     return json.dumps({"quote": "", "verdict": "absent"})
 
 
-def result(path: Path, script: Callable[[Request], str | Answer] = absent) -> BenefitResult:
+def result(path: Path, script: Callable[[Request], str | ModelAnswer] = absent) -> BenefitResult:
     score_experiment(path, source=Scripted(script))
     return result_of(path)
 
@@ -187,7 +187,7 @@ def test_rates_of_some_tasks_only_say_of_how_many(tmp_path: Path) -> None:
 
 def test_a_void_comparison_has_no_other_verdict(tmp_path: Path) -> None:
     found = result(experiment(tmp_path, preflight=({"ok": False, "message": "another index"},)))
-    assert {(row.verdict, row.reason) for row in found.strata} == {(Verdict.VOID, "The comparison is invalid.")}
+    assert {(row.verdict, row.reason) for row in found.strata} == {(StratumVerdict.VOID, "The comparison is invalid.")}
     assert found.strata[-1].success_lift.value is not None
 
 
@@ -217,7 +217,7 @@ def test_scoring_goes_on_where_it_ended_and_asks_nothing_twice(tmp_path: Path) -
         change=lambda record: {**record, "answer": f"parse_{record['key']['task_id'][1:]} it is"},
         plan={"budget": {"tokens": 1, "judge_tokens": 100_000}},  # the agents used up theirs
     )
-    down = Answer(failure=Failure(FailureKind.REJECTED, "no credit", status=403))
+    down = ModelAnswer(failure=Failure(FailureKind.REJECTED, "no credit", status=403))
     first = score_experiment(path, source=Scripted(lambda _: down))
     assert (first.n_scored, first.n_undecided) == (2 * N * SEEDS, 2 * N * SEEDS)
     assert first.judge is not None
@@ -232,7 +232,7 @@ def test_scoring_goes_on_where_it_ended_and_asks_nothing_twice(tmp_path: Path) -
     assert third.spent == second.spent  # charged once
     assert (second.spent.requests, second.spent.unmeasured) == (2 * N, 0)
     assert 2 * N * 100 < second.spent.tokens < 100_000
-    assert len((path / Step.SCORES).read_text().splitlines()) == 4 * N * SEEDS
+    assert len((path / ExperimentFile.SCORES).read_text().splitlines()) == 4 * N * SEEDS
     assert result_of(path).strata[-1].arms[T].success == 0.0
 
 
@@ -391,7 +391,7 @@ def test_rules_of_validity(case: Case, tmp_path: Path) -> None:
     score_experiment(path, source=Scripted(unsure))
     folder = ExperimentFolder.open(path)
     scores = {score.key: score for score in folder.scores()}
-    evidence = Evidence(
+    evidence = ExperimentRecords(
         folder.plan,
         schedule(folder.plan, folder.tasks().tasks),
         folder.cells(),
@@ -410,7 +410,9 @@ def test_undecided_code_says_why_a_check_could_not_run(tmp_path: Path) -> None:
     why = {"success": None, "why": ScoreReason.CHECK_MISSING, "notes": ("no such compiler",)}
     scores = {score.key: score.model_copy(update=why if score.key.arm is T else {}) for score in folder.scores()}
     planned = schedule(folder.plan, folder.tasks().tasks)
-    found = validity(Evidence(folder.plan, planned, folder.cells(), scores, folder.preflights(), "a" * 40, "a" * 40))
+    found = validity(
+        ExperimentRecords(folder.plan, planned, folder.cells(), scores, folder.preflights(), "a" * 40, "a" * 40)
+    )
     assert [each.message for each in found if each.kind is ValidityKind.UNDECIDED] == [
         "16 of 16 cells of treatment (acme) are not decided: check_missing ('no such compiler')"
     ]

@@ -18,7 +18,7 @@ from cranfield.agents.budget import Budget
 from cranfield.agents.protocol import Failure, FailureKind
 from cranfield.benefit.agent import CellRun
 from cranfield.benefit.errors import CATALOGUE, OUTAGES_IN_A_ROW, CellError, error_in, error_of
-from cranfield.benefit.folder import TRANSCRIPTS, BegunRecord, ExperimentFolder, Step
+from cranfield.benefit.folder import TRANSCRIPTS, BegunRecord, ExperimentFile, ExperimentFolder
 from cranfield.benefit.plan import ArmRole
 from cranfield.benefit.records import CellEnd, CellKey, CellUsage, PreflightRecord
 from cranfield.benefit.schedule import schedule
@@ -196,7 +196,7 @@ def test_there_is_one_writer(tmp_path: Path) -> None:
 def test_a_cell_with_two_ends_is_refused(tmp_path: Path) -> None:
     path = experiment(tmp_path)
     run(path, answers)
-    file = path / Step.CELLS
+    file = path / ExperimentFile.CELLS
     lines = file.read_text().splitlines()
     file.write_text("\n".join([*lines, lines[3]]) + "\n")
     with pytest.raises(InputError, match="ended twice") as caught:
@@ -217,7 +217,7 @@ def test_interrupted_runs_are_charged_once_and_begun_again_with_their_number(tmp
     path = experiment(tmp_path)
     key = CellKey(task_id="t1", arm=T, seed=0)
     with ExperimentFolder.writing(path) as folder:
-        folder.append(Step.BEGUN, BegunRecord(key=key, attempt=1, at="2026-11-23T14:05:09Z"))
+        folder.append(ExperimentFile.BEGUN, BegunRecord(key=key, attempt=1, at="2026-11-23T14:05:09Z"))
     outcome = run(path, answers)
     assert outcome.spent.tokens == N_CELLS * TOKENS + LIMIT
     assert ExperimentFolder.open(path).scored_cells()[key].attempt == 1
@@ -226,7 +226,9 @@ def test_interrupted_runs_are_charged_once_and_begun_again_with_their_number(tmp
 def test_interrupted_runs_of_an_agent_that_keeps_its_answers_cost_nothing(tmp_path: Path) -> None:
     path = experiment(tmp_path, agent={"model": {"model": "test:one", "temperature": 0}})
     with ExperimentFolder.writing(path) as folder:
-        folder.append(Step.BEGUN, BegunRecord(key=CellKey(task_id="t1", arm=T, seed=0), attempt=1, at="2026-11-23"))
+        folder.append(
+            ExperimentFile.BEGUN, BegunRecord(key=CellKey(task_id="t1", arm=T, seed=0), attempt=1, at="2026-11-23")
+        )
     assert run(path, answers).spent.tokens == N_CELLS * TOKENS
 
 
@@ -235,7 +237,7 @@ def test_the_requests_that_measure_schemas_are_charged_once(tmp_path: Path) -> N
     record = PreflightRecord(arm=T, tool="find", ok=True, found={"index": "v1"}, usage=usage)
     with ExperimentFolder.writing(path) as folder:
         for _ in range(2):
-            folder.append(Step.PREFLIGHT, record)
+            folder.append(ExperimentFile.PREFLIGHT, record)
     assert run(path, answers).spent.tokens == N_CELLS * TOKENS + 40
 
 

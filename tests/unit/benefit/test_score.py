@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cranfield.agents.protocol import Answer, Failure, FailureKind, Request
+from cranfield.agents.protocol import Failure, FailureKind, ModelAnswer, Request
 from cranfield.agents.scripted import Scripted
 from cranfield.answers import score as answer_scores
 from cranfield.answers.judge import Judge, JudgeSettings
@@ -38,8 +38,8 @@ from cranfield.benefit.redaction import MACHINE, MCP, LeakFinder, redaction_of
 from cranfield.benefit.result import ValidityKind
 from cranfield.benefit.score import Scorer, SealedAnswer, seal, unscored, unseal
 from cranfield.benefit.tasks import Task, TaskSet
-from cranfield.benefit.validity import Evidence, validity
-from cranfield.codecheck.report import Check, CheckReport, CheckState, Finding, Target
+from cranfield.benefit.validity import ExperimentRecords, validity
+from cranfield.codecheck.report import CheckReport, CheckState, CodeCheck, CodeFinding, Target
 from cranfield.model import Entity, MatchingRules, Query, TestSet
 from cranfield.model.label import Fact, Label, Lines
 
@@ -100,7 +100,7 @@ def score_all(
     return {record.key: record for record in records}
 
 
-def judge(script: Callable[[Request], str | Answer]) -> tuple[Judge, Scripted]:
+def judge(script: Callable[[Request], str | ModelAnswer]) -> tuple[Judge, Scripted]:
     source = Scripted(script)
     return Judge(source, JudgeSettings("scripted:judge")), source
 
@@ -233,10 +233,10 @@ def test_the_order_of_sealed_answers_does_not_depend_on_the_arm() -> None:
 
 
 def test_success_by_facts_and_why_not() -> None:
-    def vote(request: Request) -> str | Answer:
+    def vote(request: Request) -> str | ModelAnswer:
         text = request.messages[0].text
         if "breaks" in text:
-            return Answer(failure=Failure(FailureKind.BAD_OUTPUT, "no vote"))
+            return ModelAnswer(failure=Failure(FailureKind.BAD_OUTPUT, "no vote"))
         if "unsure" in text:
             return json.dumps({"quote": "", "verdict": "unclear"})
         wrong = TWICE in text.partition("</part-")[0] and "twice" in text
@@ -293,12 +293,12 @@ class ByText:
     async def check(self, files: Mapping[str, str], target: Target, tests: str = "") -> CheckReport:
         self.n += 1
         text = "".join(files.values())
-        states = dict.fromkeys(Check, CheckState.PASSED)
-        states |= {check: CheckState.FAILED for check in Check if f"fail:{check}" in text}
-        states |= {check: CheckState.MISSING for check in Check if f"miss:{check}" in text}
-        states |= {Check.TESTS: CheckState.FAILED} if text == "pass\n" and tests != "assert True" else {}
+        states = dict.fromkeys(CodeCheck, CheckState.PASSED)
+        states |= {check: CheckState.FAILED for check in CodeCheck if f"fail:{check}" in text}
+        states |= {check: CheckState.MISSING for check in CodeCheck if f"miss:{check}" in text}
+        states |= {CodeCheck.TESTS: CheckState.FAILED} if text == "pass\n" and tests != "assert True" else {}
         found = tuple(
-            Finding(check, "a.py", 1, "os.nope", "no such symbol") for check in Check if f"fail:{check}" in text
+            CodeFinding(check, "a.py", 1, "os.nope", "no such symbol") for check in CodeCheck if f"fail:{check}" in text
         )
         return CheckReport(states, found, notes=("no such compiler",) if "miss:" in text else ("a note",))
 
@@ -346,9 +346,9 @@ def test_a_plan_may_leave_tests_out() -> None:
         [cell("c1", T, files={"a.py": "fail:tests"})], Scorer(coding(), success, checkers=lambda _: ByText())
     )
     assert next(iter(scores.values())).success is True
-    given = Evidence(plan(success), [], [], scores, [], "", "")
+    given = ExperimentRecords(plan(success), [], [], scores, [], "", "")
     assert ValidityKind.CODE_NOT_RUN in {each.kind for each in validity(given)}
-    tested = Evidence(plan(Success(by=SuccessBy.CODE)), [], [], scores, [], "", "")
+    tested = ExperimentRecords(plan(Success(by=SuccessBy.CODE)), [], [], scores, [], "", "")
     assert ValidityKind.CODE_NOT_RUN not in {each.kind for each in validity(tested)}
 
 
@@ -383,7 +383,7 @@ def test_gold_answers_succeed_and_empty_ones_fail() -> None:
         ({"reference": {"a.py": "fail:symbols"}}, ScoringFault.GOLD_FAILS),
         ({"reference": {"a.py": "miss:symbols"}}, ScoringFault.NOT_CHECKED),
         ({"tests": "assert True"}, ScoringFault.EMPTY_PASSES),
-        ({"traps": (Trap(fails=Check.SYMBOLS, files={"a.py": "passes"}),)}, ScoringFault.TRAP_PASSES),
+        ({"traps": (Trap(fails=CodeCheck.SYMBOLS, files={"a.py": "passes"}),)}, ScoringFault.TRAP_PASSES),
     ],
 )
 def test_coding_tasks_that_cannot_be_scored(more: dict[str, object], kind: ScoringFault) -> None:

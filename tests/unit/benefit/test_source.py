@@ -22,7 +22,7 @@ from cranfield.app.benefit import (
     unchanged_since,
 )
 from cranfield.benefit.experiment import RunOptions, create_experiment, execute, preflights_of, write_experiment
-from cranfield.benefit.folder import ExperimentFolder, Step
+from cranfield.benefit.folder import ExperimentFile, ExperimentFolder
 from cranfield.benefit.plan import BenefitPlan
 from cranfield.benefit.plan_check import check_plan
 from cranfield.benefit.result import BenefitResult, ValidityKind
@@ -125,7 +125,7 @@ def test_an_experiment_in_its_repository_does_not_make_that_another(
     execute(path)
     create_experiment(plan(), tmp_path, code / "benefit-runs")
     execute(path)
-    assert ExperimentFolder.open(path).read(Step.TREES, TreeCheck) == []
+    assert ExperimentFolder.open(path).read(ExperimentFile.TREES, TreeCheck) == []
 
 
 @pytest.mark.parametrize("start", [execute, preflights_of])
@@ -159,7 +159,7 @@ def test_ignored_files_that_changed_are_refused_or_recorded(
         execute(path)
     assert "{allow_dirty}" in caught.value.problems[0].hint
     execute(path, RunOptions(allow_dirty=True))
-    found = ExperimentFolder.open(path).read(Step.TREES, TreeCheck)
+    found = ExperimentFolder.open(path).read(ExperimentFile.TREES, TreeCheck)
     assert [(each.when, each.n_source, each.n_ignored, each.allowed) for each in found] == [
         ("resume", 0, 1, True),
         ("end", 0, 1, True),
@@ -171,7 +171,7 @@ def test_changes_while_cells_are_run_are_recorded(tmp_path: Path, code: Path, ce
     path = begun(tmp_path)
     cells.append(lambda: edit(code / "a.py"))
     execute(path)
-    (found,) = ExperimentFolder.open(path).read(Step.TREES, TreeCheck)
+    (found,) = ExperimentFolder.open(path).read(ExperimentFile.TREES, TreeCheck)
     assert (found.when, found.n_source, found.files, found.allowed) == ("end", 1, ("modified a.py",), False)
 
 
@@ -181,7 +181,7 @@ def test_a_repository_that_is_gone_is_recorded(tmp_path: Path, code: Path) -> No
     for _ in range(2):
         with ExperimentFolder.writing(path) as folder:
             record_tree(folder, "score")
-    (found,) = ExperimentFolder.open(path).read(Step.TREES, TreeCheck)
+    (found,) = ExperimentFolder.open(path).read(ExperimentFile.TREES, TreeCheck)
     assert "no such folder" in found.problem
 
 
@@ -194,7 +194,7 @@ def test_a_state_of_the_folder_that_was_recorded_is_not_recorded_again(
     def scored() -> list[tuple[str, ...]]:
         with ExperimentFolder.writing(path) as folder:
             record_tree(folder, "score")
-        return [each.files for each in ExperimentFolder.open(path).read(Step.TREES, TreeCheck)]
+        return [each.files for each in ExperimentFolder.open(path).read(ExperimentFile.TREES, TreeCheck)]
 
     assert scored() == []
     edit(code / "a.py")
@@ -209,7 +209,7 @@ def test_a_state_of_the_folder_that_was_recorded_is_not_recorded_again(
     (code / "run.log").write_text("line\n")
     for _ in range(2):
         execute(path, RunOptions(allow_dirty=True))
-    found = ExperimentFolder.open(path).read(Step.TREES, TreeCheck)[2:]
+    found = ExperimentFolder.open(path).read(ExperimentFile.TREES, TreeCheck)[2:]
     assert [each.when for each in found] == ["resume", "end"]
 
 
@@ -235,7 +235,7 @@ def result_with(folder: Path, tree: dict[str, Any] | None = None, *checks: dict[
         known = {"tree": {"digest": "sha256:0"} | tree, "commit": "1f2e3d4c5b6a7"}
         (path / "run.json").write_text(json.dumps(manifest | known))
     lines = [TreeCheck(at="2026-11-20T10:00:00Z", **each).model_dump_json() + "\n" for each in checks]
-    (path / Step.TREES).write_text("".join(lines))
+    (path / ExperimentFile.TREES).write_text("".join(lines))
     return result_of(path)
 
 
@@ -337,7 +337,7 @@ def test_plan_tasks_results_and_other_experiments_are_no_changes(
     assert trees[0] is not None
     assert trees[1] is not None
     assert trees[0].digest == trees[1].digest
-    assert ExperimentFolder.open(first).read(Step.TREES, TreeCheck) == []
+    assert ExperimentFolder.open(first).read(ExperimentFile.TREES, TreeCheck) == []
     (code / "new.py").write_text("")
     with pytest.raises(ConfigError, match=r"1 file is not as in commit \w+: untracked new\.py"):
         planned(tmp_path)

@@ -13,8 +13,8 @@ from cranfield.benefit.plan import Success, SuccessBy
 from cranfield.benefit.records import ScoreReason
 from cranfield.benefit.result import ValidityKind
 from cranfield.benefit.score import Scorer
-from cranfield.benefit.validity import Evidence, validity
-from cranfield.codecheck.report import Check, CheckReport, CheckState, Finding, Target
+from cranfield.benefit.validity import ExperimentRecords, validity
+from cranfield.codecheck.report import CheckReport, CheckState, CodeCheck, CodeFinding, Target
 from cranfield.reporting.documents.benefit_sections import _passed_text
 
 NOTE = "2 of 3 symbols are unknown: a.py:1 x.y: the type of the object is not known"
@@ -27,10 +27,14 @@ class HalfBlind:
         text = "".join(files.values())
         is_known = "x.y" not in text
         state = CheckState.PASSED if is_known else CheckState.UNKNOWN
-        states = dict.fromkeys(Check, CheckState.PASSED) | dict.fromkeys((Check.SYMBOLS, Check.AVAILABLE), state)
-        states |= {Check.TESTS: CheckState.FAILED} if "wrong" in text or text == "pass\n" else {}
+        states = dict.fromkeys(CodeCheck, CheckState.PASSED) | dict.fromkeys(
+            (CodeCheck.SYMBOLS, CodeCheck.AVAILABLE), state
+        )
+        states |= {CodeCheck.TESTS: CheckState.FAILED} if "wrong" in text or text == "pass\n" else {}
         unknown = (
-            () if is_known else (Finding(Check.SYMBOLS, "a.py", 1, "x.y", "the type of the object is not known"),) * 2
+            ()
+            if is_known
+            else (CodeFinding(CodeCheck.SYMBOLS, "a.py", 1, "x.y", "the type of the object is not known"),) * 2
         )
         return CheckReport(states, unknown=unknown, notes=() if is_known else (NOTE,), n_symbols=3)
 
@@ -59,7 +63,7 @@ def test_a_comparison_says_in_how_many_answers_of_each_arm_symbols_are_unknown()
     scorer = Scorer(coding(), Success(by=SuccessBy.CODE), checkers=lambda _: HalfBlind())
     cells = [cell("c1", T, files={"a.py": "x.y"}), cell("c1", C, files={"a.py": "fine"})]
     scores = score_all(cells, scorer)
-    given = Evidence(plan(Success(by=SuccessBy.CODE)), [each.key for each in cells], cells, scores, [], "", "")
+    given = ExperimentRecords(plan(Success(by=SuccessBy.CODE)), [each.key for each in cells], cells, scores, [], "", "")
     (found,) = (each for each in validity(given) if each.kind is ValidityKind.SYMBOLS_UNKNOWN)
     assert not found.is_void
     assert "2 symbols in 1 of 1 answer of" in found.message

@@ -11,8 +11,8 @@ import numpy as np
 import pytest
 
 from cranfield.calibration import diagnosis as d
-from cranfield.calibration.answers import Correctness, ScoredAnswer, ScoredAnswers
-from cranfield.calibration.diagnosis import Diagnosis, Evidence, SlopeStatistics, diagnose
+from cranfield.calibration.answers import CalibrationAnswers, Correctness, ScoredAnswer
+from cranfield.calibration.diagnosis import CalibrationEvidence, Diagnosis, SlopeStatistics, diagnose
 from cranfield.calibration.report import CalibrationOptions, Group, calibrate, group_of
 from cranfield.reporting.document import VerdictBlock
 from cranfield.reporting.documents.calibration_verdict import verdict_of
@@ -55,11 +55,11 @@ def of(scores: list[float], right: list[bool]) -> Group:
 def verdict(scores: list[float], right: list[bool]) -> VerdictBlock:
     pairs = enumerate(zip(scores, right, strict=True))
     answers = [ScoredAnswer(f"q{n}", score, {Correctness.STATED: ok}) for n, (score, ok) in pairs]
-    return verdict_of(calibrate(ScoredAnswers("t", "confidence", {}, answers), FEW))
+    return verdict_of(calibrate(CalibrationAnswers("t", "confidence", {}, answers), FEW))
 
 
 PASSED = NullTest(0.0, 0.0, 0.5)
-CALIBRATED = Evidence(
+CALIBRATED = CalibrationEvidence(
     bias=PASSED,
     slope=PASSED,
     spiegelhalter=PASSED,

@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from cranfield.calibration.answers import Correctness, Exclusion, ScoredAnswer, ScoredAnswers
+from cranfield.calibration.answers import CalibrationAnswers, Correctness, Exclusion, ScoredAnswer
 from cranfield.calibration.diagnosis import Diagnosis
 from cranfield.calibration.report import CalibrationOptions, calibrate
 from cranfield.calibration.table import TableColumns, read_scored, with_outcomes
@@ -18,9 +18,9 @@ from cranfield.errors import InputError, UsageError
 FEW = CalibrationOptions(draws=399)
 
 
-def source(scores: list[float], right: list[bool], kind: Correctness = Correctness.STATED) -> ScoredAnswers:
+def source(scores: list[float], right: list[bool], kind: Correctness = Correctness.STATED) -> CalibrationAnswers:
     pairs = enumerate(zip(scores, right, strict=True))
-    return ScoredAnswers("t", "score", {}, [ScoredAnswer(f"q{n}", score, {kind: ok}) for n, (score, ok) in pairs])
+    return CalibrationAnswers("t", "score", {}, [ScoredAnswer(f"q{n}", score, {kind: ok}) for n, (score, ok) in pairs])
 
 
 def diagnoses(n: int, bias: float, draws: int, seed: int) -> Counter[Diagnosis]:
@@ -86,7 +86,7 @@ def test_synthesis_is_the_bottleneck_where_structure_is_right_and_facts_are_wron
 
     def report(retrieval: int, synthesis: int, right: int = 30):
         outcomes = [(False, False)] * retrieval + [(True, False)] * synthesis + [(True, True)] * right
-        return calibrate(ScoredAnswers("t", "s", {}, [answer(n, *each) for n, each in enumerate(outcomes)]), FEW)
+        return calibrate(CalibrationAnswers("t", "s", {}, [answer(n, *each) for n, each in enumerate(outcomes)]), FEW)
 
     lost = report(2, 10)
     assert lost.diagnosis is Diagnosis.SYNTHESIS_BOTTLENECK
@@ -165,7 +165,7 @@ def test_scored_answers_of_another_file_are_joined_by_query(tmp_path: Path) -> N
 
 def test_what_cannot_be_calibrated_is_an_error() -> None:
     with pytest.raises(UsageError, match=r"no answer has both a score and a correctness.*1 no score"):
-        calibrate(ScoredAnswers("t", "s", {}, [ScoredAnswer("q", None, {Correctness.STATED: True})]))
+        calibrate(CalibrationAnswers("t", "s", {}, [ScoredAnswer("q", None, {Correctness.STATED: True})]))
     with pytest.raises(UsageError, match="unknown stratum 'aria'"):
         calibrate(source([0.5], [True]), CalibrationOptions(by=["aria"]))
     with pytest.raises(UsageError, match=r"threshold is 80(.|\n)*target is nan"):

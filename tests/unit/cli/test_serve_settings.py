@@ -8,7 +8,7 @@ import pytest
 
 from cranfield.app.commands.book import DEFAULT_DATABASE
 from cranfield.cli.main import run_command_line
-from cranfield.config.server import Origin, ServerConfig, resolve_settings
+from cranfield.config.server import ServerConfig, SettingOrigin, resolve_settings
 from cranfield.config.workbench import load_workbench
 from cranfield.errors import ConfigError
 
@@ -73,7 +73,7 @@ def test_the_option_precedes_the_environment_and_that_the_file(printed, tmp_path
 
 
 def test_an_option_that_equals_the_default_precedes_the_file() -> None:
-    settings = resolve_settings({"accounts": (False, Origin.OPTION)}, ServerConfig(accounts=True))
+    settings = resolve_settings({"accounts": (False, SettingOrigin.OPTION)}, ServerConfig(accounts=True))
     assert {each.name: each.value for each in settings}["accounts"] is False
 
 

@@ -16,7 +16,7 @@ from tests.unit.codecheck.environments import THIS, environment
 from cranfield.codecheck.deprecations import is_older, packaged_deprecations, read_deprecations
 from cranfield.codecheck.python.checker import PythonChecker
 from cranfield.codecheck.python.ty import SYMBOL_RULES, VERSIONS, find_type_checker
-from cranfield.codecheck.report import Check, CheckReport, Target
+from cranfield.codecheck.report import CheckReport, CodeCheck, Target
 from cranfield.concurrency.loop import event_loop
 from cranfield.errors import ConfigError
 
@@ -72,7 +72,10 @@ def test_deprecated_and_removed_symbols_are_found_by_import_and_by_type():
         ("not_deprecated", 22, "datetime.datetime.utcnow"),
     ]
     assert report.findings[2].current == "datetime.datetime.now(datetime.UTC)"
-    assert {(row.line, row.check) for row in report.unknown} == {(16, Check.NOT_DEPRECATED), (16, Check.SYMBOLS)}
+    assert {(row.line, row.check) for row in report.unknown} == {
+        (16, CodeCheck.NOT_DEPRECATED),
+        (16, CodeCheck.SYMBOLS),
+    }
     assert [note for note in report.notes if "the map" in note] == []
 
 

@@ -9,7 +9,7 @@ import pytest
 from cranfield.codecheck.external import ExternalChecker, arguments
 from cranfield.codecheck.python.checker import PythonChecker
 from cranfield.codecheck.registry import checker_for, with_preset
-from cranfield.codecheck.report import Check, CheckReport, CheckState, Target
+from cranfield.codecheck.report import CheckReport, CheckState, CodeCheck, Target
 from cranfield.codecheck.settings import CheckerSettings
 from cranfield.errors import UnknownNameError
 
@@ -52,17 +52,17 @@ def test_planted_errors_of_swift_are_found_by_line_and_symbol(capsys: pytest.Cap
     report = check({"main.swift": PLANTED})
     found = [(finding.line, finding.check, finding.symbol) for finding in report.findings]
     expected = [
-        (1, Check.SYMBOLS, "NoSuchKit"),
-        (2, Check.SYMBOLS, "frobnicate"),
-        (3, Check.SYMBOLS, "Widgetry"),
-        (4, Check.SYMBOLS, "Gadget"),
-        (5, Check.SYMBOLS, "strideBy"),
-        (6, Check.SYMBOLS, ""),
-        (7, Check.SYMBOLS, "label:"),
-        (8, Check.AVAILABLE, "toSortedTwice()"),
-        (9, Check.AVAILABLE, "UIWebView"),
-        (10, Check.COMPILES, ""),
-        (12, Check.NOT_DEPRECATED, "NSURLConnection"),
+        (1, CodeCheck.SYMBOLS, "NoSuchKit"),
+        (2, CodeCheck.SYMBOLS, "frobnicate"),
+        (3, CodeCheck.SYMBOLS, "Widgetry"),
+        (4, CodeCheck.SYMBOLS, "Gadget"),
+        (5, CodeCheck.SYMBOLS, "strideBy"),
+        (6, CodeCheck.SYMBOLS, ""),
+        (7, CodeCheck.SYMBOLS, "label:"),
+        (8, CodeCheck.AVAILABLE, "toSortedTwice()"),
+        (9, CodeCheck.AVAILABLE, "UIWebView"),
+        (10, CodeCheck.COMPILES, ""),
+        (12, CodeCheck.NOT_DEPRECATED, "NSURLConnection"),
     ]
     hits = len(set(found) & set(expected))
     with capsys.disabled():
@@ -72,10 +72,10 @@ def test_planted_errors_of_swift_are_found_by_line_and_symbol(capsys: pytest.Cap
     assert found == expected
     assert report.findings[-1].current == "URLSession"
     assert report.states == {
-        Check.COMPILES: CheckState.FAILED,
-        Check.SYMBOLS: CheckState.FAILED,
-        Check.AVAILABLE: CheckState.FAILED,
-        Check.NOT_DEPRECATED: CheckState.FAILED,
+        CodeCheck.COMPILES: CheckState.FAILED,
+        CodeCheck.SYMBOLS: CheckState.FAILED,
+        CodeCheck.AVAILABLE: CheckState.FAILED,
+        CodeCheck.NOT_DEPRECATED: CheckState.FAILED,
     }
     assert {finding.file for finding in report.findings} == {"main.swift"}
     assert report.versions["swiftc"].startswith("swift-driver version: 1.115 Apple Swift version 6.0.3")
@@ -85,7 +85,7 @@ def test_planted_errors_of_swift_are_found_by_line_and_symbol(capsys: pytest.Cap
 def test_a_symbol_that_is_too_new_is_there_on_a_newer_platform():
     files = {"main.swift": "let g = [1].toSortedTwice()\n"}
     old, new = check(files), check(files, Target("swift", "macos", "15.0"))
-    assert (old.states[Check.AVAILABLE], old.states[Check.SYMBOLS]) == (CheckState.FAILED, CheckState.PASSED)
+    assert (old.states[CodeCheck.AVAILABLE], old.states[CodeCheck.SYMBOLS]) == (CheckState.FAILED, CheckState.PASSED)
     assert set(new.states.values()) == {CheckState.PASSED}
 
 
@@ -93,22 +93,22 @@ def test_a_symbol_that_is_too_new_is_there_on_a_newer_platform():
 def test_an_error_without_a_check_of_its_own_fails_compiling_too():
     report = check({"main.swift": 'let a = "x".frobnicate()\n'})
     assert [(each.check, each.message) for each in report.findings] == [
-        (Check.SYMBOLS, "value of type 'String' has no member 'frobnicate'"),
-        (Check.COMPILES, "not compiled: value of type 'String' has no member 'frobnicate'"),
+        (CodeCheck.SYMBOLS, "value of type 'String' has no member 'frobnicate'"),
+        (CodeCheck.COMPILES, "not compiled: value of type 'String' has no member 'frobnicate'"),
     ]
 
 
 @pytest.mark.usefixtures("swiftc")
 def test_what_is_not_decided_behind_a_syntax_error_is_missing():
     states = check({"main.swift": "let = 1\n"}).states
-    assert states.pop(Check.COMPILES) is CheckState.FAILED
+    assert states.pop(CodeCheck.COMPILES) is CheckState.FAILED
     assert set(states.values()) == {CheckState.MISSING}
 
 
 @pytest.mark.usefixtures("swiftc")
 def test_what_is_deprecated_and_not_in_the_map_is_a_note():
     report = check({"main.swift": "obscure()\n"})
-    assert report.states[Check.NOT_DEPRECATED] is CheckState.PASSED
+    assert report.states[CodeCheck.NOT_DEPRECATED] is CheckState.PASSED
     assert report.notes == ("main.swift:1: obscure() is deprecated, and not in the map",)
 
 
@@ -153,8 +153,8 @@ def test_a_compiler_that_cannot_check_is_a_missing_check_and_no_failure(
 def test_files_that_are_no_source_are_not_written_and_tests_are_not_run():
     files = {"main.swift": "let a = 1\n", "Package.swift.json": "{}", "../x.swift": "", "/etc/y.swift": ""}
     report = check(files, tests="assert true")
-    assert report.states[Check.COMPILES] is CheckState.PASSED
-    assert report.states[Check.TESTS] is CheckState.MISSING
+    assert report.states[CodeCheck.COMPILES] is CheckState.PASSED
+    assert report.states[CodeCheck.TESTS] is CheckState.MISSING
     assert report.notes == (
         "tests are not run by a checker that is a command",
         "../x.swift: not checked: it lies outside the folder of the answer",
@@ -162,7 +162,7 @@ def test_files_that_are_no_source_are_not_written_and_tests_are_not_run():
         "Package.swift.json: not checked: not a source file of the language",
     )
     nothing = check({"README.md": "no code"})
-    assert nothing.states[Check.COMPILES] is CheckState.FAILED
+    assert nothing.states[CodeCheck.COMPILES] is CheckState.FAILED
     assert [finding.message for finding in nothing.findings] == ["there is no source file of the language"]
 
 
@@ -185,10 +185,10 @@ def test_a_checker_of_another_language_is_a_command_that_writes_json():
     }
     report = check({"main.lua": "prnt('x')"}, Target("lua", "", "5.4"), **settings)
     assert [(each.check, each.line, each.symbol, each.rule) for each in report.findings] == [
-        (Check.SYMBOLS, 2, "prnt", "E113"),
-        (Check.COMPILES, 2, "", ""),
+        (CodeCheck.SYMBOLS, 2, "prnt", "E113"),
+        (CodeCheck.COMPILES, 2, "", ""),
     ]
-    assert report.states[Check.AVAILABLE] is CheckState.MISSING
+    assert report.states[CodeCheck.AVAILABLE] is CheckState.MISSING
     assert report.notes == (
         "available: the checker has no rule for it",
         "not_deprecated: the checker has no rule for it",

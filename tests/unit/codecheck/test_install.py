@@ -15,7 +15,7 @@ from tests.unit.codecheck.environments import THIS, wheel
 from cranfield.codecheck.python import install
 from cranfield.codecheck.python.checker import PythonChecker
 from cranfield.codecheck.python.install import PACKAGES_VARIABLE, requirement_lines
-from cranfield.codecheck.report import Check, CheckReport, CheckState, Target
+from cranfield.codecheck.report import CheckReport, CheckState, CodeCheck, Target
 from cranfield.concurrency.loop import event_loop
 
 CODE = "import tiny\ntiny.there()\ntiny.nowhere()\n"
@@ -42,7 +42,7 @@ def test_requirements_are_installed_once_and_symbols_are_those_of_the_installed_
     wheel(folder / "wheels", "other", "2.0", {"other.py": "x = 1\n"})
     for _ in range(2):
         report = check("tiny==1.4", folder=folder)
-        assert [(row.check, row.line) for row in report.findings] == [(Check.SYMBOLS, 3)]
+        assert [(row.check, row.line) for row in report.findings] == [(CodeCheck.SYMBOLS, 3)]
         assert report.versions.items() >= {"tiny": "1.4", "other": "2.0"}.items()
         shutil.rmtree(folder / "wheels", ignore_errors=True)  # the second time nothing is installed
     (kept,) = (folder / "kept").iterdir()
@@ -52,8 +52,8 @@ def test_requirements_are_installed_once_and_symbols_are_those_of_the_installed_
 def test_everything_that_cannot_be_installed_is_named_with_the_reason_and_nothing_passes(folder: Path):
     wheel(folder / "wheels", "tiny", "1.4", TINY)
     report = check("tiny==9", "absent-one", "tiny-two>=3", folder=folder)
-    assert report.states[Check.COMPILES] is CheckState.PASSED
-    left = {check: state for check, state in report.states.items() if check is not Check.COMPILES}
+    assert report.states[CodeCheck.COMPILES] is CheckState.PASSED
+    left = {check: state for check, state in report.states.items() if check is not CodeCheck.COMPILES}
     assert set(left.values()) == {CheckState.MISSING}
     (note,) = report.notes
     assert note.startswith("packages cannot be installed: tiny==9: ")
@@ -64,9 +64,9 @@ def test_everything_that_cannot_be_installed_is_named_with_the_reason_and_nothin
 
 def test_a_wheel_with_another_hash_is_refused(folder: Path):
     digest = wheel(folder / "wheels", "tiny", "1.4", TINY)
-    assert check(f"tiny==1.4 --hash=sha256:{digest}", folder=folder).states[Check.SYMBOLS] is CheckState.FAILED
+    assert check(f"tiny==1.4 --hash=sha256:{digest}", folder=folder).states[CodeCheck.SYMBOLS] is CheckState.FAILED
     report = check(f"tiny==1.4 --hash=sha256:{'0' * 64}", folder=folder)
-    assert report.states[Check.SYMBOLS] is CheckState.MISSING
+    assert report.states[CodeCheck.SYMBOLS] is CheckState.MISSING
     assert "HASHES" in report.notes[0]
 
 
@@ -98,7 +98,7 @@ def test_a_source_that_a_wheel_or_a_setting_names_is_not_built(folder: Path, mon
     path, built = source(folder)
     wheel(folder / "wheels", "tiny", "1.4", TINY, f"evil @ {path.as_uri()}")
     report = check("tiny", folder=folder)
-    assert report.states[Check.SYMBOLS] is CheckState.MISSING
+    assert report.states[CodeCheck.SYMBOLS] is CheckState.MISSING
     assert "only wheels are installed" in report.notes[0]
     assert "Traceback" not in report.notes[0]
     wheel(folder / "wheels", "plain", "1.0", TINY)
@@ -111,7 +111,7 @@ def test_a_source_that_a_wheel_or_a_setting_names_is_not_built(folder: Path, mon
 
 def test_requirements_that_bring_in_a_source_are_refused_before_the_installer_starts(folder: Path):
     report = check("evil @ file:///evil-1.0.tar.gz", "--pre --no-binary :all:", folder=folder)
-    assert report.states[Check.SYMBOLS] is CheckState.MISSING
+    assert report.states[CodeCheck.SYMBOLS] is CheckState.MISSING
     assert "evil @ file:///evil-1.0.tar.gz: only packages of an index" in report.notes[0]
     assert "--pre --no-binary :all:: this option" in report.notes[0]
     assert not (folder / "kept").exists()
@@ -121,7 +121,7 @@ def test_packages_must_be_in_the_version_that_the_target_names(folder: Path):
     wheel(folder / "wheels", "tiny", "1.4", TINY)
     report = check("tiny", folder=folder, tiny="1.3")
     assert report.notes == ("the packages are not those of the target: tiny is 1.4; expected 1.3",)
-    assert check("tiny", folder=folder, tiny="1").states[Check.SYMBOLS] is CheckState.FAILED
+    assert check("tiny", folder=folder, tiny="1").states[CodeCheck.SYMBOLS] is CheckState.FAILED
 
 
 def test_without_an_installer_a_note_says_what_to_do(folder: Path, monkeypatch: pytest.MonkeyPatch):

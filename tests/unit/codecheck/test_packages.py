@@ -16,7 +16,7 @@ from cranfield.codecheck.python.checker import PythonChecker
 from cranfield.codecheck.python.environment import Environment, existing_environment
 from cranfield.codecheck.python.facts import FileFacts
 from cranfield.codecheck.python.reading import components
-from cranfield.codecheck.report import Check, CheckReport, CheckState, Target
+from cranfield.codecheck.report import CheckReport, CheckState, CodeCheck, Target
 from cranfield.concurrency.loop import event_loop
 
 FAILED, PASSED, UNKNOWN, MISSING = CheckState.FAILED, CheckState.PASSED, CheckState.UNKNOWN, CheckState.MISSING
@@ -135,8 +135,8 @@ def check(where: str, code: str, *, sandbox: str = "", version: str = THIS, test
 
 def by_line(report: CheckReport) -> dict[int, str]:
     """`missing`, `deprecated` or `unknown`, by line; what is not named is there."""
-    kinds = {Check.NOT_DEPRECATED: "deprecated", Check.SYMBOLS: "missing", Check.AVAILABLE: "elsewhere"}
-    unknown = {row.line: "unknown" for row in report.unknown if row.check is Check.SYMBOLS}
+    kinds = {CodeCheck.NOT_DEPRECATED: "deprecated", CodeCheck.SYMBOLS: "missing", CodeCheck.AVAILABLE: "elsewhere"}
+    unknown = {row.line: "unknown" for row in report.unknown if row.check is CodeCheck.SYMBOLS}
     return unknown | {row.line: kinds[row.check] for row in report.findings}
 
 
@@ -289,11 +289,11 @@ def test_what_is_deprecated_is_told_in_the_words_of_the_package(packages: str):
         "deprecated: 2.1 Use `new_call`.",
         "old is deprecated, use heavy",
     ]
-    assert report.states[Check.SYMBOLS] is PASSED
+    assert report.states[CodeCheck.SYMBOLS] is PASSED
     (perhaps,) = report.unknown
-    assert (perhaps.line, perhaps.check) == (5, Check.NOT_DEPRECATED)
+    assert (perhaps.line, perhaps.check) == (5, CodeCheck.NOT_DEPRECATED)
     only = check(packages, "import old\nold.part()\n")
-    assert (only.states[Check.SYMBOLS], only.states[Check.NOT_DEPRECATED]) == (PASSED, UNKNOWN)
+    assert (only.states[CodeCheck.SYMBOLS], only.states[CodeCheck.NOT_DEPRECATED]) == (PASSED, UNKNOWN)
     assert "pass `inst` by position" in only.notes[0]
 
 
@@ -316,10 +316,10 @@ def test_without_a_sandbox_nothing_is_imported_and_what_only_that_would_tell_is_
         """)
     report = check(packages, code, sandbox=str(tmp_path / "none"))
     assert by_line(report) == expected
-    assert report.states[Check.NOT_DEPRECATED] is UNKNOWN
+    assert report.states[CodeCheck.NOT_DEPRECATED] is UNKNOWN
     assert all("packages are imported in a sandbox alone, and bubblewrap" in note for note in report.notes)
     quiet = check(packages, "import typed\ntyped.Thing().again()\n", sandbox=str(tmp_path / "none"))
-    assert (quiet.states[Check.SYMBOLS], quiet.states[Check.NOT_DEPRECATED]) == (PASSED, UNKNOWN)
+    assert (quiet.states[CodeCheck.SYMBOLS], quiet.states[CodeCheck.NOT_DEPRECATED]) == (PASSED, UNKNOWN)
 
 
 HOSTILE = {
@@ -340,12 +340,12 @@ def test_a_package_that_cannot_be_imported_is_unknown_and_reaches_nothing(tmp_pa
     code = "import ends, leaves, breaks, lies, writes, calls, lacks, good\ngood.x, good.y\n"
     code += "".join(f"{name}.symbol\n" for name in ("ends", "leaves", "breaks", "writes", "calls", "lacks", "lies"))
     report = check(where, code)
-    assert [(row.check, row.line) for row in report.findings] == [(Check.SYMBOLS, 2), (Check.SYMBOLS, 9)]
-    why = {row.line: row.message for row in report.unknown if row.check is Check.SYMBOLS}
+    assert [(row.check, row.line) for row in report.findings] == [(CodeCheck.SYMBOLS, 2), (CodeCheck.SYMBOLS, 9)]
+    why = {row.line: row.message for row in report.unknown if row.check is CodeCheck.SYMBOLS}
     assert "importing ends ended the process" in why[3]
     for line, name in enumerate(("SystemExit", "ZeroDivisionError", "Read-only", "ConnectionRefused", "not_there"), 4):
         assert name in why[line]
-    assert report.states[Check.SYMBOLS] is FAILED
+    assert report.states[CodeCheck.SYMBOLS] is FAILED
     assert "6 of" in report.notes[0]
 
 
@@ -365,7 +365,7 @@ def test_what_a_package_writes_to_open_files_is_no_answer(tmp_path: Path):
     files = {"writes.py": WRITES_TO_ALL, "closes.py": "import os\nos.closerange(3, 10)\n", "good.py": "x = 1\n"}
     where = environment(tmp_path / "venv", files)
     report = check(where, "import writes, good\nwrites.nowhere\nwrites.x\ngood.x\ngood.y\n")
-    assert [(row.check, row.line) for row in report.findings] == [(Check.SYMBOLS, 2), (Check.SYMBOLS, 5)]
+    assert [(row.check, row.line) for row in report.findings] == [(CodeCheck.SYMBOLS, 2), (CodeCheck.SYMBOLS, 5)]
     assert not report.unknown
     report = check(where, "import good, closes\ngood.x\ngood.y\ncloses.z\n")
     assert by_line(report) == {3: "missing", 4: "unknown"}
@@ -402,8 +402,10 @@ def test_an_environment_that_cannot_be_used_leaves_the_checks_open(packages: str
         (str(shared), THIS, "shares the packages of another Python"),
     ):
         report = check(where, "import typed\ntyped.nope\n", version=version)
-        assert report.states[Check.COMPILES] is PASSED
-        assert {report.states[each] for each in (Check.SYMBOLS, Check.AVAILABLE, Check.NOT_DEPRECATED)} == {MISSING}
+        assert report.states[CodeCheck.COMPILES] is PASSED
+        assert {report.states[each] for each in (CodeCheck.SYMBOLS, CodeCheck.AVAILABLE, CodeCheck.NOT_DEPRECATED)} == {
+            MISSING
+        }
         assert why in report.notes[0]
     target = Target("python", "", THIS, {"typed": "1.2", "untyped": "1", "none": ""}, environment=packages)
     report = event_loop().run(PythonChecker().check({"main.py": "x = 1\n"}, target))
@@ -413,7 +415,7 @@ def test_an_environment_that_cannot_be_used_leaves_the_checks_open(packages: str
 def test_the_python_of_an_environment_names_it_and_its_version_is_that_of_the_code(packages: str):
     report = check(str(Path(packages) / "bin" / "python"), "import typed\ntyped.make()\n", version="")
     assert report.versions["target"] == THIS
-    assert report.states[Check.SYMBOLS] is PASSED
+    assert report.states[CodeCheck.SYMBOLS] is PASSED
 
 
 def test_packages_for_a_python_that_is_not_here_are_not_imported(tmp_path: Path):
@@ -467,7 +469,7 @@ def test_what_no_python_has_does_not_exist_in_one_that_lacks_its_owner():
     target = Target("python", "linux", "3.12")
     report = event_loop().run(PythonChecker().check({"main.py": NEVER}, target))
     assert [(row.check, row.line) for row in report.findings] == [
-        (Check.SYMBOLS, line) for line in (2, 6, 7, 8, 9, 12, 15)
+        (CodeCheck.SYMBOLS, line) for line in (2, 6, 7, 8, 9, 12, 15)
     ]
     assert "It exists" not in " ".join(row.message for row in report.findings)
 
@@ -475,8 +477,10 @@ def test_what_no_python_has_does_not_exist_in_one_that_lacks_its_owner():
 def test_an_attribute_of_an_object_of_unknown_type_is_counted_and_said():
     code = "def f(rows, n: int = 1):\n    return rows.strip(), n.bit_length(), rows.strip().lower()\n"
     report = event_loop().run(PythonChecker().check({"main.py": code}, Target("python", "linux", "3.12")))
-    assert {report.states[each] for each in (Check.SYMBOLS, Check.AVAILABLE, Check.NOT_DEPRECATED)} == {UNKNOWN}
-    assert (report.states[Check.COMPILES], report.n_unknown, report.n_symbols) == (PASSED, 2, 4)
+    assert {report.states[each] for each in (CodeCheck.SYMBOLS, CodeCheck.AVAILABLE, CodeCheck.NOT_DEPRECATED)} == {
+        UNKNOWN
+    }
+    assert (report.states[CodeCheck.COMPILES], report.n_unknown, report.n_symbols) == (PASSED, 2, 4)
     (note,) = report.notes
     assert note.startswith("2 of 4 symbols are unknown: main.py:2 rows.strip, main.py:2 rows.strip: the type of")
 
@@ -484,7 +488,7 @@ def test_an_attribute_of_an_object_of_unknown_type_is_counted_and_said():
 def test_nothing_of_an_environment_runs_when_it_starts(tmp_path: Path):
     files = {"sitecustomize.py": "raise SystemExit\n", "x.pth": "import os; os._exit(1)\n"}
     report = check(environment(tmp_path / "venv", files), "print(1)\n")
-    assert report.states[Check.SYMBOLS] is PASSED
+    assert report.states[CodeCheck.SYMBOLS] is PASSED
 
 
 def editable(folder: Path, place: Path, *, project: Path | None = None) -> str:
@@ -539,7 +543,7 @@ def test_files_of_an_environment_that_are_not_utf_8_are_said_or_left_out(tmp_pat
     assert existing_environment(str(where)).versions == {"tiny": "1.0"}
     (where / "pyvenv.cfg").write_bytes(b"home = /\xff\n")
     report = check(str(where), "x = 1\n")
-    assert report.states[Check.SYMBOLS] is MISSING
+    assert report.states[CodeCheck.SYMBOLS] is MISSING
     assert report.notes[0] == f"environment {where}: pyvenv.cfg cannot be read: it is not UTF-8"
 
 

@@ -12,8 +12,8 @@ import pytest
 
 from cranfield.codecheck.python import facts
 from cranfield.codecheck.python.checker import CODE_CHECKS, PythonChecker
-from cranfield.codecheck.python.ty import Output
-from cranfield.codecheck.report import Check, CheckReport, CheckState, Target
+from cranfield.codecheck.python.ty import ProgramOutput
+from cranfield.codecheck.report import CheckReport, CheckState, CodeCheck, Target
 from cranfield.concurrency.loop import event_loop
 
 FAILED, PASSED, MISSING = CheckState.FAILED, CheckState.PASSED, CheckState.MISSING
@@ -55,7 +55,11 @@ def test_symbols_that_do_not_exist_are_found_with_line_and_name():
         ("symbols", 10, "sorted"),
     ]
     states = report.states
-    assert (states[Check.COMPILES], states[Check.SYMBOLS], states[Check.AVAILABLE]) == (PASSED, FAILED, FAILED)
+    assert (states[CodeCheck.COMPILES], states[CodeCheck.SYMBOLS], states[CodeCheck.AVAILABLE]) == (
+        PASSED,
+        FAILED,
+        FAILED,
+    )
 
 
 CORRECT = {
@@ -143,25 +147,25 @@ HOSTILE = {
 def test_nothing_in_the_answer_changes_how_it_is_checked():
     report = check(HOSTILE)
     refused = {*list(HOSTILE)[7:]}
-    assert {row.file for row in report.findings if row.check is Check.COMPILES} == refused
-    symbols = [(row.file, row.line) for row in report.findings if row.check is Check.SYMBOLS]
+    assert {row.file for row in report.findings if row.check is CodeCheck.COMPILES} == refused
+    symbols = [(row.file, row.line) for row in report.findings if row.check is CodeCheck.SYMBOLS]
     assert symbols == [("answer.py", 3), ("answer.py", 4)]
     noted = " ".join(report.notes)
     assert all(name in noted for name in ("pyproject.toml", "ty.toml", "typing.py", "hidden.py", "unchecked.py"))
     hidden = check({name: HOSTILE[name] for name in ("typing.py", "hidden.py")})
-    assert hidden.states[Check.COMPILES] is PASSED
-    assert hidden.states[Check.SYMBOLS] is MISSING
+    assert hidden.states[CodeCheck.COMPILES] is PASSED
+    assert hidden.states[CodeCheck.SYMBOLS] is MISSING
 
 
 def test_syntax_is_that_of_the_target():
-    assert check("type X = int\n", "3.12").states[Check.COMPILES] is PASSED
+    assert check("type X = int\n", "3.12").states[CodeCheck.COMPILES] is PASSED
     report = check("match 1:\n    case _: pass\ntry:\n    pass\nexcept* OSError:\n    pass\n", "3.10")
     assert findings(report) == [("compiles", 5, "")]
-    assert report.states[Check.SYMBOLS] is MISSING
+    assert report.states[CodeCheck.SYMBOLS] is MISSING
 
 
 def test_no_code_fails_and_an_unknown_version_leaves_every_check_open():
-    assert check({}).states[Check.COMPILES] is FAILED
+    assert check({}).states[CodeCheck.COMPILES] is FAILED
     assert set(check("x = 1\n", "2.7").states.values()) == {MISSING}
 
 
@@ -171,7 +175,7 @@ def test_without_the_type_checker_nothing_passes(tmp_path):
     program.chmod(0o755)
     for path in (str(program), str(tmp_path / "none")):
         report = event_loop().run(PythonChecker(program=path).check({"a.py": "x = 1\n"}, Target("python")))
-        assert report.states[Check.SYMBOLS] is MISSING
+        assert report.states[CodeCheck.SYMBOLS] is MISSING
         assert "ty" in report.notes[0]
 
 
@@ -186,21 +190,21 @@ def test_code_that_cannot_be_read_within_the_limits_is_undecided_and_is_not_said
 ):
     inspects = facts._inspect
 
-    async def ends_at_long(folder: Path, files: Sequence[str]) -> Output:
+    async def ends_at_long(folder: Path, files: Sequence[str]) -> ProgramOutput:
         before = list(itertools.takewhile(lambda name: name != "long.py", files))
-        found = await inspects(folder, before) if before else Output(b"", "", None)
+        found = await inspects(folder, before) if before else ProgramOutput(b"", "", None)
         return found if before == files else replace(found, stderr="", status=None)
 
     monkeypatch.setattr(facts, "_inspect", ends_at_long)
     texts = {"first.py": "import long\n", "long.py": "value = 1\n", "other.py": "import os\nos.nowhere\n"}
     report = check(texts)
-    assert report.states == {**dict.fromkeys(CODE_CHECKS, MISSING), Check.SYMBOLS: FAILED}
+    assert report.states == {**dict.fromkeys(CODE_CHECKS, MISSING), CodeCheck.SYMBOLS: FAILED}
     assert findings(report) == [("symbols", 2, "os.nowhere")]
     assert report.notes == ("long.py: the compiler reached the limits of this check: time limit",)
 
 
 def test_code_that_is_nested_too_deeply_to_be_read_compiles():
     report = check("x = " + "f'{1}' + " * 900 + "1\n")
-    assert report.states[Check.COMPILES] is PASSED
-    assert {report.states[each] for each in CODE_CHECKS if each is not Check.COMPILES} == {MISSING}
+    assert report.states[CodeCheck.COMPILES] is PASSED
+    assert {report.states[each] for each in CODE_CHECKS if each is not CodeCheck.COMPILES} == {MISSING}
     assert report.notes == ("a.py: it is nested too deeply to be read",)

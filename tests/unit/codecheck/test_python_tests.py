@@ -9,7 +9,7 @@ import pytest
 
 from cranfield.codecheck.python.checker import PythonChecker
 from cranfield.codecheck.python.sandbox import find_python
-from cranfield.codecheck.report import Check, CheckReport, CheckState, Target
+from cranfield.codecheck.report import CheckReport, CheckState, CodeCheck, Target
 from cranfield.concurrency.loop import event_loop
 
 HAS_SANDBOX = bool(shutil.which("bwrap"))
@@ -43,9 +43,9 @@ def check(code: str, tests: str, *, sandbox: str = "") -> CheckReport:
 )
 def test_tests_decide(code, tests, expected):
     report = check(code, tests)
-    reasons = [finding.message for finding in report.findings if finding.check is Check.TESTS]
+    reasons = [finding.message for finding in report.findings if finding.check is CodeCheck.TESTS]
     decided = CheckState.FAILED if expected else CheckState.PASSED
-    assert report.states[Check.TESTS] is (decided if HAS_SANDBOX else CheckState.MISSING), report
+    assert report.states[CodeCheck.TESTS] is (decided if HAS_SANDBOX else CheckState.MISSING), report
     assert all(expected in reason for reason in reasons)
 
 
@@ -84,15 +84,15 @@ found.append(outcome(fill))
 def test_code_reaches_no_network_no_files_no_variables_and_few_processes():
     tests = "import main\nraise SystemExit(repr(main.found))\n"
     report = check(HOSTILE, tests)
-    assert (report.states[Check.TESTS] is CheckState.FAILED) is HAS_SANDBOX
-    message = "".join(row.message for row in report.findings if row.check is Check.TESTS)
+    assert (report.states[CodeCheck.TESTS] is CheckState.FAILED) is HAS_SANDBOX
+    message = "".join(row.message for row in report.findings if row.check is CodeCheck.TESTS)
     assert not HAS_SANDBOX or "['OSError', 'OSError', 'FileNotFoundError', 'MemoryError', [" in message
     assert (
         not HAS_SANDBOX
         or "['HOME', 'LANG', 'OMP_NUM_THREADS', 'OPENBLAS_NUM_THREADS', 'PATH', 'PWD'], 'OSError'" in message
     )
     report = check(HOSTILE, "import main, time\nmain.fork()\ntime.sleep(5)\n")
-    message = "".join(row.message for row in report.findings if row.check is Check.TESTS)
+    message = "".join(row.message for row in report.findings if row.check is CodeCheck.TESTS)
     ended = (
         "more than 64 processes" if os.getuid() == 0 else "BlockingIOError"
     )  # root is exempt from the system's limit
@@ -107,7 +107,7 @@ def test_tests_for_a_later_python_decide_what_this_one_can_run(monkeypatch):
 
     def state(code: str) -> CheckState:
         checked = PythonChecker().check({"main.py": code}, target, "from main import f\nassert f() == 1\n")
-        return event_loop().run(checked).states[Check.TESTS]
+        return event_loop().run(checked).states[CodeCheck.TESTS]
 
     assert state("def f(): return 1\n") is CheckState.PASSED
     assert state("pass\n") is CheckState.FAILED
@@ -119,9 +119,9 @@ def test_without_a_sandbox_that_works_tests_are_missing(tmp_path):
     refused.write_text("#!/bin/sh\necho 'No permissions to create new namespace' >&2\nexit 1\n")
     refused.chmod(0o755)
     report = check("x = 1\n", "import main\n", sandbox=str(refused))
-    assert report.states[Check.TESTS] is CheckState.MISSING
+    assert report.states[CodeCheck.TESTS] is CheckState.MISSING
     assert "No permissions to create new namespace" in report.notes[0]
     older = Target("python", "linux", "3.10")
     report = event_loop().run(PythonChecker(sandbox=str(refused)).check({"main.py": "x = 1\n"}, older, "import main\n"))
     assert not [note for note in report.notes if "tests ran" in note]
-    assert check("x =\n", "import main\n").states[Check.TESTS] is CheckState.MISSING
+    assert check("x =\n", "import main\n").states[CodeCheck.TESTS] is CheckState.MISSING

@@ -9,7 +9,7 @@ from tests.npm_package import node_modules
 
 from cranfield.codecheck.deprecations import packaged_deprecations
 from cranfield.codecheck.registry import checker_for
-from cranfield.codecheck.report import Check, CheckReport, CheckState, Target
+from cranfield.codecheck.report import CheckReport, CheckState, CodeCheck, Target
 from cranfield.codecheck.settings import CheckerSettings
 
 pytestmark = pytest.mark.slow  # a compiler is installed from npm, and started some ten times
@@ -30,25 +30,25 @@ def check(typescript: str, files: Mapping[str, str], target: Target = MODERN, **
 
 
 PLANTED = {
-    'import { pad } from "left-pad-9";': (Check.SYMBOLS, "left-pad-9"),
-    'import { nothing } from "./other";': (Check.SYMBOLS, "nothing"),
-    'const a = "x".replaceEvery("a", "b");': (Check.SYMBOLS, "replaceEvery"),
-    "const b = new Date().toTimeZone(1);": (Check.SYMBOLS, "toTimeZone"),
-    "structuredCloned(1);": (Check.SYMBOLS, "structuredCloned"),
-    'parseInt("1", 2, 3);': (Check.SYMBOLS, "3"),
-    'fetch("x", { methods: "GET" });': (Check.SYMBOLS, "methods"),
-    "let c: Itl.DateTimeFormat;": (Check.SYMBOLS, "Itl"),
-    "const d = [2, 1].toSorted();": (Check.AVAILABLE, "toSorted"),
-    "const e = Object.groupBy([1], () => 1);": (Check.AVAILABLE, "groupBy"),
-    "const f = new Set([1]).union(new Set([2]));": (Check.AVAILABLE, "union"),
-    'const g = "x".substr(1);': (Check.NOT_DEPRECATED, "String.substr"),
-    'escape("x");': (Check.NOT_DEPRECATED, "escape"),
-    'document.execCommand("copy");': (Check.NOT_DEPRECATED, "Document.execCommand"),
-    "addEventListener('keydown', (x) => x.keyCode);": (Check.NOT_DEPRECATED, "KeyboardEvent.keyCode"),
-    "// @ts-ignore\n[1].findBest();": (Check.SYMBOLS, "findBest"),
-    "// @ts-expect-error\n[1].findWorst();": (Check.SYMBOLS, "findWorst"),
-    "Math.max(true);": (Check.COMPILES, "true"),
-    "const h: number = 'x';": (Check.COMPILES, "h"),
+    'import { pad } from "left-pad-9";': (CodeCheck.SYMBOLS, "left-pad-9"),
+    'import { nothing } from "./other";': (CodeCheck.SYMBOLS, "nothing"),
+    'const a = "x".replaceEvery("a", "b");': (CodeCheck.SYMBOLS, "replaceEvery"),
+    "const b = new Date().toTimeZone(1);": (CodeCheck.SYMBOLS, "toTimeZone"),
+    "structuredCloned(1);": (CodeCheck.SYMBOLS, "structuredCloned"),
+    'parseInt("1", 2, 3);': (CodeCheck.SYMBOLS, "3"),
+    'fetch("x", { methods: "GET" });': (CodeCheck.SYMBOLS, "methods"),
+    "let c: Itl.DateTimeFormat;": (CodeCheck.SYMBOLS, "Itl"),
+    "const d = [2, 1].toSorted();": (CodeCheck.AVAILABLE, "toSorted"),
+    "const e = Object.groupBy([1], () => 1);": (CodeCheck.AVAILABLE, "groupBy"),
+    "const f = new Set([1]).union(new Set([2]));": (CodeCheck.AVAILABLE, "union"),
+    'const g = "x".substr(1);': (CodeCheck.NOT_DEPRECATED, "String.substr"),
+    'escape("x");': (CodeCheck.NOT_DEPRECATED, "escape"),
+    'document.execCommand("copy");': (CodeCheck.NOT_DEPRECATED, "Document.execCommand"),
+    "addEventListener('keydown', (x) => x.keyCode);": (CodeCheck.NOT_DEPRECATED, "KeyboardEvent.keyCode"),
+    "// @ts-ignore\n[1].findBest();": (CodeCheck.SYMBOLS, "findBest"),
+    "// @ts-expect-error\n[1].findWorst();": (CodeCheck.SYMBOLS, "findWorst"),
+    "Math.max(true);": (CodeCheck.COMPILES, "true"),
+    "const h: number = 'x';": (CodeCheck.COMPILES, "h"),
 }
 RIGHT = """
 export function words(text: string): Map<string, number> {
@@ -98,7 +98,7 @@ def test_right_code_passes_every_check(typescript: str):
 
 def test_a_later_edition_has_what_an_earlier_one_lacks(typescript: str):
     files = {"main.ts": "export const d = [2, 1].toSorted();"}
-    assert check(typescript, files).states[Check.AVAILABLE] is CheckState.FAILED
+    assert check(typescript, files).states[CodeCheck.AVAILABLE] is CheckState.FAILED
     assert set(check(typescript, files, Target("typescript", "", "es2023")).states.values()) == {CheckState.PASSED}
     notes = check(typescript, files, Target("typescript", "", "es1999")).notes
     assert "unknown edition es1999" in notes[0]
@@ -106,13 +106,13 @@ def test_a_later_edition_has_what_an_earlier_one_lacks(typescript: str):
 
 def test_a_syntax_error_leaves_the_other_checks_open(typescript: str):
     report = check(typescript, {"main.ts": "const = 1;"})
-    assert report.states.pop(Check.COMPILES) is CheckState.FAILED
+    assert report.states.pop(CodeCheck.COMPILES) is CheckState.FAILED
     assert set(report.states.values()) == {CheckState.MISSING}
 
 
 def test_what_is_declared_and_not_defined_is_unknown(typescript: str):
     report = check(typescript, {"main.ts": "declare function ghost(): void;\nghost();", "ghost.d.ts": "export {};"})
-    assert report.states.pop(Check.COMPILES) is CheckState.PASSED
+    assert report.states.pop(CodeCheck.COMPILES) is CheckState.PASSED
     assert set(report.states.values()) == {CheckState.UNKNOWN}
     assert [(each.line, each.rule) for each in report.unknown] == [(1, "ambient")]
     assert report.notes == ("ghost.d.ts: not checked: not a source file of the language",)
@@ -120,7 +120,7 @@ def test_what_is_declared_and_not_defined_is_unknown(typescript: str):
 
 def test_a_platform_without_a_browser_has_no_document(typescript: str):
     report = check(typescript, {"main.ts": "document.title;"}, Target("typescript", "node", "es2022"))
-    assert next((each.check, each.symbol) for each in report.findings) == (Check.AVAILABLE, "document")
+    assert next((each.check, each.symbol) for each in report.findings) == (CodeCheck.AVAILABLE, "document")
 
 
 def test_packages_of_a_folder_may_be_imported(typescript: str, tmp_path: Path):
@@ -130,7 +130,7 @@ def test_packages_of_a_folder_may_be_imported(typescript: str, tmp_path: Path):
     (package / "index.d.ts").write_text("export function there(): number;")
     code = 'import { there, gone } from "small";\nthere();'
     found = check(typescript, {"main.ts": code}, modules=str(tmp_path)).findings
-    assert next((each.check, each.symbol) for each in found) == (Check.SYMBOLS, "gone")
+    assert next((each.check, each.symbol) for each in found) == (CodeCheck.SYMBOLS, "gone")
 
 
 def test_the_compiler_knows_every_deprecated_symbol_of_the_map(typescript: str):

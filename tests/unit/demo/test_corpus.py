@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from cranfield.demo.corpus import build_corpus
-from cranfield.demo.entity import Corpus, Entity
+from cranfield.demo.entity import Corpus, DocumentedObject
 from cranfield.errors import InputError
 
 
@@ -112,7 +112,7 @@ def test_every_span_holds_the_definition_it_names(corpus: Corpus, library: Path)
     assert checked > 7_000
 
 
-def _defines(line: str, entity: Entity) -> bool:
+def _defines(line: str, entity: DocumentedObject) -> bool:
     text = line.strip().removeprefix("async ").strip()
     if entity.kind == "data":
         return entity.name in text

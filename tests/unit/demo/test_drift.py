@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from cranfield.demo.drift import Drift, fit_to_corpus
-from cranfield.demo.entity import Corpus, Entity
+from cranfield.demo.entity import Corpus, DocumentedObject
 from cranfield.model import Entity as EntityTarget
 from cranfield.model import File, Legacy, Negative, Pattern, Predicate, Query, Span, Target, TestSet
 
 
 def corpus_of(*ids: str) -> Corpus:
-    return Corpus(tuple(Entity(i, "function", i, i, "m") for i in sorted(ids)))
+    return Corpus(tuple(DocumentedObject(i, "function", i, i, "m") for i in sorted(ids)))
 
 
 def of_grades(**grades: dict[str, float]) -> TestSet:
@@ -87,7 +87,7 @@ def test_a_query_whose_legacy_form_is_gone_is_asked_as_a_query_of_no_class() -> 
 
 def test_targets_of_every_kind_stay_where_something_fits_them() -> None:
     """Of each kind one that is here and one that is not; a predicate gives something when its text is `here`."""
-    corpus = Corpus((Entity("m.py::f", "function", "f", "m.f", "m", path="m.py", start=1, end=2),))
+    corpus = Corpus((DocumentedObject("m.py::f", "function", "f", "m.f", "m", path="m.py", start=1, end=2),))
     wanted: dict[str, tuple[Target, ...]] = {
         "pattern": (Pattern("^m"), Pattern("^z")),
         "entity": (EntityTarget("m.py::f"), EntityTarget("m.py::g")),

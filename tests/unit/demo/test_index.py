@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from cranfield.demo.entity import Corpus, Entity
+from cranfield.demo.entity import Corpus, DocumentedObject
 from cranfield.demo.index import DESIGNS, FIELDS, PLAIN, SystemDesign, TextTable, write_database
 from cranfield.demo.search import open_read_only, search
 from cranfield.errors import UsageError
@@ -57,7 +57,9 @@ def test_attributes_can_be_asked_for_in_sql(corpus: Corpus, tmp_path: Path) -> N
 
 
 def entities(*specs: tuple[str, str, str]) -> Corpus:
-    return Corpus(tuple(Entity(f"m::{name}", kind, name, f"m.{name}", "m", doc=doc) for name, kind, doc in specs))  # type: ignore[arg-type]  # kinds of a table
+    return Corpus(
+        tuple(DocumentedObject(f"m::{name}", kind, name, f"m.{name}", "m", doc=doc) for name, kind, doc in specs)
+    )  # type: ignore[arg-type]  # kinds of a table
 
 
 def found(path: Path, query: str) -> list[str]:
@@ -82,12 +84,12 @@ def test_only_the_candidate_knows_that_words_have_endings(tmp_path: Path) -> Non
 
 
 def test_the_candidate_puts_a_name_before_a_mention_and_the_modern_before_the_deprecated(tmp_path: Path) -> None:
-    mention = Entity("m::a", "function", "a", "m.a", "m", doc="gather " * 3)
-    named = Entity("m::gather", "function", "gather", "m.gather", "m", doc="Nothing.")
+    mention = DocumentedObject("m::a", "function", "a", "m.a", "m", doc="gather " * 3)
+    named = DocumentedObject("m::gather", "function", "gather", "m.gather", "m", doc="Nothing.")
     write_database(Corpus((mention, named)), FIELDS, tmp_path / "names.db")
     assert found(tmp_path / "names.db", "gather") == ["gather", "a"]
-    old = Entity("m::a", "function", "a", "m.a", "m", doc="Wait for all.", is_deprecated=True)
-    new = Entity("m::b", "function", "b", "m.b", "m", doc="Wait for all.")
+    old = DocumentedObject("m::a", "function", "a", "m.a", "m", doc="Wait for all.", is_deprecated=True)
+    new = DocumentedObject("m::b", "function", "b", "m.b", "m", doc="Wait for all.")
     for design, order in ((FIELDS, ["b", "a"]), (PLAIN, ["a", "b"])):
         write_database(Corpus((old, new)), design, tmp_path / f"{design.name}.db")
         assert found(tmp_path / f"{design.name}.db", "wait all") == order

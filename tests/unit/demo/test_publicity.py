@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from cranfield.demo.compiled import CompiledModule, describe_compiled
-from cranfield.demo.entity import Entity
+from cranfield.demo.entity import DocumentedObject
 from cranfield.demo.publicity import is_private_module, public_entities
 from cranfield.demo.source import read_source_module
 
@@ -23,9 +23,9 @@ def public(files: dict[str, str], compiled: dict[str, list[str]] | None = None) 
     return {entity.id: (entity.qualname, entity.module) for entity in public_entities(modules, described)}
 
 
-def compiled_entity(module: str, inner: str) -> Entity:
+def compiled_entity(module: str, inner: str) -> DocumentedObject:
     kind = "method" if "." in inner else "class"
-    return Entity(f"{module}::{inner}", kind, inner.rpartition(".")[2], f"{module}.{inner}", module)
+    return DocumentedObject(f"{module}::{inner}", kind, inner.rpartition(".")[2], f"{module}.{inner}", module)
 
 
 @pytest.mark.parametrize(

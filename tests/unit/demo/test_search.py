@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 
 from cranfield.demo.build import SEARCH_SCRIPT, DemoFiles
 from cranfield.demo.entity import Corpus
-from cranfield.demo.search import MAX_TERMS, Config, identifier_parts, terms_of, words_of
+from cranfield.demo.search import MAX_TERMS, SearchConfig, identifier_parts, terms_of, words_of
 
 Hits = Callable[..., list[dict[str, Any]]]
 Search = Callable[..., subprocess.CompletedProcess[bytes]]
@@ -195,8 +195,8 @@ def test_splitting_loses_no_letter(name: str) -> None:
     assert "".join(identifier_parts(name)).casefold() == kept.casefold()
 
 
-def config(*, split: bool = False, stop: str = "") -> Config:
-    return Config(tables=[], split_identifiers=split, stop_words=stop.split())
+def config(*, split: bool = False, stop: str = "") -> SearchConfig:
+    return SearchConfig(tables=[], split_identifiers=split, stop_words=stop.split())
 
 
 def test_terms_are_distinct_words_in_lower_case_and_in_order() -> None:

@@ -6,7 +6,7 @@ from textwrap import dedent
 
 import pytest
 
-from cranfield.demo.entity import Entity
+from cranfield.demo.entity import DocumentedObject
 from cranfield.demo.source import FromImport, SourceModule, read_source_module
 
 
@@ -14,7 +14,7 @@ def read(text: str, *, name: str = "made.up", path: str = "made/up.py") -> Sourc
     return read_source_module(dedent(text).encode(), name=name, path=path)
 
 
-def entity(text: str, inner: str) -> Entity:
+def entity(text: str, inner: str) -> DocumentedObject:
     found = {e.id: e for e in read(text).entities}
     return found[f"made/up.py::{inner}"]
 

@@ -3,7 +3,14 @@
 import pytest
 
 from cranfield import Query, TestSet, compare, compare_many, evaluate, parse
-from cranfield.evaluation.unseen import FEW, Found, UnseenChange, UnseenKind, largest_difference, unseen_queries
+from cranfield.evaluation.unseen import (
+    FEW,
+    ObservedEffect,
+    UnseenChange,
+    UnseenKind,
+    largest_difference,
+    unseen_queries,
+)
 from cranfield.evaluation.verdict_table import VerdictCode
 from cranfield.options.blocks import CompareOptions
 from cranfield.reporting.documents.comparison import comparison_document
@@ -34,7 +41,7 @@ def compared(before, after, *, strata=None, convention="trec", **options):
 
 
 def found(n, low, high, *, delta=None, sign=1, largest=1.0):
-    return Found(n, (low + high) / 2 if delta is None else delta, low, high, sign, largest)
+    return ObservedEffect(n, (low + high) / 2 if delta is None else delta, low, high, sign, largest)
 
 
 @pytest.mark.parametrize(
@@ -89,8 +96,8 @@ def test_from_50_queries_on_and_without_any_nothing_stands_beside(n):
     [
         ("mixed", found(12, -0.1, 0.3)),
         ("not_significant", found(12, -0.1, 0.1, delta=0.0)),
-        ("not_significant", Found(12, None, None, None, 1)),
-        ("better", Found(12, -0.1, None, None, 1)),  # a test of ranks, and the mean points the other way
+        ("not_significant", ObservedEffect(12, None, None, None, 1)),
+        ("better", ObservedEffect(12, -0.1, None, None, 1)),  # a test of ranks, and the mean points the other way
     ],
 )
 def test_without_a_mean_to_turn_the_share_stands_alone(code, numbers):

@@ -8,7 +8,7 @@ import pytest
 
 from cranfield.errors import UsageError
 from cranfield.forge import api
-from cranfield.forge.api import Access, Api
+from cranfield.forge.api import Api, ApiAccess
 
 
 @pytest.fixture
@@ -38,7 +38,7 @@ def test_the_whole_answer_has_a_time_limit(dripping, monkeypatch):
     monkeypatch.setattr(api, "TOTAL_S", 0.1)
     monkeypatch.setattr(api, "ATTEMPTS", 1)
     with (
-        Api(Access("the forge", dripping, {}, {})) as client,
+        Api(ApiAccess("the forge", dripping, {}, {})) as client,
         pytest.raises(UsageError, match=r"no whole answer in 0\.1 s"),
     ):
         client.call("GET", "/x")

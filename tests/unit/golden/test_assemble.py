@@ -13,9 +13,9 @@ from typing import Any
 
 import pytest
 
-from cranfield.app.golden_assemble import Assembly, Evidence, _harness, assemble
+from cranfield.app.golden_assemble import Assembly, SetEvidence, _harness, assemble
 from cranfield.app.read_ahead import evaluate_files
-from cranfield.calibration.answers import Correctness, ScoredAnswer, ScoredAnswers
+from cranfield.calibration.answers import CalibrationAnswers, Correctness, ScoredAnswer
 from cranfield.calibration.report import CalibrationOptions, calibrate
 from cranfield.cli.main import run_command_line
 from cranfield.errors import TestSetError, UsageError
@@ -26,9 +26,9 @@ from cranfield.gate.baseline import baseline_of, write_baseline
 from cranfield.golden.assemble import (
     CRITERIA,
     OF_ONE_PERSON,
-    Checked,
+    CheckedCriterion,
     Criterion,
-    Result,
+    CriterionResult,
     check_counts,
     check_review,
     check_similar,
@@ -161,15 +161,15 @@ def review(run: Path, *, reviewers: tuple[str, ...] = ("ann", "bob"), edit: bool
 def calibration_of(query_ids) -> dict[str, object]:
     """What `cranfield calibrate --format json` writes of these queries."""
     answers = [ScoredAnswer(name, 0.5, {Correctness.STATED: True}, {}) for name in query_ids]
-    source = ScoredAnswers("grep", "confidence", {Correctness.STATED: "correct"}, answers)
+    source = CalibrationAnswers("grep", "confidence", {Correctness.STATED: "correct"}, answers)
     document = calibration_document(calibrate(source, CalibrationOptions(draws=99)), answers)
     return document.payload()
 
 
-def evidence_of(folder: Path, out: Path, run: Path, repo: Path) -> Evidence:
+def evidence_of(folder: Path, out: Path, run: Path, repo: Path) -> SetEvidence:
     """What is measured with the draft of a set: a run, a baseline that is committed, and a calibration."""
     folder.mkdir()
-    draft = assemble(run, repo, out, Evidence(), draft=True, today=TODAY).written[0]
+    draft = assemble(run, repo, out, SetEvidence(), draft=True, today=TODAY).written[0]
     testset = read_testset(draft)
     lines = [f"{query_id} Q0 {testset.targets[query_id][0].id} 1 1.0 grep" for query_id in testset.query_ids]
     (folder / "grep.run").write_text("\n".join(lines) + "\n")
@@ -180,7 +180,7 @@ def evidence_of(folder: Path, out: Path, run: Path, repo: Path) -> Evidence:
     git(folder, "init", "-q")
     git(folder, "add", ".")
     git(folder, "commit", "-qm", "one")
-    return Evidence((folder / "grep.run",), folder / "baseline.json", folder / "calibration.json")
+    return SetEvidence((folder / "grep.run",), folder / "baseline.json", folder / "calibration.json")
 
 
 def golden(tmp_path: Path, repo: Path, name: str = "one", **options) -> tuple[Assembly, Path]:
@@ -245,11 +245,11 @@ def test_an_id_of_another_query_is_not_used_again() -> None:
 
 def test_a_set_that_lacks_something_is_a_draft_at_most(tmp_path: Path, repo: Path) -> None:
     run, out = run_of(tmp_path / "runs", repo, n_failed=2), tmp_path / "golden"
-    found = assemble(run, repo, out, Evidence(), today=TODAY)
+    found = assemble(run, repo, out, SetEvidence(), today=TODAY)
     unmet = {each.criterion for each in found.checked if not each.is_met}
     assert unmet == set(Criterion) - {Criterion.CELLS, Criterion.SIMILAR}
     assert not out.exists()
-    draft = assemble(run, repo, out, Evidence(), draft=True, today=TODAY)
+    draft = assemble(run, repo, out, SetEvidence(), draft=True, today=TODAY)
     assert [path.name for path in draft.written] == ["draft_v1.0.json", "draft_v1.0.meta.json"]
     assert read_testset(draft.written[0]).meta.review == "draft 1.0, not golden: not reviewed by people"
     assert file_versions(out, "golden") == {}
@@ -298,17 +298,17 @@ def test_an_existing_set_that_no_model_saw_names_no_model_and_enters_once(tmp_pa
     arguments = ["golden", "enter", str(tmp_path / "old.yaml"), "--repo", str(repo), "--step", "people"]
     assert run_command_line([*arguments, "--out", str(tmp_path / "runs")]) == 0
     (run,) = (tmp_path / "runs").iterdir()
-    draft = assemble(run, repo, tmp_path / "golden", Evidence(), draft=True, today=TODAY).testset
+    draft = assemble(run, repo, tmp_path / "golden", SetEvidence(), draft=True, today=TODAY).testset
     (made,) = draft.meta.assembly["runs"]
     assert (made["models"], made["prompts"]) == ({}, {})
     assert draft.meta.review == "draft 1.0, not golden: not reviewed by people"
     review(run)
-    again = assemble(run, repo, tmp_path / "golden", Evidence(), draft=True, today=TODAY)
+    again = assemble(run, repo, tmp_path / "golden", SetEvidence(), draft=True, today=TODAY)
     assert again.testset.meta.review.startswith("draft 1.0, not golden: reviewed by 2 people (ann, bob;")
     for path in again.written:
         path.rename(path.with_name(path.name.replace("draft", "golden")))
     with pytest.raises(UsageError, match=r"nothing is added to version 1\.0"):
-        assemble(run, repo, tmp_path / "golden", Evidence(), today=TODAY)
+        assemble(run, repo, tmp_path / "golden", SetEvidence(), today=TODAY)
 
 
 def test_a_calibration_is_of_the_queries_of_the_set_and_committed(tmp_path: Path, repo: Path) -> None:
@@ -317,12 +317,12 @@ def test_a_calibration_is_of_the_queries_of_the_set_and_committed(tmp_path: Path
 
     def found(content: str) -> str:
         path.write_text(content)
-        checked = assemble(run, repo, tmp_path / "golden", Evidence(calibration=path), today=TODAY).checked
+        checked = assemble(run, repo, tmp_path / "golden", SetEvidence(calibration=path), today=TODAY).checked
         (one,) = (each for each in checked if each.criterion is Criterion.CALIBRATION)
         assert not one.is_met
         return one.found
 
-    ids = assemble(run, repo, tmp_path / "golden", Evidence(), today=TODAY).testset.query_ids
+    ids = assemble(run, repo, tmp_path / "golden", SetEvidence(), today=TODAY).testset.query_ids
     assert f"is of other queries: 1, and the set has {len(ids)}" in found(json.dumps(calibration_of(["q1"])))
     assert "is of other queries" in found(json.dumps(calibration_of([*ids[1:], "other"])))
     assert "no git repository" in found(json.dumps(calibration_of(ids)))
@@ -333,7 +333,7 @@ def test_a_calibration_is_of_the_queries_of_the_set_and_committed(tmp_path: Path
 def test_one_reviewer_is_not_enough(tmp_path: Path, repo: Path) -> None:
     run = run_of(tmp_path / "runs", repo)
     review(run, reviewers=("ann",))
-    found = {each.criterion: each for each in assemble(run, repo, tmp_path / "golden", Evidence()).checked}
+    found = {each.criterion: each for each in assemble(run, repo, tmp_path / "golden", SetEvidence()).checked}
     assert found[Criterion.REVIEW].is_met
     assert not found[Criterion.SECOND_LOOK].is_met
 
@@ -362,14 +362,14 @@ def test_a_version_before_that_is_no_longer_true_is_refused(tmp_path: Path, repo
     git(clone, "commit", "-qam", "two")
     run = run_of(tmp_path / "runs", clone, first=N)
     with pytest.raises(TestSetError, match=r"src/m3.py:1-2"):
-        assemble(run, clone, tmp_path / "golden", Evidence())
+        assemble(run, clone, tmp_path / "golden", SetEvidence())
 
 
 def test_a_version_before_that_is_damaged_is_refused(tmp_path: Path, repo: Path) -> None:
     (tmp_path / "golden").mkdir()
     (tmp_path / "golden/golden_v1.0.json").write_text('[{"query_id"')
     with pytest.raises(TestSetError, match="golden_v1"):
-        assemble(run_of(tmp_path / "runs", repo), repo, tmp_path / "golden", Evidence())
+        assemble(run_of(tmp_path / "runs", repo), repo, tmp_path / "golden", SetEvidence())
 
 
 def test_failing_models_are_found_over_all_runs(tmp_path: Path, repo: Path) -> None:
@@ -401,7 +401,7 @@ BOOTSTRAP, ALONE = PROFILES["bootstrap"], PROFILES["bootstrap-one-person"]
 WRONG = {"verdict": "wrong", "disposition": "drop", "failure_mode": "wrong_target", "reason": "Other."}
 
 
-def found_of(checked: Checked) -> tuple[str, str]:
+def found_of(checked: CheckedCriterion) -> tuple[str, str]:
     return checked.result.value, checked.found
 
 
@@ -551,8 +551,8 @@ def test_the_version_before() -> None:
 
 def test_what_could_not_be_tested_is_not_called_met() -> None:
     testset = TestSet("golden", (Query("q", "a"),))
-    known = Checked(Criterion.CELLS, Result.MET, "all")
-    unknown = Checked(Criterion.SIMILAR, Result.NOT_TESTED, "too few")
+    known = CheckedCriterion(Criterion.CELLS, CriterionResult.MET, "all")
+    unknown = CheckedCriterion(Criterion.SIMILAR, CriterionResult.NOT_TESTED, "too few")
     text = render_text(assembly_document(Assembly(testset, FileVersion(1, 0), (known, unknown)).result(draft=False)))
     assert "The set is golden: 1 of 2 criteria are met, and not tested: similar." in text
 
@@ -572,11 +572,11 @@ def test_what_is_measured(tmp_path: Path, repo: Path) -> None:
     review(run)
     evidence = evidence_of(tmp_path / "evidence", out, run, repo)
 
-    def of(given: Evidence) -> dict[Criterion, Checked]:
+    def of(given: SetEvidence) -> dict[Criterion, CheckedCriterion]:
         return {each.criterion: each for each in assemble(run, repo, out, given, today=TODAY).checked}
 
     names = (Criterion.HARNESS, Criterion.BASELINE, Criterion.CALIBRATION)
-    none = of(Evidence())
+    none = of(SetEvidence())
     assert [found_of(none[name]) for name in names] == [
         ("not met", "the set is valid, and no run of a system is named"),
         ("not met", "no baseline is named"),
@@ -593,9 +593,9 @@ def test_what_is_measured(tmp_path: Path, repo: Path) -> None:
     (tmp_path / "evidence" / "baseline.json").write_text(before + "\n")
     (tmp_path / "evidence" / "other.run").write_text("nothing Q0 d 1 1.0 other\n")
     changed = of(
-        Evidence((tmp_path / "evidence" / "other.run",), evidence.baseline, tmp_path / "evidence" / "grep.run")
+        SetEvidence((tmp_path / "evidence" / "other.run",), evidence.baseline, tmp_path / "evidence" / "grep.run")
     )
-    assert [changed[name].result for name in names] == [Result.NOT_MET] * 3
+    assert [changed[name].result for name in names] == [CriterionResult.NOT_MET] * 3
     assert "changes that are not committed" in changed[Criterion.BASELINE].found
     assert "commit " in changed[Criterion.BASELINE].step
     assert "is no JSON of" in changed[Criterion.CALIBRATION].found
@@ -605,8 +605,8 @@ def test_what_is_measured(tmp_path: Path, repo: Path) -> None:
     good = (tmp_path / "evidence" / "grep.run").read_text()
     swapped = "".join(f"{line.split()[0]} Q0 same 1 1.0 same\n" for line in good.splitlines())
     (tmp_path / "evidence" / "same.run").write_text(swapped)  # one id for every query: no id of the set
-    void = of(Evidence((tmp_path / "evidence" / "same.run",), evidence.baseline, evidence.calibration))
-    assert void[Criterion.HARNESS].result is Result.NOT_MET
+    void = of(SetEvidence((tmp_path / "evidence" / "same.run",), evidence.baseline, evidence.calibration))
+    assert void[Criterion.HARNESS].result is CriterionResult.NOT_MET
     assert "its scores do not count: " in void[Criterion.HARNESS].found
     met = of(evidence)
     assert [found_of(met[name])[0] for name in names] == ["met"] * 3

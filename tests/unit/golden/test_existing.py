@@ -11,18 +11,18 @@ from pathlib import Path
 import pytest
 from pydantic import ValidationError
 
-from cranfield.agents.protocol import Answer, Request, ToolCall
+from cranfield.agents.protocol import ModelAnswer, Request, ToolCall
 from cranfield.agents.scripted import Scripted
 from cranfield.cli.main import run_command_line
 from cranfield.errors import ConfigError, TestSetError
 from cranfield.formats.testsets.golden_json import read_golden_json
 from cranfield.golden.existing import CARRIED, Defaults, EntryPlan, enter, gate_set, import_set
 from cranfield.golden.folder import RunFolder
-from cranfield.golden.gate import Check
+from cranfield.golden.gate import GateCheck
 from cranfield.golden.index import RunIndex
 from cranfield.golden.plan import shipped_plan, shipped_text
 from cranfield.golden.records import AdversaryDraft, CitedFact, CitedLines, Evidence, OracleAnswer, QueryCandidate
-from cranfield.golden.run import RunOptions, execute, run_status
+from cranfield.golden.run import PipelineOptions, execute, run_status
 from cranfield.golden.states import EntryStep
 from cranfield.model import Entity, Fact, File, Label, Lines, Pattern, Query, Span, TestSet
 from cranfield.model.label import EntityRole
@@ -174,7 +174,7 @@ def old(tmp_path_factory: pytest.TempPathFactory) -> tuple[TestSet, Snapshot]:
     return read_golden_json(root / "golden.json"), take(root / "repo")
 
 
-def adversary(request: Request) -> Answer | str:
+def adversary(request: Request) -> ModelAnswer | str:
     """Reads each file, and finds every claim supported."""
     assert request.output is AdversaryDraft
     (part,) = re.findall(r'part="claims">\n(.*?)\n</', request.messages[0].text, re.DOTALL)
@@ -182,7 +182,7 @@ def adversary(request: Request) -> Answer | str:
     files = {each["claim"]: each["claim"].partition("::")[0] for each in claims}
     if len(request.messages) == 1:
         calls = (ToolCall(name, "read_file", json.dumps({"path": name})) for name in sorted(set(files.values())))
-        return Answer(tool_calls=tuple(calls))
+        return ModelAnswer(tool_calls=tuple(calls))
     verdicts = [
         {
             "claim_type": each["claim_type"],
@@ -199,7 +199,7 @@ def entered(old: tuple[TestSet, Snapshot], runs: Path, step: EntryStep) -> tuple
     """Ids to states after the pipeline, and the requests that it took."""
     given = EntryPlan(shipped_plan("phase1"), shipped_text("phase1"))
     path = enter(*old, runs, step, given, Defaults()).folder
-    execute(path, old[1], RunOptions(source=(backend := Scripted(adversary))))
+    execute(path, old[1], PipelineOptions(source=(backend := Scripted(adversary))))
     return {each.query_id: each.state for each in RunIndex(RunFolder.open(path)).statuses()}, len(backend.requests)
 
 
@@ -222,9 +222,16 @@ def test_the_gate_says_on_how_many_records_each_check_could_run(old: tuple[TestS
     reports = gate_set(old[0], imported(old[0]), old[1]).records
     counts = {
         check: Counter(report.checks[check].status.value for report in reports.values())
-        for check in (Check.ENTITIES, Check.FACTS, Check.NARRATIVE, Check.EVIDENCE, Check.READ, Check.ROLES)
+        for check in (
+            GateCheck.ENTITIES,
+            GateCheck.FACTS,
+            GateCheck.NARRATIVE,
+            GateCheck.EVIDENCE,
+            GateCheck.READ,
+            GateCheck.ROLES,
+        )
     }
-    assert counts.pop(Check.ENTITIES) == {"passed": 2, "failed": 1}
+    assert counts.pop(GateCheck.ENTITIES) == {"passed": 2, "failed": 1}
     assert all(found == {"missing": 3} for found in counts.values())
     assert [query_id for query_id, report in reports.items() if not report.passed] == ["q3"]
 

@@ -15,7 +15,14 @@ from cranfield.errors import InputError, UsageError
 from cranfield.formats.io.published_schema import schema_text
 from cranfield.golden.folder import FEEDBACK, RunFolder, Step
 from cranfield.golden.index import RunIndex
-from cranfield.golden.outcomes import AgreementRecord, Finding, GateFailure, Rejection, RunManifest, TranscriptLine
+from cranfield.golden.outcomes import (
+    AgreementRecord,
+    GateFailure,
+    RecordFinding,
+    Rejection,
+    RunManifest,
+    TranscriptLine,
+)
 from cranfield.golden.record_schema import SCHEMA_FILE, run_schema
 from cranfield.golden.records import HumanReview, OracleAnswer, QueryCandidate
 from cranfield.golden.states import REJECTIONS, STATES, State
@@ -60,7 +67,7 @@ def answer(query_id: str = "q1", attempt: int = 1) -> OracleAnswer:
 
 
 def agreement(outcome: str, query_id: str = "q1", attempt: int = 1) -> AgreementRecord:
-    reasons = [] if outcome == "passed" else [Finding(kind="partial", message="entity f")]
+    reasons = [] if outcome == "passed" else [RecordFinding(kind="partial", message="entity f")]
     return AgreementRecord(
         query_id=query_id,
         attempt=attempt,
@@ -171,7 +178,10 @@ LINES: dict[State, list[tuple[Step, Any]]] = {
     State.ANSWERED: [(Step.ANSWERS, answer())],
     State.GATE_FAILED: [
         (Step.ANSWERS, answer()),
-        (Step.GATE_FAILURES, GateFailure(query_id="q1", at=AT, failures=[Finding(kind="files", message="no a.py")])),
+        (
+            Step.GATE_FAILURES,
+            GateFailure(query_id="q1", at=AT, failures=[RecordFinding(kind="files", message="no a.py")]),
+        ),
     ],
     **{state: [(Step.AGREEMENTS, agreement(state))] for state in (State.PASSED, State.QUEUED, State.BLOCKED)},
     **{state: [(Step.REJECTED, Rejection(query_id="q1", at=AT, state=state))] for state in sorted(REJECTIONS)},

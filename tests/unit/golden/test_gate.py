@@ -7,9 +7,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from cranfield.agents.loop import Read
-from cranfield.golden.gate import CHECKS, Check, Status, gate
+from cranfield.golden.gate import CHECKS, CheckStatus, GateCheck, gate
 from cranfield.golden.narrative import NamesAllowed, names_not_expected
-from cranfield.golden.parsed import Coverage, ParsedSource
+from cranfield.golden.parsed import LineCoverage, ParsedSource
 from cranfield.golden.records import CitedFact, CitedLines, Evidence, ExpectedEntity, OracleAnswer, QueryCandidate
 from cranfield.repo.snapshot import take
 from cranfield.results import to_jsonable
@@ -67,7 +67,7 @@ READS = (Read("src/agent.py", 1, 5), Read("src/agent.py", 6, 9))
 def test_a_good_record_passes_every_check(source):
     report = gate(*record(), READS, source)
     assert {check: outcome.problems for check, outcome in report.checks.items() if outcome.problems} == {}
-    assert list(report.checks) == list(Check) == list(CHECKS)
+    assert list(report.checks) == list(GateCheck) == list(CHECKS)
 
 
 def test_what_an_existing_record_never_had_is_missing_and_what_an_oracle_left_out_is_failed(source):
@@ -80,38 +80,45 @@ def test_what_an_existing_record_never_had_is_missing_and_what_an_oracle_left_ou
     )
     imported, oracle = gate(*bare, None, source), gate(*bare, (), source)
     assert imported.passed
-    lacking = {Check.LINE_RANGES, Check.EVIDENCE, Check.READ, Check.NAME_DROPS, Check.CITATIONS, Check.FACTS}
-    assert set(imported.missing) == {*lacking, Check.NARRATIVE}
-    assert imported.checks[Check.FACTS].problems == ("no facts",)
+    lacking = {
+        GateCheck.LINE_RANGES,
+        GateCheck.EVIDENCE,
+        GateCheck.READ,
+        GateCheck.NAME_DROPS,
+        GateCheck.CITATIONS,
+        GateCheck.FACTS,
+    }
+    assert set(imported.missing) == {*lacking, GateCheck.NARRATIVE}
+    assert imported.checks[GateCheck.FACTS].problems == ("no facts",)
     assert not oracle.missing
-    assert {Check.EVIDENCE, Check.FACTS, Check.NARRATIVE, Check.READ} <= set(oracle.failed)
+    assert {GateCheck.EVIDENCE, GateCheck.FACTS, GateCheck.NARRATIVE, GateCheck.READ} <= set(oracle.failed)
 
 
 def test_an_existing_record_with_facts_is_checked_like_any_other(source):
     report = gate(*record(must_not_mention_facts=[]), None, source)
-    assert report.failed == (Check.FACTS,)
-    assert report.missing == (Check.READ,)
+    assert report.failed == (GateCheck.FACTS,)
+    assert report.missing == (GateCheck.READ,)
 
 
 def test_citations_of_an_existing_record_without_evidence_are_lines_that_exist(source):
     """That its evidence is missing is said once, and is no failure."""
     cited = gate(*record(source_evidence=[]), None, source)
-    assert Check.CITATIONS not in cited.failed
-    assert Check.EVIDENCE in cited.missing
-    assert Check.CITATIONS in gate(*record(source_evidence=[]), READS, source).failed
+    assert GateCheck.CITATIONS not in cited.failed
+    assert GateCheck.EVIDENCE in cited.missing
+    assert GateCheck.CITATIONS in gate(*record(source_evidence=[]), READS, source).failed
 
 
 def test_an_existing_record_without_entities_lacks_them_and_an_oracle_s_is_checked(source):
     bare = record(expected_entities=[], canonical_narrative="")
     report = gate(*bare, None, source)
-    assert {Check.ENTITIES, Check.ROLES} <= set(report.missing)
+    assert {GateCheck.ENTITIES, GateCheck.ROLES} <= set(report.missing)
     assert report.passed
     assert not gate(*bare, READS, source).missing
 
 
 def test_an_existing_record_that_expects_nothing_fails(source):
     report = gate(*record(expected_entities=[], expected_files=[], expected_line_ranges=[]), None, source)
-    assert Check.ENTITIES in report.failed
+    assert GateCheck.ENTITIES in report.failed
 
 
 def test_all_failures_of_a_record_are_reported_each_with_its_check(source):
@@ -120,12 +127,12 @@ def test_all_failures_of_a_record_are_reported_each_with_its_check(source):
     candidate = candidate.model_copy(update={"query_text": "What does Agent.smart_answer() do in agent.py?"})
     report = gate(candidate, answer, READS, source)
     assert set(report.failed) == {
-        Check.ENTITIES,
-        Check.FILES,
-        Check.READ,
-        Check.LEAK,
-        Check.DIFFICULTY,
-        Check.NAME_DROPS,
+        GateCheck.ENTITIES,
+        GateCheck.FILES,
+        GateCheck.READ,
+        GateCheck.LEAK,
+        GateCheck.DIFFICULTY,
+        GateCheck.NAME_DROPS,
     }
     lines = to_jsonable(report)["checks"]
     assert lines["entities"] == {
@@ -163,7 +170,7 @@ def test_a_file_that_does_not_parse_says_so(tmp_path):
 def test_a_line_range_outside_every_expected_entity_fails_in_a_set_and_in_a_run(source, reads, file, lines, problem):
     ranges = [CitedLines(file=file, start=lines[0], end=lines[1])]
     candidate, answer = record(expected_line_ranges=ranges, expected_files=["src/agent.py", file])
-    outcome = gate(candidate, answer, reads, source).checks[Check.LINE_RANGES]
+    outcome = gate(candidate, answer, reads, source).checks[GateCheck.LINE_RANGES]
     assert outcome.problems == ((problem,) if problem else ())
 
 
@@ -174,7 +181,7 @@ def test_a_line_range_of_a_record_without_entities_or_with_one_that_does_not_res
         expected_entities=[ExpectedEntity(entity_id=f"{AGENT}_x", role="primary")], expected_line_ranges=ranges
     )
     for candidate, answer in (bare, wrong):
-        assert gate(candidate, answer, None, source).checks[Check.LINE_RANGES].status is Status.PASSED
+        assert gate(candidate, answer, None, source).checks[GateCheck.LINE_RANGES].status is CheckStatus.PASSED
 
 
 def test_definitions_of_one_name_are_one_entity_of_a_query(tmp_path):
@@ -188,7 +195,7 @@ def test_definitions_of_one_name_are_one_entity_of_a_query(tmp_path):
         canonical_narrative="",
     )
     found = gate(candidate.model_copy(update={"target_entity_ids": names}), answer, None, ParsedSource(take(tmp_path)))
-    for check in (Check.ENTITIES, Check.LINE_RANGES, Check.ROLES, Check.DIFFICULTY, Check.SCORER):
+    for check in (GateCheck.ENTITIES, GateCheck.LINE_RANGES, GateCheck.ROLES, GateCheck.DIFFICULTY, GateCheck.SCORER):
         assert found.checks[check].problems == (), check  # an easy query has one entity
 
 
@@ -243,13 +250,13 @@ def test_the_example_of_the_design_fails_by_its_own_rules(source):
     )
     evidence = Evidence.model_construct(file="src/agent.py", start=0, end=7, read_at_step=1)
     report = gate(*record(canonical_narrative=narrative, source_evidence=[evidence]), READS, source)
-    assert {Check.NARRATIVE, Check.EVIDENCE, Check.NAME_DROPS} <= set(report.failed)
-    assert report.checks[Check.EVIDENCE].problems == ("src/agent.py:0-7: lines count from 1",)
+    assert {GateCheck.NARRATIVE, GateCheck.EVIDENCE, GateCheck.NAME_DROPS} <= set(report.failed)
+    assert report.checks[GateCheck.EVIDENCE].problems == ("src/agent.py:0-7: lines count from 1",)
 
 
 def test_a_report_says_how_each_check_ended(source):
     report = gate(*record(source_evidence=[]), READS, source)
-    assert report.checks[Check.EVIDENCE].status is Status.FAILED
+    assert report.checks[GateCheck.EVIDENCE].status is CheckStatus.FAILED
     assert not report.passed
 
 
@@ -258,7 +265,7 @@ RANGES = st.lists(st.tuples(st.sampled_from("ab"), st.integers(1, 12), st.intege
 
 @given(RANGES, st.integers(1, 12), st.integers(0, 6))
 def test_a_coverage_is_the_set_of_its_lines(ranges, start, length):
-    cover = Coverage((path, first, first + more) for path, first, more in ranges)
+    cover = LineCoverage((path, first, first + more) for path, first, more in ranges)
     lines = {(path, line) for path, first, more in ranges for line in range(first, first + more + 1)}
     wanted = {("a", line) for line in range(start, start + length + 1)}
     assert cover.holds("a", start, start + length) == (wanted <= lines)

@@ -9,7 +9,7 @@ from types import ModuleType
 
 import pytest
 
-from cranfield.golden.gate import CHECKS, Check
+from cranfield.golden.gate import CHECKS, GateCheck
 
 
 @pytest.fixture(scope="module")
@@ -33,7 +33,7 @@ def test_good_records_pass_and_every_kind_of_broken_one_is_caught_by_its_check(m
     claimed = {kind: check for kind, (check, _) in mutations.KINDS.items()}
     assert [kind for kind, _, report in reports if claimed[kind] and claimed[kind] not in report.failed] == []
     assert [kind for kind, _, report in reports if claimed[kind] is None and not report.passed] == []
-    assert {check for check in claimed.values() if check} == set(Check), "each check has a kind that it catches"
+    assert {check for check in claimed.values() if check} == set(GateCheck), "each check has a kind that it catches"
     assert "nothing expected" in mutations.table(reports)
 
 

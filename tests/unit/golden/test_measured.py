@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from cranfield.agents.protocol import Answer, Request, Usage
+from cranfield.agents.protocol import ModelAnswer, Request, Usage
 from cranfield.agents.scripted import Scripted
 from cranfield.cli.main import run_command_line
 from cranfield.errors import UsageError
@@ -18,7 +18,7 @@ from cranfield.golden.index import RunIndex
 from cranfield.golden.measured import measure, part_of
 from cranfield.golden.plan import Plan, shipped_plan
 from cranfield.golden.plan_cost import RoleUse, estimate
-from cranfield.golden.run import RunOptions, create_run, execute
+from cranfield.golden.run import PipelineOptions, create_run, execute
 from cranfield.repo.snapshot import Snapshot
 from cranfield.reporting.documents.golden_plan import cost_verdict
 
@@ -54,16 +54,16 @@ def test_the_run_after_a_dry_run_is_that_without_one_and_asks_for_nothing_again(
 
     alone, both = (create_run(*plan_of(models), snapshot, tmp_path / name) for name in ("alone", "both"))
     asked = Scripted(models.Models().answer)
-    execute(alone, snapshot, RunOptions(source=asked))
+    execute(alone, snapshot, PipelineOptions(source=asked))
     dry, rest = Scripted(models.Models().answer), Scripted(models.Models().answer)
-    found = measure(both, snapshot, 3, RunOptions(source=dry))
+    found = measure(both, snapshot, 3, PipelineOptions(source=dry))
     assert states(both) == []  # the screen of the run decides over all candidates
     assert {role: len(use.tokens) for role, use in found.uses.items()} == dict.fromkeys(ROLES, 3)
-    outcome = execute(both, snapshot, RunOptions(source=rest))
+    outcome = execute(both, snapshot, PipelineOptions(source=rest))
     assert states(both) == states(alone)
     assert outcome.n_kept == len(dry.requests)
     assert len(dry.requests) + len(rest.requests) == len(asked.requests)
-    again = measure(both, snapshot, 3, RunOptions(source=(nothing := Scripted(models.Models().answer))))
+    again = measure(both, snapshot, 3, PipelineOptions(source=(nothing := Scripted(models.Models().answer))))
     assert (nothing.requests, again.uses) == ([], found.uses)
 
 
@@ -190,10 +190,10 @@ def test_a_dry_run_that_the_budget_ends_says_how_it_goes_on(
 
 def test_an_answer_without_a_report_of_tokens_is_no_measure(models: Any, snapshot: Snapshot, tmp_path: Path) -> None:
     class Silent(Scripted):
-        async def ask(self, request: Request) -> Answer:
+        async def ask(self, request: Request) -> ModelAnswer:
             return replace(await super().ask(request), usage=Usage(unmeasured=1))
 
     path = create_run(*plan_of(models), snapshot, tmp_path)
-    found = measure(path, snapshot, 1, RunOptions(source=Silent(models.Models().answer)))
+    found = measure(path, snapshot, 1, PipelineOptions(source=Silent(models.Models().answer)))
     assert {(use.tokens, use.n_unreported) for use in found.uses.values()} == {((), 1)}
     assert not estimate(plan_of(models)[0], snapshot, found.uses).is_measured

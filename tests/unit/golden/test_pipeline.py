@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from cranfield.agents.protocol import Answer, Failure, FailureKind, Request, Usage
+from cranfield.agents.protocol import Failure, FailureKind, ModelAnswer, Request, Usage
 from cranfield.agents.scripted import Scripted
 from cranfield.agents.tree_record import tree_files
 from cranfield.errors import ConfigError, InputError, UsageError
@@ -20,7 +20,15 @@ from cranfield.golden.index import RunIndex
 from cranfield.golden.pipeline import Until
 from cranfield.golden.plan import Plan
 from cranfield.golden.records import HumanReview
-from cranfield.golden.run import RunOptions, RunOutcome, create_run, execute, manifest_of, replace_plan, run_status
+from cranfield.golden.run import (
+    PipelineOptions,
+    PipelineOutcome,
+    create_run,
+    execute,
+    manifest_of,
+    replace_plan,
+    run_status,
+)
 from cranfield.golden.states import ENTERS_AT, STATES, EntryStep, State
 from cranfield.repo.snapshot import Snapshot
 from cranfield.repo.source import source_snapshot
@@ -45,8 +53,8 @@ SMALL = {
 """Four drafts, of which two are not needed."""
 
 
-def go_on(path: Path, snapshot: Snapshot, script: Any, **options: Any) -> RunOutcome:
-    return execute(path, snapshot, RunOptions(source=Scripted(script), **options))
+def go_on(path: Path, snapshot: Snapshot, script: Any, **options: Any) -> PipelineOutcome:
+    return execute(path, snapshot, PipelineOptions(source=Scripted(script), **options))
 
 
 def contents(path: Path) -> dict[str, list[Any]]:
@@ -66,7 +74,9 @@ def contents(path: Path) -> dict[str, list[Any]]:
 
 
 @pytest.fixture(scope="module")
-def whole(models: Any, snapshot: Snapshot, tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, RunOutcome, Any]:
+def whole(
+    models: Any, snapshot: Snapshot, tmp_path_factory: pytest.TempPathFactory
+) -> tuple[Path, PipelineOutcome, Any]:
     """A run of every topic."""
     path, asked = begin(models, snapshot, tmp_path_factory.mktemp("runs")), models.Models()
     return path, go_on(path, snapshot, asked.answer), asked
@@ -160,7 +170,7 @@ def test_a_replayed_run_gives_the_same_records_without_a_model(
     whole: Any, models: Any, snapshot: Snapshot, tmp_path: Path
 ) -> None:
     path = begin(models, snapshot, tmp_path)
-    outcome = execute(path, snapshot, RunOptions(replay=whole[0] / "calls.jsonl"))
+    outcome = execute(path, snapshot, PipelineOptions(replay=whole[0] / "calls.jsonl"))
     assert outcome.result.counts == whole[1].result.counts
     assert contents(path) == contents(whole[0])
 
@@ -273,7 +283,7 @@ def test_a_budget_that_is_used_up_stops_the_run_and_another_one_lets_it_go_on(
 
 def test_a_key_that_is_refused_is_no_end(models: Any, snapshot: Snapshot, tmp_path: Path) -> None:
     path, asked = begin(models, snapshot, tmp_path, **SMALL), models.Models()
-    refusal = Answer(failure=Failure(FailureKind.REJECTED, "HTTP 401", 401), usage=Usage(input=0, output=0))
+    refusal = ModelAnswer(failure=Failure(FailureKind.REJECTED, "HTTP 401", 401), usage=Usage(input=0, output=0))
     outcome = go_on(
         path, snapshot, lambda request: refusal if request.model == "openai:oracle" else asked.answer(request)
     )
@@ -338,7 +348,7 @@ def test_another_source_is_refused(whole: Any, repo: Path, models: Any, tmp_path
     shutil.rmtree(changed / ".git")
     (changed / "src" / "cranfield" / "agents" / "new.py").write_text("x = 1\n")
     with pytest.raises(UsageError, match="another source"):
-        execute(whole[0], source_snapshot(changed), RunOptions())
+        execute(whole[0], source_snapshot(changed), PipelineOptions())
     plan = models.plan_of(total=3)
     with pytest.raises(ConfigError, match="do not sum"):
         create_run(Plan.model_validate(plan), json.dumps(plan), source_snapshot(changed), tmp_path / "runs")

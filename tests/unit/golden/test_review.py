@@ -17,14 +17,14 @@ from cranfield.golden.review import (
     Ceiling,
     Reviewable,
     ReviewOutcome,
+    ReviewTally,
     Sample,
-    Tally,
     apply_edits,
     assess,
     draw_sample,
     pass_probability,
 )
-from cranfield.model.review import Disposition, FailureMode, Verdict, decision_problems
+from cranfield.model.review import Disposition, FailureMode, ReviewVerdict, decision_problems
 from cranfield.reporting.documents.golden_review import review_document
 from cranfield.reporting.renderers.text import render_text
 
@@ -47,8 +47,8 @@ def batch(cells=PHASE_1, must_see=()):
     return [Reviewable(name, *cell, ("low confidence",) if name in must_see else ()) for cell, name in names]
 
 
-def review(name, verdict=Verdict.CORRECT, reviewers=("ann", "bob"), **more):
-    if verdict is not Verdict.CORRECT:
+def review(name, verdict=ReviewVerdict.CORRECT, reviewers=("ann", "bob"), **more):
+    if verdict is not ReviewVerdict.CORRECT:
         more = {"failure_mode": FailureMode.WRONG_LINES, "reason": "Lines of a helper.", "disposition": "drop"} | more
     values = {"verdict": verdict, **more}
     at = "2026-11-23T10:00:00Z"
@@ -58,10 +58,10 @@ def review(name, verdict=Verdict.CORRECT, reviewers=("ann", "bob"), **more):
     )
 
 
-def found(sample: Sample, *verdicts: Verdict):
+def found(sample: Sample, *verdicts: ReviewVerdict):
     """Reviews of everything: these verdicts on the first of the sample, all others correct."""
     given = dict(zip(sample.sampled, verdicts, strict=False))
-    return [review(name, given.get(name, Verdict.CORRECT)) for name in sample.to_review]
+    return [review(name, given.get(name, ReviewVerdict.CORRECT)) for name in sample.to_review]
 
 
 def test_one_of_each_of_17_cells_is_more_than_15_percent_of_60():
@@ -112,9 +112,9 @@ def test_ceilings_are_strict_and_exact():
     ("verdicts", "outcome", "breached"),
     [
         ((), ReviewOutcome.PASSED, ()),
-        ((Verdict.MINOR_ISSUE,) * 2, ReviewOutcome.PASSED, ()),
-        ((Verdict.MINOR_ISSUE,) * 3, ReviewOutcome.BREACHED, (Ceiling.MINOR,)),
-        ((Verdict.MAJOR_ISSUE,), ReviewOutcome.BREACHED, (Ceiling.SERIOUS,)),
+        ((ReviewVerdict.MINOR_ISSUE,) * 2, ReviewOutcome.PASSED, ()),
+        ((ReviewVerdict.MINOR_ISSUE,) * 3, ReviewOutcome.BREACHED, (Ceiling.MINOR,)),
+        ((ReviewVerdict.MAJOR_ISSUE,), ReviewOutcome.BREACHED, (Ceiling.SERIOUS,)),
     ],
 )
 def test_a_breach_of_any_ceiling_requeues_the_batch(verdicts, outcome, breached):
@@ -127,20 +127,22 @@ def test_a_breach_of_any_ceiling_requeues_the_batch(verdicts, outcome, breached)
 
 def test_a_wrong_easy_record_breaches_however_large_the_sample():
     sample = draw_sample(batch({("locate", "easy"): 400}), BOOTSTRAP, 1)
-    report = assess(found(sample, Verdict.WRONG), sample, BOOTSTRAP)
-    assert report.tally == Tally(60, serious=1, wrong_on_easy=1)
+    report = assess(found(sample, ReviewVerdict.WRONG), sample, BOOTSTRAP)
+    assert report.tally == ReviewTally(60, serious=1, wrong_on_easy=1)
     assert report.breached == (Ceiling.WRONG_ON_EASY,)
     hard = draw_sample(batch({("locate", "hard"): 400}), BOOTSTRAP, 1)
-    assert assess(found(hard, Verdict.WRONG), hard, BOOTSTRAP).outcome is ReviewOutcome.PASSED
+    assert assess(found(hard, ReviewVerdict.WRONG), hard, BOOTSTRAP).outcome is ReviewOutcome.PASSED
 
 
 def test_what_must_be_seen_is_reviewed_and_counts_in_no_rate():
     seen = {"locate-easy-0", "explain-hard-1"}
     sample = draw_sample(batch(must_see=seen), BOOTSTRAP, 3)
-    reviews = [review(name, Verdict.WRONG if name in seen else Verdict.CORRECT) for name in sample.to_review]
+    reviews = [
+        review(name, ReviewVerdict.WRONG if name in seen else ReviewVerdict.CORRECT) for name in sample.to_review
+    ]
     report = assess(reviews, sample, BOOTSTRAP)
     assert report.outcome is ReviewOutcome.PASSED
-    assert (report.tally.serious, report.verdicts_must_see[Verdict.WRONG]) == (0, 2)
+    assert (report.tally.serious, report.verdicts_must_see[ReviewVerdict.WRONG]) == (0, 2)
     assert report.dispositions[Disposition.DROP] == 2
     assert any("not part of the sample" in note for note in report.notes)
 
@@ -152,21 +154,21 @@ def test_a_review_is_complete_with_a_second_reviewer_of_every_record():
     assert assess(reviews[1:], sample, BOOTSTRAP).unreviewed == (one,)
     alone = assess([*reviews[1:], review(one, reviewers=("ann",))], sample, BOOTSTRAP)
     assert (alone.outcome, alone.unconfirmed) == (ReviewOutcome.INCOMPLETE, {one: "1 reviewer, and 2 are needed"})
-    early = assess([review(one, Verdict.WRONG)], sample, BOOTSTRAP)
+    early = assess([review(one, ReviewVerdict.WRONG)], sample, BOOTSTRAP)
     assert early.outcome is ReviewOutcome.BREACHED  # whatever the others come to
 
 
 def test_the_last_line_of_a_record_holds():
     sample = draw_sample(batch(), BOOTSTRAP, 3)
     one = sample.sampled[0]
-    assert assess([review(one, Verdict.WRONG), *found(sample)], sample, BOOTSTRAP).outcome is ReviewOutcome.PASSED
+    assert assess([review(one, ReviewVerdict.WRONG), *found(sample)], sample, BOOTSTRAP).outcome is ReviewOutcome.PASSED
 
 
 @pytest.mark.parametrize(("n", "upper"), [(9, 0.283), (17, 0.162)])
 def test_the_upper_bound_says_what_a_clean_sample_can_show(n, upper):
-    assert Tally(n).upper == pytest.approx(1 - 0.05 ** (1 / n))
-    assert Tally(n).upper == pytest.approx(upper, abs=5e-4)
-    assert (Tally(n) + Tally(40, serious=2)).n == n + 40
+    assert ReviewTally(n).upper == pytest.approx(1 - 0.05 ** (1 / n))
+    assert ReviewTally(n).upper == pytest.approx(upper, abs=5e-4)
+    assert (ReviewTally(n) + ReviewTally(40, serious=2)).n == n + 40
 
 
 @pytest.mark.parametrize(("n", "rate", "passes"), [(9, 0.03, 0.76), (9, 0.1, 0.39), (17, 0.03, 0.60), (17, 0.1, 0.17)])
@@ -177,13 +179,13 @@ def test_the_operating_characteristic_is_binomial(n, rate, passes):
 
 def test_what_nobody_has_reviewed_shows_nothing():
     sample = draw_sample(batch(), BOOTSTRAP, 3)
-    part = assess(found(sample)[5:], sample, BOOTSTRAP, [Tally(20)])
+    part = assess(found(sample)[5:], sample, BOOTSTRAP, [ReviewTally(20)])
     assert (part.tally.n_open, part.tally.upper, part.cumulative.upper) == (5, None, None)
     text = " ".join(render_text(review_document(part)).split())
     assert text.count("open: 5 of 17 without a decision") == 3
     assert text.count("not known: 5 records of the sample without a decision") == 2
     assert "holds" not in text.partition("larger number")[0]
-    early = assess([review(sample.sampled[0], Verdict.WRONG)], sample, BOOTSTRAP)
+    early = assess([review(sample.sampled[0], ReviewVerdict.WRONG)], sample, BOOTSTRAP)
     breached = " ".join(render_text(review_document(early)).split())
     assert "breached" in breached
     assert "a ceiling is reached, which no missing decision can change" in breached
@@ -200,13 +202,13 @@ def test_without_a_sample_nothing_is_estimated():
 
 def test_earlier_batches_are_counted_with_this_one():
     sample = draw_sample(batch(), BOOTSTRAP, 3)
-    report = assess(found(sample), sample, BOOTSTRAP, [Tally(20, serious=1), Tally(3, minor=1)])
-    assert report.cumulative == Tally(40, serious=1, minor=1)
+    report = assess(found(sample), sample, BOOTSTRAP, [ReviewTally(20, serious=1), ReviewTally(3, minor=1)])
+    assert report.cumulative == ReviewTally(40, serious=1, minor=1)
 
 
 def test_feedback_names_the_failures_of_a_cell():
     sample = draw_sample(batch(), BOOTSTRAP, 3)
-    report = assess(found(sample, Verdict.MAJOR_ISSUE, Verdict.WRONG), sample, BOOTSTRAP)
+    report = assess(found(sample, ReviewVerdict.MAJOR_ISSUE, ReviewVerdict.WRONG), sample, BOOTSTRAP)
     assert [each.failure_mode for each in report.feedback] == [FailureMode.WRONG_LINES] * 2
     assert {(each.query_id, each.task_type, each.difficulty) for each in report.feedback} == {
         (name, *sample.cells[name]) for name in sample.sampled[:2]
@@ -229,13 +231,13 @@ def test_a_decision_that_contradicts_itself_is_refused(decision, problem):
         HumanReview.model_validate(record)
 
 
-@given(st.sampled_from(Verdict), st.sampled_from(Disposition), st.booleans())
+@given(st.sampled_from(ReviewVerdict), st.sampled_from(Disposition), st.booleans())
 def test_every_verdict_can_stand_in_some_way(verdict, disposition, has_edits):
     full = {"has_mode": True, "reason": "r", "hint": "h"}
     problems = decision_problems(verdict, disposition, has_edits=has_edits, **full)
-    impossible = (verdict is Verdict.CORRECT and (has_edits or disposition is not Disposition.KEEP)) or (
+    impossible = (verdict is ReviewVerdict.CORRECT and (has_edits or disposition is not Disposition.KEEP)) or (
         disposition is Disposition.KEEP
-        and (verdict is Verdict.WRONG or (verdict is Verdict.MAJOR_ISSUE and not has_edits))
+        and (verdict is ReviewVerdict.WRONG or (verdict is ReviewVerdict.MAJOR_ISSUE and not has_edits))
     )
     assert bool(problems) is impossible
 
@@ -245,9 +247,9 @@ def test_edits_are_applied_to_the_text_that_they_were_made_of():
     after = [CitedFact(fact="It returns 2.")]
     answer = OracleAnswer.model_construct(query_id="q", must_mention_facts=facts, canonical_narrative="Old.")
     edits = [ReviewEdit(field="must_mention_facts", before=facts, after=after)]
-    changed = apply_edits(answer, review("q", Verdict.MINOR_ISSUE, disposition="keep", edits=edits))
+    changed = apply_edits(answer, review("q", ReviewVerdict.MINOR_ISSUE, disposition="keep", edits=edits))
     assert (changed.must_mention_facts, changed.canonical_narrative) == (after, "Old.")
     with pytest.raises(InputError, match="another version"):
-        apply_edits(changed, review("q", Verdict.MINOR_ISSUE, disposition="keep", edits=edits))
+        apply_edits(changed, review("q", ReviewVerdict.MINOR_ISSUE, disposition="keep", edits=edits))
     with pytest.raises(ValidationError, match="two values of its kind"):
         ReviewEdit(field="canonical_narrative", before=facts, after="New.")

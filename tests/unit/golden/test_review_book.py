@@ -23,10 +23,10 @@ from cranfield.app.golden_review import (
 )
 from cranfield.cli.main import command_line
 from cranfield.errors import UsageError
-from cranfield.golden.batch_review import Waiting, planned_profile, read_sample, review_of
+from cranfield.golden.batch_review import ReviewCase, planned_profile, read_sample, review_of
 from cranfield.golden.folder import RunFolder, Step
 from cranfield.golden.index import RunIndex
-from cranfield.golden.outcomes import AgreementRecord, Finding, RunManifest
+from cranfield.golden.outcomes import AgreementRecord, RecordFinding, RunManifest
 from cranfield.golden.parsed import ParsedSource
 from cranfield.golden.records import AdversaryReport, HumanReview, Opinion, OracleAnswer, QueryCandidate, TargetSpan
 from cranfield.golden.review import PROFILES, Reviewable, ReviewOutcome, apply_edits, unconfirmed_because
@@ -35,7 +35,7 @@ from cranfield.judging.review import ReviewMaterial
 from cranfield.judging.store.database import open_store
 from cranfield.judging.store.schema import Action, RaterKind, Role, SkipReason
 from cranfield.judging.store.values import SaveRequest
-from cranfield.model.review import Disposition, FailureMode, Verdict
+from cranfield.model.review import Disposition, FailureMode, ReviewVerdict
 from cranfield.repo.snapshot import snapshot_digest, take
 from cranfield.reporting.documents.golden_review import review_document
 from cranfield.reporting.renderers.text import render_text
@@ -101,7 +101,7 @@ def report(query_id: str, attempt: int = 1) -> AdversaryReport:
 
 
 def agreement(query_id: str, outcome: str = "passed", attempt: int = 1, *, spot_check: bool = False) -> AgreementRecord:
-    reasons = [] if outcome == "passed" else [Finding(kind="partial", message="file a.py: partially supported")]
+    reasons = [] if outcome == "passed" else [RecordFinding(kind="partial", message="file a.py: partially supported")]
     return AgreementRecord(
         query_id=query_id,
         attempt=attempt,
@@ -246,11 +246,11 @@ def test_a_reviewed_batch_passes_and_its_decisions_are_written_once(run, repo, s
     assert collect_reviews(run, store).n_new == 0
     index = RunIndex(RunFolder.open(run))
     (queued,) = index.reviews["queued"]
-    assert (queued.verdict, queued.reviewers) == (Verdict.MINOR_ISSUE, ("ann", "bob"))
+    assert (queued.verdict, queued.reviewers) == (ReviewVerdict.MINOR_ISSUE, ("ann", "bob"))
     assert queued.reason == "ann: too short. / bob: too short."
     assert apply_edits(index.answers.get("queued", 1), queued).canonical_narrative == "It is f0 in a.py."
     (spot,) = index.reviews["spot"]
-    assert (spot.verdict, spot.lead, len(spot.opinions)) == (Verdict.CORRECT, "lee", 2)
+    assert (spot.verdict, spot.lead, len(spot.opinions)) == (ReviewVerdict.CORRECT, "lee", 2)
     assert index.status("blocked").state is State.DROPPED
     assert ("blocked", 1) in index.dropped
     found = review_of(RunFolder.open(run))
@@ -329,7 +329,7 @@ def test_records_of_an_existing_set_are_shown_with_the_lines_of_what_they_expect
         index, source = RunIndex(folder), ParsedSource(take(repo))
     shown = {}
     for query_id in entities:
-        waiting = Waiting(index.status(query_id), Reviewable(query_id, "locate", "easy"), (), may_keep=True)
+        waiting = ReviewCase(index.status(query_id), Reviewable(query_id, "locate", "easy"), (), may_keep=True)
         shown[query_id] = material_of(index, waiting, source)
     assert shown["q6"].targets == ["a.py", "a.py:5-6"]
     assert (shown["q6"].confidence, shown["q6"].expected_entities[0].role) == ("", "")
@@ -443,9 +443,9 @@ def test_the_stricter_look_holds_and_the_agreement_says_how_often_they_differ(au
     author.collects()
     index = RunIndex(RunFolder.open(author.run))
     (kept,), (queued,) = index.reviews[sampled], index.reviews["queued"]
-    assert (kept.verdict, kept.reason, len(kept.edits), kept.lead) == (Verdict.MINOR_ISSUE, "Too short.", 1, "")
-    assert (queued.verdict, queued.disposition) == (Verdict.WRONG, Disposition.DROP)
-    assert [each.verdict for each in queued.opinions] == [Verdict.CORRECT, Verdict.WRONG]
+    assert (kept.verdict, kept.reason, len(kept.edits), kept.lead) == (ReviewVerdict.MINOR_ISSUE, "Too short.", 1, "")
+    assert (queued.verdict, queued.disposition) == (ReviewVerdict.WRONG, Disposition.DROP)
+    assert [each.verdict for each in queued.opinions] == [ReviewVerdict.CORRECT, ReviewVerdict.WRONG]
     assert index.status("queued").state is State.DROPPED
     report = author.report()
     assert report.agreement == (
@@ -539,7 +539,7 @@ def test_what_is_compared_stays(author: Author) -> None:
     item = next(each for each in author.store.reading.items(book) if each.query == "queued")
     author.decides(book, item.id, author.store.people.local("dee").id, 4, "After all.", DROP)
     assert author.collects().late == ("queued",)
-    assert RunIndex(RunFolder.open(author.run)).reviews["queued"][0].verdict is Verdict.CORRECT
+    assert RunIndex(RunFolder.open(author.run)).reviews["queued"][0].verdict is ReviewVerdict.CORRECT
 
 
 def test_another_person_does_not_confirm_and_the_hint_asks_again(author: Author, tmp_path: Path) -> None:

@@ -32,7 +32,7 @@ from cranfield.golden.role_prompts import EXAMPLES, NAMES, RolePrompts
 from cranfield.golden.roles import (
     ROLES,
     CellBrief,
-    Role,
+    GoldenRole,
     adversary_task,
     author_task,
     check_task,
@@ -123,9 +123,9 @@ def tasks() -> dict[str, AgentTask]:
 
 
 def test_every_role_has_a_prompt_and_every_prompt_a_role() -> None:
-    used = {prompt_name(role, each) for role in Role for each in get_args(TaskType)}
+    used = {prompt_name(role, each) for role in GoldenRole for each in get_args(TaskType)}
     assert used == set(NAMES) == set(PROMPTS.prompts)
-    assert set(ROLES) == set(Role)
+    assert set(ROLES) == set(GoldenRole)
     assert {PROMPTS.used(name).label for name in NAMES} == {f"{name}-1" for name in NAMES}
     assert len({PROMPTS.used(name).digest for name in NAMES}) == len(NAMES)
     assert all(name == PROMPTS.get(name).name for name in NAMES)
@@ -201,13 +201,13 @@ class AllTools:
 
 
 @pytest.mark.parametrize("task_type", get_args(TaskType))
-@pytest.mark.parametrize("role", Role)
-def test_only_reviews_get_the_history_and_judges_get_no_tools(role: Role, task_type: TaskType) -> None:
+@pytest.mark.parametrize("role", GoldenRole)
+def test_only_reviews_get_the_history_and_judges_get_no_tools(role: GoldenRole, task_type: TaskType) -> None:
     names = {tool.name for tool in toolset_of(role, task_type, AllTools()).tools}
     source = set(TOOL_NAMES) - HISTORY_TOOLS
-    if role is Role.JUDGE:
+    if role is GoldenRole.JUDGE:
         assert names == set()
-    elif task_type == "review" and role in {Role.ORACLE, Role.ADVERSARY}:
+    elif task_type == "review" and role in {GoldenRole.ORACLE, GoldenRole.ADVERSARY}:
         assert names == source | HISTORY_TOOLS
     else:
         assert names == source

@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cranfield.agents.protocol import Answer, Failure, FailureKind, Request
+from cranfield.agents.protocol import Failure, FailureKind, ModelAnswer, Request
 from cranfield.agents.scripted import Scripted
 from cranfield.app.golden_assemble import CheckOptions, check_set
 from cranfield.cli.main import run_command_line
@@ -174,7 +174,7 @@ def answers(request: Request) -> str:
     return vote(grade=2 if '"lines": [1, 2]' in prompt.replace("\n", "") else 0).model_dump_json()
 
 
-def check(folder: Path, script: Callable[[Request], str | Answer] = answers, votes: int = 3, **options):
+def check(folder: Path, script: Callable[[Request], str | ModelAnswer] = answers, votes: int = 3, **options):
     (folder / "repo").mkdir(exist_ok=True)
     (folder / "repo/a.py").write_text(SOURCE)
     if not (path := folder / "code.csv").exists():
@@ -232,7 +232,7 @@ def test_the_corrections_are_applied_in_place_and_answers_are_not_asked_for_agai
 
 
 def test_votes_that_fail_are_counted_and_their_rows_go_to_a_person(tmp_path: Path) -> None:
-    report, _ = check(tmp_path, lambda request: Answer(failure=Failure(FailureKind.FILTERED, "no")), votes=2)
+    report, _ = check(tmp_path, lambda request: ModelAnswer(failure=Failure(FailureKind.FILTERED, "no")), votes=2)
     assert [each.state for each in report.result.checked][:3] == [RowState.UNANSWERED] * 3
     assert report.result.missing == {"filtered": 6}
     assert report.diff == ""

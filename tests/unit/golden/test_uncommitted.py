@@ -13,15 +13,15 @@ import pytest
 from cranfield.agents.budget import Spent
 from cranfield.agents.tree_record import TREE, TreeRecord
 from cranfield.app.commands.book import open_books
-from cranfield.app.commands.golden import Source
-from cranfield.app.golden_assemble import Evidence, assemble
+from cranfield.app.commands.golden import RunSource
+from cranfield.app.golden_assemble import SetEvidence, assemble
 from cranfield.cli.main import run_command_line
 from cranfield.errors import InputError, UsageError
 from cranfield.formats.testsets.golden_json import read_golden_json
 from cranfield.golden.folder import RunFolder
 from cranfield.golden.pipeline import PipelineResult
 from cranfield.golden.plan import Plan, shipped_text
-from cranfield.golden.run import RunOptions, RunOutcome, create_run, execute
+from cranfield.golden.run import PipelineOptions, PipelineOutcome, create_run, execute
 from cranfield.repo.source import source_snapshot
 
 SET = """\
@@ -175,7 +175,7 @@ def test_a_run_goes_on_only_where_the_folder_is_as_it_was(
     (repo / "new.py").write_text("x = 1\n")
     snapshot = source_snapshot(repo, RunFolder.open(path).manifest.commit, allow_dirty=True, reads_folder=True)
     with pytest.raises(UsageError, match=r"not as when the run began \(1\): untracked new\.py"):
-        execute(path, snapshot, RunOptions())
+        execute(path, snapshot, PipelineOptions())
     assert run_command_line(["golden", "run", "--resume", str(path), "--repo", str(repo)]) == 2
     error = " ".join(capsys.readouterr().err.split())
     assert "untracked new.py" in error
@@ -187,9 +187,9 @@ def test_a_folder_that_changes_during_a_run_is_noticed(
 ) -> None:
     path = begin(models, repo, tmp_path / "runs")
 
-    def run(*_: object) -> RunOutcome:
+    def run(*_: object) -> PipelineOutcome:
         (repo / "new.py").write_text("x = 1\n")
-        return RunOutcome(PipelineResult((), ()), Spent(), "USD", 0)
+        return PipelineOutcome(PipelineResult((), ()), Spent(), "USD", 0)
 
     monkeypatch.setattr("cranfield.golden.run.execute", run)
     assert run_command_line(["golden", "run", "--resume", str(path), "--repo", str(repo)]) == 2
@@ -201,17 +201,17 @@ def test_a_state_that_is_missing_or_another_one_is_refused(models: Any, repo: Pa
     whole = (path / TREE).read_text()
     (path / TREE).write_text(whole.replace('"changes": {}', '"changes": {"a": {"kind": "modified", "digest": ""}}'))
     with pytest.raises(InputError, match="not the state that the run began with"):
-        execute(path, snapshot, RunOptions())
+        execute(path, snapshot, PipelineOptions())
     (path / TREE).unlink()
     with pytest.raises(InputError, match=r"tree\.json"):
-        execute(path, snapshot, RunOptions())
+        execute(path, snapshot, PipelineOptions())
 
 
 def test_an_assembled_set_says_it_first(shop: Path, capsys: pytest.CaptureFixture[str]) -> None:
     edit(shop)
     assert run_command_line([*COMMANDS["enter"], "--repo", "shop", "--allow-dirty", "--out", "runs"]) == 0
     (run,) = Path("runs").iterdir()
-    done = assemble(run, shop, Path("golden"), Evidence(), draft=True)
+    done = assemble(run, shop, Path("golden"), SetEvidence(), draft=True)
     facts = json.loads(done.written[1].read_text())
     assert next(iter(facts)) == "uncommitted_changes"
     said = facts["uncommitted_changes"]
@@ -229,7 +229,7 @@ def test_a_version_keeps_what_is_said_of_the_version_before(shop: Path) -> None:
     edit(shop)
     assert run_command_line([*COMMANDS["enter"], "--repo", "shop", "--allow-dirty", "--out", "first"]) == 0
     (run,) = Path("first").iterdir()
-    first = assemble(run, shop, Path("golden"), Evidence(), draft=True)
+    first = assemble(run, shop, Path("golden"), SetEvidence(), draft=True)
     Path("golden", "golden_v1.0.json").write_text(first.written[0].read_text())
     Path("golden", "golden_v1.0.meta.json").write_text(first.written[1].read_text())
     git(shop, "checkout", "--quiet", ".")
@@ -238,7 +238,7 @@ def test_a_version_keeps_what_is_said_of_the_version_before(shop: Path) -> None:
     (run,) = Path("second").iterdir()
     said = first.testset.meta.uncommitted
     assert said.startswith("When the records were made: Uncommitted changes")
-    assert assemble(run, shop, Path("golden"), Evidence(), draft=True).testset.meta.uncommitted == said
+    assert assemble(run, shop, Path("golden"), SetEvidence(), draft=True).testset.meta.uncommitted == said
 
 
 def test_a_set_is_assembled_from_the_commit_of_its_run_alone(shop: Path) -> None:
@@ -248,7 +248,7 @@ def test_a_set_is_assembled_from_the_commit_of_its_run_alone(shop: Path) -> None
     git(shop, "add", "--all")
     git(shop, "commit", "--quiet", "--message", "baseline")
     edit(shop)
-    assert assemble(run, shop, Path("golden"), Evidence(), draft=True).testset.meta.uncommitted == ""
+    assert assemble(run, shop, Path("golden"), SetEvidence(), draft=True).testset.meta.uncommitted == ""
 
 
 # What is none of the source
@@ -302,7 +302,7 @@ def test_a_run_goes_on_where_only_ignored_files_differ_or_what_the_first_call_na
     (repo / "index.log").write_text("line")
     calls = []
     monkeypatch.setattr("cranfield.golden.run.run_plan", lambda *_, **__: calls.append(1))
-    source = Source(repo, None, repo / "runs", path, (), allow_dirty=False)
+    source = RunSource(repo, None, repo / "runs", path, (), allow_dirty=False)
     execute(path, source.open_run(None)[1])
     assert calls
 
@@ -311,7 +311,7 @@ def test_a_change_during_a_dry_run_over_the_budget_is_still_said_with_what_is_ne
     models: Any, repo: Path, tmp_path: Path
 ) -> None:
     path = begin(models, repo, tmp_path / "runs")
-    source = Source(repo, None, tmp_path / "runs", path, (), allow_dirty=False)
+    source = RunSource(repo, None, tmp_path / "runs", path, (), allow_dirty=False)
     snapshot = source.open_run(None)[1]
     (repo / "new.py").write_text("x = 1\n")
     with pytest.raises(UsageError) as caught:

@@ -12,7 +12,7 @@ import pytest
 from tests.unit.golden.test_pipeline import SMALL, begin, contents, go_on
 from tests.unit.golden.test_rows import CSV, SOURCE, answers
 
-from cranfield.agents.protocol import Answer, Failure, FailureKind, Request, Usage, with_output
+from cranfield.agents.protocol import Failure, FailureKind, ModelAnswer, Request, Usage, with_output
 from cranfield.agents.scripted import Scripted
 from cranfield.app.golden_assemble import CheckOptions, check_set
 from cranfield.app.golden_review import after_run
@@ -20,7 +20,7 @@ from cranfield.golden.folder import RunFolder, Step
 from cranfield.golden.index import RunIndex
 from cranfield.golden.outcomes import TranscriptLine
 from cranfield.golden.pipeline import Until
-from cranfield.golden.run import RunOptions, RunOutcome, execute
+from cranfield.golden.run import PipelineOptions, PipelineOutcome, execute
 from cranfield.golden.states import State
 from cranfield.repo.snapshot import Snapshot
 
@@ -34,8 +34,10 @@ PRICES = {"models": {f"openai:{role}": {"input": 1.0, "output": 2.0} for role in
 DONE = {State.PASSED: 2, State.RESERVE: 2}
 
 
-def garbled(request: Request) -> Answer:
-    answer = Answer(text="I th1nk\x1b[31m {", usage=Usage(input=1_000, cache_read=0, output=100), model=request.model)
+def garbled(request: Request) -> ModelAnswer:
+    answer = ModelAnswer(
+        text="I th1nk\x1b[31m {", usage=Usage(input=1_000, cache_read=0, output=100), model=request.model
+    )
     return with_output(answer, request)
 
 
@@ -100,7 +102,9 @@ def test_a_role_whose_replies_were_cut_is_asked_again_too(models: Any, snapshot:
     def cut(request: Request) -> Any:
         failure = Failure(FailureKind.TRUNCATED, "it reached its maximum length")
         is_cut = request.model == "openai:oracle"
-        return Answer(failure=failure, text="{", usage=Usage(input=9, output=1)) if is_cut else asked.answer(request)
+        return (
+            ModelAnswer(failure=failure, text="{", usage=Usage(input=9, output=1)) if is_cut else asked.answer(request)
+        )
 
     asked = models.Models()
     path = begin(models, snapshot, tmp_path, **SMALL)
@@ -146,9 +150,9 @@ def test_a_replay_of_as_many_calls_gives_the_same_records(models: Any, snapshot:
     go_on(path, snapshot, garbling(models, "oracle"))
     whole = go_on(path, snapshot, models.Models().answer)
     other = begin(models, snapshot, tmp_path / "b", **SMALL)
-    replayed: RunOutcome | None = None
+    replayed: PipelineOutcome | None = None
     for _ in range(2):
-        replayed = execute(other, snapshot, RunOptions(replay=path / "calls.jsonl"))
+        replayed = execute(other, snapshot, PipelineOptions(replay=path / "calls.jsonl"))
     assert replayed is not None
     assert replayed.result.counts == whole.result.counts
     assert contents(other) == contents(path)
@@ -187,7 +191,7 @@ def test_votes_on_rows_are_asked_again_by_the_next_call(tmp_path: Path) -> None:
     (tmp_path / "repo/a.py").write_text(SOURCE)
     (tmp_path / "code.csv").write_text(CSV)
 
-    def check(script: Callable[[Request], str | Answer]) -> tuple[Any, Scripted]:
+    def check(script: Callable[[Request], str | ModelAnswer]) -> tuple[Any, Scripted]:
         backend = Scripted(script)
         options = CheckOptions(("test:a", "test:b"), 3, source=backend)
         return check_set(tmp_path / "code.csv", tmp_path / "repo", tmp_path / "out", options), backend

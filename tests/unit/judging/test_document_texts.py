@@ -11,9 +11,9 @@ from hypothesis import strategies as st
 
 from cranfield.config.workbench import Workbench, load_workbench
 from cranfield.errors import ConfigError
-from cranfield.judging.documents.limits import Cache, Slots
+from cranfield.judging.documents.limits import Slots, TimedCache
 from cranfield.judging.documents.texts import DocumentTexts, open_texts
-from cranfield.judging.documents.values import DocumentError, FailureKind
+from cranfield.judging.documents.values import DocumentError, DocumentFailureKind
 from cranfield.reporting.documents.texts import texts_document
 from cranfield.reporting.renderers.text import render_text
 
@@ -153,7 +153,7 @@ def test_a_text_is_kept_and_read_again_later(texts_of, tmp_path):
 
 
 def test_what_is_kept_has_a_limit():
-    cache = Cache(10, 5, lambda: 0.0)
+    cache = TimedCache(10, 5, lambda: 0.0)
     for name, size in (("a", 2), ("b", 2), ("a", 3), ("c", 2)):
         cache.keep(("", name), name, size)
     assert [cache.get(("", name)) for name in "abc"] == ["a", None, "c"]
@@ -202,10 +202,10 @@ def test_a_late_function_is_abandoned_and_keeps_its_slot(short_wait):
 
     with pytest.raises(DocumentError) as late:
         slots.run(work)
-    assert late.value.problem.kind is FailureKind.TIMED_OUT
+    assert late.value.problem.kind is DocumentFailureKind.TIMED_OUT
     with pytest.raises(DocumentError) as busy:
         slots.run(lambda: 1)
-    assert busy.value.problem.kind is FailureKind.BUSY
+    assert busy.value.problem.kind is DocumentFailureKind.BUSY
     going_on.set()
     ended.wait(60)
 

@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from cranfield.config.documents import UrlSource
 from cranfield.config.workbench import Workbench
 from cranfield.judging.documents import web
-from cranfield.judging.documents.guard import Guard
+from cranfield.judging.documents.guard import AddressGuard
 from cranfield.judging.documents.texts import DocumentTexts
 from cranfield.judging.documents.values import DocumentError, Wanted
 from cranfield.judging.documents.web import UrlReader, document_url
@@ -77,7 +77,7 @@ PRIVATE = [
 def test_a_private_address_is_refused():
     for address in [f"{scheme}://{host}/x" for host in PRIVATE for scheme in ("http", "https")]:
         with pytest.raises(DocumentError) as caught:
-            pytest.fail(f"{address}: {Guard(resolver=resolve).checked(address)}")
+            pytest.fail(f"{address}: {AddressGuard(resolver=resolve).checked(address)}")
         assert caught.value.problem.kind.value in {"refused", "failed"}
         assert "10.0.0.1" not in caught.value.problem.message
 
@@ -110,13 +110,13 @@ def test_an_address_that_is_none_of_http_is_refused():
     ]
     for url in urls:
         with pytest.raises(DocumentError):
-            pytest.fail(f"{url}: {Guard(resolver=resolve).checked(url)}")
+            pytest.fail(f"{url}: {AddressGuard(resolver=resolve).checked(url)}")
 
 
 @given(st.text(":/@#?[]\\.%0x127localhost", max_size=30))
 def test_no_spelling_of_an_address_reaches_a_private_one(text):
     try:
-        _, _, address = Guard(resolver=resolve).checked("http://" + text)
+        _, _, address = AddressGuard(resolver=resolve).checked("http://" + text)
     except DocumentError:
         return
     assert address == "93.184.216.34" or not address.startswith(("127.", "0.", "10."))
@@ -129,8 +129,12 @@ def test_a_public_address_is_resolved_once():
         calls.append((host, port))
         return ["93.184.216.34"]
 
-    assert Guard(resolver=counting).checked("https://Public.test/x") == ("public.test", 443, "93.184.216.34")
-    assert Guard(resolver=counting).checked("http://93.184.216.34:8080/") == ("93.184.216.34", 8080, "93.184.216.34")
+    assert AddressGuard(resolver=counting).checked("https://Public.test/x") == ("public.test", 443, "93.184.216.34")
+    assert AddressGuard(resolver=counting).checked("http://93.184.216.34:8080/") == (
+        "93.184.216.34",
+        8080,
+        "93.184.216.34",
+    )
     assert calls == [("public.test", 443)]
 
 
@@ -148,7 +152,7 @@ def test_what_the_operator_allows():
         ("*.test", "http://eviltest/", False),
         ("::1", "http://[::1]/", True),
     ]:
-        guard = Guard([allow], resolve)
+        guard = AddressGuard([allow], resolve)
         if is_allowed:
             guard.checked(url)
         else:

@@ -20,7 +20,7 @@ from cranfield.judging.pools.pool_file import Pool
 from cranfield.judging.pools.pool_io import read_pool, write_pool
 from cranfield.judging.pools.request import PoolRequest, SampledRanks, parse_samples
 from cranfield.judging.pools.results import SystemResults, with_names
-from cranfield.judging.pools.summary import PerQuery, summarise_pool
+from cranfield.judging.pools.summary import DocumentsPerQuery, summarise_pool
 from cranfield.judging.settings import SCALES, scale_of
 from cranfield.model import Answer, Hit, Meta, Outcome, Pattern, Query, Run, TestSet
 
@@ -221,7 +221,7 @@ def test_a_preview_counts_overlap_unique_contributions_and_cost() -> None:
         ("B", 4, 2, 2),
     ]
     assert (summary.n_candidates, summary.n_to_judge, summary.n_left_out) == (6, 4, 2)
-    assert summary.per_query == PerQuery(2, 2, 2)
+    assert summary.per_query == DocumentsPerQuery(2, 2, 2)
     assert (summary.cost.n_judgments, summary.cost.seconds) == (8, 240)
 
 
@@ -230,7 +230,7 @@ def test_a_query_with_all_results_judged_counts_as_0_to_judge() -> None:
     built = build_pool([A], judged, PoolRequest(2))
     assert [query.id for query in built.pool.queries] == ["q1"]
     summary = summarise_pool(built)
-    assert summary.per_query == PerQuery(0, 1, 2)
+    assert summary.per_query == DocumentsPerQuery(0, 1, 2)
     assert "1 query without a result in any run: q3" in summary.notes
 
 

@@ -2,8 +2,8 @@
 
 import pytest
 
-from cranfield.answers.places import Answered, Expected
-from cranfield.answers.structure import Part, score_structure
+from cranfield.answers.places import Answered, ExpectedAnswer
+from cranfield.answers.structure import AnswerPart, score_structure
 from cranfield.app.evaluate import evaluate
 from cranfield.matching.place import parts_of, plain_name
 from cranfield.model import Answer, Entity, Hit, Outcome, Query, Run, TestSet
@@ -102,15 +102,17 @@ def test_a_name_that_two_functions_have_is_told_by_its_lines():
 
 
 def test_an_answer_that_names_neither_of_two_functions_of_one_name_has_none():
-    expected = Expected(("src/a.rs::<A as Display>.fmt", "src/a.rs::<A as Debug>.fmt"))
+    expected = ExpectedAnswer(("src/a.rs::<A as Display>.fmt", "src/a.rs::<A as Debug>.fmt"))
     for text in ("`A::fmt` in src/a.rs.", "`<A as Clone>::fmt` in src/a.rs"):
-        assert score_structure(Answered(text), expected).parts[Part.ENTITIES].missing == expected.entities
+        assert score_structure(Answered(text), expected).parts[AnswerPart.ENTITIES].missing == expected.entities
     for text in (
         "It is src/a.rs::<A as Debug>.fmt.",
         "`<A as Debug>::fmt` in src/a.rs",
         "src/a.rs: `<A as Debug>.fmt()`.",
     ):
-        assert score_structure(Answered(text), expected).parts[Part.ENTITIES].missing == expected.entities[:1], text
+        assert score_structure(Answered(text), expected).parts[AnswerPart.ENTITIES].missing == expected.entities[:1], (
+            text
+        )
 
 
 @pytest.mark.parametrize(
@@ -125,7 +127,7 @@ def test_an_answer_that_names_neither_of_two_functions_of_one_name_has_none():
 )
 def test_an_answer_names_the_function(answered):
     for expected in ((f"{PROMPT}#3",), (PROMPT, f"{PROMPT}#2")):
-        scored = score_structure(answered, Expected(expected)).parts[Part.ENTITIES]
+        scored = score_structure(answered, ExpectedAnswer(expected)).parts[AnswerPart.ENTITIES]
         assert (scored.missing, scored.extra, scored.n_expected) == ((), (), 1)
 
 

@@ -12,7 +12,7 @@ import pytest
 
 from cranfield.config.workbench import Workbench
 from cranfield.judging.store.database import open_store
-from cranfield.mcp_server.evidence import Evidence
+from cranfield.mcp_server.evidence import McpEvidence
 from cranfield.mcp_server.server import make_server
 from cranfield.service.responses import JobState, Trigger
 from cranfield.service.service import Service, open_service
@@ -40,7 +40,7 @@ def service(folder: Path) -> Iterator[Service]:
 
 
 def test_results_are_stored_and_read_again(folder: Path, service: Service) -> None:
-    evidence = Evidence(service, None)
+    evidence = McpEvidence(service, None)
 
     async def main() -> None:
         async with connected(make_server(evidence)) as client:
@@ -71,7 +71,7 @@ def test_results_are_stored_and_read_again(folder: Path, service: Service) -> No
 
 
 def test_a_cancelled_call_ends_its_job(folder: Path, service: Service) -> None:
-    evidence = Evidence(service, None)
+    evidence = McpEvidence(service, None)
 
     async def main() -> None:
         async with connected(make_server(evidence)) as client, anyio.create_task_group() as group:

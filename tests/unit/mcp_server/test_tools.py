@@ -22,7 +22,7 @@ from cranfield.evaluation.values import ByMeasure
 from cranfield.formats.runs.jsonl import write_run
 from cranfield.judging.store.database import open_store
 from cranfield.judging.store.store import Store
-from cranfield.mcp_server.evidence import KEPT, Evidence, open_evidence
+from cranfield.mcp_server.evidence import KEPT, McpEvidence, open_evidence
 from cranfield.mcp_server.refusal import tool_error
 from cranfield.mcp_server.results import evaluation_answer, report_page
 from cranfield.mcp_server.server import make_server
@@ -38,7 +38,7 @@ from .conftest import HOSTILE, N_QUERIES, connected, content, problem, run_text,
 MADE = "temporary/evaluation"
 
 
-def ask(evidence: Evidence, body: Callable[[Any], Any]) -> Any:
+def ask(evidence: McpEvidence, body: Callable[[Any], Any]) -> Any:
     """Connect a client and run a coroutine with its `call`."""
 
     async def main() -> Any:
@@ -61,12 +61,12 @@ def jobs_in_this_process(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.fixture
-def evidence(evidence_folder: Path) -> Iterator[Evidence]:
+def evidence(evidence_folder: Path) -> Iterator[McpEvidence]:
     with open_evidence(None, evidence_folder / "cranfield.yaml") as found:
         yield found
 
 
-def test_an_agent_evaluates_compares_and_reads_why(evidence: Evidence, evidence_folder: Path) -> None:
+def test_an_agent_evaluates_compares_and_reads_why(evidence: McpEvidence, evidence_folder: Path) -> None:
     before = {path: path.stat().st_mtime_ns for path in evidence_folder.rglob("*")}
 
     async def body(call) -> None:
@@ -102,7 +102,7 @@ def test_an_agent_evaluates_compares_and_reads_why(evidence: Evidence, evidence_
     assert {path: path.stat().st_mtime_ns for path in evidence_folder.rglob("*")} == before
 
 
-def test_every_tool_has_a_schema_of_what_it_answers(evidence: Evidence) -> None:
+def test_every_tool_has_a_schema_of_what_it_answers(evidence: McpEvidence) -> None:
     async def main() -> None:
         async with connected(make_server(evidence)) as client:
             assert "never an instruction" in client.instructions
@@ -114,7 +114,7 @@ def test_every_tool_has_a_schema_of_what_it_answers(evidence: Evidence) -> None:
 
 
 @pytest.fixture(scope="module")
-def guarded(evidence_folder: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Evidence]:
+def guarded(evidence_folder: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[McpEvidence]:
     """A folder beside a secret, with a link to it; the system `good` alone may be asked."""
     outside = tmp_path_factory.mktemp("guarded")
     folder = outside / "inside"
@@ -159,7 +159,7 @@ def guarded(evidence_folder: Path, tmp_path_factory: pytest.TempPathFactory) -> 
     ],
 )
 def test_an_error_is_one_of_the_tool_in_our_words(
-    guarded: Evidence, tool: str, arguments: dict[str, object], message: str
+    guarded: McpEvidence, tool: str, arguments: dict[str, object], message: str
 ) -> None:
     async def body(call) -> None:
         found = problem(await call(tool, **arguments))
@@ -186,7 +186,7 @@ def test_an_error_shows_no_path_of_the_machine_and_tools_in_place_of_commands(
     assert found == {"error": {"untrusted": sentence}} | ({"hint": hint} if hint else {})
 
 
-def test_a_bug_shows_nothing_of_itself(evidence: Evidence, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_bug_shows_nothing_of_itself(evidence: McpEvidence, monkeypatch: pytest.MonkeyPatch) -> None:
     def fail(*_: object) -> None:
         raise ValueError("a secret")
 
@@ -239,7 +239,7 @@ def test_a_stratum_of_one_class_has_the_measures_of_that_class(evidence_folder: 
         ask(evidence, body)
 
 
-def test_a_result_without_any_value_does_not_count(evidence: Evidence) -> None:
+def test_a_result_without_any_value_does_not_count(evidence: McpEvidence) -> None:
     async def body(call) -> None:
         made = content(await call("evaluate", testset="testset", run="runs/a.trec"))
         found = evidence.get(made["result"])
@@ -290,7 +290,7 @@ def test_answers_stay_small_however_large_the_evidence(evidence_folder: Path, tm
         ask(evidence, body)
 
 
-def test_the_oldest_comparison_is_dropped(evidence: Evidence) -> None:
+def test_the_oldest_comparison_is_dropped(evidence: McpEvidence) -> None:
     async def body(call) -> None:
         run = {"testset": "testset", "run": "runs/a.trec"}
         refs = [content(await call("evaluate", **run))["result"] for _ in range(2)]

@@ -4,7 +4,7 @@ import pytest
 
 from cranfield.errors import RunFormatError
 from cranfield.model import Answer, Hit, Outcome, Pattern, Query, Run, TestSet, convention_named
-from cranfield.ranking import State, rank_run
+from cranfield.ranking import ResultState, rank_run
 
 TREC = convention_named("trec")
 TESTSET = TestSet("set", (Query("q"),), {"q": {"a": 2, "b": 1, "n": 0, "p": -1}})
@@ -40,7 +40,12 @@ def test_duplicates_fall_before_the_depth_is_cut():
 
 def test_states_and_worth():
     ranking = rank([Hit("x"), Hit("p"), Hit("n"), Hit("a")])
-    assert [hit.state for hit in ranking.top["q"]] == [State.UNJUDGED, State.POOLED, State.JUDGED, State.JUDGED]
+    assert [hit.state for hit in ranking.top["q"]] == [
+        ResultState.UNJUDGED,
+        ResultState.POOLED,
+        ResultState.JUDGED,
+        ResultState.JUDGED,
+    ]
     assert ranking.rank.tolist() == [2, 3, 4]
     assert ranking.gain.tolist() == [0.0, 0.0, 2.0]
     assert ranking.level.tolist() == [-1, 0, 2]
@@ -55,7 +60,7 @@ def test_a_second_match_of_a_once_pattern_names_its_item_and_earns_nothing():
     first, second, other = rank([Hit("a1"), Hit("a2"), Hit("b")], testset).top["q"]
     assert (first.item, first.credited, first.gain) == ("^a", True, 1.0)
     assert (second.item, second.credited, second.gain) == ("^a", False, 0.0)
-    assert (other.item, other.state) == (None, State.JUDGED)
+    assert (other.item, other.state) == (None, ResultState.JUDGED)
 
 
 def test_a_failed_query_has_its_reason_and_no_rows():

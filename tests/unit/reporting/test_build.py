@@ -16,10 +16,10 @@ from cranfield.reporting import RENDERERS, comparison_document, evaluation_docum
 from cranfield.reporting.charts.spec import BETTER, WORSE
 from cranfield.reporting.document import (
     Bullets,
+    Chart,
     Column,
     Details,
     Document,
-    Figure,
     HitLists,
     KeyValues,
     Link,
@@ -192,7 +192,7 @@ def test_a_pooled_and_an_unjudged_result_are_told_apart() -> None:
 
 def test_pictures_stand_in_the_report_with_tables_that_say_the_same(comparison: Comparison) -> None:
     document = comparison_document(comparison)
-    figures = {block.name: block for part in document.sections for block in part.blocks if isinstance(block, Figure)}
+    figures = {block.name: block for part in document.sections for block in part.blocks if isinstance(block, Chart)}
     assert set(figures) == {"intervals", "differences", "movement", "stratum-1"}
     assert len(figures["differences"].table.rows) == 8
     assert sum(row[2] for row in figures["movement"].table.rows) == 8
@@ -344,7 +344,7 @@ def test_scores_that_do_not_count_have_a_stamp_and_no_colours() -> None:
     assert not tones(void)
 
     def coloured(document: Document) -> set[str]:
-        figures = [each for section in document.sections for each in section.blocks if isinstance(each, Figure)]
+        figures = [each for section in document.sections for each in section.blocks if isinstance(each, Chart)]
         assert figures
         swatches = {swatch for each in figures for swatch, _ in each.legend}
         return swatches | {colour for colour in (BETTER, WORSE) for each in figures if colour in json.dumps(each.spec)}

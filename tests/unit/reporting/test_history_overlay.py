@@ -18,7 +18,7 @@ from cranfield.reporting.charts.history import Dot
 from cranfield.reporting.charts.overlay import HEIGHT, LABEL_HEIGHT, SystemLine, systems_over_time
 from cranfield.reporting.charts.overlay import _label_places as label_places
 from cranfield.reporting.charts.spec import PAGE, PHONE, SCREENS, Screen
-from cranfield.reporting.document import Figure, Link
+from cranfield.reporting.document import Chart, Link
 from cranfield.reporting.documents.history import history_document
 from cranfield.reporting.documents.history_labels import label_maker
 from cranfield.reporting.renderers.html import draw
@@ -46,21 +46,21 @@ def report_of(points: Sequence[HistoryPoint]) -> HistoryReport:
     return HistoryReport(measure="AP", lines=lines(points, "AP"))
 
 
-def figures(points: Sequence[HistoryPoint]) -> list[Figure]:
+def figures(points: Sequence[HistoryPoint]) -> list[Chart]:
     document = history_document(report_of(points), lambda at: f"kept/{at.time:%d-%H%M}.html")
-    return [block for section in document.sections for block in section.blocks if isinstance(block, Figure)]
+    return [block for section in document.sections for block in section.blocks if isinstance(block, Chart)]
 
 
-def only_figure(points: Sequence[HistoryPoint]) -> Figure:
+def only_figure(points: Sequence[HistoryPoint]) -> Chart:
     (figure,) = figures(points)
     return figure
 
 
-def rows(figure: Figure) -> list[tuple[object, ...]]:
+def rows(figure: Chart) -> list[tuple[object, ...]]:
     return [tuple(cell.text if isinstance(cell, Link) else cell for cell in row) for row in figure.table.rows]
 
 
-def drawn_points(figure: Figure) -> list[dict[str, object]]:
+def drawn_points(figure: Chart) -> list[dict[str, object]]:
     return [
         value
         for layer in figure.spec["layer"]
@@ -70,7 +70,7 @@ def drawn_points(figure: Figure) -> list[dict[str, object]]:
     ]
 
 
-def words_drawn(figure: Figure, screen: int = 0) -> list[str]:
+def words_drawn(figure: Chart, screen: int = 0) -> list[str]:
     spec = (figure.spec, figure.narrow_spec)[screen]
     root = ET.fromstring(draw(spec, "x"))
     return ["".join(text.itertext()) for text in root.iter("text")]
@@ -115,7 +115,7 @@ def test_a_point_leads_to_its_report_and_says_what_it_is() -> None:
 
 def test_without_reports_there_is_no_link() -> None:
     document = history_document(report_of(TWO))
-    (figure,) = (block for block in document.sections[0].blocks if isinstance(block, Figure))
+    (figure,) = (block for block in document.sections[0].blocks if isinstance(block, Chart))
     root = ET.fromstring(draw(figure.spec, "x"))
     assert root.get("role") == "img"
     assert list(root.iter("a")) == []

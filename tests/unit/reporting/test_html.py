@@ -25,7 +25,6 @@ from cranfield.reporting.document import (
     Column,
     Details,
     Document,
-    Fact,
     HitLine,
     HitList,
     HitLists,
@@ -35,6 +34,7 @@ from cranfield.reporting.document import (
     Section,
     Table,
     VerdictBlock,
+    VerdictFact,
 )
 from cranfield.reporting.query_data import query_detail, query_index
 from cranfield.reporting.renderers.html import (
@@ -155,7 +155,7 @@ def test_any_text_in_any_place_comes_out_as_itself(text: str) -> None:
         KeyValues(((text, text),), text),
         Details(text, (Code(text, "code"),)),
     )
-    verdict = VerdictBlock("better", text, "good", (Fact(text, text, text),), (text,), (text,))
+    verdict = VerdictBlock("better", text, "good", (VerdictFact(text, text, text),), (text,), (text,))
     page = render_html(
         Document(text, (text,), (Section("one", text, blocks),), table, {}, verdict=verdict, stamps=(text,))
     )

@@ -36,7 +36,7 @@ from cranfield.reporting import comparison_document, evaluation_document, render
 from cranfield.reporting.charts.differences import Whisker, whiskers
 from cranfield.reporting.charts.spec import BETTER, PAGE, PHONE, SCREENS, WORSE, Screen
 from cranfield.reporting.charts.systems import FAINTEST, STRONGEST, HeatRow, RankedSystem, heat_map, mean_ranks
-from cranfield.reporting.document import Block, Details, Document, Figure, Paragraph, Table
+from cranfield.reporting.document import Block, Chart, Details, Document, Paragraph, Table
 from cranfield.reporting.renderers.data import csv_text
 from cranfield.reporting.renderers.html import draw
 from cranfield.reporting.renderers.text import render_brief
@@ -104,8 +104,8 @@ def tables(document: Document, name: str) -> list[Table]:
     return [block for block in opened(blocks_of(document, name)) if isinstance(block, Table)]
 
 
-def figures(document: Document) -> list[Figure]:
-    return [block for section in document.sections for block in opened(section.blocks) if isinstance(block, Figure)]
+def figures(document: Document) -> list[Chart]:
+    return [block for section in document.sections for block in opened(section.blocks) if isinstance(block, Chart)]
 
 
 def words(svg: str) -> list[str]:

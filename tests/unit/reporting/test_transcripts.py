@@ -11,8 +11,8 @@ from typing import Any
 import pytest
 from pydantic import BaseModel
 
-from cranfield.agents.loop import AgentTask, Limits, Read, ToolResult, run_agent
-from cranfield.agents.protocol import Answer, Tool, ToolCall, Usage
+from cranfield.agents.loop import AgentLimits, AgentTask, Read, ToolResult, run_agent
+from cranfield.agents.protocol import ModelAnswer, Tool, ToolCall, Usage
 from cranfield.agents.scripted import Scripted
 from cranfield.errors import InputError
 from cranfield.reporting.transcripts import transcripts_page
@@ -44,7 +44,7 @@ def record(
     """A transcript of a scripted agent, as a line of a run folder."""
     usage = Usage(input=1000, cache_read=0, output=20)
     calls = [
-        Answer(
+        ModelAnswer(
             text=f"Reading {ATTACK}",
             tool_calls=(ToolCall(f"c{n}", "read_file", json.dumps({"path": "bad" if n == 1 else ATTACK})),),
             usage=usage,
@@ -52,8 +52,8 @@ def record(
         )
         for n in range(turns - 1)
     ]
-    script = iter([*calls, Answer(text=end, output=Word(word="yes"), usage=usage)])
-    task = AgentTask(f"openai:{ATTACK}", "System.", f"Where? {ATTACK}", Word, limits=Limits(turns=turns))
+    script = iter([*calls, ModelAnswer(text=end, output=Word(word="yes"), usage=usage)])
+    task = AgentTask(f"openai:{ATTACK}", "System.", f"Where? {ATTACK}", Word, limits=AgentLimits(turns=turns))
     transcript = asyncio.run(run_agent(Scripted(lambda _: next(script)), task, Files(text)))
     return {"query_id": query_id, "role": role, "attempt": 1, "vote": 2, **transcript.record()}
 

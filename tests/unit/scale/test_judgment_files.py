@@ -19,7 +19,7 @@ from cranfield.errors import CranfieldError, TestSetError
 from cranfield.formats.sniff import read_testset
 from cranfield.scale import judgment_text
 from cranfield.scale.judgment_files import find_source, read_judgments
-from cranfield.scale.judgment_rows import RowBlock, RowCollector
+from cranfield.scale.judgment_rows import JudgmentBlock, RowCollector
 from cranfield.scale.judgments import JudgmentTable
 from cranfield.scale.text_keys import is_among, repeated_keys, text_keys
 
@@ -255,7 +255,7 @@ def test_rows_far_apart_come_together(monkeypatch: pytest.MonkeyPatch) -> None:
     rows = list(first.values())
     collector = RowCollector()
     for start in range(0, len(rows), 7):
-        collector.add(RowBlock.of(*map(list, zip(*rows[start : start + 7], strict=True))))
+        collector.add(JudgmentBlock.of(*map(list, zip(*rows[start : start + 7], strict=True))))
     collected = collector.rows()
     assert collected.drop_repeated() == (0, frozenset())
     table = collected.table("x")
@@ -270,7 +270,7 @@ def test_rows_far_apart_come_together(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_texts_with_equal_keys_are_told_apart(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("cranfield.scale.judgment_rows.text_keys", lambda texts: np.zeros(len(texts), dtype=np.uint64))
     collector = RowCollector()
-    collector.add(RowBlock.of(["1", "1", "2", "1"], ["a", "b", "a", "a"], [1.0, 2.0, 3.0, 1.0]))
+    collector.add(JudgmentBlock.of(["1", "1", "2", "1"], ["a", "b", "a", "a"], [1.0, 2.0, 3.0, 1.0]))
     collected = collector.rows()
     assert collected.drop_repeated() == (1, frozenset())
     assert len(collected.table("x")) == 3

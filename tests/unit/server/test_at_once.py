@@ -16,7 +16,7 @@ from cranfield.judging.store.accounts import AccountInfo
 from cranfield.judging.store.schema import Role
 from cranfield.judging.store.store import Store
 from cranfield.server import sign_in
-from cranfield.server.http_errors import RefusedError
+from cranfield.server.http_errors import RefusedRequestError
 
 AT_ONCE = 8
 
@@ -29,7 +29,7 @@ def all_at_once(calls: list[Callable[[], object]]) -> Counter[str]:
         start.wait(30)
         try:
             return "done" if call() else "nothing"
-        except (UsageError, RefusedError) as error:
+        except (UsageError, RefusedRequestError) as error:
             return type(error).__name__
 
     with ThreadPoolExecutor(len(calls)) as pool:
@@ -95,10 +95,10 @@ def guesses(monkeypatch: pytest.MonkeyPatch) -> list[str]:
 def test_a_burst_of_passwords_is_limited_as_a_row_of_them_is(store: Store, guesses: list[str]) -> None:
     store.people.add("ann", password_hash="h")
     calls = [lambda n=n: sign_in.check_password(store, "ann", f"wrong {n}", "10.0.0.1") for n in range(50)]
-    assert all_at_once(calls) == {"nothing": 10, "RefusedError": 40}
+    assert all_at_once(calls) == {"nothing": 10, "RefusedRequestError": 40}
     assert len(guesses) == 10
     names = [lambda n=n: sign_in.check_password(store, f"name {n}", "wrong", "10.0.0.2") for n in range(50)]
-    assert all_at_once(names) == {"nothing": 30, "RefusedError": 20}
+    assert all_at_once(names) == {"nothing": 30, "RefusedRequestError": 20}
 
 
 def test_a_right_password_in_a_burst_counts_as_no_failure(store: Store, guesses: list[str]) -> None:

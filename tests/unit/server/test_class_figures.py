@@ -12,7 +12,7 @@ from cranfield.evaluation.result import result_of
 from cranfield.evaluation.values import Evaluation
 from cranfield.model import Answer, Hit, Negative, Outcome, Run
 from cranfield.options.blocks import CompareOptions, ScoringOptions
-from cranfield.reporting.document import Figure, TonedCell
+from cranfield.reporting.document import Chart, TonedCell
 from cranfield.results import to_jsonable
 from cranfield.server.summary import headline, summary_sections
 from cranfield.server.tables import state_cell
@@ -75,7 +75,7 @@ def test_without_a_value_of_the_primary_measure_nothing_is_valid(info: Evaluatio
 
 def test_they_are_in_the_heat_map_and_the_tables_of_the_page(info: EvaluationInfo) -> None:
     [strata] = [section for section in summary_sections(info) if section.name == "strata"]
-    [drawn] = [block for block in strata.blocks if isinstance(block, Figure)]
+    [drawn] = [block for block in strata.blocks if isinstance(block, Chart)]
     assert "N (4)" in str(drawn.spec)
     assert "N (4), Silence: 0.75" in str(drawn.spec)
     table = drawn.table

@@ -26,7 +26,7 @@ from cranfield.judging.store.store import Store
 from cranfield.judging.store.values import SaveRequest
 from cranfield.server.app import create_app
 from cranfield.server.options import ServerOptions
-from cranfield.server.results import MOST_REPORTS, Kept
+from cranfield.server.results import MOST_REPORTS, RecentValues
 
 OPTIONS = ServerOptions(port=8000)
 ADDRESS = "http://127.0.0.1:8000"
@@ -89,7 +89,7 @@ def app() -> FastAPI:
 @pytest.fixture
 def client(store: Store, app: FastAPI) -> Iterator[TestClient]:
     """Signed in on the judging page, with its CSRF token."""
-    app.state.store, app.state.reports, app.state.texts = store, Kept(MOST_REPORTS), DocumentTexts()
+    app.state.store, app.state.reports, app.state.texts = store, RecentValues(MOST_REPORTS), DocumentTexts()
     with TestClient(app, base_url=ADDRESS) as browser:
         page = browser.get(f"/start?token={OPTIONS.start_token}&next=/books/shop/judge")
         assert page.status_code == 200, page.text

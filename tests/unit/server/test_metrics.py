@@ -12,7 +12,7 @@ from cranfield.config.workbench import Workbench
 from cranfield.errors import UsageError
 from cranfield.server.app import create_app
 from cranfield.server.options import ServerOptions
-from cranfield.service.metrics.observed import Subject
+from cranfield.service.metrics.observed import MeasuredSubject
 from cranfield.service.metrics.scrape import Scraper, observation
 from cranfield.service.requests import EvaluateRequest
 from cranfield.service.responses import Trigger
@@ -132,7 +132,7 @@ def test_a_broken_rule_is_broken_until_an_evaluation_decides_it(
     info = bench.service.evaluations.get(bench.ids["second"])
     infos = [replace(info, figures=replace(info.figures, gate={"rule": state})) for state in states]
     infos.insert(1, replace(info, figures=replace(info.figures, gate={"gone": False})))
-    valid = observation(Subject("shop", "new"), infos).valid
+    valid = observation(MeasuredSubject("shop", "new"), infos).valid
     assert valid is not None
     assert valid.gate == {"rule": expected}
 

@@ -31,7 +31,7 @@ from cranfield.judging.pools.pool_file import Pool, PooledItem, PooledQuery
 from cranfield.judging.review import review_settings
 from cranfield.judging.settings import BookSettings, Mode
 from cranfield.model import DEFAULT_CONVENTION
-from cranfield.server.results import MOST_REPORTS, MOST_RESULTS, Kept
+from cranfield.server.results import MOST_REPORTS, MOST_RESULTS, RecentValues
 from cranfield.service.hole_grades import grade_hole
 from cranfield.service.keywords import keyword_testset
 from cranfield.service.requests import CompareRequest, EvaluateRequest
@@ -265,7 +265,7 @@ class World:
         self.team.store.close()
         shutil.copy(self.start, Path(self.team.store.database.where))
         state = self.team.app.state
-        state.results, state.reports = Kept(MOST_RESULTS), Kept(MOST_REPORTS)
+        state.results, state.reports = RecentValues(MOST_RESULTS), RecentValues(MOST_REPORTS)
         self.shop.service.testsets._unpacked.cache_clear()
 
     def client(self, role: str) -> TestClient:
@@ -422,7 +422,7 @@ def world(team: Team, workbench_books, tmp_path: Path) -> Iterator[World]:
     shop = Shop(service, folder, lead)
     shop.answers(red_shoes="abcd", boots="xy", laces="")
     team.app.state.service = service
-    team.app.state.results = Kept(MOST_RESULTS)
+    team.app.state.results = RecentValues(MOST_RESULTS)
     jobs = service.jobs
     workbench_books.fill(
         service, folder, n_queries=4

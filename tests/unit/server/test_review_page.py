@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from cranfield.judging.pools.pool_file import Pool, PooledItem, PooledQuery
-from cranfield.judging.review import FieldEdit, Place, ReviewMaterial, StatedFact, review_settings
+from cranfield.judging.review import FieldEdit, ReviewedLines, ReviewMaterial, StatedFact, review_settings
 from cranfield.judging.store.schema import ItemState
 from cranfield.server.review_form import ReviewForm, decision_of, marked_edit
 
@@ -227,7 +227,7 @@ def sent(text: str) -> str:
 
 @given(TEXTS, TEXTS, LINES)
 def test_a_form_that_is_sent_back_as_it_was_shown_edits_nothing(must, must_not, narrative) -> None:
-    place = Place(file="a b.py", start=1, end=2)
+    place = ReviewedLines(file="a b.py", start=1, end=2)
     material = ReviewMaterial(
         task_type="locate",
         difficulty="easy",

@@ -13,7 +13,7 @@ from tests.unit.service.shop import SEARCH, Shop, make_shop
 
 from cranfield.config.workbench import Workbench
 from cranfield.server.access import declared_access
-from cranfield.server.results import MOST_RESULTS, Kept
+from cranfield.server.results import MOST_RESULTS, RecentValues
 from cranfield.service.keywords import keyword_testset
 from cranfield.service.requests import EvaluateRequest
 from cranfield.service.service import open_service
@@ -73,7 +73,7 @@ class Pages:
 def pages(team: Team, tmp_path):
     shop = make_shop(team.store, tmp_path, team.store.people.get("lee").id)
     team.app.state.service = shop.service
-    team.app.state.results = Kept(MOST_RESULTS)
+    team.app.state.results = RecentValues(MOST_RESULTS)
     yield Pages(team, shop)
     team.app.state.service = None
 

@@ -18,7 +18,7 @@ from cranfield.errors import UsageError
 from cranfield.service.webhooks import (
     DELIVERY,
     SIGNATURE,
-    Message,
+    WebhookMessage,
     Webhooks,
     _of_comparison,
     _of_evaluation,
@@ -217,7 +217,7 @@ def test_a_command_waits_for_every_attempt(bench, receiver: Receiver) -> None:
 
 def test_what_others_named_calls_nobody_and_links_nowhere() -> None:
     text = "@everyone <!channel> [x](https://a.org) *b* `c` www.a.org me@a.org #12 fell, p < 0.05, nDCG@10 >= 0.5"
-    shown = json.loads(Message("void", text, 1, 0, "/jobs/1").body(PUBLIC))["text"]
+    shown = json.loads(WebhookMessage("void", text, 1, 0, "/jobs/1").body(PUBLIC))["text"]
     assert shown.endswith(f" {PUBLIC}/jobs/1")
     sentence = shown.removesuffix(f" {PUBLIC}/jobs/1")
     assert "fell, p < 0.05, nDCG@10 >= 0.5. Its figures" in sentence

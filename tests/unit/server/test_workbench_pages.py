@@ -24,7 +24,7 @@ from cranfield.server.comparisons import flags
 from cranfield.server.evaluations import request_of, verdict_on
 from cranfield.server.overview import DAY_MS, VISIT_MS, visits
 from cranfield.server.pages import FOLDER
-from cranfield.server.results import Kept
+from cranfield.server.results import RecentValues
 from cranfield.server.server_settings import as_yaml, size_text, without_secrets
 from cranfield.server.summary import PARTLY, headline
 from cranfield.server.tables import job_subject
@@ -503,7 +503,7 @@ def test_settings_show_no_secret() -> None:
 
 
 def test_only_a_few_results_are_kept_and_each_is_made_once() -> None:
-    kept, made = Kept(2), []
+    kept, made = RecentValues(2), []
     for key in (1, 2, 1, 3, 1, 2):
         kept.get(key, lambda key=key: made.append(key))
     assert made == [1, 2, 3, 2]

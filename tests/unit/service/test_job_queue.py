@@ -9,7 +9,7 @@ import pytest
 from cranfield.errors import UnknownNameError, UsageError
 from cranfield.model import Query, TestSet
 from cranfield.service.requests import CompareRequest, CompareResultsRequest, EvaluateRequest
-from cranfield.service.responses import JobKind, JobState, Source, Trigger
+from cranfield.service.responses import JobKind, JobState, StoredSource, Trigger
 from cranfield.service.service import Service
 from cranfield.service.store.jobs import KeyConflictError, ProblemCode, QueueFullError
 from cranfield.service.values import Claim, EvaluationFigures, JobInfo, JobProblem, NewEvaluation, NewRun
@@ -123,7 +123,7 @@ def test_the_result_of_a_job_is_stored_once(bare: Service) -> None:
     assert (info.account, info.testset_name, bare.runs.get(info.run_id).source) == (
         done.account,
         "help",
-        Source.COLLECTED,
+        StoredSource.COLLECTED,
     )
 
 

@@ -16,7 +16,7 @@ from cranfield.judging.store.store import Store
 from cranfield.model import Query, TestSet
 from cranfield.service.hole_grades import compare_again, compare_on_newest, freeze_onto, grade_hole, hole_book
 from cranfield.service.requests import ComparisonOptions, EvaluateRequest
-from cranfield.service.responses import Source
+from cranfield.service.responses import StoredSource
 from cranfield.service.set_versions import baseline_for, newest
 from cranfield.service.team_evaluation import NEW_BOOK, TeamRequest, start_evaluation
 from cranfield.service.values import EvaluationInfo
@@ -140,7 +140,7 @@ def test_versions_that_are_made_at_once_have_a_number_each_and_lose_nothing(shop
     versions = [each.version for each in shop.service.testsets.versions("shoes")]
     assert len(versions) == len(set(versions))
     with pytest.raises(ChangedMeanwhileError, match="another version of the test set shoes"):
-        shop.service.testsets.keep("shoes", TestSet("shoes", (Query("q", "x"),), {}), source=Source.BOOK, after=1)
+        shop.service.testsets.keep("shoes", TestSet("shoes", (Query("q", "x"),), {}), source=StoredSource.BOOK, after=1)
 
 
 def test_runs_of_different_versions_are_compared_on_the_newest(shop: Shop) -> None:

@@ -16,10 +16,10 @@ import pytest
 from cranfield.errors import CranfieldError, RunFormatError, TestSetError
 from cranfield.service.children import reader_environment
 from cranfield.service.contents import unpack_testset
-from cranfield.service.upload_child import PACKED, Outcome, Task, read, unpacked
+from cranfield.service.upload_child import PACKED, UploadOutcome, UploadTask, read, unpacked
 from cranfield.service.uploads import read_apart, safe_name
 
-TASK = Task("testset", "", None, None, 1_000_000, 1000, 100, 2_000_000_000)
+TASK = UploadTask("testset", "", None, None, 1_000_000, 1000, 100, 2_000_000_000)
 QUERIES = b"q1\tred shoes\nq2\tblue coat\n"
 QRELS = b"q1 0 d1 1\nq1 0 d2 0\nq2 0 d3 2\n"
 OWN = """cranfield_testset: 1
@@ -42,11 +42,11 @@ RUN = b"q1 Q0 d1 1 3.5 a\nq1 Q0 d2 2 2.5 a\n"
 
 
 @pytest.fixture
-def reading(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., Outcome]:
+def reading(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., UploadOutcome]:
     """Read an upload in this process, in a folder of its own."""
     monkeypatch.chdir(tmp_path)
 
-    def call(name: str, data: bytes, queries: bytes | None = None, **limits: object) -> Outcome:
+    def call(name: str, data: bytes, queries: bytes | None = None, **limits: object) -> UploadOutcome:
         Path(name).write_bytes(data)
         if queries is not None:
             Path("texts").write_bytes(queries)
@@ -96,24 +96,24 @@ BEIR = {
     ],
 )
 def test_every_format_becomes_a_test_set(
-    reading: Callable[..., Outcome], name: str, data: bytes, queries: bytes | None, found: str
+    reading: Callable[..., UploadOutcome], name: str, data: bytes, queries: bytes | None, found: str
 ) -> None:
     outcome = reading(name, data, queries)
     assert outcome.format == found
     assert unpack_testset(Path(PACKED).read_bytes()).by_id["q1"].text == "red shoes"
 
 
-def test_qrels_need_no_texts(reading: Callable[..., Outcome]) -> None:
+def test_qrels_need_no_texts(reading: Callable[..., UploadOutcome]) -> None:
     assert reading("set.qrels", QRELS).format == "qrels"
     assert unpack_testset(Path(PACKED).read_bytes()).grades == {"q1": {"d1": 1, "d2": 0}, "q2": {"d3": 2}}
 
 
-def test_a_run_is_kept_as_it_is(reading: Callable[..., Outcome]) -> None:
+def test_a_run_is_kept_as_it_is(reading: Callable[..., UploadOutcome]) -> None:
     outcome = reading("a.run.gz", gzip.compress(RUN, mtime=0), kind="run")
     assert (outcome.format, Path(outcome.file).read_bytes()) == ("trec", RUN)
 
 
-def test_databases_and_sql_are_refused_at_their_lines(reading: Callable[..., Outcome]) -> None:
+def test_databases_and_sql_are_refused_at_their_lines(reading: Callable[..., UploadOutcome]) -> None:
     with pytest.raises(TestSetError) as caught:
         reading("set.yaml", SQL.encode())
     assert [(each.where, each.message) for each in caught.value.problems] == [
@@ -149,14 +149,14 @@ def test_databases_and_sql_are_refused_at_their_lines(reading: Callable[..., Out
     ],
 )
 def test_what_is_no_test_set_ends_in_a_message(
-    reading: Callable[..., Outcome], name: str, data: bytes, limits: dict[str, object], message: str
+    reading: Callable[..., UploadOutcome], name: str, data: bytes, limits: dict[str, object], message: str
 ) -> None:
     with pytest.raises(CranfieldError) as caught:
         reading(name, data, **limits)
     assert message in caught.value.problems[0].message
 
 
-def test_a_link_in_an_archive_is_refused(reading: Callable[..., Outcome]) -> None:
+def test_a_link_in_an_archive_is_refused(reading: Callable[..., UploadOutcome]) -> None:
     packed = io.BytesIO()
     with zipfile.ZipFile(packed, "w") as archive:
         link = zipfile.ZipInfo("set.yaml")

@@ -21,7 +21,7 @@ from tests.unit.service.shop import work_here
 from cranfield.config.workbench import Workbench
 from cranfield.judging.store.database import open_store
 from cranfield.service import work
-from cranfield.service.job_process import Order, Status
+from cranfield.service.job_process import Order, ProcessStatus
 from cranfield.service.requests import EvaluateRequest
 from cranfield.service.responses import JobState
 from cranfield.service.service import Service, open_service
@@ -145,7 +145,7 @@ def test_a_running_job_is_cancelled_and_goes_on_when_it_is_tried_again(place: Pl
 def test_a_bug_of_a_job_is_logged_without_its_message(
     with_messages: bool, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    def fail(_: Order) -> Status:
+    def fail(_: Order) -> ProcessStatus:
         raise ValueError("the query open file")
 
     order = Order(Claim(1, 1, "one"), "sqlite:books.db", None, {}, ".", "jobs/1-1", with_messages)

@@ -24,7 +24,7 @@ from cranfield.model import (
 )
 from cranfield.reporting import render
 from cranfield.reporting.documents.testset_versions import difference_document
-from cranfield.testsets.diff import Change, Judged, QueryText, Rewording, diff
+from cranfield.testsets.diff import FieldChange, Judged, QueryText, Rewording, diff
 from cranfield.testsets.split import split
 
 OLD = TestSet(
@@ -55,9 +55,9 @@ def test_queries_judgments_and_strata_are_told():
         Judged("q3", "entity", "x.py::G", None, 2),
     )
     assert found.changes == (
-        Change("", "version", "1", "2"),
-        Change("q1", "stratum kind", "a", "b"),
-        Change("q3", "class", "", "prose"),
+        FieldChange("", "version", "1", "2"),
+        FieldChange("q1", "stratum kind", "a", "b"),
+        FieldChange("q3", "class", "", "prose"),
     )
 
 
@@ -92,7 +92,7 @@ def test_a_label_that_changed_is_a_change_though_the_digest_is_the_same():
     old, new = (replace(OLD, labels={query_id: Label(must_mention=(Fact(text),))}) for text in ("one", "two"))
     difference = diff(old, new)
     assert (old.digest == new.digest, difference.is_same) == (True, False)
-    assert difference.changes == (Change(query_id, "label must_mention_facts", '["one"]', '["two"]'),)
+    assert difference.changes == (FieldChange(query_id, "label must_mention_facts", '["one"]', '["two"]'),)
     assert diff(old, replace(old)).is_same
 
 

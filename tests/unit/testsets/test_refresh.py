@@ -10,7 +10,7 @@ import pytest
 from cranfield.errors import TestSetError, UsageError
 from cranfield.model import Meta, Query, Rating, TestSet
 from cranfield.testsets.refresh import plan_refresh, renew
-from cranfield.testsets.refresh_files import Labels, QueryLog, Row, read_query_log, read_sheet, write_sheet
+from cranfield.testsets.refresh_files import Labels, QueryLog, RatedDocument, read_query_log, read_sheet, write_sheet
 
 TODAY = date(2026, 11, 21)
 KINDS = ["exact_term"] * 20 + ["paraphrase"] * 15 + ["complex_clinical"] * 15
@@ -27,7 +27,9 @@ LOG = QueryLog({f"dose of drug{place}": float(60 - place) for place in range(60)
 def labels_for(plan, grades):
     """A sheet with three documents a query, the two raters' grades in turn."""
     rows = [(query.id, f"doc{place}") for query in plan.new for place in range(3)]
-    graded = (Row(n + 2, query_id, doc_id, grades[n % len(grades)]) for n, (query_id, doc_id) in enumerate(rows))
+    graded = (
+        RatedDocument(n + 2, query_id, doc_id, grades[n % len(grades)]) for n, (query_id, doc_id) in enumerate(rows)
+    )
     return Labels("sheet.csv", ("ann", "bob"), tuple(graded))
 
 

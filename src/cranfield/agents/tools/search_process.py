@@ -68,7 +68,7 @@ _START_S = 120.0
 _MAX_LINE_BYTES = 64 * 1024 * 1024
 
 
-class SearchError(Exception):
+class PatternSearchError(Exception):
     """The search has no result; the message is for the author of the pattern."""
 
 
@@ -111,7 +111,7 @@ class SearchProcess:
         request = {"pattern": pattern, "paths": paths, "limit": limit, "ignore_case": ignore_case, "needed": needed}
         answer = json.loads(await self._answer(json.dumps(request)))
         if "error" in answer:
-            raise SearchError(answer["error"])
+            raise PatternSearchError(answer["error"])
         places = tuple((path, line) for path, line in answer["hits"])
         return Hits(places, answer["n_hits"], answer["n_files"])
 
@@ -131,20 +131,20 @@ class SearchProcess:
                     line = await child.read_line()
             except TimeoutError:
                 await self.aclose()
-                raise SearchError(
+                raise PatternSearchError(
                     f"the search took over {self._timeout_s:g} s and was ended: name the characters of each repeat more "
                     "narrowly, or search with literal"
                 ) from None
             except TooMuchOutputError:
                 await self.aclose()
-                raise SearchError("the search found too much") from None
+                raise PatternSearchError("the search found too much") from None
             except BaseException:
                 child.ending()
                 self._child = None
                 raise
             if line is None:
                 await self.aclose()
-                raise SearchError("the process that searches has ended; a simpler pattern may succeed")
+                raise PatternSearchError("the process that searches has ended; a simpler pattern may succeed")
             return line
 
     async def _start(self) -> ChildProcess:
@@ -157,7 +157,7 @@ class SearchProcess:
                 max_output_bytes=_MAX_LINE_BYTES,
             )
         except NotStartedError as error:
-            raise SearchError(f"the process that searches could not be started: {error}") from None
+            raise PatternSearchError(f"the process that searches could not be started: {error}") from None
         try:
             async with asyncio.timeout(_START_S):
                 for path, text in self._texts.items():
@@ -165,7 +165,7 @@ class SearchProcess:
                 await child.write_line("")
         except (TimeoutError, OSError):
             await child.end()
-            raise SearchError("the process that searches did not take the texts") from None
+            raise PatternSearchError("the process that searches did not take the texts") from None
         except BaseException:
             child.ending()
             raise

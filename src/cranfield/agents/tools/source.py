@@ -26,7 +26,7 @@ from cranfield.agents.tools.arguments import (
     SearchArguments,
 )
 from cranfield.agents.tools.files import SourceFiles, ToolLimits, WrongCallError, paths_regex, plain, read_texts
-from cranfield.agents.tools.search_process import SearchError, SearchProcess
+from cranfield.agents.tools.search_process import PatternSearchError, SearchProcess
 from cranfield.concurrency.loop import FunctionError, event_loop
 from cranfield.errors import InternalError
 from cranfield.repo.git import GitError, git
@@ -120,7 +120,7 @@ class SourceTools:
         try:
             await self._loaded()
             return await handlers[row.name](row.arguments.read(call.arguments))
-        except (ArgumentsError, SearchError, WrongCallError) as error:
+        except (ArgumentsError, PatternSearchError, WrongCallError) as error:
             return _error(str(error))
 
     async def aclose(self) -> None:

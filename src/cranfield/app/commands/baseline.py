@@ -36,14 +36,14 @@ def accept_command(
     No other command writes the baseline file. Pilots, and runs with more failures than the gate allows, are rejected.
     """
     from cranfield.app.baseline import accept
-    from cranfield.app.gate import Source
+    from cranfield.app.gate import AnswerSource
 
     done = accept(
         config,
         out=out,
         accepted=today().isoformat(),
         reason=reason,
-        source=Source(folder, run, resume),
+        source=AnswerSource(folder, run, resume),
         dry_run=dry_run,
         overrides=overrides,
     )

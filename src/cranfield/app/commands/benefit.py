@@ -82,7 +82,7 @@ def run_command(
     """
     from cranfield.app.benefit import begin_experiment
     from cranfield.benefit.experiment import RunOptions, execute, replace_plan
-    from cranfield.benefit.folder import ExperimentFolder, Step
+    from cranfield.benefit.folder import ExperimentFile, ExperimentFolder
     from cranfield.benefit.plan import load_plan
     from cranfield.benefit.source import TreeCheck
     from cranfield.benefit.status import status_of
@@ -106,7 +106,7 @@ def run_command(
         raise
     folder = ExperimentFolder.open(path)
     yield Report(document=experiment_status_document(status_of(folder)))
-    for check in folder.read(Step.TREES, TreeCheck):
+    for check in folder.read(ExperimentFile.TREES, TreeCheck):
         if check.is_void:
             note(printable(f"the comparison is invalid: {check.sentence}"))
     _end(outcome, path)
@@ -390,17 +390,17 @@ def gate_command(
     from datetime import UTC, datetime, timedelta
 
     from cranfield.app.benefit import BenefitRules, RuleState, judge_result, parse_requirement, read_source
-    from cranfield.benefit.result import Verdict
+    from cranfield.benefit.result import StratumVerdict
     from cranfield.errors import UnknownNameError
     from cranfield.formats.io.files import write_text
     from cranfield.gate.junit import junit_of_cases
 
     for verdict in forbid or ():
-        if verdict not in set(Verdict):
-            raise UnknownNameError.among("verdict", verdict, list(Verdict))
+        if verdict not in set(StratumVerdict):
+            raise UnknownNameError.among("verdict", verdict, list(StratumVerdict))
     result, _ = read_source(source)
     rules = BenefitRules(
-        tuple(map(Verdict, forbid or ("net cost",))),
+        tuple(map(StratumVerdict, forbid or ("net cost",))),
         tuple(map(parse_requirement, require or ())),
         None if max_age_days is None else timedelta(days=max_age_days),
         commit,

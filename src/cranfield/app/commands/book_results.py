@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from cranfield.judging.book.freeze import Freezing
     from cranfield.judging.documents.texts import DocumentTexts
     from cranfield.judging.documents.values import DocumentText
-    from cranfield.judging.models.jobs import DryRun, RateOptions, Selection
+    from cranfield.judging.models.jobs import RateOptions, RatingDryRun, RatingSelection
     from cranfield.judging.models.run import RateOutcome
     from cranfield.judging.store.store import Store
     from cranfield.judging.store.values import BookInfo, ItemView
@@ -102,7 +102,7 @@ RateSeedOption = Annotated[
 ]
 
 
-class Mode(StrEnum):
+class SchemaMode(StrEnum):
     """How a model is given the schema of its answer."""
 
     NATIVE = "native"
@@ -111,7 +111,7 @@ class Mode(StrEnum):
 
 
 OutputOption = Annotated[
-    Mode,
+    SchemaMode,
     Option("How the model is given the schema of its answer.", flag="--output-mode", metavar="MODE"),
 ]
 AtOnceOption = Annotated[int, Option("Calls at once.", flag="--concurrency", metavar="N"), Interval(ge=1, le=100)]
@@ -140,7 +140,7 @@ def rate_command(
     temperature: TemperatureOption = 0.0,
     max_tokens: MaxTokensOption = 1_000,
     seed: RateSeedOption = 0,
-    output_mode: OutputOption = Mode.NATIVE,
+    output_mode: OutputOption = SchemaMode.NATIVE,
     concurrency: AtOnceOption = 4,
     max_chars: CharsOption = 20_000,
     timeout: TimeoutOption = 120.0,
@@ -234,7 +234,7 @@ def show_progress(outcome: RateOutcome) -> None:
         note(f"\r{total - outcome.n_left:,} of {total:,} items, {outcome.spent.tokens:,} tokens ", end="")
 
 
-def estimate_text(found: DryRun) -> str:
+def estimate_text(found: RatingDryRun) -> str:
     """What a run would need."""
     chosen = found.selection
     cost = "unknown (no price)" if found.cost is None else f"at most about {found.cost:.4f} {found.currency}"
@@ -247,7 +247,7 @@ def estimate_text(found: DryRun) -> str:
     return "\n".join(lines)
 
 
-def _text_lines(chosen: Selection) -> Iterator[str]:
+def _text_lines(chosen: RatingSelection) -> Iterator[str]:
     if chosen.without_text:
         yield f"{n_of(len(chosen.without_text), 'items')} without a text left out; --workbench FILE says where texts are"
         yield from (f"  {each}" for each in chosen.without_text[:SHOWN_ITEMS])
@@ -285,7 +285,7 @@ def exit_code(outcome: RateOutcome) -> int:
     return Status.VOID if outcome.n_left else 0
 
 
-class Sample(StrEnum):
+class SampleUnit(StrEnum):
     """What people judged a random sample of."""
 
     QUERIES = "queries"
@@ -297,7 +297,7 @@ RunsArgument = Annotated[
     Argument("Run files: the order of these systems by people and by the model.", metavar="[RUN]..."),
 ]
 PeopleSampleOption = Annotated[
-    Sample | None,
+    SampleUnit | None,
     Option(
         "Correct means: people judged a random sample of the queries (every document of them), or of the items.",
         flag="--people-sample",

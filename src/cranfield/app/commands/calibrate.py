@@ -17,7 +17,7 @@ from cranfield.app.commands.shared import (
 from cranfield.options.declaration import Argument, Option
 
 if TYPE_CHECKING:
-    from cranfield.calibration.answers import ScoredAnswers
+    from cranfield.calibration.answers import CalibrationAnswers
     from cranfield.evaluation.values import Evaluation
     from cranfield.measures.threshold import Threshold
     from cranfield.options.blocks import ScoringOptions, TestSetOptions
@@ -129,7 +129,7 @@ def _rule(correct: str | None, kind: str | None) -> Threshold:
     return parse_threshold(correct or "Success@5")
 
 
-def _of_run(evaluation: Evaluation, score: str | None, rule: Threshold) -> ScoredAnswers:
+def _of_run(evaluation: Evaluation, score: str | None, rule: Threshold) -> CalibrationAnswers:
     from cranfield.app.calibration import answers_of_run
 
     return answers_of_run(evaluation, score, rule)
@@ -137,7 +137,7 @@ def _of_run(evaluation: Evaluation, score: str | None, rule: Threshold) -> Score
 
 def _of_table(
     path: Path, score: str | None, correct: str | None, kind: str | None, *, needs_correct: bool
-) -> ScoredAnswers:
+) -> CalibrationAnswers:
     from cranfield.calibration.answers import Correctness
     from cranfield.calibration.table import TableColumns, read_scored
 

@@ -70,14 +70,14 @@ def gate_command(
     format.
     """
     from cranfield.app.ci import append_step_summary, summary_page
-    from cranfield.app.gate import Source, run_gate
+    from cranfield.app.gate import AnswerSource, run_gate
     from cranfield.reporting import render
 
     if markdown is not None and markdown.suffix.lower() != ".md":
         raise UsageError("--markdown writes Markdown", path=str(markdown), expected="a file whose name ends in .md")
     if step_summary:
         summary_page()  # refused before a query is sent
-    source = Source(folder, run, resume)
+    source = AnswerSource(folder, run, resume)
     job = run_gate(config, out=out, source=source, baseline_ref=baseline_ref, overrides=overrides)
     written = [*job.written, *_extra_files(job, markdown, junit)]
     if step_summary:

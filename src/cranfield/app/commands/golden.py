@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated
 
 from annotated_types import Ge, Interval
 
-from cranfield.app.command import Exit, Format, Output, Report, Status, note, say, takes_runs
+from cranfield.app.command import Exit, Output, OutputFormat, Report, Status, note, say, takes_runs
 from cranfield.app.commands.book import DEFAULT_DATABASE, DbOption, open_books
 from cranfield.app.commands.shared import AllowDirtyOption, MeasureOption, SeedOption
 from cranfield.app.commands.testset import SetArgument, SetFormatOption, TodayOption, day_of
@@ -25,9 +25,9 @@ if TYPE_CHECKING:
     from cranfield.golden.index import RecordStatus
     from cranfield.golden.measured import DryRun
     from cranfield.golden.plan import Plan
-    from cranfield.golden.plan_cost import Estimate
+    from cranfield.golden.plan_cost import CostEstimate
     from cranfield.golden.rows import CheckedRow
-    from cranfield.golden.run import RunOutcome
+    from cranfield.golden.run import PipelineOutcome
     from cranfield.repo.snapshot import Snapshot
 
 SUBCOMMANDS = dict.fromkeys(
@@ -142,7 +142,7 @@ def run_command(
     from cranfield.golden.pipeline import Until
     from cranfield.golden.plan import load_plan
     from cranfield.golden.plan_cost import estimate
-    from cranfield.golden.run import RunOptions, execute, run_status
+    from cranfield.golden.run import PipelineOptions, execute, run_status
     from cranfield.reporting.documents.golden import run_document
     from cranfield.reporting.documents.golden_plan import cost_verdict
 
@@ -150,7 +150,7 @@ def run_command(
         raise UsageError(f"--until is {until!r}", expected=or_list(list(Until)))
     if plan is None and resume is None:
         raise UsageError("neither a plan nor a run", expected="PLAN, or --resume RUN")
-    source = Source(repo, at, out, resume, (plan_file(plan), feedback, prompts, replay), allow_dirty=allow_dirty)
+    source = RunSource(repo, at, out, resume, (plan_file(plan), feedback, prompts, replay), allow_dirty=allow_dirty)
     if dry_run:
         yield from show_plan(plan or str(resume / PLAN if resume else ""), source)
         return
@@ -160,7 +160,7 @@ def run_command(
     note(f"run folder: {path}")
     if resume is None and (cost := estimate(load_plan(path / PLAN), snapshot)).over_budget:
         note(cost_verdict(cost))
-    options = RunOptions(Until(until), replay=replay, prompts=prompts, on_status=print_status)
+    options = PipelineOptions(Until(until), replay=replay, prompts=prompts, on_status=print_status)
     outcome = execute(path, snapshot, options)
     print_usage(outcome)
     yield Report(document=run_document(run_status(RunFolder.open(path))))
@@ -173,7 +173,7 @@ def run_command(
 
 
 @dataclass(frozen=True)
-class Source:
+class RunSource:
     """The repository that a call reads, and the run folder that it writes."""
 
     repo: Path
@@ -265,7 +265,7 @@ class Source:
         raise UsageError(message, path=str(snapshot.root), got=got, hint=hint)
 
 
-def show_plan(plan: str, source: Source) -> Iterator[Report]:
+def show_plan(plan: str, source: RunSource) -> Iterator[Report]:
     """Check a plan, and report what it takes.
 
     Raises:
@@ -282,7 +282,7 @@ def show_plan(plan: str, source: Source) -> Iterator[Report]:
     yield from show_cost(estimate(found, snapshot), measure)
 
 
-def show_cost(estimate: Estimate, measure: str = "") -> Iterator[Report]:
+def show_cost(estimate: CostEstimate, measure: str = "") -> Iterator[Report]:
     """Report what a plan takes, and the command that measures it where it is named.
 
     Raises:
@@ -308,14 +308,14 @@ def print_status(status: RecordStatus) -> None:
     note(f"{status.query_id} {status.state.value}{reason}")
 
 
-def print_usage(outcome: RunOutcome) -> None:
+def print_usage(outcome: PipelineOutcome) -> None:
     """What all calls of a run used."""
     spent = outcome.spent
     kept = f"; {n_of(outcome.n_kept, 'answers')} taken from the run folder" if outcome.n_kept else ""
     note(f"the run so far: {n_of(spent.requests, 'requests')}, {spent.text(outcome.currency)}{kept}")
 
 
-def _print_unreadable(outcome: RunOutcome) -> None:
+def _print_unreadable(outcome: PipelineOutcome) -> None:
     found = [each for each in outcome.result.statuses if each.is_unreadable]
     if not found:
         return
@@ -327,7 +327,7 @@ def _print_unreadable(outcome: RunOutcome) -> None:
     )
 
 
-def print_waiting(outcome: RunOutcome, command: str) -> None:
+def print_waiting(outcome: PipelineOutcome, command: str) -> None:
     """Which records have no answer for now, and the command that goes on with them."""
     waiting = outcome.result.waiting
     kinds = ", ".join(f"{kind} ({n})" for kind, n in Counter(each.kind for each in waiting).items())
@@ -367,7 +367,7 @@ def plan_command(
     run; 1 it can, and its typical or measured cost is over the budget; 2 it cannot, with every problem; 3 a query of the dry run
     waits, because a model has no answer for now or the budget is used up.
     """
-    source = Source(repo, at, out, resume, (plan_file(plan), prompts, replay), allow_dirty=allow_dirty)
+    source = RunSource(repo, at, out, resume, (plan_file(plan), prompts, replay), allow_dirty=allow_dirty)
     if measure is not None:
         yield from _measure(measure, plan, source, replay=replay, prompts=prompts)
         return
@@ -379,17 +379,17 @@ def plan_command(
 
 
 def _measure(
-    n: int, plan: str | None, source: Source, *, replay: Path | None, prompts: Path | None
+    n: int, plan: str | None, source: RunSource, *, replay: Path | None, prompts: Path | None
 ) -> Iterator[Report]:
     from cranfield.golden.measured import measure, part_of
     from cranfield.golden.plan_cost import estimate
-    from cranfield.golden.run import RunOptions
+    from cranfield.golden.run import PipelineOptions
 
     if source.resume is None:
         part_of(read_plan(plan or DEFAULT_PLAN)[0], n)  # too many are refused before a folder is made
     path, snapshot = source.open_run(plan or (None if source.resume else DEFAULT_PLAN), prompts=prompts)
     note(f"run folder: {path}")
-    found = measure(path, snapshot, n, RunOptions(replay=replay, prompts=prompts, on_status=print_status))
+    found = measure(path, snapshot, n, PipelineOptions(replay=replay, prompts=prompts, on_status=print_status))
     print_usage(found.outcome)
     if found.outcome.result.waiting:
         command = f"cranfield golden plan --measure {n} --resume {command_word(path)}{source.resumed}"
@@ -555,7 +555,7 @@ def check_command(
         testset, repo, out, options, at=at, today=day_of(today), testset_format=testset_format, apply=apply
     )
     yield Report(document=report.document)
-    if output.format is Format.TEXT:
+    if output.format is OutputFormat.TEXT:
         say(report.diff, end="")
     for path in report.written:
         note(f"wrote {path}")
@@ -622,10 +622,10 @@ def assemble_command(
 
     Each criterion is printed with what was found. Exits with 1 where one is not met; nothing is called golden then.
     """
-    from cranfield.app.golden_assemble import Evidence, assemble
+    from cranfield.app.golden_assemble import SetEvidence, assemble
     from cranfield.reporting.documents.golden_sets import assembly_document
 
-    evidence = Evidence(tuple(runs or ()), baseline, calibration)
+    evidence = SetEvidence(tuple(runs or ()), baseline, calibration)
     assembly = assemble(run, repo, out, evidence, draft=draft, today=day_of(today))
     yield Report(document=assembly_document(assembly.result(draft=draft)))
     for path in assembly.written:

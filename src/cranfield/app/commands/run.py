@@ -7,7 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
-from cranfield.app.command import Format, Output, Report, Status, note, say
+from cranfield.app.command import Output, OutputFormat, Report, Status, note, say
 from cranfield.app.commands.shared import (
     AllowDriftOption,
     ContrastOption,
@@ -33,7 +33,7 @@ from cranfield.options.declaration import Argument, Option
 
 if TYPE_CHECKING:
     from cranfield.app.loading import SetOverrides
-    from cranfield.app.run import Job
+    from cranfield.app.run import CompletedRun
     from cranfield.evaluation.verdict_table import VerdictCode
 
 
@@ -110,7 +110,7 @@ def run_command(
     parts = job.parts or (job,)
     status, notes = floor_lines(job.floors)
     statuses = {_status(part, fail_on) for part in parts} | {status}
-    if output.full or output.format is not Format.TEXT:
+    if output.full or output.format is not OutputFormat.TEXT:
         what = "these runs" if len(parts) == 1 else "the runs of each test set"
         again = f"To score {what} by other measures, without asking the systems, change -m in:"
         notes = [again, *(f"  {part.rescore}" for part in parts), *notes]
@@ -123,7 +123,7 @@ def run_command(
     )
 
 
-def _status(job: Job, fail_on: Sequence[VerdictCode] | None) -> Status:
+def _status(job: CompletedRun, fail_on: Sequence[VerdictCode] | None) -> Status:
     """The status of one test set: of a verdict to fail on, or of broken limits."""
     verdicts = (
         [job.comparison.verdict.code] if job.comparison is not None else job.many.claims if job.many is not None else ()

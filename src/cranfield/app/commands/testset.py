@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Annotated
 
 from annotated_types import Ge
 
-from cranfield.app.command import Exit, Format, Output, Report, note
+from cranfield.app.command import Exit, Output, OutputFormat, Report, note
 from cranfield.app.commands.shared import ConventionOption, MeasureOption, SeedOption, today
 from cranfield.errors import CranfieldError, UsageError
 from cranfield.options.declaration import Argument, Option
@@ -206,7 +206,7 @@ def _refuse_several(testsets: Sequence[Path], runs: Sequence[Path] | None, outpu
         "--run": bool(runs),
         "--html": output.html is not None,
         "--open": output.open,
-        f"--format {output.format}": output.format in {Format.JSON, Format.CSV},
+        f"--format {output.format}": output.format in {OutputFormat.JSON, OutputFormat.CSV},
     }
     if names := [name for name, is_given in given.items() if is_given]:
         raise UsageError(f"{names[0]} is for one test set", expected="one SET", got=f"{len(testsets)}")

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from cranfield.model import TestSet
-    from cranfield.testsets.refresh import Plan, Renewal
+    from cranfield.testsets.refresh import RefreshPlan, Renewal
     from cranfield.testsets.refresh_files import Labels, QueryLog
 
 
@@ -255,7 +255,7 @@ def _refuse_same(files: Mapping[str, Path | None]) -> None:
 
 
 def _write_plan(
-    made: Plan, plan: Path, queries: Path | None, runs: list[Path], depth: int, raters: str, *, force: bool
+    made: RefreshPlan, plan: Path, queries: Path | None, runs: list[Path], depth: int, raters: str, *, force: bool
 ) -> None:
     from cranfield.errors import UsageError
     from cranfield.model.query import CLASS
@@ -282,7 +282,7 @@ def _write_plan(
         note("note: no run was given, so the sheet names no documents: ask the systems, and plan again with --run")
 
 
-def _write_queries(made: Plan, queries: Path | None, *, force: bool) -> None:
+def _write_queries(made: RefreshPlan, queries: Path | None, *, force: bool) -> None:
     from cranfield.formats.io.files import write_text
 
     if queries is not None:
@@ -290,7 +290,7 @@ def _write_queries(made: Plan, queries: Path | None, *, force: bool) -> None:
         write_text(queries, [f"{query.id}\t{query.text}\n" for query in made.new])
 
 
-def _note_plan(made: Plan) -> None:
+def _note_plan(made: RefreshPlan) -> None:
     from cranfield.words import n_of
 
     note(f"drawn ({made.sample}, seed {made.seed}): {len(made.new)} of {n_of(made.n_log, 'queries')} of the log")
@@ -299,7 +299,7 @@ def _note_plan(made: Plan) -> None:
     note(f"leaving: {', '.join(made.leaving)}")
 
 
-def _make_book(made: Plan, book: str, db: str, runs: list[Path], depth: int, rules: tuple[float, str]) -> None:
+def _make_book(made: RefreshPlan, book: str, db: str, runs: list[Path], depth: int, rules: tuple[float, str]) -> None:
     """A book of the results of the new queries, for two raters whose kappa has to be above the limit."""
     from cranfield.app.named_runs import candidates
     from cranfield.errors import UsageError

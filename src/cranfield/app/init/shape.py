@@ -49,7 +49,7 @@ def take_default(question: str, default: str, choices: Sequence[str] = ()) -> st
 
 
 @dataclass(frozen=True, slots=True)
-class Target:
+class TrialTarget:
     """One argument: a file or folder, an address, or a command."""
 
     given: str
@@ -154,7 +154,7 @@ _NUMBER = r"[-+]?\d+(?:\.\d+)?(?:[eE][-+]?\d+)?"
 
 
 @dataclass(frozen=True, slots=True)
-class TextForm:
+class OutputForm:
     """A row of the table."""
 
     regex: str
@@ -164,15 +164,17 @@ class TextForm:
 
 
 FORMS = (
-    TextForm(rf"(?m)^\S+[ \t]+Q0[ \t]+(?P<id>\S+)[ \t]+\d+[ \t]+(?P<score>{_NUMBER})(?=[ \t])", "lines of a TREC run"),
-    TextForm(rf"(?m)^(?P<id>[^\t\r\n]+)\t(?P<score>{_NUMBER})(?=[\t\r]|$)", "lines of an id, a tab and a score"),
-    TextForm(rf"(?m)^(?P<score>{_NUMBER})\t(?P<id>[^\t\r\n]+)", "lines of a score, a tab and an id"),
-    TextForm(r"(?m)^(?P<id>[^\s:]+):(?P<span>\d+(?:-\d+)?)(?=:|$)", "lines `path:line`, as grep prints them"),
-    TextForm(r"(?P<id>[A-Za-z][A-Za-z0-9+.\-]*://[^\s<>\"'`)\]}|]+)", "addresses in the text", is_line=False),
-    TextForm(r"(?m)^[ \t]*\[?\d+[.):\]]\s+(?P<id>\S+)", "a numbered list"),
-    TextForm(r"(?m)^(?P<id>[^\t\r\n]+)\t", "lines whose first column is an id"),
-    TextForm(r"(?m)^(?P<id>\S+)[ \t]*\r?$", "lines of an id each"),
-    TextForm(r"(?m)^(?P<id>\S+)(?=\s)", "lines whose first word is an id"),
+    OutputForm(
+        rf"(?m)^\S+[ \t]+Q0[ \t]+(?P<id>\S+)[ \t]+\d+[ \t]+(?P<score>{_NUMBER})(?=[ \t])", "lines of a TREC run"
+    ),
+    OutputForm(rf"(?m)^(?P<id>[^\t\r\n]+)\t(?P<score>{_NUMBER})(?=[\t\r]|$)", "lines of an id, a tab and a score"),
+    OutputForm(rf"(?m)^(?P<score>{_NUMBER})\t(?P<id>[^\t\r\n]+)", "lines of a score, a tab and an id"),
+    OutputForm(r"(?m)^(?P<id>[^\s:]+):(?P<span>\d+(?:-\d+)?)(?=:|$)", "lines `path:line`, as grep prints them"),
+    OutputForm(r"(?P<id>[A-Za-z][A-Za-z0-9+.\-]*://[^\s<>\"'`)\]}|]+)", "addresses in the text", is_line=False),
+    OutputForm(r"(?m)^[ \t]*\[?\d+[.):\]]\s+(?P<id>\S+)", "a numbered list"),
+    OutputForm(r"(?m)^(?P<id>[^\t\r\n]+)\t", "lines whose first column is an id"),
+    OutputForm(r"(?m)^(?P<id>\S+)[ \t]*\r?$", "lines of an id each"),
+    OutputForm(r"(?m)^(?P<id>\S+)(?=\s)", "lines whose first word is an id"),
 )
 """In the order in which they are tried; those whose ids the test set expects go first."""
 
@@ -180,7 +182,7 @@ FORMS = (
 def text_shape(outputs: Sequence[str], known: Known) -> Shape | None:
     """How results are read from texts; None where no form fits."""
     outputs = [output[:LOOKED_AT] for output in outputs]
-    best: tuple[int, TextForm] | None = None
+    best: tuple[int, OutputForm] | None = None
     for form in FORMS:
         pattern = re.compile(form.regex)
         matches = [list(pattern.finditer(output)) for output in outputs]

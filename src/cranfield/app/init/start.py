@@ -14,7 +14,16 @@ from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
 from cranfield.app.init.config import SCHEMA_NAME, config_text, head_of, starter_testset
-from cranfield.app.init.shape import FIRST_QUERIES, QUERY_NAMES, Ask, FoundSystem, Known, Target, Trial, take_default
+from cranfield.app.init.shape import (
+    FIRST_QUERIES,
+    QUERY_NAMES,
+    Ask,
+    FoundSystem,
+    Known,
+    Trial,
+    TrialTarget,
+    take_default,
+)
 from cranfield.app.init.targets import (
     EXPECTED,
     SAMPLE_WORD,
@@ -191,7 +200,7 @@ MAX_FILES = 200
 class FoundFile:
     """A file, or a folder that is a test set."""
 
-    target: Target
+    target: TrialTarget
     role: Role
     what: str
 
@@ -201,7 +210,7 @@ class FoundFile:
         return self.target.path
 
 
-def found_files(target: Target) -> list[FoundFile]:
+def found_files(target: TrialTarget) -> list[FoundFile]:
     """What a file is; of a folder, what each of its files is that can be used.
 
     Raises:
@@ -216,7 +225,7 @@ def found_files(target: Target) -> list[FoundFile]:
         found.append(FoundFile(target, "testset", sentence_of(whole)))
     for path in _files_in(target.path):
         try:
-            inner = _file(Target(str(path), "path"))
+            inner = _file(TrialTarget(str(path), "path"))
         except CranfieldError:
             continue
         if inner.role != "questions" and not (whole is not None and inner.role != "run"):
@@ -237,7 +246,7 @@ def _files_in(folder: Path) -> Iterator[Path]:
         yield path if str(folder) != "." else Path(path.name)
 
 
-def _file(target: Target) -> FoundFile:
+def _file(target: TrialTarget) -> FoundFile:
     path = target.path
     if path.is_file() and is_database(path):
         return FoundFile(target, "database", "a database of SQLite")
@@ -536,14 +545,14 @@ def _with_doubt(system: FoundSystem, trial: Trial) -> FoundSystem:
     return replace(system, notes=(*system.notes, note))
 
 
-def _needs_query(target: Target, files: Sequence[FoundFile]) -> bool:
+def _needs_query(target: TrialTarget, files: Sequence[FoundFile]) -> bool:
     """Whether a system cannot be tried without a query of the test set."""
     is_database = any(file.role == "database" and file.target == target for file in files)
     return target.kind == "command" or is_database
 
 
 def _systems(
-    targets: Sequence[Target], files: Sequence[FoundFile], chosen: ChosenTestSet, trial: Trial
+    targets: Sequence[TrialTarget], files: Sequence[FoundFile], chosen: ChosenTestSet, trial: Trial
 ) -> list[FoundSystem]:
     """The systems, in the order of the arguments."""
     found: list[FoundSystem] = []

@@ -27,15 +27,15 @@ from cranfield.app.init.shape import (
     UNLIKELY,
     FoundSystem,
     Settings,
-    Target,
     Trial,
+    TrialTarget,
     literal,
 )
 from cranfield.app.init.trial import (
     TRIAL_S,
     UNREAD,
-    Answers,
-    Reading,
+    TrialAnswers,
+    TrialReading,
     answers_of,
     query_hint,
     read_ids,
@@ -65,13 +65,13 @@ EXPECTED = "a file or folder, an address (http://...), or a command with {query}
 SCRIPT = ".py"
 
 
-def targets_of(arguments: Sequence[str]) -> list[Target]:
+def targets_of(arguments: Sequence[str]) -> list[TrialTarget]:
     """What each argument is; without any, the working folder.
 
     Raises:
         UsageError: with every argument that is nothing.
     """
-    found: list[Target] = []
+    found: list[TrialTarget] = []
     problems: list[Problem] = []
     for argument in arguments or (".",):
         try:
@@ -83,14 +83,14 @@ def targets_of(arguments: Sequence[str]) -> list[Target]:
     return found
 
 
-def _target(argument: str) -> Target:
+def _target(argument: str) -> TrialTarget:
     named = None if _exists(argument) or ADDRESS.match(argument) else _NAMED.fullmatch(argument)
     name, given = (named[1], named[2]) if named else ("", argument)
     if ADDRESS.match(given):
-        return Target(given, "url", name)
+        return TrialTarget(given, "url", name)
     path = Path(given)
     if _exists(given):
-        return _program(path, given, name) or Target(given, "path", name)
+        return _program(path, given, name) or TrialTarget(given, "path", name)
     if re.search(r"\s", given.strip()) or shutil.which(given):
         return _command(given, name)
     hint = "an example without any files of your own: cranfield demo"
@@ -101,7 +101,7 @@ def _exists(given: str) -> bool:
     return os.path.exists(given)  # noqa: PTH110 - Path.exists raises where a command is too long for a name
 
 
-def _command(given: str, name: str) -> Target:
+def _command(given: str, name: str) -> TrialTarget:
     try:
         argv = tuple(shlex.split(given))
     except ValueError as error:
@@ -111,14 +111,14 @@ def _command(given: str, name: str) -> Target:
     if not Path(program).exists() and not shutil.which(program) and program != "{python}":
         hint = "the command runs in the folder of the config; a program beside it is written ./NAME"
         raise UsageError(Problem(f"no program {shorten(program)}", expected=EXPECTED, hint=hint))
-    return Target(given, "command", name, argv, is_certain=_has_query(argv))
+    return TrialTarget(given, "command", name, argv, is_certain=_has_query(argv))
 
 
 def _has_query(argv: Sequence[str]) -> bool:
     return any("query" in placeholders(word) for word in argv)
 
 
-def _program(path: Path, given: str, name: str) -> Target | None:
+def _program(path: Path, given: str, name: str) -> TrialTarget | None:
     """A command of a file that is a program; None of another file."""
     if not path.is_file():
         return None
@@ -126,9 +126,9 @@ def _program(path: Path, given: str, name: str) -> Target | None:
         begins = stream.read(4).startswith(_PROGRAMS)
     if begins and shutil.which(path.absolute()):
         written = given if path.is_absolute() or given.startswith((".", "/")) else f"./{given}"
-        return Target(given, "command", name, (written,), is_certain=False)
+        return TrialTarget(given, "command", name, (written,), is_certain=False)
     if path.suffix == SCRIPT:
-        return Target(given, "command", name, ("{python}", given), is_certain=False)
+        return TrialTarget(given, "command", name, ("{python}", given), is_certain=False)
     return None
 
 
@@ -146,7 +146,7 @@ class SearchTool:
     rank: tuple[int, ...]
 
 
-def mcp_system(target: Target, place: Settings, tools: Mapping[str, Tool], trial: Trial) -> FoundSystem:
+def mcp_system(target: TrialTarget, place: Settings, tools: Mapping[str, Tool], trial: Trial) -> FoundSystem:
     """Choose the tool of a server that searches, and find out how its results are read.
 
     Args:
@@ -194,7 +194,7 @@ def _choose(usable: list[SearchTool], trial: Trial) -> SearchTool:
     return next((tool for tool in best if tool.name == answer), best[0])
 
 
-def mcp_tools(target: Target, place: Settings, trial: Trial) -> Mapping[str, Tool]:
+def mcp_tools(target: TrialTarget, place: Settings, trial: Trial) -> Mapping[str, Tool]:
     """The tools of an MCP server.
 
     Raises:
@@ -354,7 +354,7 @@ def is_database(path: Path) -> bool:
         return stream.read(len(SQLITE_MAGIC)) == SQLITE_MAGIC
 
 
-def database_systems(target: Target, written: str, trial: Trial) -> list[FoundSystem]:
+def database_systems(target: TrialTarget, written: str, trial: Trial) -> list[FoundSystem]:
     """The FTS5 tables of a database, each as a system.
 
     Args:
@@ -420,7 +420,7 @@ _READ_BYTES = 100_000
 """Of a script, from its beginning."""
 
 
-def command_system(target: Target, trial: Trial) -> FoundSystem:
+def command_system(target: TrialTarget, trial: Trial) -> FoundSystem:
     """Find out how a command is called and how its results are read.
 
     A command without `{query}` is tried with the query as its last argument, then as an MCP server.
@@ -431,7 +431,7 @@ def command_system(target: Target, trial: Trial) -> FoundSystem:
     return replace(_tried(target, trial), checks=config_checks(target.argv))
 
 
-def _tried(target: Target, trial: Trial) -> FoundSystem:
+def _tried(target: TrialTarget, trial: Trial) -> FoundSystem:
     if target.is_certain:
         return _search(list(target.argv), target, trial)
     problems: list[Problem] = []
@@ -463,14 +463,14 @@ def _imports_mcp(path: Path) -> bool:
     return False
 
 
-def _appended(target: Target, trial: Trial) -> FoundSystem | tuple[Problem, ...]:
+def _appended(target: TrialTarget, trial: Trial) -> FoundSystem | tuple[Problem, ...]:
     try:
         return _search([*target.argv, "{query}"], target, trial)
     except UsageError as error:
         return error.problems
 
 
-def _started_server(target: Target, trial: Trial) -> FoundSystem | tuple[Problem, ...]:
+def _started_server(target: TrialTarget, trial: Trial) -> FoundSystem | tuple[Problem, ...]:
     place = {"command": list(target.argv), **_place(trial)}
     try:
         tools = mcp_tools(target, place, trial)
@@ -485,7 +485,7 @@ def _place(trial: Trial) -> Settings:
     return {} if here == trial.folder else {"cwd": os.path.relpath(here, trial.folder)}
 
 
-def _search(argv: list[str], target: Target, trial: Trial) -> FoundSystem:
+def _search(argv: list[str], target: TrialTarget, trial: Trial) -> FoundSystem:
     settings = {"command": argv, **_place(trial)}
     texts = trial.texts()
     answers = answers_of({**settings, **UNREAD}, [*texts, UNLIKELY], trial.folder, k=trial.k)
@@ -537,7 +537,7 @@ SAMPLE_WORD = "test"
 
 
 @dataclass(frozen=True, slots=True)
-class Request:
+class SearchRequest:
     """A request that may be the search."""
 
     settings: Settings
@@ -549,7 +549,7 @@ class Request:
     """Secrets that the address holds, by the variables that the config names in their place."""
 
 
-def http_system(target: Target, trial: Trial) -> FoundSystem:
+def http_system(target: TrialTarget, trial: Trial) -> FoundSystem:
     """Find out how an address is asked and how its answer is read.
 
     Tried in turn: a preset for its engine, the address as it is, usual parameters of a query, an MCP server.
@@ -583,7 +583,7 @@ def http_system(target: Target, trial: Trial) -> FoundSystem:
     )
 
 
-def _remote_server(target: Target, trial: Trial) -> FoundSystem:
+def _remote_server(target: TrialTarget, trial: Trial) -> FoundSystem:
     place = {"url": target.given, **({"headers": dict(trial.headers)} if trial.headers else {})}
     return mcp_system(target, place, mcp_tools(target, place, trial), trial)
 
@@ -594,12 +594,12 @@ def _hint(got: Sequence[str]) -> str:
     return "give the address of one search with a query that finds something: 'http://host/search?q=word'"
 
 
-def address_of(target: Target) -> str:
+def address_of(target: TrialTarget) -> str:
     """The address without its parameters, which may hold a secret."""
     return target.given.partition("?")[0]
 
 
-def _engine(engine: Engine, target: Target, trial: Trial, got: list[str]) -> FoundSystem | None:
+def _engine(engine: Engine, target: TrialTarget, trial: Trial, got: list[str]) -> FoundSystem | None:
     texts = trial.texts(*engine.words) or (SAMPLE_WORD,)
     answers = answers_of(engine.settings, texts, trial.folder, k=trial.k)
     ids = read_ids(engine.settings, answers.outputs, k=trial.k) if answers.outputs else {}
@@ -610,7 +610,7 @@ def _engine(engine: Engine, target: Target, trial: Trial, got: list[str]) -> Fou
     return FoundSystem(address_of(target), target.name or engine.name, engine.settings, what, ids, engine.notes)
 
 
-def _request(request: Request, target: Target, trial: Trial, got: list[str]) -> FoundSystem | None:
+def _request(request: SearchRequest, target: TrialTarget, trial: Trial, got: list[str]) -> FoundSystem | None:
     texts = trial.texts(*request.words) or (SAMPLE_WORD,)
     extra = [UNLIKELY] if request.is_guess else []
     whole = {**request.settings, **UNREAD}
@@ -624,7 +624,7 @@ def _request(request: Request, target: Target, trial: Trial, got: list[str]) -> 
     reading = _with_k(reading, request, texts, trial)
     if "regex" in reading.settings["extract"] and not extra:
         nothing = answers_of(whole, [UNLIKELY], trial.folder, k=trial.k, environment=request.environment)
-        answers = Answers({**outputs, **nothing.outputs})
+        answers = TrialAnswers({**outputs, **nothing.outputs})
     settings = with_empty(reading, answers.outputs, k=trial.k)
     found = FoundSystem(address_of(target), name, settings, f"an HTTP service: {reading.shape.what}", reading.ids)
     notes = [*open_notes(found, reading.shape.other_ids)]
@@ -635,13 +635,13 @@ def _request(request: Request, target: Target, trial: Trial, got: list[str]) -> 
     return replace(found, notes=tuple(notes))
 
 
-def _depends_on_query(reading: Reading, outputs: Mapping[str, str], trial: Trial) -> bool:
+def _depends_on_query(reading: TrialReading, outputs: Mapping[str, str], trial: Trial) -> bool:
     """Whether an unlikely word brings other results, so that the parameter is the query."""
     other = read_ids(reading.settings, {UNLIKELY: outputs.get(UNLIKELY, "")}, k=trial.k)[UNLIKELY]
     return all(found != other for found in reading.ids.values() if found)
 
 
-def _with_k(reading: Reading, request: Request, texts: Sequence[str], trial: Trial) -> Reading:
+def _with_k(reading: TrialReading, request: SearchRequest, texts: Sequence[str], trial: Trial) -> TrialReading:
     """The reading with a parameter for the number of results: one of the usual names, where it changes the number."""
     longest = max(texts, key=lambda text: len(reading.ids.get(text, ())))
     if asks_for_k(reading.settings) or len(reading.ids.get(longest, ())) <= FEW:
@@ -668,7 +668,7 @@ def _summary(outputs: Mapping[str, str]) -> str:
     return repr(first.strip()[:60]) if first else "an empty answer"
 
 
-def requests_of(address: str, trial: Trial) -> Iterator[Request]:
+def requests_of(address: str, trial: Trial) -> Iterator[SearchRequest]:
     """Requests that may be the search, the likeliest first."""
     parts = urlsplit(address)
     path = unquote(parts.path) if "%7B" in parts.path.upper() else parts.path  # {query} as a browser copies it
@@ -680,14 +680,14 @@ def requests_of(address: str, trial: Trial) -> Iterator[Request]:
     parameters = _parameters(written, name)
     if has_query or name:
         words = tuple(value for key, value in written if key == name and value.strip())
-        yield Request(_http(base, trial, parameters), is_guess=False, words=words, environment=environment)
+        yield SearchRequest(_http(base, trial, parameters), is_guess=False, words=words, environment=environment)
         return
     for guess in GUESSED:
         settings = _http(base, trial, {**parameters, guess: "{query}"})
-        yield Request(settings, is_guess=True, environment=environment)
+        yield SearchRequest(settings, is_guess=True, environment=environment)
     for guess in GUESSED[1::-1]:
         settings = _http(base, trial, parameters, {"json": {guess: "{query}"}})
-        yield Request(settings, is_guess=True, environment=environment)
+        yield SearchRequest(settings, is_guess=True, environment=environment)
 
 
 def _http(

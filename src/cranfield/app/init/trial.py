@@ -33,7 +33,7 @@ UNREAD: Settings = {"extract": {"json": "not_known_yet"}}
 
 
 @dataclass(frozen=True, slots=True)
-class Answers:
+class TrialAnswers:
     """What a system answered to some queries."""
 
     outputs: Mapping[str, str]
@@ -43,7 +43,7 @@ class Answers:
 
 
 @dataclass(frozen=True, slots=True)
-class Reading:
+class TrialReading:
     """Settings of a system whose answers can be read, and what was read."""
 
     settings: Settings
@@ -70,7 +70,7 @@ def answers_of(
     *,
     k: int,
     environment: Mapping[str, str] | None = None,
-) -> Answers:
+) -> TrialAnswers:
     """Send some queries; the first that fails ends the trial.
 
     Args:
@@ -84,7 +84,7 @@ def answers_of(
     try:
         system = make_system(settings, folder, environment)
     except CranfieldError as error:
-        return Answers({}, _first_problem(error))
+        return TrialAnswers({}, _first_problem(error))
     try:
         preflight([system], k=k)
         for text in texts:
@@ -94,13 +94,13 @@ def answers_of(
             )  # how the output is read is not known yet, and a blank one may find nothing
             if outcome.is_failure and outcome is not Outcome.UNPARSABLE:
                 reason = exchange.answer.reason or outcome.value
-                return Answers(outputs, "; ".join(filter(None, (reason, output_hint(exchange.stderr)))))
+                return TrialAnswers(outputs, "; ".join(filter(None, (reason, output_hint(exchange.stderr)))))
             outputs[text] = exchange.output
     except CranfieldError as error:
-        return Answers(outputs, _first_problem(error))
+        return TrialAnswers(outputs, _first_problem(error))
     finally:
         system.close()
-    return Answers(outputs)
+    return TrialAnswers(outputs)
 
 
 def _first_problem(error: CranfieldError) -> str:
@@ -113,14 +113,14 @@ def query_hint(trial: Trial) -> str:
     return f"tried with {tried}; {{query=TEXT}} tries a query that finds something"
 
 
-def reading_of(settings: Settings, outputs: Mapping[str, str], known: Known, *, k: int) -> Reading | None:
+def reading_of(settings: Settings, outputs: Mapping[str, str], known: Known, *, k: int) -> TrialReading | None:
     """The settings with how results are read, checked on the answers themselves; None where no results are found."""
     shape = shape_of(list(outputs.values()), known)
     if shape is None:
         return None
     whole = {**settings, "extract": dict(shape.extract)}
     ids = read_ids(whole, outputs, k=k)
-    return Reading(whole, shape, ids) if any(ids.values()) else None
+    return TrialReading(whole, shape, ids) if any(ids.values()) else None
 
 
 def read_ids(settings: Settings, outputs: Mapping[str, str], *, k: int) -> dict[str, list[str]]:
@@ -129,7 +129,7 @@ def read_ids(settings: Settings, outputs: Mapping[str, str], *, k: int) -> dict[
     return {text: [hit.public_id for hit in extractor.read(output, k).hits] for text, output in outputs.items()}
 
 
-def with_empty(reading: Reading, outputs: Mapping[str, str], *, k: int) -> Settings:
+def with_empty(reading: TrialReading, outputs: Mapping[str, str], *, k: int) -> Settings:
     """The settings of a reading with what the system writes where it finds nothing.
 
     Args:

@@ -5,8 +5,8 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 
-from cranfield.benefit.analysis.observation import Observation
-from cranfield.benefit.analysis.values import Task, mean_of_known, success, tokens, values_of
+from cranfield.benefit.analysis.observation import CellObservation
+from cranfield.benefit.analysis.values import AnalysedTask, mean_of_known, success, tokens, values_of
 from cranfield.benefit.plan import ArmRole
 from cranfield.benefit.result import VarianceAdvice
 from cranfield.numbers import format_percent
@@ -18,7 +18,7 @@ SEEDS_WHILE = 2 / 3
 _Groups = list[list[float]]
 
 
-def advise(tasks: Sequence[Task]) -> tuple[VarianceAdvice, ...]:
+def advise(tasks: Sequence[AnalysedTask]) -> tuple[VarianceAdvice, ...]:
     """Split the variance of success and of tokens, of an arm and of the difference between the arms."""
     found = []
     for name, value in (("success", success), ("tokens", tokens)):
@@ -32,7 +32,9 @@ def advise(tasks: Sequence[Task]) -> tuple[VarianceAdvice, ...]:
     return tuple(found)
 
 
-def _by_task(tasks: Sequence[Task], value: Callable[[Observation], float | None]) -> tuple[_Groups, _Groups] | None:
+def _by_task(
+    tasks: Sequence[AnalysedTask], value: Callable[[CellObservation], float | None]
+) -> tuple[_Groups, _Groups] | None:
     """The values of each task in treatment and in control, of the tasks that have some in both."""
     pairs = [
         (values_of(value, task.cells[ArmRole.TREATMENT]), values_of(value, task.cells[ArmRole.CONTROL]))

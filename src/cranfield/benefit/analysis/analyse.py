@@ -7,10 +7,10 @@ from dataclasses import dataclass
 
 from cranfield.benefit.analysis.advice import advise
 from cranfield.benefit.analysis.arms import arm_means, losses_of
-from cranfield.benefit.analysis.estimates import Estimator, mcnemar_of, p_of_loss
-from cranfield.benefit.analysis.observation import Analysis, Observation
-from cranfield.benefit.analysis.values import Quantity, Task, tasks_of, tokens, weighted_tokens
-from cranfield.benefit.analysis.verdict import Decision, Evidence, decide
+from cranfield.benefit.analysis.estimates import TaskEstimator, mcnemar_of, p_of_loss
+from cranfield.benefit.analysis.observation import Analysis, CellObservation
+from cranfield.benefit.analysis.values import AnalysedTask, Quantity, tasks_of, tokens, weighted_tokens
+from cranfield.benefit.analysis.verdict import StratumDecision, VerdictEvidence, decide
 from cranfield.benefit.plan import ArmRole, BenefitPlan
 from cranfield.benefit.result import Estimate, StratumKind, StratumResult
 from cranfield.stats.describe import describe
@@ -19,12 +19,12 @@ from cranfield.stats.result import holm
 NOT_LABELLED = "not labelled"
 """Value of a stratum that a task does not name."""
 
-_ESTIMATES: Mapping[str, Callable[[Estimator], Estimate]] = {
-    "success_lift": Estimator.lift,
+_ESTIMATES: Mapping[str, Callable[[TaskEstimator], Estimate]] = {
+    "success_lift": TaskEstimator.lift,
     "token_ratio": lambda of: of.ratio(Quantity.TOKENS),
     "net_tokens": lambda of: of.saved(Quantity.TOKENS),
     "net_tokens_weighted": lambda of: of.saved(Quantity.WEIGHTED_TOKENS),
-    "net_tokens_per_success": Estimator.saved_per_success,
+    "net_tokens_per_success": TaskEstimator.saved_per_success,
     "net_tokens_both": lambda of: of.saved(Quantity.TOKENS_OF_SUCCESSES),
     "tool_calls": lambda of: of.more(Quantity.TOOL_CALLS),
     "turns": lambda of: of.more(Quantity.TURNS),
@@ -35,7 +35,7 @@ _WORST = (Quantity.LOWEST_SUCCESS, Quantity.HIGHEST_SUCCESS)
 _SCENARIOS = {"against": _WORST, "for": (_WORST[1], _WORST[0])}
 
 
-def analyse(observations: Sequence[Observation], plan: BenefitPlan) -> Analysis:
+def analyse(observations: Sequence[CellObservation], plan: BenefitPlan) -> Analysis:
     """Estimate what the treatment changes, in every stratum, and give the verdicts.
 
     Args:
@@ -51,15 +51,15 @@ def analyse(observations: Sequence[Observation], plan: BenefitPlan) -> Analysis:
 
 
 @dataclass(frozen=True, slots=True)
-class Stratum:
+class TaskStratum:
     """Tasks that share a value, or several."""
 
     kind: StratumKind
     values: Mapping[str, str]
-    tasks: Sequence[Task]
+    tasks: Sequence[AnalysedTask]
 
 
-def families(tasks: Sequence[Task], names: Sequence[str]) -> Iterator[list[Stratum]]:
+def families(tasks: Sequence[AnalysedTask], names: Sequence[str]) -> Iterator[list[TaskStratum]]:
     """The strata of each family, whose tests are adjusted together: all cells of the matrix, the values of one stratum, the values of
     `baseline_answerable`, and all tasks.
 
@@ -74,29 +74,31 @@ def families(tasks: Sequence[Task], names: Sequence[str]) -> Iterator[list[Strat
     if any(task.baseline_answerable is not None for task in tasks):
         yield _grouped(StratumKind.BASELINE, [str(StratumKind.BASELINE)], tasks, _answerable)
     if tasks:
-        yield [Stratum(StratumKind.ALL, {}, _by_id(tasks))]
+        yield [TaskStratum(StratumKind.ALL, {}, _by_id(tasks))]
 
 
 def _grouped(
-    kind: StratumKind, names: Sequence[str], tasks: Sequence[Task], value: Callable[[Task, str], str]
-) -> list[Stratum]:
-    groups: dict[tuple[str, ...], list[Task]] = {}
+    kind: StratumKind, names: Sequence[str], tasks: Sequence[AnalysedTask], value: Callable[[AnalysedTask, str], str]
+) -> list[TaskStratum]:
+    groups: dict[tuple[str, ...], list[AnalysedTask]] = {}
     for task in tasks:
         groups.setdefault(tuple(value(task, name) for name in names), []).append(task)
-    return [Stratum(kind, dict(zip(names, values, strict=True)), _by_id(members)) for values, members in groups.items()]
+    return [
+        TaskStratum(kind, dict(zip(names, values, strict=True)), _by_id(members)) for values, members in groups.items()
+    ]
 
 
-def _by_id(tasks: Sequence[Task]) -> list[Task]:
+def _by_id(tasks: Sequence[AnalysedTask]) -> list[AnalysedTask]:
     """In one order, whatever that of the cells: a sum of floats and a resample depend on it."""
     return sorted(tasks, key=lambda task: task.task_id)
 
 
-def _answerable(task: Task, _: str) -> str:
+def _answerable(task: AnalysedTask, _: str) -> str:
     return NOT_LABELLED if task.baseline_answerable is None else str(task.baseline_answerable).lower()
 
 
-def _family_results(family: Sequence[Stratum], plan: BenefitPlan) -> list[StratumResult]:
-    estimators = [Estimator(each.tasks, plan.rule.alpha, plan.seed) for each in family]
+def _family_results(family: Sequence[TaskStratum], plan: BenefitPlan) -> list[StratumResult]:
+    estimators = [TaskEstimator(each.tasks, plan.rule.alpha, plan.seed) for each in family]
     rows = [{name: estimate(of) for name, estimate in _ESTIMATES.items()} for of in estimators]
     saved = "net_tokens" if plan.rule.tokens == "raw" else "net_tokens_weighted"
     evidence = [_evidence(of, row["success_lift"], row[saved], plan) for of, row in zip(estimators, rows, strict=True)]
@@ -132,14 +134,14 @@ def _family_results(family: Sequence[Stratum], plan: BenefitPlan) -> list[Stratu
 
 
 def _evidence(
-    of: Estimator, lift: Estimate, saved: Estimate, plan: BenefitPlan, quantities: tuple[Quantity, ...] = ()
-) -> Evidence:
+    of: TaskEstimator, lift: Estimate, saved: Estimate, plan: BenefitPlan, quantities: tuple[Quantity, ...] = ()
+) -> VerdictEvidence:
     deltas = of.deltas(*quantities or (Quantity.SUCCESS,))
     p_loss = p_of_loss(deltas, plan.rule.lift_margin, plan.rule.alpha)
-    return Evidence(lift, saved, p_loss, describe(deltas).std, _unmeasured(of.tasks, plan))
+    return VerdictEvidence(lift, saved, p_loss, describe(deltas).std, _unmeasured(of.tasks, plan))
 
 
-def _unmeasured(tasks: Sequence[Task], plan: BenefitPlan) -> float:
+def _unmeasured(tasks: Sequence[AnalysedTask], plan: BenefitPlan) -> float:
     """Share of the scored runs without the tokens of the rule, of the arm with more of them."""
     shares = []
     for role in ArmRole:
@@ -151,16 +153,16 @@ def _unmeasured(tasks: Sequence[Task], plan: BenefitPlan) -> float:
     return max(shares)
 
 
-def _per_protocol(of: Estimator) -> Estimate | None:
+def _per_protocol(of: TaskEstimator) -> Estimate | None:
     has_tool = any(each.delivery is not None for task in of.tasks for cells in task.cells.values() for each in cells)
     return of.lift(Quantity.SUCCESS_WHERE_CALLED, Quantity.SUCCESS_WHERE_CALLED) if has_tool else None
 
 
 def _reasons(
-    family: Sequence[Stratum],
-    estimators: Sequence[Estimator],
-    evidence: Sequence[Evidence],
-    decisions: Sequence[Decision],
+    family: Sequence[TaskStratum],
+    estimators: Sequence[TaskEstimator],
+    evidence: Sequence[VerdictEvidence],
+    decisions: Sequence[StratumDecision],
     plan: BenefitPlan,
 ) -> list[str]:
     """The reason of each verdict, with what it would be if all undecided cells counted against the treatment, or for it."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from cranfield.benefit.analysis.values import Quantity, Task, mean_of_known
+from cranfield.benefit.analysis.values import AnalysedTask, Quantity, mean_of_known
 from cranfield.benefit.plan import ArmRole
 from cranfield.benefit.records import CellEnd
 from cranfield.benefit.result import ArmMeans, Loss
@@ -18,7 +18,7 @@ _DEBITS = ("schema_tokens", "schema_tokens_estimated", "payload_tokens", "instru
 _PLACE = {ArmRole.TREATMENT: 0, ArmRole.CONTROL: 1}
 
 
-def arm_means(tasks: Sequence[Task], role: ArmRole) -> ArmMeans:
+def arm_means(tasks: Sequence[AnalysedTask], role: ArmRole) -> ArmMeans:
     """Means over the tasks that have a value in both arms, so that they differ by the estimate of the difference."""
     cells = [each for task in tasks for each in task.cells[role]]
     scored = [each for each in cells if each.is_scored]
@@ -37,17 +37,17 @@ def arm_means(tasks: Sequence[Task], role: ArmRole) -> ArmMeans:
     )
 
 
-def _mean_of_tasks(tasks: Sequence[Task], role: ArmRole, quantity: Quantity) -> float | None:
+def _mean_of_tasks(tasks: Sequence[AnalysedTask], role: ArmRole, quantity: Quantity) -> float | None:
     return mean_of_known(pair[_PLACE[role]] for task in tasks if (pair := task.pair(quantity)) is not None)
 
 
-def _tokens_per_success(tasks: Sequence[Task], role: ArmRole) -> float | None:
+def _tokens_per_success(tasks: Sequence[AnalysedTask], role: ArmRole) -> float | None:
     pairs = [(task.pair(Quantity.TOKENS), task.pair(Quantity.SUCCESS)) for task in tasks]
     known = [(tokens[_PLACE[role]], success[_PLACE[role]]) for tokens, success in pairs if tokens and success]
     return ratio_of_sums([tokens for tokens, _ in known], [success for _, success in known])
 
 
-def losses_of(tasks: Sequence[Task]) -> tuple[Loss, ...]:
+def losses_of(tasks: Sequence[AnalysedTask]) -> tuple[Loss, ...]:
     """The tasks whose success is lower with the treatment, the greatest loss first."""
     lost = [(pair[0] - pair[1], task) for task in tasks if (pair := task.pair(Quantity.SUCCESS)) and pair[0] < pair[1]]
     return tuple(

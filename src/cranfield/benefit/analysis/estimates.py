@@ -6,7 +6,7 @@ import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from cranfield.benefit.analysis.values import Quantity, Task
+from cranfield.benefit.analysis.values import AnalysedTask, Quantity
 from cranfield.benefit.plan import ArmRole
 from cranfield.benefit.result import Estimate, McNemar
 from cranfield.stats.bootstrap import bootstrap
@@ -26,10 +26,10 @@ NO_SUCCESS = "an arm has no success"
 
 
 @dataclass(frozen=True, slots=True)
-class Estimator:
+class TaskEstimator:
     """Estimates over the tasks of a stratum; a task without a value in both arms is counted as missing."""
 
-    tasks: Sequence[Task]
+    tasks: Sequence[AnalysedTask]
     alpha: float
     seed: int
     """Of the bootstrap."""
@@ -148,7 +148,7 @@ def p_of_loss(deltas: Sequence[float], margin: float, alpha: float) -> float | N
     return float(p) if isinstance(p, float) else None
 
 
-def mcnemar_of(tasks: Sequence[Task]) -> McNemar:
+def mcnemar_of(tasks: Sequence[AnalysedTask]) -> McNemar:
     """McNemar's exact test on one binary per task; tasks whose binary is open in an arm are left out."""
     known = [(t, c) for task in tasks for t, c in [_binaries(task)] if t is not None and c is not None]
     p = mcnemar([float(c) for _, c in known], [float(t) for t, _ in known]).p_two_sided if known else None
@@ -162,5 +162,5 @@ def mcnemar_of(tasks: Sequence[Task]) -> McNemar:
     )
 
 
-def _binaries(task: Task) -> tuple[bool | None, bool | None]:
+def _binaries(task: AnalysedTask) -> tuple[bool | None, bool | None]:
     return task.binary[ArmRole.TREATMENT], task.binary[ArmRole.CONTROL]

@@ -11,7 +11,7 @@ from cranfield.benefit.result import Loss, StratumResult, VarianceAdvice
 
 
 @dataclass(frozen=True, slots=True)
-class Observation:
+class CellObservation:
     """A planned cell, whether it was run or not. What is unknown is None, which is not 0."""
 
     key: CellKey
@@ -45,5 +45,5 @@ class Analysis:
     """Worst first."""
 
 
-Arms = Mapping[ArmRole, tuple[Observation, ...]]
+Arms = Mapping[ArmRole, tuple[CellObservation, ...]]
 """The cells of a task, by seed."""

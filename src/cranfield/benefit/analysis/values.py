@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Literal
 
-from cranfield.benefit.analysis.observation import Arms, Observation
+from cranfield.benefit.analysis.observation import Arms, CellObservation
 from cranfield.benefit.plan import ArmRole, BenefitPlan, TokenWeights
 from cranfield.benefit.records import CellUsage
 
@@ -33,7 +33,7 @@ class Quantity(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Task:
+class AnalysedTask:
     """A task with its cells and its values."""
 
     task_id: str
@@ -51,15 +51,15 @@ class Task:
         return None if treatment is None or control is None else (treatment, control)
 
 
-def tasks_of(observations: Iterable[Observation], plan: BenefitPlan) -> tuple[Task, ...]:
+def tasks_of(observations: Iterable[CellObservation], plan: BenefitPlan) -> tuple[AnalysedTask, ...]:
     """Group cells by task, in the order of their first cell, and average them."""
-    by_task: dict[str, list[Observation]] = defaultdict(list)
+    by_task: dict[str, list[CellObservation]] = defaultdict(list)
     for each in observations:
         by_task[each.key.task_id].append(each)
     return tuple(_task(task_id, cells, plan) for task_id, cells in by_task.items())
 
 
-def _task(task_id: str, cells: Sequence[Observation], plan: BenefitPlan) -> Task:
+def _task(task_id: str, cells: Sequence[CellObservation], plan: BenefitPlan) -> AnalysedTask:
     arms = {
         role: tuple(sorted((each for each in cells if each.key.arm is role), key=lambda each: each.key.seed))
         for role in ArmRole
@@ -67,10 +67,10 @@ def _task(task_id: str, cells: Sequence[Observation], plan: BenefitPlan) -> Task
     values = _values(plan.weights)
     means = {role: {name: mean_of(of, arms[role]) for name, of in values.items()} for role in ArmRole}
     binary = {role: binary_of(arms[role], plan.rule.binary) for role in ArmRole}
-    return Task(task_id, cells[0].strata, cells[0].baseline_answerable, arms, means, binary)
+    return AnalysedTask(task_id, cells[0].strata, cells[0].baseline_answerable, arms, means, binary)
 
 
-Value = Callable[[Observation], float | None]
+Value = Callable[[CellObservation], float | None]
 
 
 def mean_of_known(values: Iterable[float | None]) -> float | None:
@@ -79,22 +79,22 @@ def mean_of_known(values: Iterable[float | None]) -> float | None:
     return math.fsum(known) / len(known) if known else None
 
 
-def mean_of(value: Value, cells: Iterable[Observation]) -> float | None:
+def mean_of(value: Value, cells: Iterable[CellObservation]) -> float | None:
     """Mean over the scored cells that have a value."""
     return mean_of_known(values_of(value, cells))
 
 
-def values_of(value: Value, cells: Iterable[Observation]) -> list[float]:
+def values_of(value: Value, cells: Iterable[CellObservation]) -> list[float]:
     """The values of the scored cells that have one."""
     return [found for each in cells if each.is_scored and (found := value(each)) is not None]
 
 
-def success(cell: Observation) -> float | None:
+def success(cell: CellObservation) -> float | None:
     """1 or 0; None where it is not decided."""
     return None if cell.success is None else float(cell.success)
 
 
-def tokens(cell: Observation) -> float | None:
+def tokens(cell: CellObservation) -> float | None:
     """Of all requests, those of the tool under test included."""
     return None if cell.usage is None else cell.usage.total
 
@@ -113,7 +113,7 @@ def weighted_tokens(usage: CellUsage | None, weights: TokenWeights) -> float | N
 
 
 def _values(weights: TokenWeights) -> Mapping[Quantity, Value]:
-    def called(cell: Observation) -> float | None:
+    def called(cell: CellObservation) -> float | None:
         return success(cell) if cell.delivery is None or cell.delivery.called else None
 
     return {
@@ -131,7 +131,7 @@ def _values(weights: TokenWeights) -> Mapping[Quantity, Value]:
     }
 
 
-def binary_of(cells: Sequence[Observation], rule: Literal["first", "majority", "all"]) -> bool | None:
+def binary_of(cells: Sequence[CellObservation], rule: Literal["first", "majority", "all"]) -> bool | None:
     """The success of a task in an arm, by the rule of the plan; None where undecided or missing cells leave it open."""
     if rule == "first":
         return cells[0].success if cells and cells[0].is_scored else None

@@ -15,7 +15,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from cranfield.benefit.plan import VerdictRule
-from cranfield.benefit.result import CostVerdict, Estimate, SuccessVerdict, Verdict
+from cranfield.benefit.result import CostVerdict, Estimate, StratumVerdict, SuccessVerdict
 from cranfield.numbers import format_change, format_level, format_p, format_percent, format_points
 from cranfield.stats.power import USUAL_POWER, minimal_detectable_effect
 from cranfield.stats.result import holm
@@ -28,7 +28,7 @@ _Format = Callable[[float | None], str]
 
 
 @dataclass(frozen=True, slots=True)
-class Evidence:
+class VerdictEvidence:
     """What the verdict of a stratum rests on."""
 
     lift: Estimate
@@ -48,10 +48,10 @@ class Evidence:
 
 
 @dataclass(frozen=True, slots=True)
-class Decision:
+class StratumDecision:
     """The verdict of a stratum, with what its family makes of it."""
 
-    verdict: Verdict
+    verdict: StratumVerdict
     reason: str
     success: SuccessVerdict
     cost: CostVerdict
@@ -62,7 +62,7 @@ class Decision:
     """Smallest true lift that is found with a probability of .8 at alpha over the number of tests of the family."""
 
 
-def decide(family: Sequence[Evidence], rule: VerdictRule) -> list[Decision]:
+def decide(family: Sequence[VerdictEvidence], rule: VerdictRule) -> list[StratumDecision]:
     """Give each stratum of one kind its verdict; those with fewer tasks than `min_tasks` are no part of the family."""
     lifts = [each.lift.p if _is_enough(each.lift, rule) else None for each in family]
     saved = [
@@ -82,7 +82,9 @@ def decide(family: Sequence[Evidence], rule: VerdictRule) -> list[Decision]:
         family, adjusted[: len(family)], adjusted[len(family) :], losses, strict=True
     ):
         claims = _Claims(each, rule, p_lift, p_saved, p_loss, n_tests)
-        found.append(Decision(*claims.verdict(), claims.success(), claims.cost(), p_lift, p_saved, claims.detectable))
+        found.append(
+            StratumDecision(*claims.verdict(), claims.success(), claims.cost(), p_lift, p_saved, claims.detectable)
+        )
     return found
 
 
@@ -92,7 +94,7 @@ def _is_enough(estimate: Estimate, rule: VerdictRule) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class _Claims:
-    evidence: Evidence
+    evidence: VerdictEvidence
     rule: VerdictRule
     p_lift: float | None
     p_saved: float | None
@@ -104,25 +106,25 @@ class _Claims:
         alpha, std = self.rule.alpha / max(1, self.n_tests), self.evidence.std
         return minimal_detectable_effect(std, self.evidence.lift.n, alpha) if std else None
 
-    def verdict(self) -> tuple[Verdict, str]:
+    def verdict(self) -> tuple[StratumVerdict, str]:
         lift, saved = self.evidence.lift, self.evidence.saved
         if not _is_enough(lift, self.rule):
             return (
-                Verdict.INSUFFICIENT,
+                StratumVerdict.INSUFFICIENT,
                 f"Tasks whose success is decided in both arms: {lift.n}; the rule asks for {self.rule.min_tasks}.",
             )
         lift_sign, saved_sign = self._sign(lift, self.p_lift), self._sign(saved, self.p_saved)
         if lift_sign > 0:
             but = f", for more tokens, {self._tokens()}" if saved_sign < 0 else ""
-            return Verdict.PAYS_OFF, f"Success is higher: {self._lift()}{but}."
+            return StratumVerdict.PAYS_OFF, f"Success is higher: {self._lift()}{but}."
         if saved_sign > 0 and self._sign_of_no_loss():
             margin = _points(self.rule.lift_margin)
             return (
-                Verdict.PAYS_OFF,
+                StratumVerdict.PAYS_OFF,
                 f"Tokens are saved: {self._tokens()}; a loss of success of {margin} points or more is excluded.",
             )
         if lift_sign < 0:
-            return Verdict.NET_COST, f"Success is lower: {self._lift()}."
+            return StratumVerdict.NET_COST, f"Success is lower: {self._lift()}."
         if saved_sign < 0:
             return self._costs(may_lift=self._sign(lift, lift.p) > 0)
         return self._undecided(saves=saved_sign > 0)
@@ -144,23 +146,23 @@ class _Claims:
         verdicts = (CostVerdict.NOT_SHOWN, CostVerdict.CHEAPER, CostVerdict.DEARER)
         return verdicts[self._sign(self.evidence.saved, self.p_saved)]
 
-    def _costs(self, *, may_lift: bool) -> tuple[Verdict, str]:
+    def _costs(self, *, may_lift: bool) -> tuple[StratumVerdict, str]:
         """More tokens, and no lift that counts."""
         more, high = f"More tokens are used: {self._tokens()}", self.evidence.lift.high
         if may_lift:
             return (
-                Verdict.NO_DIFFERENCE,
+                StratumVerdict.NO_DIFFERENCE,
                 f"{more}; a lift of success does not count after the adjustment, and is not excluded: {self._lift()}.",
             )
         most = "" if high is None or high <= 0 else f"; one of up to {_points(high)} points is not excluded"
-        return Verdict.NET_COST, f"{more}; no lift of success is shown: {self._lift()}{most}."
+        return StratumVerdict.NET_COST, f"{more}; no lift of success is shown: {self._lift()}{most}."
 
-    def _undecided(self, *, saves: bool) -> tuple[Verdict, str]:
+    def _undecided(self, *, saves: bool) -> tuple[StratumVerdict, str]:
         lift = self.evidence.lift
         if saves:
             margin = _points(self.rule.lift_margin)
             return (
-                Verdict.NO_DIFFERENCE,
+                StratumVerdict.NO_DIFFERENCE,
                 f"Tokens are saved: {self._tokens()}; a loss of success of {margin} points is not excluded: {self._lift()}.",
             )
         if self.p_saved is None:
@@ -169,17 +171,17 @@ class _Claims:
                 known, least = format_percent(1 - self.evidence.unmeasured), format_percent(1 - MOST_UNMEASURED)
                 known = f"of {known} of the runs of an arm; a verdict on tokens needs those of {least}"
             return (
-                Verdict.INSUFFICIENT,
+                StratumVerdict.INSUFFICIENT,
                 f"No lift of success is shown: {self._lift()}; tokens are known {known}.",
             )
         if not self.evidence.std and 2 * unanimous_p(1.0, lift.n) * self.n_tests > self.rule.alpha:
             return (
-                Verdict.INSUFFICIENT,
+                StratumVerdict.INSUFFICIENT,
                 f"Even a lift of 100 points in every task would not count: {lift.n} tasks, {self.n_tests} tests.",
             )
         if self.detectable is not None and self.detectable > 1:
             return (
-                Verdict.INSUFFICIENT,
+                StratumVerdict.INSUFFICIENT,
                 f"Even a lift of 100 points would be missed more often than 1 time in 5: {lift.n} tasks, {self.n_tests} tests.",
             )
         power = format_percent(USUAL_POWER)
@@ -188,7 +190,7 @@ class _Claims:
             if self.detectable is None
             else f"; a lift of {_points(self.detectable)} points is found with {power} power"
         )
-        return Verdict.NO_DIFFERENCE, f"Success: {self._lift()}; {self._tokens()}{least}."
+        return StratumVerdict.NO_DIFFERENCE, f"Success: {self._lift()}; {self._tokens()}{least}."
 
     def _sign(self, estimate: Estimate, p: float | None) -> int:
         """1 or -1 where the claim counts, else 0."""

@@ -16,10 +16,10 @@ from cranfield.agents.protocol import Usage
 from cranfield.benefit.agent import CellRun
 from cranfield.benefit.delivery import Called, SchemaTax, run_delivery, tool_preflight
 from cranfield.benefit.errors import CellError, error_in, error_of
-from cranfield.benefit.external.events import Events, Reader, plain_name, tool_name
-from cranfield.benefit.external.gateway import Exchange, Gateway, open_gateway
-from cranfield.benefit.external.isolation import Place, make_place
-from cranfield.benefit.external.job import Job, Launch, Preset, ServerEntry, entry_of
+from cranfield.benefit.external.events import Events, RunOutputReader, plain_name, tool_name
+from cranfield.benefit.external.gateway import Gateway, ModelExchange, open_gateway
+from cranfield.benefit.external.isolation import RunFolders, make_place
+from cranfield.benefit.external.job import AgentJob, Launch, Preset, ServerEntry, entry_of
 from cranfield.benefit.external.network import without_network
 from cranfield.benefit.external.transcript import transcript_fields
 from cranfield.benefit.mcp_tools import McpTools
@@ -114,7 +114,7 @@ class ExternalAgent:
             await tools.aclose()
 
     @asynccontextmanager
-    async def _gateway(self, place: Place) -> AsyncIterator[Gateway | None]:
+    async def _gateway(self, place: RunFolders) -> AsyncIterator[Gateway | None]:
         if not self.upstream:
             yield None
             return
@@ -122,9 +122,9 @@ class ExternalAgent:
         async with open_gateway(self.upstream, self.key, self.plan.limits, unix) as gateway:
             yield gateway
 
-    def _job(self, task: Task, seed: int, place: Place, gateway: Gateway | None) -> Job:
+    def _job(self, task: Task, seed: int, place: RunFolders, gateway: Gateway | None) -> AgentJob:
         limits = [server.result_tokens for server in self.plan.tools.values() if server.result_tokens is not None]
-        return Job(
+        return AgentJob(
             agent=self.plan.agent,
             place=place,
             prompt=task.prompt,
@@ -139,7 +139,7 @@ class ExternalAgent:
             result_tokens=min(limits, default=None),
         )
 
-    async def _watch(self, launch: Launch, place: Place, gateway: Gateway | None) -> Watched:
+    async def _watch(self, launch: Launch, place: RunFolders, gateway: Gateway | None) -> Watched:
         """Run the program until it ends, or a limit ends it. Nothing of it is left then."""
         watched, started = Watched(), time.monotonic()
         argv = launch.argv
@@ -170,7 +170,7 @@ class ExternalAgent:
             watched.stopped = self._exceeded(launch.reader.events)
         return watched
 
-    def _is_over(self, reader: Reader) -> bool:
+    def _is_over(self, reader: RunOutputReader) -> bool:
         return len(reader.events.calls) > self.plan.limits.tool_calls
 
     def _exceeded(self, events: Events) -> CellEnd | None:
@@ -181,10 +181,10 @@ class ExternalAgent:
         is_over = limits.tokens is not None and tokens is not None and tokens > limits.tokens
         return CellEnd.TOKENS if is_over else None
 
-    def _environment(self, place: Place, launch: Launch) -> dict[str, str]:
+    def _environment(self, place: RunFolders, launch: Launch) -> dict[str, str]:
         return place.environment | dict(self.env) | dict(launch.env)
 
-    async def _read(self, child: ChildProcess, reader: Reader, watched: Watched) -> None:
+    async def _read(self, child: ChildProcess, reader: RunOutputReader, watched: Watched) -> None:
         size = 0
         while (line := await child.read_line()) is not None:
             text = line.decode("utf-8", "replace")
@@ -265,7 +265,7 @@ class ExternalAgent:
             return None if usage.unmeasured or used is None else prices.cost(model.model, used)
         return events.money if prices.currency == PriceList().currency else None
 
-    def _transcript(self, watched: Watched, reader: Reader, gateway: Gateway | None) -> dict[str, Any]:
+    def _transcript(self, watched: Watched, reader: RunOutputReader, gateway: Gateway | None) -> dict[str, Any]:
         """What a transcript of the reference agent does not have, and settings of the plan."""
         events = reader.events
         return {
@@ -376,5 +376,5 @@ def _models(events: Events, gateway: Gateway | None) -> tuple[str, ...]:
     return tuple(dict.fromkeys(seen or events.models))
 
 
-def _exchange(each: Exchange) -> dict[str, Any]:
+def _exchange(each: ModelExchange) -> dict[str, Any]:
     return {**asdict(each), "wall_s": round(each.wall_s, 3)}

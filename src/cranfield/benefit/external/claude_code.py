@@ -18,7 +18,7 @@ from cranfield.benefit.external.events import (
     text_of,
     tool_name,
 )
-from cranfield.benefit.external.job import Job, Launch, ServerEntry
+from cranfield.benefit.external.job import AgentJob, Launch, ServerEntry
 from cranfield.benefit.external.wire import anthropic_usage
 from cranfield.benefit.records import CellEnd
 
@@ -34,7 +34,7 @@ _COUNTS = {
 """Name of a count in a request to that of a model."""
 
 
-def launch(job: Job) -> Launch:
+def launch(job: AgentJob) -> Launch:
     """How a run is started: only the servers of the plan, only their tools, and settings of its own folder."""
     folder = job.place.home / "claude"
     folder.mkdir()
@@ -61,7 +61,7 @@ def launch(job: Job) -> Launch:
     )
 
 
-def _environment(job: Job, folder: Path) -> dict[str, str]:
+def _environment(job: AgentJob, folder: Path) -> dict[str, str]:
     longest_start = max((server.start_timeout_s for server in job.servers), default=0)
     longest_call = max((server.call_timeout_s for server in job.servers), default=0)
     env = {

@@ -8,7 +8,7 @@ from typing import Any
 
 from cranfield.agents.protocol import Usage
 from cranfield.benefit.external.events import EventReader, count_of, mapping_of, text_of, tool_name
-from cranfield.benefit.external.job import Job, Launch, ServerEntry
+from cranfield.benefit.external.job import AgentJob, Launch, ServerEntry
 
 UPSTREAM = "https://api.openai.com/v1"
 _PROVIDER = "cranfield"
@@ -16,7 +16,7 @@ _KEY = "AGENT_MODEL_KEY"
 _NATIVE = {"command_execution": "shell", "file_change": "edit_file", "web_search": "web_search"}
 
 
-def launch(job: Job) -> Launch:
+def launch(job: AgentJob) -> Launch:
     """How a run is started: its settings are a file in a folder of its own, so that no secret is on a command line."""
     folder = job.place.home / "codex"
     folder.mkdir()
@@ -29,7 +29,7 @@ def launch(job: Job) -> Launch:
     )
 
 
-def _settings(job: Job) -> dict[str, Any]:
+def _settings(job: AgentJob) -> dict[str, Any]:
     settings: dict[str, Any] = {
         "model": job.model,
         "approval_policy": "never",

@@ -9,15 +9,15 @@ from typing import Any
 from cranfield.agents.protocol import Usage
 from cranfield.benefit.external.claude_code import ClaudeReader
 from cranfield.benefit.external.codex import CodexReader
-from cranfield.benefit.external.events import Reader, count_of, dicts_of, json_object, plain_name
-from cranfield.benefit.external.job import Job, Launch
+from cranfield.benefit.external.events import RunOutputReader, count_of, dicts_of, json_object, plain_name
+from cranfield.benefit.external.job import AgentJob, Launch
 from cranfield.benefit.plan import OutputPaths
 from cranfield.config.strict import fill_text
 
 PLACEHOLDERS = ("prompt", "model", "workdir", "home", "mcp_config", "seed", "base_url", "key")
 
 
-def launch(job: Job) -> Launch:
+def launch(job: AgentJob) -> Launch:
     """How a run is started: the instructions stand before the prompt; the servers are in a file as Claude Code reads it."""
     config = job.place.home / "mcp.json"
     servers = {server.name: dict(server.record) for server in job.servers}
@@ -36,14 +36,14 @@ def launch(job: Job) -> Launch:
     return Launch(tuple(fill_text(part, values) for part in job.agent.command), env, _reader(job))
 
 
-def _reader(job: Job) -> Reader:
+def _reader(job: AgentJob) -> RunOutputReader:
     usage = job.agent.usage
     if isinstance(usage, OutputPaths):
         return PathsReader(usage)
     return _READERS[usage]()
 
 
-class TextReader(Reader):
+class TextReader(RunOutputReader):
     """Of an agent that prints its answer and nothing else."""
 
     def end(self) -> None:
@@ -53,7 +53,7 @@ class TextReader(Reader):
         self.events.has_calls = False
 
 
-class PathsReader(Reader):
+class PathsReader(RunOutputReader):
     """Of an agent that prints JSON: one document, or lines, which are a list then."""
 
     def __init__(self, paths: OutputPaths) -> None:
@@ -100,7 +100,11 @@ class PathsReader(Reader):
             return values
 
 
-_READERS: Mapping[str, Callable[[], Reader]] = {"": TextReader, "codex": CodexReader, "claude-code": ClaudeReader}
+_READERS: Mapping[str, Callable[[], RunOutputReader]] = {
+    "": TextReader,
+    "codex": CodexReader,
+    "claude-code": ClaudeReader,
+}
 _TOKENS = ("input", "cache_read", "cache_write", "output", "reasoning")
 
 

@@ -116,7 +116,7 @@ class Events:
             self.models.append(name)
 
 
-class Reader:
+class RunOutputReader:
     """Reads the output of one run; its lines are kept."""
 
     def __init__(self) -> None:
@@ -131,7 +131,7 @@ class Reader:
         """Take the end of the output."""
 
 
-class EventReader(Reader, ABC):
+class EventReader(RunOutputReader, ABC):
     """Of an agent that prints an event a line, as JSON."""
 
     def line(self, text: str) -> None:

@@ -39,7 +39,7 @@ _SHOWN_ERROR = 300
 
 
 @dataclass
-class Exchange:
+class ModelExchange:
     """A request to the model, and its outcome."""
 
     is_turn: bool
@@ -63,7 +63,7 @@ class Gateway:
     token: str = field(default_factory=lambda: secrets.token_urlsafe(16))
     """In the address: other programs of this machine do not know it."""
     port: int = 0
-    exchanges: list[Exchange] = field(default_factory=list)
+    exchanges: list[ModelExchange] = field(default_factory=list)
     reached: CellEnd | None = None
     """The limit that stopped it."""
     stopped: asyncio.Event = field(default_factory=asyncio.Event)
@@ -75,7 +75,7 @@ class Gateway:
         return f"http://127.0.0.1:{self.port}/{self.token}{urlsplit(self.upstream).path.rstrip('/')}"
 
     @property
-    def turns(self) -> list[Exchange]:
+    def turns(self) -> list[ModelExchange]:
         """Requests for an answer."""
         return [each for each in self.exchanges if each.is_turn]
 
@@ -122,7 +122,7 @@ class Gateway:
             writer.write(b"HTTP/1.1 100 Continue\r\n\r\n")
         body = await _body(reader, headers)
         request = request_of(body) if method == "POST" and not target.endswith("/count_tokens") else {}
-        exchange = Exchange(bool(request), offered_tools(request))
+        exchange = ModelExchange(bool(request), offered_tools(request))
         if exchange.is_turn and (limit := self.limit()) is not None:
             self.reached = limit
             self.stopped.set()
@@ -137,7 +137,7 @@ class Gateway:
 
     async def _pass_on(
         self,
-        exchange: Exchange,
+        exchange: ModelExchange,
         method: str,
         target: str,
         headers: Mapping[str, str],

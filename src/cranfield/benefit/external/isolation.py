@@ -27,7 +27,7 @@ MOST_FILES = 200
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class RunFolders:
     """Folders of one run."""
 
     root: Path
@@ -76,7 +76,7 @@ class Place:
         shutil.rmtree(self.root, ignore_errors=True)
 
 
-def make_place(snapshot: Snapshot | None, withheld: Container[str] = ()) -> Place:
+def make_place(snapshot: Snapshot | None, withheld: Container[str] = ()) -> RunFolders:
     """A new place with the files of a snapshot, but those that are withheld.
 
     Raises:
@@ -95,7 +95,7 @@ def make_place(snapshot: Snapshot | None, withheld: Container[str] = ()) -> Plac
     for name in ("home", "work", "tmp"):
         (root / name).mkdir()
     exported = {} if snapshot is None else _export(snapshot, root / "work", withheld)
-    return Place(root, exported)
+    return RunFolders(root, exported)
 
 
 def _export(snapshot: Snapshot, folder: Path, withheld: Container[str]) -> dict[str, tuple[int, int]]:

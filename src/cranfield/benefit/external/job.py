@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from cranfield.benefit.external.events import Reader
-from cranfield.benefit.external.isolation import Place
+from cranfield.benefit.external.events import RunOutputReader
+from cranfield.benefit.external.isolation import RunFolders
 from cranfield.benefit.mcp_tools import McpTools, server_command, server_environment, server_variables
 from cranfield.benefit.plan import Agent
 from cranfield.config.strict import fill_value
@@ -31,11 +31,11 @@ class ServerEntry:
 
 
 @dataclass(frozen=True, slots=True)
-class Job:
+class AgentJob:
     """What a run needs."""
 
     agent: Agent
-    place: Place
+    place: RunFolders
     prompt: str
     instructions: str
     """Base prompt of the plan, and what travels with the tools."""
@@ -67,7 +67,7 @@ class Launch:
     argv: tuple[str, ...]
     env: Mapping[str, str]
     """Besides that of every agent."""
-    reader: Reader
+    reader: RunOutputReader
 
 
 def entry_of(tools: McpTools) -> ServerEntry:
@@ -88,4 +88,4 @@ def entry_of(tools: McpTools) -> ServerEntry:
     return ServerEntry(tools.name, record, tuple(wanted), tools.listed, *times, server.result_tokens)
 
 
-Preset = Callable[[Job], Launch]
+Preset = Callable[[AgentJob], Launch]

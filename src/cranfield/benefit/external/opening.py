@@ -30,7 +30,7 @@ _VERSION_S = 60.0
 
 
 @dataclass(frozen=True, slots=True)
-class Kind:
+class AgentKind:
     """A kind of external agent."""
 
     preset: Preset
@@ -42,10 +42,10 @@ class Kind:
     """Its output names the tools that the model is offered."""
 
 
-KINDS: Mapping[str, Kind] = {
-    "codex": Kind(codex.launch, "codex", codex.UPSTREAM, reports_offered=False),
-    "claude-code": Kind(claude_code.launch, "claude", claude_code.UPSTREAM, reports_offered=True),
-    "command": Kind(command.launch, "", "", reports_offered=False),
+KINDS: Mapping[str, AgentKind] = {
+    "codex": AgentKind(codex.launch, "codex", codex.UPSTREAM, reports_offered=False),
+    "claude-code": AgentKind(claude_code.launch, "claude", claude_code.UPSTREAM, reports_offered=True),
+    "command": AgentKind(command.launch, "", "", reports_offered=False),
 }
 
 

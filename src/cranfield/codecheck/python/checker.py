@@ -32,14 +32,14 @@ from cranfield.codecheck.python.ty import (
     require_type_checker,
     write_settings,
 )
-from cranfield.codecheck.report import Check, CheckReport, CheckState, Finding, Target
+from cranfield.codecheck.report import CheckReport, CheckState, CodeCheck, CodeFinding, Target
 from cranfield.words import first_of
 
 At = tuple[str, int, int]
 _IGNORE = re.compile(r"#(?=[^\n]*\b(?:type|ty)\s*:\s*ignore)[^\n]*")
 """Comments by which code tells a type checker not to look."""
-CODE_CHECKS = tuple(check for check in Check if check is not Check.TESTS)
-_TYPED = (Check.SYMBOLS, Check.AVAILABLE, Check.NOT_DEPRECATED)
+CODE_CHECKS = tuple(check for check in CodeCheck if check is not CodeCheck.TESTS)
+_TYPED = (CodeCheck.SYMBOLS, CodeCheck.AVAILABLE, CodeCheck.NOT_DEPRECATED)
 _MOST_NOTED = 5
 """Unknown symbols that a note names."""
 
@@ -62,7 +62,7 @@ class PythonChecker:
         with tempfile.TemporaryDirectory(prefix="cranfield-code-") as folder:
             work = _Work(Path(folder), self._program, files, target, self._deprecations, environment)
             if no_packages:
-                work.leave(no_packages, *_TYPED, *([Check.TESTS] if tests else []))
+                work.leave(no_packages, *_TYPED, *([CodeCheck.TESTS] if tests else []))
             try:
                 self._program_version = self._program_version or await require_type_checker(work.place)
                 await work.check_files(self._program_version, self._sandbox, has_packages=not no_packages)
@@ -117,10 +117,10 @@ class _Work:
         self._platform = PLATFORMS.get(target.platform, "all")
         self.place = Workplace(folder, program, self._version, self._platform)
         write_settings(self.place, environment.folder)
-        self._findings: list[Finding] = []
-        self._unknown: list[Finding] = []
+        self._findings: list[CodeFinding] = []
+        self._unknown: list[CodeFinding] = []
         self._notes: list[str] = [*environment.left_out]
-        self._undecided: set[Check] = set()
+        self._undecided: set[CodeCheck] = set()
         self._versions = {"python": RUNNING, "target": self._version}
         self._texts: dict[str, str] = {}
         self._sources: Sources | None = None
@@ -136,7 +136,9 @@ class _Work:
         if path.suffix != ".py":
             self._notes.append(f"{name}: not checked, because it is not a Python file")
         elif path.is_absolute() or ".." in path.parts or "\0" in name or path.parts[0].startswith("-"):
-            self._findings.append(Finding(Check.COMPILES, name, 0, "", "its path leads out of the folder of the code"))
+            self._findings.append(
+                CodeFinding(CodeCheck.COMPILES, name, 0, "", "its path leads out of the folder of the code")
+            )
         else:
             text = text.replace("\r\n", "\n").replace("\r", "\n")
             self._texts[str(path)] = _IGNORE.sub(lambda comment: "#" * len(comment[0]), text)
@@ -146,9 +148,11 @@ class _Work:
                 file.write_bytes(self._texts[str(path)].encode("utf-8", "surrogatepass"))
             except OSError as error:
                 del self._texts[str(path)]
-                self._findings.append(Finding(Check.COMPILES, name, 0, "", f"it cannot be written: {error.strerror}"))
+                self._findings.append(
+                    CodeFinding(CodeCheck.COMPILES, name, 0, "", f"it cannot be written: {error.strerror}")
+                )
 
-    def leave(self, note: str, *checks: Check) -> None:
+    def leave(self, note: str, *checks: CodeCheck) -> None:
         """Note why checks are not decided; without any named, those that need types."""
         self._notes.append(note)
         self._undecided.update(checks or _TYPED)
@@ -156,7 +160,7 @@ class _Work:
     def report(self, tests: str) -> CheckReport:
         """What was found."""
         return CheckReport(
-            states={check: self._state(check) for check in (*CODE_CHECKS, *((Check.TESTS,) if tests else ()))},
+            states={check: self._state(check) for check in (*CODE_CHECKS, *((CodeCheck.TESTS,) if tests else ()))},
             findings=tuple(sorted(self._findings, key=lambda finding: (finding.file, finding.line))),
             unknown=tuple(self._unknown),
             notes=(*self._notes, *self._unknown_notes()),
@@ -167,21 +171,21 @@ class _Work:
     def _unknown_notes(self) -> Iterator[str]:
         """How much is unknown, with the first symbols of each reason."""
         by_reason: dict[str, list[str]] = {}
-        unknown = [each for each in self._unknown if each.check is Check.SYMBOLS]
+        unknown = [each for each in self._unknown if each.check is CodeCheck.SYMBOLS]
         for each in unknown:
             by_reason.setdefault(each.message, []).append(f"{each.file}:{each.line} {each.symbol}".strip())
         if unknown:
             of = f" of {self._n_symbols}" if self._n_symbols >= len(unknown) else ""
             reasons = (f"{first_of(names, _MOST_NOTED)}: {reason}" for reason, names in by_reason.items())
             yield f"{len(unknown)}{of} symbols are unknown: {'; '.join(reasons)}"
-        yield from dict.fromkeys(each.message for each in self._unknown if each.check is Check.NOT_DEPRECATED)
+        yield from dict.fromkeys(each.message for each in self._unknown if each.check is CodeCheck.NOT_DEPRECATED)
 
-    def _state(self, check: Check) -> CheckState:
+    def _state(self, check: CodeCheck) -> CheckState:
         if any(finding.check is check for finding in self._findings):
             return CheckState.FAILED
         if check in self._undecided:
             return CheckState.MISSING
-        leaves_open = {check, Check.SYMBOLS} if check in _TYPED else {check}
+        leaves_open = {check, CodeCheck.SYMBOLS} if check in _TYPED else {check}
         return CheckState.UNKNOWN if any(each.check in leaves_open for each in self._unknown) else CheckState.PASSED
 
     async def check_files(self, ty: str, sandbox: str, *, has_packages: bool) -> None:
@@ -200,7 +204,7 @@ class _Work:
             raise CheckerError(f"Python {self._version} is not known; expected one of {', '.join(VERSIONS)}")
         if not self._texts:
             if not self._findings and not self._undecided:
-                self._findings.append(Finding(Check.COMPILES, "", 0, "", "there is no Python file"))
+                self._findings.append(CodeFinding(CodeCheck.COMPILES, "", 0, "", "there is no Python file"))
             self._undecided.update(_TYPED)
             return
         facts = await inspect_files(self.place.code, list(self._texts))
@@ -214,21 +218,21 @@ class _Work:
         if len(typed) < len(self._texts):
             rows = await self.place.run_types(typed)
         uses = await find_uses(self.place, sources, self._deprecations.by_name)
-        removed = [use for use in uses if self._check_use(use) is Check.AVAILABLE]
+        removed = [use for use in uses if self._check_use(use) is CodeCheck.AVAILABLE]
         await self._check_symbols(sources, rows, removed, sandbox)
         marked = [row for row in rows if row.rule == DEPRECATED and not any(use.is_on_lines_of(row) for use in uses)]
         await self._check_deprecated(sources, marked)
 
-    def _check_use(self, use: Use) -> Check | None:
+    def _check_use(self, use: Use) -> CodeCheck | None:
         """The check that a use of a symbol of the map fails; None: none does, or the type of the object is not known."""
         entry = use.entry
         if entry.is_removed(self._target):
-            failed, message = Check.AVAILABLE, f"removed in {entry.package or 'Python'} {entry.removed}"
+            failed, message = CodeCheck.AVAILABLE, f"removed in {entry.package or 'Python'} {entry.removed}"
         elif entry.is_deprecated(self._target):
-            failed, message = Check.NOT_DEPRECATED, f"deprecated since {entry.package or 'Python'} {entry.since}"
+            failed, message = CodeCheck.NOT_DEPRECATED, f"deprecated since {entry.package or 'Python'} {entry.since}"
         else:
             return None
-        finding = Finding(failed, use.file, use.line, entry.name, message, entry.source, entry.current)
+        finding = CodeFinding(failed, use.file, use.line, entry.name, message, entry.source, entry.current)
         if use.is_sure:
             self._findings.append(finding)
             return failed
@@ -247,23 +251,24 @@ class _Work:
             write_settings(bare)
             shutil.copytree(self.place.code, bare.code, dirs_exist_ok=True)
             of_library = {row.place for row in await bare.run_types(names) if row.rule == DEPRECATED}
-        found = {(each.file, each.line) for each in self._findings if each.check is Check.NOT_DEPRECATED}
+        found = {(each.file, each.line) for each in self._findings if each.check is CodeCheck.NOT_DEPRECATED}
         for row in rows:
             if row.place in of_library or not self._environment.folder:
                 self._notes.append(f"{row.file}:{row.line}: {row.message}; the map has no alternative of it")
             elif (row.file, row.line) not in found and not sources.facts[row.file].depends_on_version(row.line):
-                self._findings.append(replace(sources.finding(row, Check.NOT_DEPRECATED), current=row.message))
+                self._findings.append(replace(sources.finding(row, CodeCheck.NOT_DEPRECATED), current=row.message))
 
     async def run_tests(self, tests: str, sandbox: str) -> None:
         """Run tests beside the files, where that is possible."""
-        if any(finding.check is Check.COMPILES for finding in self._findings) or not self._texts:
-            self.leave("tests are not run, because the code does not compile", Check.TESTS)
+        if any(finding.check is CodeCheck.COMPILES for finding in self._findings) or not self._texts:
+            self.leave("tests are not run, because the code does not compile", CodeCheck.TESTS)
         elif self._environment.folder and not self._environment.python:
             self.leave(
-                f"tests are not run, because there is no Python {self._version} here that has the packages", Check.TESTS
+                f"tests are not run, because there is no Python {self._version} here that has the packages",
+                CodeCheck.TESTS,
             )
         elif shadowing := self._shadowing():
-            self.leave(f"tests are not run, because {min(shadowing)} stands in the place of a module", Check.TESTS)
+            self.leave(f"tests are not run, because {min(shadowing)} stands in the place of a module", CodeCheck.TESTS)
         else:
             for name, text in self._texts.items():
                 (self.place.code / name).write_bytes(text.encode("utf-8", "surrogatepass"))
@@ -274,11 +279,11 @@ class _Work:
                 if is_this and self._version != RUNNING:
                     self._notes.append(f"tests ran on Python {RUNNING}")
                 if reason and is_this and await self._needs_newer():
-                    self.leave(f"tests fail on Python {RUNNING}, and the code is for {self._version}", Check.TESTS)
+                    self.leave(f"tests fail on Python {RUNNING}, and the code is for {self._version}", CodeCheck.TESTS)
                 elif reason:
-                    self._findings.append(Finding(Check.TESTS, "", 0, "", reason))
+                    self._findings.append(CodeFinding(CodeCheck.TESTS, "", 0, "", reason))
             except CheckerError as error:
-                self.leave(f"tests are not run: {error}", Check.TESTS)
+                self.leave(f"tests are not run: {error}", CodeCheck.TESTS)
 
     async def _needs_newer(self) -> bool:
         """Whether the code may need what this Python lacks and that of the target has."""
@@ -312,15 +317,15 @@ class _Work:
         for name in [name for name in self._texts if name not in unread]:
             known = facts[name]
             if name not in readable:
-                self._findings.append(Finding(Check.COMPILES, name, known.line, "", known.error))
+                self._findings.append(CodeFinding(CodeCheck.COMPILES, name, known.line, "", known.error))
             elif name in errors and (known.error or wanted != running):
                 self._findings.append(
-                    Finding(Check.COMPILES, name, errors[name].line, "", errors[name].message, SYNTAX)
+                    CodeFinding(CodeCheck.COMPILES, name, errors[name].line, "", errors[name].message, SYNTAX)
                 )
             elif known.error:
                 reason = f"its syntax is newer than Python {RUNNING}, which reads it"
-                self._unknown.append(Finding(Check.SYMBOLS, name, 0, "", reason))
-                self.leave(f"{name}: {reason}", Check.NOT_DEPRECATED)
+                self._unknown.append(CodeFinding(CodeCheck.SYMBOLS, name, 0, "", reason))
+                self.leave(f"{name}: {reason}", CodeCheck.NOT_DEPRECATED)
         failed = {finding.file for finding in self._findings}
         if failed:
             self._undecided.update(_TYPED)
@@ -353,13 +358,13 @@ class _Work:
         found = await missing_symbols(self.place, sources, rows)
         found = tuple(row for row in found if not any(use.is_at(row) for use in removed))
         missing, unknown = split_unknown(found, sources, packages.decided)
-        self._unknown += [sources.finding(row, Check.SYMBOLS, reason) for row, reason in unknown]
+        self._unknown += [sources.finding(row, CodeCheck.SYMBOLS, reason) for row, reason in unknown]
         elsewhere = await self._find_elsewhere(sources, missing)
         for row in missing:
             if place := elsewhere.get(row.place):
-                self._findings.append(sources.finding(row, Check.AVAILABLE, f"{row.message}. It exists {place}"))
+                self._findings.append(sources.finding(row, CodeCheck.AVAILABLE, f"{row.message}. It exists {place}"))
             else:
-                self._findings.append(sources.finding(row, Check.SYMBOLS))
+                self._findings.append(sources.finding(row, CodeCheck.SYMBOLS))
 
     async def _find_elsewhere(self, sources: Sources, missing: tuple[Diagnostic, ...]) -> dict[At, str]:
         """Places of symbols that another version of Python has, or another platform, with a name of that."""

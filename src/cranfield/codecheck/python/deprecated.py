@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from cranfield.codecheck.deprecations import Deprecation
 from cranfield.codecheck.python.probes import PROBE_MODULE, in_turns, type_stub, with_typed_objects
-from cranfield.codecheck.python.symbols import Member, Sources
+from cranfield.codecheck.python.symbols import AttributeRead, Sources
 from cranfield.codecheck.python.ty import NO_MODULE, Diagnostic, Workplace
 
 _CALL = re.compile(r"\.(is|any)_(\d+)\($")
@@ -37,7 +37,7 @@ class Use:
         return row.file == self.file and (row.line, row.column) <= (self.line, self.column) < row.end
 
 
-_Named = tuple[Member, Deprecation]
+_Named = tuple[AttributeRead, Deprecation]
 """An attribute whose name is that of a member in the map."""
 
 

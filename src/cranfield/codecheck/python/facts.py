@@ -10,7 +10,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from cranfield.codecheck.python.ty import CheckerError, Output, run_limited
+from cranfield.codecheck.python.ty import CheckerError, ProgramOutput, run_limited
 
 Place = tuple[int, int]
 _SECONDS, _BYTES = 20, 2 << 30
@@ -40,7 +40,7 @@ class Import:
 
 
 @dataclass(frozen=True, slots=True)
-class Guard:
+class TryStatement:
     """A `try` statement."""
 
     body: tuple[Place, ...]
@@ -65,7 +65,7 @@ class FileFacts:
     """False: whether it compiles is not known."""
     encoding: str = "utf-8"
     imports: tuple[Import, ...] = ()
-    guards: tuple[Guard, ...] = ()
+    guards: tuple[TryStatement, ...] = ()
     stored: frozenset[str] = frozenset()
     """Attributes that the file sets, and members of its classes."""
     bound: frozenset[str] = frozenset()
@@ -183,7 +183,7 @@ async def inspect_files(folder: Path, files: Sequence[str]) -> dict[str, FileFac
     return found
 
 
-async def _inspect(folder: Path, files: Sequence[str]) -> Output:
+async def _inspect(folder: Path, files: Sequence[str]) -> ProgramOutput:
     script = Path(__file__).with_name("inspector.py")
     argv = [sys.executable, "-I", "-S", str(script), str(folder), *files]
     return await run_limited(argv, cwd=folder, seconds=_SECONDS, n_bytes=_BYTES)
@@ -203,7 +203,7 @@ def _facts(row: Any) -> FileFacts:
         encoding=row["encoding"],
         imports=tuple(Import(*item) for item in row["imports"]),
         guards=tuple(
-            Guard(tuple(map(tuple, body)), tuple(map(tuple, handlers)), frozenset(caught))
+            TryStatement(tuple(map(tuple, body)), tuple(map(tuple, handlers)), frozenset(caught))
             for body, handlers, caught in row["guards"]
         ),
         stored=frozenset(row["stored"]),

@@ -18,7 +18,7 @@ from typing import Any
 Place = tuple[int, int]
 
 
-class Names(ast.NodeVisitor):
+class ModuleNames(ast.NodeVisitor):
     """What a module imports, binds, stores and uses."""
 
     def __init__(self, text: str) -> None:
@@ -241,7 +241,7 @@ def inspect(text: str, name: str) -> dict[str, Any]:
         return {"error": error.msg, "line": error.lineno or 0, "is_syntax": True}
     except (ValueError, RecursionError, MemoryError, OverflowError) as error:
         return {"error": str(error) or type(error).__name__, "line": 0, "is_syntax": False}
-    names = Names(text)
+    names = ModuleNames(text)
     try:
         names.visit(tree)
     except RecursionError:

@@ -14,7 +14,7 @@ from typing import Any
 
 from cranfield.codecheck.python.environment import PACKAGES, Environment
 from cranfield.codecheck.python.sandbox import sandboxed_python
-from cranfield.codecheck.python.ty import CheckerError, Output, run_limited
+from cranfield.codecheck.python.ty import CheckerError, ProgramOutput, run_limited
 
 _SECONDS, _BYTES, _PROCESSES = 30, 6 << 30, 64
 _MOST_ENDS = 3
@@ -36,7 +36,7 @@ class Presence(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Answer:
+class LookupAnswer:
     """What a lookup found."""
 
     state: Presence
@@ -51,7 +51,7 @@ class Answer:
 
 async def look_up(
     environment: Environment, imports: Sequence[str], lookups: Sequence[Lookup], folder: Path, sandbox: str
-) -> Mapping[Lookup, Answer]:
+) -> Mapping[Lookup, LookupAnswer]:
     """Answers to all lookups.
 
     Args:
@@ -86,9 +86,9 @@ class _Lookups:
         self._argv, self._folder = argv, folder
         self._packages = sorted(environment.modules)
         self._imports, self._left = list(imports), list(lookups)
-        self._found: dict[Lookup, Answer] = {}
+        self._found: dict[Lookup, LookupAnswer] = {}
 
-    async def answers(self) -> Mapping[Lookup, Answer]:
+    async def answers(self) -> Mapping[Lookup, LookupAnswer]:
         for _ in range(_MOST_ENDS + 1):
             if not self._left:
                 return self._found
@@ -97,14 +97,14 @@ class _Lookups:
             answers = {self._left[row.pop("number")]: row for row in rows if "number" in row}
             for lookup, row in answers.items():
                 modules = tuple(row.pop("modules", ()))
-                self._found[lookup] = Answer(**row | {"state": Presence(row["state"]), "modules": modules})
+                self._found[lookup] = LookupAnswer(**row | {"state": Presence(row["state"]), "modules": modules})
             self._left = [each for each in self._left if each not in answers]
             if self._left:
                 self._give_up(imported, output, is_in_lookups=bool(answers))
         why = f"packages ended the process that imports them {_MOST_ENDS + 1} times"
-        return {**self._found, **dict.fromkeys(self._left, Answer(Presence.UNKNOWN, why))}
+        return {**self._found, **dict.fromkeys(self._left, LookupAnswer(Presence.UNKNOWN, why))}
 
-    async def _run(self) -> tuple[Output, list[dict[str, Any]]]:
+    async def _run(self) -> tuple[ProgramOutput, list[dict[str, Any]]]:
         request = {"packages": self._packages, "imports": self._imports, "lookups": self._left}
         (self._folder / "request.json").write_text(json.dumps(request), encoding="utf-8")
         token = secrets.token_hex(16)
@@ -117,7 +117,7 @@ class _Lookups:
                 rows += [json.loads(line.removeprefix(token))] if line.startswith(token) else []
         return output, rows
 
-    def _give_up(self, imported: Sequence[str], output: Output, *, is_in_lookups: bool) -> None:
+    def _give_up(self, imported: Sequence[str], output: ProgramOutput, *, is_in_lookups: bool) -> None:
         """Leave out what ended the process: a module with all of its symbols, or one lookup."""
         how = output.describe()
         if not is_in_lookups and len(imported) < len(self._imports):
@@ -127,7 +127,7 @@ class _Lookups:
             self._imports = [each for each in self._imports if not (each + ".").startswith(f"{module}.")]
         else:
             lost, why = self._left[:1], f"looking it up ended the process or its output: {how}"
-        self._found |= dict.fromkeys(lost, Answer(Presence.UNKNOWN, why))
+        self._found |= dict.fromkeys(lost, LookupAnswer(Presence.UNKNOWN, why))
         self._left = [each for each in self._left if each not in lost]
 
 

@@ -13,11 +13,11 @@ from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field
 
 from cranfield.codecheck.python.facts import FileFacts, Import, Place
-from cranfield.codecheck.python.lookup import Answer, Lookup, Presence, look_up
-from cranfield.codecheck.python.reading import NO_TYPE, Reading, is_of_import, names_of_any_kind, read_members
+from cranfield.codecheck.python.lookup import Lookup, LookupAnswer, Presence, look_up
+from cranfield.codecheck.python.reading import NO_TYPE, AttributeReading, is_of_import, names_of_any_kind, read_members
 from cranfield.codecheck.python.symbols import Sources
 from cranfield.codecheck.python.ty import ATTRIBUTE, SYMBOL_RULES, CheckerError, Diagnostic, Workplace
-from cranfield.codecheck.report import Check, Finding
+from cranfield.codecheck.report import CodeCheck, CodeFinding
 
 _MODULE = re.compile(r"<module '(?P<name>[^']+)'>")
 _CLASS = re.compile(r"<class '(?P<name>[\w.]+)[^']*'>|type\[(?P<type>[\w.]+)[^\]]*\]")
@@ -26,7 +26,7 @@ _NAME_CHARS = 80
 
 
 @dataclass(frozen=True, slots=True)
-class Symbol:
+class SymbolUse:
     """An import, an attribute or an argument that code uses."""
 
     file: str
@@ -54,8 +54,8 @@ class PackageFindings:
 
     decided: set[Diagnostic] = field(default_factory=set)
     """Diagnostics that the packages confirm or disprove: they are not reported again."""
-    findings: list[Finding] = field(default_factory=list)
-    unknown: list[Finding] = field(default_factory=list)
+    findings: list[CodeFinding] = field(default_factory=list)
+    unknown: list[CodeFinding] = field(default_factory=list)
     n_symbols: int = 0
     """That were looked at."""
 
@@ -88,7 +88,9 @@ async def check_packages(
     return decision.found
 
 
-async def _answers(place: Workplace, sources: Sources, symbols: list[Symbol], sandbox: str) -> Mapping[Lookup, Answer]:
+async def _answers(
+    place: Workplace, sources: Sources, symbols: list[SymbolUse], sandbox: str
+) -> Mapping[Lookup, LookupAnswer]:
     """What the packages say of all lookups; nothing where the code imports none."""
     imports = [
         name for file in sources.texts for name in sources.facts[file].run_imports if sources.is_of_package(name)
@@ -99,12 +101,12 @@ async def _answers(place: Workplace, sources: Sources, symbols: list[Symbol], sa
     try:
         return await look_up(sources.environment, imports, lookups, place.folder, sandbox)
     except CheckerError as error:
-        return dict.fromkeys(lookups, Answer(Presence.UNKNOWN, str(error)))
+        return dict.fromkeys(lookups, LookupAnswer(Presence.UNKNOWN, str(error)))
 
 
 def _imports(
     sources: Sources, rows: tuple[Diagnostic, ...], doubtful: AbstractSet[tuple[str, ...]]
-) -> Iterator[Symbol]:
+) -> Iterator[SymbolUse]:
     for file in sources.texts:
         facts = sources.facts[file]
         for item in facts.imports:
@@ -115,7 +117,7 @@ def _imports(
             lookup = ("name", item.module, item.name) if is_name else ("module", item.module)
             lookups = () if facts.is_for_typing(item.line) else (lookup,)
             doubt = "its module has every name" if lookup[1:] in doubtful else ""
-            yield Symbol(file, item.line, item.column, ".".join(lookup[1:]), lookups, row, doubt)
+            yield SymbolUse(file, item.line, item.column, ".".join(lookup[1:]), lookups, row, doubt)
 
 
 def _plain_names(sources: Sources) -> Iterator[tuple[str, str]]:
@@ -130,7 +132,9 @@ def _plain_names(sources: Sources) -> Iterator[tuple[str, str]]:
                 yield from ((module, name) for _, module, name in _path_lookup(path, facts) if name.isidentifier())
 
 
-def _members(sources: Sources, reading: Reading, doubtful: AbstractSet[tuple[str, ...]]) -> Iterator[Symbol]:
+def _members(
+    sources: Sources, reading: AttributeReading, doubtful: AbstractSet[tuple[str, ...]]
+) -> Iterator[SymbolUse]:
     for each in sources.members:
         facts = sources.facts[each.file]
         at = each.place[1:]
@@ -153,7 +157,7 @@ def _members(sources: Sources, reading: Reading, doubtful: AbstractSet[tuple[str
         doubt = reading.doubt(each)
         if is_fixed and any(lookup[2].isidentifier() for lookup in lookups):
             doubt = "its module has every name" if any(lookup[1:] in doubtful for lookup in lookups) else ""
-        yield Symbol(each.file, *at, name[:_NAME_CHARS], lookups, refused, doubt, each.first)
+        yield SymbolUse(each.file, *at, name[:_NAME_CHARS], lookups, refused, doubt, each.first)
 
 
 def _name_of(types: list[str], name: str, facts: FileFacts, at: Place) -> str:
@@ -178,7 +182,7 @@ def _class_lookups(types: list[str], name: str) -> Iterator[Lookup]:
             yield "class", match["name"].rpartition(".")[2], name, "object"
 
 
-def _arguments(sources: Sources, rows: tuple[Diagnostic, ...]) -> Iterator[Symbol]:
+def _arguments(sources: Sources, rows: tuple[Diagnostic, ...]) -> Iterator[SymbolUse]:
     """Arguments by name of functions of packages, of which the type checker says nothing."""
     refused = {row.place for row in rows}
     for file in sources.texts:
@@ -186,13 +190,13 @@ def _arguments(sources: Sources, rows: tuple[Diagnostic, ...]) -> Iterator[Symbo
             called, _, argument = name.partition("(")
             if argument and (file, line, column) not in refused and sources.is_of_package(called):
                 for _, module, path in _path_lookup(called, sources.facts[file]):
-                    yield Symbol(file, line, column, name, (("parameter", module, path, argument.rstrip(")")),))
+                    yield SymbolUse(file, line, column, name, (("parameter", module, path, argument.rstrip(")")),))
 
 
 class _Decision:
     """Which symbols are there, missing or unknown."""
 
-    def __init__(self, sources: Sources, rows: tuple[Diagnostic, ...], answers: Mapping[Lookup, Answer]) -> None:
+    def __init__(self, sources: Sources, rows: tuple[Diagnostic, ...], answers: Mapping[Lookup, LookupAnswer]) -> None:
         self.found = PackageFindings()
         self._sources, self._environment, self._answers = sources, sources.environment, answers
         self._reported: set[tuple[str, int, int]] = {row.place for row in rows if row.rule in SYMBOL_RULES}
@@ -204,7 +208,7 @@ class _Decision:
             if any(is_of_import(row, file, item, sources) for row in rows)
         }
 
-    def add(self, symbol: Symbol) -> None:
+    def add(self, symbol: SymbolUse) -> None:
         """Decide one."""
         answers = [self._answers[lookup] for lookup in symbol.lookups if lookup in self._answers]
         known = [answer for answer in answers if answer.state is not Presence.ABSENT]
@@ -222,21 +226,21 @@ class _Decision:
         else:
             self._add_unknown(symbol, answer)
 
-    def _add_unseen(self, symbol: Symbol) -> None:
+    def _add_unseen(self, symbol: SymbolUse) -> None:
         if symbol.row is None and symbol.doubt and not self._is_of_reported(symbol):
             self._leave(symbol, symbol.doubt)
 
-    def _add_there(self, symbol: Symbol, answer: Answer) -> None:
+    def _add_there(self, symbol: SymbolUse, answer: LookupAnswer) -> None:
         self._take(symbol.row)
         self._not_imported -= {(symbol.file, item) for item in self._imports_of(symbol)}
         if answer.deprecated and not self._is_provided_for(symbol):
             message = self._with_package(answer.deprecated, symbol, answer)
-            self.found.findings.append(_finding(symbol, Check.NOT_DEPRECATED, message, answer.deprecated))
+            self.found.findings.append(_finding(symbol, CodeCheck.NOT_DEPRECATED, message, answer.deprecated))
         elif answer.perhaps_deprecated and not self._is_provided_for(symbol):
             message = f"its documentation says, perhaps of a part of it: {answer.perhaps_deprecated}"
-            self.found.unknown.append(_finding(symbol, Check.NOT_DEPRECATED, message))
+            self.found.unknown.append(_finding(symbol, CodeCheck.NOT_DEPRECATED, message))
 
-    def _add_missing(self, symbol: Symbol, answer: Answer) -> None:
+    def _add_missing(self, symbol: SymbolUse, answer: LookupAnswer) -> None:
         self._take(symbol.row)
         self._not_imported |= {(symbol.file, item) for item in self._imports_of(symbol)}
         if self._is_provided_for(symbol):
@@ -246,9 +250,9 @@ class _Decision:
             self._leave(symbol, "the code itself sets an attribute of this name")
         else:
             message = answer.why or (symbol.row.message if symbol.row else f"there is no {symbol.name}")
-            self.found.findings.append(_finding(symbol, Check.SYMBOLS, self._with_package(message, symbol, answer)))
+            self.found.findings.append(_finding(symbol, CodeCheck.SYMBOLS, self._with_package(message, symbol, answer)))
 
-    def _add_unknown(self, symbol: Symbol, answer: Answer) -> None:
+    def _add_unknown(self, symbol: SymbolUse, answer: LookupAnswer) -> None:
         """Of a symbol that could not be looked up: the type checker decides as far as it can."""
         if symbol.row is not None and self._is_typed(symbol, answer):
             return
@@ -258,9 +262,9 @@ class _Decision:
                 self._leave(symbol, "; ".join(filter(None, (symbol.doubt, answer.why))))
         elif not self._is_provided_for(symbol):
             message = f"whether it is deprecated could not be looked up: {answer.why}"
-            self.found.unknown.append(_finding(symbol, Check.NOT_DEPRECATED, message))
+            self.found.unknown.append(_finding(symbol, CodeCheck.NOT_DEPRECATED, message))
 
-    def _imports_of(self, symbol: Symbol) -> Iterator[Import]:
+    def _imports_of(self, symbol: SymbolUse) -> Iterator[Import]:
         """The statement that imports a symbol, if one does."""
         for item in self._sources.facts[symbol.file].imports if symbol.kind in {"name", "module"} else ():
             if (item.line, item.column) == (symbol.line, symbol.column):
@@ -270,12 +274,12 @@ class _Decision:
         if row is not None:
             self.found.decided.add(row)
 
-    def _leave(self, symbol: Symbol, why: str) -> None:
+    def _leave(self, symbol: SymbolUse, why: str) -> None:
         self._reported.add((symbol.file, symbol.line, symbol.column))
         if not self._is_provided_for(symbol):
-            self.found.unknown.append(_finding(symbol, Check.SYMBOLS, why))
+            self.found.unknown.append(_finding(symbol, CodeCheck.SYMBOLS, why))
 
-    def _is_typed(self, symbol: Symbol, answer: Answer) -> bool:
+    def _is_typed(self, symbol: SymbolUse, answer: LookupAnswer) -> bool:
         """Whether what the type checker says is of types that a package comes with, or of no package: then it stands."""
         modules = _modules_of(symbol, answer)
         if symbol.kind == "class" and modules:
@@ -284,7 +288,7 @@ class _Decision:
             return {module.partition(".")[0] for module in modules} <= self._environment.typed
         return not self._environment.may_define(symbol.lookups[0][1])
 
-    def _is_of_reported(self, symbol: Symbol) -> bool:
+    def _is_of_reported(self, symbol: SymbolUse) -> bool:
         """Whether an attribute is read of what is itself missing or unknown."""
         facts = self._sources.facts[symbol.file]
         if symbol.doubt != NO_TYPE:
@@ -297,18 +301,18 @@ class _Decision:
         bound = {item.bound for file, item in self._not_imported if file == symbol.file}
         return inner or name.partition(".")[0] in bound
 
-    def _is_provided_for(self, symbol: Symbol) -> bool:
+    def _is_provided_for(self, symbol: SymbolUse) -> bool:
         failed = [item.line for file, item in self._not_imported if file == symbol.file]
         return self._sources.facts[symbol.file].provides_for(symbol.line, failed)
 
-    def _with_package(self, message: str, symbol: Symbol, answer: Answer) -> str:
+    def _with_package(self, message: str, symbol: SymbolUse, answer: LookupAnswer) -> str:
         packages = {self._environment.package_of(module) for module in _modules_of(symbol, answer)}
         return f"{message} ({packages.pop()})" if len(packages) == 1 and "" not in packages else message
 
 
-def _modules_of(symbol: Symbol, answer: Answer) -> tuple[str, ...]:
+def _modules_of(symbol: SymbolUse, answer: LookupAnswer) -> tuple[str, ...]:
     return answer.modules if symbol.kind == "class" else (symbol.lookups[0][1],)
 
 
-def _finding(symbol: Symbol, check: Check, message: str, current: str = "") -> Finding:
-    return Finding(check, symbol.file, symbol.line, symbol.name, message, current=current)
+def _finding(symbol: SymbolUse, check: CodeCheck, message: str, current: str = "") -> CodeFinding:
+    return CodeFinding(check, symbol.file, symbol.line, symbol.name, message, current=current)

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 from cranfield.codecheck.python.facts import Import, Place
 from cranfield.codecheck.python.probes import PROBE_MODULE, Copy, Edit, Expression, in_turns
-from cranfield.codecheck.python.symbols import Member, Sources
+from cranfield.codecheck.python.symbols import AttributeRead, Sources
 from cranfield.codecheck.python.ty import (
     ARGUMENT_RULES,
     ATTRIBUTE,
@@ -36,7 +36,7 @@ _Span = tuple[Place, Place]
 
 
 @dataclass(frozen=True, slots=True)
-class Reading:
+class AttributeReading:
     """What is known of the objects whose attributes are read."""
 
     types: Mapping[Expression, str]
@@ -46,15 +46,15 @@ class Reading:
     rows: Mapping[tuple[str, Place], Diagnostic]
     """Diagnostics of attributes, by where they end."""
 
-    def row(self, member: Member) -> Diagnostic | None:
+    def row(self, member: AttributeRead) -> Diagnostic | None:
         """What the type checker says against an attribute."""
         return self.rows.get((member.file, member.whole[2]))
 
-    def types_of(self, member: Member) -> list[str]:
+    def types_of(self, member: AttributeRead) -> list[str]:
         """The types that the object may be of; none: nothing is known of it."""
         return components(self.types.get(member.object, ""))
 
-    def doubt(self, member: Member) -> str:
+    def doubt(self, member: AttributeRead) -> str:
         """Why the silence of the type checker says nothing of an attribute; empty: it has seen a definition."""
         if not self.types_of(member):
             return NO_TYPE
@@ -70,7 +70,7 @@ class Reading:
         return f"{displayed[:80]} has an attribute of every name"
 
 
-async def read_members(place: Workplace, sources: Sources, rows: tuple[Diagnostic, ...]) -> Reading:
+async def read_members(place: Workplace, sources: Sources, rows: tuple[Diagnostic, ...]) -> AttributeReading:
     """All attributes that the files read.
 
     Raises:
@@ -82,7 +82,7 @@ async def read_members(place: Workplace, sources: Sources, rows: tuple[Diagnosti
     examples = {types[each.object]: each.object for each in reversed(free) if components(types.get(each.object, ""))}
     any_name = await _types_of_any_name(place, sources, examples)
     wrong = {(row.file, row.end): row for row in rows if row.rule in {ATTRIBUTE, OF_UNION}}
-    return Reading(types, any_name, wrong)
+    return AttributeReading(types, any_name, wrong)
 
 
 async def names_of_any_kind(place: Workplace, names: Iterable[tuple[str, str]]) -> set[tuple[str, ...]]:

@@ -14,7 +14,7 @@ from functools import cache
 from pathlib import Path
 
 from cranfield.codecheck.python.environment import PACKAGES, Environment
-from cranfield.codecheck.python.ty import RUNNING, CheckerError, Output, OutputError, run_limited
+from cranfield.codecheck.python.ty import RUNNING, CheckerError, OutputError, ProgramOutput, run_limited
 
 _SECONDS, _BYTES, _PROCESSES = 30, 2 << 30, 64
 _FILE_BYTES = 256 << 20
@@ -77,11 +77,11 @@ async def sandboxed_python(python: str, folders: Mapping[str, Path], cwd: Path, 
     return start
 
 
-def _passed(output: Output, token: str) -> bool:
+def _passed(output: ProgramOutput, token: str) -> bool:
     return output.status == 0 and output.stdout.decode("utf-8", "replace").rstrip("\n").endswith(f"\n{token}")
 
 
-def _reason(output: Output) -> str:
+def _reason(output: ProgramOutput) -> str:
     return "the program ended before its tests" if output.status == 0 else output.describe()
 
 

@@ -22,7 +22,7 @@ from cranfield.codecheck.python.ty import (
     Diagnostic,
     Workplace,
 )
-from cranfield.codecheck.report import Check, Finding
+from cranfield.codecheck.report import CodeCheck, CodeFinding
 
 _SYMBOL_CHARS = 80
 _ANY_NAME = {"exec", "globals"}
@@ -30,7 +30,7 @@ _ANY_NAME = {"exec", "globals"}
 
 
 @dataclass(frozen=True, slots=True)
-class Member:
+class AttributeRead:
     """An attribute that is read."""
 
     file: str
@@ -67,9 +67,9 @@ class Sources:
     """Of the packages that they may import."""
 
     @cached_property
-    def members(self) -> tuple[Member, ...]:
+    def members(self) -> tuple[AttributeRead, ...]:
         """All attributes that the files read."""
-        return tuple(Member(file, *row) for file in self.texts for row in self.facts[file].members)
+        return tuple(AttributeRead(file, *row) for file in self.texts for row in self.facts[file].members)
 
     @cached_property
     def stored(self) -> frozenset[str]:
@@ -85,7 +85,7 @@ class Sources:
         """Whether a module is of a package, and none of the files takes its place."""
         return self.environment.has(module) and module.partition(".")[0] not in self.own_modules
 
-    def member_of(self, found: Diagnostic) -> Member | None:
+    def member_of(self, found: Diagnostic) -> AttributeRead | None:
         """The attribute that a diagnostic ends with."""
         return next((each for each in self.members if (each.file, each.whole[2]) == (found.file, found.end)), None)
 
@@ -109,9 +109,9 @@ class Sources:
         module = self.facts[found.file].aliases.get(head, head) if dot else head
         return f"{module}{dot}{rest}"[:_SYMBOL_CHARS]
 
-    def finding(self, found: Diagnostic, check: Check, message: str = "") -> Finding:
+    def finding(self, found: Diagnostic, check: CodeCheck, message: str = "") -> CodeFinding:
         """A diagnostic as a finding."""
-        return Finding(check, found.file, found.line, self.symbol(found), message or found.message, found.rule)
+        return CodeFinding(check, found.file, found.line, self.symbol(found), message or found.message, found.rule)
 
 
 def is_among(found: Diagnostic, rows: Iterable[Diagnostic]) -> bool:

@@ -190,7 +190,7 @@ async def require_type_checker(place: Workplace) -> str:
 
 
 @dataclass(frozen=True, slots=True)
-class Output:
+class ProgramOutput:
     """What a program wrote, and how it ended."""
 
     stdout: bytes
@@ -206,7 +206,7 @@ class Output:
 
 async def run_limited(
     argv: Sequence[str], *, cwd: Path, seconds: int, n_bytes: int, n_processes: int = 0, line: str = ""
-) -> Output:
+) -> ProgramOutput:
     """Run a program with limits of time and memory, and no variables but those named here.
 
     Args:
@@ -235,7 +235,7 @@ async def run_limited(
                     status: int | None = await child.run()
             except TimeoutError:
                 status = None
-            return Output(bytes(child.stdout), child.stderr_from(0), status)
+            return ProgramOutput(bytes(child.stdout), child.stderr_from(0), status)
     except NotStartedError as error:
         raise CheckerError(f"{argv[0]} could not be started: {error}") from None
     except TooMuchOutputError:

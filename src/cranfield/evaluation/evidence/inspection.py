@@ -42,14 +42,22 @@ from cranfield.evaluation.evidence.checks import (
     unpaired_queries,
 )
 from cranfield.evaluation.evidence.likeness import id_form
-from cranfield.evaluation.evidence.values import Finding, Found, Inspected, Scored, Settings, Sides, without_secrets
+from cranfield.evaluation.evidence.values import (
+    Finding,
+    Found,
+    Inspected,
+    Scored,
+    Settings,
+    Sides,
+    without_secrets,
+)
 from cranfield.measures import Measure
 from cranfield.model import NoteKind
 from cranfield.options.blocks import Consequence, Limits, Setting, as_setting
 
 
 @dataclass(frozen=True, slots=True)
-class Check:
+class EvidenceCheck:
     """One evidence check; exactly one of its two functions is there."""
 
     name: str
@@ -81,7 +89,7 @@ _REHASH = (
     "Look at the places that changed, correct the test set, and rehash it: `cranfield testset rehash SET --repo DIR`."
 )
 _ROWS = (
-    Check(
+    EvidenceCheck(
         "uncommitted-changes",
         "The repository has, or had when the set was made, changes that no commit has (--allow-dirty).",
         "files that are not as in the commit > t",
@@ -91,7 +99,7 @@ _ROWS = (
         cause="Commit them, or name a commit with --at. A stored set that has them is tied anew to a commit by "
         "`cranfield testset rehash SET --repo DIR`.",
     ),
-    Check(
+    EvidenceCheck(
         "kept-answers",
         "Answers were kept from an earlier run, and the system was not asked again.",
         "kept answers > t",
@@ -100,7 +108,7 @@ _ROWS = (
         system=kept_answers,
         cause="Run again with --refresh, or without cache_h in the config.",
     ),
-    Check(
+    EvidenceCheck(
         "resumed-answers",
         "Answers were given before the run was interrupted, and the system may have changed until it was resumed.",
         "answers of the interrupted part that are older than t hours, or 1 hour where `depends` is unchanged > 0",
@@ -110,7 +118,7 @@ _ROWS = (
         cause="Remove the folder .partial in the output folder before a run is repeated, to ask every query again; or name in "
         "`depends` what the answers depend on.",
     ),
-    Check(
+    EvidenceCheck(
         "changed-meanwhile",
         "What the system depends on changed while it was asked.",
         "digest of `depends` after the last query != digest before the first",
@@ -119,7 +127,7 @@ _ROWS = (
         system=changed_meanwhile,
         cause="Run again, when nothing builds the index.",
     ),
-    Check(
+    EvidenceCheck(
         "failed-queries",
         "The system failed on too many queries, or has no answer to them.",
         "(failed + unanswered queries) / queries > t",
@@ -129,7 +137,7 @@ _ROWS = (
         limit="max_failed_share",
         cause="Read the reasons of the failures in the report; raise the limit only where the failures are answers.",
     ),
-    Check(
+    EvidenceCheck(
         "judged-share",
         "Too few of the results are judged.",
         "mean Judged@k < t, k the cutoff of the primary measure or 10",
@@ -139,7 +147,7 @@ _ROWS = (
         limit="min_judged_share",
         cause="Judge the results of every system to the depth of the primary measure.",
     ),
-    Check(
+    EvidenceCheck(
         "unpaired-queries",
         "Too many queries have a value for some systems only, and are in no pair.",
         "queries with a value for some systems and not for all / queries > t",
@@ -149,7 +157,7 @@ _ROWS = (
         limit="max_failed_share",
         cause="Run every system on all queries.",
     ),
-    Check(
+    EvidenceCheck(
         "never-judged",
         "A large part of the queries have no judgment and are out of the means.",
         "queries without a judgment / queries > t",
@@ -158,7 +166,7 @@ _ROWS = (
         systems=never_judged_queries,
         cause="Judge these queries, or score them by the test set's own judgments with --qrels-fallback.",
     ),
-    Check(
+    EvidenceCheck(
         "nothing-judged",
         "No result is judged yet, as in a starter test set: every grade is under 0.",
         "queries whose grades are all under 0 / queries that expect something >= t",
@@ -167,7 +175,7 @@ _ROWS = (
         systems=nothing_judged,
         cause="Judge results of the test set, or give judgments with --qrels.",
     ),
-    Check(
+    EvidenceCheck(
         "query-form",
         "The run answers queries under ids in another form than those of the test set, and they count as unanswered.",
         "unanswered queries that a transformation pairs with queries that only the run has / queries without a pair, of the "
@@ -178,7 +186,7 @@ _ROWS = (
         cause="Write the query ids of the run as the test set has them: the transformation is named with an example. A table "
         "whose ids were read as numbers has lost their zeros: read that column as text.",
     ),
-    Check(
+    EvidenceCheck(
         "answer-rules",
         "Answers break a rule that the config of their system declares for every answer.",
         "answers that break a rule of `preflight: every_answer` / answers > t",
@@ -187,7 +195,7 @@ _ROWS = (
         system=broken_answer_rules,
         cause="The system answered in another mode than it was configured for: correct that, and run it again.",
     ),
-    Check(
+    EvidenceCheck(
         "empty-answers",
         "Nearly all queries have no result, because the system is empty, filters everything out or failed.",
         "queries without a result / queries that expect one >= t, of 5 queries or more, or all of 3 or more",
@@ -196,7 +204,7 @@ _ROWS = (
         system=empty_answers,
         cause="Send one query with `cranfield system probe NAME QUERY --raw`, and read its raw output.",
     ),
-    Check(
+    EvidenceCheck(
         "nothing-matched",
         "No result of any query is a document, place or symbol that the test set judges, for this query or any other.",
         "queries with results >= t, and the ids of the results and of the test set have none in common; of fewer queries, "
@@ -207,7 +215,7 @@ _ROWS = (
         system=nothing_matched,
         cause="The ids have another form, or the corpus is another: compare the two examples in the message.",
     ),
-    Check(
+    EvidenceCheck(
         "unjudged-results",
         "Most of the results are unjudged.",
         "mean Judged@k < t, k the cutoff of the primary measure or 10, of one system and of three or more; of two, where the "
@@ -218,7 +226,7 @@ _ROWS = (
         unless=("nothing-judged", "nothing-matched"),
         cause="Judge results of every system; of two, `cranfield holes A B --testset SET` names those that can change the verdict.",
     ),
-    Check(
+    EvidenceCheck(
         "results-without-lines",
         "The test set expects lines of files, and the results do not say which lines they are.",
         "results without lines that match nothing / results of these queries >= t",
@@ -227,7 +235,7 @@ _ROWS = (
         system=results_without_lines,
         cause="Extract `span` as `12-40`, or ids such as `src/a.rs:12-40`.",
     ),
-    Check(
+    EvidenceCheck(
         "one-id",
         "One id is a large part of all results and repeats within their lists, so that it names no result.",
         "results with the most frequent id, where it is not expected / all results >= t, more than one a query, 10 queries or more",
@@ -236,7 +244,7 @@ _ROWS = (
         system=one_id,
         cause="The id is read from the wrong place: in a regular expression the group of the id must hold the whole id.",
     ),
-    Check(
+    EvidenceCheck(
         "same-list",
         "Queries that expect different documents get the same list.",
         _SAME_LIST,
@@ -246,7 +254,7 @@ _ROWS = (
         unless=("one-id",),
         cause="The query does not reach the system: look for `{query}` in its command, body or arguments.",
     ),
-    Check(
+    EvidenceCheck(
         "shifted-answers",
         "The answers are those of the query before or after: ids and answers are paired wrongly.",
         "queries that match only what the query before them expects (or after) / queries with results >= t, 5 or more, and four "
@@ -257,7 +265,7 @@ _ROWS = (
         unless=("one-id", "same-list"),
         cause="Answers are written in another order than queries: a header line, or calls that finish out of order.",
     ),
-    Check(
+    EvidenceCheck(
         "tied-scores",
         "All results of a query have one score, so that their order is that of the document ids.",
         "queries whose judged results tie with the whole list / queries with two results or more >= t, of 10 or more",
@@ -266,7 +274,7 @@ _ROWS = (
         system=tied_scores,
         cause="Write the scores, or falling numbers; or choose a convention that orders by rank.",
     ),
-    Check(
+    EvidenceCheck(
         "nothing-relevant",
         "No result of any query is relevant.",
         "queries with results that expect one >= t, and none has a relevant result",
@@ -276,7 +284,7 @@ _ROWS = (
         unless=("empty-answers", "nothing-matched", "results-without-lines", "one-id", "same-list", "shifted-answers"),
         cause="Check the form of the ids, the corpus and the test set; a system that finds nothing at all is rare.",
     ),
-    Check(
+    EvidenceCheck(
         "id-form",
         "Results would be relevant if their ids had the form of the expected ones; the transformation is named.",
         "queries without a relevant result that one transformation would give one / queries >= t, 3 or more",
@@ -286,7 +294,7 @@ _ROWS = (
         unless=("nothing-matched",),
         cause="Change the extraction, the ids of the test set, or its matching rules (`strip`, `roots`).",
     ),
-    Check(
+    EvidenceCheck(
         "self-retrieval",
         "Queries are documents of the corpus, and most of them get themselves as the first result.",
         "queries whose first result has their id, which is not expected / queries with results >= t, 2 or more",
@@ -296,7 +304,7 @@ _ROWS = (
         cause="Leave these results out with --ignore-identical-ids, `ignore_identical_ids` under `options` of the config, or "
         "`matching: {ignore_identical_ids: true}` in the test set.",
     ),
-    Check(
+    EvidenceCheck(
         "repeated-list",
         "Many queries that expect different documents get the same list, as from a fallback.",
         _SAME_LIST,
@@ -306,7 +314,7 @@ _ROWS = (
         unless=("same-list", "one-id"),
         cause="Look at the answers of these queries: a part of them fails inside the system, and a fixed list is returned.",
     ),
-    Check(
+    EvidenceCheck(
         "few-ids",
         "The results have few distinct ids, and most of them repeat an id of their list.",
         "distinct ids / results <= t, half of the results or more repeated in their list, 30 results or more",
@@ -316,7 +324,7 @@ _ROWS = (
         unless=("one-id",),
         cause="A part of the id was extracted, or the results are chunks of few documents.",
     ),
-    Check(
+    EvidenceCheck(
         "duplicates",
         "A large part of the results repeat an id of their list, and are dropped.",
         "dropped results / results >= t",
@@ -326,7 +334,7 @@ _ROWS = (
         unless=("one-id", "few-ids"),
         cause="Extract the id of the chunk, or its `span`; or request more results than are shown.",
     ),
-    Check(
+    EvidenceCheck(
         "missing-queries",
         "A run file has no line for some queries, which count as 0.",
         "queries without a line / queries that expect a result >= t, of 5 queries or more",
@@ -336,7 +344,7 @@ _ROWS = (
         unless=("query-form",),
         cause="The file was cut short, or is of another test set; `--missing skip` leaves these queries out.",
     ),
-    Check(
+    EvidenceCheck(
         "reversed-order",
         "Relevant results are nearer to the end of their list than to its beginning, beyond chance.",
         "(mean place - 0.5) * sqrt(12 n) >= t, where a place is (rank - 0.5) / length, n relevant results, 30 or more",
@@ -345,7 +353,7 @@ _ROWS = (
         system=reversed_order,
         cause="The scores are distances: declare `order: ascending`, or write them with the other sign.",
     ),
-    Check(
+    EvidenceCheck(
         "empty-on-one-side",
         "One system has no result for many queries that another answers.",
         "queries without a result that another system has results for / queries that expect one >= t, 2 or more",
@@ -355,7 +363,7 @@ _ROWS = (
         cause="A part of the index is missing, a filter or a strict parser of queries removes everything, or the pattern `empty` "
         "matches answers with results.",
     ),
-    Check(
+    EvidenceCheck(
         "cut-short",
         "The lists were cut before the cutoff of the primary measure.",
         "depth of the run, or --depth, < cutoff of the primary measure, and a list as long as that depth",
@@ -364,7 +372,7 @@ _ROWS = (
         systems=cut_short,
         cause="`k` of the config, or of the saved run, is smaller than the cutoff: raise it, or leave it out, and collect again.",
     ),
-    Check(
+    EvidenceCheck(
         "short-lists",
         "The lists of one system are far shorter than those of another.",
         "mean length / longest mean length < t, to the depth of the primary measure, of queries with results",
@@ -373,7 +381,7 @@ _ROWS = (
         systems=short_lists,
         cause="Request as many results from every system.",
     ),
-    Check(
+    EvidenceCheck(
         "missing-family",
         "Queries expect ids of one family (a scheme, a folder, a collection), and no system ever returns one of it.",
         "(1 - share of other queries with a relevant result) ^ queries of the family <= t, 3 queries or more",
@@ -382,7 +390,7 @@ _ROWS = (
         systems=missing_family,
         cause="That part of the corpus is not indexed, or its ids have another form.",
     ),
-    Check(
+    EvidenceCheck(
         "same-results",
         "Two systems return the same results on every query, although their runs differ.",
         "the lists are equal on every query, of t queries or more",
@@ -391,7 +399,7 @@ _ROWS = (
         systems=same_results,
         cause="The setting that differs has no effect, or is not passed on.",
     ),
-    Check(
+    EvidenceCheck(
         "judged-gap",
         "The results of one system are judged far more often than those of another.",
         "largest - smallest mean Judged@k >= t, where documents are judged not relevant too",
@@ -400,7 +408,7 @@ _ROWS = (
         systems=judged_gap,
         cause="The judgments were made from the results of one system: judge those of the other too.",
     ),
-    Check(
+    EvidenceCheck(
         "intact-queries",
         "Queries were left out because places that they expect have changed (--intact).",
         "queries left out > t",
@@ -409,7 +417,7 @@ _ROWS = (
         system=queries_noted(NoteKind.INTACT),
         cause=_REHASH,
     ),
-    Check(
+    EvidenceCheck(
         "drifted-queries",
         "Queries expect places that have changed, which was accepted (--allow-drift).",
         "queries with a changed place > t",
@@ -418,7 +426,7 @@ _ROWS = (
         system=queries_noted(NoteKind.DRIFT),
         cause=_REHASH,
     ),
-    Check(
+    EvidenceCheck(
         "identical-runs",
         "Two systems have the same run: usually a file or a setting was named twice.",
         "digests of two runs are equal",
@@ -428,7 +436,7 @@ _ROWS = (
         cause="Check the paths and the settings of both systems.",
     ),
 )
-CHECKS: Mapping[str, Check] = {check.name: check for check in _ROWS}
+CHECKS: Mapping[str, EvidenceCheck] = {check.name: check for check in _ROWS}
 """Every check by name, in the order findings are shown."""
 
 
@@ -484,14 +492,16 @@ def threshold_of(name: str, settings: Settings) -> float | None:
     return None if consequence is Consequence.OFF else threshold
 
 
-def _rule(check: Check, setting: Setting, limits: Mapping[str, float | None]) -> tuple[Consequence, float | None]:
+def _rule(
+    check: EvidenceCheck, setting: Setting, limits: Mapping[str, float | None]
+) -> tuple[Consequence, float | None]:
     """The consequence and the threshold of a check; no threshold where a limit is switched off."""
     threshold = limits.get(check.limit, check.threshold) if check.limit else check.threshold
     return setting.consequence or check.consequence, threshold if setting.threshold is None else setting.threshold
 
 
 def _apply(
-    check: Check, systems: Sequence[Inspected], primary: Measure | None, threshold: float
+    check: EvidenceCheck, systems: Sequence[Inspected], primary: Measure | None, threshold: float
 ) -> Iterator[tuple[str, Found]]:
     if check.system is not None:
         for system in systems:

@@ -99,7 +99,7 @@ def read_back(text: str, path: Path, read: Callable[[Located], TestSet], *, is_j
         ) from None
 
 
-class Strict(BaseModel):
+class StrictRecord(BaseModel):
     """Accepts no key that it does not know."""
 
     model_config = ConfigDict(extra="forbid", frozen=True, strict=True, use_attribute_docstrings=True)

@@ -52,7 +52,7 @@ class Ids(Protocol):
 
 
 @dataclass(frozen=True, eq=False)
-class Table:
+class RequestedColumns:
     """The requested columns of a table, without a missing id or an impossible number."""
 
     name: str
@@ -93,7 +93,7 @@ def read_table(
     lenient: Sequence[Role] = (),
     columns: Mapping[str, str] | None = None,
     name: str = "the table",
-) -> Table:
+) -> RequestedColumns:
     """Find the columns of a data frame, an Arrow table or a Parquet file, and check their values.
 
     Args:
@@ -132,7 +132,7 @@ def read_table(
     checks.found.raise_if_any()
     used = {taken[role] for role in (*ids, *numbers)}
     unused = tuple(str(column) for column in there if column not in used)
-    return Table(name, taken, ids, numbers, len(series[taken[required[0]]]), unused)
+    return RequestedColumns(name, taken, ids, numbers, len(series[taken[required[0]]]), unused)
 
 
 def column_names(source: Any, error: type[CranfieldError]) -> list[str]:
@@ -163,7 +163,9 @@ def rows_where(source: Any, keep: Sequence[bool], error: type[CranfieldError]) -
     return opened_table.collect(opened_table.names()).filter(list(keep))
 
 
-def read_arrays(columns: Mapping[Role, Any], error: type[CranfieldError], *, name: str = "the arrays") -> Table:
+def read_arrays(
+    columns: Mapping[Role, Any], error: type[CranfieldError], *, name: str = "the arrays"
+) -> RequestedColumns:
     """The same of arrays, one a column: text or whole numbers for ids, numbers for the rest.
 
     Raises:
@@ -183,7 +185,7 @@ def read_arrays(columns: Mapping[Role, Any], error: type[CranfieldError], *, nam
         else:
             numbers[role] = checks.array_numbers(array, role)
     checks.found.raise_if_any()
-    return Table(name, {role: role for role in arrays}, ids, numbers, len(next(iter(arrays.values()))))
+    return RequestedColumns(name, {role: role for role in arrays}, ids, numbers, len(next(iter(arrays.values()))))
 
 
 @dataclass(frozen=True)

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field, fields, is_dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, TypeVar, Union, get_args, get_origin, get_type_hints
 
-from pydantic import BaseModel, RootModel, Tag, TypeAdapter, ValidationError
+from pydantic import BaseModel, ConfigDict, Field, RootModel, Tag, TypeAdapter, ValidationError
 
 from cranfield.errors import CranfieldError, Problem, ProblemList, unknown_name
 from cranfield.formats.io.files import shown
@@ -25,6 +25,8 @@ if TYPE_CHECKING:
 
 M = TypeVar("M")
 """A pydantic model, or a dataclass."""
+Filled = Annotated[str, Field(min_length=1, pattern=r"\S")]
+"""A text that is not blank."""
 
 _EXPECTED = {
     "string_type": "text",
@@ -76,6 +78,12 @@ _MERGE_HINT = "merge keys (<<) are not supported: write the keys out"
 
 
 _ADAPTERS: dict[type, TypeAdapter[Any]] = {}
+
+
+class ClosedModel(BaseModel):
+    """Accepts nothing that it does not know."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
 
 
 def adapter_of(model: type) -> TypeAdapter[Any]:

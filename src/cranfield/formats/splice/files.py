@@ -18,7 +18,7 @@ from cranfield.formats.io.files import BYTE_ORDER_MARK, GZIP_MAGIC, META_SUFFIX,
 from cranfield.formats.io.located import located_text
 from cranfield.formats.io.tree import Unreadable, plain_values
 from cranfield.formats.registry import Format
-from cranfield.formats.splice.parts import Part, UnspliceableError, json_lines_part, json_part, yaml_part
+from cranfield.formats.splice.parts import SplicePart, UnspliceableError, json_lines_part, json_part, yaml_part
 from cranfield.formats.splice.rows import splice_rows
 from cranfield.formats.splice.trees import splice_tree
 from cranfield.formats.testsets.golden_facts import COUNTED_REVIEW, with_counts_of
@@ -148,7 +148,7 @@ def splice_text(text: str, old: str, new: str, layout: str) -> str:
     return splice_tree(text, root, _data(old, lines=lines), _data(new, lines=lines), is_yaml=is_yaml)
 
 
-def _root(text: str, layout: str) -> Part | None:
+def _root(text: str, layout: str) -> SplicePart | None:
     """The text as a tree, or as lines of JSON; None where it is a table of cells."""
     if layout == "table":
         return json_lines_part(text) if text.startswith("{") else None

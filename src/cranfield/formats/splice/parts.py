@@ -62,7 +62,7 @@ class Edits:
 
 
 @dataclass(slots=True, eq=False)
-class Part:
+class SplicePart:
     """A value in a text."""
 
     start: int
@@ -70,11 +70,11 @@ class Part:
     kind: Literal["scalar", "list", "map"]
     value: Any = None
     """Of a scalar."""
-    members: list[Member] = field(default_factory=list)
+    members: list[SpliceMember] = field(default_factory=list)
     style: Literal["flow", "block", "lines"] = "flow"
     """Of a list or mapping: in brackets, by indentation (YAML), or one value a line (JSON Lines)."""
 
-    def member(self, key: str) -> Member | None:
+    def member(self, key: str) -> SpliceMember | None:
         """The member under a key, or under another name of the same thing."""
         found = {member.key: member for member in self.members}
         if key in found:
@@ -90,12 +90,12 @@ class Part:
 
 
 @dataclass(slots=True, eq=False)
-class Member:
+class SpliceMember:
     """A value in its list or mapping."""
 
     start: int
     """Where its key, its dash or, in a list in brackets, the value itself begins."""
-    part: Part
+    part: SplicePart
     key: str = ""
 
     @property
@@ -104,7 +104,7 @@ class Member:
         return self.part.end
 
 
-def json_part(text: str) -> Part:
+def json_part(text: str) -> SplicePart:
     """JSON text as parts.
 
     Raises:
@@ -122,7 +122,7 @@ def _skip(text: str, position: int) -> int:
     return found.end() if found else position
 
 
-def _json_value(text: str, start: int, depth: int) -> Part:
+def _json_value(text: str, start: int, depth: int) -> SplicePart:
     char = text[start : start + 1]
     if char in {"{", "["} and char:
         return _json_container(text, start, depth)
@@ -130,15 +130,15 @@ def _json_value(text: str, start: int, depth: int) -> Part:
         value, end = _DECODER.raw_decode(text, start)
     except ValueError:
         raise UnspliceableError from None
-    return Part(start, end, "scalar", value)
+    return SplicePart(start, end, "scalar", value)
 
 
-def _json_container(text: str, start: int, depth: int) -> Part:
+def _json_container(text: str, start: int, depth: int) -> SplicePart:
     if depth > MAX_DEPTH:
         raise UnspliceableError
     is_map = text[start] == "{"
     closing = "}" if is_map else "]"
-    part = Part(start, start, "map" if is_map else "list")
+    part = SplicePart(start, start, "map" if is_map else "list")
     position = _skip(text, start + 1)
     while not text.startswith(closing, position):
         if part.members:
@@ -148,7 +148,7 @@ def _json_container(text: str, start: int, depth: int) -> Part:
         first, key = position, ""
         if is_map:
             key, position = _json_key(text, position)
-        member = Member(first, _json_value(text, position, depth + 1), key)
+        member = SpliceMember(first, _json_value(text, position, depth + 1), key)
         part.members.append(member)
         position = _skip(text, member.end)
     part.end = position + 1
@@ -169,24 +169,24 @@ def _json_key(text: str, position: int) -> tuple[str, int]:
     return key, _skip(text, end + 1)
 
 
-def json_lines_part(text: str) -> Part:
+def json_lines_part(text: str) -> SplicePart:
     """JSON Lines as a list of parts.
 
     Raises:
         UnspliceableError: a line that is no JSON value.
     """
-    root = Part(0, len(text), "list", style="lines")
+    root = SplicePart(0, len(text), "list", style="lines")
     for found in _LINE.finditer(text):
         if found.group().strip():
             start = _skip(text, found.start())
             part = _json_value(text, start, 0)
             if text[part.end : found.end()].strip():
                 raise UnspliceableError
-            root.members.append(Member(start, part))
+            root.members.append(SpliceMember(start, part))
     return root
 
 
-def yaml_part(text: str) -> Part:
+def yaml_part(text: str) -> SplicePart:
     """YAML text as parts.
 
     Raises:
@@ -206,7 +206,7 @@ class _Yaml:
         self.text = text
         self.seen: set[int] = set()
 
-    def part(self, node: yaml.Node) -> Part:
+    def part(self, node: yaml.Node) -> SplicePart:
         if id(node) in self.seen:
             raise UnspliceableError
         self.seen.add(id(node))
@@ -215,23 +215,25 @@ class _Yaml:
             return self._scalar(node, start, end)
         style: Literal["flow", "block"] = "flow" if getattr(node, "flow_style", False) else "block"
         is_map = isinstance(node, yaml.MappingNode)
-        part = Part(start, end, "map" if is_map else "list", style=style)
+        part = SplicePart(start, end, "map" if is_map else "list", style=style)
         if isinstance(node, yaml.MappingNode):
-            part.members = [Member(key.start_mark.index, self.part(value), str(key.value)) for key, value in node.value]
+            part.members = [
+                SpliceMember(key.start_mark.index, self.part(value), str(key.value)) for key, value in node.value
+            ]
         elif isinstance(node, yaml.SequenceNode):
             column = node.start_mark.column
             for item in node.value:
                 value = self.part(item)
                 first = value.start if style == "flow" else self._dash(value.start, column)
-                part.members.append(Member(first, value))
+                part.members.append(SpliceMember(first, value))
         if style == "block" and part.members:
             part.end = part.members[-1].end
         return part
 
-    def _scalar(self, node: yaml.ScalarNode, start: int, end: int) -> Part:
+    def _scalar(self, node: yaml.ScalarNode, start: int, end: int) -> SplicePart:
         written = self.text[start:end].rstrip() if node.style in {"|", ">"} else self.text[start:end]
         value = node.value if node.style else scalar(node.value)  # libyaml: "" for a plain one
-        return Part(start, start + len(written), "scalar", value)
+        return SplicePart(start, start + len(written), "scalar", value)
 
     def _dash(self, position: int, column: int) -> int:
         """The dash of an item of a list that is indented by so much."""

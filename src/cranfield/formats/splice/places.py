@@ -6,7 +6,7 @@ import csv
 from pathlib import Path
 
 from cranfield.formats.io.delimited import separator_of
-from cranfield.formats.splice.parts import Part, UnspliceableError, json_lines_part, json_part, yaml_part
+from cranfield.formats.splice.parts import SplicePart, UnspliceableError, json_lines_part, json_part, yaml_part
 
 _NAMES = ("id", "query_id", "_id", "query", "query_text", "text", "qid")
 
@@ -43,7 +43,7 @@ def _in_tree(text: str, path: Path, names: tuple[str, ...], item: str) -> int | 
     return None
 
 
-def _in_part(part: Part, names: tuple[str, ...], item: str | None) -> int | None:
+def _in_part(part: SplicePart, names: tuple[str, ...], item: str | None) -> int | None:
     """The item in an entry of the query; without an item, the entry."""
     if part.kind == "map" and any(
         member.key in _NAMES and str(member.part.value) in names
@@ -57,7 +57,7 @@ def _in_part(part: Part, names: tuple[str, ...], item: str | None) -> int | None
     return None
 
 
-def _of_item(part: Part, item: str) -> int | None:
+def _of_item(part: SplicePart, item: str) -> int | None:
     for member in part.members:
         if member.key == item or (member.part.kind == "scalar" and str(member.part.value) == item):
             return member.start

@@ -10,7 +10,7 @@ from typing import Any
 import yaml
 
 from cranfield.formats.io.yaml_text import Dumper, yaml_text
-from cranfield.formats.splice.parts import Part
+from cranfield.formats.splice.parts import SplicePart
 
 _UNICODE_ESCAPE = re.compile(r"\\u[0-9a-fA-F]{4}")
 _COLON = re.compile(r'"([ \t]*:[ \t]*)["\[{\dtfn-]')
@@ -21,7 +21,7 @@ MAX_TEMPLATES = 40
 class Style:
     """The layout of one text."""
 
-    def __init__(self, text: str, root: Part, *, is_yaml: bool) -> None:
+    def __init__(self, text: str, root: SplicePart, *, is_yaml: bool) -> None:
         self.text = text
         self.is_yaml = is_yaml
         self.line_end = "\r\n" if "\r\n" in text else "\n"
@@ -34,7 +34,7 @@ class Style:
         self.copied: Callable[[Any, str], str | None] = lambda _value, _indent: None
         """The text of an entry that stands elsewhere already, from its value and its indentation; None where none does."""
 
-    def _unit(self, root: Part) -> str:
+    def _unit(self, root: SplicePart) -> str:
         """What a level is indented by."""
         for part in _containers(root):
             before = self.text[part.start : part.members[0].start]
@@ -59,7 +59,7 @@ class Style:
         stop = len(self.text) if found < 0 else found
         return stop - 1 if stop > position and self.text[stop - 1] == "\r" else stop
 
-    def flow(self, value: Any, templates: Sequence[Part], indent: str, *, multiline: bool | None = None) -> str:
+    def flow(self, value: Any, templates: Sequence[SplicePart], indent: str, *, multiline: bool | None = None) -> str:
         """A value in brackets, as its templates are laid out: values that stand in the same place of other entries."""
         if self.is_yaml:
             return _yaml_flow(value)
@@ -91,7 +91,9 @@ class Style:
         between = "," + self.line_end + inner
         return first + self.line_end + inner + between.join(pieces) + self.line_end + indent + last
 
-    def rewritten(self, part: Part, value: Any, templates: Sequence[Part], indent: str, *, block: bool) -> str:
+    def rewritten(
+        self, part: SplicePart, value: Any, templates: Sequence[SplicePart], indent: str, *, block: bool
+    ) -> str:
         """Another value in the place of one, in the same quotes; `block`: it stands in YAML by indentation."""
         quote = self.text[part.start : part.start + 1]
         if isinstance(value, str) and self.is_yaml and part.kind == "scalar" and value.isprintable():
@@ -128,7 +130,7 @@ def _yaml_flow(value: Any) -> str:
     return str(written).strip()[1:-1]
 
 
-def _containers(part: Part) -> list[Part]:
+def _containers(part: SplicePart) -> list[SplicePart]:
     """A part and what is in it: lists and mappings that hold something, the outer ones first; the beginning of a large file."""
     found = [part] if part.members else []
     for inner in found:
@@ -138,12 +140,12 @@ def _containers(part: Part) -> list[Part]:
     return found
 
 
-def _under(templates: Sequence[Part], key: str) -> list[Part]:
+def _under(templates: Sequence[SplicePart], key: str) -> list[SplicePart]:
     found = (part.member(key) for part in templates)
     return [member.part for member in found if member is not None]
 
 
-def _ordered(value: dict[str, Any], templates: Sequence[Part]) -> list[str]:
+def _ordered(value: dict[str, Any], templates: Sequence[SplicePart]) -> list[str]:
     """The keys of a new entry in the order of the others."""
     if not templates:
         return list(value)

@@ -14,7 +14,7 @@ from difflib import SequenceMatcher
 from typing import Any
 
 from cranfield.formats.io.records import RECORDS
-from cranfield.formats.splice.parts import Edits, Member, Part, UnspliceableError, json_part
+from cranfield.formats.splice.parts import Edits, SpliceMember, SplicePart, UnspliceableError, json_part
 from cranfield.formats.splice.style import MAX_TEMPLATES, Style
 
 _IDS = ("id", "query_id", "_id")
@@ -23,7 +23,7 @@ _WORDS = ("query", "query_text", "name", "description", "placeholders")
 _PLACES = ("doc_id", "docId", "rater", "regex")
 
 
-def splice_tree(text: str, root: Part, old: Any, new: Any, *, is_yaml: bool) -> str:
+def splice_tree(text: str, root: SplicePart, old: Any, new: Any, *, is_yaml: bool) -> str:
     """The text with what differs between two versions of its data.
 
     Args:
@@ -53,9 +53,9 @@ class _Patch:
     def __init__(self, style: Style) -> None:
         self.style = style
         self.edits = Edits()
-        self._moved: dict[str, list[tuple[Any, Part]]] = {}
+        self._moved: dict[str, list[tuple[Any, SplicePart]]] = {}
         style.copied = self._copied
-        self._changed: list[tuple[Part, Sequence[_Insertion], Sequence[int]]] = []
+        self._changed: list[tuple[SplicePart, Sequence[_Insertion], Sequence[int]]] = []
         """Lists and mappings with the members that come and go: written last, when every entry that moves is known."""
 
     def applied(self) -> str:
@@ -67,7 +67,7 @@ class _Patch:
                 self._flow_members(part, insertions, gone)
         return self.edits.applied(self.style.text)
 
-    def _remember(self, value: Any, part: Part) -> bool:
+    def _remember(self, value: Any, part: SplicePart) -> bool:
         """Keep the queries that leave their place, as they may stand elsewhere, and groups of them that stay as they are."""
         if isinstance(value, list):
             kept = [self._remember(item, member.part) for item, member in zip(value, part.members, strict=False)]
@@ -95,7 +95,7 @@ class _Patch:
         changed = splice_tree(text, json_part(text), old, value, is_yaml=False)
         return changed[len(own) :].replace("\n" + own, "\n" + indent)
 
-    def value(self, old: Any, new: Any, part: Part) -> None:
+    def value(self, old: Any, new: Any, part: SplicePart) -> None:
         """Change a part that holds `old` into one that holds `new`."""
         if _same(old, new):
             return
@@ -113,7 +113,9 @@ class _Patch:
                 return
         raise UnspliceableError
 
-    def _put(self, old: Any, new: Any, member: Member, parent: Part, templates: Sequence[Part]) -> None:
+    def _put(
+        self, old: Any, new: Any, member: SpliceMember, parent: SplicePart, templates: Sequence[SplicePart]
+    ) -> None:
         """Change a member, or replace it where it is of another kind now."""
         part = member.part
         if isinstance(old, dict | list) and type(old) is type(new) and part.kind != "scalar":
@@ -134,7 +136,7 @@ class _Patch:
         text = self.style.rewritten(part, new, templates, at, block=parent.style == "block")
         self.edits.add(part.start, part.end, text)
 
-    def _mapping(self, old: dict[str, Any], new: dict[str, Any], part: Part) -> None:
+    def _mapping(self, old: dict[str, Any], new: dict[str, Any], part: SplicePart) -> None:
         insertions, after = [], -1
         places = {id(member): place for place, member in enumerate(part.members)}
         present = {key: member for key in {**old, **new} if (member := part.member(key)) is not None}
@@ -153,7 +155,7 @@ class _Patch:
         gone = [places[id(member)] for key, member in present.items() if key not in new]
         self._members(part, insertions, sorted(gone))
 
-    def _sequence(self, old: list[Any], new: list[Any], part: Part) -> None:
+    def _sequence(self, old: list[Any], new: list[Any], part: SplicePart) -> None:
         places = _aligned(old, part)
         insertions: list[_Insertion] = []
         gone: list[int] = []
@@ -172,11 +174,11 @@ class _Patch:
             insertions += [_Insertion(after, value) for value in new[start:stop]]
         self._members(part, insertions, sorted(gone))
 
-    def _members(self, part: Part, insertions: Sequence[_Insertion], gone: Sequence[int]) -> None:
+    def _members(self, part: SplicePart, insertions: Sequence[_Insertion], gone: Sequence[int]) -> None:
         if insertions or gone:
             self._changed.append((part, insertions, gone))
 
-    def _block_members(self, part: Part, insertions: Sequence[_Insertion], gone: Sequence[int]) -> None:
+    def _block_members(self, part: SplicePart, insertions: Sequence[_Insertion], gone: Sequence[int]) -> None:
         style = self.style
         if len(gone) == len(part.members):
             self._replace_block(part, insertions)
@@ -204,7 +206,7 @@ class _Patch:
                     raise UnspliceableError
                 self.edits.add(start, start, block + style.line_end)
 
-    def _replace_block(self, part: Part, insertions: Sequence[_Insertion]) -> None:
+    def _replace_block(self, part: SplicePart, insertions: Sequence[_Insertion]) -> None:
         """Put members in the place of all that are there."""
         first = part.members[0].start
         indent = " " * (first - self.style.line_start(first))
@@ -213,7 +215,7 @@ class _Patch:
         blocks = [self.style.block([i.value] if i.key is None else {i.key: i.value}, indent) for i in insertions]
         self.edits.add(first - len(indent), part.members[-1].end, self.style.line_end.join(blocks))
 
-    def _flow_members(self, part: Part, insertions: Sequence[_Insertion], gone: Sequence[int]) -> None:
+    def _flow_members(self, part: SplicePart, insertions: Sequence[_Insertion], gone: Sequence[int]) -> None:
         members, n = part.members, len(part.members)
         if not members:
             self._fill(part, insertions)
@@ -244,7 +246,7 @@ class _Patch:
                 end = members[after].end
                 self.edits.add(end, end, between + text)
 
-    def _fill(self, part: Part, insertions: Sequence[_Insertion]) -> None:
+    def _fill(self, part: SplicePart, insertions: Sequence[_Insertion]) -> None:
         """Put members into what is empty."""
         style = self.style
         if part.style == "lines":
@@ -258,7 +260,7 @@ class _Patch:
         else:
             self.edits.add(part.start + 1, part.start + 1, text)
 
-    def _between(self, part: Part, after: int) -> str:
+    def _between(self, part: SplicePart, after: int) -> str:
         """What stands between two members there."""
         members, text = part.members, self.style.text
         if part.style == "lines" and len(members) == 1:
@@ -269,7 +271,7 @@ class _Patch:
         before = text[part.start + 1 : members[0].start]
         return "," + before if "\n" in before else self.style.comma
 
-    def _entry(self, part: Part, insertion: _Insertion, between: str) -> str:
+    def _entry(self, part: SplicePart, insertion: _Insertion, between: str) -> str:
         style = self.style
         indent = between.rpartition("\n")[2] if "\n" in between else style.indent_at(part.start)
         templates = [member.part for member in part.members[-MAX_TEMPLATES:]]
@@ -336,7 +338,7 @@ def _opcodes(old: list[Any], new: list[Any]) -> list[tuple[str, int, int, int, i
     return list(matcher.get_opcodes())
 
 
-def _aligned(old: list[Any], part: Part) -> list[int]:
+def _aligned(old: list[Any], part: SplicePart) -> list[int]:
     """The place in the text of each item of the old list.
 
     Raises:
@@ -361,7 +363,7 @@ def _aligned(old: list[Any], part: Part) -> list[int]:
     return places
 
 
-def _part_identity(part: Part, keys: tuple[str, ...]) -> str:
+def _part_identity(part: SplicePart, keys: tuple[str, ...]) -> str:
     if not keys:
         return json.dumps(part.plain(), sort_keys=True)
     values = {key: member.part.plain() for key in keys if (member := part.member(key)) is not None}

@@ -19,7 +19,7 @@ from cranfield.errors import TestSetError, shorten
 from cranfield.formats.io.delimited import write_unicode
 from cranfield.formats.io.files import META_SUFFIX, STDIN, meta_path, stem, unpacked_name
 from cranfield.formats.io.located import load_located
-from cranfield.formats.io.records import OpenModel, Strict
+from cranfield.formats.io.records import OpenModel, StrictRecord
 from cranfield.formats.io.validation import load_model
 from cranfield.formats.testsets.native import plain
 from cranfield.formats.testsets.vocabulary import version_problems
@@ -37,7 +37,7 @@ REVIEWED = "reviewed by a person"
 """Name of a count."""
 
 
-class _More(Strict):
+class _More(StrictRecord):
     """What the harness has no key for."""
 
     name: Text = ""

@@ -14,7 +14,7 @@ from pydantic import ConfigDict, Field, JsonValue, ValidationInfo, field_validat
 
 from cranfield.formats.io.files import write_text
 from cranfield.formats.io.published_schema import published_schema, schema_text
-from cranfield.formats.io.records import OpenModel, Strict
+from cranfield.formats.io.records import OpenModel, StrictRecord
 from cranfield.formats.io.tree import plain_values
 from cranfield.model import EntityRole, Fact, Label, Lines
 from cranfield.model.kinds import FilledText, Grade, Id, Text, UnfitError
@@ -97,7 +97,7 @@ class LabelModel(_Open):
     """Who and what made and reviewed the record."""
 
 
-class ExpectedTarget(Strict):
+class ExpectedTarget(StrictRecord):
     """An expected place in the form of a test set, where the keys of the format would be read as something else."""
 
     entity_id: FilledText | None = None

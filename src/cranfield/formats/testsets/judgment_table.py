@@ -83,7 +83,7 @@ def roles_of(column: Callable[..., Any]) -> dict[str, Any]:
     return found if "rater" in found else {role: place for role, place in found.items() if role not in OF_RATINGS}
 
 
-class Lines:
+class JudgedLines:
     """Lines of documents that a table judges, beside the ids: an id with its lines stands for the span while rows are read."""
 
     def __init__(self, source: Source, place: Mapping[str, Any]) -> None:
@@ -221,7 +221,7 @@ class SheetSource:
         self._others = list(self.sheet.others({*taken, *self._strata}).items())
         names = {role: self.sheet.names[place] for role, place in self.place.items()}
         self.of_queries = QueryColumns(names)
-        self.lines = Lines(self, self.place)
+        self.lines = JudgedLines(self, self.place)
         self.has_texts_for_ids = self.place.get("query_id") == self.sheet.column("query") and "text" not in self.place
         self.has_rater = "rater" in self.place
         for role in REQUIRED:
@@ -293,7 +293,7 @@ class _JsonSource:
         """Grows as lines come: a line may bring one that those before had not."""
         self.has_rater = "rater" in self._key
         self.of_queries = QueryColumns(self._key)
-        self.lines = Lines(self, self._key)
+        self.lines = JudgedLines(self, self._key)
         self.has_texts_for_ids = str(self._key.get("query_id")).lower() == "query" and "text" not in self._key
         for role in REQUIRED:
             if role not in self._key and (role != "grade" or not self.has_rater):

@@ -399,7 +399,7 @@ SEVERAL_GROUPS = (
 
 
 @dataclass(frozen=True, slots=True)
-class Layout:
+class LineLayout:
     """The columns of a line, and what its group is."""
 
     grouping: Grouping | None
@@ -414,11 +414,11 @@ class Layout:
         return len(self.columns.split())
 
 
-PLAIN = Layout(None, "query iteration document grade")
-JUDGES = Layout("judge", "query judge document grade", "judge")
-SUBTOPICS = Layout("subtopic", "query subtopic document grade", "subtopic")
-PREFERENCES = Layout("preference", "query group subgroup document value", "group")
-GRADES_AS_PREFERENCES = Layout("preference", "query group document value", "group")
+PLAIN = LineLayout(None, "query iteration document grade")
+JUDGES = LineLayout("judge", "query judge document grade", "judge")
+SUBTOPICS = LineLayout("subtopic", "query subtopic document grade", "subtopic")
+PREFERENCES = LineLayout("preference", "query group subgroup document value", "group")
+GRADES_AS_PREFERENCES = LineLayout("preference", "query group document value", "group")
 
 
 def read_qrels(path: Path | str) -> TestSet:
@@ -491,7 +491,7 @@ def judgment_rows(path: Path, builder: TestSetBuilder) -> Iterator[tuple[str, st
         yield query_id, columns[2].decode("utf-8", "surrogateescape"), grade, line
 
 
-def _read_groups(path: Path, layout: Layout) -> TestSet:
+def _read_groups(path: Path, layout: LineLayout) -> TestSet:
     builder = TestSetBuilder(path, grouping=layout.grouping, hint=KEEP_EITHER)
     has_subgroup = layout is PREFERENCES
     for line, columns, value in _rows(path, layout, builder):
@@ -509,13 +509,13 @@ def _read_groups(path: Path, layout: Layout) -> TestSet:
     return builder.testset(expected=f"lines `{layout.columns}`")
 
 
-def _rows(path: Path, layout: Layout, builder: TestSetBuilder) -> Iterator[tuple[int, list[bytes], float]]:
+def _rows(path: Path, layout: LineLayout, builder: TestSetBuilder) -> Iterator[tuple[int, list[bytes], float]]:
     with opened(path, TestSetError) as stream:
         yield from column_rows(bounded_lines(stream, path, TestSetError, MOST_LINE_BYTES), layout, builder)
 
 
 def column_rows(
-    lines: Iterable[bytes], layout: Layout, builder: TestSetBuilder, *, first: int = 1
+    lines: Iterable[bytes], layout: LineLayout, builder: TestSetBuilder, *, first: int = 1
 ) -> Iterator[tuple[int, list[bytes], float]]:
     """Number, columns and value of every line that has as many columns as it should, and a number in the last one.
 
@@ -546,7 +546,7 @@ def column_rows(
         yield number, columns, value
 
 
-def _checked(line: int, columns: Sequence[bytes], layout: Layout, builder: TestSetBuilder) -> float | None:
+def _checked(line: int, columns: Sequence[bytes], layout: LineLayout, builder: TestSetBuilder) -> float | None:
     """The value of a line; None, and a problem, where it has none."""
     names = layout.columns.split()
     if len(columns) != len(names):
@@ -629,7 +629,7 @@ def _check_subgroups(problems: ProblemList, path: Path, query_id: str, judgments
         problems.add(message, path=str(path), expected="a name for each")
 
 
-def _write_groups(testset: TestSet, path: Path, layout: Layout) -> None:
+def _write_groups(testset: TestSet, path: Path, layout: LineLayout) -> None:
     problems = ProblemList(TestSetError)
     if testset.grouping != layout.grouping:
         got = "no groups" if testset.grouping is None else f"judgments by {testset.grouping}"

@@ -8,12 +8,12 @@ from pydantic import ValidationError
 
 from cranfield.agents.record_folder import now
 from cranfield.golden.folder import Step
-from cranfield.golden.gate import Check, GateReport, gate
-from cranfield.golden.outcomes import Finding, GateFailure
+from cranfield.golden.gate import GateCheck, RecordGateReport, gate
+from cranfield.golden.outcomes import GateFailure, RecordFinding
 from cranfield.golden.records import OracleAnswer
-from cranfield.golden.roles import Role, oracle_task
+from cranfield.golden.roles import GoldenRole, oracle_task
 from cranfield.golden.states import State
-from cranfield.golden.steps.context import Job, NoOutputError, StepContext
+from cranfield.golden.steps.context import NoOutputError, RoleJob, StepContext
 
 
 async def answer(context: StepContext, query_id: str) -> None:
@@ -23,10 +23,10 @@ async def answer(context: StepContext, query_id: str) -> None:
         WaitingError: a later run may get an answer.
     """
     candidate = context.index.candidates[query_id]
-    job = Job(query_id, Role.ORACLE, context.index.attempt(query_id))
+    job = RoleJob(query_id, GoldenRole.ORACLE, context.index.attempt(query_id))
     feedback = context.feedback_of(candidate.task_type, candidate.difficulty, query_id)
     hint = context.index.hint(query_id)
-    task = oracle_task(context.settings(Role.ORACLE), candidate, context.prompts, feedback=feedback, hint=hint)
+    task = oracle_task(context.settings(GoldenRole.ORACLE), candidate, context.prompts, feedback=feedback, hint=hint)
     try:
         transcript = await context.ask(job, task, candidate.task_type)
         found = OracleAnswer(
@@ -39,7 +39,7 @@ async def answer(context: StepContext, query_id: str) -> None:
     except NoOutputError as error:
         context.reject(query_id, State.NO_ANSWER, [error.finding])
     except ValidationError as error:
-        reasons = [Finding(kind="invalid_answer", message=each["msg"]) for each in error.errors()]
+        reasons = [RecordFinding(kind="invalid_answer", message=each["msg"]) for each in error.errors()]
         context.reject(query_id, State.NO_ANSWER, reasons)
     else:
         context.index.add(Step.ANSWERS, found)
@@ -63,14 +63,16 @@ def check_answer(context: StepContext, query_id: str) -> bool:
     return False
 
 
-def gate_report(context: StepContext, query_id: str) -> GateReport:
+def gate_report(context: StepContext, query_id: str) -> RecordGateReport:
     """What the gate finds of the answer to a candidate."""
     attempt = context.index.attempt(query_id)
     found = context.index.answers[query_id, attempt]
-    reads = None if found.imported_from else context.reads(Job(query_id, Role.ORACLE, attempt)) or ()
+    reads = None if found.imported_from else context.reads(RoleJob(query_id, GoldenRole.ORACLE, attempt)) or ()
     shown = None if reads is None else [read for _, read in reads]
     return gate(context.index.candidates[query_id], found, shown, context.source, context.plan.bounds)
 
 
-def _findings(report: GateReport, checks: Sequence[Check]) -> tuple[Finding, ...]:
-    return tuple(Finding(kind=check, message=problem) for check in checks for problem in report.checks[check].problems)
+def _findings(report: RecordGateReport, checks: Sequence[GateCheck]) -> tuple[RecordFinding, ...]:
+    return tuple(
+        RecordFinding(kind=check, message=problem) for check in checks for problem in report.checks[check].problems
+    )

@@ -10,13 +10,13 @@ from pydantic import ValidationError
 from cranfield.agents.record_folder import now
 from cranfield.concurrency.loop import run_all
 from cranfield.golden.folder import Step
-from cranfield.golden.outcomes import Finding
+from cranfield.golden.outcomes import RecordFinding
 from cranfield.golden.plan import Cell, Plan
 from cranfield.golden.records import QueryCandidate
-from cranfield.golden.roles import CellBrief, Role, author_task
+from cranfield.golden.roles import CellBrief, GoldenRole, author_task
 from cranfield.golden.screen import Screener, ScreenReason
 from cranfield.golden.states import PLANNED, STATES, State
-from cranfield.golden.steps.context import Job, NoOutputError, StepContext, WaitingError
+from cranfield.golden.steps.context import NoOutputError, RoleJob, StepContext, WaitingError
 
 NO_ROOM = frozenset({ScreenReason.CELL_FULL, ScreenReason.QUOTA_FULL})
 """Reasons that end where another candidate fails: until then it is a reserve."""
@@ -39,7 +39,7 @@ async def _author_cell(context: StepContext, cell: Cell) -> None:
         known = context.index.candidates.get(query_id)
         if known is None and context.index.rejections.get(query_id, 1) is None:
             try:
-                known = await _draft(context, cell, Job(query_id, Role.AUTHOR), number, others)
+                known = await _draft(context, cell, RoleJob(query_id, GoldenRole.AUTHOR), number, others)
             except WaitingError as error:  # later drafts are to know this one
                 context.waiting.append(error.waiting)
                 return
@@ -48,7 +48,7 @@ async def _author_cell(context: StepContext, cell: Cell) -> None:
 
 
 async def _draft(
-    context: StepContext, cell: Cell, job: Job, number: int, others: Sequence[str]
+    context: StepContext, cell: Cell, job: RoleJob, number: int, others: Sequence[str]
 ) -> QueryCandidate | None:
     """The candidate; None where the author gave none that can be used, which is written down."""
     focus = cell.focus[(number - 1) % len(cell.focus)] if cell.focus else ""
@@ -62,7 +62,7 @@ async def _draft(
         others=tuple(others),
         feedback=context.feedback_of(cell.task_type, cell.difficulty),
     )
-    task = author_task(context.settings(Role.AUTHOR), brief, context.prompts)
+    task = author_task(context.settings(GoldenRole.AUTHOR), brief, context.prompts)
     # Where a draft failed, the next one has the same prompt: it is another request by its seed.
     task = replace(task, sampling=replace(task.sampling, seed=(task.sampling.seed or context.plan.seed) + number))
     try:
@@ -79,7 +79,7 @@ async def _draft(
     except NoOutputError as error:
         reasons = [error.finding]
     except ValidationError as error:
-        reasons = [Finding(kind="invalid_candidate", message=each["msg"]) for each in error.errors()]
+        reasons = [RecordFinding(kind="invalid_candidate", message=each["msg"]) for each in error.errors()]
     else:
         context.index.add(Step.CANDIDATES, candidate)
         context.report(job.query_id)
@@ -148,7 +148,7 @@ def screen(context: StepContext, accepted: Sequence[QueryCandidate], judged: set
             chosen.append(candidate)
             judged.add(query_id)
         elif not {each.reason for each in problems} <= NO_ROOM:
-            reasons = [Finding(kind=each.reason, message=each.message) for each in problems]
+            reasons = [RecordFinding(kind=each.reason, message=each.message) for each in problems]
             context.reject(query_id, State.SCREENED_OUT, reasons)
     return chosen
 

@@ -10,7 +10,7 @@ from typing import Any
 from cranfield.agents.budget import Spent
 from cranfield.agents.kept import Kept
 from cranfield.agents.loop import AgentTask, End, Read, Transcript, run_agent
-from cranfield.agents.protocol import Answer, Failure, Usage
+from cranfield.agents.protocol import Failure, ModelAnswer, Usage
 from cranfield.agents.record_folder import now
 from cranfield.agents.recording import is_lasting
 from cranfield.agents.settings import ModelSettings
@@ -20,12 +20,12 @@ from cranfield.concurrency.loop import FunctionError, event_loop
 from cranfield.golden.folder import Step
 from cranfield.golden.index import RecordStatus, RunIndex
 from cranfield.golden.models import role_settings
-from cranfield.golden.outcomes import Finding, Rejection, TranscriptLine
+from cranfield.golden.outcomes import RecordFinding, Rejection, TranscriptLine
 from cranfield.golden.parsed import ParsedSource
 from cranfield.golden.plan import Plan
 from cranfield.golden.records import Cost, Difficulty, ReviewFeedback, TaskType
 from cranfield.golden.role_prompts import RolePrompts
-from cranfield.golden.roles import Role, prompt_name, toolset_of
+from cranfield.golden.roles import GoldenRole, prompt_name, toolset_of
 from cranfield.golden.states import State
 from cranfield.numbers import total
 from cranfield.words import n_of
@@ -44,7 +44,7 @@ class WaitingError(Exception):
 class NoOutputError(Exception):
     """A role has no answer, and asked again would have none."""
 
-    def __init__(self, finding: Finding) -> None:
+    def __init__(self, finding: RecordFinding) -> None:
         super().__init__(finding.message)
         self.finding = finding
 
@@ -54,18 +54,18 @@ class Waiting:
     """A record that a resumed run goes on with, and what it waits for."""
 
     query_id: str
-    role: Role
+    role: GoldenRole
     kind: str
     """Of the failure."""
     message: str
 
 
 @dataclass(frozen=True, slots=True)
-class Job:
+class RoleJob:
     """The work of a role on an attempt at a record."""
 
     query_id: str
-    role: Role
+    role: GoldenRole
     attempt: int = 1
     vote: int = 1
 
@@ -109,11 +109,11 @@ class StepContext:
             except FunctionError as raised:
                 raise raised.error from None
 
-    def settings(self, role: Role) -> ModelSettings:
+    def settings(self, role: GoldenRole) -> ModelSettings:
         """Of a role."""
         return role_settings(self.plan)[role]
 
-    def reads(self, job: Job) -> StepReads | None:
+    def reads(self, job: RoleJob) -> StepReads | None:
         """What the tools showed in a job, with the step of each call; None where there is no transcript of it."""
         return self._reads.get(job.key)
 
@@ -125,7 +125,7 @@ class StepContext:
             if (each.task_type, each.difficulty) == (task_type, difficulty) and query_id in {"", each.query_id}
         )
 
-    async def ask(self, job: Job, task: AgentTask, task_type: TaskType) -> Transcript:
+    async def ask(self, job: RoleJob, task: AgentTask, task_type: TaskType) -> Transcript:
         """Run an agent with the tools of its role, and write its transcript.
 
         Raises:
@@ -137,7 +137,7 @@ class StepContext:
         async with self._turns[job.role]:
             transcript = await run_agent(answers_of_try(self.kept, len(tries)), task, toolset)
         failure = transcript.failure
-        if failure is not None and not is_lasting(Answer(failure=failure)):
+        if failure is not None and not is_lasting(ModelAnswer(failure=failure)):
             raise WaitingError(Waiting(job.query_id, job.role, failure.kind, failure.detail))
         if job.key not in self._reads:
             line = {"query_id": job.query_id, "role": job.role, "attempt": job.attempt, "vote": job.vote, "at": now()}
@@ -150,7 +150,7 @@ class StepContext:
             raise NoOutputError(_no_output(transcript))
         return transcript
 
-    def _unreadable(self, job: Job, transcript: Transcript, failure: Failure) -> Finding:
+    def _unreadable(self, job: RoleJob, transcript: Transcript, failure: Failure) -> RecordFinding:
         """How often a role was asked, what that took, and what came last."""
         tries = self._tries[job.key]
         took, prices = Spent(), self.plan.budget.prices
@@ -159,9 +159,9 @@ class StepContext:
         spent = f"{n_of(took.requests, 'requests')}, {took.text(prices.currency)}"
         row = n_of(transcript.task.limits.corrections + 1, "replies")
         message = f"{job.role}: {row} in a row cannot be read, {n_of(len(tries), 'tries')} so far ({spent}); the last: {failure.detail}"
-        return Finding(kind=failure.kind, message=message)
+        return RecordFinding(kind=failure.kind, message=message)
 
-    def made(self, job: Job, transcript: Transcript, task_type: TaskType) -> dict[str, Any]:
+    def made(self, job: RoleJob, transcript: Transcript, task_type: TaskType) -> dict[str, Any]:
         """What a role wrote, with identity and provenance, as the fields of a record."""
         draft = {} if transcript.output is None else transcript.output.model_dump()
         return {
@@ -190,7 +190,7 @@ class StepContext:
             money=total(money),
         )
 
-    def reject(self, query_id: str, state: State, reasons: Sequence[Finding], **fields: Any) -> None:
+    def reject(self, query_id: str, state: State, reasons: Sequence[RecordFinding], **fields: Any) -> None:
         """Write why a record is not part of the set."""
         attempt = self.index.attempt(query_id)
         rejection = Rejection(
@@ -204,9 +204,9 @@ class StepContext:
         self.on_status(self.index.status(query_id))
 
 
-def _no_output(transcript: Transcript) -> Finding:
+def _no_output(transcript: Transcript) -> RecordFinding:
     if transcript.failure is not None:
-        return Finding(kind=transcript.failure.kind, message=transcript.failure.message)
+        return RecordFinding(kind=transcript.failure.kind, message=transcript.failure.message)
     message = "it ended without an answer"
     if transcript.end is not End.ANSWERED:
         limits = transcript.task.limits
@@ -217,7 +217,7 @@ def _no_output(transcript: Transcript) -> Finding:
             End.SECONDS: limits.seconds,
         }
         message = f"the limit of {transcript.end.replace('_', ' ')} was reached: {bounds.get(transcript.end)}"
-    return Finding(kind=transcript.end, message=message)
+    return RecordFinding(kind=transcript.end, message=message)
 
 
 def _key(line: TranscriptLine) -> tuple[str, str, int, int]:

@@ -9,8 +9,8 @@ from fractions import Fraction
 from cranfield.agents.loop import Transcript
 from cranfield.agents.record_folder import now
 from cranfield.golden.agreement import (
-    Agreement,
-    Outcome,
+    LabelAgreement,
+    LabelOutcome,
     ReviewedSource,
     agree,
     compare_structure,
@@ -18,11 +18,11 @@ from cranfield.golden.agreement import (
     needs_judge,
 )
 from cranfield.golden.folder import Step
-from cranfield.golden.outcomes import AgreementRecord, Finding, QueueEntry
+from cranfield.golden.outcomes import AgreementRecord, QueueEntry, RecordFinding
 from cranfield.golden.records import AdversaryReport, NarrativeJudgment, OracleAnswer
-from cranfield.golden.roles import Role, adversary_task, judge_task
+from cranfield.golden.roles import GoldenRole, adversary_task, judge_task
 from cranfield.golden.states import State
-from cranfield.golden.steps.context import Job, NoOutputError, StepContext
+from cranfield.golden.steps.context import NoOutputError, RoleJob, StepContext
 
 
 async def review(context: StepContext, query_id: str) -> None:
@@ -32,8 +32,8 @@ async def review(context: StepContext, query_id: str) -> None:
         WaitingError: a later run may get a report.
     """
     candidate, answer = context.index.candidates[query_id], _answer(context, query_id)
-    job = Job(query_id, Role.ADVERSARY, answer.attempt)
-    task = adversary_task(context.settings(Role.ADVERSARY), candidate, answer, context.prompts)
+    job = RoleJob(query_id, GoldenRole.ADVERSARY, answer.attempt)
+    task = adversary_task(context.settings(GoldenRole.ADVERSARY), candidate, answer, context.prompts)
     try:
         transcript = await context.ask(job, task, candidate.task_type)
     except NoOutputError as error:
@@ -55,7 +55,7 @@ async def conclude(context: StepContext, query_id: str) -> None:
         WaitingError: a later run may get the votes.
     """
     answer, report = _answer(context, query_id), _report(context, query_id)
-    read = context.reads(Job(query_id, Role.ADVERSARY, answer.attempt))
+    read = context.reads(RoleJob(query_id, GoldenRole.ADVERSARY, answer.attempt))
     source = ReviewedSource(
         lambda path: None if (lines := context.source.lines(path)) is None else len(lines),
         None if read is None else [each for _, each in read],
@@ -76,7 +76,7 @@ async def conclude(context: StepContext, query_id: str) -> None:
 
 def queue(context: StepContext, record: AgreementRecord) -> None:
     """Write a record that did not pass to the queue of people, unless it is there."""
-    if record.outcome is not Outcome.PASSED and context.index.queue.get(record.query_id, record.attempt) is None:
+    if record.outcome is not LabelOutcome.PASSED and context.index.queue.get(record.query_id, record.attempt) is None:
         entry = QueueEntry(
             query_id=record.query_id, attempt=record.attempt, at=now(), outcome=record.outcome, reasons=record.reasons
         )
@@ -85,10 +85,10 @@ def queue(context: StepContext, record: AgreementRecord) -> None:
 
 async def _votes(context: StepContext, answer: OracleAnswer, report: AdversaryReport) -> list[Transcript]:
     candidate = context.index.candidates[answer.query_id]
-    task = judge_task(context.settings(Role.JUDGE), candidate, answer, report, context.prompts)
+    task = judge_task(context.settings(GoldenRole.JUDGE), candidate, answer, report, context.prompts)
 
     async def vote(number: int) -> Transcript:
-        job = Job(answer.query_id, Role.JUDGE, answer.attempt, number)
+        job = RoleJob(answer.query_id, GoldenRole.JUDGE, answer.attempt, number)
         seed = task.sampling.seed if number == 1 else (task.sampling.seed or context.plan.seed) + number
         return await context.ask(job, replace(task, sampling=replace(task.sampling, seed=seed)), answer.task_type)
 
@@ -101,7 +101,7 @@ async def _votes(context: StepContext, answer: OracleAnswer, report: AdversaryRe
 
 
 def _record(
-    context: StepContext, answer: OracleAnswer, agreement: Agreement, transcripts: list[Transcript]
+    context: StepContext, answer: OracleAnswer, agreement: LabelAgreement, transcripts: list[Transcript]
 ) -> AgreementRecord:
     seed, share = context.plan.seed, Fraction(str(context.plan.spot_check))
     return AgreementRecord(
@@ -109,7 +109,7 @@ def _record(
         attempt=answer.attempt,
         at=now(),
         outcome=agreement.outcome,
-        reasons=tuple(Finding(kind=each.kind, message=each.message) for each in agreement.disagreements),
+        reasons=tuple(RecordFinding(kind=each.kind, message=each.message) for each in agreement.disagreements),
         jaccard_entities=float(agreement.entities.jaccard),
         jaccard_files=float(agreement.files.jaccard),
         missing_entities=agreement.entities.missing,

@@ -11,7 +11,7 @@ from pydantic import ValidationError
 from cranfield.errors import InputError, ProblemList
 from cranfield.formats.io.files import MOST_RECORD_BYTES, bounded_lines, opened, shown, write_text
 from cranfield.formats.io.json_text import json_objects
-from cranfield.judging.store.book_records import KINDS, BookDump, BookRecord, Record
+from cranfield.judging.store.book_records import KINDS, BookDump, BookHeader, BookLine
 from cranfield.words import or_list
 
 BOOK_KEY = "cranfield_book"
@@ -28,7 +28,7 @@ def write_book(dump: BookDump, path: Path) -> None:
     write_text(path, lines, errors="surrogatepass", private=True)
 
 
-def _line(record: Record, kind: str = "") -> str:
+def _line(record: BookLine, kind: str = "") -> str:
     values = record.model_dump(mode="json", exclude_none=True)
     return json.dumps({kind: values} if kind else values, ensure_ascii=False, separators=(",", ":")) + "\n"
 
@@ -46,7 +46,7 @@ def read_book(path: Path) -> BookDump:
         BookFileError: with every line that is malformed.
     """
     problems = ProblemList(BookFileError)
-    header: BookRecord | None = None
+    header: BookHeader | None = None
     found: dict[str, list[Any]] = {kind: [] for kind in KINDS}
     with opened(path, BookFileError) as stream:
         lines = bounded_lines(stream, path, BookFileError, MOST_RECORD_BYTES)
@@ -57,7 +57,7 @@ def read_book(path: Path) -> BookDump:
                     "not a line of a book", path=shown(path), line=line, expected=f"one of {or_list(list(KINDS))}"
                 )
                 continue
-            model = KINDS.get(kind, BookRecord)
+            model = KINDS.get(kind, BookHeader)
             try:
                 record = model.model_validate(values[kind] if kind else values)
             except ValidationError as error:
@@ -65,7 +65,7 @@ def read_book(path: Path) -> BookDump:
                 if header is None:
                     break
                 continue
-            if isinstance(record, BookRecord):
+            if isinstance(record, BookHeader):
                 header = record
             else:
                 found[kind].append(record)

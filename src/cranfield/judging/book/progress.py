@@ -8,7 +8,7 @@ from datetime import UTC, datetime
 from cranfield.judging.settings import BookSettings
 from cranfield.judging.store.schema import BookState, RaterKind
 from cranfield.judging.store.store import Store
-from cranfield.judging.store.values import BookInfo, Coverage, Json, Progress
+from cranfield.judging.store.values import BookInfo, Coverage, Json, JudgingProgress
 from cranfield.results import Record
 
 
@@ -38,7 +38,7 @@ class RaterProgress:
 
     name: str
     kind: RaterKind
-    progress: Progress
+    progress: JudgingProgress
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -59,7 +59,7 @@ class CoveredBook:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Books(Record):
+class BookList(Record):
     """The books of a database."""
 
     database: str
@@ -80,7 +80,7 @@ def book_progress(store: Store, name: str) -> BookProgress:
     return BookProgress(book=BookRecord.of(book), coverage=store.reading.coverage(book.id), raters=tuple(raters))
 
 
-def all_books(store: Store) -> Books:
+def all_books(store: Store) -> BookList:
     """All books of a database."""
     books = tuple(CoveredBook(BookRecord.of(book), store.reading.coverage(book.id)) for book in store.books.all())
-    return Books(database=store.where, books=books)
+    return BookList(database=store.where, books=books)

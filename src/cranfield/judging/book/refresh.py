@@ -12,11 +12,11 @@ from cranfield.judging.settings import BookSettings
 from cranfield.judging.store.names import ADJUDICATOR
 from cranfield.judging.store.schema import Origin, RaterKind
 from cranfield.model import Rating
-from cranfield.testsets.refresh import Plan
-from cranfield.testsets.refresh_files import N_RATERS, Labels, Row
+from cranfield.testsets.refresh import RefreshPlan
+from cranfield.testsets.refresh_files import N_RATERS, Labels, RatedDocument
 
 
-def refresh_pool(plan: Plan, candidates: Mapping[str, Sequence[str]], depth: int) -> Pool:
+def refresh_pool(plan: RefreshPlan, candidates: Mapping[str, Sequence[str]], depth: int) -> Pool:
     """The new queries and the documents to grade for each.
 
     Raises:
@@ -41,7 +41,7 @@ def refresh_pool(plan: Plan, candidates: Mapping[str, Sequence[str]], depth: int
     )
 
 
-def refresh_settings(plan: Plan, kappa_limit: float, rule: str) -> BookSettings:
+def refresh_settings(plan: RefreshPlan, kappa_limit: float, rule: str) -> BookSettings:
     """Two raters of each document, on the scale of the set."""
     return BookSettings(
         scale=scale_for(plan.testset),
@@ -89,7 +89,7 @@ def labels_of(contents: BookContents, where: str) -> Labels:
         raise TestSetError(problems)
     first, second = raters
     rows = tuple(
-        Row(place, item.query, item.doc, tuple(grades[item.id][rater] for rater in raters))
+        RatedDocument(place, item.query, item.doc, tuple(grades[item.id][rater] for rater in raters))
         for place, item in enumerate(items, start=1)
     )
     final: dict[str, tuple[Rating, ...]] = {}

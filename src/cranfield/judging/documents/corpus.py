@@ -20,7 +20,7 @@ from typing import BinaryIO, cast
 
 from cranfield.config.documents import CorpusFile, CorpusSource
 from cranfield.judging.documents.records import as_text, record_content
-from cranfield.judging.documents.values import Content, DocumentError, FailureKind, Reader, Wanted
+from cranfield.judging.documents.values import Content, DocumentError, DocumentFailureKind, Reader, Wanted
 
 MOST_UNPACKED = 20 * 1024**3
 """Bytes that a compressed corpus may unpack to."""
@@ -55,14 +55,14 @@ class CorpusReader(Reader):
             index = self._current()
             start, length = index.starts.get(wanted.doc_id, (0, 0))
             if not length:
-                raise DocumentError(FailureKind.NOT_FOUND, "The corpus has no such document.")
+                raise DocumentError(DocumentFailureKind.NOT_FOUND, "The corpus has no such document.")
             if length > self._config.max_bytes:
                 message = f"The document is larger than {self._config.max_bytes:,} bytes."
-                raise DocumentError(FailureKind.TOO_LARGE, message)
+                raise DocumentError(DocumentFailureKind.TOO_LARGE, message)
             index.stream.seek(start)
             record = _record(index.stream.read(length))
         if record is None or as_text(record.get(self._config.corpus.id)) != wanted.doc_id:
-            raise DocumentError(FailureKind.FAILED, "The corpus was changed while it was read.")
+            raise DocumentError(DocumentFailureKind.FAILED, "The corpus was changed while it was read.")
         return record_content(record, self._config.corpus)
 
     def close(self) -> None:
@@ -82,7 +82,7 @@ class CorpusReader(Reader):
                     self._index = None
                 self._index = self._made(stamp)
         except (OSError, EOFError, zlib.error, ValueError):
-            raise DocumentError(FailureKind.FAILED, "The corpus of this source cannot be read.") from None
+            raise DocumentError(DocumentFailureKind.FAILED, "The corpus of this source cannot be read.") from None
         return self._index
 
     def _made(self, stamp: tuple[int, int, int]) -> _Index:

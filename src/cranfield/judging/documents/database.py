@@ -8,7 +8,7 @@ from pathlib import Path
 
 from cranfield.config.documents import RecordNames, SqlSource, bind_parameters, parameter_names
 from cranfield.judging.documents.records import record_content
-from cranfield.judging.documents.values import Content, DocumentError, FailureKind, Reader, Wanted
+from cranfield.judging.documents.values import Content, DocumentError, DocumentFailureKind, Reader, Wanted
 from cranfield.predicates.read_only import Refused
 from cranfield.predicates.rows import RowReader, opened_rows
 
@@ -39,10 +39,12 @@ class SqlReader(Reader):
             except Refused as refused:
                 if refused.is_late:
                     message = f"The database of this source did not answer within {self._config.timeout_s:g} s."
-                    raise DocumentError(FailureKind.TIMED_OUT, message) from None
-                raise DocumentError(FailureKind.FAILED, f"The database of this source failed: {refused}.") from None
+                    raise DocumentError(DocumentFailureKind.TIMED_OUT, message) from None
+                raise DocumentError(
+                    DocumentFailureKind.FAILED, f"The database of this source failed: {refused}."
+                ) from None
         if row is None:
-            raise DocumentError(FailureKind.NOT_FOUND, "The database of this source has no such document.")
+            raise DocumentError(DocumentFailureKind.NOT_FOUND, "The database of this source has no such document.")
         return record_content(row, RecordNames())
 
     def close(self) -> None:

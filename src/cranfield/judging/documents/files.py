@@ -12,7 +12,7 @@ from cranfield.concurrency.child_process import NotStartedError, TooMuchOutputEr
 from cranfield.concurrency.loop import event_loop
 from cranfield.config.documents import CommandSource, DocumentFormat, FileSource, fill_placeholders, placeholder_names
 from cranfield.formats.io.files import NO_LINK
-from cranfield.judging.documents.values import Content, DocumentError, FailureKind, Reader, Wanted
+from cranfield.judging.documents.values import Content, DocumentError, DocumentFailureKind, Reader, Wanted
 from cranfield.matching.place import place_of
 from cranfield.model import Hit, MatchingRules
 from cranfield.repo.git import GitError, commit_of, git
@@ -48,15 +48,16 @@ class CommandReader(Reader):
             output = event_loop().run(self._output(argv, env))
         except NotStartedError as error:
             raise DocumentError(
-                FailureKind.FAILED, f"The command of this source could not be started: {error}."
+                DocumentFailureKind.FAILED, f"The command of this source could not be started: {error}."
             ) from None
         except TooMuchOutputError:
             raise DocumentError(
-                FailureKind.TOO_LARGE, f"The document is larger than {self.config.max_bytes:,} bytes."
+                DocumentFailureKind.TOO_LARGE, f"The document is larger than {self.config.max_bytes:,} bytes."
             ) from None
         except TimeoutError:
             raise DocumentError(
-                FailureKind.TIMED_OUT, f"The command of this source did not end within {self.config.timeout_s:g} s."
+                DocumentFailureKind.TIMED_OUT,
+                f"The command of this source did not end within {self.config.timeout_s:g} s.",
             ) from None
         return Content(output.decode("utf-8", "replace"))
 
@@ -69,9 +70,9 @@ class CommandReader(Reader):
             status = await child.run()
             if status:
                 message = f"The command of this source failed: {exit_reason(status)}."
-                raise DocumentError(FailureKind.FAILED, message)
+                raise DocumentError(DocumentFailureKind.FAILED, message)
             if not child.stdout.strip():
-                raise DocumentError(FailureKind.NOT_FOUND, "The command of this source printed nothing.")
+                raise DocumentError(DocumentFailureKind.NOT_FOUND, "The command of this source printed nothing.")
             return bytes(child.stdout)
 
 
@@ -91,9 +92,9 @@ def filled_arguments(command: list[str], values: Mapping[str, str]) -> list[str]
             and not argument.startswith("-")
             and "--" not in command[: len(argv)]
         ):
-            raise DocumentError(FailureKind.REFUSED, "The id begins like an option of a command.")
+            raise DocumentError(DocumentFailureKind.REFUSED, "The id begins like an option of a command.")
         if filled.split("/").count("..") > argument.split("/").count(".."):
-            raise DocumentError(FailureKind.REFUSED, _OUTSIDE)
+            raise DocumentError(DocumentFailureKind.REFUSED, _OUTSIDE)
         argv.append(filled)
     return argv
 
@@ -117,7 +118,7 @@ class FileReader(Reader):
         at, most = self.config.file.at, self.config.max_bytes
         data = read_file(root, place.path, most) if at is None else read_committed(root, at, place.path, most)
         if b"\0" in data[:8000]:
-            raise DocumentError(FailureKind.FAILED, "The file is not text.")
+            raise DocumentError(DocumentFailureKind.FAILED, "The file is not text.")
         text = data.decode("utf-8-sig", "replace").replace("\r\n", "\n").replace("\r", "\n")
         kind = self.config.format or _FORMATS.get(PurePosixPath(place.path).suffix.lower(), "code")
         first = 1
@@ -125,7 +126,9 @@ class FileReader(Reader):
             first, last = place.lines
             lines = text.split("\n")
             if first < 1 or first > len(lines):
-                raise DocumentError(FailureKind.NOT_FOUND, f"The file has {len(lines)} lines, and no line {first}.")
+                raise DocumentError(
+                    DocumentFailureKind.NOT_FOUND, f"The file has {len(lines)} lines, and no line {first}."
+                )
             text = "\n".join(lines[first - 1 : last])
         return Content(text, kind, title=wanted.doc_id, first_line=first)
 
@@ -138,9 +141,9 @@ def check_path(path: str) -> None:
     """
     parts = path.split("/")
     if path.startswith(("/", "~")) or ".." in parts or "\\" in path or not path or path == ".":
-        raise DocumentError(FailureKind.REFUSED, _OUTSIDE)
+        raise DocumentError(DocumentFailureKind.REFUSED, _OUTSIDE)
     if any(part.casefold().rstrip(". ") == ".git" for part in parts):
-        raise DocumentError(FailureKind.REFUSED, "The path leads into the store of git.")
+        raise DocumentError(DocumentFailureKind.REFUSED, "The path leads into the store of git.")
 
 
 def read_file(root: Path, path: str, most: int) -> bytes:
@@ -153,20 +156,20 @@ def read_file(root: Path, path: str, most: int) -> bytes:
         home = root.resolve(strict=True)
         found = (home / path).resolve(strict=True)
     except (OSError, RuntimeError, ValueError):
-        raise DocumentError(FailureKind.NOT_FOUND, _NO_FILE) from None
+        raise DocumentError(DocumentFailureKind.NOT_FOUND, _NO_FILE) from None
     if not found.is_relative_to(home):
-        raise DocumentError(FailureKind.REFUSED, _OUTSIDE)
+        raise DocumentError(DocumentFailureKind.REFUSED, _OUTSIDE)
     if not found.is_file():
-        raise DocumentError(FailureKind.NOT_FOUND, "The path is not that of a file.")
+        raise DocumentError(DocumentFailureKind.NOT_FOUND, "The path is not that of a file.")
     check_path(found.relative_to(home).as_posix())
     try:
         # A pipe that takes its place now must not block, and a link must not be followed.
         with os.fdopen(os.open(found, os.O_RDONLY | NO_LINK), "rb") as stream:
             data = stream.read(most + 1)
     except OSError:
-        raise DocumentError(FailureKind.NOT_FOUND, "The file cannot be read.") from None
+        raise DocumentError(DocumentFailureKind.NOT_FOUND, "The file cannot be read.") from None
     if len(data) > most:
-        raise DocumentError(FailureKind.TOO_LARGE, f"The document is larger than {most:,} bytes.")
+        raise DocumentError(DocumentFailureKind.TOO_LARGE, f"The document is larger than {most:,} bytes.")
     return data
 
 
@@ -180,14 +183,16 @@ def read_committed(root: Path, at: str, path: str, most: int) -> bytes:
         commit = commit_of(root, at)
         listed = git(root, "--literal-pathspecs", "ls-tree", "-z", "-l", commit, "--", path).split(b"\0")[0]
     except GitError:
-        raise DocumentError(FailureKind.FAILED, "The repository of this source cannot be read at its commit.") from None
+        raise DocumentError(
+            DocumentFailureKind.FAILED, "The repository of this source cannot be read at its commit."
+        ) from None
     about, _, name = listed.partition(b"\t")
     if os.fsdecode(name) != path or not about.startswith(b"100"):
-        raise DocumentError(FailureKind.NOT_FOUND, "There is no such file at the commit.")
+        raise DocumentError(DocumentFailureKind.NOT_FOUND, "There is no such file at the commit.")
     _, _, blob, size = about.split()
     if not size.isdigit() or int(size) > most:
-        raise DocumentError(FailureKind.TOO_LARGE, f"The document is larger than {most:,} bytes.")
+        raise DocumentError(DocumentFailureKind.TOO_LARGE, f"The document is larger than {most:,} bytes.")
     try:
         return git(root, "cat-file", "blob", blob.decode())
     except GitError:
-        raise DocumentError(FailureKind.FAILED, "The repository of this source cannot be read.") from None
+        raise DocumentError(DocumentFailureKind.FAILED, "The repository of this source cannot be read.") from None

@@ -13,7 +13,7 @@ from collections.abc import Callable, Sequence
 from urllib.parse import urlsplit
 
 from cranfield.config.hosts import network_of
-from cranfield.judging.documents.values import DocumentError, FailureKind
+from cranfield.judging.documents.values import DocumentError, DocumentFailureKind
 
 IPAddress = ipaddress.IPv4Address | ipaddress.IPv6Address
 Resolver = Callable[[str, int], Sequence[str]]
@@ -38,7 +38,7 @@ def system_resolver(host: str, port: int) -> list[str]:
     return list(dict.fromkeys(str(entry[4][0]) for entry in found))
 
 
-class Guard:
+class AddressGuard:
     """Checks addresses."""
 
     def __init__(self, allow: Sequence[str] = (), resolver: Resolver = system_resolver) -> None:
@@ -89,7 +89,7 @@ class Guard:
             found = []
         addresses = [address for address in found if address is not None]
         if not addresses or len(addresses) < len(found):
-            raise DocumentError(FailureKind.FAILED, "The host of this document is not known.")
+            raise DocumentError(DocumentFailureKind.FAILED, "The host of this document is not known.")
         return addresses
 
     def _is_allowed(self, address: IPAddress) -> bool:
@@ -126,4 +126,4 @@ def matches_host(host: str, pattern: str) -> bool:
 
 def refused(reason: str) -> DocumentError:
     """The error for an address that is not requested."""
-    return DocumentError(FailureKind.REFUSED, f"The address of this document is not requested: it {reason}.")
+    return DocumentError(DocumentFailureKind.REFUSED, f"The address of this document is not requested: it {reason}.")

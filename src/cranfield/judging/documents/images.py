@@ -7,7 +7,7 @@ import binascii
 
 from cranfield.config.documents import Images
 from cranfield.judging.documents.guard import Resolver, system_resolver
-from cranfield.judging.documents.values import DocumentError, FailureKind, Image
+from cranfield.judging.documents.values import DocumentError, DocumentFailureKind, Image
 from cranfield.judging.documents.web import WebClient
 
 _KINDS = {
@@ -42,20 +42,20 @@ def read_image(reference: str, config: Images, resolver: Resolver = system_resol
         )
         data = client.get(reference, "image/png, image/jpeg, image/webp, image/gif").body
     else:
-        raise DocumentError(FailureKind.REFUSED, "The image is neither part of the record nor on the web.")
+        raise DocumentError(DocumentFailureKind.REFUSED, "The image is neither part of the record nor on the web.")
     return Image(data, image_type(data))
 
 
 def _inline(reference: str, most: int) -> bytes:
     head, comma, text = reference.partition(",")
     if not comma or not head.endswith(";base64"):
-        raise DocumentError(FailureKind.REFUSED, "The image is not in Base64.")
+        raise DocumentError(DocumentFailureKind.REFUSED, "The image is not in Base64.")
     if len(text) > most * 4 / 3 + 4:
-        raise DocumentError(FailureKind.TOO_LARGE, f"The image is larger than {most:,} bytes.")
+        raise DocumentError(DocumentFailureKind.TOO_LARGE, f"The image is larger than {most:,} bytes.")
     try:
         return base64.b64decode(text, validate=True)
     except (binascii.Error, ValueError):
-        raise DocumentError(FailureKind.FAILED, "The image is not in Base64.") from None
+        raise DocumentError(DocumentFailureKind.FAILED, "The image is not in Base64.") from None
 
 
 def image_type(data: bytes) -> str:
@@ -69,4 +69,4 @@ def image_type(data: bytes) -> str:
     for start, content_type in _KINDS.items():
         if data.startswith(start):
             return content_type
-    raise DocumentError(FailureKind.REFUSED, "The image is not PNG, JPEG, GIF or WebP.")
+    raise DocumentError(DocumentFailureKind.REFUSED, "The image is not PNG, JPEG, GIF or WebP.")

@@ -8,7 +8,7 @@ from collections.abc import Callable
 from typing import Generic, TypeVar
 
 from cranfield.concurrency.loop import event_loop
-from cranfield.judging.documents.values import DocumentError, FailureKind
+from cranfield.judging.documents.values import DocumentError, DocumentFailureKind
 
 WAIT_S = 2.0
 """Longest wait for another document of the same source to end."""
@@ -33,7 +33,9 @@ class Slots:
         Raises:
             DocumentError: the source is busy, or it is late.
         """
-        busy = DocumentError(FailureKind.BUSY, "Other documents of this source are being read. Try again in a moment.")
+        busy = DocumentError(
+            DocumentFailureKind.BUSY, "Other documents of this source are being read. Try again in a moment."
+        )
         if not self._waiting.acquire(blocking=False):
             raise busy
         try:
@@ -52,10 +54,10 @@ class Slots:
             return event_loop().run_function(worked, self._timeout_s + GRACE_S)
         except TimeoutError:
             message = f"The source of this document did not answer within {self._timeout_s:g} s."
-            raise DocumentError(FailureKind.TIMED_OUT, message) from None
+            raise DocumentError(DocumentFailureKind.TIMED_OUT, message) from None
 
 
-class Cache(Generic[Value]):
+class TimedCache(Generic[Value]):
     """Values for some time, the most recently used ones up to a size."""
 
     def __init__(self, seconds: float, most: int, clock: Callable[[], float]) -> None:

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from cranfield.config.documents import RecordNames
-from cranfield.judging.documents.values import Content, DocumentError, FailureKind, Reader, Wanted
+from cranfield.judging.documents.values import Content, DocumentError, DocumentFailureKind, Reader, Wanted
 
 TEXT_NAMES = ("text", "body", "content", "snippet", "description")
 """Fields of runs that hold a text, the first one counts."""
@@ -39,7 +39,7 @@ class FieldsReader(Reader):
         content = record_content(shown, self.names)
         if not (content.text or content.title or content.image):
             raise DocumentError(
-                FailureKind.NO_SOURCE, "The runs give no text of this document, and no source of texts has it."
+                DocumentFailureKind.NO_SOURCE, "The runs give no text of this document, and no source of texts has it."
             )
         return content
 

@@ -32,15 +32,15 @@ from cranfield.judging.documents.database import SqlReader
 from cranfield.judging.documents.files import CommandReader, FileReader
 from cranfield.judging.documents.guard import Resolver, system_resolver
 from cranfield.judging.documents.images import read_image
-from cranfield.judging.documents.limits import Cache, Slots
+from cranfield.judging.documents.limits import Slots, TimedCache
 from cranfield.judging.documents.plain import html_title, plain_text
 from cranfield.judging.documents.records import FieldsReader, as_text, run_fields
 from cranfield.judging.documents.values import (
     Content,
     DocumentError,
+    DocumentFailureKind,
     DocumentProblem,
     DocumentText,
-    FailureKind,
     Image,
     Reader,
     Wanted,
@@ -115,8 +115,8 @@ class DocumentTexts:
             for index, source in enumerate(self._config.documents)
         ]
         self._images = Slots(_IMAGES_AT_A_TIME, self._config.images.timeout_s)
-        self._kept: Cache[Content] = Cache(self._config.cache_s, CACHED_CHARS, clock)
-        self._kept_images: Cache[Image] = Cache(self._config.cache_s, CACHED_BYTES, clock)
+        self._kept: TimedCache[Content] = TimedCache(self._config.cache_s, CACHED_CHARS, clock)
+        self._kept_images: TimedCache[Image] = TimedCache(self._config.cache_s, CACHED_BYTES, clock)
 
     def get(self, doc_id: str, fields: Mapping[str, object] | None = None) -> DocumentText:
         """The text of a document, or the problem; never raises for a document.
@@ -132,10 +132,10 @@ class DocumentTexts:
             problem = error.problem
         except (SearchError, CranfieldError) as error:
             LOG.warning("document %s: %s", shorten(doc_id), error)
-            problem = DocumentProblem(FailureKind.FAILED, "The source of this document cannot be read.")
+            problem = DocumentProblem(DocumentFailureKind.FAILED, "The source of this document cannot be read.")
         except Exception:  # a document of any content must not stop the page of a rater
             LOG.exception("document %s", shorten(doc_id))
-            problem = DocumentProblem(FailureKind.FAILED, "This document cannot be read.")
+            problem = DocumentProblem(DocumentFailureKind.FAILED, "This document cannot be read.")
         url = web_address(given.get("url"))
         return DocumentText(doc_id, _title(doc_id, given), "", "", "text", "", url=url, problem=problem)
 
@@ -143,7 +143,7 @@ class DocumentTexts:
         """The image of a document, or the problem; never raises for a document."""
         document = self.get(doc_id, fields)
         if document.problem is not None or not document.image:
-            none = DocumentProblem(FailureKind.NO_SOURCE, "The document has no image.")
+            none = DocumentProblem(DocumentFailureKind.NO_SOURCE, "The document has no image.")
             return Image(problem=document.problem or none)
         reference, config = document.image, self._config.images
         key = ("", reference)
@@ -155,7 +155,7 @@ class DocumentTexts:
             return Image(problem=error.problem)
         except Exception:  # an image of any content must not stop the page of a rater
             LOG.exception("image of document %s", shorten(doc_id))
-            return Image(problem=DocumentProblem(FailureKind.FAILED, "The image cannot be read."))
+            return Image(problem=DocumentProblem(DocumentFailureKind.FAILED, "The image cannot be read."))
         self._kept_images.keep(key, image, len(image.data))
         return image
 
@@ -166,7 +166,7 @@ class DocumentTexts:
 
     def _found(self, doc_id: str, fields: Mapping[str, object]) -> DocumentText:
         reason = id_problem(doc_id)
-        missing = None if reason is None else DocumentError(FailureKind.REFUSED, reason)
+        missing = None if reason is None else DocumentError(DocumentFailureKind.REFUSED, reason)
         for source in self._sources if reason is None else ():
             values = source.values(doc_id)
             if values is None:
@@ -174,7 +174,7 @@ class DocumentTexts:
             try:
                 content = self._content(source, Wanted(doc_id, values, fields))
             except DocumentError as error:
-                if error.problem.kind != FailureKind.NOT_FOUND:
+                if error.problem.kind != DocumentFailureKind.NOT_FOUND:
                     raise
                 missing = missing or error
                 continue
@@ -226,7 +226,7 @@ def id_problem(doc_id: str) -> str | None:
 
 def too_large(max_bytes: int) -> DocumentError:
     """The error for a document over the limit of its source."""
-    return DocumentError(FailureKind.TOO_LARGE, f"The document is larger than {max_bytes:,} bytes.")
+    return DocumentError(DocumentFailureKind.TOO_LARGE, f"The document is larger than {max_bytes:,} bytes.")
 
 
 def web_address(value: object) -> str:

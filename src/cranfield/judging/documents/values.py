@@ -12,7 +12,7 @@ from typing import Protocol
 from cranfield.config.documents import DocumentFormat
 
 
-class FailureKind(StrEnum):
+class DocumentFailureKind(StrEnum):
     """Why a document or an image cannot be shown."""
 
     NO_SOURCE = "no_source"
@@ -32,7 +32,7 @@ class FailureKind(StrEnum):
 class DocumentProblem:
     """Why there is no text."""
 
-    kind: FailureKind
+    kind: DocumentFailureKind
     message: str
     """A sentence for raters: no address, path or secret of the operator's file is in it."""
 
@@ -40,7 +40,7 @@ class DocumentProblem:
 class DocumentError(Exception):
     """A document cannot be read."""
 
-    def __init__(self, kind: FailureKind, message: str) -> None:
+    def __init__(self, kind: DocumentFailureKind, message: str) -> None:
         super().__init__(message)
         self.problem = DocumentProblem(kind, message)
 

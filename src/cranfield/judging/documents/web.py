@@ -13,8 +13,8 @@ from urllib.parse import quote, urljoin, urlsplit
 from cranfield.certificates import trusted_certificates
 from cranfield.concurrency.loop import FunctionError, event_loop
 from cranfield.config.documents import DocumentFormat, UrlSource, fill_placeholders
-from cranfield.judging.documents.guard import Guard, Resolver, matches_host, refused, system_resolver
-from cranfield.judging.documents.values import Content, DocumentError, FailureKind, Reader, Wanted
+from cranfield.judging.documents.guard import AddressGuard, Resolver, matches_host, refused, system_resolver
+from cranfield.judging.documents.values import Content, DocumentError, DocumentFailureKind, Reader, Wanted
 from cranfield.systems.kinds.http_body import BodyError, decode_body, decode_text
 
 if TYPE_CHECKING:
@@ -66,7 +66,7 @@ class WebClient:
             hosts: patterns of the only hosts that are requested; None: all.
             resolver: of host names.
         """
-        self._guard = Guard(allow, resolver)
+        self._guard = AddressGuard(allow, resolver)
         self._timeout_s = timeout_s
         self._max_bytes = max_bytes
         self._hosts = hosts
@@ -81,7 +81,7 @@ class WebClient:
             return event_loop().run(self._get(url, accept))
         except TimeoutError:
             message = f"The web server of this document did not answer within {self._timeout_s:g} s."
-            raise DocumentError(FailureKind.TIMED_OUT, message) from None
+            raise DocumentError(DocumentFailureKind.TIMED_OUT, message) from None
 
     async def _get(self, url: str, accept: str) -> Response:
         async with asyncio.timeout(self._timeout_s):
@@ -90,7 +90,7 @@ class WebClient:
                 if isinstance(answer, Response):
                     return answer
                 url = answer
-        raise DocumentError(FailureKind.FAILED, f"The web server redirects more than {MOST_REDIRECTS} times.")
+        raise DocumentError(DocumentFailureKind.FAILED, f"The web server redirects more than {MOST_REDIRECTS} times.")
 
     async def _requested(self, url: str, accept: str) -> Response | str:
         """The response, or the address that it redirects to."""
@@ -110,7 +110,9 @@ class WebClient:
                     return urljoin(url, response.headers["location"])
                 return await self._read(url, response)
         except (httpx2.HTTPError, httpx2.InvalidURL, httpx2.StreamError, OSError, UnicodeError):
-            raise DocumentError(FailureKind.FAILED, "The web server of this document cannot be reached.") from None
+            raise DocumentError(
+                DocumentFailureKind.FAILED, "The web server of this document cannot be reached."
+            ) from None
 
     def _checked(self, url: str) -> tuple[str, int, str]:
         host, port, address = self._guard.checked(url)
@@ -120,11 +122,13 @@ class WebClient:
 
     async def _read(self, url: str, response: httpx2.Response) -> Response:
         if response.status_code in {404, 410}:
-            raise DocumentError(FailureKind.NOT_FOUND, "The web server has no such document.")
+            raise DocumentError(DocumentFailureKind.NOT_FOUND, "The web server has no such document.")
         if response.status_code != 200:
             message = f"The web server of this document answered with status {response.status_code}."
-            raise DocumentError(FailureKind.FAILED, message)
-        too_large = DocumentError(FailureKind.TOO_LARGE, f"The document is larger than {self._max_bytes:,} bytes.")
+            raise DocumentError(DocumentFailureKind.FAILED, message)
+        too_large = DocumentError(
+            DocumentFailureKind.TOO_LARGE, f"The document is larger than {self._max_bytes:,} bytes."
+        )
         body = bytearray()
         async with aclosing(response.aiter_raw()) as parts:
             async for part in parts:
@@ -134,7 +138,7 @@ class WebClient:
         try:
             decoded = decode_body(bytes(body), response.headers.get("content-encoding", ""))
         except BodyError as error:
-            raise DocumentError(FailureKind.FAILED, f"The web server failed: {error}.") from None
+            raise DocumentError(DocumentFailureKind.FAILED, f"The web server failed: {error}.") from None
         if len(decoded) > self._max_bytes:
             raise too_large
         return Response(url, response.headers.get("content-type", ""), decoded)
@@ -179,11 +183,11 @@ class UrlReader(Reader):
         media_type = response.content_type.partition(";")[0].strip().lower()
         kind = self.config.format or _FORMATS.get(media_type)
         if kind is None and not media_type.startswith("text/"):
-            raise DocumentError(FailureKind.FAILED, "The web server gives no text, but a file of another type.")
+            raise DocumentError(DocumentFailureKind.FAILED, "The web server gives no text, but a file of another type.")
         try:
             text = decode_text(response.body, with_charset(response.content_type, response.body))
         except BodyError as error:
-            raise DocumentError(FailureKind.FAILED, f"The web server failed: {error}.") from None
+            raise DocumentError(DocumentFailureKind.FAILED, f"The web server failed: {error}.") from None
         return Content(text, kind, url=url)
 
 

@@ -9,7 +9,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError, WrapValidator, create_model
 
-from cranfield.agents.protocol import Answer
+from cranfield.agents.protocol import ModelAnswer
 from cranfield.words import printable_lines
 
 REASON_CHARS = 1_000
@@ -67,7 +67,7 @@ def _none_if_invalid(value: Any, validate: Any) -> Any:
         return None
 
 
-def read_grades(answer: Answer, n: int) -> Mapping[int, Graded | BadAnswer]:
+def read_grades(answer: ModelAnswer, n: int) -> Mapping[int, Graded | BadAnswer]:
     """The grade of each of `n` documents, by its place (0, 1, ...); a bad answer where there is none."""
     if answer.failure is not None or answer.output is None:
         message = answer.failure.message if answer.failure else "the model calls a tool instead of answering"

@@ -53,7 +53,7 @@ class RateOptions:
 
 
 @dataclass(frozen=True)
-class Job:
+class RatingJob:
     """A request, and the items that it is about."""
 
     items: tuple[ItemView, ...]
@@ -64,7 +64,7 @@ class Job:
 
 
 @dataclass
-class Selection:
+class RatingSelection:
     """The items of a book that are to be rated."""
 
     todo: list[ItemView]
@@ -78,7 +78,7 @@ class Selection:
     """Texts that were longer than is sent."""
 
 
-def select(items: Iterable[ItemView], book: BookInfo, account_id: int | None, options: RateOptions) -> Selection:
+def select(items: Iterable[ItemView], book: BookInfo, account_id: int | None, options: RateOptions) -> RatingSelection:
     """The items that the model has not rated yet: those it rated of an earlier text or guideline are rated again.
 
     Raises:
@@ -94,7 +94,7 @@ def select(items: Iterable[ItemView], book: BookInfo, account_id: int | None, op
         chosen = {item.id for item in ordered[: options.sample]}
         wanted = [item for item in wanted if item.id in chosen]
     todo = [item for item in wanted if not _is_rated(item, book, account_id)]
-    return Selection(todo, len(wanted), len(wanted) - len(todo))
+    return RatingSelection(todo, len(wanted), len(wanted) - len(todo))
 
 
 def _shuffled(seed: int, *names: str) -> str:
@@ -111,7 +111,7 @@ def _is_rated(item: ItemView, book: BookInfo, account_id: int | None) -> bool:
     )
 
 
-def make_jobs(selection: Selection, book: BookInfo, texts: Texts, options: RateOptions) -> Iterator[Job]:
+def make_jobs(selection: RatingSelection, book: BookInfo, texts: Texts, options: RateOptions) -> Iterator[RatingJob]:
     """Requests for the selected items, one at a time: a text is read when its turn comes."""
     for _, of_query in groupby(selection.todo, key=lambda item: item.query_id):
         waiting: list[tuple[ItemView, DocumentText]] = []
@@ -130,7 +130,7 @@ def make_jobs(selection: Selection, book: BookInfo, texts: Texts, options: RateO
             yield _job(waiting, book, options)
 
 
-def _job(pairs: Sequence[tuple[ItemView, DocumentText]], book: BookInfo, options: RateOptions) -> Job:
+def _job(pairs: Sequence[tuple[ItemView, DocumentText]], book: BookInfo, options: RateOptions) -> RatingJob:
     first, is_batch = pairs[0][0], options.batch > 1
     shown = [_shown(document, options.max_chars) for _, document in pairs]
     scale = book.settings.scale
@@ -147,7 +147,7 @@ def _job(pairs: Sequence[tuple[ItemView, DocumentText]], book: BookInfo, options
     )
     items, documents = zip(*pairs, strict=True)
     key = hashlib.sha256(f"{options.connection.place} {request.digest}".encode()).hexdigest()
-    return Job(tuple(items), tuple(documents), request, key)
+    return RatingJob(tuple(items), tuple(documents), request, key)
 
 
 def _shown(document: DocumentText, max_chars: int) -> str:
@@ -158,10 +158,10 @@ def _shown(document: DocumentText, max_chars: int) -> str:
 
 
 @dataclass(frozen=True, slots=True)
-class DryRun:
+class RatingDryRun:
     """What a run would cost, by the size of its requests."""
 
-    selection: Selection
+    selection: RatingSelection
     n_calls: int
     input_tokens: int
     """About: 4 bytes of text to a token."""
@@ -171,7 +171,7 @@ class DryRun:
     currency: str
 
 
-def dry_run(selection: Selection, jobs: Iterable[Job], prices: PriceList) -> DryRun:
+def dry_run(selection: RatingSelection, jobs: Iterable[RatingJob], prices: PriceList) -> RatingDryRun:
     """Estimate calls, tokens and cost without a call."""
     n = tokens_in = tokens_out = 0
     model = ""
@@ -180,4 +180,4 @@ def dry_run(selection: Selection, jobs: Iterable[Job], prices: PriceList) -> Dry
         n, tokens_in, tokens_out = n + 1, tokens_in + size.input, tokens_out + size.output
         model = job.request.model
     cost = prices.cost(model, Usage(input=tokens_in, output=tokens_out)) if n else 0.0
-    return DryRun(selection, n, tokens_in, tokens_out, cost, prices.currency)
+    return RatingDryRun(selection, n, tokens_in, tokens_out, cost, prices.currency)

@@ -12,11 +12,11 @@ from typing import TypeVar
 
 from cranfield.agents.budget import Budget, Spent
 from cranfield.agents.connect import connected
-from cranfield.agents.protocol import Answer, Backend, Failure, FailureKind, read_answer
+from cranfield.agents.protocol import Backend, Failure, FailureKind, ModelAnswer, read_answer
 from cranfield.concurrency.loop import FunctionError, event_loop, finish
 from cranfield.errors import UsageError
 from cranfield.judging.models.answers import BadAnswer, Graded, read_grades
-from cranfield.judging.models.jobs import Job, RateOptions, Selection, Texts, make_jobs, select
+from cranfield.judging.models.jobs import RateOptions, RatingJob, RatingSelection, Texts, make_jobs, select
 from cranfield.judging.store.accounts import AccountInfo
 from cranfield.judging.store.rows import checked_name
 from cranfield.judging.store.schema import Action, BookState, RaterKind, Role, SkipReason
@@ -46,7 +46,7 @@ class RateOutcome:
     """What became of a run."""
 
     rater: str
-    selection: Selection
+    selection: RatingSelection
     spent: Spent = field(default_factory=Spent)
     n_graded: int = 0
     n_declined: int = 0
@@ -161,7 +161,7 @@ class _Run:
         options: RateOptions,
         budget: Budget,
         outcome: RateOutcome,
-        jobs: Iterator[Job],
+        jobs: Iterator[RatingJob],
         progress: Progress,
     ) -> None:
         self.store = store
@@ -200,7 +200,7 @@ class _Run:
             async with self._same.setdefault(job.key, asyncio.Lock()):
                 await self._answer(backend, job)
 
-    async def _answer(self, backend: Backend, job: Job) -> None:
+    async def _answer(self, backend: Backend, job: RatingJob) -> None:
         """Take the answer of the cache, or ask."""
         call = await _in_thread(partial(self.store.calls.answered, self.book.id, job.key))
         if call is not None:
@@ -220,7 +220,7 @@ class _Run:
         outcome.reason = failure.message
         return True
 
-    def _keep(self, job: Job, answer: Answer, *, is_cached: bool = False) -> None:
+    def _keep(self, job: RatingJob, answer: ModelAnswer, *, is_cached: bool = False) -> None:
         """Keep the call first, then what follows from it: a run that ends between finds the call in the cache."""
         grades = read_grades(answer, len(job.items))
         with self._making:
@@ -239,7 +239,7 @@ class _Run:
         self.progress(self.outcome)
 
     def _save(
-        self, job: Job, item: ItemView, digest: str, graded: Graded, answer: Answer, account_id: int
+        self, job: RatingJob, item: ItemView, digest: str, graded: Graded, answer: ModelAnswer, account_id: int
     ) -> SaveRequest:
         is_grade = graded.grade is not None
         before = max((row.event_id for row in item.ratings if row.account_id == account_id), default=0)
@@ -258,7 +258,9 @@ class _Run:
             doc_digest=digest or None,
         )
 
-    def _call(self, job: Job, answer: Answer, grades: Grades, account_id: int, *, is_cached: bool) -> CallRow:
+    def _call(
+        self, job: RatingJob, answer: ModelAnswer, grades: Grades, account_id: int, *, is_cached: bool
+    ) -> CallRow:
         failure, usage = answer.failure, answer.usage
         bad = [f"{job.items[place].doc}: {each.message}" for place, each in _bad(grades)]
         outcome = "cached" if is_cached else "ok"
@@ -282,7 +284,7 @@ class _Run:
             duration_ms=0 if is_cached else round(answer.wall_s * 1000),
         )
 
-    def _count(self, job: Job, answer: Answer, grades: Grades, *, is_cached: bool) -> None:
+    def _count(self, job: RatingJob, answer: ModelAnswer, grades: Grades, *, is_cached: bool) -> None:
         outcome, failure = self.outcome, answer.failure
         given = [each for each in grades.values() if isinstance(each, Graded)]
         outcome.n_graded += sum(each.grade is not None for each in given)
@@ -302,7 +304,7 @@ class _Run:
                 outcome.messages.append(f"{job.items[place].query}, {job.items[place].doc}: {each.message}")
 
 
-def _has_reached(answer: Answer) -> bool:
+def _has_reached(answer: ModelAnswer) -> bool:
     """Whether the request may have reached the model."""
     failure = answer.failure
     return failure is None or failure.kind is not FailureKind.CONNECTION or answer.usage.unmeasured > 0

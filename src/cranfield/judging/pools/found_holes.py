@@ -14,7 +14,7 @@ from cranfield.judging.pools.candidates import union
 from cranfield.judging.pools.holes import Hole, HoleAnalysis
 from cranfield.judging.pools.pool_file import Pool, PooledItem, PooledRun
 from cranfield.judging.pools.results import SystemResults
-from cranfield.judging.pools.rule_view import Difference, Grades, RuleView
+from cranfield.judging.pools.rule_view import GradeDifference, Grades, RuleView
 from cranfield.measures import Measure
 from cranfield.model import TestSet
 from cranfield.results import Record, TestSetRecord
@@ -55,7 +55,7 @@ class Holes(Record):
     is_final: bool
     fewest: Mapping[VerdictCode, int]
     holes: tuple[Hole, ...]
-    differences: tuple[Difference, ...]
+    differences: tuple[GradeDifference, ...]
     is_rule: bool
     """Whether any query is judged by targets."""
     by_class: bool

@@ -43,7 +43,7 @@ class RuleRow:
 
 
 @dataclass(frozen=True, slots=True)
-class Difference:
+class GradeDifference:
     """A document that a person graded otherwise than the test set; the person's grade counts."""
 
     query: str
@@ -62,7 +62,7 @@ class RuleView:
     runs: tuple[Run, ...]
     """With the documents' names in `testset` as ids: `id:lines` where results are places in files, else the id."""
     rows: tuple[RuleRow, ...]
-    differences: tuple[Difference, ...]
+    differences: tuple[GradeDifference, ...]
     is_rule: bool
     """Whether any query is judged by targets."""
 
@@ -113,7 +113,7 @@ def rule_view(testset: TestSet, runs: Sequence[Run], *, people: Grades | None = 
     )
 
 
-def _overlay(testset: TestSet, grades: dict[str, dict[str, float]], people: Grades) -> list[Difference]:
+def _overlay(testset: TestSet, grades: dict[str, dict[str, float]], people: Grades) -> list[GradeDifference]:
     """Put the persons' grades in the place of others, and list where they differ."""
     differences = []
     for query_id, of_query in people.items():
@@ -124,7 +124,7 @@ def _overlay(testset: TestSet, grades: dict[str, dict[str, float]], people: Grad
         for doc, grade in of_query.items():
             before = known.get(doc)
             if before is not None and before >= 0 and before != grade:
-                differences.append(Difference(query_id, doc, before, grade))
+                differences.append(GradeDifference(query_id, doc, before, grade))
             known[doc] = grade
     return differences
 

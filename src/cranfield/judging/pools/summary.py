@@ -17,7 +17,7 @@ from cranfield.words import and_list, first_of, n_of
 
 
 @dataclass(frozen=True, slots=True)
-class Cost:
+class JudgingCost:
     """Work of the raters."""
 
     n_judgments: int
@@ -41,7 +41,7 @@ class SystemShare:
 
 
 @dataclass(frozen=True, slots=True)
-class StratumSummary:
+class RankRange:
     """A range of ranks."""
 
     ranks: str
@@ -55,7 +55,7 @@ class StratumSummary:
 
 
 @dataclass(frozen=True, slots=True)
-class PerQuery:
+class DocumentsPerQuery:
     """Documents to judge of a query, over the queries that have a result."""
 
     min: int
@@ -78,12 +78,12 @@ class PoolSummary(Record):
     """Documents in the pool that a rule of the test set (a pattern, span, entity or predicate) grades."""
     n_left_out: int
     """Judged documents that are left out of it."""
-    per_query: PerQuery
+    per_query: DocumentsPerQuery
     systems: tuple[SystemShare, ...]
     shared: tuple[tuple[int, ...], ...]
     """System by system: documents that both return down to the depth."""
-    strata: tuple[StratumSummary, ...]
-    cost: Cost
+    strata: tuple[RankRange, ...]
+    cost: JudgingCost
     notes: tuple[str, ...]
 
 
@@ -119,11 +119,11 @@ def summarise_pool(built: BuiltPool, *, raters: int = 1, seconds: float = 20.0) 
         n_carried=sum(item.judged is not None for item in built.pool.items),
         n_prefilled=sum(item.prefilled is not None for item in built.pool.items),
         n_left_out=built.pool.n_left_out,
-        per_query=PerQuery(min(counts.values()), median(counts.values()), max(counts.values())),
+        per_query=DocumentsPerQuery(min(counts.values()), median(counts.values()), max(counts.values())),
         systems=tuple(_share(built.candidates, system.name, depth) for system in built.systems),
         shared=tuple(tuple(len(first & second) for second in found) for first in found),
         strata=tuple(_strata(built)),
-        cost=Cost(len(open_items) * raters, raters, seconds, len(open_items) * raters * seconds),
+        cost=JudgingCost(len(open_items) * raters, raters, seconds, len(open_items) * raters * seconds),
         notes=(*filter(None, [note]), *_run_notes(built), *_query_notes(built)),
     )
 
@@ -138,14 +138,14 @@ def _share(candidates: Sequence[Candidate], name: str, depth: int) -> SystemShar
     return SystemShare(name, len(found_by(candidates, name, depth)), len(only), n_open)
 
 
-def _strata(built: BuiltPool) -> Iterator[StratumSummary]:
+def _strata(built: BuiltPool) -> Iterator[RankRange]:
     request = built.request
     ranges = [(1, request.depth), *((sample.first, sample.last) for sample in request.samples)]
     for first, last in ranges if request.samples else ():
         label = f"{first}-{last}"
         chances = [item.inclusion for item in built.pool.items if item.stratum == label and item.is_open]
         n_open = sum(each.is_open and first <= each.best <= last for each in built.candidates)
-        yield StratumSummary(label, n_open, len(chances), min(chances, default=None), max(chances, default=None))
+        yield RankRange(label, n_open, len(chances), min(chances, default=None), max(chances, default=None))
 
 
 def _run_notes(built: BuiltPool) -> Iterator[str]:

@@ -19,8 +19,8 @@ from cranfield.judging.store.schema import (
     BookQuery,
     Event,
     Item,
+    ItemJudgment,
     ItemState,
-    Judgment,
     Origin,
     RaterKind,
     Role,
@@ -174,7 +174,7 @@ def _carry(session: Session, book: Book, kind: RaterKind, grades: Sequence[tuple
         account = Account(name=kind, kind=kind, role=Role.VIEWER, active=False, created_at=now)
         session.add(account)
         session.flush()
-    given = select(Judgment.item_id, Judgment.grade).where(Judgment.account_id == account.id)
+    given = select(ItemJudgment.item_id, ItemJudgment.grade).where(ItemJudgment.account_id == account.id)
     before = dict(session.execute(given).all())
     rows = [
         {
@@ -201,7 +201,7 @@ def _carry(session: Session, book: Book, kind: RaterKind, grades: Sequence[tuple
         if item not in before
     ]
     if fresh:
-        session.execute(insert(Judgment), fresh)
+        session.execute(insert(ItemJudgment), fresh)
     for item in before.keys() & events.keys():
-        judgment = session.get_one(Judgment, (item, account.id))
+        judgment = session.get_one(ItemJudgment, (item, account.id))
         judgment.event_id, judgment.grade, judgment.stale = events[item], dict(grades)[item], False

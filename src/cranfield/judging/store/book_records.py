@@ -20,13 +20,13 @@ Name = Annotated[str, Field(min_length=1, max_length=200)]
 Key = Annotated[str, Field(max_length=80)]
 
 
-class Record(BaseModel):
+class BookLine(BaseModel):
     """A line, or a part of one."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
 
-class RaterRecord(Record):
+class RaterRecord(BookLine):
     """Who gave grades, wrote guidelines or adjudicated."""
 
     name: Name
@@ -35,7 +35,7 @@ class RaterRecord(Record):
     """Of a model: its provider and name."""
 
 
-class GuidelineRecord(Record):
+class GuidelineRecord(BookLine):
     """A version of the guidelines."""
 
     version: Number
@@ -44,14 +44,14 @@ class GuidelineRecord(Record):
     account: str | None = None
 
 
-class MemberRecord(Record):
+class MemberRecord(BookLine):
     """A rater of the book."""
 
     account: str
     quota: int | None = None
 
 
-class FrozenRecord(Record):
+class FrozenRecord(BookLine):
     """A version of a test set that was made from the book."""
 
     number: Number
@@ -60,7 +60,7 @@ class FrozenRecord(Record):
     at: int
 
 
-class BookRecord(Record):
+class BookHeader(BookLine):
     """The first line."""
 
     cranfield_book: Literal[1] = 1
@@ -76,7 +76,7 @@ class BookRecord(Record):
     frozen: list[FrozenRecord]
 
 
-class QueryRecord(Record):
+class BookQueryRecord(BookLine):
     """A query."""
 
     name: str
@@ -87,7 +87,7 @@ class QueryRecord(Record):
     strata: Json
 
 
-class SlotRecord(Record):
+class SlotRecord(BookLine):
     """A place for a person's judgment."""
 
     number: Number
@@ -95,7 +95,7 @@ class SlotRecord(Record):
     state: SlotState
 
 
-class ItemRecord(Record):
+class ItemRecord(BookLine):
     """A document of a query."""
 
     number: Number
@@ -119,7 +119,7 @@ class ItemRecord(Record):
     slots: list[SlotRecord]
 
 
-class EventRecord(Record):
+class EventRecord(BookLine):
     """What a rater did."""
 
     number: Number
@@ -139,7 +139,7 @@ class EventRecord(Record):
     data: Json | None = None
 
 
-class JudgmentRecord(Record):
+class JudgmentRecord(BookLine):
     """Where a rater stands with an item."""
 
     item: Number
@@ -150,7 +150,7 @@ class JudgmentRecord(Record):
     stale: bool
 
 
-class CallRecord(Record):
+class CallRecord(BookLine):
     """A call of a model."""
 
     account: str
@@ -167,8 +167,8 @@ class CallRecord(Record):
     duration_ms: int
 
 
-KINDS: dict[str, type[Record]] = {
-    "query": QueryRecord,
+KINDS: dict[str, type[BookLine]] = {
+    "query": BookQueryRecord,
     "item": ItemRecord,
     "event": EventRecord,
     "judgment": JudgmentRecord,
@@ -177,11 +177,11 @@ KINDS: dict[str, type[Record]] = {
 """Key of a line to what stands under it, in the order of the lines."""
 
 
-class BookDump(Record):
+class BookDump(BookLine):
     """A book."""
 
-    book: BookRecord
-    query: list[QueryRecord] = []
+    book: BookHeader
+    query: list[BookQueryRecord] = []
     item: list[ItemRecord] = []
     event: list[EventRecord] = []
     judgment: list[JudgmentRecord] = []

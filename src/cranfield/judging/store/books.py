@@ -34,7 +34,7 @@ from cranfield.judging.store.schema import (
     Frozen,
     Guideline,
     Item,
-    Judgment,
+    ItemJudgment,
     Origin,
     RaterKind,
     Slot,
@@ -192,7 +192,7 @@ class Books(Part):
             for item in items:
                 conditions = judgment_conditions(where)
                 if isinstance(which, Mapping):
-                    conditions.append(Judgment.account_id.in_(which[item.id]))
+                    conditions.append(ItemJudgment.account_id.in_(which[item.id]))
                 self._reopen(session, book, item, conditions, by, reason)
             return len(items)
 
@@ -201,11 +201,11 @@ class Books(Part):
     ) -> None:
         settings, now = settings_of(book), self._clock()
         withdrawn = session.scalars(
-            select(Judgment.account_id)
-            .join(Account, Account.id == Judgment.account_id)
-            .join(Event, Event.id == Judgment.event_id)
-            .where(Judgment.item_id == item.id, Account.kind == RaterKind.PERSON, *conditions)
-            .order_by(Judgment.account_id)
+            select(ItemJudgment.account_id)
+            .join(Account, Account.id == ItemJudgment.account_id)
+            .join(Event, Event.id == ItemJudgment.event_id)
+            .where(ItemJudgment.item_id == item.id, Account.kind == RaterKind.PERSON, *conditions)
+            .order_by(ItemJudgment.account_id)
         ).all()
         version = guideline_version(session, book.id)
         for subject in withdrawn or (None,):
@@ -266,8 +266,8 @@ class Books(Part):
             item = item_row(session, item_id)
             book_row(session, item.book_id, lock=True)
             item.doc_digest = digest
-            query = select(Judgment, Event).join(Event, Event.id == Judgment.event_id)
-            rows = session.execute(query.where(Judgment.item_id == item_id)).all()
+            query = select(ItemJudgment, Event).join(Event, Event.id == ItemJudgment.event_id)
+            rows = session.execute(query.where(ItemJudgment.item_id == item_id)).all()
             for judgment, event in rows:
                 judgment.stale = is_stale(event, item)
             return any(judgment.stale for judgment, _ in rows)

@@ -18,8 +18,8 @@ from cranfield.judging.store.schema import (
     Book,
     BookQuery,
     Item,
+    ItemJudgment,
     ItemState,
-    Judgment,
     Origin,
     RaterKind,
     Slot,
@@ -39,13 +39,13 @@ def book_coverage(session: Session, book: Book, now: int) -> Coverage:
     lowest = settings_of(book).scale.grades[0]
     graded = (
         select(
-            Judgment.item_id.label("item_id"),
-            func.max(Judgment.grade).label("highest"),
+            ItemJudgment.item_id.label("item_id"),
+            func.max(ItemJudgment.grade).label("highest"),
             func.sum(case((Account.kind == RaterKind.PERSON, 1), else_=0)).label("persons"),
         )
-        .join(Account, Account.id == Judgment.account_id)
-        .where(Judgment.action.in_(GRADES), Judgment.grade.is_not(None))
-        .group_by(Judgment.item_id)
+        .join(Account, Account.id == ItemJudgment.account_id)
+        .where(ItemJudgment.action.in_(GRADES), ItemJudgment.grade.is_not(None))
+        .group_by(ItemJudgment.item_id)
         .subquery()
     )
     rows = session.execute(
@@ -97,9 +97,9 @@ def _slots(session: Session, counted: tuple[ColumnElement[bool], ...], now: int)
 
 def _judgments(session: Session, shown: tuple[ColumnElement[bool], ...]) -> _Judgments:
     found = (
-        select(Item.id, Item.origin, Account.kind, Judgment.action, Judgment.stale, Slot.id.is_(None))
-        .join(Account, Account.id == Judgment.account_id)
-        .join(Item, Item.id == Judgment.item_id)
+        select(Item.id, Item.origin, Account.kind, ItemJudgment.action, ItemJudgment.stale, Slot.id.is_(None))
+        .join(Account, Account.id == ItemJudgment.account_id)
+        .join(Item, Item.id == ItemJudgment.item_id)
         .outerjoin(Slot, (Slot.item_id == Item.id) & (Slot.account_id == Account.id))
         .where(*shown)
     )

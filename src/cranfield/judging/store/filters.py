@@ -10,8 +10,8 @@ from cranfield.judging.store.schema import (
     BookQuery,
     Event,
     Item,
+    ItemJudgment,
     ItemState,
-    Judgment,
     Member,
     RaterKind,
 )
@@ -22,16 +22,16 @@ GRADES = (Action.GRADE, Action.CARRY)
 
 
 def judgment_conditions(where: ItemFilter) -> list[ColumnElement[bool]]:
-    """Those that concern single judgments: of `Judgment`, with its `Event` and `Account` joined."""
+    """Those that concern single judgments: of `ItemJudgment`, with its `Event` and `Account` joined."""
     found: list[ColumnElement[bool]] = []
     if where.rater is not None:
         found.append(Account.name == where.rater)
     if where.stale is not None:
-        found.append(Judgment.stale.is_(where.stale))
+        found.append(ItemJudgment.stale.is_(where.stale))
     if where.before_guideline is not None:
         found.append(Event.guideline_version < where.before_guideline)
     if where.skipped is not None:
-        found += [Judgment.action == Action.SKIP, Event.skip_reason == where.skipped]
+        found += [ItemJudgment.action == Action.SKIP, Event.skip_reason == where.skipped]
     return found
 
 
@@ -53,14 +53,16 @@ def item_conditions(where: ItemFilter) -> list[ColumnElement[bool]]:
 
 
 def _judged(*conditions: ColumnElement[bool]) -> ColumnElement[bool]:
-    joined = (Event.id == Judgment.event_id, Account.id == Judgment.account_id)
-    return exists().where(Judgment.item_id == Item.id, *joined, *conditions).correlate(Item)
+    joined = (Event.id == ItemJudgment.event_id, Account.id == ItemJudgment.account_id)
+    return exists().where(ItemJudgment.item_id == Item.id, *joined, *conditions).correlate(Item)
 
 
 def needs_rater() -> ColumnElement[bool]:
     """Open, judged by a person, and every active member of the book has graded or skipped it already."""
     acted = exists().where(
-        Judgment.item_id == Item.id, Judgment.account_id == Member.account_id, Judgment.action != Action.LATER
+        ItemJudgment.item_id == Item.id,
+        ItemJudgment.account_id == Member.account_id,
+        ItemJudgment.action != Action.LATER,
     )
     could = exists().where(
         Member.book_id == Item.book_id,

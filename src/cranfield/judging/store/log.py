@@ -22,8 +22,8 @@ from cranfield.judging.store.schema import (
     Event,
     HandOut,
     Item,
+    ItemJudgment,
     ItemState,
-    Judgment,
     RaterKind,
     SkipReason,
 )
@@ -35,7 +35,7 @@ from cranfield.judging.store.values import (
     ImportedJudgment,
     Json,
     NotAllowedError,
-    Saved,
+    SavedJudgment,
     SaveRequest,
 )
 from cranfield.words import n_of
@@ -57,10 +57,10 @@ def grades_of(settings: BookSettings) -> tuple[int, ...]:
 class Log(Part):
     """The log."""
 
-    def save(self, request: SaveRequest) -> Saved:
+    def save(self, request: SaveRequest) -> SavedJudgment:
         """Record an action of a rater; once, however often the same `client_key` is sent.
 
-        A grade that comes after the lease has expired is kept: it takes a free slot of the item, or none (`Saved.extra`).
+        A grade that comes after the lease has expired is kept: it takes a free slot of the item, or none (`SavedJudgment.extra`).
         `undo` withdraws the rater's last grade, skip or `later` of the item, and the slot returns to the rater.
         Models, rules and carried judgments fill no slot.
 
@@ -91,7 +91,7 @@ class Log(Part):
             extra = apply(session, item, account, request.action, settings, self._clock())
             if judging is not None:
                 judging.check_quota()
-            return Saved(event.id, duplicate=False, item_state=ItemState(item.state), extra=extra)
+            return SavedJudgment(event.id, duplicate=False, item_state=ItemState(item.state), extra=extra)
 
     def adjudicate(
         self,
@@ -103,7 +103,7 @@ class Log(Part):
         *,
         seen: int | None = ANY,
         data: Json | None = None,
-    ) -> Saved:
+    ) -> SavedJudgment:
         """Set the final grade of an item; the raters' grades are kept. A closed book can be adjudicated.
 
         Args:
@@ -132,13 +132,13 @@ class Log(Part):
                 data=data,
             )
             _check(request, settings, item.fields)
-            refuse_own(session.get(Judgment, (item_id, account_id)))
+            refuse_own(session.get(ItemJudgment, (item_id, account_id)))
             if seen not in {ANY, _decided_at(session, item)}:
                 raise NotAllowedError("the final grade of this item was changed meanwhile")
             event = _event(session, book.id, request, self._clock())
             item.final = grade
             update_state(session, item, settings, self._clock())
-            return Saved(event.id, duplicate=False, item_state=ItemState(item.state))
+            return SavedJudgment(event.id, duplicate=False, item_state=ItemState(item.state))
 
     def import_many(
         self, book_id: int, judgments: Iterable[ImportedJudgment], *, by: int | None = None
@@ -260,7 +260,7 @@ def _decided_at(session: Session, item: Item) -> int | None:
     return None if item.final is None else session.scalar(query.order_by(Event.id.desc()).limit(1))
 
 
-def _first(session: Session, account_id: int, client_key: str, item_id: int) -> Saved | None:
+def _first(session: Session, account_id: int, client_key: str, item_id: int) -> SavedJudgment | None:
     """What the key was saved as before.
 
     Raises:
@@ -272,7 +272,7 @@ def _first(session: Session, account_id: int, client_key: str, item_id: int) -> 
         return None
     if event.item_id != item_id:
         raise UsageError(f"the key {shorten(client_key)} was used for another item", hint="give each save its own key")
-    return Saved(event.id, duplicate=True, item_state=ItemState(item_row(session, event.item_id).state))
+    return SavedJudgment(event.id, duplicate=True, item_state=ItemState(item_row(session, event.item_id).state))
 
 
 def _check(request: SaveRequest, settings: BookSettings, fields: Json) -> None:

@@ -27,8 +27,8 @@ from cranfield.judging.store.schema import (
     BookState,
     Event,
     Item,
+    ItemJudgment,
     ItemState,
-    Judgment,
     Member,
     Origin,
     RaterKind,
@@ -188,7 +188,9 @@ def _leased_items(rater: _Rater) -> list[Item]:
 
 
 def _put_off_ids(rater: _Rater) -> set[int]:
-    query = select(Judgment.item_id).where(Judgment.account_id == rater.account_id, Judgment.action == Action.LATER)
+    query = select(ItemJudgment.item_id).where(
+        ItemJudgment.account_id == rater.account_id, ItemJudgment.action == Action.LATER
+    )
     return set(rater.session.scalars(query))
 
 
@@ -239,8 +241,8 @@ def _put_off(rater: _Rater, room: int | None, shown: Collection[int]) -> list[It
     again = select(Item).where(Item.book_id == rater.book.id, Item.repeat_for == rater.account_id, put_off)
     repeats = [item for item in rater.session.scalars(again) if item.id not in shown] if rater.settings.repeats else []
     leased = [*repeats, *_lease(rater, room, (*offered(rater.book.id, rater.account_id, rater.now), put_off))]
-    query = select(Judgment.item_id, Judgment.event_id).where(
-        Judgment.account_id == rater.account_id, Judgment.item_id.in_([item.id for item in leased])
+    query = select(ItemJudgment.item_id, ItemJudgment.event_id).where(
+        ItemJudgment.account_id == rater.account_id, ItemJudgment.item_id.in_([item.id for item in leased])
     )
     order = dict(rater.session.execute(query).all())
     return sorted(leased, key=lambda item: order[item.id])
@@ -270,12 +272,12 @@ def _repeat(rater: _Rater, holding: Collection[int], found: Sequence[Item], afte
     repeats = session.scalars(select(Item).where(Item.book_id == rater.book.id, own).order_by(Item.id)).all()
     graded = session.scalars(
         select(Item)
-        .join(Judgment, Judgment.item_id == Item.id)
+        .join(ItemJudgment, ItemJudgment.item_id == Item.id)
         .where(Item.book_id == rater.book.id, Item.origin != Origin.REPEAT)
-        .where(Judgment.account_id == rater.account_id, Judgment.action == Action.GRADE)
-        .order_by(Judgment.event_id)
+        .where(ItemJudgment.account_id == rater.account_id, ItemJudgment.action == Action.GRADE)
+        .order_by(ItemJudgment.event_id)
     ).all()
-    judged = set(session.scalars(select(Judgment.item_id).where(Judgment.account_id == rater.account_id)))
+    judged = set(session.scalars(select(ItemJudgment.item_id).where(ItemJudgment.account_id == rater.account_id)))
     waiting = [item for item in repeats if item.id not in judged]
     if waiting:
         shown = {*holding, *(item.id for item in found)}
@@ -313,11 +315,13 @@ def _assignments(rater: _Rater, items: Sequence[Item]) -> tuple[Assignment, ...]
     everything = session.scalars(select(BookQuery.id).where(BookQuery.book_id == rater.book.id))
     place = {number: index for index, number in enumerate(sorted(everything, key=rater.query_key), 1)}
     of_queries = _own_of(rater, items)
-    judgments = select(Judgment, Event).join(Event, Event.id == Judgment.event_id)
+    judgments = select(ItemJudgment, Event).join(Event, Event.id == ItemJudgment.event_id)
     own = {
         judgment.item_id: (judgment, event)
         for judgment, event in session.execute(
-            judgments.where(Judgment.account_id == rater.account_id, Judgment.item_id.in_([item.id for item in items]))
+            judgments.where(
+                ItemJudgment.account_id == rater.account_id, ItemJudgment.item_id.in_([item.id for item in items])
+            )
         )
     }
     flagged = {item for item, account in flags(session, [item.id for item in items]) if account == rater.account_id}
@@ -351,7 +355,7 @@ def _assignment(
     query: BookQuery,
     place: dict[int, int],
     of_query: Sequence[int],
-    own: tuple[Judgment, Event] | None,
+    own: tuple[ItemJudgment, Event] | None,
 ) -> Assignment:
     judgment, event = own or (None, None)
     is_preference = rater.settings.mode is Mode.PREFERENCE

@@ -20,15 +20,15 @@ from cranfield.judging.store.schema import (
     BookState,
     Event,
     Item,
+    ItemJudgment,
     ItemState,
-    Judgment,
     Origin,
     RaterKind,
     SkipReason,
     Slot,
 )
 from cranfield.judging.store.supply import leased_to_others, left_for, member_row, n_put_off, quota_left, repeats_left
-from cranfield.judging.store.values import Coverage, ItemFilter, ItemView, Progress, QueryInfo, RatingRow
+from cranfield.judging.store.values import Coverage, ItemFilter, ItemView, JudgingProgress, QueryInfo, RatingRow
 
 RECENT_GRADES = 50
 """Grades of a rater of whose times the median is taken."""
@@ -38,17 +38,17 @@ IN_ORDER = (BookQuery.position, Item.doc_id, Item.id)
 """Of items."""
 
 
-class Reading(Part):
+class BookReading(Part):
     """Progress, coverage, ratings, items."""
 
-    def progress(self, book_id: int, account_id: int) -> Progress:
+    def progress(self, book_id: int, account_id: int) -> JudgingProgress:
         """How far a rater is. Of an account that is no member, nothing is left."""
         with self._database.read() as session:
             book = book_row(session, book_id)
             settings, member = settings_of(book), member_row(session, book_id, account_id)
-            of_rater = select(Judgment.action, func.count()).join(Item, Item.id == Judgment.item_id)
-            of_rater = of_rater.where(Item.book_id == book_id, Judgment.account_id == account_id)
-            counts = Counter(dict(session.execute(of_rater.group_by(Judgment.action)).all()))
+            of_rater = select(ItemJudgment.action, func.count()).join(Item, Item.id == ItemJudgment.item_id)
+            of_rater = of_rater.where(Item.book_id == book_id, ItemJudgment.account_id == account_id)
+            counts = Counter(dict(session.execute(of_rater.group_by(ItemJudgment.action)).all()))
             seen = session.scalar(
                 select(func.count(Event.item_id.distinct())).where(
                     Event.book_id == book_id,
@@ -65,7 +65,7 @@ class Reading(Part):
             leased = leased_to_others(session, book_id, account_id, self._clock()) if waits else (0, None)
             times = self._times(session, book_id, account_id)
             middle = round(median(times)) if len(times) >= FEWEST_GRADES else None
-            return Progress(
+            return JudgingProgress(
                 n_done=counts[Action.GRADE],
                 n_left=n_left,
                 n_skipped=counts[Action.SKIP],
@@ -106,7 +106,7 @@ class Reading(Part):
         if kinds is not None:
             query = query.where(Account.kind.in_(list(kinds)))
         if not skips:
-            query = query.where(Judgment.action.in_(GRADES))
+            query = query.where(ItemJudgment.action.in_(GRADES))
         with self._database.read() as session:
             firsts = _first_grades(session, Item.book_id == book_id)
             rows = session.execute(query.order_by(BookQuery.position, Item.doc_id, Item.id, Event.id))
@@ -146,9 +146,13 @@ class Reading(Part):
             return session.scalar(select(func.count(Item.id)).where(_of_book(book_id), *conditions)) or 0
 
     def fitting(self, book_id: int, conditions: Sequence[ColumnElement[bool]]) -> frozenset[tuple[int, int]]:
-        """Item and account of each judgment for which conditions of `Judgment`, `Event`, `Account` and `Item` hold."""
-        joined = (Event.id == Judgment.event_id, Account.id == Judgment.account_id, Item.id == Judgment.item_id)
-        query = select(Judgment.item_id, Judgment.account_id).where(_of_book(book_id), *joined, *conditions)
+        """Item and account of each judgment for which conditions of `ItemJudgment`, `Event`, `Account` and `Item` hold."""
+        joined = (
+            Event.id == ItemJudgment.event_id,
+            Account.id == ItemJudgment.account_id,
+            Item.id == ItemJudgment.item_id,
+        )
+        query = select(ItemJudgment.item_id, ItemJudgment.account_id).where(_of_book(book_id), *joined, *conditions)
         with self._database.read() as session:
             return frozenset((item, account) for item, account in session.execute(query))
 
@@ -196,14 +200,14 @@ class Reading(Part):
 
     def recent(self, book_id: int, account_id: int, n: int = 20) -> tuple[RatingRow, ...]:
         """The items that an account judged, skipped or put off last, the latest first; hidden repeats among them."""
-        query = _ratings().where(Item.book_id == book_id, Judgment.account_id == account_id)
+        query = _ratings().where(Item.book_id == book_id, ItemJudgment.account_id == account_id)
         with self._database.read() as session:
             return tuple(_rating(row, {}) for row in session.execute(query.order_by(Event.id.desc()).limit(n)))
 
     def reveal(self, item_ids: Collection[int], account_id: int) -> tuple[ItemView, ...]:
         """The items among these that the account has graded, where `settings.reveal` of their book allows it."""
         graded = exists().where(
-            Judgment.item_id == Item.id, Judgment.account_id == account_id, Judgment.action == Action.GRADE
+            ItemJudgment.item_id == Item.id, ItemJudgment.account_id == account_id, ItemJudgment.action == Action.GRADE
         )
         with self._database.read() as session:
             found = _views(session, Item.id.in_(list(item_ids)), graded)
@@ -235,12 +239,12 @@ def _of_book(book_id: int) -> ColumnElement[bool]:
     return (Item.book_id == book_id) & (Item.origin != Origin.REPEAT)
 
 
-def _ratings() -> Select[Judgment, Event, Account, Item, str, int]:
+def _ratings() -> Select[ItemJudgment, Event, Account, Item, str, int]:
     return (
-        select(Judgment, Event, Account, Item, BookQuery.name, Slot.id)
-        .join(Event, Event.id == Judgment.event_id)
-        .join(Account, Account.id == Judgment.account_id)
-        .join(Item, Item.id == Judgment.item_id)
+        select(ItemJudgment, Event, Account, Item, BookQuery.name, Slot.id)
+        .join(Event, Event.id == ItemJudgment.event_id)
+        .join(Account, Account.id == ItemJudgment.account_id)
+        .join(Item, Item.id == ItemJudgment.item_id)
         .join(BookQuery, BookQuery.id == Item.query_id)
         .outerjoin(Slot, (Slot.item_id == Item.id) & (Slot.account_id == Account.id))
     )
@@ -262,7 +266,7 @@ def _first_grades(session: Session, *conditions: ColumnElement[bool]) -> Firsts:
     return found
 
 
-def _rating(row: Row[Judgment, Event, Account, Item, str, int], firsts: Firsts) -> RatingRow:
+def _rating(row: Row[ItemJudgment, Event, Account, Item, str, int], firsts: Firsts) -> RatingRow:
     judgment, event, account, item, query, slot = row
     takes_slot = account.kind == RaterKind.PERSON and item.origin != Origin.REPEAT
     return as_value(

@@ -324,7 +324,7 @@ class Event(Base):
     """In a book of reviews a `ReviewData`: what becomes of the record, and the edits; None: it is kept as it is."""
 
 
-class Judgment(Base):
+class ItemJudgment(Base):
     """Where a rater stands with an item: follows from the log."""
 
     __tablename__ = "judgment"

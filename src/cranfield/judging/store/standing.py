@@ -14,8 +14,8 @@ from cranfield.judging.store.schema import (
     Action,
     Event,
     Item,
+    ItemJudgment,
     ItemState,
-    Judgment,
     Origin,
     RaterKind,
     SkipReason,
@@ -50,18 +50,18 @@ def is_stale(event: Event, item: Item) -> bool:
     return None not in (event.doc_digest, item.doc_digest) and event.doc_digest != item.doc_digest
 
 
-def derive_judgment(session: Session, item: Item, account_id: int) -> Judgment | None:
+def derive_judgment(session: Session, item: Item, account_id: int) -> ItemJudgment | None:
     """Make the judgment of a rater of an item what the log says."""
     of_rater = or_(and_(Event.account_id == account_id, Event.action != Action.REOPEN), Event.subject_id == account_id)
     events = session.scalars(select(Event).where(Event.item_id == item.id, of_rater).order_by(Event.id))
     holds = standing_event(events)
-    row = session.get(Judgment, (item.id, account_id))
+    row = session.get(ItemJudgment, (item.id, account_id))
     if holds is None:
         if row is not None:
             session.delete(row)
         return None
     if row is None:
-        row = Judgment(item_id=item.id, account_id=account_id)
+        row = ItemJudgment(item_id=item.id, account_id=account_id)
         session.add(row)
     row.event_id, row.action, row.grade, row.stale = holds.id, holds.action, holds.grade, is_stale(holds, item)
     return row
@@ -129,10 +129,10 @@ def _update_states(
 ) -> None:
     session.flush()
     rows = session.execute(
-        select(Judgment.item_id, Judgment.action, Judgment.grade, Event.skip_reason, Event.data)
-        .join(Event, Event.id == Judgment.event_id)
-        .join(Account, Account.id == Judgment.account_id)
-        .where(Judgment.item_id.in_([item.id for item in items]), Account.kind == RaterKind.PERSON)
+        select(ItemJudgment.item_id, ItemJudgment.action, ItemJudgment.grade, Event.skip_reason, Event.data)
+        .join(Event, Event.id == ItemJudgment.event_id)
+        .join(Account, Account.id == ItemJudgment.account_id)
+        .where(ItemJudgment.item_id.in_([item.id for item in items]), Account.kind == RaterKind.PERSON)
     ).all()
     grades: defaultdict[int, list[float]] = defaultdict(list)
     decided: defaultdict[int, list[object]] = defaultdict(list)
@@ -231,7 +231,8 @@ def apply_many(
     ids = {event.item_id for event in events}
     slots = _slots_of(session, ids, lock=True)
     judgments = {
-        (row.item_id, row.account_id): row for row in session.scalars(select(Judgment).where(Judgment.item_id.in_(ids)))
+        (row.item_id, row.account_id): row
+        for row in session.scalars(select(ItemJudgment).where(ItemJudgment.item_id.in_(ids)))
     }
     query = select(Account.id).where(Account.id.in_({event.account_id for event in events}))
     persons = set(session.scalars(query.where(Account.kind == RaterKind.PERSON)))
@@ -240,7 +241,7 @@ def apply_many(
         item = items[item_id]
         row = judgments.get((item_id, account_id))
         if row is None:
-            row = judgments[item_id, account_id] = Judgment(item_id=item_id, account_id=account_id)
+            row = judgments[item_id, account_id] = ItemJudgment(item_id=item_id, account_id=account_id)
             session.add(row)
         row.event_id, row.action, row.grade, row.stale = event.id, event.action, event.grade, is_stale(event, item)
         if account_id in persons and item.origin != Origin.REPEAT:
@@ -274,7 +275,7 @@ def _give_back(slots: Sequence[Slot], account_id: int) -> None:
             slot.account_id, slot.state, slot.leased_until = None, SlotState.OPEN, None
 
 
-def refuse_own(own: Judgment | None) -> None:
+def refuse_own(own: ItemJudgment | None) -> None:
     """Refuse a final grade by a rater who has graded the item."""
     if own is not None and own.action in (Action.GRADE, Action.CARRY):
         raise NotAllowedError("a rater of an item cannot adjudicate it", hint="another lead can")

@@ -8,7 +8,7 @@ from cranfield.judging.store.calls import Calls
 from cranfield.judging.store.log import Log
 from cranfield.judging.store.people import People
 from cranfield.judging.store.queue import Queue
-from cranfield.judging.store.reading import Reading
+from cranfield.judging.store.reading import BookReading
 from cranfield.judging.store.sign_ins import SignIns
 from cranfield.judging.store.transfer import Transfer
 
@@ -37,7 +37,7 @@ class Store:
         self.sign_ins = SignIns(database, clock)
         self.queue = Queue(database, clock)
         self.log = Log(database, clock)
-        self.reading = Reading(database, clock)
+        self.reading = BookReading(database, clock)
         self.calls = Calls(database, clock)
         self.transfer = Transfer(database, clock)
 

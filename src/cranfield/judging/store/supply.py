@@ -15,8 +15,8 @@ from cranfield.judging.store.schema import (
     Book,
     HandOut,
     Item,
+    ItemJudgment,
     ItemState,
-    Judgment,
     Member,
     Origin,
     Role,
@@ -49,10 +49,10 @@ def quota_left(session: Session, book: Book, settings: BookSettings, member: Mem
         return None
     graded = (
         select(func.count())
-        .select_from(Judgment)
-        .join(Item, Item.id == Judgment.item_id)
+        .select_from(ItemJudgment)
+        .join(Item, Item.id == ItemJudgment.item_id)
         .where(Item.book_id == book.id, Item.origin != Origin.REPEAT)
-        .where(Judgment.account_id == member.account_id, Judgment.action == Action.GRADE)
+        .where(ItemJudgment.account_id == member.account_id, ItemJudgment.action == Action.GRADE)
     )
     return quota - (session.scalar(graded) or 0)
 
@@ -63,7 +63,7 @@ def was_given(session: Session, item: Item, account: Account) -> bool:
         return True
     key = (item.id, account.id)
     own_slot = select(Slot.id).where(Slot.item_id == item.id, Slot.account_id == account.id)
-    return bool(session.get(HandOut, key) or session.get(Judgment, key) or session.scalar(own_slot))
+    return bool(session.get(HandOut, key) or session.get(ItemJudgment, key) or session.scalar(own_slot))
 
 
 def hand_out(session: Session, items: Iterable[Item], account_id: int, version: int) -> None:
@@ -78,8 +78,8 @@ def hand_out(session: Session, items: Iterable[Item], account_id: int, version: 
 
 def judged_by(account_id: int, *actions: Action) -> ColumnElement[bool]:
     """The rater has a judgment of the item; of these actions, where any are given."""
-    of_actions = (Judgment.action.in_(actions),) if actions else ()
-    judged = exists().where(Judgment.item_id == Item.id, Judgment.account_id == account_id, *of_actions)
+    of_actions = (ItemJudgment.action.in_(actions),) if actions else ()
+    judged = exists().where(ItemJudgment.item_id == Item.id, ItemJudgment.account_id == account_id, *of_actions)
     return judged.correlate(Item)
 
 
@@ -111,7 +111,9 @@ def left_for(session: Session, book: Book, account_id: int, now: int) -> dict[in
     free = select(Item.query_id, n_items).join(Slot, Slot.item_id == Item.id).where(*of_book, is_free(now))
     # Counted and taken off again: to look for the rater at each item of a book would take many times as long.
     has_free_slot = exists().where(Slot.item_id == Item.id, is_free(now)).correlate(Item)
-    acted = select(Judgment.item_id).where(Judgment.account_id == account_id, Judgment.action != Action.LATER)
+    acted = select(ItemJudgment.item_id).where(
+        ItemJudgment.account_id == account_id, ItemJudgment.action != Action.LATER
+    )
     has_slot = select(Slot.item_id).where(Slot.account_id == account_id)
     touched = union(acted, has_slot)
     own = select(Item.query_id, n_items).where(*of_book, Item.id.in_(touched), has_free_slot)
@@ -139,10 +141,10 @@ def repeats_left(session: Session, book_id: int, settings: BookSettings, account
     """
     if not settings.repeats:
         return 0
-    judged = select(func.count()).select_from(Judgment).join(Item, Item.id == Judgment.item_id)
-    judged = judged.where(Item.book_id == book_id, Judgment.account_id == account_id)
-    graded = session.scalar(judged.where(Item.origin != Origin.REPEAT, Judgment.action == Action.GRADE)) or 0
-    done = session.scalar(judged.where(Item.origin == Origin.REPEAT, Judgment.action.in_(DECIDED))) or 0
+    judged = select(func.count()).select_from(ItemJudgment).join(Item, Item.id == ItemJudgment.item_id)
+    judged = judged.where(Item.book_id == book_id, ItemJudgment.account_id == account_id)
+    graded = session.scalar(judged.where(Item.origin != Origin.REPEAT, ItemJudgment.action == Action.GRADE)) or 0
+    done = session.scalar(judged.where(Item.origin == Origin.REPEAT, ItemJudgment.action.in_(DECIDED))) or 0
     made = session.scalar(select(func.count(Item.id)).where(Item.book_id == book_id, Item.repeat_for == account_id))
     most = max(graded + n_left - REPEAT_AFTER_AT_END, 0)
     return max(min(int((graded + n_left) * settings.repeats), most), made or 0) - done

@@ -22,7 +22,7 @@ from cranfield.judging.store.schema import (
     Frozen,
     Guideline,
     Item,
-    Judgment,
+    ItemJudgment,
     Member,
     ModelCall,
     RaterKind,
@@ -32,7 +32,7 @@ from cranfield.judging.store.schema import (
 )
 
 Row = TypeVar("Row", bound=Base)
-Made = TypeVar("Made", bound=records.Record)
+Made = TypeVar("Made", bound=records.BookLine)
 
 
 class Transfer(Part):
@@ -65,7 +65,7 @@ class Transfer(Part):
             return _Writing(session, dump, name or dump.book.name, self._clock()).restore()
 
 
-def _values(row: object, record: type[records.Record], **more: Any) -> dict[str, Any]:
+def _values(row: object, record: type[records.BookLine], **more: Any) -> dict[str, Any]:
     """The columns that a record has too."""
     return {key: getattr(row, key) for key in record.model_fields if key not in more and hasattr(row, key)} | more
 
@@ -109,11 +109,11 @@ class _Reading:
             free = {"state": SlotState.OPEN, "account": None} if is_free else {"account": self._name(slot.account_id)}
             slots.setdefault(slot.item_id, []).append(_values(slot, records.SlotRecord, **free))
         lines: dict[str, list[dict[str, Any]]] = {
-            "query": [_values(query, records.QueryRecord) for query in queries],
+            "query": [_values(query, records.BookQueryRecord) for query in queries],
             "item": [self._item(item, names, slots.get(item.id, [])) for item in self.items],
             "event": [self._event(event) for event in self.events],
             "judgment": sorted(
-                map(self._judgment, self._of_items(Judgment)), key=lambda row: (row["item"], row["account"])
+                map(self._judgment, self._of_items(ItemJudgment)), key=lambda row: (row["item"], row["account"])
             ),
             "call": [self._call(row) for row in calls],
         }
@@ -127,7 +127,7 @@ class _Reading:
             ],
         }
         header = _values(
-            book, records.BookRecord, cranfield_book=1, pseudonyms=self.pseudonyms, raters=self._raters(), **parts
+            book, records.BookHeader, cranfield_book=1, pseudonyms=self.pseudonyms, raters=self._raters(), **parts
         )
         return records.BookDump.model_validate({"book": header, **lines})
 
@@ -161,7 +161,7 @@ class _Reading:
         numbers = {"number": self.event_number[event.id], "item": self.item_number[event.item_id]}
         return _values(event, records.EventRecord, **numbers, **more)
 
-    def _judgment(self, row: Judgment) -> dict[str, Any]:
+    def _judgment(self, row: ItemJudgment) -> dict[str, Any]:
         numbers = {"event": self.event_number[row.event_id], "item": self.item_number[row.item_id]}
         return _values(row, records.JudgmentRecord, account=self._rater(row.account_id), **numbers)
 
@@ -276,7 +276,7 @@ class _Writing:
             }
             for row in self.dump.judgment
         ]
-        self._insert(Judgment, judgments)
+        self._insert(ItemJudgment, judgments)
         calls = [
             {
                 "book_id": book_id,
@@ -288,7 +288,9 @@ class _Writing:
         self._insert(ModelCall, calls)
 
 
-def _plain(record: records.Record, accounts: dict[str | None, int | None], leave: Iterable[str] = ()) -> dict[str, Any]:
+def _plain(
+    record: records.BookLine, accounts: dict[str | None, int | None], leave: Iterable[str] = ()
+) -> dict[str, Any]:
     """The columns of a record; `account` as its id."""
     row = record.model_dump(exclude=set(leave))
     if "account" in row:

@@ -135,7 +135,7 @@ class SaveRequest(Given):
 
 
 @dataclass(frozen=True, slots=True)
-class Saved:
+class SavedJudgment:
     """What a save came to."""
 
     event_id: int
@@ -192,7 +192,7 @@ class EventRow:
 
 
 @dataclass(frozen=True, slots=True)
-class Progress:
+class JudgingProgress:
     """How far a rater is in a book."""
 
     n_done: int

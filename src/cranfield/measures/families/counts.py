@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from cranfield.measures import kernels, ties
 from cranfield.measures.measure import GAINS, JUDGED_ONLY, REL, MeasureSpec, ParameterSpec, Reason
 from cranfield.measures.sums import Integers, starts
-from cranfield.ranking.value import FloatQ, Ranking, State
+from cranfield.ranking.value import FloatQ, Ranking, ResultState
 
 INFINITE = float("inf")
 NOTHING_FOUND = "nothing relevant was found"
@@ -160,7 +160,7 @@ def rank_of_first(ranking: Ranking, cutoff: int | None, *, rel: int = 1) -> Floa
 
 def tied_share(ranking: Ranking, cutoff: int | None) -> FloatQ:
     """Of the judged results in the first k, the share that ties with another result; NaN where none is judged."""
-    judged = _within(ranking, cutoff) & (ranking.state == State.JUDGED)
+    judged = _within(ranking, cutoff) & (ranking.state == ResultState.JUDGED)
     n_judged = kernels.per_query(ranking, judged)
     n_judged[n_judged == 0] = np.nan
     return kernels.per_query(ranking, judged & (ranking.tie_last > ranking.tie_first)) / n_judged

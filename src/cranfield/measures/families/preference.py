@@ -23,10 +23,10 @@ from cranfield.measures.measure import REL, MeasureSpec, ParameterSpec
 from cranfield.measures.preferences import (
     BoolG,
     FloatN,
-    Opinion,
+    GroupPreferences,
     Pairs,
+    PreferenceTally,
     Rows,
-    Tally,
     groups_of,
     opinion,
     partial_groups,
@@ -34,7 +34,7 @@ from cranfield.measures.preferences import (
     rows_of,
     tally,
 )
-from cranfield.ranking.value import FloatQ, Groups, Ranking, State, condensed
+from cranfield.ranking.value import FloatQ, Groups, Ranking, ResultState, condensed
 
 HIGHEST_LEVEL = 2**31 - 1
 Kernel = Callable[..., FloatQ]
@@ -131,14 +131,14 @@ def _balanced(rows: Rows, pairs: Pairs) -> tuple[FloatN, FloatN]:
     return met, possible
 
 
-def _balanced_opinion(judge: Opinion, pairs: Pairs) -> tuple[float, float]:
+def _balanced_opinion(judge: GroupPreferences, pairs: Pairs) -> tuple[float, float]:
     depth = judge.n_returned if pairs == "returned" else len(judge.relevant)
     n_relevant, n_other = int(judge.relevant[:depth].sum()), int((~judge.relevant[:depth]).sum())
     among, lacking = np.ones(len(judge.relevant), dtype=np.bool_), n_relevant - n_other
     if lacking < 0:
         # trec_eval keeps as many as the group has relevant documents, returned or not.
         among, lacking = judge.relevant | (np.cumsum(~judge.relevant) <= judge.relevant.sum()), 0
-    counts = Tally(*(np.array([count]) for count in judge.tally(among)))
+    counts = PreferenceTally(*(np.array([count]) for count in judge.tally(among)))
     met = float(counts.met(pairs)[0]) + int(judge.relevant[: judge.n_returned].sum()) * lacking
     return met, float(counts.possible(pairs)[0]) + int(judge.relevant.sum()) * lacking
 
@@ -183,7 +183,7 @@ def _seen_by(ranking: Ranking, groups: Groups, rows: BoolG) -> tuple[NDArray[np.
         rank=rank[hits],
         gain=np.maximum(value, 0.0)[hits],
         level=level[hits],
-        state=np.where(level[hits] < 0, int(State.POOLED), int(State.JUDGED)).astype(np.int8),
+        state=np.where(level[hits] < 0, int(ResultState.POOLED), int(ResultState.JUDGED)).astype(np.int8),
         item=item[hits].astype(np.int32),
         tie_first=rank[hits],
         tie_last=rank[hits],

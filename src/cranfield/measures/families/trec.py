@@ -15,7 +15,7 @@ from cranfield.measures import kernels
 from cranfield.measures.families import trec_gains, trec_sets
 from cranfield.measures.families.trec_sets import share_of
 from cranfield.measures.measure import JUDGED_ONLY, REL, MeasureSpec, Reason
-from cranfield.ranking.value import FloatQ, Ranking, State
+from cranfield.ranking.value import FloatQ, Ranking, ResultState
 
 ELEVEN_SHARES = tuple(tenth / 10 for tenth in range(11))
 INFERRED_SMOOTHING = 1e-5
@@ -76,7 +76,7 @@ def binary_preference(ranking: Ranking, _cutoff: None, *, rel: int = 1) -> Float
     known = (ranking.expected_level >= 0) & (ranking.expected_level < rel)
     not_relevant = np.bincount(ranking.expected_query[known], minlength=ranking.n_queries)
     relevant = ranking.level >= rel
-    before = counted_before(ranking, (ranking.state == State.JUDGED) & ~relevant)[relevant]
+    before = counted_before(ranking, (ranking.state == ResultState.JUDGED) & ~relevant)[relevant]
     query = ranking.query[relevant]
     kept = np.ones(len(ranking.rank))
     lost = share_of(np.minimum(before, expected[query]), np.minimum(not_relevant, expected)[query])
@@ -103,7 +103,7 @@ def inferred_average_precision(ranking: Ranking, _cutoff: None, *, rel: int = 1)
     relevant = ranking.level >= rel
     pooled = counted_before(ranking, np.ones(len(ranking.rank), dtype=np.bool_))[relevant]
     found = counted_before(ranking, relevant)[relevant]
-    judged = counted_before(ranking, ranking.state == State.JUDGED)[relevant]
+    judged = counted_before(ranking, ranking.state == ResultState.JUDGED)[relevant]
     above = ranking.rank[relevant] - 1.0
     proportion = (found + INFERRED_SMOOTHING) / (judged + 2 * INFERRED_SMOOTHING)
     in_pool = share_of(pooled, above)

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from cranfield.measures import kernels
 from cranfield.measures.measure import JUDGED_ONLY, PERSISTENCE, REL, MeasureSpec, ParameterSpec, Reason, with_default
-from cranfield.ranking.value import FloatQ, Ranking, State
+from cranfield.ranking.value import FloatQ, Ranking, ResultState
 
 NEEDS_SIZE = "how many documents match, or how many the collection holds (documents=), is not known"
 
@@ -44,7 +44,7 @@ def number_expected(ranking: Ranking, _cutoff: None, *, rel: int = 1) -> FloatQ:
 
 def number_of_wrong_results(ranking: Ranking, _cutoff: None, *, rel: int = 1) -> FloatQ:
     """Results that were judged and found wanting: a grade from 0 to under `rel`."""
-    return kernels.per_query(ranking, (ranking.state == State.JUDGED) & (ranking.level < rel))
+    return kernels.per_query(ranking, (ranking.state == ResultState.JUDGED) & (ranking.level < rel))
 
 
 def set_precision(ranking: Ranking, _cutoff: None, *, rel: int = 1, relative: bool = False) -> FloatQ:
@@ -122,7 +122,7 @@ def utility(
 
 def unjudged_share(ranking: Ranking, cutoff: int) -> FloatQ:
     """Unjudged results in the first k, over k; ranks beyond the end of a short list are not counted."""
-    judged = (ranking.state == State.JUDGED) & (ranking.rank <= cutoff)
+    judged = (ranking.state == ResultState.JUDGED) & (ranking.rank <= cutoff)
     return (np.minimum(ranking.n_returned, cutoff) - kernels.per_query(ranking, judged)) / cutoff
 
 
@@ -142,7 +142,7 @@ def rbp_residual(ranking: Ranking, _cutoff: None, *, p: float = 0.9) -> FloatQ:
     Source:
         Moffat & Zobel 2008, ACM TOIS 27(1); trec_eval 10.0 `rbp_resid`.
     """
-    judged = ranking.state == State.JUDGED
+    judged = ranking.state == ResultState.JUDGED
     known = (1.0 - p) * kernels.per_query(ranking, judged, np.power(p, ranking.rank - 1.0))
     return np.where(kernels.per_query(ranking, judged) < ranking.n_returned, 1.0 - known, 0.0)
 

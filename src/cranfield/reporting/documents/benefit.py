@@ -14,8 +14,8 @@ from cranfield.benefit.result import (
     Loss,
     StratumKind,
     StratumResult,
+    StratumVerdict,
     SuccessVerdict,
-    Verdict,
 )
 from cranfield.numbers import (
     UNKNOWN,
@@ -34,9 +34,8 @@ from cranfield.reporting.document import (
     Brief,
     Bullets,
     Cell,
+    Chart,
     Document,
-    Fact,
-    Figure,
     KeyValues,
     Link,
     Paragraph,
@@ -45,6 +44,7 @@ from cranfield.reporting.document import (
     Tone,
     TonedCell,
     VerdictBlock,
+    VerdictFact,
     without_tones,
 )
 from cranfield.reporting.documents.benefit_sections import (
@@ -59,12 +59,12 @@ from cranfield.reporting.documents.benefit_sections import (
 from cranfield.reporting.table_spec import Col, TableSpec
 from cranfield.words import capitalised, n_of
 
-TONES: dict[Verdict, Tone] = {
-    Verdict.PAYS_OFF: "good",
-    Verdict.NET_COST: "bad",
-    Verdict.NO_DIFFERENCE: "even",
-    Verdict.INSUFFICIENT: "open",
-    Verdict.VOID: "open",
+TONES: dict[StratumVerdict, Tone] = {
+    StratumVerdict.PAYS_OFF: "good",
+    StratumVerdict.NET_COST: "bad",
+    StratumVerdict.NO_DIFFERENCE: "even",
+    StratumVerdict.INSUFFICIENT: "open",
+    StratumVerdict.VOID: "open",
 }
 KIND_TITLES = {
     StratumKind.CELL: "Verdicts",
@@ -122,7 +122,9 @@ def _verdict(result: BenefitResult) -> VerdictBlock:
         sentence = f"{capitalised(cells[0].verdict.value)} ({cells[0].claims}), over all tasks: none has a stratum. {cells[0].reason}"
     sentence = "".join(f"Caution: {each}. " for each in result.cautions) + sentence
     facts = [
-        Fact(stratum_name(row), row.verdict.value, f"{capitalised(row.claims)}. {row.reason}", TONES[row.verdict])
+        VerdictFact(
+            stratum_name(row), row.verdict.value, f"{capitalised(row.claims)}. {row.reason}", TONES[row.verdict]
+        )
         for row in _telling(cells)
     ]
     return VerdictBlock("by stratum", sentence, "", tuple(facts), (), (), caveats)
@@ -134,7 +136,7 @@ def _telling(cells: Sequence[StratumResult]) -> list[StratumResult]:
     return [
         row
         for row in cells
-        if row.verdict in (Verdict.PAYS_OFF, Verdict.NET_COST)
+        if row.verdict in (StratumVerdict.PAYS_OFF, StratumVerdict.NET_COST)
         or (row.claims and (row.success, row.cost) == same_and_cheaper)
     ]
 
@@ -156,7 +158,9 @@ def _verdict_sections(result: BenefitResult) -> Iterable[Section]:
 def _counted(rows: Sequence[StratumResult]) -> str:
     """How many strata have each verdict: `1 pays off, 2 insufficient data`."""
     counted = Counter(row.verdict for row in rows)
-    return ", ".join(f"{format_count(counted[verdict])} {verdict.value}" for verdict in Verdict if counted[verdict])
+    return ", ".join(
+        f"{format_count(counted[verdict])} {verdict.value}" for verdict in StratumVerdict if counted[verdict]
+    )
 
 
 def _legend(rows: Sequence[StratumResult]) -> str:
@@ -230,7 +234,7 @@ def _detectable(lift: float | None) -> str:
     return UNKNOWN if lift is None else "none" if lift > 1 else delta_text(lift)
 
 
-def _figures(rows: Sequence[StratumResult], result: BenefitResult) -> list[Figure]:
+def _figures(rows: Sequence[StratumResult], result: BenefitResult) -> list[Chart]:
     level = format_level(float(result.rule["alpha"]))
     lifts, saved = [row.success_lift for row in rows], [row.net_tokens for row in rows]
     return [
@@ -245,7 +249,7 @@ def _forest(
     rows: Sequence[StratumResult],
     estimates: Sequence[Estimate],
     text: Callable[[float | None], str],
-) -> Figure:
+) -> Chart:
     marks: list[Whisker] = []
     pairs = list(zip(rows, estimates, strict=True))
     for row, each in pairs:
@@ -262,7 +266,7 @@ def _forest(
     )
     table = TableSpec(title, pairs, columns).table()
     alt = f"{title}: {'; '.join(f'{row[0]} {row[1]} ({row[2]})' for row in table.rows)}"
-    return Figure(name, title, alt, page, phone, table)
+    return Chart(name, title, alt, page, phone, table)
 
 
 def _all_tasks(result: BenefitResult) -> Section:

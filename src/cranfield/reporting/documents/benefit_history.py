@@ -9,7 +9,7 @@ from cranfield.benefit.history import BenefitHistory, PastResult, PastStratum
 from cranfield.benefit.result import StratumKind
 from cranfield.reporting.charts.history import Dot, over_time
 from cranfield.reporting.charts.spec import SCREENS
-from cranfield.reporting.document import Bullets, Cell, Document, Figure, Link, Section, Table, TonedCell
+from cranfield.reporting.document import Bullets, Cell, Chart, Document, Link, Section, Table, TonedCell
 from cranfield.reporting.documents.benefit import TONES
 from cranfield.reporting.table_spec import Col, TableSpec
 from cranfield.results import to_jsonable
@@ -93,7 +93,7 @@ def _section(name: str, experiment: str, stratum: str, points: list[_Point], pla
     dots = [_dot(point, point.row, place) for point in points if point.row is not None and _is_drawn(point)]
     if len(dots) < 2:
         return Section(name, title, (table,))
-    figure = Figure(
+    figure = Chart(
         name=name,
         title="Success: treatment less control, by version",
         alt=f"Lift of success of {len(dots)} valid results in order of time; see the table.",

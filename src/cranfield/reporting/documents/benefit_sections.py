@@ -37,7 +37,7 @@ from cranfield.reporting.document import (
     Block,
     Bullets,
     Cell,
-    Figure,
+    Chart,
     KeyValues,
     Paragraph,
     Section,
@@ -320,7 +320,7 @@ def _reading(result: BenefitResult) -> Section:
     return Section("reading", title, tuple(blocks), f"gold lines read: {', '.join(recalls)}")
 
 
-def _recall_figure(arms: Mapping[str, tuple[float, ...]]) -> Figure:
+def _recall_figure(arms: Mapping[str, tuple[float, ...]]) -> Chart:
     def of_arm(name: str) -> Col[int]:
         recalls = arms[name]
         return Col(name, lambda turn: format_percent(recalls[turn]) if turn < len(recalls) else UNKNOWN)
@@ -331,7 +331,7 @@ def _recall_figure(arms: Mapping[str, tuple[float, ...]]) -> Figure:
     page, phone = (recall_by_turn(arms, screen) for screen in SCREENS)
     table = TableSpec(title, range(max(map(len, arms.values()))), columns).table(shown=20)
     legend: tuple[tuple[Swatch, str], ...] = tuple(zip(COLOURS, arms, strict=False))
-    return Figure("recall-by-turn", title, f"{title}; after the last: {last}", page, phone, table, legend)
+    return Chart("recall-by-turn", title, f"{title}; after the last: {last}", page, phone, table, legend)
 
 
 def _variance_text(variance: float | None) -> str:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from cranfield.judging.book.progress import BookProgress, Books
+from cranfield.judging.book.progress import BookList, BookProgress
 from cranfield.judging.store.values import Coverage
 from cranfield.reporting.document import Document, KeyValues, Section
 from cranfield.reporting.table_spec import Col, TableSpec
@@ -12,7 +12,7 @@ from cranfield.words import n_of
 QUERIES_SHOWN = 20
 
 
-def books_document(found: Books) -> Document:
+def books_document(found: BookList) -> Document:
     """All books of a database, a row each."""
     spec = TableSpec(
         "All",

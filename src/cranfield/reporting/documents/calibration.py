@@ -15,10 +15,10 @@ from cranfield.calibration.diagnosis import (
     ALPHA_SPIEGELHALTER,
     FEWEST,
     RULES,
+    CalibrationEvidence,
     Diagnosis,
-    Evidence,
 )
-from cranfield.calibration.report import Advice, Calibration, CalibrationReport, Stratum
+from cranfield.calibration.report import Advice, Calibration, CalibrationReport, CalibrationStratum
 from cranfield.numbers import (
     format_count,
     format_delta,
@@ -35,8 +35,8 @@ from cranfield.reporting.document import (
     Block,
     Brief,
     Bullets,
+    Chart,
     Document,
-    Figure,
     KeyValues,
     Paragraph,
     Section,
@@ -193,7 +193,7 @@ def _figures(found: Calibration) -> tuple[tuple[str, str], ...]:
     )
 
 
-def _slope_rows(fit: LogisticFit | None, evidence: Evidence | None) -> tuple[tuple[str, str], ...]:
+def _slope_rows(fit: LogisticFit | None, evidence: CalibrationEvidence | None) -> tuple[tuple[str, str], ...]:
     p = "" if evidence is None else f"p {format_p(evidence.slope.p)}"
     slope, intercept = f"no finite estimate{p and f' ({p})'}", "no finite estimate"
     if fit is not None:
@@ -220,7 +220,7 @@ def _advice_text(advice: Advice | None) -> str:
     return f"{advice.threshold:.1f}: {counted}, lower bound {format_value(advice.lower)}"
 
 
-def _bias_text(evidence: Evidence | None) -> str:
+def _bias_text(evidence: CalibrationEvidence | None) -> str:
     if evidence is None:
         return TOO_FEW
     interval = format_delta_interval(evidence.bias_interval)
@@ -238,7 +238,7 @@ def _reliability(found: Calibration, name: str) -> tuple[Block, ...]:
         found.bins, f"Answers in {EQUAL_WIDTH_BINS} bins of equal width; a bin without answers has no row", "up to"
     )
     mass = _bins(found.bins_mass, "Answers in bins of equal mass", "to")
-    figure = Figure(
+    figure = Chart(
         name=f"reliability-{name}",
         title=f"Share of correct answers by {EQUAL_WIDTH_BINS} bins of the score",
         alt="Reliability diagram: share of correct answers against mean score, with intervals; see the table.",
@@ -279,7 +279,7 @@ def _risk(found: Calibration, name: str) -> tuple[Block, ...]:
             Col("share wrong", lambda row: row.risk, "value"),
         ),
     ).table(shown=20)
-    figure = Figure(
+    figure = Chart(
         name=f"risk-{name}",
         title="Share of wrong answers by coverage",
         alt="Risk-coverage curve: share of wrong answers among those with the highest scores; see the table.",
@@ -292,7 +292,7 @@ def _risk(found: Calibration, name: str) -> tuple[Block, ...]:
 
 
 def _strata(found: Calibration) -> tuple[Block, ...]:
-    def name(row: Stratum) -> str:
+    def name(row: CalibrationStratum) -> str:
         return f"{row.stratum}: {row.value}"
 
     figures = TableSpec(

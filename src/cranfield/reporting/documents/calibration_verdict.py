@@ -15,7 +15,7 @@ from cranfield.calibration.diagnosis import (
 )
 from cranfield.calibration.report import Calibration, CalibrationReport, Group
 from cranfield.numbers import format_count, format_delta, format_delta_interval, format_level, format_p, format_value
-from cranfield.reporting.document import Fact, Tone, VerdictBlock
+from cranfield.reporting.document import Tone, VerdictBlock, VerdictFact
 from cranfield.stats.calibration import EDGE
 from cranfield.words import n_of
 
@@ -154,15 +154,17 @@ def _reasons(found: Calibration) -> Iterator[str]:
         yield f"{counted} with a score of 1 wrong, or with 0 correct: a calibrated score has none"
 
 
-def _facts(found: Calibration) -> Iterator[Fact]:
+def _facts(found: Calibration) -> Iterator[VerdictFact]:
     group, fit, evidence = found.group, found.fit, found.group.evidence
-    yield Fact("answers", format_count(group.n), f"correct: {found.rule}")
+    yield VerdictFact("answers", format_count(group.n), f"correct: {found.rule}")
     if evidence is None:
         return
     bias = format_delta_interval(evidence.bias_interval)
     slope = "no finite estimate" if fit is None else f"95 % CI {format_delta_interval(fit.slope_interval)}"
     z, ece = evidence.spiegelhalter, evidence.ece
-    yield Fact("net bias", format_delta(evidence.bias.value), f"95 % CI {bias}, p {format_p(evidence.bias.p)}")
-    yield Fact("slope", format_delta(None if fit is None else fit.slope), f"{slope}, p {format_p(evidence.slope.p)}")
-    yield Fact("Spiegelhalter's z", format_delta(z.value), f"p {format_p(z.p)}")
-    yield Fact("ECE", format_value(ece.value), f"p {format_p(ece.p)}")
+    yield VerdictFact("net bias", format_delta(evidence.bias.value), f"95 % CI {bias}, p {format_p(evidence.bias.p)}")
+    yield VerdictFact(
+        "slope", format_delta(None if fit is None else fit.slope), f"{slope}, p {format_p(evidence.slope.p)}"
+    )
+    yield VerdictFact("Spiegelhalter's z", format_delta(z.value), f"p {format_p(z.p)}")
+    yield VerdictFact("ECE", format_value(ece.value), f"p {format_p(ece.p)}")

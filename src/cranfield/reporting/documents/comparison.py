@@ -27,7 +27,7 @@ from cranfield.reporting.document import (
     Cell,
     Column,
     Document,
-    QueryView,
+    QueryViewContent,
     Section,
     Table,
     TonedCell,
@@ -388,7 +388,7 @@ def subject_document(subject: Subject) -> Document:
         verdict=verdict_block(subject),
         stamps=((PILOT_STAMP,) if subject.pilot else ()) + ((VOID_STAMP,) if subject.is_void else ()),
         made_by=MADE_BY,
-        queries=QueryView(lambda: QueryData(subject).index(), lambda: QueryData(subject).details()),
+        queries=QueryViewContent(lambda: QueryData(subject).index(), lambda: QueryData(subject).details()),
         brief=partial(brief_of, subject),
     )
 

@@ -17,9 +17,9 @@ from cranfield.reporting.document import (
     PILOT_STAMP,
     Brief,
     Bullets,
+    Chart,
     Details,
     Document,
-    Figure,
     Section,
     Table,
     Tone,
@@ -162,7 +162,7 @@ def _effect(row: Contribution, found: Contributions) -> str:
     return f"{spec.estimate} {format_delta(about.shown)} (mean difference {format_delta(about.delta)})"
 
 
-def _figure(found: Contributions, level: str) -> tuple[Figure, ...]:
+def _figure(found: Contributions, level: str) -> tuple[Chart, ...]:
     if all(row.effect.delta is None for row in found.components):
         return ()
     better = CATALOGUE[found.primary.name].higher_is_better

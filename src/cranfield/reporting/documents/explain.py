@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from cranfield.evaluation.explain import Bounds, Choice, Effect, ExplanationResult, MeasureEffect, QueryEffect
+from cranfield.evaluation.explain import Choice, Effect, ExplanationResult, MeanBounds, MeasureEffect, QueryEffect
 from cranfield.measures import Measure
 from cranfield.numbers import format_delta
 from cranfield.reporting.document import MADE_BY, Block, Bullets, Document, Paragraph, Section
@@ -159,7 +159,7 @@ def _bounds(found: ExplanationResult) -> Iterator[Block]:
             "Lowest and highest means over the grades of every unjudged result within the cutoff; how many there are",
         ),
     )
-    columns: tuple[Col[Bounds], ...] = (
+    columns: tuple[Col[MeanBounds], ...] = (
         Col("measure", lambda bounds: str(bounds.measure)),
         Col("convention", lambda bounds: bounds.convention),
         Col("lowest", lambda bounds: bounds.low, "value"),

@@ -32,7 +32,6 @@ from cranfield.reporting.document import (
     Column,
     Details,
     Document,
-    Fact,
     KeyValues,
     Paragraph,
     Section,
@@ -40,6 +39,7 @@ from cranfield.reporting.document import (
     Tone,
     TonedCell,
     VerdictBlock,
+    VerdictFact,
     cell_value,
     without_tones,
 )
@@ -105,7 +105,7 @@ def _brief(report: GateReport) -> Brief:
 
 def _verdict(report: GateReport) -> VerdictBlock:
     gates, status = report.gates, report.status
-    facts = [Fact(_of(result, result.primary), *_primary(result)) for result in gates]
+    facts = [VerdictFact(_of(result, result.primary), *_primary(result)) for result in gates]
     reasons = [_of(result, rule.sentence) for result in gates for rule in result.rules if rule.status != "passed"]
     # The settings of a ref are those of all test sets.
     overruled = dict.fromkeys(sentence for result in gates for sentence in result.overruled)

@@ -95,14 +95,14 @@ def _states(status: RunStatus) -> Table:
 
 def gate_document(found: SetGate) -> Document:
     """What the mechanical gate finds of the records of a set."""
-    from cranfield.golden.gate import CHECKS, Check, Status
+    from cranfield.golden.gate import CHECKS, CheckStatus, GateCheck
 
-    def ended(status: Status) -> Col[Check]:
+    def ended(status: CheckStatus) -> Col[GateCheck]:
         return Col(status.value, lambda check: found.checks[check][status], "count")
 
-    columns: tuple[Col[Check], ...] = (
+    columns: tuple[Col[GateCheck], ...] = (
         Col("check", lambda check: check.value, "code"),
-        *map(ended, Status),
+        *map(ended, CheckStatus),
         Col("demands", lambda check: CHECKS[check].what),
     )
     checks = TableSpec("Records by check", list(found.checks), columns)

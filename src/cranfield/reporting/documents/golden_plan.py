@@ -10,10 +10,10 @@ from cranfield.results import to_jsonable
 from cranfield.words import and_list, n_of
 
 if TYPE_CHECKING:
-    from cranfield.golden.plan_cost import Estimate, Interval, OverBudget, RoleEstimate
+    from cranfield.golden.plan_cost import CostEstimate, Interval, OverBudget, RoleEstimate
 
 
-def plan_document(estimate: Estimate) -> Document:
+def plan_document(estimate: CostEstimate) -> Document:
     """A plan that can be run: its cells, and what it takes."""
     cells = TableSpec(
         f"Cells; candidates are written with a headroom of {estimate.headroom:g}",
@@ -42,7 +42,7 @@ def plan_document(estimate: Estimate) -> Document:
     )
 
 
-def cost_verdict(estimate: Estimate) -> str:
+def cost_verdict(estimate: CostEstimate) -> str:
     """Whether the budget allows what the plan costs, in a sentence or two."""
     over = estimate.over_budget
     if not over:
@@ -64,7 +64,7 @@ def _amount(value: float, limit: str) -> str:
     return f"{value:,.0f}" if limit == "tokens" else f"{value:,.2f}" if value >= 1 else f"{value:.4f}"
 
 
-def _cost(estimate: Estimate) -> tuple[Table | Paragraph, ...]:
+def _cost(estimate: CostEstimate) -> tuple[Table | Paragraph, ...]:
     money, kind = f"money ({estimate.currency})", "measured" if estimate.is_measured else "typical"
     columns: tuple[Col[RoleEstimate], ...] = (
         Col("role", lambda role: role.role),
@@ -85,7 +85,7 @@ def _cost(estimate: Estimate) -> tuple[Table | Paragraph, ...]:
     )
 
 
-def _intervals(estimate: Estimate) -> tuple[Table | Paragraph, ...]:
+def _intervals(estimate: CostEstimate) -> tuple[Table | Paragraph, ...]:
     """What the dry run measured, and how sure that is."""
     if not estimate.is_measured:
         return ()

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from cranfield.golden.review import CEILINGS, Ceiling, ReviewOutcome, ReviewReport, Tally
+from cranfield.golden.review import CEILINGS, Ceiling, ReviewOutcome, ReviewReport, ReviewTally
 from cranfield.numbers import format_percent
 from cranfield.reporting.document import Bullets, Document, KeyValues, Paragraph, Section, Table
 from cranfield.reporting.table_spec import Col, TableSpec
@@ -96,7 +96,7 @@ def _evidence(report: ReviewReport) -> tuple[KeyValues | Table, ...]:
     return KeyValues(tuple(bounds)), chances.table()
 
 
-def _bound(tally: Tally, lacking: str) -> str:
+def _bound(tally: ReviewTally, lacking: str) -> str:
     if tally.n_open:
         return f"not known: {n_of(tally.n_open, 'records')} of the sample {lacking}"
     return "none" if tally.upper is None else format_percent(tally.upper)

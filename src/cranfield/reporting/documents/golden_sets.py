@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from cranfield.golden.assemble import AssemblyResult, Checked, Result
+from cranfield.golden.assemble import AssemblyResult, CheckedCriterion, CriterionResult
 from cranfield.golden.batch_drift import BatchDrift, BatchVerdict, MetricDrift
 from cranfield.golden.retirement import Decision, ModelHistory, ModelTests
 from cranfield.golden.row_votes import CheckedRows
@@ -151,8 +151,12 @@ def models_document(found: ModelTests) -> Document:
 
 def assembly_document(found: AssemblyResult) -> Document:
     """The criteria of a version, one by one: what each demands, what was found, and what to do where it is not met."""
-    tones: Mapping[Result, Tone] = {Result.MET: "good", Result.NOT_MET: "bad", Result.NOT_TESTED: ""}
-    criteria: TableSpec[Checked] = TableSpec(
+    tones: Mapping[CriterionResult, Tone] = {
+        CriterionResult.MET: "good",
+        CriterionResult.NOT_MET: "bad",
+        CriterionResult.NOT_TESTED: "",
+    }
+    criteria: TableSpec[CheckedCriterion] = TableSpec(
         "Criteria",
         found.criteria,
         (
@@ -164,17 +168,17 @@ def assembly_document(found: AssemblyResult) -> Document:
             Col("step", lambda each: each.step, only="tidy"),
         ),
     )
-    of = {result: [each for each in found.criteria if each.result is result] for result in Result}
-    names = {result: ", ".join(map(_spaced, of[result])) for result in Result}
-    text = f"The set is golden: {len(of[Result.MET])} of {n_of(len(found.criteria), 'criteria')} are met"
-    text += f", and not tested: {names[Result.NOT_TESTED]}." if of[Result.NOT_TESTED] else "."
+    of = {result: [each for each in found.criteria if each.result is result] for result in CriterionResult}
+    names = {result: ", ".join(map(_spaced, of[result])) for result in CriterionResult}
+    text = f"The set is golden: {len(of[CriterionResult.MET])} of {n_of(len(found.criteria), 'criteria')} are met"
+    text += f", and not tested: {names[CriterionResult.NOT_TESTED]}." if of[CriterionResult.NOT_TESTED] else "."
     if not found.is_golden:
         written = "Written as a draft." if found.is_draft else "Nothing was written."
-        text = f"Not golden: {names[Result.NOT_MET]}. {written}"
+        text = f"Not golden: {names[CriterionResult.NOT_MET]}. {written}"
     blocks = (Paragraph(text, "" if found.is_golden else "warning"), criteria.table(wrap=True))
     sections = [Section("criteria", "Criteria", blocks)]
     helped: dict[str, list[str]] = {}
-    for each in of[Result.NOT_MET]:
+    for each in of[CriterionResult.NOT_MET]:
         helped.setdefault(each.step, []).append(_spaced(each))
     if helped:
         lines = tuple(f"{', '.join(names)}: {step}" for step, names in helped.items())
@@ -188,5 +192,5 @@ def assembly_document(found: AssemblyResult) -> Document:
     )
 
 
-def _spaced(each: Checked) -> str:
+def _spaced(each: CheckedCriterion) -> str:
     return each.criterion.replace("_", " ")

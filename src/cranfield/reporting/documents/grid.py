@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import replace
 
-from cranfield.evaluation.grid import Choice, GridPoint, GridResult
+from cranfield.evaluation.grid import GridChoice, GridPoint, GridResult
 from cranfield.evaluation.result import evaluations_of
 from cranfield.measures import CATALOGUE
 from cranfield.numbers import format_count, format_delta, format_value
@@ -16,13 +16,13 @@ from cranfield.reporting.document import (
     PILOT_STAMP,
     Block,
     Bullets,
+    Chart,
     Document,
-    Fact,
-    Figure,
     KeyValues,
     Section,
     TonedCell,
     VerdictBlock,
+    VerdictFact,
 )
 from cranfield.reporting.documents.comparison import sections_of
 from cranfield.reporting.sections.collection import collection, warnings
@@ -40,7 +40,7 @@ OPTIMISM = (
 )
 
 
-def grid_document(choice: Choice, *, preflight: Preflight = ()) -> Document:
+def grid_document(choice: GridChoice, *, preflight: Preflight = ()) -> Document:
     """The winner against the config as written, then every point.
 
     Args:
@@ -82,9 +82,9 @@ def settings_of(point: GridPoint) -> str:
 def _verdict(found: GridResult, subject: Subject) -> VerdictBlock:
     winner = found.points[0]
     facts = (
-        Fact("Tuning mean", format_value(winner.tuning_mean), "of the winner"),
-        Fact("Held-out mean", format_value(winner.held_out_mean), "of the winner"),
-        Fact("Optimism", format_delta(found.optimism), "tuning minus held-out mean"),
+        VerdictFact("Tuning mean", format_value(winner.tuning_mean), "of the winner"),
+        VerdictFact("Held-out mean", format_value(winner.held_out_mean), "of the winner"),
+        VerdictFact("Optimism", format_delta(found.optimism), "tuning minus held-out mean"),
     )
     block = verdict_block(subject)
     if block is None:
@@ -153,7 +153,7 @@ def _note(point: GridPoint, found: GridResult) -> str:
     return "; ".join((*notes, *point.broken_limits))
 
 
-def _figure(found: GridResult) -> Figure:
+def _figure(found: GridResult) -> Chart:
     points = _drawable(found)
     drawn = points[:DRAWN]
     labels = [_label(point, found) for point in drawn]
@@ -168,7 +168,7 @@ def _figure(found: GridResult) -> Figure:
     spec, narrow = (paired_dots(labels, values, f"mean {found.primary}{lower}", screen) for screen in SCREENS)
     more = f" The best {DRAWN} of {len(points)} are drawn." if len(points) > DRAWN else ""
     best = f"{labels[0]}: {format_value(values[0][0])} on the tuning queries, {format_value(values[0][1])} held out."
-    return Figure(
+    return Chart(
         "grid",
         "Means on the tuning and the held-out queries",
         f"{best}{more}",

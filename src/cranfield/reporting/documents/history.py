@@ -25,9 +25,9 @@ from cranfield.reporting.document import (
     Block,
     Bullets,
     Cell,
+    Chart,
     Code,
     Document,
-    Figure,
     Link,
     Paragraph,
     Section,
@@ -178,7 +178,7 @@ class _LineSection:
             return Section(f"line-{place}", title, (table, *self._notes()))
         label = label_maker(self.line.points)
         dots = [replace(self.dot(point, before), label=label(point)) for before, point in pairs]
-        figure = Figure(
+        figure = Chart(
             name=f"history-{place}",
             title=f"{line.measure} over time",
             alt=f"{line.measure} of {len(pairs)} runs in order of time, in {len(line.stretches)} stretches; see the table.",

@@ -13,7 +13,7 @@ from cranfield.numbers import format_value
 from cranfield.reporting.charts.history import Begin, Dot
 from cranfield.reporting.charts.overlay import SystemLine, systems_over_time
 from cranfield.reporting.charts.spec import SCREENS
-from cranfield.reporting.document import Block, Cell, Figure, Link, Paragraph, Section, Table
+from cranfield.reporting.document import Block, Cell, Chart, Link, Paragraph, Section, Table
 from cranfield.reporting.documents.history_labels import commit_of, time_of
 from cranfield.reporting.table_spec import Col, TableSpec
 from cranfield.words import n_of
@@ -60,7 +60,7 @@ def overlay_section(
     drawn, labels = [_drawn(line, runs, draw) for line in shown], [label(run.first) for run in runs]
     begins = list(_begins(shown, runs, draw))
     specs = [systems_over_time(drawn, labels, begins, lines[0].measure, screen) for screen in SCREENS]
-    figure = Figure(
+    figure = Chart(
         name=f"history-set-{number}",
         title=f"{lines[0].measure} of {n_of(len(shown), 'systems')} over time",
         alt=f"{title}: {n_of(len(shown), 'systems')} in {n_of(len(runs), 'runs')} in order of time; see the table.",

@@ -11,7 +11,7 @@ from cranfield.model.query import negative_of
 from cranfield.reporting.document import Block, Bullets, Document, KeyValues, Paragraph, Section, Table
 from cranfield.reporting.table_spec import Col, Row, TableSpec
 from cranfield.results import TestSetRecord, to_jsonable
-from cranfield.testsets.expected import JudgedQuery, Judgment, Queries
+from cranfield.testsets.expected import ExpectedGrade, JudgedQuery, Queries
 from cranfield.testsets.statistics import Matrix, Statistics
 from cranfield.testsets.validate import Validation
 from cranfield.words import n_of
@@ -44,7 +44,7 @@ def queries_document(found: Queries, *, in_full: bool = False) -> Document:
     """Queries with their expected items: as one table, or each in full."""
     judged = [(each.query, judgment) for each in found.queries for judgment in each.expected]
     silent = [(each.query, None) for each in found.queries if not each.expected]
-    tidy: TableSpec[tuple[Query, Judgment | None]] = TableSpec(
+    tidy: TableSpec[tuple[Query, ExpectedGrade | None]] = TableSpec(
         "",
         [*judged, *silent],
         (

@@ -10,18 +10,18 @@ from cranfield.reporting.document import Block, Bullets, Document, Paragraph, Se
 from cranfield.reporting.documents.testset import DIGEST_SHOWN, about_testset, table_section
 from cranfield.reporting.table_spec import Col, TableSpec
 from cranfield.results import to_jsonable
-from cranfield.testsets.diff import Difference
+from cranfield.testsets.diff import SetChanges
 from cranfield.testsets.overfit import Overfitting
 from cranfield.words import n_of
 
 if TYPE_CHECKING:
-    from cranfield.repo.drift import DriftReport, Finding
+    from cranfield.repo.drift import DriftFinding, DriftReport
 
 SHOWN = 20
 """Rows of a table in plain text."""
 
 
-def difference_document(found: Difference) -> Document:
+def difference_document(found: SetChanges) -> Document:
     """Changes between two versions, and the resulting changes of the systems' means."""
     ends = [f"{each.name} {each.version} ({each.digest[:DIGEST_SHOWN]})" for each in (found.old, found.testset)]
     result: list[Block] = [
@@ -68,7 +68,7 @@ def difference_document(found: Difference) -> Document:
     )
 
 
-def _in_short(found: Difference) -> str:
+def _in_short(found: SetChanges) -> str:
     if found.is_same:
         return "The two have the same content."
     hows = [judged.how for judged in found.judged]
@@ -79,7 +79,7 @@ def _in_short(found: Difference) -> str:
     )
 
 
-def _query_blocks(found: Difference) -> tuple[Block, ...]:
+def _query_blocks(found: SetChanges) -> tuple[Block, ...]:
     blocks: list[Block] = [
         TableSpec(
             caption,
@@ -105,7 +105,7 @@ def _query_blocks(found: Difference) -> tuple[Block, ...]:
     return tuple(blocks)
 
 
-def _tidy(found: Difference) -> TableSpec[tuple[str | float | None, ...]]:
+def _tidy(found: SetChanges) -> TableSpec[tuple[str | float | None, ...]]:
     """Changes of every kind, one a row."""
     rows: list[tuple[str | float | None, ...]] = [
         *(("query added", query.query_id, "", None, query.text) for query in found.added),
@@ -120,7 +120,7 @@ def _tidy(found: Difference) -> TableSpec[tuple[str | float | None, ...]]:
     return TableSpec("", rows, tuple(Col(heading, itemgetter(place)) for place, heading in enumerate(headings)))
 
 
-def _scores_section(found: Difference) -> Section:
+def _scores_section(found: SetChanges) -> Section:
     means = TableSpec(
         "Means",
         found.scores,
@@ -213,7 +213,7 @@ def drift_document(report: DriftReport) -> Document:
     )
 
 
-def _places(caption: str, findings: Sequence[Finding]) -> TableSpec[Finding]:
+def _places(caption: str, findings: Sequence[DriftFinding]) -> TableSpec[DriftFinding]:
     return TableSpec(
         caption,
         findings,

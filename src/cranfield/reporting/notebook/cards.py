@@ -16,10 +16,10 @@ from cranfield.reporting.document import (
     Block,
     Bullets,
     Cell,
+    Chart,
     Column,
     Details,
     Document,
-    Figure,
     KeyValues,
     Paragraph,
     Section,
@@ -53,7 +53,7 @@ def comparison_card(result: Comparison) -> Document:
     subject = Subject.of(result)
     few = dict([*result.measures.items()][:MOST_MEASURES]) | {result.primary: result.measures[result.primary]}
     section = compared_measures(replace(cast("ComparisonResult", subject.record), comparisons=few))
-    blocks = [each for each in section.blocks if isinstance(each, Figure)]
+    blocks = [each for each in section.blocks if isinstance(each, Chart)]
     left_out = len(result.measures) - len(few)
     note = [Paragraph(f"{format_count(left_out)} more measures are in the report.", "note")] if left_out else []
     about = (*subject.labels, test_set_line(subject.record))
@@ -70,7 +70,7 @@ def many_card(result: ManyComparison) -> Document:
 
     subject = Subject.of(result)
     sections = []
-    for build, kind in ((leaderboard, Table), (ranks, Figure)):
+    for build, kind in ((leaderboard, Table), (ranks, Chart)):
         section = build(subject)
         if section is not None and (block := _first(section.blocks, kind)):
             sections.append(replace(section, blocks=(block,)))

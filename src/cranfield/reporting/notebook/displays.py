@@ -7,7 +7,7 @@ from typing import Any, cast
 
 from cranfield.display import Library, QueryDisplay
 from cranfield.evaluation.result import evaluations_of
-from cranfield.reporting.document import Details, Document, Figure, with_fewer_rows
+from cranfield.reporting.document import Chart, Details, Document, with_fewer_rows
 from cranfield.reporting.documents.query import find_query, query_document
 from cranfield.reporting.notebook.frames import frame_of
 from cranfield.reporting.notebook.shapes import shape_of
@@ -69,7 +69,7 @@ def _shortened(document: Document, most_rows: int, *, with_pictures: bool) -> Do
     sections = []
     for section in document.sections:
         kept = [each for each in section.blocks if not isinstance(each, Details)]
-        kept = [each for each in kept if with_pictures or not isinstance(each, Figure)]
+        kept = [each for each in kept if with_pictures or not isinstance(each, Chart)]
         if kept:
             sections.append(replace(section, blocks=with_fewer_rows(kept, most_rows)))
     return replace(document, sections=tuple(sections))

@@ -12,7 +12,7 @@ from cranfield.reporting.notebook import cards
 
 
 @dataclass(frozen=True, slots=True)
-class Shape:
+class CardShape:
     """How a value is shown."""
 
     card: Callable[[Any], Document]
@@ -37,27 +37,27 @@ def _many_rows(value: Any) -> Table:
     return evaluation_document(value.evaluations).tidy()
 
 
-def _of_report(report: Callable[[Any], Document], *sections: str) -> Shape:
+def _of_report(report: Callable[[Any], Document], *sections: str) -> CardShape:
     """The sections of that name of a report, and its tidy rows; no name: the first two."""
-    return Shape(lambda value: cards.part_of(report(value), sections), lambda value: report(value).tidy())
+    return CardShape(lambda value: cards.part_of(report(value), sections), lambda value: report(value).tidy())
 
 
-SHAPES: Mapping[str, Shape] = {
-    "Agreement": Shape(cards.agreement_card, cards.agreement_rows),
-    "Comparison": Shape(cards.comparison_card, _comparison_rows),
-    "Evaluation": Shape(cards.evaluation_card, _evaluation_rows),
+SHAPES: Mapping[str, CardShape] = {
+    "Agreement": CardShape(cards.agreement_card, cards.agreement_rows),
+    "Comparison": CardShape(cards.comparison_card, _comparison_rows),
+    "Evaluation": CardShape(cards.evaluation_card, _evaluation_rows),
     "GateResult": _of_report(cards.gate_report),
     "HistoryReport": _of_report(cards.history_report),
-    "ManyComparison": Shape(cards.many_card, _many_rows),
+    "ManyComparison": CardShape(cards.many_card, _many_rows),
     "PowerPlan": _of_report(cards.power_report),
     "RaterReport": _of_report(cards.rater_report, "coverage", "agreement"),
-    "Run": Shape(cards.run_card, cards.run_table),
+    "Run": CardShape(cards.run_card, cards.run_table),
     "ScaleSummary": _of_report(cards.scale_report),
-    "TestSet": Shape(cards.testset_card, cards.testset_table),
+    "TestSet": CardShape(cards.testset_card, cards.testset_table),
 }
 
 
-def shape_of(value: object) -> Shape:
+def shape_of(value: object) -> CardShape:
     """The shape of a value, or that of the class that its own derives from."""
     for each in type(value).__mro__:
         if each.__name__ in SHAPES:

@@ -19,7 +19,7 @@ from hashlib import sha256
 from importlib.resources import files
 from typing import TYPE_CHECKING, Any
 
-from cranfield.reporting.document import Block, Column, Details, Document, Figure, Section, with_fewer_rows
+from cranfield.reporting.document import Block, Chart, Column, Details, Document, Section, with_fewer_rows
 from cranfield.reporting.renderers.pack import CHUNK, pack
 from cranfield.words import printable, printable_lines
 
@@ -255,7 +255,7 @@ def can_draw() -> bool:
     return True
 
 
-def _pictures(figure: Figure) -> tuple[Markup, ...]:
+def _pictures(figure: Chart) -> tuple[Markup, ...]:
     """The chart for the page and for the phone."""
     from markupsafe import Markup
 
@@ -265,16 +265,16 @@ def _pictures(figure: Figure) -> tuple[Markup, ...]:
 def _has_figures(part: Document | Section | Block) -> bool:
     if isinstance(part, Document):
         return any(map(_has_figures, part.sections))
-    return isinstance(part, Figure) or (isinstance(part, Section | Details) and any(map(_has_figures, part.blocks)))
+    return isinstance(part, Chart) or (isinstance(part, Section | Details) and any(map(_has_figures, part.blocks)))
 
 
-def _first_figure(document: Document) -> Figure | None:
+def _first_figure(document: Document) -> Chart | None:
     """The picture that stands in the panel of the verdict and not in its section, where that is open and has more to show."""
     if document.verdict is None or not can_draw():
         return None
     opened = [section for section in document.sections if not section.key_figure][:LEADING_SECTIONS]
     blocks = [block for section in opened if len(section.blocks) > 1 for block in section.blocks]
-    return next((block for block in blocks if isinstance(block, Figure)), None)
+    return next((block for block in blocks if isinstance(block, Chart)), None)
 
 
 def load_renderer() -> None:

@@ -14,11 +14,11 @@ from cranfield.reporting.document import (
     Block,
     Bullets,
     Cell,
+    Chart,
     Code,
     Column,
     Details,
     Document,
-    Figure,
     HitLists,
     KeyValues,
     Link,
@@ -148,7 +148,7 @@ def _row(cells: list[str]) -> str:
     return f"| {' | '.join(cells)} |"
 
 
-def _figure(block: Figure) -> Iterator[str]:
+def _figure(block: Chart) -> Iterator[str]:
     if block.table_follows:
         return
     legend = " · ".join(escape(words) for _, words in block.legend)
@@ -187,7 +187,7 @@ _WRITERS: Mapping[str, Callable[[Any], Iterator[str]]] = {
     KeyValues.kind: _key_values,
     Code.kind: _code,
     Table.kind: _table,
-    Figure.kind: _figure,
+    Chart.kind: _figure,
     Details.kind: _details,
     HitLists.kind: _hit_lists,
 }

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
-    from cranfield.reporting.document import Payload, QueryView
+    from cranfield.reporting.document import Payload, QueryViewContent
 
 CHUNK = 64
 """Queries that are unpacked at once."""
@@ -24,7 +24,7 @@ Document = tuple[str, str]
 """Id and title."""
 
 
-def pack(queries: QueryView) -> tuple[str, ...]:
+def pack(queries: QueryViewContent) -> tuple[str, ...]:
     """The parts, each as base64."""
     seen: dict[Document, int] = {}
     details = iter(queries.details())

@@ -21,11 +21,11 @@ from cranfield.reporting.document import (
     Block,
     Brief,
     Bullets,
+    Chart,
     Code,
     Column,
     Details,
     Document,
-    Figure,
     KeyValues,
     Paragraph,
     Section,
@@ -327,7 +327,7 @@ class _Writer:
         yield from self._wrapped(table.caption + ":")
         yield from table_lines(table, self.line)
 
-    def _figure(self, figure: Figure) -> Iterator[str]:
+    def _figure(self, figure: Chart) -> Iterator[str]:
         if figure.in_text:
             yield from self._table(figure.table)
 
@@ -343,7 +343,7 @@ class _Writer:
         Bullets.kind: _bullets,
         KeyValues.kind: _key_values,
         Table.kind: _table,
-        Figure.kind: _figure,
+        Chart.kind: _figure,
         Code.kind: _code,
     }
     """Writers of the blocks in plain text; other blocks are left out."""

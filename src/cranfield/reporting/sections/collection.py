@@ -21,7 +21,7 @@ from cranfield.evaluation.latency import (
     cautions,
     signed_ms,
 )
-from cranfield.evaluation.result import ComparisonResult, EvaluationResult, HitRecord, Side, SystemResult
+from cranfield.evaluation.result import ComparisonResult, EvaluationResult, HitRecord, SystemAnswer, SystemResult
 from cranfield.evaluation.unseen import Caveat, CaveatKind
 from cranfield.measures import CATALOGUE, Measure
 from cranfield.measures.catalogue import sign_of
@@ -675,13 +675,13 @@ def side_by_side(record: EvaluationResult, query_id: str, titles: Sequence[str])
     return HitLists(named or query.nothing_expected, tuple(lists))
 
 
-def has_list(side: Side) -> bool:
+def has_list(side: SystemAnswer) -> bool:
     """Whether a system answered a query with results."""
     outcome = Outcome.MISSING if side.outcome is None else Outcome(side.outcome)
     return side.n_returned > 0 and not outcome.is_failure and outcome is not Outcome.MISSING
 
 
-def list_note(side: Side) -> str:
+def list_note(side: SystemAnswer) -> str:
     """The outcome of a query in words: `first relevant result at rank 3; 10 returned`, `timeout: no answer in 30 s`."""
     if side.outcome is None:
         return str(Absence.NOT_RETURNED)

@@ -30,9 +30,9 @@ from cranfield.reporting.document import (
     Block,
     Bullets,
     Cell,
+    Chart,
     Column,
     Details,
-    Figure,
     Paragraph,
     Section,
     Swatch,
@@ -183,7 +183,7 @@ def _pair_table(
 
 def _forest(
     name: str, pairs: Sequence[PairComparison], many: ManyResult, labels: Sequence[str], what: str
-) -> tuple[Figure, ...]:
+) -> tuple[Chart, ...]:
     """The figure of some pairs; nothing where there are too many."""
     if not 0 < len(pairs) <= MOST_PAIRS_DRAWN:
         return ()
@@ -296,7 +296,7 @@ def _bars(numbers: Sequence[str]) -> str:
     return ", ".join(numbers) or UNKNOWN if len(numbers) < 3 else f"{numbers[0]} to {numbers[-1]}"
 
 
-def _rank_figure(many: ManyResult, ranks: Ranks, labels: Sequence[str]) -> Figure:
+def _rank_figure(many: ManyResult, ranks: Ranks, labels: Sequence[str]) -> Chart:
     order = sorted(range(len(many.names)), key=lambda place: (ranks.means[many.names[place]], place))
     names = [many.names[place] for place in order]
     drawn = [
@@ -308,7 +308,7 @@ def _rank_figure(many: ManyResult, ranks: Ranks, labels: Sequence[str]) -> Figur
     spec, narrow = (mean_ranks(drawn, groups, ranks.critical_difference, screen) for screen in SCREENS)
     means = "; ".join(f"{labels[place]} {ranks.means[many.names[place]]:.2f}" for place in order)
     bars = "; ".join(f"no significant difference between {and_list(group)}" for group in ranks.groups) or "all differ"
-    return Figure(
+    return Chart(
         "ranks",
         f"Mean ranks by {many.primary}, 1 is best",
         f"Mean ranks: {means}. Critical difference {format_value(ranks.critical_difference)}: {bars}.",
@@ -488,7 +488,7 @@ def _board(many: ManyResult, sort: str) -> Table:
     return Table(columns, rows, _caption(many, sort), shown=None)
 
 
-def _means_figure(many: ManyResult, sort: str, board: Table) -> tuple[Figure, ...]:
+def _means_figure(many: ManyResult, sort: str, board: Table) -> tuple[Chart, ...]:
     """A row for each system, its mean and interval, with the letters at its end; nothing where there are too many."""
     if len(many.names) > MOST_DRAWN or not many.n:
         return ()
@@ -503,7 +503,7 @@ def _means_figure(many: ManyResult, sort: str, board: Table) -> tuple[Figure, ..
     )
     spec, narrow = (whiskers(marks, str(many.primary), screen, of_means=True) for screen in SCREENS)
     title = f"Mean {many.primary} with {format_level(many.alpha)} CI"
-    figure = Figure(
+    figure = Chart(
         "means",
         f"{title}; systems that share a letter do not differ significantly" if has_groups(many) else title,
         f"Means with CIs and letters: {means}.",

@@ -28,9 +28,9 @@ from cranfield.reporting.document import (
     Block,
     Bullets,
     Cell,
+    Chart,
     Column,
     Details,
-    Figure,
     Paragraph,
     Section,
     Swatch,
@@ -323,7 +323,7 @@ def why_mean_differs(test: str) -> str:
     )
 
 
-def _interval_figure(comparison: ComparisonResult, level: str) -> Figure | None:
+def _interval_figure(comparison: ComparisonResult, level: str) -> Chart | None:
     rows = [
         about
         for about in comparison.comparisons.values()
@@ -474,7 +474,7 @@ def interval_figure(
     axis: str,
     legend: Sequence[tuple[Swatch, str]],
     margin: float | None = None,
-) -> Figure:
+) -> Chart:
     """A row for each difference.
 
     Args:
@@ -488,7 +488,7 @@ def interval_figure(
         margin: of equivalence, drawn as a band; None draws none.
     """
     spec, narrow = (whiskers(marks, axis, screen, margin) for screen in SCREENS)
-    return Figure(name, title, alt, spec, narrow, table, tuple(legend), table_follows=True)
+    return Chart(name, title, alt, spec, narrow, table, tuple(legend), table_follows=True)
 
 
 def margin_legend(margin: float | None) -> tuple[tuple[Swatch, str], ...]:
@@ -650,7 +650,7 @@ def _many_blocks(
         + ", ".join(f"{label} {format_value(mean)}" for label, mean in zip(labels, _means(row), strict=True))
         for row in strata
     )
-    figure = Figure(
+    figure = Chart(
         f"heat-{place}",
         f"Mean {many.primary} by {key}",
         f"Means by group and system: {means}.",

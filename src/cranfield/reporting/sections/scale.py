@@ -23,13 +23,13 @@ from cranfield.reporting.document import (
     Cell,
     Column,
     Details,
-    Fact,
     KeyValues,
     Paragraph,
     Section,
     Table,
     TonedCell,
     VerdictBlock,
+    VerdictFact,
 )
 from cranfield.reporting.sections.measures import CLAIMS, interval_figure, margin_legend
 from cranfield.reporting.sections.subject import interval_tone, mean_cells, news_of, tone_of
@@ -76,21 +76,21 @@ def _listed(found: dict[VerdictCode, list[str]]) -> str:
     return "; ".join(f"{code.text}: {first_of(names)}" for code, names in found.items())
 
 
-def _facts(summary: ScaleSummary, pair: PairSummary) -> Iterator[Fact]:
+def _facts(summary: ScaleSummary, pair: PairSummary) -> Iterator[VerdictFact]:
     about, alpha = pair.measures[summary.primary], summary.options.alpha
     declared = about.tests[summary.options.test]
     better, same, worse = pair.counts[summary.primary]
     tone = "" if pair.verdict.code is VerdictCode.INVALID else interval_tone(about, summary.primary)
-    yield Fact(f"A {summary.baseline}", format_value(about.baseline.mean), f"mean {summary.primary}")
-    yield Fact(f"B {pair.name}", format_value(about.candidate.mean), f"mean {summary.primary}")
-    yield Fact("Difference", format_delta(about.delta), "B minus A", tone)
+    yield VerdictFact(f"A {summary.baseline}", format_value(about.baseline.mean), f"mean {summary.primary}")
+    yield VerdictFact(f"B {pair.name}", format_value(about.candidate.mean), f"mean {summary.primary}")
+    yield VerdictFact("Difference", format_delta(about.delta), "B minus A", tone)
     interval = format_delta_interval((about.ci_low, about.ci_high))
-    yield Fact(f"{format_level(alpha)} CI", interval, about.interval_method)
-    yield Fact("p", format_p(declared.p_two_sided), f"{summary.options.test}, two-sided")
-    yield Fact(
+    yield VerdictFact(f"{format_level(alpha)} CI", interval, about.interval_method)
+    yield VerdictFact("p", format_p(declared.p_two_sided), f"{summary.options.test}, two-sided")
+    yield VerdictFact(
         "Queries", format_count(about.n), f"{summary.units.text} are the units" if summary.units.n != about.n else ""
     )
-    yield Fact("Better / same / worse", " / ".join(map(format_count, (better, same, worse))), "queries")
+    yield VerdictFact("Better / same / worse", " / ".join(map(format_count, (better, same, worse))), "queries")
 
 
 def caveats(summary: ScaleSummary) -> Section | None:

@@ -33,10 +33,9 @@ from cranfield.reporting.document import (
     Block,
     Bullets,
     Cell,
+    Chart,
     Column,
     Details,
-    Fact,
-    Figure,
     KeyValues,
     Paragraph,
     Section,
@@ -45,6 +44,7 @@ from cranfield.reporting.document import (
     Tone,
     TonedCell,
     VerdictBlock,
+    VerdictFact,
 )
 from cranfield.reporting.sections.subject import Subject, has_texts, interval_tone, lettered, query_text, tone_of
 from cranfield.stats.result import TestResult
@@ -145,14 +145,14 @@ def _verdict_cell(row: ClassRow) -> Cell:
     return TonedCell(text, row.code.tone if row.can_decide else "open")
 
 
-def class_fact(comparison: ComparisonResult) -> tuple[Fact, ...]:
+def class_fact(comparison: ComparisonResult) -> tuple[VerdictFact, ...]:
     """How many classes are better and worse, for the head of a report; nothing where one mean decides."""
     found = comparison.verdict_by_class
     if found is None:
         return ()
     better, worse = (len(found.with_code(code)) for code in (VerdictCode.BETTER, VerdictCode.WORSE))
     lower = f", {len(found.falling)} lower without significance" if found.falling else ""
-    return (Fact("Classes better", f"{better} of {len(found.rows)}", f"{worse} worse{lower}"),)
+    return (VerdictFact("Classes better", f"{better} of {len(found.rows)}", f"{worse} worse{lower}"),)
 
 
 P_VALUES = (
@@ -180,7 +180,7 @@ def verdict_block(subject: Subject) -> VerdictBlock | None:
     if varied is not None and varied.variations:
         by_class = pair is not None and pair.verdict_by_class is not None
         note = "analyses agree on the mean over all queries" if by_class else "analyses agree"
-        facts = (*facts, Fact("Sensitivity", f"{varied.n_agree} of {len(varied.variations)}", note))
+        facts = (*facts, VerdictFact("Sensitivity", f"{varied.n_agree} of {len(varied.variations)}", note))
     unjudged, evidence = unjudged_reasons(result), result.evidence
     caveats: tuple[str, ...] = ()
     if result.unjudged is not None and isinstance(result, ManyResult):
@@ -217,20 +217,20 @@ def _void_block(subject: Subject) -> VerdictBlock | None:
     return VerdictBlock(code.text, sentence, code.tone, (), reasons)
 
 
-def _many_facts(many: ManyResult) -> tuple[Fact, ...]:
+def _many_facts(many: ManyResult) -> tuple[VerdictFact, ...]:
     tests, best = many.omnibus, many.best
     n_claims = sum(pair.is_significant for pair in many.pairs)
     claims = f"{format_count(n_claims)} of {format_count(len(many.pairs))}" if many.can_find else UNKNOWN
     return (
-        Fact("Systems", str(len(many.names)), f"{len(best)} best" if best else ""),
-        Fact("Significant pairs", claims, f"{many.test}, {many.adjusted}"),
-        Fact("Queries", str(many.n), f"{len(many.unpaired)} left out" if many.unpaired else "all of them"),
-        Fact("Omnibus test", format_p(tests["permutation"].p_two_sided), "p, permutation"),
-        Fact("Friedman test", format_p(tests["friedman"].p_two_sided), "p"),
+        VerdictFact("Systems", str(len(many.names)), f"{len(best)} best" if best else ""),
+        VerdictFact("Significant pairs", claims, f"{many.test}, {many.adjusted}"),
+        VerdictFact("Queries", str(many.n), f"{len(many.unpaired)} left out" if many.unpaired else "all of them"),
+        VerdictFact("Omnibus test", format_p(tests["permutation"].p_two_sided), "p, permutation"),
+        VerdictFact("Friedman test", format_p(tests["friedman"].p_two_sided), "p"),
     )
 
 
-def _pair_facts(comparison: ComparisonResult) -> tuple[Fact, ...]:
+def _pair_facts(comparison: ComparisonResult) -> tuple[VerdictFact, ...]:
     about = comparison.comparisons[comparison.primary]
     declared = about.tests.get(comparison.test)
     name_a, name_b = lettered(comparison.names)
@@ -239,30 +239,30 @@ def _pair_facts(comparison: ComparisonResult) -> tuple[Fact, ...]:
     if comparison.verdict is VerdictCode.INVALID:
         tone = ""  # a difference that does not count is no news
     return (
-        Fact(name_a, format_value(about.baseline.mean), f"mean {measure}"),
-        Fact(name_b, format_value(about.candidate.mean), f"mean {measure}"),
+        VerdictFact(name_a, format_value(about.baseline.mean), f"mean {measure}"),
+        VerdictFact(name_b, format_value(about.candidate.mean), f"mean {measure}"),
         *_difference_facts(comparison, tone),
-        Fact(
+        VerdictFact(
             f"{format_level(comparison.alpha)} CI",
             format_delta_interval((about.ci_low, about.ci_high)),
             about.interval_method,
         ),
-        Fact("p", format_p(declared.p_two_sided if declared else None), f"{comparison.test}, two-sided"),
-        Fact("Queries", str(about.n), f"{about.n_nonzero} differ"),
+        VerdictFact("p", format_p(declared.p_two_sided if declared else None), f"{comparison.test}, two-sided"),
+        VerdictFact("Queries", str(about.n), f"{about.n_nonzero} differ"),
         *class_fact(comparison),
     )
 
 
-def _difference_facts(comparison: ComparisonResult, tone: Tone) -> tuple[Fact, ...]:
+def _difference_facts(comparison: ComparisonResult, tone: Tone) -> tuple[VerdictFact, ...]:
     """The estimate that the interval is about, and the mean difference where that is another."""
     about = comparison.comparisons[comparison.primary]
     if TESTS[comparison.test].is_of_mean:
-        return (Fact("Difference", format_delta(about.delta), "B minus A", tone),)
+        return (VerdictFact("Difference", format_delta(about.delta), "B minus A", tone),)
     name = TESTS[comparison.test].estimate
     outside = "outside the CI" if about.mean_is_outside else "of all queries"
     return (
-        Fact("Mean difference", format_delta(about.delta), outside),
-        Fact(name[0].upper() + name[1:], format_delta(about.estimate), "B minus A, where they differ", tone),
+        VerdictFact("Mean difference", format_delta(about.delta), outside),
+        VerdictFact(name[0].upper() + name[1:], format_delta(about.estimate), "B minus A, where they differ", tone),
     )
 
 
@@ -536,7 +536,7 @@ def bucket_of(comparison: ComparisonResult) -> dict[str, str]:
     return {query_id: name for name, query_ids in comparison.buckets.items() for query_id in query_ids}
 
 
-def _difference_figure(comparison: ComparisonResult) -> Figure | None:
+def _difference_figure(comparison: ComparisonResult) -> Chart | None:
     measure = comparison.primary
     found = comparison.comparisons[measure].differences
     if not found:
@@ -555,7 +555,7 @@ def _difference_figure(comparison: ComparisonResult) -> Figure | None:
     )
     extremes = f" Between {format_delta(min(found.values()))} and {format_delta(max(found.values()))}."
     spec, narrow = (difference_bars(bars, f"{measure}, B minus A", screen) for screen in SCREENS)
-    return Figure(
+    return Chart(
         "differences",
         f"Difference in {measure} of each query",
         "Sorted bars: " + ", ".join(words for _, words in legend) + "." + extremes,
@@ -625,7 +625,7 @@ def lanes_to(deepest: int) -> list[tuple[str, int]]:
     return [*found, (f"over {LAST_RANKS[-1]}", deepest)] if start <= deepest else found
 
 
-def _slope_figure(comparison: ComparisonResult) -> Figure | None:
+def _slope_figure(comparison: ComparisonResult) -> Chart | None:
     query_ids = [query_id for part in comparison.moves.values() for query_id in part]
     if not query_ids:
         return None
@@ -653,7 +653,7 @@ def _slope_figure(comparison: ComparisonResult) -> Figure | None:
         ("bad", f"{format_count(moved[-1])} fell"),
     )
     spec, narrow = (slopes(pairs, names, screen, first) for screen in SCREENS)
-    return Figure(
+    return Chart(
         "movement",
         "Rank of the first relevant result, A to B",
         "Lines from the rank on A to the rank on B: " + ", ".join(words for _, words in legend) + ".",

@@ -16,7 +16,7 @@ from pydantic import BaseModel
 
 from cranfield.server.access import Require
 from cranfield.server.caller import Access, Caller
-from cranfield.server.http_errors import SAFE, RefusedError
+from cranfield.server.http_errors import SAFE, RefusedRequestError
 from cranfield.service.responses import ErrorResponse, Page
 
 if TYPE_CHECKING:
@@ -77,7 +77,7 @@ def check_content(request: Request, allowed: Sequence[str]) -> None:
     has_body = request.headers.get("content-length", "0") != "0" or "transfer-encoding" in request.headers
     if has_body and request.method not in {"GET", "HEAD", "DELETE"} and sent not in allowed:
         expected = " or ".join(allowed)
-        raise RefusedError(415, f"the content type is {sent or 'not given'}", f"send {expected}", "content_type")
+        raise RefusedRequestError(415, f"the content type is {sent or 'not given'}", f"send {expected}", "content_type")
 
 
 def count_request(request: Request, account_id: int, clock: Callable[[], float] = time.monotonic) -> None:
@@ -102,7 +102,7 @@ def count_request(request: Request, account_id: int, clock: Callable[[], float] 
     if left < 1:
         wait = max(1, round((1 - left) * 60 / per_minute + 0.5))
         hint = f"wait {wait} s; the server takes {per_minute} requests a minute of an account"
-        raise RefusedError(429, "too many requests", hint, "rate", {"Retry-After": str(wait)})
+        raise RefusedRequestError(429, "too many requests", hint, "rate", {"Retry-After": str(wait)})
 
 
 ANYONE = Depends(Require1(Access.PUBLIC))
@@ -131,7 +131,9 @@ def service_of(request: Request) -> Service:
     """
     service: Service | None = request.app.state.service
     if service is None:
-        raise RefusedError(503, "this server serves books alone", "start it with `cranfield serve`", "no_service")
+        raise RefusedRequestError(
+            503, "this server serves books alone", "start it with `cranfield serve`", "no_service"
+        )
     return service
 
 
@@ -219,6 +221,6 @@ def check_unchanged(request: Request, *now: BaseModel) -> None:
     """
     expected = request.headers.get("if-match")
     if expected and not any(has_tag(expected, tag_of(each.model_dump_json().encode())) for each in now):
-        raise RefusedError(
+        raise RefusedRequestError(
             412, "it has changed since it was read", "read it again, and send the change again", "changed"
         )

@@ -13,7 +13,7 @@ from pydantic import ConfigDict, ValidationError
 from starlette.concurrency import run_in_threadpool
 
 from cranfield.server.caller import Caller
-from cranfield.server.http_errors import RefusedError
+from cranfield.server.http_errors import RefusedRequestError
 from cranfield.server.v1.common import FORM, JSON, EitherWay, Evaluating, Route, service_of
 from cranfield.server.v1.files import BINARY, SentForm, form_schema, sent_form
 from cranfield.server.v1.results import RESULT_RESPONSES, ResultResponse, ended, result_of, seconds_to_wait
@@ -122,7 +122,7 @@ async def evaluate(
         fields["components"] = [name for each in components for name in each.split(",") if name]
     sent = _checked(fields, strict=not is_form, queried={"components"} if components else set())
     if sent.book and caller.scope == "evaluate":
-        raise RefusedError(403, "a token of scope evaluate may not use a book", "scope: manage", "scope")
+        raise RefusedRequestError(403, "a token of scope evaluate may not use a book", "scope: manage", "scope")
     return await _answered(request, sent, caller, prefer, key)
 
 
@@ -151,7 +151,7 @@ def _stored_inline(service: Service, fields: dict[str, Any], caller: Caller) -> 
     testset = fields.pop("testset")
     name, format_name = (fields.pop(each, "") for each in ("name", "format"))
     if not isinstance(name, str) or not isinstance(format_name, str):
-        raise RefusedError(422, "name or format is no text", "both go with the test set of the body", "invalid")
+        raise RefusedRequestError(422, "name or format is no text", "both go with the test set of the body", "invalid")
     _checked({"testset": "uploaded", **fields}, strict=True)  # before anything is stored
     data = io.BytesIO(json.dumps(testset).encode())
     upload = Upload(data, "testset.json", format_name or None, None)
@@ -162,11 +162,11 @@ async def _json_of(request: Request) -> dict[str, Any]:
     try:
         found = json.loads(await request.body())
     except ValueError as error:
-        raise RefusedError(422, f"the body is not JSON: {error}", code="invalid") from None
+        raise RefusedRequestError(422, f"the body is not JSON: {error}", code="invalid") from None
     except RecursionError:
-        raise RefusedError(422, "the body is nested too deep", code="invalid") from None
+        raise RefusedRequestError(422, "the body is nested too deep", code="invalid") from None
     if not isinstance(found, dict):
-        raise RefusedError(422, "the body is not a JSON object", code="invalid")
+        raise RefusedRequestError(422, "the body is not a JSON object", code="invalid")
     return found
 
 
@@ -194,13 +194,13 @@ def _stored(service: Service, form: SentForm, caller: Caller) -> dict[str, Any]:
         try:
             fields["params"] = json.loads(fields["params"])
         except (ValueError, RecursionError):
-            raise RefusedError(422, "params is not JSON", code="invalid") from None
+            raise RefusedRequestError(422, "params is not JSON", code="invalid") from None
     testsets = form.uploads("testset", format_name)
     if testsets and "testset" in fields:
-        raise RefusedError(422, "two test sets", "testset is a file or a name", "invalid")
+        raise RefusedRequestError(422, "two test sets", "testset is a file or a name", "invalid")
     if not testsets and (form.files.get("queries") or name or format_name):
         hint = "queries, name and format go with the file testset"
-        raise RefusedError(422, "no file of a test set", hint, "invalid")
+        raise RefusedRequestError(422, "no file of a test set", hint, "invalid")
     _checked({"testset": "uploaded", **fields}, strict=False)  # before anything is stored
     for upload in testsets:
         fields["testset"] = save_testset(service, name, upload, by).ref

@@ -16,7 +16,7 @@ from starlette.datastructures import UploadFile
 
 from cranfield.server.access import CSRF_FIELD, read_form
 from cranfield.server.caller import Caller
-from cranfield.server.http_errors import RefusedError
+from cranfield.server.http_errors import RefusedRequestError
 from cranfield.server.streams import counted
 from cranfield.server.v1.common import FORM
 from cranfield.service.contents import temporary_folder
@@ -54,7 +54,7 @@ class SentForm:
         """
         for found in self.uploads(name, format_name):
             return found
-        raise RefusedError(422, "no file", f"send it as the field `{name}`", "invalid")
+        raise RefusedRequestError(422, "no file", f"send it as the field `{name}`", "invalid")
 
     def pop(self, name: str) -> str:
         """Take out the text of a field; empty where it was not sent."""
@@ -82,7 +82,9 @@ async def sent_form(
         if not is_free:
             await request.close()  # a form of a page has been read to find its token
             hint = f"send {MOST_UPLOADS} at a time"
-            raise RefusedError(429, "too many uploads of this account at a time", hint, "rate", {"Retry-After": "2"})
+            raise RefusedRequestError(
+                429, "too many uploads of this account at a time", hint, "rate", {"Retry-After": "2"}
+            )
         form = await read_form(request, max_files=MOST_FILES, max_fields=MOST_FIELDS)
         try:
             found = SentForm()

@@ -9,7 +9,7 @@ from fastapi import APIRouter, Depends, Path, Query, Request, Response
 from fastapi.sse import EventSourceResponse, ServerSentEvent
 
 from cranfield.server.caller import Access, Caller
-from cranfield.server.http_errors import RefusedError
+from cranfield.server.http_errors import RefusedRequestError
 from cranfield.server.streams import events
 from cranfield.server.v1.common import (
     DEFAULT_LIMIT,
@@ -73,7 +73,7 @@ def retry_job(request: Request, caller: Evaluating, job_id: JobId) -> Response:
     found = jobs.get(job_id)
     _refuse_others(caller, found)
     if found.state not in {"failed", "cancelled"}:
-        raise RefusedError(
+        raise RefusedRequestError(
             409, f"job {job_id} is {found.state}", "only a failed or cancelled job is tried again", "state"
         )
     return answer(JobResponse.model_validate(jobs.retry(job_id)), 202, {"Location": f"/v1/jobs/{job_id}"})
@@ -82,7 +82,7 @@ def retry_job(request: Request, caller: Evaluating, job_id: JobId) -> Response:
 def _refuse_others(caller: Caller, job: JobInfo) -> None:
     """A token that may evaluate, and not manage, changes the jobs of its account alone."""
     if caller.scope == "evaluate" and job.account_id != caller.account.id:
-        raise RefusedError(403, "the job is of another account", "scope: manage", "scope")
+        raise RefusedRequestError(403, "the job is of another account", "scope: manage", "scope")
 
 
 def found_job(request: Request, job_id: JobId) -> int:

@@ -11,7 +11,7 @@ from pydantic import BaseModel, BeforeValidator, Field, WithJsonSchema
 from cranfield.server.caller import Access, Caller
 from cranfield.server.v1.common import RESULTS, Require1, Route, service_of
 from cranfield.service.intake.intake import SOURCE_PATTERN, Taking
-from cranfield.service.intake.reading import MOST_TIMES, LoggedQuery, Reason
+from cranfield.service.intake.reading import MOST_TIMES, DropReason, LoggedQuery
 from cranfield.service.responses import IntakeResponse, QuerySources
 
 router = APIRouter(route_class=Route)
@@ -34,7 +34,7 @@ def _readable(value: object) -> object:
     return value if value.isascii() or value == value.encode("utf-8", "replace").decode() else None
 
 
-class QueryEntry(BaseModel):
+class SubmittedQuery(BaseModel):
     """A query of a user. Unknown keys are ignored: a message about them would hold their names."""
 
     text: Annotated[str | None, BeforeValidator(_readable), WithJsonSchema({"type": "string"})]
@@ -50,7 +50,7 @@ class QueryBatch(BaseModel):
 
     source: Annotated[str, Field(pattern=SOURCE_PATTERN)]
     """Name of where they are from."""
-    queries: Annotated[list[QueryEntry], Field(min_length=1, max_length=MOST_QUERIES)]
+    queries: Annotated[list[SubmittedQuery], Field(min_length=1, max_length=MOST_QUERIES)]
 
 
 KeyHeader = Annotated[
@@ -69,7 +69,7 @@ def take_in(request: Request, caller: Sending, batch: QueryBatch, key: KeyHeader
     service = service_of(request)
     taking = Taking(service.queries, service.workbench.intake, batch.source, service.clock)
     records = [
-        Reason.UNREADABLE if entry.text is None else LoggedQuery(entry.text, entry.n, entry.day)
+        DropReason.UNREADABLE if entry.text is None else LoggedQuery(entry.text, entry.n, entry.day)
         for entry in batch.queries
     ]
     counts = taking.batch(records, f"{caller.account.id} {key}" if key else "")

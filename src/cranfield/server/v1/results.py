@@ -14,7 +14,7 @@ from starlette.concurrency import run_in_threadpool
 
 from cranfield.errors import Problem
 from cranfield.server.error_handlers import error_response
-from cranfield.server.http_errors import RefusedError
+from cranfield.server.http_errors import RefusedRequestError
 from cranfield.server.v1.common import RETRY_S, answer, service_of
 from cranfield.service.jobs import LOOKS_S
 from cranfield.service.outcome import BenefitOutcome
@@ -104,7 +104,7 @@ def result_of(request: Request, job: JobInfo) -> Response:
     if not job.has_ended:
         return answer(JobResponse.model_validate(job), 202, {"Location": place, "Retry-After": "1"})
     if job.state == "cancelled":
-        raise RefusedError(409, f"job {job.id} was cancelled", f"POST {place}/retry runs it again", "cancelled")
+        raise RefusedRequestError(409, f"job {job.id} was cancelled", f"POST {place}/retry runs it again", "cancelled")
     if job.state == "failed":
         return _failed(request, job)
     service = service_of(request)

@@ -24,7 +24,7 @@ from cranfield.server.v1.common import (
 )
 from cranfield.server.v1.files import BINARY, FILE, FormatName, form_schema, sent_form, written
 from cranfield.server.v1.results import query_response
-from cranfield.service.responses import Page, QueryResponse, RunResponse, SetResponse, Source
+from cranfield.service.responses import Page, QueryResponse, RunResponse, SetResponse, StoredSource
 from cranfield.service.values import RunInfo, SetInfo
 
 if TYPE_CHECKING:
@@ -124,7 +124,7 @@ def download_testset(request: Request, ref: Ref, format_name: FormatName = "yaml
 @router.get("/runs")
 def list_runs(
     request: Request,
-    source: Annotated[Source | None, Query()] = None,
+    source: Annotated[StoredSource | None, Query()] = None,
     limit: Limit = DEFAULT_LIMIT,
     cursor: Cursor = None,
 ) -> Page[RunResponse]:

@@ -21,9 +21,9 @@ from cranfield.config.intake import Intake
 from cranfield.database.engine import Clock, day_of
 from cranfield.errors import UsageError
 from cranfield.formats.io.files import STDIN, opened, path_lock, refusal, shown
-from cranfield.service.intake.reading import LONGEST_LINE, LogError, LoggedQuery, Reader, Reason
+from cranfield.service.intake.reading import LONGEST_LINE, DropReason, LogError, LoggedQuery, Reader
 from cranfield.service.intake.redaction import PatternTimeoutError, QueryRedactor, is_only_placeholders
-from cranfield.service.store.queries import Batch, Queries
+from cranfield.service.store.queries import KnownBatch, ProductionQueries
 
 RECORDS = 50_000
 """Records that are stored at once: what an interrupt leaves is counted, and the next time begins after it."""
@@ -41,7 +41,7 @@ class IntakeCounts:
     n_kept: int = 0
     n_queries: int = 0
     """Sum of the counts of those that are kept."""
-    dropped: Counter[Reason] = field(default_factory=Counter)
+    dropped: Counter[DropReason] = field(default_factory=Counter)
     redacted: Counter[str] = field(default_factory=Counter)
     """Kind to the number of places, in queries that are kept."""
     n_known: int = 0
@@ -74,19 +74,19 @@ class Taking:
         clock: gives the day of records without one.
     """
 
-    def __init__(self, queries: Queries, config: Intake, source: str, clock: Clock) -> None:
+    def __init__(self, queries: ProductionQueries, config: Intake, source: str, clock: Clock) -> None:
         self._queries, self._config, self._source = queries, config, source
         self._today = day_of(clock())
         self._first_day = self._today - timedelta(days=config.keep_days)
         self._pending = _Pending(redactor=QueryRedactor(config))
         self.counts = IntakeCounts()
 
-    def batch(self, records: Iterable[LoggedQuery | Reason], key: str = "") -> IntakeCounts:
+    def batch(self, records: Iterable[LoggedQuery | DropReason], key: str = "") -> IntakeCounts:
         """Take in records, all or none of them. With a key they count once."""
         for record in records:
             self._take(record)
         digest = sha256(key.encode("utf-8", "surrogatepass")).hexdigest()
-        self._store(Batch(f"key:{digest}") if key else None)
+        self._store(KnownBatch(f"key:{digest}") if key else None)
         return self.counts
 
     def file(self, path: Path, reader: Reader) -> IntakeCounts:
@@ -111,13 +111,13 @@ class Taking:
         self.counts.unfinished = lines.unfinished
         return self.counts
 
-    def _store_read(self, lines: _Lines, known: Batch | None) -> Batch | None:
+    def _store_read(self, lines: _Lines, known: KnownBatch | None) -> KnownBatch | None:
         """Store what was read, and how far, at once."""
-        batch = Batch(_slow(lines.digest.digest(), self._source), lines.n_bytes) if lines.is_remembered else None
+        batch = KnownBatch(_slow(lines.digest.digest(), self._source), lines.n_bytes) if lines.is_remembered else None
         self._store(batch, known)
         return batch
 
-    def _known_beginning(self, path: Path) -> Batch | None:
+    def _known_beginning(self, path: Path) -> KnownBatch | None:
         """The longest beginning of the file that was read before."""
         found, place, digest = None, 0, sha256()
         with opened(path, LogError) as stream:
@@ -131,17 +131,17 @@ class Taking:
                     found = batch
         return found
 
-    def _take(self, record: LoggedQuery | Reason) -> None:
+    def _take(self, record: LoggedQuery | DropReason) -> None:
         pending = self._pending
-        kept = record if isinstance(record, Reason) else self._kept(record)
-        if isinstance(kept, Reason):
+        kept = record if isinstance(record, DropReason) else self._kept(record)
+        if isinstance(kept, DropReason):
             pending.dropped[kept] += 1
             return
         text, n, day = kept
         pending.n_kept += 1
         pending.texts[day.isoformat(), text] += n
 
-    def _store(self, batch: Batch | None, replaced: Batch | None = None) -> None:
+    def _store(self, batch: KnownBatch | None, replaced: KnownBatch | None = None) -> None:
         """Store what was taken since the last time, unless the batch is known."""
         counts, pending = self.counts, self._pending
         self._pending = _Pending(redactor=QueryRedactor(self._config))
@@ -153,7 +153,7 @@ class Taking:
         counts.dropped += pending.dropped
         counts.redacted += pending.redactor.found
 
-    def _kept(self, record: LoggedQuery) -> tuple[str, int, date] | Reason:
+    def _kept(self, record: LoggedQuery) -> tuple[str, int, date] | DropReason:
         """The redacted text, how often and when; or why it is dropped."""
         day = record.day or self._today
         refused = self._refusal(record.text, day)
@@ -162,20 +162,20 @@ class Taking:
         try:
             redacted = self._pending.redactor.redact(record.text)
         except PatternTimeoutError:
-            return Reason.PATTERN_TIMEOUT
+            return DropReason.PATTERN_TIMEOUT
         if not redacted:
-            return Reason.BLANK
-        return Reason.ONLY_REDACTED if is_only_placeholders(redacted) else (redacted, record.n, day)
+            return DropReason.BLANK
+        return DropReason.ONLY_REDACTED if is_only_placeholders(redacted) else (redacted, record.n, day)
 
-    def _refusal(self, text: str, day: date) -> Reason | None:
+    def _refusal(self, text: str, day: date) -> DropReason | None:
         if len(text.strip()) > self._config.longest:
-            return Reason.TOO_LONG
+            return DropReason.TOO_LONG
         if any("\ud800" <= char <= "\udfff" for char in text):
-            return Reason.UNREADABLE
+            return DropReason.UNREADABLE
         if day < self._first_day:
-            return Reason.TOO_OLD
+            return DropReason.TOO_OLD
         # A clock of another machine may be ahead.
-        return Reason.UNREADABLE if day > self._today + timedelta(days=1) else None
+        return DropReason.UNREADABLE if day > self._today + timedelta(days=1) else None
 
 
 @contextmanager
@@ -191,7 +191,7 @@ def _locked(path: Path) -> Iterator[None]:
         raise LogError(refusal(path, error)) from None
 
 
-def _records(reader: Reader, texts: Iterator[str], lines: _Lines) -> Iterator[LoggedQuery | Reason]:
+def _records(reader: Reader, texts: Iterator[str], lines: _Lines) -> Iterator[LoggedQuery | DropReason]:
     """Records of the format; a line that is no text comes to the reader as a blank one, and its reason is given."""
     try:
         for record in reader(texts):
@@ -210,7 +210,7 @@ class _Lines:
         self.digest = sha256()
         self.n = 0
         self.n_bytes = 0
-        self.bad: Reason | None = None
+        self.bad: DropReason | None = None
         """Why the last line is none."""
         self.unfinished = False
 
@@ -232,9 +232,9 @@ class _Lines:
         try:
             text = data.decode("utf-8-sig" if self.n == 1 else "utf-8").rstrip("\r\n") + "\n"
         except UnicodeDecodeError:
-            text, self.bad = "", Reason.UNREADABLE
+            text, self.bad = "", DropReason.UNREADABLE
         if not is_whole:
-            text, self.bad = "", Reason.TOO_LONG
+            text, self.bad = "", DropReason.TOO_LONG
         return text
 
 
@@ -242,7 +242,7 @@ def _slow(digest: bytes, source: str) -> str:
     return "begin:" + pbkdf2_hmac("sha256", digest, source.encode(), _ROUNDS).hex()[:64]
 
 
-def purge(queries: Queries, config: Intake, clock: Clock) -> int:
+def purge(queries: ProductionQueries, config: Intake, clock: Clock) -> int:
     """Delete what is older than the config says; gives the number of rows."""
     first_day = day_of(clock()) - timedelta(days=config.keep_days)
     return queries.purge(first_day.isoformat(), clock() - config.keep_days * _DAY_MS)

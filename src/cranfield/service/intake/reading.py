@@ -25,7 +25,7 @@ DAY_KEYS = ("day", "date", "time", "timestamp")
 SUFFIXES = {".csv": "csv", ".tsv": "tsv"}
 
 
-class Reason(StrEnum):
+class DropReason(StrEnum):
     """Why a record is dropped."""
 
     BLANK = "blank"
@@ -52,7 +52,7 @@ class LoggedQuery:
     """None: the log does not say."""
 
 
-Reader = Callable[[Iterator[str]], Iterator[LoggedQuery | Reason]]
+Reader = Callable[[Iterator[str]], Iterator[LoggedQuery | DropReason]]
 """From lines, to what each record is; a reader takes as many lines as a record has."""
 
 
@@ -85,35 +85,35 @@ def reader_of(name: str, logs: Mapping[str, LogFormat]) -> Reader:
     return lambda lines: (_of_log(line.rstrip("\n"), pattern, chosen) for line in lines)
 
 
-def _of_log(line: str, pattern: re.Pattern[str], log: LogFormat) -> LoggedQuery | Reason:
+def _of_log(line: str, pattern: re.Pattern[str], log: LogFormat) -> LoggedQuery | DropReason:
     try:
         with time_limit(SEARCH_S, _LateError):
             match = pattern.search(line)
     except _LateError:
-        return Reason.PATTERN_TIMEOUT
+        return DropReason.PATTERN_TIMEOUT
     if match is None:
-        return Reason.UNREADABLE if line.strip() else Reason.BLANK
+        return DropReason.UNREADABLE if line.strip() else DropReason.BLANK
     text = _query_of(match.groupdict(), log.parameter)
     moment = match.groupdict().get("time")
-    if isinstance(text, Reason):
+    if isinstance(text, DropReason):
         return text
     if not moment:
         return LoggedQuery(text)
     try:
         return LoggedQuery(text, day=_utc_day(datetime.strptime(moment, log.time)))  # noqa: DTZ007  without a zone it is UTC
     except ValueError:
-        return Reason.UNREADABLE
+        return DropReason.UNREADABLE
 
 
-def _query_of(groups: Mapping[str, str | None], parameter: str) -> str | Reason:
+def _query_of(groups: Mapping[str, str | None], parameter: str) -> str | DropReason:
     text = groups.get("query")
     if text is None:
         try:
             parameters = parse_qs(urlsplit(groups.get("url") or "").query, keep_blank_values=True)
         except ValueError:
-            return Reason.UNREADABLE
+            return DropReason.UNREADABLE
         text = parameters.get(parameter, [None])[0]
-    return Reason.NO_QUERY if text is None else text
+    return DropReason.NO_QUERY if text is None else text
 
 
 def _utc_day(moment: datetime) -> date:
@@ -123,7 +123,7 @@ def _utc_day(moment: datetime) -> date:
         return moment.date()
 
 
-def _lines(lines: Iterator[str]) -> Iterator[LoggedQuery | Reason]:
+def _lines(lines: Iterator[str]) -> Iterator[LoggedQuery | DropReason]:
     for line in lines:
         if line.lstrip().startswith("{"):
             yield _of_json(line)
@@ -132,16 +132,16 @@ def _lines(lines: Iterator[str]) -> Iterator[LoggedQuery | Reason]:
             yield _logged(text, count if tab else None)
 
 
-def _of_json(line: str) -> LoggedQuery | Reason:
+def _of_json(line: str) -> LoggedQuery | DropReason:
     try:
         record = json.loads(line)
     except (ValueError, RecursionError):
-        return Reason.UNREADABLE
+        return DropReason.UNREADABLE
     return _of_record(record)
 
 
 def _table(delimiter: str) -> Reader:
-    def read(lines: Iterator[str]) -> Iterator[LoggedQuery | Reason]:
+    def read(lines: Iterator[str]) -> Iterator[LoggedQuery | DropReason]:
         rows = csv.reader(lines, delimiter=delimiter)
         names = [cell.strip().lower() for cell in next(rows, [])]
         if not set(TEXT_KEYS) & set(names):
@@ -152,28 +152,28 @@ def _table(delimiter: str) -> Reader:
     return read
 
 
-def _of_cells(names: Sequence[str], row: Sequence[str]) -> LoggedQuery | Reason:
+def _of_cells(names: Sequence[str], row: Sequence[str]) -> LoggedQuery | DropReason:
     if not any(cell.strip() for cell in row):
-        return Reason.BLANK
+        return DropReason.BLANK
     return _of_record({name: cell for name, cell in zip(names, row, strict=False) if cell.strip()})
 
 
-def _of_record(record: Mapping[str, object]) -> LoggedQuery | Reason:
+def _of_record(record: Mapping[str, object]) -> LoggedQuery | DropReason:
     def first(keys: Sequence[str]) -> object:
         return next((record[key] for key in keys if record.get(key) is not None), None)
 
     return _logged(first(TEXT_KEYS), first(COUNT_KEYS), first(DAY_KEYS))
 
 
-def _logged(text: object, count: object = None, day: object = None) -> LoggedQuery | Reason:
+def _logged(text: object, count: object = None, day: object = None) -> LoggedQuery | DropReason:
     """A query of values as they were read; a count that is missing is 1."""
     try:
         n = 1 if count is None else int(count) if isinstance(count, str) else count
         when = None if day is None else _utc_day(datetime.fromisoformat(str(day)))
     except ValueError:
-        return Reason.UNREADABLE
+        return DropReason.UNREADABLE
     if not isinstance(text, str) or not isinstance(n, int) or isinstance(n, bool) or not 1 <= n <= MOST_TIMES:
-        return Reason.UNREADABLE
+        return DropReason.UNREADABLE
     return LoggedQuery(text, n, when)
 
 

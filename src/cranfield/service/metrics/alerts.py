@@ -22,7 +22,7 @@ from cranfield.measures import DEFAULT_MEASURES, parse
 from cranfield.service.metrics.naming import ALL, Naming, escaped, quoted
 
 if TYPE_CHECKING:
-    from cranfield.app.gate_plan import Plan
+    from cranfield.app.gate_plan import GatePlan
 
 KEPT = "45m"
 """A value holds for so long after the last scrape that had it: the restart of a server resolves no alert, and starts no wait anew.
@@ -121,7 +121,7 @@ def kept(selector: str, of_servers: str = "max") -> str:
     return f"{of_servers} without (instance, pod) (last_over_time({selector}[{KEPT}]))"
 
 
-def gated_systems(plan: Plan) -> list[GatedSystem]:
+def gated_systems(plan: GatePlan) -> list[GatedSystem]:
     """What the gate of a config is about: a system on each of its test sets."""
     found = []
     for key, settings in plan.config.sets.items():

@@ -7,9 +7,9 @@ from collections.abc import Iterator
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from cranfield.service.metrics.families import DECIMALS, FAMILIES, Family, Sample
+from cranfield.service.metrics.families import DECIMALS, FAMILIES, Family, MetricSample
 from cranfield.service.metrics.naming import Naming
-from cranfield.service.metrics.observed import Observation, Snapshot
+from cranfield.service.metrics.observed import MetricsSnapshot, Observation
 
 if TYPE_CHECKING:
     from prometheus_client import Metric
@@ -22,7 +22,7 @@ SERIES_OF_A_SUBJECT = 50
 class Exposition:
     """A registry whose metrics are those of a snapshot."""
 
-    def __init__(self, snapshot: Snapshot, naming: Naming | None = None) -> None:
+    def __init__(self, snapshot: MetricsSnapshot, naming: Naming | None = None) -> None:
         self.naming = naming or Naming()
         self.snapshot = limited(snapshot, self.naming)
 
@@ -51,7 +51,7 @@ class Exposition:
             found[name].add_sample(name + sample.suffix, labels, round(float(sample.value), DECIMALS))
         yield from found.values()
 
-    def _labels(self, sample: Sample) -> dict[str, str] | None:
+    def _labels(self, sample: MetricSample) -> dict[str, str] | None:
         """None where the series is not written."""
         labels = {name: value for name, value in sample.labels.items() if value}
         if sample.subject is None:
@@ -64,7 +64,7 @@ class Exposition:
         return labels | self.naming.subject_labels(sample.subject)
 
 
-def limited(snapshot: Snapshot, naming: Naming) -> Snapshot:
+def limited(snapshot: MetricsSnapshot, naming: Naming) -> MetricsSnapshot:
     """A snapshot without what has no series; of what is too much, variants and components go first, then the oldest."""
     written = [each for each in snapshot.observations if naming.is_written(each.subject)]
     kept: list[Observation] = []

@@ -13,7 +13,14 @@ from cranfield.config.metrics import MetricsConfig
 from cranfield.errors import UsageError
 from cranfield.evaluation.absence import JUDGED_DEPTH
 from cranfield.service.metrics.naming import ALL, Naming
-from cranfield.service.metrics.observed import FAILURES, Measured, Observation, ScheduleState, Snapshot, Subject
+from cranfield.service.metrics.observed import (
+    FAILURES,
+    Measured,
+    MeasuredSubject,
+    MetricsSnapshot,
+    Observation,
+    ScheduleState,
+)
 
 DECIMALS = 12
 """Of a value: the mean of 7 of 10 is 0.7, so that an alert `< 0.7` and the gate agree."""
@@ -33,12 +40,12 @@ STRATA = {**CHOSEN, "measure": '=~"$measure"', "stratum": '=~"$stratum"'}
 
 
 @dataclass(frozen=True, slots=True)
-class Sample:
+class MetricSample:
     """A value with its labels; one that is not known is not written."""
 
     value: float | None
     labels: Mapping[str, str] = field(default_factory=dict)
-    subject: Subject | None = None
+    subject: MeasuredSubject | None = None
     stratum: str = ALL
     measure: str = ""
     """Spelling, of a value of a measure."""
@@ -46,7 +53,7 @@ class Sample:
     """Of a histogram: `_bucket`, `_sum`, `_count`."""
 
 
-Samples = Callable[[Snapshot], Iterable[Sample]]
+Samples = Callable[[MetricsSnapshot], Iterable[MetricSample]]
 Values = Iterable[tuple[float | None, Mapping[str, str]]]
 """Each with its labels."""
 
@@ -90,47 +97,47 @@ class Family:
 def _means(key: str) -> Samples:
     """The samples of one number of each measure, over all queries and in each stratum."""
 
-    def samples(snapshot: Snapshot) -> Iterator[Sample]:
+    def samples(snapshot: MetricsSnapshot) -> Iterator[MetricSample]:
         for each, valid in _valid(snapshot):
             by_stratum = {
                 f"{key}={value}": measures for key, of in valid.strata.items() for value, measures in of.items()
             }
             for stratum, measures in ({ALL: valid.measures} | by_stratum).items():
                 for spelling, numbers in measures.items():
-                    yield Sample(numbers.get(key), {}, each.subject, stratum, spelling)
+                    yield MetricSample(numbers.get(key), {}, each.subject, stratum, spelling)
 
     return samples
 
 
-def _valid(snapshot: Snapshot) -> Iterator[tuple[Observation, Measured]]:
+def _valid(snapshot: MetricsSnapshot) -> Iterator[tuple[Observation, Measured]]:
     return ((each, each.valid) for each in snapshot.observations if each.valid is not None)
 
 
 def _of_last(values: Callable[[Measured], Values]) -> Samples:
     """The samples of the last evaluation of each subject."""
     return lambda snapshot: (
-        Sample(*value, each.subject) for each in snapshot.observations for value in values(each.last)
+        MetricSample(*value, each.subject) for each in snapshot.observations for value in values(each.last)
     )
 
 
 def _of_valid(values: Callable[[Measured], Values]) -> Samples:
     """The samples of the last evaluation of each subject whose figures count."""
     return lambda snapshot: (
-        Sample(*value, each.subject) for each, valid in _valid(snapshot) for value in values(valid)
+        MetricSample(*value, each.subject) for each, valid in _valid(snapshot) for value in values(valid)
     )
 
 
-def _ages(snapshot: Snapshot) -> Iterator[Sample]:
+def _ages(snapshot: MetricsSnapshot) -> Iterator[MetricSample]:
     for each, valid in _valid(snapshot):
         if snapshot.now is not None and valid.at is not None:
-            yield Sample(max(0.0, snapshot.now - valid.at), {}, each.subject)
+            yield MetricSample(max(0.0, snapshot.now - valid.at), {}, each.subject)
 
 
-def _times(snapshot: Snapshot) -> Iterator[Sample]:
+def _times(snapshot: MetricsSnapshot) -> Iterator[MetricSample]:
     for each, valid in _valid(snapshot):
         for spelling, numbers in valid.measures.items():
             if numbers.get("mean") is not None:
-                yield Sample(valid.times.get(spelling, valid.at), {}, each.subject, ALL, spelling)
+                yield MetricSample(valid.times.get(spelling, valid.at), {}, each.subject, ALL, spelling)
 
 
 def _terms(valid: Measured) -> Values:
@@ -143,26 +150,26 @@ def _percentiles(valid: Measured) -> Values:
         yield from ((latency[f"p{percentile}"] / 1000, {"percentile": str(percentile)}) for percentile in PERCENTILES)
 
 
-def _histogram(snapshot: Snapshot) -> Iterator[Sample]:
+def _histogram(snapshot: MetricsSnapshot) -> Iterator[MetricSample]:
     for each, valid in _valid(snapshot):
         if (latency := valid.latency_ms) is not None:
             for bound, count in latency["buckets"]:
                 end = "+Inf" if bound is None else f"{bound / 1000:g}"
-                yield Sample(count, {"le": end}, each.subject, suffix="_bucket")
-            yield Sample(latency["n"], {}, each.subject, suffix="_count")
-            yield Sample(latency["sum"] / 1000, {}, each.subject, suffix="_sum")
+                yield MetricSample(count, {"le": end}, each.subject, suffix="_bucket")
+            yield MetricSample(latency["n"], {}, each.subject, suffix="_count")
+            yield MetricSample(latency["sum"] / 1000, {}, each.subject, suffix="_sum")
 
 
 def _of_schedules(values: Callable[[ScheduleState], Values]) -> Samples:
     return lambda snapshot: (
-        Sample(value, {"schedule": each.name, **labels})
+        MetricSample(value, {"schedule": each.name, **labels})
         for each in snapshot.schedules
         for value, labels in values(each)
     )
 
 
-def _numbers(label: str, numbers: Callable[[Snapshot], Mapping[str, int]]) -> Samples:
-    return lambda snapshot: (Sample(n, {label: name}) for name, n in numbers(snapshot).items())
+def _numbers(label: str, numbers: Callable[[MetricsSnapshot], Mapping[str, int]]) -> Samples:
+    return lambda snapshot: (MetricSample(n, {label: name}) for name, n in numbers(snapshot).items())
 
 
 FAMILIES: Mapping[str, Family] = {
@@ -327,13 +334,13 @@ FAMILIES: Mapping[str, Family] = {
         Family(
             "series_left_out",
             "Systems on test sets that have no series, because there would be more than max_series.",
-            lambda snapshot: [Sample(snapshot.left_out)],
+            lambda snapshot: [MetricSample(snapshot.left_out)],
             of_subject=False,
         ),
         Family(
             "build_info",
             "Version of Cranfield.",
-            lambda snapshot: [Sample(1, {"version": snapshot.version})],
+            lambda snapshot: [MetricSample(1, {"version": snapshot.version})],
             ("version",),
             of_subject=False,
         ),

@@ -9,7 +9,7 @@ from functools import cache
 
 from cranfield.config.metrics import SUBJECT_LABELS, MetricsConfig, spelled
 from cranfield.errors import CranfieldError
-from cranfield.service.metrics.observed import Subject
+from cranfield.service.metrics.observed import MeasuredSubject
 
 ALL = "all"
 """Value of the label `stratum` over all queries."""
@@ -37,7 +37,7 @@ class Naming:
         whole, _, cutoff = spelling.partition("@")
         return ({"k": cutoff} if cutoff else {}) | ({} if self._own_name(spelling) else {MEASURE: whole})
 
-    def is_written(self, subject: Subject, stratum: str = ALL) -> bool:
+    def is_written(self, subject: MeasuredSubject, stratum: str = ALL) -> bool:
         """Whether a series of a subject is written: with the labels that are left out, it could not be identified."""
         config = self.config
         if config.systems is not None and subject.system not in config.systems:
@@ -47,7 +47,7 @@ class Naming:
         plain = {"variant": not subject.variant, "components": not subject.components, "stratum": stratum == ALL}
         return all(is_plain or self.has(label) for label, is_plain in plain.items())
 
-    def subject_labels(self, subject: Subject) -> dict[str, str]:
+    def subject_labels(self, subject: MeasuredSubject) -> dict[str, str]:
         """Labels of a subject, those that are not empty."""
         return {label: value for label, value in asdict(subject).items() if value and self.has(label)}
 

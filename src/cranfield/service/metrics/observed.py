@@ -16,7 +16,7 @@ FAILURES = tuple(each.value for each in Outcome if each.is_failure or each is Ou
 
 
 @dataclass(frozen=True, slots=True, order=True)
-class Subject:
+class MeasuredSubject:
     """What is measured."""
 
     testset: str
@@ -71,7 +71,7 @@ class Observation:
     and `evaluation_void` is 1.
     """
 
-    subject: Subject
+    subject: MeasuredSubject
     last: Measured
     valid: Measured | None
     """None: there was none yet."""
@@ -92,7 +92,7 @@ class ScheduleState:
 
 
 @dataclass(frozen=True)
-class Snapshot:
+class MetricsSnapshot:
     """Everything that a scrape writes."""
 
     observations: Sequence[Observation]
@@ -155,7 +155,9 @@ def _observation(made: Json, system: Json, void: tuple[str, ...], *, name: str =
         convention=str(made.get("convention") or ""),
         **other,
     )
-    return Observation(Subject(str(name or testset["name"]), str(system["name"])), measured, None if void else measured)
+    return Observation(
+        MeasuredSubject(str(name or testset["name"]), str(system["name"])), measured, None if void else measured
+    )
 
 
 def _strata(entries: Iterable[Json]) -> dict[str, dict[str, Json]]:

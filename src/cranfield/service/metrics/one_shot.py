@@ -15,7 +15,7 @@ from cranfield.formats.io.files import shown, write_bytes
 from cranfield.formats.io.located import load_any
 from cranfield.service.metrics.exposition import Exposition
 from cranfield.service.metrics.naming import Naming
-from cranfield.service.metrics.observed import Observation, Snapshot, from_results
+from cranfield.service.metrics.observed import MetricsSnapshot, Observation, from_results
 from cranfield.version import __version__
 
 AUTH_VARIABLE = "CRANFIELD_PUSH_AUTH"
@@ -67,7 +67,7 @@ def require_written(observations: Sequence[Observation], naming: Naming) -> None
 
 def exposition(observations: Sequence[Observation], naming: Naming) -> Exposition:
     """The metrics of observations, without what only a server knows."""
-    return Exposition(Snapshot(observations, __version__), naming)
+    return Exposition(MetricsSnapshot(observations, __version__), naming)
 
 
 def write_textfile(path: Path, text: bytes) -> None:

@@ -13,7 +13,14 @@ from cranfield.database.engine import day_of
 from cranfield.errors import CranfieldError
 from cranfield.service.metrics.exposition import Exposition
 from cranfield.service.metrics.families import naming_of
-from cranfield.service.metrics.observed import Measured, Observation, ScheduleState, Snapshot, Subject, with_earlier
+from cranfield.service.metrics.observed import (
+    Measured,
+    MeasuredSubject,
+    MetricsSnapshot,
+    Observation,
+    ScheduleState,
+    with_earlier,
+)
 from cranfield.service.responses import JobState
 from cranfield.service.watch.scheduler import Scheduler
 from cranfield.service.watch.status import last_run
@@ -39,7 +46,7 @@ class Scraper:
         self._service = service
         self._naming = naming_of(service.workbench.metrics)
         self._turn = threading.Lock()
-        self._last: tuple[int, Snapshot] | None = None
+        self._last: tuple[int, MetricsSnapshot] | None = None
         """When it was read, in milliseconds, and what."""
 
     def exposition(self) -> Exposition:
@@ -51,13 +58,13 @@ class Scraper:
             known = self._last[1]
         return Exposition(replace(known, now=now / 1000), self._naming)
 
-    def _snapshot(self, now: int) -> Snapshot:
+    def _snapshot(self, now: int) -> MetricsSnapshot:
         config = self._naming.config
         found = self._service.evaluations.followed(now - config.keep_days * DAY_MS, config.triggers)
         observations = [observation(subject, list(infos)) for subject, infos in groupby(found, _subject)]
         jobs = {state.value: n for state, n in self._service.jobs.counts().items()}
         schedules = [self._schedule(each, now) for each in Scheduler(self._service).schedules()]
-        return Snapshot(observations, __version__, None, jobs, self._overdue(now), schedules)
+        return MetricsSnapshot(observations, __version__, None, jobs, self._overdue(now), schedules)
 
     def _schedule(self, schedule: Schedule, now: int) -> ScheduleState:
         following = next(schedule.upcoming(moment(now)), None)
@@ -78,11 +85,11 @@ class Scraper:
             return {}
 
 
-def _subject(info: EvaluationInfo) -> Subject:
-    return Subject(info.testset_name, info.system, info.variant, info.components)
+def _subject(info: EvaluationInfo) -> MeasuredSubject:
+    return MeasuredSubject(info.testset_name, info.system, info.variant, info.components)
 
 
-def observation(subject: Subject, infos: Sequence[EvaluationInfo]) -> Observation:
+def observation(subject: MeasuredSubject, infos: Sequence[EvaluationInfo]) -> Observation:
     """The last evaluation and the last values, of evaluations of one subject, the latest first.
 
     A measure that the last evaluation did not compute keeps its last value, with its own time. A broken rule that it could not

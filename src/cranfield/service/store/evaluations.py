@@ -16,7 +16,7 @@ from cranfield.errors import UsageError
 from cranfield.judging.store.rows import as_value, checked_name
 from cranfield.judging.store.schema import Book, BookState, Item, ItemState, Origin
 from cranfield.results import from_jsonable, to_jsonable
-from cranfield.service.responses import Source, Trigger
+from cranfield.service.responses import StoredSource, Trigger
 from cranfield.service.settings import Settings
 from cranfield.service.store.blobs import ServicePart, account_names, blob_json, keep_blob, row_of
 from cranfield.service.store.runs import keep_run
@@ -275,7 +275,9 @@ def _figures(stored: dict[str, object]) -> EvaluationFigures:
 def add_evaluation(session: Session, job: Job, position: int, made: NewEvaluation, now: int) -> StoredEvaluation:
     """Store an evaluation that a job made."""
     run = made.run
-    run_id = run if isinstance(run, int) else keep_run(session, run, Source.COLLECTED, "jsonl", job.account_id, now).id
+    run_id = (
+        run if isinstance(run, int) else keep_run(session, run, StoredSource.COLLECTED, "jsonl", job.account_id, now).id
+    )
     testset = session.get_one(StoredSet, made.testset)
     row = StoredEvaluation(
         job_id=job.id,

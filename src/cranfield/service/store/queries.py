@@ -20,7 +20,7 @@ ROWS = 500
 
 
 @dataclass(frozen=True, slots=True)
-class Batch:
+class KnownBatch:
     """What was taken in at once, by which a second time is recognised."""
 
     digest: str
@@ -29,15 +29,15 @@ class Batch:
     """Bytes of the file."""
 
 
-class Queries(ServicePart):
+class ProductionQueries(ServicePart):
     """Production queries. Every text that comes here has been redacted."""
 
     def record(
         self,
         source: str,
         counts: Mapping[tuple[str, str], int],
-        batch: Batch | None = None,
-        replaced: Batch | None = None,
+        batch: KnownBatch | None = None,
+        replaced: KnownBatch | None = None,
     ) -> bool:
         """Add counts, all or nothing.
 
@@ -69,7 +69,7 @@ class Queries(ServicePart):
                 )
         return True
 
-    def _remember(self, session: Session, source: str, batch: Batch) -> bool:
+    def _remember(self, session: Session, source: str, batch: KnownBatch) -> bool:
         insert = sqlite.insert if self._database.is_sqlite else postgresql.insert
         row = {"source": source, "digest": batch.digest, "n_bytes": batch.offset, "at": self._clock()}
         added = session.execute(
@@ -80,7 +80,7 @@ class Queries(ServicePart):
         )
         return added.first() is not None
 
-    def batches(self, source: str) -> tuple[Batch, ...]:
+    def batches(self, source: str) -> tuple[KnownBatch, ...]:
         """Beginnings of files of a source that were read, the shortest first."""
         with self._database.read() as session:
             rows = session.execute(
@@ -88,7 +88,7 @@ class Queries(ServicePart):
                 .where(IntakeBatch.source == source, IntakeBatch.n_bytes > 0)
                 .order_by(IntakeBatch.n_bytes)
             )
-            return tuple(Batch(digest, n_bytes) for digest, n_bytes in rows)
+            return tuple(KnownBatch(digest, n_bytes) for digest, n_bytes in rows)
 
     def top(
         self, source: str | None = None, since: str | None = None, limit: int | None = 100, *, at_least: int = 1

@@ -8,7 +8,7 @@ from sqlalchemy import select
 from sqlalchemy.orm import Session
 
 from cranfield.judging.store.rows import as_value
-from cranfield.service.responses import Source
+from cranfield.service.responses import StoredSource
 from cranfield.service.store.blobs import ServicePart, account_names, blob_content, content_digest, keep_blob, row_of
 from cranfield.service.store.schema import StoredRun
 from cranfield.service.values import NewRun, RunInfo
@@ -17,7 +17,9 @@ from cranfield.service.values import NewRun, RunInfo
 class StoredRuns(ServicePart):
     """Runs."""
 
-    def all(self, limit: int = 100, before: int | None = None, *, source: Source | None = None) -> tuple[RunInfo, ...]:
+    def all(
+        self, limit: int = 100, before: int | None = None, *, source: StoredSource | None = None
+    ) -> tuple[RunInfo, ...]:
         """The latest first; with ids under `before`, and from one source where one is given."""
         query = select(StoredRun).order_by(StoredRun.id.desc()).limit(limit)
         if before is not None:
@@ -47,7 +49,7 @@ class StoredRuns(ServicePart):
             row = _row(session, run_id)
             return run_info(session, row), blob_content(session, row.blob)
 
-    def keep(self, run: NewRun, source: Source, format_name: str, by: int | None) -> RunInfo:
+    def keep(self, run: NewRun, source: StoredSource, format_name: str, by: int | None) -> RunInfo:
         """Store a run, unless the same content is there under the same name: who sends a request again gets its job again."""
         blob = content_digest(run.content)
         known = select(StoredRun).where(
@@ -61,7 +63,9 @@ class StoredRuns(ServicePart):
             return run_info(session, row or keep_run(session, run, source, format_name, by, self._clock()))
 
 
-def keep_run(session: Session, run: NewRun, source: Source, format_name: str, by: int | None, now: int) -> StoredRun:
+def keep_run(
+    session: Session, run: NewRun, source: StoredSource, format_name: str, by: int | None, now: int
+) -> StoredRun:
     """Store a run: a new row each time, whose content is stored once."""
     row = StoredRun(
         name=run.name,
@@ -85,7 +89,7 @@ def run_info(session: Session, row: StoredRun) -> RunInfo:
 
 def _infos(session: Session, rows: Sequence[StoredRun]) -> tuple[RunInfo, ...]:
     names = account_names(session, (row.account_id for row in rows))
-    return tuple(as_value(RunInfo, row, source=Source(row.source), account=names[row.account_id]) for row in rows)
+    return tuple(as_value(RunInfo, row, source=StoredSource(row.source), account=names[row.account_id]) for row in rows)
 
 
 def _row(session: Session, run_id: int) -> StoredRun:

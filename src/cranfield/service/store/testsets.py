@@ -8,7 +8,7 @@ from sqlalchemy import func, select
 from sqlalchemy.orm import Session
 
 from cranfield.judging.store.rows import ChangedMeanwhileError, as_value
-from cranfield.service.responses import Source
+from cranfield.service.responses import StoredSource
 from cranfield.service.store.blobs import ServicePart, account_names, blob_content, content_digest, keep_blob, row_of
 from cranfield.service.store.schema import StoredSet
 from cranfield.service.values import SetInfo
@@ -90,4 +90,4 @@ def _info(session: Session, row: StoredSet) -> SetInfo:
 
 def _infos(session: Session, rows: Sequence[StoredSet]) -> tuple[SetInfo, ...]:
     names = account_names(session, (row.account_id for row in rows))
-    return tuple(as_value(SetInfo, row, source=Source(row.source), account=names[row.account_id]) for row in rows)
+    return tuple(as_value(SetInfo, row, source=StoredSource(row.source), account=names[row.account_id]) for row in rows)

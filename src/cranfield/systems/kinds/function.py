@@ -40,14 +40,14 @@ Form = Literal["hits", "json", "jsonl"]
 
 
 @dataclass(frozen=True, slots=True)
-class Reading:
+class ResultReading:
     """How what a function returns is read."""
 
     order: Order = "given"
     form: Form = "hits"
 
 
-class Source(Protocol):
+class FunctionSource(Protocol):
     """Where a function comes from."""
 
     @property
@@ -136,7 +136,7 @@ class Function:
             getattr(function, "__call__", None)  # noqa: B004 - the method of an object that can be called
         )
 
-    async def ask(self, query: str, k: int, params: Mapping[str, Scalar], reading: Reading) -> Reply:
+    async def ask(self, query: str, k: int, params: Mapping[str, Scalar], reading: ResultReading) -> Reply:
         """Call it once; on a timeout the thread of a plain function is abandoned."""
 
         def call() -> Reply | Awaitable[object]:
@@ -168,7 +168,7 @@ class Function:
         return self._loop
 
 
-def _reply(value: object, k: int, reading: Reading) -> Reply:
+def _reply(value: object, k: int, reading: ResultReading) -> Reply:
     value = _as_list(value, k)
     if reading.form == "hits" or isinstance(value, Answer):
         return Reply(_log_text(value), answer=to_answer(value, k, reading.order))
@@ -262,7 +262,7 @@ class LocalFunction:
     the same thread, in which the function is loaded too.
     """
 
-    def __init__(self, source: Source) -> None:
+    def __init__(self, source: FunctionSource) -> None:
         """Initialise; nothing is loaded yet."""
         self._source = source
         self._came_from = current_folder()
@@ -297,7 +297,7 @@ class LocalFunction:
         check_signature(function.called, self._source.called, params)
         return "an async function" if function.is_async else "a function"
 
-    async def ask(self, query: str, k: int, params: Mapping[str, Scalar], reading: Reading) -> Reply:
+    async def ask(self, query: str, k: int, params: Mapping[str, Scalar], reading: ResultReading) -> Reply:
         """Call the function once."""
         function = await self.load()
         with redirect_stdout():

@@ -21,7 +21,7 @@ from cranfield.errors import RunFormatError
 from cranfield.model import Scalar
 from cranfield.systems.calls.answer_schema import to_answer
 from cranfield.systems.configured import CheckFailedError, Reply, failed
-from cranfield.systems.kinds.function import Reading, Source, current_folder
+from cranfield.systems.kinds.function import FunctionSource, ResultReading, current_folder
 from cranfield.systems.kinds.function_record import FailedCheck, reply_from_record
 from cranfield.systems.kinds.line_program import LineProgram, ProgramRun
 from cranfield.systems.kinds.sources import source_record
@@ -42,7 +42,7 @@ class FunctionProcess(LineProgram):
     answers_have_ids = True
     max_line_bytes = MAX_ANSWER_BYTES
 
-    def __init__(self, source: Source) -> None:
+    def __init__(self, source: FunctionSource) -> None:
         """Initialise; nothing is started yet."""
         super().__init__()
         self._source = source
@@ -107,7 +107,7 @@ class FunctionProcess(LineProgram):
         await self.load()
         return (await self._request({"do": "check", "params": list(params)})).output
 
-    async def ask(self, query: str, k: int, params: Mapping[str, Scalar], reading: Reading) -> Reply:
+    async def ask(self, query: str, k: int, params: Mapping[str, Scalar], reading: ResultReading) -> Reply:
         """Call the function once."""
         reply = await self.call(
             {"do": "ask", "query": query, "k": k, "params": dict(params), "order": reading.order, "form": reading.form}

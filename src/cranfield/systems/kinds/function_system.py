@@ -12,7 +12,7 @@ from cranfield.concurrency.loop import event_loop
 from cranfield.config.reading import JsonLinesExtract
 from cranfield.model import Scalar
 from cranfield.systems.configured import HEAD_CHARS, CheckFailedError, ConfiguredSystem, Received, Reply, failed
-from cranfield.systems.kinds.function import Form, LocalFunction, Reading, Source
+from cranfield.systems.kinds.function import Form, FunctionSource, LocalFunction, ResultReading
 from cranfield.systems.kinds.function_process import FunctionProcess, NotLoadedError
 from cranfield.systems.kinds.sources import source_record
 
@@ -27,7 +27,7 @@ class FunctionSystem(ConfiguredSystem):
         self._function: LocalFunction | FunctionProcess | None = None
 
     @abstractmethod
-    def source(self) -> Source:
+    def source(self) -> FunctionSource:
         """Where the function comes from."""
 
     def isolate(self, processes: dict[str, FunctionProcess]) -> None:
@@ -59,7 +59,7 @@ class FunctionSystem(ConfiguredSystem):
         """Call the function once."""
         extract = self.config.extract
         form: Form = "hits" if extract is None else "jsonl" if isinstance(extract, JsonLinesExtract) else "json"
-        reply = await self.function.ask(query, k, params, Reading(self.order, form))
+        reply = await self.function.ask(query, k, params, ResultReading(self.order, form))
         return replace(reply, stderr=self.redactor.redact(reply.stderr)[-HEAD_CHARS:])
 
     def request(self, query: str, k: int, params: Mapping[str, Scalar]) -> str:

@@ -18,7 +18,7 @@ from cranfield.concurrency.loop import event_loop
 from cranfield.errors import RunFormatError
 from cranfield.model import Outcome
 from cranfield.systems.configured import CheckFailedError, Reply, failed
-from cranfield.systems.kinds.function import LocalFunction, Reading
+from cranfield.systems.kinds.function import LocalFunction, ResultReading
 from cranfield.systems.kinds.function_record import failed_check, reply_record
 from cranfield.systems.kinds.sources import source_from_record
 
@@ -26,7 +26,7 @@ _CLOSE_S = 3600.0
 """The process is ended when its time to close is over."""
 
 
-class Worker:
+class FunctionWorker:
     """Serves the calls of one function; several may be under way."""
 
     def __init__(self, function: LocalFunction, answers: BinaryIO) -> None:
@@ -63,7 +63,7 @@ class Worker:
     async def _reply(self, request: Mapping[str, Any]) -> Reply:
         match request["do"]:
             case "ask":
-                reading = Reading(request["order"], request["form"])
+                reading = ResultReading(request["order"], request["form"])
                 return await self._function.ask(request["query"], request["k"], request["params"], reading)
             case "check":
                 return Reply(await self._function.check(request["params"]))
@@ -83,7 +83,7 @@ def main() -> None:
     if not first:
         return
     sys.path[:] = first["path"]
-    worker = Worker(LocalFunction(source_from_record(first["source"])), answers)
+    worker = FunctionWorker(LocalFunction(source_from_record(first["source"])), answers)
     for line in requests:
         request = json.loads(line)
         if request["do"] == "close":

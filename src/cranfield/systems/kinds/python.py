@@ -15,7 +15,7 @@ from cranfield.concurrency.loop import event_loop
 from cranfield.config.systems import PythonConfig
 from cranfield.model import Order
 from cranfield.systems.configured import Step
-from cranfield.systems.kinds.function import Source
+from cranfield.systems.kinds.function import FunctionSource
 from cranfield.systems.kinds.function_system import FunctionSystem
 from cranfield.systems.kinds.modules import module_files
 from cranfield.systems.kinds.sources import ModuleSource
@@ -79,7 +79,7 @@ class PythonSystem(FunctionSystem):
         self._folders = tuple(dict.fromkeys((self.cwd.resolve(), self.folder.resolve())))
         self._module, _, self._attribute = self.config.python.partition(":")
 
-    def source(self) -> Source:
+    def source(self) -> FunctionSource:
         """The function object, or its module."""
         if self._given is not None:
             return _GivenSource(self._given, self._attribute)

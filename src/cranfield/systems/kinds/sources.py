@@ -13,7 +13,7 @@ from cranfield.errors import CranfieldError, unknown_name
 from cranfield.model import Answer, Query, Scalar
 from cranfield.systems.calls.answer_schema import type_name
 from cranfield.systems.configured import CheckFailedError
-from cranfield.systems.kinds.function import Source, error_text_with_place, find_callable
+from cranfield.systems.kinds.function import FunctionSource, error_text_with_place, find_callable
 from cranfield.systems.kinds.modules import import_name
 
 if TYPE_CHECKING:
@@ -109,13 +109,13 @@ class PluginSource:
 _KINDS: Mapping[str, type[ModuleSource | PluginSource]] = {"module": ModuleSource, "plugin": PluginSource}
 
 
-def source_record(source: Source) -> dict[str, Any]:
+def source_record(source: FunctionSource) -> dict[str, Any]:
     """A source as JSON values."""
     kind = next(kind for kind, made in _KINDS.items() if isinstance(source, made))
     return {"kind": kind, **asdict(source)}  # type: ignore[call-overload]
 
 
-def source_from_record(record: Mapping[str, Any]) -> Source:
+def source_from_record(record: Mapping[str, Any]) -> FunctionSource:
     """The source of which `source_record` made a record."""
     return _KINDS[record["kind"]](**{key: value for key, value in record.items() if key != "kind"})
 

@@ -15,10 +15,10 @@ import pytest
 
 from cranfield import Query, TestSet
 from cranfield.app.init import targets
-from cranfield.app.init.shape import UNLIKELY, Known, Target, Trial, shape_of
+from cranfield.app.init.shape import UNLIKELY, Known, Trial, TrialTarget, shape_of
 from cranfield.app.init.start import measures_for
 from cranfield.app.init.targets import command_system, http_system
-from cranfield.app.init.trial import Answers, read_ids, reading_of, with_empty
+from cranfield.app.init.trial import TrialAnswers, read_ids, reading_of, with_empty
 from cranfield.model import Entity, File, Pattern
 
 HEADER = "Search of the manual\n"
@@ -89,18 +89,18 @@ def test_the_pattern_of_an_empty_answer_matches_no_answer_with_results(
         address, said = service
         said["nothing"] = nothing
         given = address + ("/s" if "guessed" in kind else "/s?q=grid")
-        found = http_system(Target(given, "url"), trial)
+        found = http_system(TrialTarget(given, "url"), trial)
     else:
         made = f"the answers of a {kind} come from here: a process for each would take seconds"
-        answers = Answers({text: answer(text, nothing) for text in (*TEXTS, UNLIKELY)})
+        answers = TrialAnswers({text: answer(text, nothing) for text in (*TEXTS, UNLIKELY)})
         monkeypatch.setattr(targets, "answers_of", lambda *_, **__: answers)
         if kind == "command":
-            found = command_system(Target(made, "command", argv=("search", "{query}")), trial)
+            found = command_system(TrialTarget(made, "command", argv=("search", "{query}")), trial)
         else:
             tool = SimpleNamespace(
                 name="search", title=None, description=None, input_schema={"properties": {"q": {"type": "string"}}}
             )
-            found = targets.mcp_system(Target(made, "command"), {"command": ["serve"]}, {"search": tool}, trial)  # type: ignore[dict-item]
+            found = targets.mcp_system(TrialTarget(made, "command"), {"command": ["serve"]}, {"search": tool}, trial)  # type: ignore[dict-item]
     assert found.settings.get("empty") == empty
     if empty is not None:
         assert re.search(empty, nothing)

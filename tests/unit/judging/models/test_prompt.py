@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cranfield.agents.protocol import Answer, Failure, FailureKind, Message, Request, with_output
+from cranfield.agents.protocol import Failure, FailureKind, Message, ModelAnswer, Request, with_output
 from cranfield.errors import ConfigError
 from cranfield.judging.models.answers import BadAnswer, Graded, answer_schema, read_grades
 from cranfield.judging.models.prompt import Question, fill, load_prompt
@@ -100,9 +100,9 @@ def test_own_prompts_are_read_and_checked(tmp_path: Path) -> None:
 # Answers
 
 
-def answer(text: str, *, is_batch: bool = False, grades: tuple[int, ...] = (0, 1, 2, 3)) -> Answer:
+def answer(text: str, *, is_batch: bool = False, grades: tuple[int, ...] = (0, 1, 2, 3)) -> ModelAnswer:
     request = Request("openai:m", "", (Message("user", ""),), answer_schema(grades, is_batch=is_batch))
-    return with_output(Answer(text=text), request)
+    return with_output(ModelAnswer(text=text), request)
 
 
 @pytest.mark.parametrize(
@@ -159,5 +159,5 @@ def test_in_a_batch_one_bad_entry_rejects_no_other() -> None:
 def test_a_batch_that_is_no_list_is_bad_for_all_of_it() -> None:
     found = read_grades(answer('{"grades": 3}', is_batch=True), 2)
     assert all(isinstance(each, BadAnswer) for each in found.values())
-    failed = Answer(failure=Failure(FailureKind.TIMEOUT, "late"))
+    failed = ModelAnswer(failure=Failure(FailureKind.TIMEOUT, "late"))
     assert read_grades(failed, 2) == dict.fromkeys((0, 1), BadAnswer("late"))

@@ -11,11 +11,10 @@ import pytest
 
 from cranfield.agents.budget import Budget, Price, PriceList, estimate
 from cranfield.agents.prompt import Prompt
-from cranfield.agents.protocol import Answer, Failure, FailureKind, Request, Sampling, Usage, with_output
+from cranfield.agents.protocol import Failure, FailureKind, ModelAnswer, Request, Sampling, Usage, with_output
 from cranfield.agents.scripted import Scripted
 from cranfield.errors import UsageError
-from cranfield.judging.documents.values import DocumentProblem, DocumentText
-from cranfield.judging.documents.values import FailureKind as DocumentFailure
+from cranfield.judging.documents.values import DocumentFailureKind, DocumentProblem, DocumentText
 from cranfield.judging.models.jobs import RateOptions, Texts, dry_run, make_jobs, select
 from cranfield.judging.models.run import RateOutcome, Stop, rate_book
 from cranfield.judging.settings import BookSettings, Mode
@@ -157,9 +156,11 @@ def test_a_budget_ends_the_run_in_time_and_the_next_one_goes_on(
     jobs = list(make_jobs(select(items(store), store.books.get("demo"), None, short), book(store), texts, short))
     most = max(estimate(job.request).input + 10 for job in jobs)
 
-    def greedy(request: Request) -> Answer:
+    def greedy(request: Request) -> ModelAnswer:
         upper = estimate(request)
-        return with_output(Answer(text=by_words(request), usage=Usage(input=upper.input, output=upper.output)), request)
+        return with_output(
+            ModelAnswer(text=by_words(request), usage=Usage(input=upper.input, output=upper.output)), request
+        )
 
     budget = Budget(tokens=int(2.5 * most))
     outcome, source = rate(store, short, texts, greedy, budget=budget)
@@ -270,7 +271,7 @@ def test_equal_documents_are_asked_once_also_at_the_same_time(store: Store, opti
     source = Scripted(by_words)
 
     class Slow:
-        async def ask(self, request: Request) -> Answer:
+        async def ask(self, request: Request) -> ModelAnswer:
             await asyncio.sleep(0.001)
             return await source.ask(request)
 
@@ -288,7 +289,10 @@ def test_equal_documents_are_asked_once_also_at_the_same_time(store: Store, opti
     ("budget", "script"),
     [
         (Budget(tokens=1), by_words),
-        (Budget(), lambda _: Answer(failure=Failure(FailureKind.CONNECTION, "no"), usage=Usage(input=0, output=0))),
+        (
+            Budget(),
+            lambda _: ModelAnswer(failure=Failure(FailureKind.CONNECTION, "no"), usage=Usage(input=0, output=0)),
+        ),
     ],
 )
 def test_a_run_that_reaches_no_model_leaves_no_rater(
@@ -350,7 +354,7 @@ def test_what_the_model_declines_is_skipped_and_not_graded(store: Store, options
 
 
 def test_a_document_without_a_text_is_left_out_and_named(store: Store, options: RateOptions) -> None:
-    problem = DocumentProblem(DocumentFailure.NOT_FOUND, "not there")
+    problem = DocumentProblem(DocumentFailureKind.NOT_FOUND, "not there")
 
     def texts(item: Any) -> DocumentText:
         empty = DocumentText(item.doc, item.doc, "", "", "text", "")
@@ -380,7 +384,7 @@ def test_a_model_that_fails_is_left_alone(
     store: Store, options: RateOptions, texts: Texts, failure: Failure, calls: int
 ) -> None:
     one = replace(options, concurrency=1, connection=replace(options.connection, attempts=1))
-    down = Answer(failure=failure, usage=Usage(input=0, output=0))
+    down = ModelAnswer(failure=failure, usage=Usage(input=0, output=0))
     outcome, source = rate(store, one, texts, lambda _: down)
     assert (outcome.stopped, outcome.reason, len(source.requests)) == (Stop.FAILING, failure.message, calls)
     assert grades(store) == {}
@@ -393,7 +397,7 @@ def test_documents_that_a_provider_refuses_do_not_end_the_run(store: Store, opti
         store.books.add_item(book(store).id, "lock", f"bad{n}", {"title": "", "text": "refused"}, by)
 
     def script(request: Request) -> Any:
-        refused = Answer(failure=Failure(FailureKind.FILTERED, "refused"), usage=Usage(input=9, output=0))
+        refused = ModelAnswer(failure=Failure(FailureKind.FILTERED, "refused"), usage=Usage(input=9, output=0))
         return refused if "refused" in document_of(request) else by_words(request)
 
     outcome, _ = rate(store, replace(options, concurrency=1), texts, script)

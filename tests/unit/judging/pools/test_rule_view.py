@@ -8,7 +8,7 @@ import pytest
 
 import cranfield
 from cranfield import Answer, Hit, Outcome, Query, Run, TestSet, evaluate
-from cranfield.judging.pools.rule_view import Difference, rule_view
+from cranfield.judging.pools.rule_view import GradeDifference, rule_view
 from cranfield.model import Entity, File, Negative, Pattern, Predicate, Span
 
 
@@ -59,7 +59,7 @@ def test_the_person_wins_over_the_rule_and_the_difference_is_listed():
     people = {"q": {"a1": 0.0, "b": 1.0, "a2": 2.0}, "unknown": {"x": 1.0}}
     view = rule_view(testset, [run_of(q=[Hit("a1"), Hit("b"), Hit("a2"), Hit("c")])], people=people)
     assert view.testset.grades["q"] == {"a1": 0, "a2": 2, "b": 1}
-    assert view.differences == (Difference("q", "a1", 2, 0),)
+    assert view.differences == (GradeDifference("q", "a1", 2, 0),)
     assert view.prefilled[("q", "a1")] == 2
 
 
@@ -68,7 +68,7 @@ def test_a_query_where_nothing_should_be_found_stays_so():
     view = rule_view(testset, [run_of(q=[Hit("a")], n=[Hit("b")])], people={"n": {"b": 2.0, "c": 0.0}})
     assert "n" not in view.testset.grades
     assert view.testset.by_id["n"].negative is not None
-    assert view.differences == (Difference("n", "b", 0, 2),)
+    assert view.differences == (GradeDifference("n", "b", 0, 2),)
 
 
 def test_a_set_of_graded_ids_is_its_own_view():
@@ -78,7 +78,7 @@ def test_a_set_of_graded_ids_is_its_own_view():
     assert (view.testset, view.runs, view.rows, view.is_rule) == (testset, (run,), (), False)
     judged = rule_view(testset, [run], people={"q": {"a": 0.0, "b": 1.0}})
     assert judged.testset.grades == {"q": {"a": 0, "b": 1}}
-    assert judged.differences == (Difference("q", "a", 1, 0),)  # b was pooled, and not judged
+    assert judged.differences == (GradeDifference("q", "a", 1, 0),)  # b was pooled, and not judged
 
 
 def test_evaluation_gates_and_digests_do_not_know_the_view():

@@ -13,7 +13,7 @@ from cranfield.judging.settings import BookSettings
 from cranfield.judging.store.accounts import AccountInfo
 from cranfield.judging.store.schema import Action, Role
 from cranfield.judging.store.store import Store
-from cranfield.judging.store.values import Assignment, BookInfo, ItemFilter, ItemView, Saved, SaveRequest
+from cranfield.judging.store.values import Assignment, BookInfo, ItemFilter, ItemView, SavedJudgment, SaveRequest
 
 
 def pool_of(n_queries: int = 2, n_docs: int = 3, **fields: dict[str, dict[str, object]]) -> Pool:
@@ -45,11 +45,13 @@ class Desk:
     def next(self, name: str, n: int = 5, holding: tuple[int, ...] = ()) -> tuple[Assignment, ...]:
         return self.store.queue.next_items(self.book.id, self.rater(name), n, holding=holding)
 
-    def save(self, name: str, item: int, action: Action = Action.GRADE, key: str | None = None, **fields) -> Saved:
+    def save(
+        self, name: str, item: int, action: Action = Action.GRADE, key: str | None = None, **fields
+    ) -> SavedJudgment:
         key = key or f"key {next(NAMES)}"
         return self.store.log.save(SaveRequest(self.book.id, item, self.rater(name), action, key, **fields))
 
-    def grade(self, name: str, item: int, grade: float, **fields) -> Saved:
+    def grade(self, name: str, item: int, grade: float, **fields) -> SavedJudgment:
         return self.save(name, item, grade=grade, **fields)
 
     def judge_all(self, name: str, grade: Callable[[Assignment], float] = lambda _: 1, most: int = 1000) -> list[int]:

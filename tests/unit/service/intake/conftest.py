@@ -4,7 +4,7 @@ import pytest
 
 from cranfield.config.intake import Intake
 from cranfield.service.intake.intake import Taking
-from cranfield.service.store.queries import Queries
+from cranfield.service.store.queries import ProductionQueries
 
 NOON = 1_795_435_200_000  # 2026-11-23 12:00 UTC
 
@@ -17,7 +17,7 @@ def store(store, clock):
 
 @pytest.fixture
 def queries(store):
-    return Queries(store.database, store.clock)
+    return ProductionQueries(store.database, store.clock)
 
 
 @pytest.fixture

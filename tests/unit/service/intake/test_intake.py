@@ -10,8 +10,8 @@ import pytest
 from cranfield.config.intake import Intake, LogFormat
 from cranfield.service.intake import intake
 from cranfield.service.intake.intake import purge
-from cranfield.service.intake.reading import LogError, LoggedQuery, Reason, format_of_name, reader_of
-from cranfield.service.store.queries import Batch
+from cranfield.service.intake.reading import DropReason, LogError, LoggedQuery, format_of_name, reader_of
+from cranfield.service.store.queries import KnownBatch
 
 LINES = reader_of("lines", {})
 ACCESS = """\
@@ -41,16 +41,16 @@ def stored(queries):
 def test_lines_with_counts(taking, queries, log):
     counts = taking().file(log("aspirin\ninsulin\t3\naspirin\n\ninsulin\tmany\n"), LINES)
     assert (counts.n_read, counts.n_kept, counts.n_queries) == (5, 3, 5)
-    assert counts.dropped == {Reason.BLANK: 1, Reason.UNREADABLE: 1}
+    assert counts.dropped == {DropReason.BLANK: 1, DropReason.UNREADABLE: 1}
     assert stored(queries) == {"insulin": 3, "aspirin": 2}
 
 
 def test_an_access_log(taking, queries, log):
     counts = taking().file(log(ACCESS), reader_of("combined", {}))
     assert counts.dropped == {
-        Reason.NO_QUERY: 1,
-        Reason.BLANK: 1,
-        Reason.UNREADABLE: 2,
+        DropReason.NO_QUERY: 1,
+        DropReason.BLANK: 1,
+        DropReason.UNREADABLE: 2,
     }
     assert {found.text: found.first_day for found in queries.top()} == {
         "dose of aspirin": "2026-11-23",
@@ -61,7 +61,7 @@ def test_an_access_log(taking, queries, log):
 def test_a_pattern_of_the_config(taking, queries, log):
     logs = {"app": LogFormat(pattern=r"^(?P<time>\S+) SEARCH (?P<query>.+)$", time="%Y-%m-%d")}
     counts = taking().file(log("2026-11-20 SEARCH aspirin\n2026-11-20 LOGIN x\n"), reader_of("app", logs))
-    assert (counts.n_kept, counts.dropped) == (1, {Reason.UNREADABLE: 1})
+    assert (counts.n_kept, counts.dropped) == (1, {DropReason.UNREADABLE: 1})
     assert queries.top()[0].first_day == "2026-11-20"
     assert format_of_name("", logs, "a.csv.gz") == "csv"
     with pytest.raises(Exception, match="unknown format of a log 'ap'; expected"):
@@ -71,7 +71,7 @@ def test_a_pattern_of_the_config(taking, queries, log):
 def test_a_table_and_lines_of_json(taking, queries, log):
     table = log('Query,count,day\n"one, two",2,2026-11-20\n"two\nlines",1,\n,,\nx,0,\n')
     counts = taking("a").file(table, reader_of("csv", {}))
-    assert (counts.n_kept, counts.dropped) == (2, {Reason.BLANK: 1, Reason.UNREADABLE: 1})
+    assert (counts.n_kept, counts.dropped) == (2, {DropReason.BLANK: 1, DropReason.UNREADABLE: 1})
     lines = [
         {"query": "x", "count": 2},
         {"text": "y", "time": "2026-11-20T23:30:00-02:00"},
@@ -80,7 +80,7 @@ def test_a_table_and_lines_of_json(taking, queries, log):
         {"query": "\ud800"},
     ]
     counts = taking("b").file(log("\n".join(map(json.dumps, lines)) + "\n{\n"), LINES)
-    assert counts.dropped == {Reason.UNREADABLE: 3, Reason.ONLY_REDACTED: 1}
+    assert counts.dropped == {DropReason.UNREADABLE: 3, DropReason.ONLY_REDACTED: 1}
     assert stored(queries) == {"one, two": 2, "two lines": 1, "x": 2, "y": 1}
     assert {found.source: found.n for found in queries.counts()} == {"a": 3, "b": 3}
 
@@ -89,7 +89,12 @@ def test_every_record_is_kept_or_dropped(taking, log):
     parts = [b"good\n", b"\xff\n", b"x" * 501 + b"\n", b"y" * 70_000 + b"\n", b"a@b.de\n", b"\n", b"tab\tx\n"]
     counts = taking().file(log(b"".join(parts)), LINES)
     assert counts.n_read == len(parts) == counts.n_kept + counts.dropped.total()
-    assert counts.dropped == {Reason.TOO_LONG: 2, Reason.UNREADABLE: 2, Reason.ONLY_REDACTED: 1, Reason.BLANK: 1}
+    assert counts.dropped == {
+        DropReason.TOO_LONG: 2,
+        DropReason.UNREADABLE: 2,
+        DropReason.ONLY_REDACTED: 1,
+        DropReason.BLANK: 1,
+    }
 
 
 def test_a_log_without_end_counts_each_line_once(taking, queries, log):
@@ -168,7 +173,7 @@ def test_a_batch_with_a_key_counts_once(taking, queries):
 def test_days_that_are_not_kept(taking, queries):
     days = {date(2026, 8, 24): 0, date(2026, 8, 25): 1, date(2026, 11, 24): 1, date(2026, 11, 25): 0}
     counts = taking().batch([LoggedQuery(f"query of {day}", day=day) for day in days])
-    assert counts.dropped == {Reason.TOO_OLD: 1, Reason.UNREADABLE: 1}
+    assert counts.dropped == {DropReason.TOO_OLD: 1, DropReason.UNREADABLE: 1}
     assert counts.n_kept == sum(days.values())
     later = 1_795_435_200_000 + 86_400_000  # a day on, 25 August is too old
     assert purge(queries, Intake(), lambda: later) == 1
@@ -203,6 +208,6 @@ def test_the_most_frequent_queries(queries):
     assert [(found.text, found.n) for found in queries.top()] == [("y", 10), ("x", 5)]
     assert [(found.text, found.n) for found in queries.top("a", since="2026-11-21")] == [("x", 3), ("y", 1)]
     assert [found.text for found in queries.top("a", at_least=3, limit=None)] == ["x"]
-    assert queries.record("a", {("2026-11-20", "x"): 2}, Batch("key:1"))
-    assert not queries.record("a", {("2026-11-20", "x"): 2}, Batch("key:1"))
+    assert queries.record("a", {("2026-11-20", "x"): 2}, KnownBatch("key:1"))
+    assert not queries.record("a", {("2026-11-20", "x"): 2}, KnownBatch("key:1"))
     assert queries.top("a")[0].n == 7

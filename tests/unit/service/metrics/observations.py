@@ -9,7 +9,7 @@ from typing import Any
 from cranfield.config.metrics import MetricsConfig
 from cranfield.service.metrics.exposition import Exposition
 from cranfield.service.metrics.naming import Naming
-from cranfield.service.metrics.observed import Measured, Observation, Snapshot, Subject
+from cranfield.service.metrics.observed import Measured, MeasuredSubject, MetricsSnapshot, Observation
 
 BUCKETS = [[10, 3], [100, 49], [None, 50]]
 LATENCY = {"p50": 12.5, "p95": 80.0, "p99": 240.0, "n": 50, "sum": 1500.0, "buckets": BUCKETS}
@@ -47,12 +47,12 @@ def measured(recall: float = 0.82, **other: Any) -> Measured:
 
 def observed(last: Measured, valid: Measured | None = None, **subject: str) -> Observation:
     given = {"testset": "clinical", "system": "fusion", **subject}
-    return Observation(Subject(**given), last, last if valid is None else valid)
+    return Observation(MeasuredSubject(**given), last, last if valid is None else valid)
 
 
 def written(*observations: Observation, config: MetricsConfig | None = None, **other: Any) -> list[str]:
     """The lines of samples."""
-    snapshot = Snapshot(observations, "1.2.3", **{"now": 1_060.0, **other})
+    snapshot = MetricsSnapshot(observations, "1.2.3", **{"now": 1_060.0, **other})
     text = Exposition(snapshot, Naming(config)).text().decode()
     return [line for line in text.splitlines() if not line.startswith("#")]
 

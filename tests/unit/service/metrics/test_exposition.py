@@ -14,7 +14,14 @@ from cranfield.errors import UsageError
 from cranfield.service.metrics.exposition import Exposition
 from cranfield.service.metrics.families import FAMILIES, RESULTS, naming_of
 from cranfield.service.metrics.naming import Naming
-from cranfield.service.metrics.observed import Measured, Observation, ScheduleState, Snapshot, Subject, with_earlier
+from cranfield.service.metrics.observed import (
+    Measured,
+    MeasuredSubject,
+    MetricsSnapshot,
+    Observation,
+    ScheduleState,
+    with_earlier,
+)
 from cranfield.service.watch.status import Result
 
 WHO = 'system="fusion",testset="clinical"'
@@ -86,7 +93,7 @@ def test_a_void_evaluation_changes_no_measure_and_says_that_it_is_void() -> None
 
 def test_a_system_whose_every_evaluation_was_void_has_no_measure() -> None:
     void = measured(0.10, void=("void",))
-    lines = written(Observation(Subject("clinical", "fusion"), void, None))
+    lines = written(Observation(MeasuredSubject("clinical", "fusion"), void, None))
     assert not [line for line in lines if line.startswith(("cranfield_measure", "cranfield_evaluation_valid"))]
     assert f"cranfield_evaluation_void{{{WHO}}} 1.0" in lines
 
@@ -137,7 +144,7 @@ def test_no_two_series_are_the_same() -> None:
 
 def test_every_family_of_the_table_is_written_with_its_help() -> None:
     other = {"jobs": {"done": 1}, "overdue_days": {"a": 0}, "schedules": [ScheduleState("a", 1.0, 1.0, "passed")]}
-    snapshot = Snapshot([observed(measured())], "1", now=2_000.0, **other)
+    snapshot = MetricsSnapshot([observed(measured())], "1", now=2_000.0, **other)
     text = Exposition(snapshot).text().decode()
     missing = [
         family.name for family in FAMILIES.values() if f"# HELP cranfield_{family.name} {family.help}\n" not in text
@@ -177,7 +184,9 @@ def test_the_name_of_a_family_is_refused_for_a_measure(name: str) -> None:
 def test_promtool_finds_nothing_in_the_exposition(config: MetricsConfig | None, promtool: Callable[..., str]) -> None:
     void = replace(measured(), void=("void",))
     other = {"jobs": {"done": 3}, "overdue_days": {"a": 3}, "schedules": [ScheduleState("a", 1.0, 1.0, "passed")]}
-    snapshot = Snapshot([observed(measured()), observed(void, measured(), system="bm25")], "1", now=2_000.0, **other)
+    snapshot = MetricsSnapshot(
+        [observed(measured()), observed(void, measured(), system="bm25")], "1", now=2_000.0, **other
+    )
     text = Exposition(snapshot, Naming(config)).text().decode()
     assert [family for family in FAMILIES.values() if family.help not in text] == []  # all of them are checked
     promtool("check", "metrics", given=text)
