@@ -512,8 +512,8 @@ def test_the_reading_process_ends_with_the_one_that_started_it(sqlite_place: Pla
     endless = "SELECT instr(zeroblob(99000000) || 'a', zeroblob(40000000) || 'b')"
     code = (
         "import sys\n"
-        "from cranfield.predicates.read_only import Bounds, _Reader\n"
-        "reader = _Reader('sqlite', sys.argv[1], Bounds(600, 10))\n"
+        "from cranfield.predicates.read_only import StatementLimits, _Reader\n"
+        "reader = _Reader('sqlite', sys.argv[1], StatementLimits(600, 10))\n"
         "reader.start()\n"
         "print(reader._process.pid, flush=True)\n"
         "reader.ask(sys.argv[2])\n"
