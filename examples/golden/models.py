@@ -24,7 +24,7 @@ from typing import Any
 import yaml
 
 import cranfield
-from cranfield.agents.protocol import ModelAnswer, Failure, FailureKind, Request, ToolCall, Usage, with_output
+from cranfield.agents.protocol import Failure, FailureKind, ModelAnswer, Request, ToolCall, Usage, with_output
 from cranfield.agents.pydantic_ai_backend import OUTPUT_TOOL
 
 FOLDERS = ("agents", "concurrency")
