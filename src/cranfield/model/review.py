@@ -50,7 +50,7 @@ def decision_problems(
 
     Example:
         >>> decision_problems(
-        ...     Verdict.WRONG, Disposition.DROP, has_mode=True, reason="other file", hint="", has_edits=False
+        ...     ReviewVerdict.WRONG, Disposition.DROP, has_mode=True, reason="other file", hint="", has_edits=False
         ... )
         []
     """
