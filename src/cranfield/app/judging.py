@@ -271,7 +271,7 @@ def book_sensitivity(
     means = tuple(item[1] for item in found if not isinstance(item, str))
     variations = tuple(item[0] for item in found if not isinstance(item, str))
     left_out = tuple(item for item in found if isinstance(item, str))
-    varied = Sensitivity(comparison.verdict.code, variations, left_out, comparison.test, comparison.n_draws)
+    varied = Sensitivity(comparison.verdict.code, variations, left_out, comparison.options.test, comparison.n_draws)
     return BookSensitivity(
         testset=TestSetRecord.of(rated.testset),
         rule=rated.testset.consensus,

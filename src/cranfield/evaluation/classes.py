@@ -178,7 +178,7 @@ def compare_classes(comparison: Comparison) -> tuple[ClassComparison, ...]:
         for name in before
         if name in after
     ]
-    needed = smallest_n(comparison.alpha)
+    needed = smallest_n(comparison.options.alpha)
     of_classes = [
         None if result.test is None or result.measures[0].n < needed else result.test.p_two_sided for result in compared
     ]
@@ -264,7 +264,7 @@ def _compare_class(sides: tuple[ClassResult, ClassResult], comparison: Compariso
         result = run_test(query_class.test, a, b, comparison) if paired else None
         if not compared:
             decided = result
-        compared.append(_difference(before.measure, paired, (a, b), comparison.alpha, query_class, result))
+        compared.append(_difference(before.measure, paired, (a, b), comparison.options.alpha, query_class, result))
     first = compared[0]
     return ClassComparison(
         query_class=query_class,
@@ -272,7 +272,7 @@ def _compare_class(sides: tuple[ClassResult, ClassResult], comparison: Compariso
         sides=sides,
         measures=tuple(compared),
         test=decided,
-        too_few=too_few_note(first.n, first.n_nonzero, comparison.alpha),
+        too_few=too_few_note(first.n, first.n_nonzero, comparison.options.alpha),
     )
 
 
@@ -281,7 +281,7 @@ def run_test(test: str, a: FloatQ, b: FloatQ, comparison: Comparison, *, alpha: 
     from cranfield.stats.table import DEFAULT_DRAWS, TESTS, Paired
 
     draws = comparison.n_draws or DEFAULT_DRAWS
-    given = Paired(a, b, differences(a, b), alpha or comparison.alpha, comparison.seed, draws)
+    given = Paired(a, b, differences(a, b), alpha or comparison.options.alpha, comparison.options.seed, draws)
     return TESTS[test].run(given)
 
 
@@ -391,8 +391,8 @@ def _with_negatives(comparison: Comparison) -> Comparison:
     found = next((each for each in compare_classes(comparison) if each.query_class.name == NEGATIVE), None)
     if found is None or (row := _class_row(found)).delta is None or row.result is None:
         return comparison
-    p = row.result.p_two_sided if row.n >= smallest_n(comparison.alpha) else None
-    code = verdict_of_p(p, row.delta * sign_of(row.measure), comparison.alpha)
+    p = row.result.p_two_sided if row.n >= smallest_n(comparison.options.alpha) else None
+    code = verdict_of_p(p, row.delta * sign_of(row.measure), comparison.options.alpha)
     tested = "too few for a test" if p is None else f"p {format_p(p)}, {row.test}"
     means = f"{row.measure} {format_value(row.baseline)} to {format_value(row.candidate)}"
     text = f"negative queries, outside the verdict: {means}, {code.text} (n = {row.n}, {tested})"
@@ -413,7 +413,7 @@ def _rows(comparison: Comparison, key: str) -> tuple[ClassRow, ...]:
         if label == WITHOUT or not by_class:
             query_ids = tuple(paired.query_ids[place] for place in groups[label])
             rows.append(_stratum_row(label, query_ids, paired.values[groups[label]], comparison))
-    needed = smallest_n(comparison.alpha)
+    needed = smallest_n(comparison.options.alpha)
     adjusted = holm([None if row.result is None or row.n < needed else row.result.p_two_sided for row in rows])
     rows = [
         row if row.result is None else replace(row, result=replace(row.result, p_adjusted=p))
@@ -431,7 +431,7 @@ def _unseen(row: ClassRow, comparison: Comparison) -> Unseen | None:
     low, high = (row.ci_low, row.ci_high) if row.estimate is None else (None, None)
     largest = largest_difference(row.measure, comparison.candidate.ranking)
     found = ObservedEffect(row.n, row.delta, low, high, sign_of(row.measure), largest)
-    unseen = unseen_queries(row.code, found, comparison.alpha, comparison.margin)
+    unseen = unseen_queries(row.code, found, comparison.options.alpha, comparison.options.margin)
     return None if unseen is None else replace(unseen, of=row.name, among="its queries")
 
 
@@ -457,18 +457,18 @@ def _stratum_row(label: str, query_ids: tuple[str, ...], values: FloatQ, compari
     """A class that the declared test decides on the primary measure."""
     a, b = values.T
     difference = differences(a, b)
-    result = run_test(comparison.test, a, b, comparison)
+    result = run_test(comparison.options.test, a, b, comparison)
     n_nonzero = int(np.count_nonzero(difference))
     return ClassRow(
         label,
         comparison.primary,
-        comparison.test,
+        comparison.options.test,
         query_ids,
         n_nonzero,
         *(float(a.mean()), float(b.mean()), float(difference.mean())),
         *(result.ci_low, result.ci_high, result),
-        too_few=too_few_note(len(query_ids), n_nonzero, comparison.alpha),
-        estimate=None if TESTS[comparison.test].is_of_mean else result.estimate,
+        too_few=too_few_note(len(query_ids), n_nonzero, comparison.options.alpha),
+        estimate=None if TESTS[comparison.options.test].is_of_mean else result.estimate,
     )
 
 
@@ -477,14 +477,14 @@ def _code_of_row(row: ClassRow, comparison: Comparison, n_tested: int) -> Verdic
     result = row.result
     if result is None or result.p_adjusted is None or result.p_one_sided is None:
         return VerdictCode.NOT_SIGNIFICANT
-    if comparison.margin is not None and row.measure == comparison.primary and row.ci_low is not None:
-        alpha = comparison.alpha / n_tested  # an interval of each class at once
+    if comparison.options.margin is not None and row.measure == comparison.primary and row.ci_low is not None:
+        alpha = comparison.options.alpha / n_tested  # an interval of each class at once
         values = np.array([comparison.measures[row.measure].differences[query_id] for query_id in row.query_ids])
         wide = run_test(row.test, np.zeros_like(values), values, comparison, alpha=alpha)
-        margin = comparison.margin
+        margin = comparison.options.margin
         if verdict_of_interval(wide.ci_low, wide.ci_high, sign=1, margin=margin) is VerdictCode.EQUIVALENT:
             return VerdictCode.EQUIVALENT
-    return verdict_of_p(result.p_adjusted, result.direction * sign_of(row.measure), comparison.alpha)
+    return verdict_of_p(result.p_adjusted, result.direction * sign_of(row.measure), comparison.options.alpha)
 
 
 def _labels(comparison: Comparison, key: str, *, by_class: bool) -> Mapping[str, str]:
@@ -497,26 +497,26 @@ def _labels(comparison: Comparison, key: str, *, by_class: bool) -> Mapping[str,
 
 def _overall(comparison: Comparison, key: str) -> TestResult:
     """The declared test on the primary measure, over all queries, with the classes as strata."""
-    if comparison.test != "t":  # the others are stratified as they are: see `cranfield.stats.stratified`
-        return comparison.measures[comparison.primary].tests[comparison.test]
+    if comparison.options.test != "t":  # the others are stratified as they are: see `cranfield.stats.stratified`
+        return comparison.measures[comparison.primary].tests[comparison.options.test]
     labels = _labels(comparison, key, by_class=key == CLASS and bool(comparison.baseline.ranking.classes))
     paired = pair_values(comparison.evaluations, comparison.primary)
     of_queries = [labels[query_id] for query_id in paired.query_ids]
-    result = stratified_t(differences(*paired.values.T), of_queries, alpha=comparison.alpha)
+    result = stratified_t(differences(*paired.values.T), of_queries, alpha=comparison.options.alpha)
     return replace(result, p_adjusted=result.p_two_sided)
 
 
 def _with_overall(comparison: Comparison, overall: TestResult) -> Mapping[Measure, MeasureComparison]:
     """The measures, with the stratified test in place of the declared one on the primary measure."""
     about = comparison.measures[comparison.primary]
-    if overall == about.tests[comparison.test]:
+    if overall == about.tests[comparison.options.test]:
         return comparison.measures
     changed = replace(
         about,
         ci_low=overall.ci_low,
         ci_high=overall.ci_high,
         interval_method=f"{about.interval_method}, {WITHIN}",
-        tests={**about.tests, comparison.test: overall},
+        tests={**about.tests, comparison.options.test: overall},
     )
     return {**comparison.measures, comparison.primary: changed}
 
@@ -550,7 +550,7 @@ def _sentence(found: ClassVerdict, code: VerdictCode, comparison: Comparison, nu
         VerdictCode.MIXED: f"{candidate} against {baseline} is mixed: better in {better}, worse in {worse}",
         VerdictCode.BETTER: f"{candidate} is better than {baseline}",
         VerdictCode.WORSE: f"{candidate} is worse than {baseline}",
-        VerdictCode.EQUIVALENT: f"{candidate} is equivalent to {baseline} within ±{comparison.margin or 0:g}",
+        VerdictCode.EQUIVALENT: f"{candidate} is equivalent to {baseline} within ±{comparison.options.margin or 0:g}",
         VerdictCode.NOT_SIGNIFICANT: f"No significant difference between {baseline} and {candidate}",
     }[code]
     if code is VerdictCode.NOT_SIGNIFICANT and _direction(comparison.primary, found.overall) is not code:
@@ -589,12 +589,12 @@ def _reasons(found: ClassVerdict, code: VerdictCode, comparison: Comparison) -> 
         reasons.append(f"{why}; {mean}" if why else mean)
     if not found.n_tested:
         reasons.append("no class has enough queries to decide: the test over all queries decides")
-    needed = smallest_n(comparison.alpha)
+    needed = smallest_n(comparison.options.alpha)
     silent = [row for row in found.rows if not row.can_decide]
     few = [row.name for row in silent if row.n < needed]
     if few:
         reasons.append(f"too few queries to decide, fewer than {needed}: {first_of(few)}")
     if len(few) < len(silent):
         untested = first_of(row.name for row in silent if row.n >= needed)
-        reasons.append(f"too few queries that differ for the {comparison.test} test: {untested}")
+        reasons.append(f"too few queries that differ for the {comparison.options.test} test: {untested}")
     return tuple(reasons)

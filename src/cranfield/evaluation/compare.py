@@ -130,11 +130,7 @@ def compare(baseline: Evaluation, candidate: Evaluation, options: CompareOptions
         baseline=baseline,
         candidate=candidate,
         primary=primary,
-        test=options.test,
-        alpha=options.alpha,
-        margin=options.margin,
-        seed=options.seed,
-        limits=options.limits,
+        options=options,
         measures=compared,
         verdict=Verdict(code, sentence, reasons),
         buckets=bucket_queries(baseline, candidate, primary, compared[primary].differences),
@@ -163,11 +159,11 @@ def _with_notes(decided: Comparison, options: CompareOptions) -> Comparison:
 def unseen_of_pair(comparison: Comparison, code: VerdictCode) -> Unseen | None:
     """What stands beside a verdict on these numbers: queries of a kind that is not among them; None from 50 queries on."""
     about, ranking = comparison.measures[comparison.primary], comparison.candidate.ranking
-    is_of_mean = TESTS[comparison.test].is_of_mean
+    is_of_mean = TESTS[comparison.options.test].is_of_mean
     low, high = (about.ci_low, about.ci_high) if is_of_mean else (None, None)
     largest = largest_difference(about.measure, ranking, about.differences.values())
     found = ObservedEffect(about.n, about.delta, low, high, sign_of(about.measure), largest)
-    return unseen_queries(code, found, comparison.alpha, comparison.margin)
+    return unseen_queries(code, found, comparison.options.alpha, comparison.options.margin)
 
 
 def _compare_measures(

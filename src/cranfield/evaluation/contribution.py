@@ -159,7 +159,7 @@ def on_primary(evaluation: Evaluation, primary: Measure) -> Evaluation:
 
 
 def _p(comparison: Comparison) -> float | None:
-    declared = comparison.measures[comparison.primary].tests.get(comparison.test)
+    declared = comparison.measures[comparison.primary].tests.get(comparison.options.test)
     return declared.p_two_sided if declared else None
 
 
@@ -167,6 +167,6 @@ def _verdict(comparison: Comparison, p_adjusted: float | None) -> VerdictCode:
     code = comparison.verdict.code
     if code not in {VerdictCode.BETTER, VerdictCode.WORSE}:
         return code
-    if p_adjusted is not None and p_adjusted > comparison.alpha:
+    if p_adjusted is not None and p_adjusted > comparison.options.alpha:
         return VerdictCode.NOT_SIGNIFICANT
     return VerdictCode.HELPS if code is VerdictCode.BETTER else VerdictCode.HURTS

@@ -468,7 +468,7 @@ def contrast_gain(comparison: Comparison, key: str, a: str, b: str, measure: Mea
 
     measure = _measure(measure or comparison.primary, tuple(comparison.measures))
     sides = _sides(comparison.baseline.testset, key, (a, b), comparison.measures[measure].differences)
-    groups = two_groups(*sides, alpha=comparison.alpha, seed=comparison.seed)
+    groups = two_groups(*sides, alpha=comparison.options.alpha, seed=comparison.options.seed)
     return StrataContrast(key, a, b, measure, "difference", groups)
 
 

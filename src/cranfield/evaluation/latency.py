@@ -471,7 +471,7 @@ def calls_of(
     """The calls of evaluations, and of a comparison of them the differences of their latencies."""
     impacts = {}
     if isinstance(result, Comparison):
-        baseline, others, alpha, seed = result.baseline, [result.candidate], result.alpha, result.seed
+        baseline, others, alpha, seed = result.baseline, [result.candidate], result.options.alpha, result.options.seed
         impacts = {each.name: latency_impact(baseline, each, alpha=alpha, seed=seed) for each in others}
     elif result is not None and result.baseline is not None:
         sides = {each.name: each for each in result.evaluations}

@@ -141,7 +141,7 @@ def sensitivity(
     n_draws = min(n_draws, declared)
     if comparison.verdict.code is VerdictCode.INVALID:
         return Sensitivity(
-            VerdictCode.INVALID, (), ("the comparison does not count, however it is made",), comparison.test, 0
+            VerdictCode.INVALID, (), ("the comparison does not count, however it is made",), comparison.options.test, 0
         )
     analyses = _Analyses(comparison, n_draws)
     paired = pair_values(analyses.sides, comparison.primary)
@@ -156,7 +156,7 @@ def sensitivity(
     ]
     variations = tuple(item for item in found if isinstance(item, Variation))
     left_out = tuple(dict.fromkeys(item for item in found if isinstance(item, str)))
-    return Sensitivity(comparison.pooled_code, variations, left_out, comparison.test, n_draws)
+    return Sensitivity(comparison.pooled_code, variations, left_out, comparison.options.test, n_draws)
 
 
 @dataclass(frozen=True, slots=True)
@@ -183,10 +183,10 @@ class _Analyses:
         a, b = paired.values.T
         if len(a) < FEWEST_QUERIES:
             return f"{name}: {len(a)} queries are too few"
-        spec = TESTS[test or comparison.test]
+        spec = TESTS[test or comparison.options.test]
         difference = differences(a, b)
-        result = spec.run(Paired(a, b, difference, comparison.alpha, comparison.seed, self.n_draws))
-        margin = comparison.margin if spec.estimates == MEAN_DIFFERENCE else None
+        result = spec.run(Paired(a, b, difference, comparison.options.alpha, comparison.options.seed, self.n_draws))
+        margin = comparison.options.margin if spec.estimates == MEAN_DIFFERENCE else None
         verdict = verdict_of_interval(result.ci_low, result.ci_high, sign=sign_of(paired.measure), margin=margin)
         mean = float(difference.mean())
         return Variation(family, name, mean, result.ci_low, result.ci_high, len(a), verdict, result.estimate)
@@ -235,7 +235,7 @@ def _differs_by_cutoff(measure: Measure, primary: Measure) -> bool:
 
 def _tests(analyses: _Analyses, paired: PairedValues) -> Iterator[Variation | str]:
     for name, spec in TESTS.items():
-        if spec.can_declare and name != analyses.comparison.test:
+        if spec.can_declare and name != analyses.comparison.options.test:
             yield analyses.run("test", name, paired, test=name)
 
 

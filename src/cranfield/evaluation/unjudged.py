@@ -109,7 +109,7 @@ def _of_open_lists(comparison: Comparison, pair: OpenLists) -> Unjudged:
 
 def _without_bounds(comparison: Comparison, why: str) -> Unjudged:
     """The judged shares below the limit, of a measure without bounds."""
-    limit, low = threshold_of(MOSTLY_UNJUDGED, comparison.limits.evidence), []
+    limit, low = threshold_of(MOSTLY_UNJUDGED, comparison.options.limits.evidence), []
     for side in comparison.evaluations:
         share = judged_share(side.ranking, comparison.primary.depth)
         if limit is not None and share.mean is not None and share.mean < limit:
@@ -118,11 +118,11 @@ def _without_bounds(comparison: Comparison, why: str) -> Unjudged:
 
 
 def _command(comparison: Comparison, top: int) -> str:
-    declared, (baseline, candidate) = comparison, comparison.evaluations
+    baseline, candidate = comparison.evaluations
     return holes_command(
         comparison.inputs or (baseline.testset.name, baseline.name, candidate.name),
         comparison.primary,
-        CompareOptions(test=declared.test, margin=declared.margin, alpha=declared.alpha, seed=declared.seed),
+        comparison.options,
         convention=baseline.ranking.convention.name,
         top=top,
     )
@@ -152,7 +152,7 @@ def holes_command(
 def verdicts_of(comparison: Comparison) -> tuple[VerdictCode, ...]:
     """Verdicts of the mean over all queries that the declared settings have."""
     codes = (VerdictCode.BETTER, VerdictCode.WORSE, VerdictCode.NOT_SIGNIFICANT)
-    return codes if comparison.margin is None else (*codes, VerdictCode.EQUIVALENT)
+    return codes if comparison.options.margin is None else (*codes, VerdictCode.EQUIVALENT)
 
 
 @dataclass(frozen=True)
@@ -173,13 +173,18 @@ class Verdicts:
 
     def _case(self, difference: FloatN, test: str = "") -> Case:
         declared = self.comparison
-        test = test or declared.test
+        test = test or declared.options.test
         nothing = np.zeros(len(difference))
         given = Paired(
-            nothing, difference, difference, declared.alpha, declared.seed, declared.n_draws or DEFAULT_DRAWS
+            nothing,
+            difference,
+            difference,
+            declared.options.alpha,
+            declared.options.seed,
+            declared.n_draws or DEFAULT_DRAWS,
         )
         result = TESTS[test].run(given)
-        margin = declared.margin if TESTS[test].estimates == MEAN_DIFFERENCE else None
+        margin = declared.options.margin if TESTS[test].estimates == MEAN_DIFFERENCE else None
         code = verdict_of_interval(result.ci_low, result.ci_high, sign=sign_of(declared.primary), margin=margin)
         return Case(float(difference.mean()), result.ci_low, result.ci_high, code)
 
@@ -208,9 +213,9 @@ class Verdicts:
         low, high, n = bounds.low, bounds.high, len(bounds.low)
         differ, may_differ = int(((low > 0) | (high < 0)).sum()), int(((low != 0) | (high != 0)).sum())
         same_patterns = is_enumerated(n, may_differ) or not is_enumerated(n, differ)
-        if self.comparison.test != MONOTONE_TEST or not same_patterns:
+        if self.comparison.options.test != MONOTONE_TEST or not same_patterns:
             return ()
-        worst, best, margin = self.case(low), self.case(high), self.comparison.margin
+        worst, best, margin = self.case(low), self.case(high), self.comparison.options.margin
         lowest, highest = (-np.inf if worst.ci_low is None else worst.ci_low), _or_infinite(best.ci_high)
         never = []
         if best.ci_low is None or best.ci_low <= 0:
@@ -241,13 +246,13 @@ class Verdicts:
     def codes(self, differences: Sequence[FloatN]) -> list[VerdictCode]:
         """The verdicts of several cases; of the permutation test without a margin by p, which needs no interval."""
         declared = self.comparison
-        if declared.test != MONOTONE_TEST or declared.margin is not None:
+        if declared.options.test != MONOTONE_TEST or declared.options.margin is not None:
             return [self.case(difference).verdict for difference in differences]
         drawn = declared.n_draws or DEFAULT_DRAWS
-        p_values = permutation_p_values(np.column_stack(differences), seed=declared.seed, n_draws=drawn)
+        p_values = permutation_p_values(np.column_stack(differences), seed=declared.options.seed, n_draws=drawn)
         sign = sign_of(declared.primary)
         gains = [sign * float(difference.sum()) for difference in differences]
-        return [verdict_of_p(p, gain, declared.alpha) for p, gain in zip(p_values.tolist(), gains, strict=True)]
+        return [verdict_of_p(p, gain, declared.options.alpha) for p, gain in zip(p_values.tolist(), gains, strict=True)]
 
     def fewest(self, base: FloatN, change: FloatN) -> tuple[tuple[VerdictCode, int], ...]:
         """Holes, those with the largest effect one way first, that bring each other verdict if all go that way."""

@@ -28,7 +28,7 @@ from cranfield.numbers import (
     format_percent,
     format_value,
 )
-from cranfield.options.blocks import LatencyRule, Limits
+from cranfield.options.blocks import CompareOptions, LatencyRule, Limits
 from cranfield.ranking.value import FloatQ, Ranking
 from cranfield.stats.describe import TOLERANCE
 from cranfield.stats.result import TestResult
@@ -515,11 +515,8 @@ class Comparison(DisplayedByQuery):
     baseline: Evaluation
     candidate: Evaluation
     primary: Measure
-    test: str
-    alpha: float
-    margin: float | None
-    seed: int
-    limits: Limits
+    options: CompareOptions
+    """What was declared beforehand."""
     measures: Mapping[Measure, MeasureComparison]
     verdict: Verdict
     buckets: Mapping[str, tuple[str, ...]]
@@ -566,7 +563,7 @@ class Comparison(DisplayedByQuery):
 
     def _summary(self) -> str:
         about = self.measures[self.primary]
-        interval = f"{format_level(self.alpha)} CI {format_delta_interval((about.ci_low, about.ci_high))}"
+        interval = f"{format_level(self.options.alpha)} CI {format_delta_interval((about.ci_low, about.ci_high))}"
         why = invalid_reason(self.evaluations, self.evidence)
         found = f"{self.primary} {format_delta(about.shown)} ({interval}), {n_of(about.n, 'queries')}"
         return (

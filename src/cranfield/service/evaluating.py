@@ -305,7 +305,7 @@ def _in_book(
 
 def _figures(comparison: Comparison) -> Json:
     about = comparison.measures[comparison.primary]
-    test = about.tests.get(comparison.test)
+    test = about.tests.get(comparison.options.test)
     return {
         "primary": comparison.primary.canonical,
         "delta": about.delta,

@@ -182,7 +182,7 @@ def test_the_same_collected_afresh_gives_the_same_bytes(
         )
         for run in runs
     ]
-    second = compare(*(evaluate(testset, run) for run in again), margin=0.05, limits=comparison.limits)
+    second = compare(*(evaluate(testset, run) for run in again), margin=0.05, limits=comparison.options.limits)
     assert to_json(result_of(second, with_answers=True)) == to_json(result_of(comparison, with_answers=True))
 
 

@@ -733,7 +733,7 @@ def find_contrasts(
     found = []
     for spec in requested:
         found += [
-            contrast_strata(side, *spec, result.primary, alpha=result.alpha, seed=result.seed)
+            contrast_strata(side, *spec, result.primary, alpha=result.options.alpha, seed=result.options.seed)
             for side in result.evaluations
         ]
         found.append(contrast_gain(result, *spec))
