@@ -316,5 +316,5 @@ def _figures(comparison: Comparison) -> Json:
 
 
 def _declared(comparison: Comparison) -> Json:
-    names = ("test", "alpha", "margin", "seed", "n_draws")
-    return {name: getattr(comparison, name) for name in names}
+    names = ("test", "alpha", "margin", "seed")
+    return {name: getattr(comparison.options, name) for name in names} | {"n_draws": comparison.n_draws}
