@@ -205,7 +205,7 @@ def run_grid(
     cache: AnswerCache = "use",
     overrides: SetOverrides = NO_OVERRIDES,
 ) -> GridJob:
-    """Collect and score every point of a grid, choose_point the best of them, and write the report into `out`.
+    """Collect and score every point of a grid, choose the best of them, and write the report into `out`.
 
     Args:
         config_path: cranfield.yaml with a `grid:` block.
