@@ -8,6 +8,7 @@ import re
 import sys
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, fields
+from difflib import unified_diff
 from functools import cache
 from pathlib import Path
 from types import ModuleType
@@ -60,7 +61,12 @@ def test_every_page_is_written_once_and_old_pages_are_removed(generate: ModuleTy
 
 
 def test_the_pages_in_the_repository_are_as_the_code_is(generate: ModuleType) -> None:
-    assert sorted(path.name for path in generate.changed_pages(generate.FOLDER)) == [], "`make docs` writes them"
+    changed = [
+        line
+        for path, page in generate.changed_pages(generate.FOLDER).items()
+        for line in unified_diff(path.read_text(encoding="utf-8").split("\n"), (page or "").split("\n"), path.name)
+    ]
+    assert changed == [], "`make docs` writes them"
 
 
 def test_a_check_of_the_pages_names_those_that_differ_and_changes_none(generate: ModuleType, tmp_path: Path) -> None:
