@@ -118,7 +118,7 @@ def of_docs() -> Iterator[Named]:
 
 def problem_of(named: Named, root: Any) -> str | None:
     """Why the text is no call of the program; None where it is one."""
-    command, context = root, typer.Context(root, info_name="cranfield")
+    command, context = root, typer.Context(root, info_name="cranfield", **root.context_settings)
     words = [word for word in shlex.split(named.text)[1:] if word not in {*LEFT_OUT, "--debug"}]
     is_whole = not LEFT_OUT & set(named.text.split())
     while hasattr(command, "commands") and words and not words[0].startswith("-"):
@@ -127,7 +127,7 @@ def problem_of(named: Named, root: Any) -> str | None:
             return f"`{context.command_path}` has no command {words[0]}"
         words = words[words[0] == name :]
         command = command.commands[name]
-        context = typer.Context(command, parent=context, info_name=name)
+        context = typer.Context(command, parent=context, info_name=name, **command.context_settings)
     if words == ["--help"] or context.command.context_settings.get("ignore_unknown_options"):
         return None
     try:
