@@ -5,17 +5,19 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from datetime import UTC, datetime, timedelta
 from itertools import islice, pairwise
-from typing import Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 from pydantic import Field, Tag
 
-from cranfield.config.names import ConventionName, MeanMeasureName, TestName
+from cranfield.config.declared import with_keys
+from cranfield.config.names import ConventionName, MeanMeasureName
 from cranfield.config.strict import Finding, Strict, by_key, checked
 from cranfield.config.systems import Name
 from cranfield.errors import Problem, did_you_mean, shorten
 from cranfield.model.kinds import Text
 from cranfield.options.blocks import CompareOptions, ScoringOptions
+from cranfield.options.declaration import declared
 from cranfield.options.keys import key_of
 
 OF_CONFIG = "that of the config"
@@ -77,9 +79,11 @@ class Compare(Strict):
     same system before, of any origin, that is not void."""
     measure: MeanMeasureName | None = None
     """Measure that decides the verdict; default: the primary one."""
-    test: Annotated[TestName | None, key_of(CompareOptions, "test", otherwise=OF_CONFIG)] = None
-    alpha: Annotated[float | None, key_of(CompareOptions, "alpha", otherwise=OF_CONFIG)] = None
-    margin: Annotated[float | None, key_of(CompareOptions, "margin", otherwise=OF_CONFIG)] = None
+
+
+if not TYPE_CHECKING:
+    _OPTIONS = [each for each in declared(CompareOptions).values() if "schedule" in each.option.places]
+    Compare = with_keys(Compare, "Compare", _OPTIONS, otherwise=OF_CONFIG)
 
 
 class Timed(Strict):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Awaitable, Callable, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Annotated, Any, TypeVar
@@ -13,14 +14,12 @@ from mcp.server.mcpserver import Context, MCPServer
 from mcp.server.mcpserver.exceptions import ToolError
 from mcp.server.transport_security import TransportSecuritySettings
 from mcp_types import ToolAnnotations
-from pydantic import AnyHttpUrl, Field
+from pydantic import AnyHttpUrl, BaseModel, Field
 
 from cranfield.errors import CranfieldError
 from cranfield.mcp_server import answers, results
 from cranfield.mcp_server.refusal import tool_error
-from cranfield.options.blocks import CompareOptions
-from cranfield.options.keys import key_of
-from cranfield.service.requests import MOST_NAMES, OF_BASELINE, CompareRequest, EvaluateRequest, Name
+from cranfield.service.requests import MOST_NAMES, CompareRequest, ComparisonOptions, EvaluateRequest, Name
 from cranfield.version import __version__
 
 if TYPE_CHECKING:
@@ -31,6 +30,7 @@ if TYPE_CHECKING:
 
 __all__ = ["EVALUATE", "READ", "Token", "make_server", "protocol_app"]
 R = TypeVar("R")
+F = TypeVar("F", bound=Callable[..., Any])
 INSTRUCTIONS = """\
 Cranfield evaluates search systems: measures, paired tests and a verdict.
 1. `list_systems` names the systems and test sets, `list_runs` runs that were collected before, `list_results` stored evaluations.
@@ -206,23 +206,36 @@ def _add_evaluating(server: MCPServer, tools: _Tools) -> None:
         return await answer(made, results.evaluation_answer)
 
     @server.tool(annotations=writes)
+    @_taking(ComparisonOptions)
     async def compare(
         context: Context,
         baseline: Result,
         candidate: Result,
-        measure: Spelling | None = None,
-        test: Annotated[Name | None, key_of(CompareOptions, "test", otherwise=OF_BASELINE)] = None,
-        alpha: Annotated[float | None, key_of(CompareOptions, "alpha", otherwise=OF_BASELINE)] = None,
-        margin: Annotated[float | None, key_of(CompareOptions, "margin", otherwise=OF_BASELINE)] = None,
-        strata: Annotated[Name | None, key_of(CompareOptions, "strata", otherwise=OF_BASELINE)] = None,
+        **options: Any,
     ) -> answers.ComparisonAnswer:
         """Compare two evaluations of one test set, query by query: is the candidate better than the baseline?"""
         tools.check_caller(context)
-        request = CompareRequest(
-            baseline=1, candidate=2, measure=measure, test=test, alpha=alpha, margin=margin, strata=strata
-        )
+        request = CompareRequest(baseline=1, candidate=2, **options)
         made = evidence.compare(baseline, candidate, request, context.report_progress)
         return await answer(made, results.comparison_answer)
+
+
+def _taking(options: type[BaseModel]) -> Callable[[F], F]:
+    """Give a tool a parameter for each key of a model, in the place of its `**options`."""
+    keys = [
+        inspect.Parameter(
+            name, inspect.Parameter.KEYWORD_ONLY, default=key.default, annotation=Annotated[key.annotation, key]
+        )
+        for name, key in options.model_fields.items()
+    ]
+
+    def with_keys(function: F) -> F:
+        signature = inspect.signature(function, eval_str=True)
+        own = [each for each in signature.parameters.values() if each.kind is not inspect.Parameter.VAR_KEYWORD]
+        function.__signature__ = signature.replace(parameters=[*own, *keys])  # type: ignore[attr-defined]
+        return function
+
+    return with_keys
 
 
 def _add_reading(server: MCPServer, tools: _Tools) -> None:

@@ -170,6 +170,7 @@ class Limits:
 MOST_KEPT = 100
 """Hits of a query that are kept for the bounds of a measure with a deeper cutoff than reports show."""
 COMMAND = ("command",)
+EVERYWHERE = ("command", "config", "request", "schedule")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -407,13 +408,19 @@ class CompareOptions:
     ] = None
     test: Annotated[
         str,
-        Option(help="Test for the verdict and its confidence interval: {tests}.", metavar="NAME", choices="tests"),
+        Option(
+            help="Test for the verdict and its confidence interval: {tests}.",
+            metavar="NAME",
+            choices="tests",
+            places=EVERYWHERE,
+        ),
     ] = DEFAULT_TEST
     margin: Annotated[
         float | None,
         Option(
             help="Equivalence margin: the largest difference that does not matter; required for the verdict equivalent.",
             metavar="X",
+            places=EVERYWHERE,
         ),
         Gt(0),
     ] = None
@@ -431,10 +438,12 @@ class CompareOptions:
             help="Key of the strata that are the classes of the verdict of two runs; default: the query classes, if any.",
             flag="--verdict-strata",
             metavar="KEY",
-            places=("command", "config", "testset"),
+            places=("command", "config", "testset", "request"),
         ),
     ] = None
-    alpha: Annotated[float, Option(help="Significance level (alpha).", metavar="X"), Interval(gt=0, lt=1)] = 0.05
+    alpha: Annotated[
+        float, Option(help="Significance level (alpha).", metavar="X", places=EVERYWHERE), Interval(gt=0, lt=1)
+    ] = 0.05
     seed: Annotated[
         int, Option(help="Random seed for permutation and bootstrap.", metavar="N", places=("command",)), Ge(0)
     ] = 0

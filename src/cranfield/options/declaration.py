@@ -59,8 +59,9 @@ CHOICES: Mapping[str, Names] = {
     "conventions": Names("convention", conventions),
 }
 
-Place = Literal["command", "config", "testset"]
-"""The command line; the configuration file; there also each of several test sets, over the value for all."""
+Place = Literal["command", "config", "testset", "request", "schedule"]
+"""The command line; the configuration file; there also each of several test sets, over the value for all; a request over REST or
+MCP; a schedule of a workbench."""
 Owner = Literal["ref", "change", "digest", "none", "each"]
 """Who decides a value in a gate with a baseline ref: see `cranfield.config.owners`."""
 

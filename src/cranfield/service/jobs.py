@@ -127,14 +127,14 @@ def _check_measures(context: Context, request: EvaluateRequest) -> None:
 def _check_compare(context: Context, request: CompareRequest) -> Iterator[Problem]:
     from cranfield.measures import parse
     from cranfield.options.blocks import CompareOptions
+    from cranfield.options.keys import given_keys
 
     for where, number in (("baseline", request.baseline), ("candidate", request.candidate)):
         yield from _problems(where, partial(_refuse_judged, context, number))
     yield from _problems("candidate", partial(_check_pair, context, request))
     if (spelling := request.measure) is not None:
         yield from _problems("measure", lambda: parse(spelling))
-    if (test := request.test) is not None:
-        yield from _problems("test", lambda: CompareOptions(test=test))
+    yield from _problems("", lambda: CompareOptions(**given_keys(CompareOptions, request)))
 
 
 def _check_pair(context: Context, request: CompareRequest) -> None:
@@ -168,4 +168,5 @@ def _problems(where: str, check: Callable[[], object]) -> Iterator[Problem]:
     try:
         check()
     except CranfieldError as error:
-        yield from (replace(problem, path=problem.path or where) for problem in error.problems)
+        for problem in error.problems:
+            yield replace(problem, path=problem.path or where or next(iter(problem.parameters), None))

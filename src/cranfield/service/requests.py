@@ -2,25 +2,19 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 from pydantic import BaseModel, ConfigDict, Field, field_validator
 
 from cranfield.model import Scalar
 from cranfield.options.blocks import CompareOptions, ScoringOptions
-from cranfield.options.keys import key_of
+from cranfield.options.keys import ShortText, key_of, with_open_keys
 
 MOST_NAMES = 50
 """Systems, runs, measures or tags of one request."""
 Name = Annotated[str, Field(min_length=1, max_length=200)]
 Id = Annotated[int, Field(ge=1, lt=2**63)]
 Seed = Annotated[int, Field(ge=0, lt=2**63)]
-
-
-ShortText = Annotated[str, Field(max_length=200)]
-OF_BASELINE = "that of the baseline"
-COMPARED = ("test", "alpha", "margin", "strata")
-"""Options of a comparison that a request may give; what it leaves out is as the baseline was declared."""
 
 
 class RequestBody(BaseModel):
@@ -73,11 +67,11 @@ class ComparisonOptions(RequestBody):
 
     measure: ShortText | None = None
     """The primary measure."""
-    test: Annotated[ShortText | None, key_of(CompareOptions, "test", otherwise=OF_BASELINE)] = None
-    alpha: Annotated[float | None, key_of(CompareOptions, "alpha", otherwise=OF_BASELINE)] = None
-    margin: Annotated[float | None, key_of(CompareOptions, "margin", otherwise=OF_BASELINE)] = None
-    strata: Annotated[ShortText | None, key_of(CompareOptions, "strata", otherwise=OF_BASELINE)] = None
     seed: Seed = 0
+
+
+if not TYPE_CHECKING:
+    ComparisonOptions = with_open_keys(ComparisonOptions, CompareOptions, "request", "that of the baseline")
 
 
 class CompareRequest(ComparisonOptions):

@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING
 from cranfield.database.engine import Clock, Database
 from cranfield.errors import UsageError
 from cranfield.options.blocks import CompareOptions
-from cranfield.service.requests import COMPARED, CompareRequest
+from cranfield.options.keys import given_keys
+from cranfield.service.requests import CompareRequest
 from cranfield.service.settings import Settings
 from cranfield.service.store.comparisons import StoredComparisons
 from cranfield.service.store.evaluations import StoredEvaluations
@@ -129,9 +130,8 @@ def compare_evaluations(
     from cranfield.evaluation.compare import compare
 
     check_two(*labels)
-    given = {name: getattr(request, name) for name in COMPARED}
-    chosen = {name: value for name, value in given.items() if value is not None}
-    options = replace(declared, **chosen, primary=request.measure or declared.primary, seed=request.seed)
+    primary = request.measure or declared.primary
+    options = replace(declared, **given_keys(CompareOptions, request), primary=primary)
     spellings = dict.fromkeys(str(measure) for side in sides for measure in side.measures)
     spellings |= {request.measure: None} if request.measure else {}
     for spelling in spellings:

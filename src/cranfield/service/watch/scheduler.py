@@ -16,6 +16,8 @@ from typing import TYPE_CHECKING
 
 from cranfield.config.watch import BenefitWatch, Watch
 from cranfield.errors import CranfieldError, UnknownNameError
+from cranfield.options.blocks import CompareOptions
+from cranfield.options.keys import given_keys
 from cranfield.service.hole_grades import compare_on_newest
 from cranfield.service.intake.intake import purge
 from cranfield.service.requests import BenefitRequest, CompareRequest, EvaluateRequest, JobRequest
@@ -155,10 +157,8 @@ class Scheduler:
             baseline=baseline.id,
             candidate=candidate.id,
             measure=options.measure,
-            test=options.test,
-            alpha=options.alpha,
-            margin=options.margin,
             seed=watch.seed,
+            **given_keys(CompareOptions, options),
         )
         try:
             if are_versions_of_one(baseline, candidate):
