@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from cranfield.measures import Measure, parse
     from cranfield.measures.own import define
     from cranfield.model import Answer, Convention, Entity, Hit, Outcome, Pattern, Query, Run, Span, TestSet
-    from cranfield.options.blocks import Limits, TestSetOptions
+    from cranfield.options.blocks import LatencyRule, Limits, TestSetOptions
     from cranfield.systems.collect.collection import collect
     from cranfield.systems.kinds.command import CommandSystem
     from cranfield.systems.kinds.fusion import FusionSystem
@@ -52,7 +52,7 @@ _HOMES = {
         "TestSet",
     ),
     "cranfield.app.large_runs": ("evaluate_parquet",),
-    "cranfield.options.blocks": ("Limits", "TestSetOptions"),
+    "cranfield.options.blocks": ("LatencyRule", "Limits", "TestSetOptions"),
     "cranfield.app.loading": ("load",),
     "cranfield.app.evaluate": ("compare", "compare_many", "evaluate", "report"),
     "cranfield.systems.collect.collection": ("collect",),
@@ -77,6 +77,7 @@ __all__ = [
     "FusionSystem",
     "Hit",
     "HttpSystem",
+    "LatencyRule",
     "Limits",
     "LinesSystem",
     "ManyComparison",

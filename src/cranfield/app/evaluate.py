@@ -31,7 +31,7 @@ from cranfield.measures import DEFAULT_MEASURES, Measure, as_typed, deepest_cuto
 from cranfield.measures.measure import by_convention
 from cranfield.model import DEFAULT_CONVENTION, Convention, NoteKind, Rating, Run, TestSet, convention_named
 from cranfield.model.convention import Ties
-from cranfield.options.blocks import CompareOptions, Limits, ScoringOptions, VerdictRule
+from cranfield.options.blocks import CompareOptions, LatencyRule, Limits, ScoringOptions, VerdictRule
 from cranfield.ranking import REPORTED_HITS, Duplicates, Missing, RankedRun, rank_file, rank_run
 from cranfield.ranking.file import FileReading
 from cranfield.ranking.join import no_common_query
@@ -478,6 +478,7 @@ def evaluate(  # noqa: PLR0913 - each is a choice that changes the numbers, and 
     keep: int = REPORTED_HITS,
     limits: Limits | None = None,
     confusion: Mapping[str, str] | None = None,
+    latency: LatencyRule | None = None,
     k: int | None = None,
 ) -> Evaluation:
     """Score one run against a test set.
@@ -502,6 +503,7 @@ def evaluate(  # noqa: PLR0913 - each is a choice that changes the numbers, and 
         keep: hits per query of a file, mapping or table that are kept for reports; scores need none.
         limits: what makes scores void, and how evidence checks differ from their table.
         confusion: field of the answers to the stratum that it predicts, `{"routed": "task_type"}`; see `Evaluation.confusions`.
+        latency: when a comparison with another run calls a system faster; None: by 1 ms and 5 %, or more.
         k: results requested of a function; None: as many as the deepest cutoff of the measures needs, 10 or more.
 
     Raises:
@@ -541,6 +543,7 @@ def evaluate(  # noqa: PLR0913 - each is a choice that changes the numbers, and 
         keep=keep,
         limits=limits or Limits(),
         confusion=confusion or {},
+        latency=latency or LatencyRule(),
     )
     return evaluate_with_options(testset, given, measures, options)
 

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import MISSING, fields
+from inspect import Parameter, signature
 from typing import Any, get_args
 
 import pytest
 
+from cranfield import compare, compare_many, evaluate
 from cranfield.config.models import Config, SetConfig
 from cranfield.config.watch import Compare
 from cranfield.errors import UnknownNameError, UsageError
@@ -81,3 +83,21 @@ def test_a_block_is_read_back_from_its_json(block: type) -> None:
     given: dict[type, Any] = {Limits: {"evidence": {"same-list": "off", "one-id": 0.4}}, ScoringOptions: {"depth": 3}}
     made = block(**given.get(block, {}))
     assert from_jsonable(block, to_jsonable(made)) == made
+
+
+@pytest.mark.parametrize(
+    ("function", "block", "without"),
+    [
+        (evaluate, ScoringOptions, {"keep_undefined"}),  # set by the program
+        (compare, CompareOptions, {"adjust"}),  # of three systems or more
+        (compare_many, CompareOptions, {"verdict", "strata"}),  # of two systems
+    ],
+)
+def test_a_function_has_a_keyword_for_each_option_with_its_default(
+    function: Any, block: type, without: set[str]
+) -> None:
+    keywords = signature(function).parameters
+    assert {field.name for field in fields(block)} - without <= keywords.keys()
+    for name in declared(block).keys() - without:
+        assert keywords[name].kind is Parameter.KEYWORD_ONLY
+        assert keywords[name].default in (declared(block)[name].default, None), name
