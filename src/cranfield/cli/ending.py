@@ -23,7 +23,7 @@ from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar, cast, get_type_hints
 import typer
 
 from cranfield.app.command import Output, OutputFormat, Report, Status, note
-from cranfield.concurrency.loop import INTERRUPTED, interrupt
+from cranfield.concurrency.interrupts import INTERRUPTED, interrupt
 from cranfield.errors import (
     SHOWN_PROBLEMS,
     CranfieldError,

@@ -236,11 +236,12 @@ def root(
 
 
 @cache
-def command_line(*names: str) -> typer.Typer:
+def command_line(*names: str, listed: bool = False) -> typer.Typer:
     """The program with all of its commands, or with one: making a command takes as long as reading a small file.
 
     Args:
         names: of one command; or of a group of commands and one of those that it has.
+        listed: its commands are listed and none is called: they have a sentence and no options.
     """
     app = typer.Typer(
         name="cranfield",
@@ -268,20 +269,20 @@ def command_line(*names: str) -> typer.Typer:
                 rich_markup_mode=None,
                 context_settings=HELP,
             )
-            for subname in rest or module.SUBCOMMANDS:
-                add_command(group, module.SUBCOMMANDS[subname], subname)
+            for subname in () if listed and not first else rest or module.SUBCOMMANDS:
+                add_command(group, module.SUBCOMMANDS[subname], subname, listed=listed)
             app.add_typer(group, name=name, help=(module.__doc__ or "").partition("\n")[0])
         else:
-            add_command(app, module_of(name), name)
+            add_command(app, module_of(name), name, listed=listed)
     return app
 
 
-def add_command(app: typer.Typer, path: str, name: str) -> None:
-    """Import the module of a command and add `NAME_command` of it."""
+def add_command(app: typer.Typer, path: str, name: str, *, listed: bool = False) -> None:
+    """Import the module of a command and add `NAME_command` of it, or its sentence alone where it is listed."""
     module = importlib.import_module(path)
     command = getattr(module, f"{name.replace('-', '_')}_command")
     settings = {"cls": Command, **getattr(module, "SETTINGS", {})}
-    app.command(name, **settings)(command_of(command))
+    app.command(name, help=command.__doc__, **settings)((lambda: None) if listed else command_of(command))
 
 
 def requested_command(arguments: Sequence[str]) -> tuple[str, ...]:
@@ -302,7 +303,10 @@ FEW_COLLECTIONS = 300_000
 
 def run_command_line(arguments: list[str]) -> int:
     """Run a command with its arguments; its exit code."""
-    return run_program(lambda: command_line(*requested_command(arguments)), arguments)
+    names = requested_command(arguments)
+    is_group = len(names) < 2 and GROUPS.issuperset(names)
+    listed = is_group and set(arguments[len(names) :]) <= {*HELP["help_option_names"], "--version"}
+    return run_program(lambda: command_line(*names, listed=listed), arguments)
 
 
 def main() -> None:

@@ -93,7 +93,7 @@ def mcp_command(
 @contextmanager
 def _ending_at_once() -> Iterator[None]:
     """End this process at Ctrl-C or SIGTERM: a thread of the `mcp` package waits for stdin, and Python would for the thread."""
-    from cranfield.concurrency.loop import sigterm_interrupts
+    from cranfield.concurrency.interrupts import sigterm_interrupts
 
     try:
         with sigterm_interrupts():

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 import uvicorn
 from starlette.concurrency import run_in_threadpool
 
-from cranfield.concurrency.loop import sigterm_interrupts
+from cranfield.concurrency.interrupts import sigterm_interrupts
 from cranfield.config.server import DEFAULT_CONNECTIONS
 from cranfield.errors import UsageError
 from cranfield.mcp_server.server import EVALUATE, READ, Token

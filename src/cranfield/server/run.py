@@ -14,7 +14,7 @@ from urllib.parse import quote
 
 import uvicorn
 
-from cranfield.concurrency.loop import sigterm_interrupts
+from cranfield.concurrency.interrupts import sigterm_interrupts
 from cranfield.errors import UsageError
 from cranfield.server.app import create_app
 from cranfield.server.connections import ACCEPTED_AT_ONCE, protocol_of

@@ -99,7 +99,7 @@ def score_command(
     from cranfield.answers.judge import JudgeSettings
     from cranfield.app.answers import JudgedBy, score_file
     from cranfield.app.loading import load
-    from cranfield.concurrency.loop import sigterm_interrupts
+    from cranfield.concurrency.interrupts import sigterm_interrupts
     from cranfield.reporting.documents.answers import answers_document
 
     judged_by = None

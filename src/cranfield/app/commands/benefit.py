@@ -86,7 +86,7 @@ def run_command(
     from cranfield.benefit.plan import load_plan
     from cranfield.benefit.source import TreeCheck
     from cranfield.benefit.status import status_of
-    from cranfield.concurrency.loop import sigterm_interrupts
+    from cranfield.concurrency.interrupts import sigterm_interrupts
     from cranfield.reporting.documents.benefit_run import experiment_status_document
 
     if resume is not None:
@@ -218,7 +218,7 @@ def score_command(run: ExperimentArgument) -> None:
     codes: 0 scored; 3 votes of the judge are missing; 4 its budget was reached.
     """
     from cranfield.app.benefit import score_experiment
-    from cranfield.concurrency.loop import sigterm_interrupts
+    from cranfield.concurrency.interrupts import sigterm_interrupts
 
     try:
         with sigterm_interrupts():

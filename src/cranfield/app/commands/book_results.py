@@ -178,7 +178,7 @@ def rate(
     store: Store, book: BookInfo, options: RateOptions, texts: DocumentTexts, budget: Budget, *, is_dry_run: bool
 ) -> None:
     """Rate, or estimate; print the outcome; exit."""
-    from cranfield.concurrency.loop import sigterm_interrupts
+    from cranfield.concurrency.interrupts import sigterm_interrupts
     from cranfield.judging.models.jobs import dry_run, make_jobs, select
     from cranfield.judging.models.run import find_account, rate_book
 

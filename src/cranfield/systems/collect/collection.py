@@ -13,7 +13,7 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import replace
 from pathlib import Path
 
-from cranfield.concurrency.loop import sigterm_interrupts
+from cranfield.concurrency.interrupts import sigterm_interrupts
 from cranfield.errors import UsageError, shorten
 from cranfield.formats.io.files import folder_inside, path_lock, refusal
 from cranfield.formats.runs.jsonl import write_run

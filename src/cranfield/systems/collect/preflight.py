@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
-from cranfield.concurrency.loop import sigterm_interrupts
+from cranfield.concurrency.interrupts import sigterm_interrupts
 from cranfield.config.reading import BinaryCheck, EveryAnswerCheck, FileCheck, JsonValue, ProbeCheck, compile_path
 from cranfield.errors import PreflightError, Problem, shorten
 from cranfield.formats.io.files import UnreadableError, refuse_device
