@@ -83,7 +83,7 @@ TABLE: dict[str, set[str]] = {
         "stats",
     },
     "config": {"model", "formats", "measures", "options", "stats.table", "evaluation.evidence"},
-    "systems": {"model", "options", "results", "concurrency", "formats", "config", "ranking.stored"},
+    "systems": {"model", "options", "results", "concurrency", "formats", "config", "ranking.collected"},
     "gate": {
         "model",
         "options",

@@ -24,8 +24,8 @@ from corpus import LINES
 from cranfield.errors import CranfieldError, RunFormatError
 from cranfield.formats.sniff import FORMATS, read_queries, read_testset
 from cranfield.ranking import c_reader, python_reader
+from cranfield.ranking.collected import read_run_file
 from cranfield.ranking.scan import JudgedIndex, Scan, ScanOptions
-from cranfield.ranking.stored import read_run_file
 
 ROOT = Path(__file__).resolve().parents[2]
 FOLDER = tempfile.TemporaryDirectory(prefix="cranfield-fuzz-", dir="/dev/shm" if Path("/dev/shm").is_dir() else None)

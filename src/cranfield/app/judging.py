@@ -45,7 +45,7 @@ from cranfield.judging.store.store import Store
 from cranfield.measures import DEFAULT_MEASURES, parse
 from cranfield.model import Run, TestSet, convention_named
 from cranfield.options.blocks import CompareOptions, ScoringOptions
-from cranfield.ranking.stored import read_first_results, without_identical_ids
+from cranfield.ranking.collected import read_first_results, without_identical_ids
 from cranfield.results import TestSetRecord
 from cranfield.stats.consensus import CONSENSUS
 from cranfield.stats.ppi import corrected_mean

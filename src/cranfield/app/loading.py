@@ -23,7 +23,7 @@ from cranfield.words import first_of
 if TYPE_CHECKING:
     from narwhals.typing import IntoFrame
 
-    from cranfield.config.testset_options import SetOptions
+    from cranfield.config.declared import SetOptions
     from cranfield.model import Run
 
 

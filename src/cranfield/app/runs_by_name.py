@@ -41,7 +41,7 @@ def read_for(testset: TestSet, convention: str, path: Path) -> Run:
         RunFormatError: as in scoring the file.
         NoCommonQueryError: it answers no query of the set, neither by id nor by text or row.
     """
-    from cranfield.ranking.stored import read_run_file
+    from cranfield.ranking.collected import read_run_file
 
     try:
         run = read_run_file(path, testset, convention)

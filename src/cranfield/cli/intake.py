@@ -14,7 +14,7 @@ from cranfield.app.commands.book import DEFAULT_DATABASE, DbOption, WorkbenchOpt
 from cranfield.options.declaration import Argument, Option
 
 if TYPE_CHECKING:
-    from cranfield.config.intake import Intake
+    from cranfield.config.workbench import Intake
     from cranfield.service.intake.intake import IntakeCounts
     from cranfield.service.store.queries import ProductionQueries
 

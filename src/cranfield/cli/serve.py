@@ -19,8 +19,7 @@ from cranfield.options.declaration import Argument, Option
 from cranfield.platforms import SERVER, require
 
 if TYPE_CHECKING:
-    from cranfield.config.server import ServerConfig, ServerSetting
-    from cranfield.config.workbench import Workbench
+    from cranfield.config.workbench import ServerConfig, ServerSetting, Workbench
     from cranfield.judging.store.store import Store
     from cranfield.server.options import ServerOptions
 
@@ -166,7 +165,7 @@ def resolve_options(
     context: typer.Context, options: Mapping[str, object], file: ServerConfig
 ) -> tuple[ServerSetting, ...]:
     """Every setting of the server: of the command line, the environment, the operator's file."""
-    from cranfield.config.server import SettingOrigin, resolve_settings
+    from cranfield.config.workbench import SettingOrigin, resolve_settings
 
     origins = {"COMMANDLINE": SettingOrigin.OPTION, "ENVIRONMENT": SettingOrigin.ENVIRONMENT}
     given = {}
@@ -178,7 +177,7 @@ def resolve_options(
 
 def print_settings(settings: tuple[ServerSetting, ...], files: Mapping[str, Path | None]) -> None:
     """Print each setting, its value and where it comes from; passwords are masked."""
-    from cranfield.config.server import shown_settings
+    from cranfield.config.workbench import shown_settings
 
     for name, path in files.items():
         say(f"{name:<12} {path or 'none'}")

@@ -19,9 +19,9 @@ from pydantic import (
 )
 
 from cranfield.config.amount import AnAmount, Bound
+from cranfield.config.declared import MeanMeasureName, TestName
 from cranfield.config.gate_answers import Accuracy, AnswerTerms, CorrectAt, Ece, EveryAnswer, Where, whole_number
 from cranfield.config.hosts import Duration
-from cranfield.config.names import MeanMeasureName, TestName
 from cranfield.config.strict import Finding, Strict, by_key, exclusive_keys, known_in, raise_findings
 from cranfield.errors import Problem
 from cranfield.model.kinds import Text

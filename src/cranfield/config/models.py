@@ -13,15 +13,12 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 from pydantic import AfterValidator, ConfigDict, Field, PrivateAttr, ValidationInfo, field_validator
 
-from cranfield.config.declared import block_of, with_keys
+from cranfield.config.declared import EvidenceConfig, MeasureName, SetOptions, block_of, with_keys
 from cranfield.config.documents import Source
-from cranfield.config.evidence import EvidenceConfig
 from cranfield.config.gate import GateConfig
-from cranfield.config.names import MeasureName
 from cranfield.config.owners import OfDigest, OfEach, OfNone, OfRef
 from cranfield.config.strict import Finding, Strict, checked, raise_findings
 from cranfield.config.systems import FusionConfig, Name, Params, SystemConfig, SystemName
-from cranfield.config.testset_options import SetOptions
 from cranfield.errors import Problem, UnknownNameError, UsageError
 from cranfield.model.kinds import Text
 from cranfield.options.blocks import CollectOptions, CompareOptions, LatencyRule, ScoringOptions

@@ -1,14 +1,18 @@
-"""The kinds of system under test, a model each: a system has the key of exactly one of them."""
+"""The kinds of system under test, a model each: a system has the key of exactly one of them. Their digest, and their public form."""
 
 from __future__ import annotations
 
+import json
 import os
 from collections.abc import Iterator, Mapping
 from functools import partial
+from hashlib import sha256
+from types import MappingProxyType
 from typing import Annotated, Any, ClassVar, Literal
 
 from pydantic import (
     AfterValidator,
+    BaseModel,
     BeforeValidator,
     Discriminator,
     Field,
@@ -24,7 +28,7 @@ from cranfield.config.services import Http, Mcp
 from cranfield.config.strict import Finding, Strict, by_key, check_command, check_started_once, checked, known_in
 from cranfield.errors import Problem, unknown_name
 from cranfield.formats.io.validation import problems_of
-from cranfield.model import Order
+from cranfield.model import Order, Scalar
 from cranfield.model.kinds import ParamName, PlainScalar, Text, source_text, without_nul
 
 MAX_CONCURRENCY = 64
@@ -378,3 +382,51 @@ def _expanded(system: PresetConfig) -> tuple[type[HttpConfig | PythonConfig], di
     if "depends" in form:  # its paths are relative to the config file, those of a system to its `cwd`
         keys["depends"] = [*(os.path.relpath(path, system.cwd) for path in form["depends"]), *system.depends]
     return HttpConfig if "http" in form else PythonConfig, form | keys
+
+
+SHARED = (
+    *("cwd", "env", "params", "components", "timeout_s", "concurrency", "rate_per_s", "retries", "backoff_s"),
+    *("order", "extract", "empty", "depends", "preflight"),
+)
+"""Keys that several kinds of system have, in the order in which they are shown."""
+
+
+def config_digest(system: SystemConfig, params: Mapping[str, Scalar] = MappingProxyType({})) -> str:
+    """SHA-256 over the canonical JSON of the system's config; values of secrets are covered.
+
+    Args:
+        system: the system.
+        params: of its test set, given with every query; without any the digest is of the system alone.
+    """
+    keys = _keys(system)
+    text = json.dumps(
+        [keys, dict(params)] if params else keys,
+        sort_keys=True,
+        ensure_ascii=False,
+        separators=(",", ":"),
+        default=str,
+    )
+    return "sha256:" + sha256(b"cranfield system 1\n" + text.encode("utf-8", "surrogatepass")).hexdigest()
+
+
+def public_config(system: SystemConfig) -> dict[str, Any]:
+    """The keys of a system in plain JSON values; of `env` only the sorted names."""
+    keys: dict[str, Any] = json.loads(json.dumps(_keys(system), default=str))
+    if "env" in keys:
+        keys["env"] = sorted(keys["env"])
+    return {key: keys[key] for key in sorted(keys, key=lambda key: SHARED.index(key) if key in SHARED else -1)}
+
+
+def _keys(value: object) -> object:
+    if isinstance(value, BaseModel):
+        fields = type(value).model_fields
+        names = [name for name in fields if name in value.model_fields_set]  # the models' order, whatever the file's
+        names.sort(key=lambda name: name not in type(value).__annotations__)  # its own fields, then those it inherits
+        return {fields[name].alias or name: _keys(getattr(value, name)) for name in names}
+    if isinstance(value, SecretStr):
+        return value.get_secret_value()
+    if isinstance(value, dict):
+        return {key: _keys(item) for key, item in value.items()}
+    if isinstance(value, list):
+        return [_keys(item) for item in value]
+    return value

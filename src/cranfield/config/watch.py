@@ -10,8 +10,7 @@ from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 from pydantic import Field, Tag
 
-from cranfield.config.declared import with_keys
-from cranfield.config.names import ConventionName, MeanMeasureName
+from cranfield.config.declared import ConventionName, MeanMeasureName, with_keys
 from cranfield.config.strict import Finding, Strict, by_key, checked
 from cranfield.config.systems import Name
 from cranfield.errors import Problem, did_you_mean, shorten

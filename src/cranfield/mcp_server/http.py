@@ -13,7 +13,7 @@ import uvicorn
 from starlette.concurrency import run_in_threadpool
 
 from cranfield.concurrency.interrupts import sigterm_interrupts
-from cranfield.config.server import DEFAULT_CONNECTIONS
+from cranfield.config.workbench import DEFAULT_CONNECTIONS
 from cranfield.errors import UsageError
 from cranfield.mcp_server.server import EVALUATE, READ, Token
 from cranfield.server.caller import TABLE, Access

@@ -33,7 +33,7 @@ def key_of(block: type, name: str, *, otherwise: str) -> Any:
 def with_open_keys(base: type[M], block: type, place: Place, otherwise: str) -> type[M]:
     """A model with a key for each option of a block that has a place, all of them open, after those of another model.
 
-    Names of tables are texts: whoever acts on the request checks them, with everything else that is wrong in it.
+    Names of tables are texts: they are checked when the request is acted on, with everything else that is wrong in it.
 
     Args:
         base: the other model; the new one has its name and its docstring.

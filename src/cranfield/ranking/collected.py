@@ -1,21 +1,60 @@
-"""Collected runs: the lists that a system returned, put in their declared order and ranked."""
+"""Runs in memory: the lists that a system returned, or that a run file holds, put in their declared order and ranked."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 
 from cranfield.errors import Problem, RunFormatError
-from cranfield.formats.io.delimited import id_bytes
+from cranfield.formats.io.delimited import id_bytes, id_text
+from cranfield.formats.io.files import stem
+from cranfield.formats.runs.files import read_whole
+from cranfield.formats.sniff import sniff_run
 from cranfield.matching.expectation import by_place
-from cranfield.model import Answer, Convention, Hit, Outcome, Run, TestSet
-from cranfield.ranking.all_hits import scan_hits, table_run
+from cranfield.model import Answer, Convention, Hit, Outcome, Run, TestSet, convention_named
+from cranfield.ranking import python_reader
+from cranfield.ranking.engine import requested_jobs, scan_file
 from cranfield.ranking.join import NO_TIES, RankedRun, RankingBuilder, no_common_query
 from cranfield.ranking.prepared import PreparedJudgments
 from cranfield.ranking.query_ranker import RankedQuery, rank_query
-from cranfield.ranking.scan import REPORTED_HITS, Missing, ScanOptions
+from cranfield.ranking.scan import REPORTED_HITS, JudgedIndex, Missing, Scan, ScanOptions
 from cranfield.ranking.value import Ranking, cut_at
+
+
+def scan_hits(
+    path: Path, query_ids: Sequence[str] | None, rules: Convention, depth: int | None = None
+) -> tuple[Scan, Mapping[str, Sequence[Hit]]]:
+    """The scan of a TREC file, and every result of the queries it answers, rank 1 first.
+
+    Args:
+        path: the file.
+        query_ids: the queries; None: all of the file, which is read once more for their names.
+        rules: order, ties and duplicates: a repeated result is an error, or kept.
+        depth: ranks kept per query; None keeps all.
+    """
+    options = ScanOptions(order=rules.file_order, ties=rules.tie_order, width=rules.score_width, depth=depth)
+    if query_ids is None:
+        query_ids = scan_file(path, JudgedIndex((), ()), options, requested_jobs()).extra_queries
+    n = len(query_ids)
+    index = JudgedIndex(tuple(map(id_bytes, query_ids)), ((),) * n, (True,) * n)
+    if rules.repeats == "kept":
+        scan = python_reader.scan_file(path, index, replace(options, duplicates="kept"))
+    else:
+        scan = scan_file(path, index, options, requested_jobs())
+    hits = {
+        query_id: [Hit(id_text(doc_id), score) for doc_id, score, _ in scan.top.of(query)]
+        for query, query_id in enumerate(query_ids)
+        if scan.answered[query]
+    }
+    return scan, hits
+
+
+def table_run(path: Path, hits: Mapping[str, Sequence[Hit]], rules: Convention) -> Run:
+    """The results of a table as a run: it has no row for an answer without a result."""
+    answers = {query_id: Answer(Outcome.ANSWERED, tuple(of_query)) for query_id, of_query in hits.items()}
+    return Run(stem(path), answers, order="descending" if rules.file_order == "score" else "given", says_empty=False)
 
 
 def rank_run(
@@ -111,3 +150,67 @@ def _scores(query_id: str, hits: Sequence[Hit], run: Run) -> list[float]:
             hint="extract the score too, or declare order: given",
         )
     )
+
+
+def read_run_file(path: Path | str, testset: TestSet | None = None, convention: str | Convention = "trec") -> Run:
+    """Read a run of any format, the results of each query best first, as the run and the convention say.
+
+    Args:
+        path: the file.
+        testset: whose queries are read; None reads every query of the file.
+        convention: the order of the file, ties and duplicates.
+
+    Raises:
+        RunFormatError: as in scoring the file: it cannot be read, is no run, or has malformed lines or duplicates.
+        NoCommonQueryError: it is a table that answers no query of the test set.
+    """
+    return read_first_results(path, testset, convention)[0]
+
+
+def read_first_results(
+    path: Path | str, testset: TestSet | None, convention: str | Convention, depth: int | None = None
+) -> tuple[Run, str]:
+    """As `read_run_file`, of a TREC file the first `depth` results of each query; and the digest that scoring reports."""
+    path, rules = Path(path), convention_named(convention)
+    found = sniff_run(path)
+    if found.read is not None:
+        whole = read_whole(found, path)
+        return _best_first(whole, rules), whole.digest
+    query_ids = None if testset is None else testset.query_ids
+    digest = ""
+    if found.name == "parquet":
+        from cranfield.ranking.memory import run_of_ranks, table_answers
+
+        if (by_rank := run_of_ranks(path)) is not None:
+            return by_rank, by_rank.digest
+        answers, extra = table_answers(path, query_ids, rules)
+        hits: Mapping[str, Sequence[Hit]] = {
+            query_id: [Hit(doc_id, score) for doc_id, score in scores.items()] for query_id, scores in answers.items()
+        }
+    else:
+        scan, hits = scan_hits(path, query_ids, rules, depth)
+        extra, digest = scan.extra_queries, scan.digest
+    if testset is not None and not hits:
+        raise no_common_query(testset.name, testset.query_ids, extra)
+    run = replace(table_run(path, hits, rules), extra_queries=() if testset is None else extra)
+    return (_best_first(run, rules) if found.name == "parquet" else run), digest or run.digest
+
+
+def without_identical_ids(run: Run) -> Run:
+    """A run without the results whose id is that of their query."""
+    answers = {
+        query_id: replace(answer, hits=tuple(hit for hit in answer.hits if hit.id != query_id))
+        for query_id, answer in run.answers.items()
+    }
+    return replace(run, answers=answers)
+
+
+def _best_first(run: Run, rules: Convention) -> Run:
+    """A run with the results of each query sorted as it declares."""
+    if run.order == "given":
+        return run
+    answers = {
+        query_id: replace(answer, hits=tuple(order_hits(query_id, answer, run, rules)))
+        for query_id, answer in run.answers.items()
+    }
+    return replace(run, answers=answers)

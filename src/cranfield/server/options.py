@@ -13,11 +13,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
-from cranfield.config.server import DEFAULT_CONNECTIONS
+from cranfield.config.workbench import DEFAULT_CONNECTIONS
 from cranfield.errors import UsageError
 
 if TYPE_CHECKING:
-    from cranfield.config.server import ServerSetting
+    from cranfield.config.workbench import ServerSetting
 
 DEFAULT_PORT = 8734
 KEY_VARIABLE = "CRANFIELD_SECRET"

@@ -12,8 +12,8 @@ from fastapi import APIRouter, Depends, Request
 from fastapi.responses import HTMLResponse
 from pydantic import BaseModel
 
-from cranfield.config.server import shown_settings
 from cranfield.config.services import SECRET_PARAMETERS
+from cranfield.config.workbench import shown_settings
 from cranfield.evaluation.result import versions
 from cranfield.server.access import require
 from cranfield.server.caller import Caller

@@ -12,7 +12,7 @@ from fastapi.responses import HTMLResponse, Response
 
 from cranfield.app.run import filled_yaml
 from cranfield.config import Config, expand_preset
-from cranfield.config.tunable import Range
+from cranfield.config.workbench import Range
 from cranfield.errors import CranfieldError, Problem, UsageError
 from cranfield.measures import USUAL_K
 from cranfield.server.access import require

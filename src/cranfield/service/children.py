@@ -9,10 +9,9 @@ from collections.abc import Iterator, Mapping
 
 from pydantic import BaseModel, SecretStr
 
-from cranfield.config.metrics import VARIABLE
 from cranfield.config.models import Config
 from cranfield.config.strict import ENV, placeholders
-from cranfield.config.workbench import Workbench
+from cranfield.config.workbench import VARIABLE, Workbench
 
 OF_SERVER = frozenset({"CRANFIELD_DB", "CRANFIELD_SECRET", "CRANFIELD_MCP_TOKEN", "CRANFIELD_PUSH_AUTH"})
 """Variables of the server that no system and no upload needs, with those of the options of `serve`."""

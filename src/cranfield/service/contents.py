@@ -89,7 +89,7 @@ def read_stored_run(path: Path, format_name: str) -> Run:
     """Read the file of a run, in a format by name."""
     from cranfield.formats.runs.files import read_whole
     from cranfield.formats.sniff import sniff_run
-    from cranfield.ranking.stored import read_run_file
+    from cranfield.ranking.collected import read_run_file
 
     found = sniff_run(path, format_name)
     return read_run_file(path) if found.read is None else read_whole(found, path)

@@ -10,8 +10,7 @@ from pydantic import ValidationError
 from cranfield.config import Config
 from cranfield.config.grid import with_settings, written_value
 from cranfield.config.systems import SystemConfig
-from cranfield.config.tunable import Allowed, Range
-from cranfield.config.workbench import Workbench
+from cranfield.config.workbench import Allowed, Range, Workbench
 from cranfield.errors import Problem, ProblemList, UnknownNameError, UsageError, shorten, unknown_name
 from cranfield.model import Scalar
 

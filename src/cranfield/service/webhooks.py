@@ -20,7 +20,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
-from cranfield.config.metrics import VARIABLE, Event, Webhook
+from cranfield.config.workbench import VARIABLE, Event, Webhook
 from cranfield.errors import Problem, UsageError
 from cranfield.evaluation.verdict_table import VerdictCode
 from cranfield.judging.documents.guard import AddressGuard, Resolver, system_resolver

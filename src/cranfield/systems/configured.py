@@ -228,13 +228,13 @@ class ConfiguredSystem(ABC):
     @property
     def config_digest(self) -> str:
         """SHA-256 over the configuration as written; values of `env` and params of the set included."""
-        from cranfield.config.config_digest import config_digest
+        from cranfield.config.systems import config_digest
 
         return config_digest(self.declared, self.set_params)
 
     def public_config(self) -> Mapping[str, Any]:
         """The configuration as written, without the values of environment variables wherever they stand, and params of the set."""
-        from cranfield.config.config_digest import public_config
+        from cranfield.config.systems import public_config
 
         written = public_config(self.declared)
         params = {**written.get("params", {}), **self.set_params}

@@ -185,7 +185,7 @@ def test_a_key_that_the_ref_decides_is_taken_from_there_and_named(
 
 
 def test_a_system_that_is_the_same_keeps_its_digest(config: Path) -> None:
-    from cranfield.config.config_digest import config_digest
+    from cranfield.config.systems import config_digest
 
     ruled, own = planned(config, "main").config.systems["new"], load_config(config).systems["new"]
     assert config_digest(ruled) == config_digest(own)

@@ -251,7 +251,7 @@ def test_results_beyond_k_do_not_count(config: Path, form: str) -> None:
     deep = write_trec(config.parent / "deep.run", 12)
     if form == "jsonl":
         from cranfield.formats.runs.jsonl import write_run
-        from cranfield.ranking.stored import read_run_file
+        from cranfield.ranking.collected import read_run_file
 
         write_run(read_run_file(deep), config.parent / "deep.jsonl")
         deep = config.parent / "deep.jsonl"

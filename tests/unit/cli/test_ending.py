@@ -17,7 +17,7 @@ import pytest
 import typer
 
 from cranfield.cli.ending import StandardStream, finish_output, handled, keep_interrupts, run_program
-from cranfield.concurrency.loop import INTERRUPTED, interrupts_prevail, sigterm_interrupts
+from cranfield.concurrency.interrupts import INTERRUPTED, interrupts_prevail, sigterm_interrupts
 from cranfield.errors import InternalError, PreflightError, UsageError
 
 Call = Callable[..., subprocess.CompletedProcess[str]]

@@ -8,8 +8,7 @@ import pytest
 
 from cranfield.app.commands.book import DEFAULT_DATABASE
 from cranfield.cli.main import run_command_line
-from cranfield.config.server import ServerConfig, SettingOrigin, resolve_settings
-from cranfield.config.workbench import load_workbench
+from cranfield.config.workbench import ServerConfig, SettingOrigin, load_workbench, resolve_settings
 from cranfield.errors import ConfigError
 
 VARIABLES = {

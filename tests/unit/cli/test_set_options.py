@@ -19,7 +19,7 @@ from cranfield.app.commands.gate import gate_command
 from cranfield.app.commands.run import components_command, grid_command, run_command
 from cranfield.app.commands.testset import overfit_command, show_command, stats_command, validate_command
 from cranfield.cli.build import command_of, parameter_of
-from cranfield.config.testset_options import SetOptions
+from cranfield.config.declared import SetOptions
 from cranfield.options.blocks import SET_OPTIONS, TestSetOptions
 from cranfield.options.declaration import declared
 

@@ -13,7 +13,7 @@ from cranfield.errors import RunFormatError, TestSetError
 from cranfield.formats.sniff import read_testset
 from cranfield.formats.testsets.judgment_table import read_judgment_table, write_judgment_table
 from cranfield.model import Pattern, Query, Rating, Span, TestSet
-from cranfield.ranking.stored import read_run_file
+from cranfield.ranking.collected import read_run_file
 
 
 def put(folder: Path, text: str | bytes, name: str = "table.csv") -> Path:

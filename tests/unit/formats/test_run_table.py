@@ -9,7 +9,7 @@ from cranfield.errors import RunFormatError, UnknownNameError
 from cranfield.formats.runs.table import read_run_table, write_run_table
 from cranfield.formats.sniff import sniff_run
 from cranfield.model import Answer, Hit, Outcome, Run
-from cranfield.ranking.stored import read_run_file
+from cranfield.ranking.collected import read_run_file
 
 
 def put(folder: Path, text: str, name: str = "run.tsv") -> Path:

@@ -20,10 +20,10 @@ from cranfield.errors import NoCommonQueryError, RunFormatError, UsageError
 from cranfield.measures import compute, parse
 from cranfield.model import Convention, Outcome, Pattern, Query, TestSet, convention_named
 from cranfield.model.convention import CONVENTIONS
+from cranfield.ranking.collected import read_run_file
 from cranfield.ranking.file import rank_file
 from cranfield.ranking.memory import rank_arrays, rank_frame, rank_mapping
 from cranfield.ranking.prepared import PreparedJudgments
-from cranfield.ranking.stored import read_run_file
 
 TREC = convention_named("trec")
 NARROW = dataclasses.replace(TREC, name="narrow", score_width=32)

@@ -7,8 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from cranfield.config.metrics import MetricsConfig
-from cranfield.config.workbench import Workbench
+from cranfield.config.workbench import MetricsConfig, Workbench
 from cranfield.errors import UsageError
 from cranfield.server.app import create_app
 from cranfield.server.options import ServerOptions

@@ -20,7 +20,7 @@ from tests.unit.service.shop import make_shop, work_here
 
 from cranfield.app.loading import read_stored
 from cranfield.client import Client, JobFailedError, NotAuthorisedError, NotFoundError, RefusedError
-from cranfield.config.jobs import LimitsConfig
+from cranfield.config.workbench import LimitsConfig
 from cranfield.judging.pools.pool_file import Pool, PooledItem, PooledQuery
 from cranfield.judging.settings import BookSettings
 from cranfield.server.v1.files import MOST_UPLOADS

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 from tests.receiver import Receiver, receiving
 
-from cranfield.config.metrics import EVENTS, Webhook
+from cranfield.config.workbench import EVENTS, Webhook
 from cranfield.errors import UsageError
 from cranfield.service.webhooks import (
     DELIVERY,

@@ -25,7 +25,7 @@ def convert_command(
     `.run` (TREC), `.jsonl` or `.csv`: only `.jsonl` holds fields and failed queries.
     """
     from cranfield.formats.convert import chosen_format, write_run
-    from cranfield.ranking.stored import read_run_file
+    from cranfield.ranking.collected import read_run_file
     from cranfield.words import n_of
 
     refuse_existing(out, force=force)

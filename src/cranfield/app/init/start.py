@@ -56,7 +56,7 @@ from cranfield.model import Entity, File, Pattern, Query, Span, TestSet
 from cranfield.model.note import NoteKind, not_carried
 from cranfield.options.blocks import TestSetOptions
 from cranfield.patterns import compile_pattern
-from cranfield.ranking.stored import read_run_file
+from cranfield.ranking.collected import read_run_file
 from cranfield.reporting.document import Block, Bullets, Code, Column, Document, Paragraph, Section, Table
 from cranfield.systems.collect.collector import require_texts
 from cranfield.words import and_list, first_of, n_of, printable

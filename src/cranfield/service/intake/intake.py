@@ -17,7 +17,7 @@ from hashlib import pbkdf2_hmac, sha256
 from pathlib import Path
 from typing import BinaryIO
 
-from cranfield.config.intake import Intake
+from cranfield.config.workbench import Intake
 from cranfield.database.engine import Clock, day_of
 from cranfield.errors import UsageError
 from cranfield.formats.io.files import STDIN, opened, path_lock, refusal, shown

@@ -12,7 +12,7 @@ from enum import StrEnum
 from pathlib import PurePath
 from urllib.parse import parse_qs, urlsplit
 
-from cranfield.config.intake import LogFormat
+from cranfield.config.workbench import LogFormat
 from cranfield.errors import UnknownNameError, UsageError
 from cranfield.patterns import time_limit
 from cranfield.service.intake.redaction import SEARCH_S

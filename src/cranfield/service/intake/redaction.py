@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from html import unescape
 from urllib.parse import unquote
 
-from cranfield.config.intake import PLACEHOLDER_NAME, Intake, RedactionName
+from cranfield.config.workbench import PLACEHOLDER_NAME, Intake, RedactionName
 from cranfield.systems.calls.regex_process import SearchError, find
 
 SEARCH_S = 0.5

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Literal
 
-from cranfield.config.metrics import MetricsConfig
+from cranfield.config.workbench import MetricsConfig
 from cranfield.errors import UsageError
 from cranfield.evaluation.absence import JUDGED_DEPTH
 from cranfield.service.metrics.naming import ALL, Naming

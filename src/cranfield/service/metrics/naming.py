@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import asdict
 from functools import cache
 
-from cranfield.config.metrics import SUBJECT_LABELS, MetricsConfig, spelled
+from cranfield.config.workbench import SUBJECT_LABELS, MetricsConfig, spelled
 from cranfield.errors import CranfieldError
 from cranfield.service.metrics.observed import MeasuredSubject
 

@@ -83,7 +83,7 @@ class RunFileSystem(ConfiguredSystem):
         """
         if self.read is not None:
             return self.read(self.path)
-        from cranfield.ranking.stored import read_run_file
+        from cranfield.ranking.collected import read_run_file
 
         return read_run_file(self.path)
 

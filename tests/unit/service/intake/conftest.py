@@ -2,7 +2,7 @@
 
 import pytest
 
-from cranfield.config.intake import Intake
+from cranfield.config.workbench import Intake
 from cranfield.service.intake.intake import Taking
 from cranfield.service.store.queries import ProductionQueries
 

@@ -7,7 +7,7 @@ from datetime import date
 
 import pytest
 
-from cranfield.config.intake import Intake, LogFormat
+from cranfield.config.workbench import Intake, LogFormat
 from cranfield.service.intake import intake
 from cranfield.service.intake.intake import purge
 from cranfield.service.intake.reading import DropReason, LogError, LoggedQuery, format_of_name, reader_of

@@ -2,7 +2,7 @@
 
 import pytest
 
-from cranfield.config.intake import Intake
+from cranfield.config.workbench import Intake
 from cranfield.service.intake import redaction
 from cranfield.service.intake.redaction import PatternTimeoutError, QueryRedactor, is_iban, is_luhn
 

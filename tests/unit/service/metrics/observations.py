@@ -6,7 +6,7 @@ import json
 from pathlib import Path
 from typing import Any
 
-from cranfield.config.metrics import MetricsConfig
+from cranfield.config.workbench import MetricsConfig
 from cranfield.service.metrics.exposition import Exposition
 from cranfield.service.metrics.naming import Naming
 from cranfield.service.metrics.observed import Measured, MeasuredSubject, MetricsSnapshot, Observation

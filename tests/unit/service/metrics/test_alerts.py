@@ -10,7 +10,7 @@ import yaml
 from tests.unit.service.metrics.observations import HOUSE
 
 from cranfield.app.gate_plan import planned
-from cranfield.config.metrics import MetricsConfig
+from cranfield.config.workbench import MetricsConfig
 from cranfield.errors import UsageError
 from cranfield.service.metrics.alerts import AlertRule, gate_alerts, gated_systems, rules_text, seconds
 from cranfield.service.metrics.naming import Naming

@@ -9,7 +9,7 @@ import pytest
 from pydantic import ValidationError
 from tests.unit.service.metrics.observations import HOUSE, measured, numbers, observed, written
 
-from cranfield.config.metrics import MetricsConfig
+from cranfield.config.workbench import MetricsConfig
 from cranfield.errors import UsageError
 from cranfield.service.metrics.exposition import Exposition
 from cranfield.service.metrics.families import FAMILIES, RESULTS, naming_of
