@@ -58,7 +58,7 @@ VOLATILE: tuple[tuple[str, str], ...] = (
     (r'("(?:\w+_)?at": ?)1[789]\d{11}\b', r"\1{ms}"),
     (r"(?<=rows, sha256 )[0-9a-f]{64}", "{digest}"),
     (r"(?<=timestamp_seconds\{)([^}]*\}) \S+", r"\1 {number}"),
-    (r"(?i)\bpython 3\.\d+(?:\.\d+)?", "Python {version}"),
+    (r'(?i)\b(python|numpy|scipy|pyarrow)("?:? "?)\d+(?:\.\d+)+', r"\1\2{version}"),
 )
 DURATIONS: tuple[tuple[str, str], ...] = (
     (
