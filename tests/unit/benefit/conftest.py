@@ -1,4 +1,4 @@
-"""A repository with a tool that searches it."""
+"""A repository with a tool that searches it; and retries without waits."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from cranfield.agents import retrying
 from cranfield.benefit.plan import ToolServer
 
 SERVER = Path(__file__).with_name("code_search_server.py")
@@ -24,3 +25,12 @@ def code_search(tmp_path: Path) -> Any:
         return ToolServer(command=("{python}", "-I", "-S", str(SERVER), str(folder), *modes), **fields)
 
     return server
+
+
+@pytest.fixture
+def no_waits(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Repeat a request to a model at once."""
+    policy = retrying.retry_policy
+    monkeypatch.setattr(
+        retrying, "retry_policy", lambda *given, **more: {**policy(*given, **more), "wait": lambda _: 0.0}
+    )

@@ -15,7 +15,6 @@ import yaml
 from tests.unit.benefit.test_reference_over_http import plan_of, scripted
 from tests.unit.benefit.test_result import PLAN_RECORD, SET, absent, experiment
 
-from cranfield.agents import retrying
 from cranfield.agents.protocol import ModelAnswer, Request, Usage, with_output
 from cranfield.agents.scripted import Scripted
 from cranfield.app.benefit import rerun, score_experiment
@@ -35,14 +34,6 @@ BAD_BODIES: tuple[dict[str, Any], ...] = (
     {"drop": True},
 )
 BAD_TEXTS: tuple[dict[str, Any], ...] = ({"text": 'I th1nk {"quote'}, {"text": ""})
-
-
-@pytest.fixture
-def no_waits(monkeypatch: pytest.MonkeyPatch) -> None:
-    policy = retrying.retry_policy
-    monkeypatch.setattr(
-        retrying, "retry_policy", lambda *given, **more: {**policy(*given, **more), "wait": lambda _: 0.0}
-    )
 
 
 def garbling(model_server: Any, script: Callable[[dict[str, Any]], Any], bad: tuple[dict[str, Any], ...]) -> Any:

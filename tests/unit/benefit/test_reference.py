@@ -152,6 +152,7 @@ def test_tokens_of_a_run_are_counted_once_each_and_unknown_ones_are_not_0(agents
     assert usage.n_tool_calls == 1
 
 
+@pytest.mark.usefixtures("no_waits")
 @pytest.mark.parametrize(
     ("answer", "limits", "end", "error"),
     [
