@@ -466,8 +466,9 @@ def test_before_the_first_grade_a_page_says_nothing_graded_yet_and_not_invalid(p
     assert "Nothing graded yet." not in pages.get(f"/evaluations/{number}").split("As the grades were when")[0]
 
 
-def test_compare_is_offered_where_it_is_accepted_and_nowhere_else(pages):
+def test_compare_is_offered_where_it_is_accepted_and_nowhere_else(pages, monkeypatch):
     """Every pair of three evaluations: two by the judgments of `own`, one in a book, and each with itself."""
+    monkeypatch.setattr("cranfield.server.evaluations.SOON_S", 0.0)  # no server works here
     pages.shop.answers(red_shoes="ab")
     plain = {"keywords": "", "testset": "own", "name": "", "measures": "P@4", "convention": ""}
     numbers = [pages.evaluated(**plain, book="/") for _ in range(2)] + [pages.evaluated(**plain, book="/new")]
