@@ -15,7 +15,7 @@ from cranfield.app.loading import can_be_name, named_testset, project_config
 from cranfield.app.rescoring import path_word
 from cranfield.app.saved_runs import saved_run
 from cranfield.config import Config, load_config
-from cranfield.errors import CranfieldError, UsageError, did_you_mean, shorten
+from cranfield.errors import ConfigError, CranfieldError, Problem, UsageError, did_you_mean, shorten
 from cranfield.evaluation.values import Evaluation
 from cranfield.measures import CATALOGUE, Measure
 from cranfield.model import DEFAULT_CONVENTION, Hit, TestSet, convention_named
@@ -52,6 +52,18 @@ class Project:
             ConfigError: with everything that is wrong with it.
         """
         return load_config(self.path)
+
+    def look_up(self, names: Sequence[str]) -> None:
+        """Read the config for what is no file, and can be the name of a system.
+
+        Raises:
+            ConfigError: the config is wrong; the names come first, of which none is a file.
+        """
+        try:
+            self.config  # noqa: B018 - it is kept
+        except ConfigError as error:
+            why = f"no such file, and whether a system has this name is not known: {self.path.name} is wrong"
+            raise ConfigError([*(Problem(why, path=name) for name in names), *error.problems]) from None
 
     def is_system(self, given: Path | str) -> bool:
         """Whether it is the name of a system, and no path that exists."""

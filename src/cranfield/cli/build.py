@@ -73,6 +73,7 @@ def resolve_runs(kwargs: dict[str, Any], parameters: Sequence[str], config: Path
     project = Project.find(config)
     if project is None:
         return
+    project.look_up(list(dict.fromkeys(map(_place, names))))
     testset = kwargs.get("testset")
     _note_hidden(project, [testset, *(spec for name in parameters for spec in _specs(kwargs.get(name)))])
     found: dict[str, Path] = {}
@@ -185,12 +186,15 @@ def with_config_testset(command: Any, context: Any, arguments: list[str]) -> lis
     ):
         return arguments
     runs = _runs_without_testset(command, given, names, is_option=is_option)
-    if not any(map(_may_be_name, runs if is_option else runs[:1])):
+    names_of_systems = [_place(run) for run in (runs if is_option else runs[:1]) if _may_be_name(run)]
+    if not names_of_systems:
         return arguments
     from cranfield.app.named_runs import Project
 
     config = given.get("project")
     project = Project.find(Path(config) if isinstance(config, str) else None)
+    if project is not None:
+        project.look_up(names_of_systems)
     systems = [] if project is None else [run for run in map(_place, runs) if project.is_system(run)]
     if project is None or not systems or not (is_option or _is_run(project, runs[0])):
         return arguments

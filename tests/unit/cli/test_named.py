@@ -154,6 +154,18 @@ def test_an_unknown_name_lists_the_systems(project):
     assert "did you mean new?" in found.stderr
 
 
+@pytest.mark.parametrize(
+    "words", [("compare", "cf.yaml", "olld.run", "neww"), ("evaluate", "cf.yaml", "olld.run", "neww")]
+)
+def test_where_the_config_is_wrong_a_run_that_is_no_file_is_named_first(project, words):
+    write(project, measuress=["RR"])
+    error = call(*words, code=2).stderr
+    lines = [line for line in error.splitlines() if line.startswith("error: ")]
+    why = "no such file, and whether a system has this name is not known: cranfield.yaml is wrong."
+    assert lines[:2] == [f"error: olld.run: {why}", f"error: neww: {why}"]
+    assert "unknown key 'measuress'" in lines[2]
+
+
 def test_without_a_project_a_name_is_a_path(tmp_path, monkeypatch):
     (tmp_path / "cf.yaml").write_text(yaml.safe_dump(SET))
     monkeypatch.chdir(tmp_path)
