@@ -19,6 +19,7 @@ import io
 import json
 import multiprocessing
 import os
+import platform
 import re
 import shlex
 import shutil
@@ -238,7 +239,9 @@ def steady(text: str, scene: Scene, folder: Path) -> str:
         text = page_words(text)
     for path, name in ((folder, "{folder}"), (CHECKOUT, "{checkout}"), (Path(sys.executable).parent, "{bin}")):
         text = text.replace(str(path), name)
-    text = text.replace(__version__, "{version}").replace(time.strftime("%Y-%m-%d"), "{today}")
+    for version in (__version__, platform.python_version()):
+        text = text.replace(version, "{version}")
+    text = text.replace(time.strftime("%Y-%m-%d"), "{today}")
     for pattern, name in (*VOLATILE, *(DURATIONS if scene.timed else ())):
         text = re.sub(pattern, name, text)
     return text
