@@ -5,7 +5,8 @@ from __future__ import annotations
 from enum import StrEnum
 from typing import Annotated, Any, Generic, Literal, TypeVar
 
-from pydantic import BaseModel, ConfigDict, Field, computed_field, field_validator
+from pydantic import BaseModel, ConfigDict, Field, GetJsonSchemaHandler, computed_field, field_validator
+from pydantic_core import CoreSchema
 
 from cranfield.service.outcome import BenefitOutcome
 
@@ -295,10 +296,24 @@ class EvaluationSummary(ResponseBody):
     """The baseline of its test set."""
 
 
+class RecordSchema:
+    """The schema of a record that is passed on as it is stored; the record is imported when a schema is requested."""
+
+    def __init__(self, name: str) -> None:
+        self._name = name
+
+    def __get_pydantic_json_schema__(self, _schema: CoreSchema, handler: GetJsonSchemaHandler) -> dict[str, Any]:
+        """That of the adapter of the record."""
+        from cranfield.evaluation import result
+        from cranfield.results import adapter_of
+
+        return handler(adapter_of(getattr(result, self._name)).core_schema)
+
+
 class EvaluationResponse(EvaluationSummary):
     """An evaluation with everything that `results.json` holds."""
 
-    result: dict[str, Any]
+    result: Annotated[dict[str, Any], RecordSchema("EvaluationResult")]
     """The JSON that `cranfield evaluate --format json` prints: systems, strata, every query."""
 
 
@@ -371,7 +386,7 @@ class ComparisonSummary(ResponseBody):
 class ComparisonResponse(ComparisonSummary):
     """A comparison with everything that `results.json` holds."""
 
-    result: dict[str, Any]
+    result: Annotated[dict[str, Any], RecordSchema("ComparisonResult")]
     """The JSON that `cranfield compare --format json` prints."""
 
 

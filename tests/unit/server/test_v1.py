@@ -13,6 +13,7 @@ from threading import Barrier, BrokenBarrierError
 from types import SimpleNamespace
 from typing import Any
 
+import jsonschema
 import pytest
 import yaml
 from starlette.testclient import TestClient
@@ -87,6 +88,20 @@ def test_an_evaluation_has_the_shape_of_the_specification_and_says_first_whether
     assert found["result"]["schema_version"] == 1
     void = api("read").get(f"/v1/evaluations/{api.bench.ids['void']}/summary").json()
     assert void["void"] == ["every query returned the same results"]
+
+
+@pytest.mark.parametrize(
+    ("path", "of", "name"),
+    [("evaluations", "old", "EvaluationResult"), ("comparisons", "comparison", "ComparisonResult")],
+)
+def test_a_result_is_a_record_and_has_the_schema_of_one(api: Api, path: str, of: str, name: str) -> None:
+    schemas = api().get("/openapi.json").json()["components"]["schemas"]
+    result = api().get(f"/v1/{path}/{api.bench.ids[of]}").json()["result"]
+    schema = {"$ref": f"#/components/schemas/{name}", "components": {"schemas": schemas}}
+    jsonschema.validate(result, schema)
+    del result["testset"]
+    with pytest.raises(jsonschema.ValidationError, match="testset"):
+        jsonschema.validate(result, schema)
 
 
 @pytest.mark.parametrize(
