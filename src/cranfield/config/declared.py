@@ -7,7 +7,7 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Annotated, Any, TypeVar, get_origin
 
-from pydantic import AfterValidator, BaseModel, Field, GetJsonSchemaHandler, create_model
+from pydantic import AfterValidator, BaseModel, GetJsonSchemaHandler
 from pydantic_core import CoreSchema, core_schema
 
 from cranfield.config.owners import FieldOwner
@@ -17,7 +17,7 @@ from cranfield.model import CONVENTIONS
 from cranfield.model.kinds import Text
 from cranfield.options.blocks import SET_OPTIONS
 from cranfield.options.declaration import Declared, declared
-from cranfield.options.keys import description_of
+from cranfield.options.keys import model_with, within_bounds
 
 
 def _check_measure(name: str) -> Iterator[Finding]:
@@ -115,44 +115,22 @@ NAMES: Mapping[str, Any] = MappingProxyType(
 
 
 def with_keys(
-    base: type[M],
-    name: str,
-    options: Iterable[Declared],
-    *,
-    otherwise: str | None = None,
-    doc: str | None = None,
+    base: type[M], name: str, options: Iterable[Declared], *, otherwise: str | None = None, doc: str | None = None
 ) -> type[M]:
-    """A model with a key for each option, after those of another model.
+    """As `model_with`, a part of a config: names of tables are checked, and each key says who decides it."""
 
-    Args:
-        base: the other model.
-        name: of the new one.
-        options: the declarations.
-        otherwise: what a key is that is left open; None: it has its default.
-        doc: what the model is; None: as the other one.
-    """
-    keys: dict[str, Any] = {option.name: (_typed(option, otherwise), _field(option, otherwise)) for option in options}
-    return create_model(name, __base__=base, __module__=base.__module__, __doc__=doc or base.__doc__, **keys)
+    def kind(key: Declared) -> Any:
+        is_open = otherwise is not None or key.kind != key.bare or key.default == ()
+        own = _type(key)
+        return Annotated[own | None if is_open else own, FieldOwner(key.option.owner)]
+
+    return model_with(base, name, options, kind, otherwise=otherwise, doc=doc)
 
 
 def block_of(block: type[B], part: BaseModel, **more: Any) -> B:
     """A block of options, with the values of the keys that a part of a config has, and further ones."""
     values = {name: getattr(part, name) for name in declared(block) if name in type(part).model_fields}
     return block(**{**values, **more})
-
-
-def _field(key: Declared, otherwise: str | None) -> Any:
-    description, default = description_of(key, otherwise), key.default
-    if get_origin(key.bare) is Mapping:
-        return Field(default_factory=dict, description=description)
-    return Field(default=None if otherwise is not None or default == () else default, description=description)
-
-
-def _typed(key: Declared, otherwise: str | None) -> Any:
-    """Type of a key, and who decides it."""
-    is_open = otherwise is not None or key.kind != key.bare or key.default == ()
-    kind = _type(key)
-    return Annotated[kind | None if is_open else kind, FieldOwner(key.option.owner)]
 
 
 def _type(key: Declared) -> Any:
@@ -165,9 +143,7 @@ def _type(key: Declared) -> Any:
         return dict[Text, Text]
     if key.default == ():
         return Text | list[Text]
-    for bound in key.bounds:
-        bare = Annotated[bare, bound]
-    return bare
+    return within_bounds(bare, key)
 
 
 if TYPE_CHECKING:

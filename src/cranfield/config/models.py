@@ -24,6 +24,7 @@ from cranfield.model.kinds import Text
 from cranfield.options.blocks import CollectOptions, CompareOptions, LatencyRule, ScoringOptions
 from cranfield.options.blocks import Limits as DeclaredLimits
 from cranfield.options.declaration import declared
+from cranfield.options.keys import at
 
 SUMMARY_FILES = frozenset({"report.html", "report.md", "results.json"})
 """Files that a run over several test sets writes next to the folders of the sets."""
@@ -77,7 +78,7 @@ def parts_of(systems: Mapping[str, SystemConfig], name: str) -> set[str]:
 
 
 _SCORING = declared(ScoringOptions)
-_COMPARE = [each for each in declared(CompareOptions).values() if "config" in each.option.places]
+_COMPARE = at("config", CompareOptions)
 if TYPE_CHECKING:
     Collect = Strict
     Latency = Strict
@@ -86,7 +87,7 @@ else:
     Collect = with_keys(
         Strict,
         "Collect",
-        [each for each in declared(CollectOptions).values() if "config" in each.option.places],
+        at("config", CollectOptions),
         doc="How queries are sent to systems.",
     )
     Latency = with_keys(Strict, "Latency", declared(LatencyRule).values(), doc=LatencyRule.__doc__)

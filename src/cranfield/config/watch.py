@@ -16,8 +16,7 @@ from cranfield.config.systems import Name
 from cranfield.errors import Problem, did_you_mean, shorten
 from cranfield.model.kinds import Text
 from cranfield.options.blocks import CompareOptions, ScoringOptions
-from cranfield.options.declaration import declared
-from cranfield.options.keys import key_of
+from cranfield.options.keys import at, key_of
 
 OF_CONFIG = "that of the config"
 CRON_FIELDS = "minute, hour, day of month, month, day of week"
@@ -81,8 +80,7 @@ class Compare(Strict):
 
 
 if not TYPE_CHECKING:
-    _OPTIONS = [each for each in declared(CompareOptions).values() if "schedule" in each.option.places]
-    Compare = with_keys(Compare, "Compare", _OPTIONS, otherwise=OF_CONFIG)
+    Compare = with_keys(Compare, "Compare", at("schedule", CompareOptions), otherwise=OF_CONFIG)
 
 
 class Timed(Strict):

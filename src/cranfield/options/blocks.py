@@ -481,13 +481,16 @@ class CompareOptions:
             problems.append(Problem(f"{{alpha}} is {self.alpha:g}", expected=expected, parameters=("alpha",)))
         if self.test in TESTS and not TESTS[self.test].can_declare:
             expected = f"one of {', '.join(name for name, spec in TESTS.items() if spec.can_declare)}"
-            problems.append(Problem(f"test {self.test} gives no interval to decide by", expected=expected))
+            problems.append(
+                Problem(f"test {self.test} gives no interval to decide by", expected=expected, parameters=("test",))
+            )
         estimates = TESTS[self.test].estimates if self.test in TESTS else ""
         if self.margin is not None and estimates not in {"", MEAN_DIFFERENCE}:
             problems.append(
                 Problem(
                     f"a margin is about the mean difference, and test {self.test} about the {estimates}",
                     hint="choose permutation, t or bootstrap, or leave the margin out",
+                    parameters=("margin", "test"),
                 )
             )
         if self.verdict == "pooled" and self.strata:

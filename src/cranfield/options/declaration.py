@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import operator
 from collections.abc import Callable, Collection, Iterator, Mapping
-from dataclasses import MISSING, asdict, dataclass, field, fields
+from dataclasses import MISSING, asdict, dataclass, field, fields, replace
 from types import NoneType
 from typing import Any, Literal, get_args, get_origin
 
@@ -128,7 +128,9 @@ class Declared:
             return None
         if isinstance(value, str) and (known := CHOICES.get(self.option.choices)):
             is_known = value in known.names() or value in known.also()
-            return None if is_known else unknown_name(known.kind, value, known.names())
+            return (
+                None if is_known else replace(unknown_name(known.kind, value, known.names()), parameters=(self.name,))
+            )
         if get_origin(self.bare) is Literal:
             choices = get_args(self.bare)
             hint = did_you_mean(value, choices) if isinstance(value, str) else None

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
-from typing import Annotated, Any, TypeVar
+from typing import Annotated, Any, TypeVar, get_origin
 
 from pydantic import BaseModel, Field, create_model
 
@@ -30,23 +30,51 @@ def key_of(block: type, name: str, *, otherwise: str) -> Any:
     return Field(description=description_of(option, otherwise), **option.limits)
 
 
-def with_open_keys(base: type[M], block: type, place: Place, otherwise: str) -> type[M]:
-    """A model with a key for each option of a block that has a place, all of them open, after those of another model.
-
-    Names of tables are texts: they are checked when the request is acted on, with everything else that is wrong in it.
+def model_with(
+    base: type[M],
+    name: str,
+    options: Iterable[Declared],
+    kind: Callable[[Declared], Any],
+    *,
+    otherwise: str | None = None,
+    doc: str | None = None,
+) -> type[M]:
+    """A model with a key for each option, after those of another model.
 
     Args:
-        base: the other model; the new one has its name and its docstring.
-        block: of the options.
-        place: that they have.
-        otherwise: what an option is that is left open.
+        base: the other model.
+        name: of the new one.
+        options: the declarations.
+        kind: the type of a key, with its bounds.
+        otherwise: what a key is that is left open; None: it has its default.
+        doc: what the model is; None: as the other one.
     """
-    keys: dict[str, Any] = {}
-    for name, option in declared(block).items():
-        if place in option.option.places:
-            kind = ShortText if option.bare is str else option.bare
-            keys[name] = (Annotated[kind | None, key_of(block, name, otherwise=otherwise)], None)
-    return create_model(base.__name__, __base__=base, __module__=base.__module__, __doc__=base.__doc__, **keys)
+    keys: dict[str, Any] = {option.name: (kind(option), _field(option, otherwise)) for option in options}
+    return create_model(name, __base__=base, __module__=base.__module__, __doc__=doc or base.__doc__, **keys)
+
+
+def _field(key: Declared, otherwise: str | None) -> Any:
+    description, default = description_of(key, otherwise), key.default
+    if get_origin(key.bare) is Mapping:
+        return Field(default_factory=dict, description=description)
+    return Field(default=None if otherwise is not None or default == () else default, description=description)
+
+
+def at(place: Place, block: type) -> list[Declared]:
+    """The options of a block that have a place."""
+    return [each for each in declared(block).values() if place in each.option.places]
+
+
+def within_bounds(kind: Any, option: Declared) -> Any:
+    """A type with the bounds of an option."""
+    for bound in option.bounds:
+        kind = Annotated[kind, bound]
+    return kind
+
+
+def open_kind(option: Declared) -> Any:
+    """The type of a key of a request. A name of a table is a text: it is checked with everything else that the request means."""
+    return within_bounds(ShortText if option.bare is str else option.bare, option) | None
 
 
 def given_keys(block: type, model: BaseModel) -> Mapping[str, Any]:

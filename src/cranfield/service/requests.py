@@ -8,7 +8,7 @@ from pydantic import BaseModel, ConfigDict, Field, field_validator
 
 from cranfield.model import Scalar
 from cranfield.options.blocks import CompareOptions, ScoringOptions
-from cranfield.options.keys import ShortText, key_of, with_open_keys
+from cranfield.options.keys import ShortText, at, key_of, model_with, open_kind
 
 MOST_NAMES = 50
 """Systems, runs, measures or tags of one request."""
@@ -65,13 +65,17 @@ class EvaluateRequest(RequestBody):
 class ComparisonOptions(RequestBody):
     """How two evaluations are compared. What is left out is as the evaluation of the baseline was declared."""
 
-    measure: ShortText | None = None
-    """The primary measure."""
+    measure: Annotated[
+        ShortText | None, Field(description="Primary measure, such as nDCG@10; default: that of the baseline.")
+    ] = None
     seed: Seed = 0
 
 
 if not TYPE_CHECKING:
-    ComparisonOptions = with_open_keys(ComparisonOptions, CompareOptions, "request", "that of the baseline")
+    _OPTIONS = at("request", CompareOptions)
+    ComparisonOptions = model_with(
+        ComparisonOptions, "ComparisonOptions", _OPTIONS, open_kind, otherwise="that of the baseline"
+    )
 
 
 class CompareRequest(ComparisonOptions):

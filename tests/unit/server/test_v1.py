@@ -455,6 +455,8 @@ def test_unknown_names_of_a_request_are_all_reported(api: Api) -> None:
         ("GET", "/v1/evaluations?limit=0&colour=red&since=x", {}, {"?limit", "?colour", "?since"}),
         ("GET", "/v1/testsets/shop/queries?limit=0&cursor=0", {}, {"?limit", "?cursor"}),
         ("GET", "/v1/jobs/0", {}, {"{job_id}"}),
+        ("POST", "/v1/compare", {"json": {"baseline": 1, "candidate": 2, "test": "nope", "measure": "nope"}}, {"test", "measure"}),
+        ("POST", "/v1/compare", {"json": {"baseline": 1, "candidate": 2, "test": "wilcoxon", "margin": 0.1}}, {"margin"}),
         ("POST", "/v1/compare", {"json": {"baseline": "1", "colour": 1}}, {"baseline", "candidate", "colour"}),
         ("POST", "/v1/compare", {"content": b"{", "headers": {"content-type": "application/json"}}, {"body"}),
         ("POST", "/v1/compare", {"json": {"baseline": 1, "candidate": 2}, "headers": {"prefer": "\x7f"}}, {"header prefer"}),
