@@ -19,8 +19,8 @@ from itertools import repeat
 import numpy as np
 from scipy.special import expit, logit
 
-from cranfield.calibration.diagnosis import ALPHA_SHOWN, SLOPES, Diagnosis
-from cranfield.calibration.report import CalibrationOptions, group_of
+from cranfield.gate.calibration.diagnosis import ALPHA_SHOWN, SLOPES, Diagnosis
+from cranfield.gate.calibration.report import CalibrationOptions, group_of
 from cranfield.stats.calibration import Floats, logits
 from cranfield.stats.calibration_slope import chances_with_sum
 

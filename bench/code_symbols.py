@@ -20,9 +20,9 @@ from typing import Any
 
 import yaml
 
-from cranfield.codecheck.python.checker import PythonChecker
-from cranfield.codecheck.report import CheckReport, CodeCheck, CodeFinding, Target
-from cranfield.concurrency.loop import event_loop
+from cranfield.base.concurrency.loop import event_loop
+from cranfield.benefit.codecheck.python.checker import PythonChecker
+from cranfield.benefit.codecheck.report import CheckReport, CodeCheck, CodeFinding, Target
 
 CORPUS = Path(__file__).with_name("code_symbols.yaml")
 EXISTENCE = {CodeCheck.SYMBOLS, CodeCheck.AVAILABLE}

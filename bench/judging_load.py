@@ -27,9 +27,9 @@ from contextlib import ExitStack, closing, contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from cranfield.judging.pools.pool_file import Pool, PooledItem, PooledQuery
-from cranfield.judging.settings import BookSettings
-from cranfield.judging.store.database import open_store
+from cranfield.books.pool_file import Pool, PooledItem, PooledQuery
+from cranfield.books.settings import BookSettings
+from cranfield.books.store.database import open_store
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "tests"))
 from conftest import postgres_programs, started_postgres
@@ -39,9 +39,9 @@ DAY_MS = 86_400_000
 SENT_TWICE = 0.05
 SERVER = """
 import sys
-from cranfield.judging.store.database import open_store
-from cranfield.server.options import ServerOptions
-from cranfield.server.run import run_server
+from cranfield.books.store.database import open_store
+from cranfield.workbench.server.options import ServerOptions
+from cranfield.workbench.server.run import run_server
 address, port = sys.argv[1:]
 options = ServerOptions(port=int(port), accounts=True)
 run_server(open_store(address), options, on_ready=lambda where: print(where, flush=True))

@@ -15,7 +15,7 @@ from pathlib import Path
 
 from tools import BENCH, THEIRS
 
-from cranfield.errors import CranfieldError
+from cranfield.base.errors import CranfieldError
 from cranfield.formats.convert import write_testset
 from cranfield.formats.sniff import FORMATS, read_testset
 from cranfield.model import Query, TestSet

@@ -17,16 +17,16 @@ from collections.abc import Iterator
 from contextlib import closing, contextmanager
 from pathlib import Path
 
-from cranfield.judging.pools.pool_file import Pool, PooledItem, PooledQuery
-from cranfield.judging.settings import BookSettings
-from cranfield.judging.store.database import open_store
-from cranfield.judging.store.schema import Action, Role
-from cranfield.judging.store.values import ImportedJudgment
+from cranfield.books.pool_file import Pool, PooledItem, PooledQuery
+from cranfield.books.settings import BookSettings
+from cranfield.books.store.database import open_store
+from cranfield.books.store.schema import Action, Role
+from cranfield.books.store.values import ImportedJudgment
 from cranfield.model import Query, TestSet
-from cranfield.service.requests import EvaluateRequest
-from cranfield.service.responses import Trigger
-from cranfield.service.service import open_service
-from cranfield.service.values import EvaluationFigures, NewEvaluation, NewRun
+from cranfield.workbench.service.requests import EvaluateRequest
+from cranfield.workbench.service.responses import Trigger
+from cranfield.workbench.service.service import open_service
+from cranfield.workbench.service.values import EvaluationFigures, NewEvaluation, NewRun
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "tests"))
 from conftest import postgres_programs, started_postgres
@@ -57,11 +57,11 @@ FIGURES = EvaluationFigures(
 )
 SERVER = """
 import sys
-from cranfield.judging.store.database import open_store
-from cranfield.server.options import ServerOptions
-from cranfield.server.run import run_server
-from cranfield.service.service import open_service
-from cranfield.config.workbench import Workbench
+from cranfield.books.store.database import open_store
+from cranfield.workbench.server.options import ServerOptions
+from cranfield.workbench.server.run import run_server
+from cranfield.workbench.service.service import open_service
+from cranfield.workbench.config import Workbench
 address, port = sys.argv[1:]
 store = open_store(address)
 options = ServerOptions(port=int(port), accounts=True, secret=b"k" * 32)
@@ -114,8 +114,8 @@ def fill(address: str) -> tuple[str, str]:
 
 def cookie_of(session: str, port: int) -> str:
     """The header of a browser that is signed in."""
-    from cranfield.server.options import ServerOptions
-    from cranfield.server.signing import _signer
+    from cranfield.workbench.server.options import ServerOptions
+    from cranfield.workbench.server.signing import _signer
 
     options = ServerOptions(port=port, accounts=True, secret=b"k" * 32)
     return f"Cookie: {options.cookie('session')}={_signer(options, 'session').sign(session).decode()}"

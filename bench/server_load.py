@@ -21,12 +21,12 @@ from pathlib import Path
 import httpx2
 
 from cranfield.app.loading import load
-from cranfield.judging.store.database import open_store
-from cranfield.judging.store.schema import Role
-from cranfield.service.job_process import ProcessStatus
-from cranfield.service.requests import EvaluateRequest
-from cranfield.service.service import open_service
-from cranfield.service.work import work_on
+from cranfield.books.store.database import open_store
+from cranfield.books.store.schema import Role
+from cranfield.workbench.service.job_process import ProcessStatus
+from cranfield.workbench.service.requests import EvaluateRequest
+from cranfield.workbench.service.service import open_service
+from cranfield.workbench.service.work import work_on
 
 TEXT_PATHS = (
     "/healthz",

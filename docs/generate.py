@@ -24,37 +24,37 @@ from typer.main import get_command
 from typer.testing import CliRunner
 
 import cranfield
-from cranfield import errors
-from cranfield.cli.main import COMMANDS, GROUPS, command_line, module_of, requested_command
-from cranfield.client import errors as client_errors
-from cranfield.codecheck.python.install import PACKAGES_VARIABLE
-from cranfield.concurrency.orphans import MARK_NAME
+from cranfield.base import errors
+from cranfield.base.concurrency.orphans import MARK_NAME
+from cranfield.base.platforms import FEATURES as PLATFORM_FEATURES
+from cranfield.benefit.codecheck.python.install import PACKAGES_VARIABLE
+from cranfield.cli.main import command_line, command_table, requested_command
 from cranfield.evaluation.evidence.inspection import CHECKS
 from cranfield.formats.features import FEATURES
 from cranfield.formats.registry import never
 from cranfield.formats.sniff import FORMATS
-from cranfield.mcp_server.http import VARIABLE as TOKEN_VARIABLE
 from cranfield.measures import CATALOGUE, DEFAULT_MEASURES, MeasureSpec, ParameterSpec
 from cranfield.measures.catalogue import by_family
 from cranfield.measures.described import trec_names
 from cranfield.measures.measure import spell
 from cranfield.model import CONVENTIONS, DEFAULT_CONVENTION, QUERY_CLASSES, Convention, convention_named
 from cranfield.model.convention import CHOICES, differing
-from cranfield.platforms import FEATURES as PLATFORM_FEATURES
 from cranfield.ranking.engine import ENGINE_VARIABLE, JOBS_VARIABLE
 from cranfield.ranking.file import FOLDER_VARIABLE
 from cranfield.scale import plan
-from cranfield.server.options import KEY_VARIABLE
-from cranfield.server.v1.openapi import description
-from cranfield.service.metrics.families import FAMILIES as METRIC_FAMILIES
-from cranfield.service.metrics.one_shot import AUTH_VARIABLE
 from cranfield.stats.coefficients import COEFFICIENTS
 from cranfield.stats.consensus import CONSENSUS, DEFAULT_RULE
 from cranfield.stats.scale import MAPS
 from cranfield.stats.table import ADJUSTMENTS, TESTS
+from cranfield.workbench.client import errors as client_errors
+from cranfield.workbench.mcp.http import VARIABLE as TOKEN_VARIABLE
+from cranfield.workbench.server.options import KEY_VARIABLE
+from cranfield.workbench.server.v1.openapi import description
+from cranfield.workbench.service.metrics.families import FAMILIES as METRIC_FAMILIES
+from cranfield.workbench.service.metrics.one_shot import AUTH_VARIABLE
 
 OF_MODULES = {
-    "cranfield.display": ("Displayed", "DisplayedByQuery", "QueryDisplay"),
+    "cranfield.base.display": ("Displayed", "DisplayedByQuery", "QueryDisplay"),
     "cranfield.measures.own": ("define", "QueryView", "forget"),
     "cranfield.model": (
         "convention_named",
@@ -301,7 +301,7 @@ def cli_page() -> str:
         "stdout carries only the result; progress and notes go to stderr. Errors are lines that start with `error:`.",
         fence(help_of()),
     ]
-    for command in COMMANDS:
+    for command in command_table().modules:
         sections += [f"## cranfield {command}", fence(help_of(command))]
         for inner in subcommands(command):
             sections += [f"### cranfield {command} {inner}", fence(help_of(command, inner))]
@@ -311,15 +311,15 @@ def cli_page() -> str:
 
 def subcommands(command: str) -> tuple[str, ...]:
     """What a group of commands holds, in its order; nothing for a command."""
-    if command not in GROUPS:
+    if command not in command_table().groups:
         return ()
-    return tuple(importlib.import_module(module_of(command)).SUBCOMMANDS)
+    return tuple(importlib.import_module(command_table().modules[command]).SUBCOMMANDS)
 
 
 def variables() -> dict[str, str]:
     """Every environment variable: those that stand for an option, with its help, and the others."""
     found = {}
-    for command in COMMANDS:
+    for command in command_table().modules:
         group = get_command(command_line(command)).commands[command]
         for each in (*getattr(group, "commands", {}).values(), group):
             found |= {f"`{option.envvar}`": option.help for option in each.params if isinstance(option.envvar, str)}

@@ -9,15 +9,15 @@ from pydantic_core import PydanticUndefined
 from python_markdown import docstring, fence, field_sentences, table
 
 from cranfield import pytest_plugin
-from cranfield.app.calibration import Scores
-from cranfield.app.ci import MarkerSettings
 from cranfield.config import expand_preset, public_config, system_config
-from cranfield.config.gate import RULE_MODELS, GateConfig
 from cranfield.config.models import Config
 from cranfield.config.owners import OWNERS, Owner, keys_of
 from cranfield.config.presets import PRESETS, Preset
+from cranfield.evaluation.options.blocks import SET_OPTIONS
+from cranfield.gate.config import RULE_MODELS, GateConfig
 from cranfield.gate.rules import RULES
-from cranfield.options.blocks import SET_OPTIONS
+from cranfield.gate.use_cases.calibration import Scores
+from cranfield.gate.use_cases.ci import MarkerSettings
 
 FIXTURES = ("evaluation", "cranfield_evaluate", "cranfield_config")
 """What the plugin gives to tests."""

@@ -12,8 +12,8 @@ from collections.abc import Iterable
 from dataclasses import is_dataclass
 from typing import Annotated, Any, get_args, get_origin
 
+from cranfield.evaluation.options.declaration import declared
 from cranfield.model import kinds, query
-from cranfield.options.declaration import declared
 
 SECTION = re.compile(r"^(Args|Arguments|Returns|Raises|Yields|Conventions|Source|Note|Example|Examples):$")
 

@@ -21,10 +21,10 @@ from types import ModuleType
 
 from playwright.sync_api import Browser, Page, sync_playwright
 
-from cranfield.judging.pools.pool_file import Pool, PooledItem, PooledQuery, PooledRun
-from cranfield.judging.settings import BookSettings
-from cranfield.judging.store.database import open_store
-from cranfield.service.service import open_service
+from cranfield.books.pool_file import Pool, PooledItem, PooledQuery, PooledRun
+from cranfield.books.settings import BookSettings
+from cranfield.books.store.database import open_store
+from cranfield.workbench.service.service import open_service
 
 ROOT = Path(__file__).parents[1]
 IMAGES = ROOT / "docs" / "images"

@@ -176,11 +176,11 @@ def make_once(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str, Callab
 BUILD_DEMO = """\
 import pickle, sys
 from pathlib import Path
-from cranfield.demo import corpus
+from cranfield.app.demo import corpus
 before = set(sys.modules)
 made = corpus.build_corpus()
 Path("imported.txt").write_text(" ".join(sorted(set(sys.modules) - before)))
-from cranfield.demo import build
+from cranfield.app.demo import build
 build.build_corpus = lambda **_: made
 files = build.build_demo(Path.cwd() / "demo")
 Path("corpus.pickle").write_bytes(pickle.dumps((made, files)))

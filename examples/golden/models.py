@@ -27,7 +27,7 @@ import cranfield
 from cranfield.agents.protocol import Failure, FailureKind, ModelAnswer, Request, ToolCall, Usage, with_output
 from cranfield.agents.pydantic_ai_backend import OUTPUT_TOOL
 
-FOLDERS = ("agents", "concurrency")
+FOLDERS = ("agents", "base/concurrency")
 """Of the package, in the repository."""
 AGENTS = "src/cranfield/agents"
 PROSE = (
@@ -165,7 +165,7 @@ CELLS: Mapping[tuple[str, str], Sequence[Topic]] = {
         ),
         Topic(
             "How is it decided which failures deserve another try, and when?",
-            (*_at("retrying", "Retrying"), "src/cranfield/concurrency/retry.py::retry_policy"),
+            (*_at("retrying", "Retrying"), "src/cranfield/base/concurrency/retry.py::retry_policy"),
             expects="reserve",
         ),
     ),

@@ -8,21 +8,21 @@ from __future__ import annotations
 import importlib
 from typing import TYPE_CHECKING
 
-from cranfield.version import __version__ as __version__
+from cranfield.base.version import __version__ as __version__
 
 if TYPE_CHECKING:
     from cranfield.app.evaluate import compare, compare_many, evaluate, report
-    from cranfield.app.large_runs import evaluate_parquet
     from cranfield.app.loading import load
-    from cranfield.display import Displays
-    from cranfield.errors import CranfieldError, Problem
+    from cranfield.base.display import Displays
+    from cranfield.base.errors import CranfieldError, Problem
     from cranfield.evaluation.many import ManyComparison
+    from cranfield.evaluation.options.blocks import LatencyRule, Limits, TestSetOptions
     from cranfield.evaluation.values import Comparison, Evaluation, Verdict
     from cranfield.formats.convert import write_run, write_testset
     from cranfield.measures import Measure, parse
     from cranfield.measures.own import define
     from cranfield.model import Answer, Convention, Entity, Hit, Outcome, Pattern, Query, Run, Span, TestSet
-    from cranfield.options.blocks import LatencyRule, Limits, TestSetOptions
+    from cranfield.scale.runs import evaluate_parquet
     from cranfield.systems.collect.collection import collect
     from cranfield.systems.kinds.command import CommandSystem
     from cranfield.systems.kinds.fusion import FusionSystem
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from cranfield.systems.kinds.run_file import RunFileSystem
 
 _HOMES = {
-    "cranfield.errors": ("CranfieldError", "Problem"),
+    "cranfield.base.errors": ("CranfieldError", "Problem"),
     "cranfield.evaluation.many": ("ManyComparison",),
     "cranfield.evaluation.values": ("Comparison", "Evaluation", "Verdict"),
     "cranfield.formats.convert": ("write_run", "write_testset"),
@@ -51,8 +51,8 @@ _HOMES = {
         "Span",
         "TestSet",
     ),
-    "cranfield.app.large_runs": ("evaluate_parquet",),
-    "cranfield.options.blocks": ("LatencyRule", "Limits", "TestSetOptions"),
+    "cranfield.scale.runs": ("evaluate_parquet",),
+    "cranfield.evaluation.options.blocks": ("LatencyRule", "Limits", "TestSetOptions"),
     "cranfield.app.loading": ("load",),
     "cranfield.app.evaluate": ("compare", "compare_many", "evaluate", "report"),
     "cranfield.systems.collect.collection": ("collect",),

@@ -11,13 +11,14 @@ The feature that owns a group loads its objects when they are needed, and checks
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
 from functools import cache
+from importlib import import_module
 from importlib.metadata import EntryPoint, EntryPoints, entry_points
-from typing import Literal, TypeVar
+from typing import Any, Literal, TypeVar
 
-from cranfield.errors import CranfieldError, Problem
+from cranfield.base.errors import CranfieldError, Problem, UsageError
 
 Item = TypeVar("Item")
 Group = Literal[
@@ -26,6 +27,7 @@ Group = Literal[
     "cranfield.formats",
     "cranfield.checks",
     "cranfield.report_sections",
+    "cranfield.products",
 ]
 
 
@@ -66,7 +68,7 @@ EXTENSION_POINTS: dict[Group, ExtensionPoint] = {
         ExtensionPoint(
             "cranfield.checks",
             "check",
-            "a `cranfield.testsets.validate.Check`: a name, a level, a description, and a function that yields findings",
+            "a `cranfield.evaluation.testset.validate.Check`: a name, a level, a description, and a function that yields findings",
             "by `cranfield testset validate`",
         ),
         ExtensionPoint(
@@ -74,6 +76,12 @@ EXTENSION_POINTS: dict[Group, ExtensionPoint] = {
             "report section",
             "a function of a `cranfield.reporting.sections.subject.Subject` that returns a `Section`, or None",
             "when a report of evaluations or of a comparison is made",
+        ),
+        ExtensionPoint(
+            "cranfield.products",
+            "product",
+            "a `cranfield.plugins.Product`: commands, a block of the config, pages, cards of notebooks, JSON Schemas, jobs",
+            "by help, for a command that Cranfield does not have, for a config, and by the server",
         ),
     )
 }
@@ -156,3 +164,95 @@ def load_plugins(group: Group, kind: type[Item]) -> tuple[tuple[Item, ...], tupl
         else:
             problems.append(plugin.wrong_type(item, EXTENSION_POINTS[group].contract))
     return tuple(items), tuple(problems)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Product:
+    """What a product adds to the core. Every part is named, as `module` or `module:object`, and imported when it is used."""
+
+    name: str
+    commands: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
+    """Heading of help to the commands below it with their modules; each is the function `NAME_command`."""
+    groups: frozenset[str] = frozenset()
+    """Those that are groups of commands: `SUBCOMMANDS` of their module names each command with its module."""
+    config: Mapping[str, str] = field(default_factory=dict)
+    """Key of cranfield.yaml to the `ProductBlock` that is its model."""
+    cards: Mapping[str, str] = field(default_factory=dict)
+    """Name of a class to how a notebook shows its values: a function that makes their report, or a `CardShape`."""
+    schemas: Mapping[str, tuple[str, str]] = field(default_factory=dict)
+    """Name of a JSON Schema to the title of the document and the file, from the folder of the package."""
+    pages: tuple[str, ...] = ()
+    """Routers of FastAPI that the server includes, or functions that make them; each route declares who may use it."""
+    menu: tuple[tuple[str, str, str], ...] = ()
+    """Links of the menu of the server: title, path, and kind of route, for those who may use it."""
+    provides: Mapping[str, str] = field(default_factory=dict)
+    """Job that the core leaves to a product, to the module that does it."""
+
+
+BUILT_IN = ("testsets", "gate", "judging", "golden", "benefit", "scale", "compat", "workbench")
+"""Packages of this distribution that are products: `PRODUCT` of each. Without one of them the others work."""
+
+
+@cache
+def built_in_products() -> tuple[Product, ...]:
+    """The products of this distribution that are there."""
+    found = []
+    for name in BUILT_IN:
+        try:
+            found.append(import_module(f"cranfield.{name}").PRODUCT)
+        except ModuleNotFoundError as error:
+            if error.name != f"cranfield.{name}":
+                raise
+    return tuple(found)
+
+
+def installed_products() -> tuple[tuple[Product, ...], tuple[Problem, ...]]:
+    """The products of installed packages, and what is wrong with those that gave none."""
+    return _installed_products(tuple(sys.path))
+
+
+@cache
+def _installed_products(_search_path: tuple[str, ...]) -> tuple[tuple[Product, ...], tuple[Problem, ...]]:
+    return load_plugins("cranfield.products", Product)
+
+
+def products() -> tuple[Product, ...]:
+    """Every product: the built-in ones, then those of installed packages."""
+    return (*built_in_products(), *installed_products()[0])
+
+
+def part(place: str) -> Any:
+    """A module, or an object in it: `module:object`."""
+    module, _, name = place.partition(":")
+    found = import_module(module)
+    return getattr(found, name) if name else found
+
+
+def card_of(class_name: str) -> Any:
+    """How a product shows the values of a class of its own; None where no product has it."""
+    place = next((each.cards[class_name] for each in products() if class_name in each.cards), None)
+    return None if place is None else part(place)
+
+
+def provided(job: str) -> Any:
+    """The module of the product that does a job which the core leaves to it; None where no product does."""
+    place = next(_places_of(job), None)
+    return None if place is None else part(place)
+
+
+def _places_of(job: str) -> Iterator[str]:
+    """Where a job is done; installed packages are looked at last, because reading their names takes a while."""
+    yield from (each.provides[job] for each in built_in_products() if job in each.provides)
+    yield from (each.provides[job] for each in installed_products()[0] if job in each.provides)
+
+
+def required(job: str) -> Any:
+    """The module of the product that does a job which a call needs.
+
+    Raises:
+        UsageError: no product does.
+    """
+    found = provided(job)
+    if found is None:
+        raise UsageError(f"the part of Cranfield for {job.replace('_', ' ')} is not installed")
+    return found

@@ -18,8 +18,8 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 if TYPE_CHECKING:
-    from cranfield.app.calibration import LazyEvaluation, Scores
-    from cranfield.app.ci import MarkerSettings
+    from cranfield.gate.use_cases.calibration import LazyEvaluation, Scores
+    from cranfield.gate.use_cases.ci import MarkerSettings
 
 CONFIG = "cranfield_config"
 DEFAULT_CONFIG = "cranfield.yaml"
@@ -108,8 +108,8 @@ def cranfield_evaluate(pytestconfig: pytest.Config, cranfield_config: Path) -> C
 
 def _scored(config: pytest.Config, settings: dict[str, Any], folder: Path, config_file: Path) -> Scores:
     """Scores from this session, or made now; one of our errors ends the fixture with its message alone."""
-    from cranfield.app.calibration import LazyEvaluation, Scores
-    from cranfield.errors import CranfieldError
+    from cranfield.base.errors import CranfieldError
+    from cranfield.gate.use_cases.calibration import LazyEvaluation, Scores
 
     known = config.stash[_scored_key]
     key = (folder, *sorted((name, _identity(value)) for name, value in settings.items()))
@@ -130,8 +130,8 @@ def _identity(value: object) -> str:
 
 
 def _measured(settings: dict[str, Any], folder: Path, config_file: Path) -> LazyEvaluation:
-    from cranfield.app.calibration import LazyEvaluation
-    from cranfield.app.ci import measure
+    from cranfield.gate.use_cases.calibration import LazyEvaluation
+    from cranfield.gate.use_cases.ci import measure
 
     return LazyEvaluation(measure(_marker_settings(settings), folder=folder, config_path=config_file))
 
@@ -139,8 +139,8 @@ def _measured(settings: dict[str, Any], folder: Path, config_file: Path) -> Lazy
 def _marker_settings(settings: dict[str, Any]) -> MarkerSettings:
     from dataclasses import fields
 
-    from cranfield.app.ci import MarkerSettings
-    from cranfield.errors import UnknownNameError
+    from cranfield.base.errors import UnknownNameError
+    from cranfield.gate.use_cases.ci import MarkerSettings
 
     known = [field.name for field in fields(MarkerSettings)]
     for name in settings:

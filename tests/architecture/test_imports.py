@@ -9,191 +9,58 @@ import ast
 import subprocess
 import sys
 from collections.abc import Iterator
+from collections.abc import Set as AbstractSet
 from pathlib import Path
 
 import pytest
 
 import cranfield
+from cranfield.plugins import BUILT_IN
 
 PACKAGE = Path(cranfield.__file__).parent
 
-EVERYTHING_BELOW_CLI = {
-    *(
-        "model",
-        "options",
-        "results",
-        "concurrency",
-        "formats",
-        "matching",
-        "predicates",
-        "ranking",
-        "measures",
-        "stats",
-        "forge",
-    ),
-    *("evaluation", "systems", "config", "gate", "reporting", "demo", "trec_eval", "compat", "repo", "testsets"),
-    *("agents", "answers", "golden", "calibration", "codecheck", "benefit", "database", "judging", "scale"),
-}
-GROUND = {
-    *(
-        "certificates",
-        "display",
-        "errors",
-        "installation",
-        "patterns",
-        "platforms",
-        "plugins",
-        "version",
-        "words",
-    ),
-}
+CORE = frozenset(
+    {
+        *("base", "plugins", "model", "stats", "formats", "ranking", "measures", "evaluation", "config", "systems"),
+        *("reporting", "repo", "app"),
+    }
+)
+SHARED = frozenset({"agents", "books"})
+"""What several products stand on, and the core does not know."""
+PRODUCTS = frozenset(BUILT_IN)
+"""None knows another; the workbench alone shows what the others make."""
+GROUND = {"base"}
 # Room to what it may import besides itself and the ground. A dotted entry opens that one module, not its room.
-TABLE: dict[str, set[str]] = {
-    "certificates": set(),
-    "display": set(),
-    "errors": set(),
-    "installation": set(),
-    "version": set(),
-    "patterns": set(),
+TABLE: dict[str, AbstractSet[str]] = {
+    "base": set(),
     "plugins": set(),
-    "words": set(),
-    "numbers": set(),
-    "platforms": set(),
-    "concurrency": set(),
     "model": set(),
     "stats": set(),
-    "results": {"model"},
-    "formats": {"model"},
-    "matching": {"model"},
-    "predicates": {"model", "concurrency"},
-    "repo": {"model", "results", "matching"},
-    "ranking": {"model", "formats", "matching"},
-    "testsets": {"model", "results", "numbers", "stats", "matching", "formats", "ranking"},
-    "measures": {"model", "results", "ranking.value", "ranking.transform"},
-    "options": {"model", "measures", "stats.table", "ranking.scan"},
-    "evaluation": {
-        "model",
-        "options",
-        "results",
-        "numbers",
-        "matching.place",
-        "matching.id_forms",
-        "ranking",
-        "measures",
-        "stats",
+    "formats": {"plugins", "model"},
+    "ranking": {"model", "formats"},
+    "repo": {"model", "ranking.matching"},
+    "measures": {"plugins", "model", "ranking.value", "ranking.transform"},
+    "evaluation": {"plugins", "model", "stats", "ranking", "measures"},
+    "config": {"plugins", "model", "formats", "measures", "stats.table", "evaluation.options", "evaluation.evidence"},
+    "systems": {"plugins", "model", "formats", "config", "evaluation.options", "ranking.collected"},
+    "reporting": {"plugins", "model", "stats", "formats.io.files", "measures", "evaluation", "ranking.value"},
+    "app": CORE,
+    "cli": CORE,
+    "agents": {
+        *("model", "stats", "formats", "ranking.matching", "repo", "evaluation.options", "systems.calls.redact"),
     },
-    "config": {"model", "formats", "measures", "options", "stats.table", "evaluation.evidence"},
-    "systems": {"model", "options", "results", "concurrency", "formats", "config", "ranking.collected"},
-    "gate": {
-        "model",
-        "options",
-        "results",
-        "numbers",
-        "stats",
-        "formats",
-        "ranking.value",
-        "measures",
-        "evaluation",
-        "config",
-        "repo.git",
-    },
-    "reporting": {
-        *(
-            "model",
-            "options",
-            "results",
-            "numbers",
-            "formats.io.files",
-            "evaluation",
-            "measures",
-            "testsets",
-            "gate.result",
-        ),
-        *("ranking.value", "stats.table", "stats.result", "stats.agreement", "stats.coefficients", "stats.consensus"),
-        *("stats.confusion", "stats.misfit", "stats.calibration", "repo.drift"),
-        *("judging", "golden", "calibration", "answers", "benefit", "codecheck", "scale"),
-    },
-    "trec_eval": {"model", "formats", "ranking", "measures", "evaluation", "stats"},
-    "compat": {"model", "formats", "ranking", "measures", "evaluation", "stats", "trec_eval"},
-    "demo": {"model", "formats"},
-    "forge": {"concurrency"},
-    "agents": {"model", "numbers", "concurrency", "formats", "repo", "systems.calls.redact"},
-    "answers": {"model", "results", "numbers", "concurrency", "stats", "formats", "matching", "agents"},
-    "golden": {
-        *(
-            "model",
-            "results",
-            "numbers",
-            "concurrency",
-            "stats",
-            "formats",
-            "matching",
-            "repo",
-            "testsets",
-            "config",
-            "agents",
-        ),
-        "answers",
-    },
-    "codecheck": {"model", "results", "concurrency", "formats"},
-    "benefit": {
-        *(
-            "model",
-            "results",
-            "numbers",
-            "concurrency",
-            "stats",
-            "formats",
-            "matching",
-            "repo",
-            "testsets",
-            "config",
-            "systems",
-        ),
-        *("agents", "answers", "codecheck"),
-    },
-    "calibration": {"model", "results", "numbers", "stats", "formats"},
-    "scale": {
-        "model",
-        "options",
-        "results",
-        "numbers",
-        "concurrency",
-        "formats",
-        "matching",
-        "ranking",
-        "measures",
-        "evaluation",
-        "stats",
-    },
-    "database": set(),
-    "judging": {
-        *(
-            "database",
-            "results",
-            "model",
-            "results",
-            "numbers",
-            "concurrency",
-            "stats",
-            "formats",
-            "matching",
-            "predicates",
-            "repo",
-            "ranking",
-            "measures",
-        ),
-        *("testsets", "evaluation", "config", "agents", "systems.calls.regex_process", "systems.kinds.http_body"),
-    },
-    "app": EVERYTHING_BELOW_CLI,
-    "service": {*EVERYTHING_BELOW_CLI, "app"},
-    "server": {*EVERYTHING_BELOW_CLI, "app", "service"},
-    "client": {"concurrency", "service.requests", "service.catalogue_responses", "service.responses"},
-    "mcp_server": {*EVERYTHING_BELOW_CLI, "app", "service", "server"},
-    "cli": {*EVERYTHING_BELOW_CLI, "app", "service", "server", "mcp_server"},
-    "pytest_plugin": {*EVERYTHING_BELOW_CLI, "app"},
+    "books": {"model", "formats", "evaluation.options"},
+    "testsets": CORE,
+    "gate": CORE,
+    "judging": CORE | SHARED,
+    "golden": CORE | SHARED,
+    "benefit": CORE | SHARED,
+    "scale": CORE,
+    "compat": CORE - {"app", "config", "systems", "reporting", "repo"},
+    "workbench": CORE | SHARED | PRODUCTS | {"cli"},
+    "pytest_plugin": {"gate"},
     # The face (cranfield/__init__.py) and `python -m cranfield` only point at the rooms.
-    "": {*EVERYTHING_BELOW_CLI, "app"},
+    "": CORE | {"scale"},
     "__main__": {"cli"},
 }
 NOT_AT_THE_FACE = {"numpy", "scipy", "pydantic", "rich", "typer", "yaml", "jinja2", "jmespath", "vl_convert"}
@@ -262,6 +129,14 @@ def test_every_room_of_the_table_exists() -> None:
     assert set(TABLE) - {"", "__main__"} <= present
 
 
+def test_the_core_knows_no_product_and_no_product_another() -> None:
+    opened = {room: {entry.split(".")[0] for entry in entries} for room, entries in TABLE.items()}
+    for room in (*CORE, *SHARED, "cli"):
+        assert not opened[room] & PRODUCTS, room
+    for room in PRODUCTS - {"workbench"}:
+        assert not opened[room] & PRODUCTS - {room}, room
+
+
 def test_the_table_has_no_circle() -> None:
     above: dict[str, set[str]] = {
         room: {entry.split(".")[0] for entry in entries} for room, entries in TABLE.items() if room
@@ -303,9 +178,9 @@ def test_an_arrow_going_up_is_found(module: str, source: str, expected: str) -> 
     ("module", "source"),
     [
         ("cranfield.measures.rr", "from cranfield.ranking.value import Ranking"),
-        ("cranfield.measures.rr", "from cranfield.version import __version__"),
+        ("cranfield.measures.rr", "from cranfield.base.version import __version__"),
         ("cranfield.measures.rr", "from .measure import Measure"),
-        ("cranfield.stats.t", "from cranfield.errors import UsageError"),
+        ("cranfield.stats.t", "from cranfield.base.errors import UsageError"),
         ("cranfield.cli.main", "from cranfield.app import evaluate"),
     ],
 )

@@ -9,14 +9,14 @@ import pytest
 
 from cranfield.app.evaluate import evaluate
 from cranfield.app.loading import load
+from cranfield.books.pool_file import Pool, PooledItem, PooledQuery
+from cranfield.books.settings import SCALES, BookSettings
+from cranfield.books.store.database import open_store
+from cranfield.books.store.schema import Action
+from cranfield.books.store.values import SaveRequest
+from cranfield.formats.testsets.storage import write_new
 from cranfield.judging.book.contents import contents_of
 from cranfield.judging.book.freeze import freeze
-from cranfield.judging.pools.pool_file import Pool, PooledItem, PooledQuery
-from cranfield.judging.settings import SCALES, BookSettings
-from cranfield.judging.store.database import open_store
-from cranfield.judging.store.schema import Action
-from cranfield.judging.store.values import SaveRequest
-from cranfield.testsets.storage import write_new
 
 from .test_judging_page import Served, all_saved, context, grade, opened
 

@@ -15,14 +15,14 @@ import pytest
 from argon2 import PasswordHasher
 from playwright.sync_api import Browser, Page, expect
 
-from cranfield.app.golden_review import open_second_look
-from cranfield.database.engine import now_ms
-from cranfield.judging.pools.pool_file import Pool, PooledItem, PooledQuery
-from cranfield.judging.review import review_settings
-from cranfield.judging.store.database import open_store
-from cranfield.judging.store.schema import Action, ItemState, Role
-from cranfield.judging.store.store import Store
-from cranfield.judging.store.values import SaveRequest
+from cranfield.books.database.engine import now_ms
+from cranfield.books.pool_file import Pool, PooledItem, PooledQuery
+from cranfield.books.review import review_settings
+from cranfield.books.store.database import open_store
+from cranfield.books.store.schema import Action, ItemState, Role
+from cranfield.books.store.store import Store
+from cranfield.books.store.values import SaveRequest
+from cranfield.golden.use_cases.review import open_second_look
 
 from .served import check_page, new_page, serving, sign_in
 

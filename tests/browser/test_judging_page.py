@@ -26,14 +26,14 @@ import uvicorn
 from axe_playwright_python.sync_playwright import Axe
 from playwright.sync_api import Browser, BrowserContext, Page, expect
 
+from cranfield.books.pool_file import Pool, PooledItem, PooledQuery, PooledRun
+from cranfield.books.settings import SCALES, BookSettings, Mode
+from cranfield.books.store.database import open_store
+from cranfield.books.store.schema import Action, RaterKind, Role
+from cranfield.books.store.store import Store
 from cranfield.judging.documents.texts import DocumentTexts, open_texts
-from cranfield.judging.pools.pool_file import Pool, PooledItem, PooledQuery, PooledRun
-from cranfield.judging.settings import SCALES, BookSettings, Mode
-from cranfield.judging.store.database import open_store
-from cranfield.judging.store.schema import Action, RaterKind, Role
-from cranfield.judging.store.store import Store
-from cranfield.server.app import create_app
-from cranfield.server.options import ServerOptions
+from cranfield.workbench.server.app import create_app
+from cranfield.workbench.server.options import ServerOptions
 
 pytestmark = pytest.mark.browser
 THINGS = ["wool", "socks", "cotton", "shirt", "desk", "lamp", "garden", "chair", "hose", "rake"]
@@ -556,7 +556,7 @@ def test_two_raters_never_hold_one_document_and_two_tabs_of_a_rater_double_nothi
 
 def session_cookie(served: Served, context: BrowserContext, account_id: int) -> None:
     """Sign an account in without a form: the server has no accounts."""
-    from cranfield.server.signing import _signer
+    from cranfield.workbench.server.signing import _signer
 
     raw = served.store.people.start_session(account_id, 3_600_000)
     value = _signer(served.options, "session").sign(raw).decode()

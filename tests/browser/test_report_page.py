@@ -10,6 +10,8 @@ import pytest
 
 from cranfield.app.evaluate import compare, evaluate
 from cranfield.evaluation.values import Comparison
+from cranfield.judging.raters.raters import rater_report
+from cranfield.judging.reports.agreement import agreement_document
 from cranfield.model import (
     QUERY_CLASSES,
     Answer,
@@ -30,8 +32,6 @@ from cranfield.model import (
 from cranfield.model.note import info
 from cranfield.reporting import comparison_document, evaluation_document, save_report
 from cranfield.reporting.document import Document
-from cranfield.reporting.documents.agreement import agreement_document
-from cranfield.testsets.raters import rater_report
 
 pytestmark = pytest.mark.browser
 

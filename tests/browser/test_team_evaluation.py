@@ -17,15 +17,15 @@ from pathlib import Path
 import pytest
 from playwright.sync_api import Browser, Page, expect
 from tests.receiver import receiving
-from tests.unit.service.shop import Shop, make_shop
+from tests.unit.workbench.service.shop import Shop, make_shop
 
-from cranfield.judging.store.accounts import AccountInfo
-from cranfield.judging.store.database import open_store
-from cranfield.judging.store.schema import Role
-from cranfield.judging.store.store import Store
-from cranfield.server.passwords import hash_password
-from cranfield.service.requests import CompareRequest
-from cranfield.service.values import EvaluationFilter
+from cranfield.books.store.accounts import AccountInfo
+from cranfield.books.store.database import open_store
+from cranfield.books.store.schema import Role
+from cranfield.books.store.store import Store
+from cranfield.workbench.server.passwords import hash_password
+from cranfield.workbench.service.requests import CompareRequest
+from cranfield.workbench.service.values import EvaluationFilter
 
 from .served import check_page, new_page, serving, sign_in
 from .test_judging_page import all_saved, grade

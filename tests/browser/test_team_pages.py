@@ -12,12 +12,12 @@ from types import ModuleType
 import pytest
 from playwright.sync_api import Browser, Page, expect
 
-from cranfield.judging.pools.pool_file import Pool, PooledItem, PooledQuery
-from cranfield.judging.settings import SCALES, BookSettings
-from cranfield.judging.store.database import open_store
-from cranfield.judging.store.schema import Action, ItemState
-from cranfield.judging.store.store import Store
-from cranfield.judging.store.values import CallRow, ItemFilter, SaveRequest
+from cranfield.books.pool_file import Pool, PooledItem, PooledQuery
+from cranfield.books.settings import SCALES, BookSettings
+from cranfield.books.store.database import open_store
+from cranfield.books.store.schema import Action, ItemState
+from cranfield.books.store.store import Store
+from cranfield.books.store.values import CallRow, ItemFilter, SaveRequest
 
 from .served import check_page, new_page, serving, sign_in
 

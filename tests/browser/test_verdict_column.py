@@ -11,12 +11,12 @@ import pytest
 from tests.browser.test_report_page import made_up, of_every_class
 from tests.unit.benefit.test_result import experiment, result
 
-from cranfield.app.benefit import publish, read_results
+from cranfield.benefit.reports.benefit import benefit_document
+from cranfield.benefit.reports.history import benefit_history_document
 from cranfield.benefit.result import BenefitResult, StratumKind, StratumVerdict
+from cranfield.benefit.use_cases import publish, read_results
 from cranfield.reporting import comparison_document, save_report
 from cranfield.reporting.document import Document
-from cranfield.reporting.documents.benefit import benefit_document
-from cranfield.reporting.documents.benefit_history import benefit_history_document
 
 pytestmark = pytest.mark.browser
 

@@ -233,7 +233,7 @@ def files_of(folder: Path) -> dict[Path, bytes]:
 
 def steady(text: str, scene: Scene, folder: Path) -> str:
     """A text without what differs from machine to machine and from day to day."""
-    from cranfield.version import __version__
+    from cranfield.base.version import __version__
 
     if text.lstrip()[:15].lower().startswith("<!doctype html"):
         text = page_words(text)

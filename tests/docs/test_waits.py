@@ -4,10 +4,10 @@ from pathlib import Path
 
 import pytest
 
-from cranfield import patterns
-from cranfield.concurrency import retry
-from cranfield.forge import api
+from cranfield.base import patterns
+from cranfield.base.concurrency import retry
 from cranfield.formats.io import files
+from cranfield.gate.forge import api
 from cranfield.repo import git
 from cranfield.systems.calls import deaths
 

@@ -11,12 +11,12 @@ from pathlib import Path
 import pytest
 from tests.unit.benefit.scripted_cells import plan_of, run, run_of
 
-from cranfield.app.benefit import result_of, score_experiment
 from cranfield.benefit.agent import CellRun
 from cranfield.benefit.errors import CellError
 from cranfield.benefit.experiment import create_experiment
 from cranfield.benefit.plan import ArmRole, BenefitPlan
 from cranfield.benefit.result import BenefitResult, StratumKind, StratumVerdict, ValidityKind
+from cranfield.benefit.use_cases import result_of, score_experiment
 
 T, C = ArmRole.TREATMENT, ArmRole.CONTROL
 N = 20

@@ -12,13 +12,13 @@ import pytest
 from tests.npm_package import node_modules
 from tests.unit.benefit.models_server import Request, calls, model_server, outputs, says
 
+from cranfield.base.concurrency.loop import event_loop
 from cranfield.benefit.agent import AgentSetup, CellRun, open_agents
 from cranfield.benefit.coding import load_coding_tasks
 from cranfield.benefit.external.network import network_problem
 from cranfield.benefit.plan import ArmRole, BenefitPlan
 from cranfield.benefit.records import CellEnd, PreflightRecord, ToolCount
 from cranfield.benefit.tasks import Task
-from cranfield.concurrency.loop import event_loop
 from cranfield.repo.snapshot import take
 
 pytestmark = pytest.mark.slow  # 400 MB are installed, and every run is a program of 290 MB

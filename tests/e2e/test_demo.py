@@ -12,8 +12,8 @@ from typing import Any
 
 import pytest
 
-from cranfield.demo.build import QUESTIONS
-from cranfield.demo.entity import Corpus
+from cranfield.app.demo.build import QUESTIONS
+from cranfield.app.demo.entity import Corpus
 from cranfield.formats.testsets.native import read_testset_yaml, write_testset_yaml
 from cranfield.model import QUERY_CLASSES
 
@@ -101,8 +101,8 @@ def test_the_command_builds_both_systems_asks_them_and_says_where_the_report_is(
     corpus, _ = pickle.loads((demo_before_its_run / "corpus.pickle").read_bytes())
     judged = {entity_id for of_query in grades.values() for entity_id in of_query}
     part = Corpus(tuple(one for place, one in enumerate(corpus) if place % 50 == 0 or one.id in judged))
-    monkeypatch.setattr("cranfield.demo.build.build_corpus", lambda **_: part)
-    monkeypatch.setattr("cranfield.demo.build.QUESTIONS", tmp_path / "few.yaml")
+    monkeypatch.setattr("cranfield.app.demo.build.build_corpus", lambda **_: part)
+    monkeypatch.setattr("cranfield.app.demo.build.QUESTIONS", tmp_path / "few.yaml")
     done = call("demo", "--out", tmp_path / "out")
     assert done.returncode == 0, done.stderr
     assert "VERDICT" in done.stdout

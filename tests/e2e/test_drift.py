@@ -13,7 +13,13 @@ import cranfield
 from cranfield.formats.sniff import read_testset
 
 PACKAGE = Path(cranfield.__file__).parent
-MODULES = ("errors.py", "numbers.py", "matching/place.py", "model/target.py", "model/query.py", "model/matching.py")
+MODULES = {
+    "errors.py": "base/errors.py",
+    "numbers.py": "base/numbers.py",
+    "matching/place.py": "ranking/matching/place.py",
+    **{name: name for name in ("model/target.py", "model/query.py", "model/matching.py")},
+}
+"""File in the repository of the test to the file of the package that it is a copy of."""
 SET = """\
 cranfield_testset: 1
 name: own-code
@@ -69,9 +75,9 @@ def lines_of_overlap(folder: Path) -> tuple[int, int]:
 def folder(tmp_path: Path) -> Path:
     """`code/` with a first commit, and `set.yaml` that is tied to it."""
     code = tmp_path / "code"
-    for name in MODULES:
+    for name, source in MODULES.items():
         (code / "src" / name).parent.mkdir(parents=True, exist_ok=True)
-        (code / "src" / name).write_text((PACKAGE / name).read_text(encoding="utf-8"), encoding="utf-8")
+        (code / "src" / name).write_text((PACKAGE / source).read_text(encoding="utf-8"), encoding="utf-8")
     git(code, "init", "--quiet")
     commit(code)
     first, last = lines_of_overlap(tmp_path)

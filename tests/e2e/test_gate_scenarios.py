@@ -970,8 +970,8 @@ def answers(name: str, raw: Callable[[str], bytes], why: str, status: int = 3) -
 
 
 PATCH = """\
-import cranfield.app.commands.gate, cranfield.gate.verdict
-cranfield.app.commands.gate.EXIT_CODES.update(failed=0)
+import cranfield.gate.commands.gate, cranfield.gate.verdict
+cranfield.gate.commands.gate.EXIT_CODES.update(failed=0)
 cranfield.gate.verdict.judge_all = None
 return right(query)[:: 1 if query < '10' else -1]
 """

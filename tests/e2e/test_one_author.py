@@ -12,10 +12,10 @@ from typing import Any
 
 import pytest
 
+from cranfield.books.store.database import open_store
+from cranfield.books.store.schema import Action
+from cranfield.books.store.values import SaveRequest
 from cranfield.formats.sniff import read_testset
-from cranfield.judging.store.database import open_store
-from cranfield.judging.store.schema import Action
-from cranfield.judging.store.values import SaveRequest
 
 SMALL = {
     "total": 2,
@@ -85,7 +85,7 @@ def author(tmp_path: Path, call: Any, monkeypatch: pytest.MonkeyPatch, models: A
     models.make_repository(tmp_path / "repo")
     monkeypatch.chdir(tmp_path)
     found = Author(tmp_path, call)
-    monkeypatch.setattr("cranfield.app.commands.golden.open_books", found.open_books)
+    monkeypatch.setattr("cranfield.golden.commands.open_books", found.open_books)
     return found
 
 

@@ -9,10 +9,10 @@ from typing import Any
 import pytest
 
 from cranfield.benefit.tasks import TaskSet
-from cranfield.calibration.answers import CalibrationAnswers, Correctness, ScoredAnswer
-from cranfield.calibration.report import CalibrationOptions, calibrate
 from cranfield.formats.sniff import read_testset
-from cranfield.reporting.documents.calibration import calibration_document
+from cranfield.gate.calibration.answers import CalibrationAnswers, Correctness, ScoredAnswer
+from cranfield.gate.calibration.report import CalibrationOptions, calibrate
+from cranfield.gate.reports.calibration import calibration_document
 from cranfield.reporting.renderers.text import render_text
 
 NAME = "golden-one-person"

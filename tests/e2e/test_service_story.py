@@ -8,16 +8,16 @@ from datetime import UTC, datetime
 import pytest
 from starlette.testclient import TestClient
 
-from cranfield.config.workbench import load_workbench
-from cranfield.judging.store.database import open_store
-from cranfield.judging.store.schema import Role
-from cranfield.server.app import create_app
-from cranfield.server.options import ServerOptions
-from cranfield.service.responses import JobState
-from cranfield.service.service import open_service
-from cranfield.service.watch.scheduler import Scheduler
-from cranfield.service.watch.status import watch_states
-from cranfield.service.worker import working
+from cranfield.books.store.database import open_store
+from cranfield.books.store.schema import Role
+from cranfield.workbench.config import load_workbench
+from cranfield.workbench.server.app import create_app
+from cranfield.workbench.server.options import ServerOptions
+from cranfield.workbench.service.responses import JobState
+from cranfield.workbench.service.service import open_service
+from cranfield.workbench.service.watch.scheduler import Scheduler
+from cranfield.workbench.service.watch.status import watch_states
+from cranfield.workbench.service.worker import working
 
 pytestmark = pytest.mark.slow
 PATIENCE_S = 120

@@ -13,7 +13,7 @@ import pytrec_eval
 from typer.testing import CliRunner
 
 from cranfield.cli.main import command_line
-from cranfield.trec_eval.options import OPTIONS
+from cranfield.compat.trec_eval.options import OPTIONS
 
 FIXTURES = Path(__file__).parent / "trec_eval"
 UNDEFINED = ("rbp ", "Zrbp ")

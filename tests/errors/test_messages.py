@@ -9,8 +9,8 @@ import re
 import pytest
 
 import cranfield
-from cranfield import errors
-from cranfield.errors import (
+from cranfield.base import errors
+from cranfield.base.errors import (
     GOT_CHARS,
     SHOWN_PROBLEMS,
     ConfigError,

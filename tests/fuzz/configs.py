@@ -18,8 +18,8 @@ import yaml
 from mutate import mutate_bytes, mutate_tree
 from runner import main
 
+from cranfield.base.errors import ConfigError
 from cranfield.config import load_config
-from cranfield.errors import ConfigError
 
 ROOT = Path(__file__).resolve().parents[2]
 BLOCK = re.compile(r"^```yaml\n(.*?)^```", re.MULTILINE | re.DOTALL)

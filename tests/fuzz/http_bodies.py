@@ -25,7 +25,7 @@ from typing import Any
 from mutate import mutate_bytes, mutate_tree
 from runner import main
 
-from cranfield.concurrency.loop import event_loop
+from cranfield.base.concurrency.loop import event_loop
 from cranfield.config import system_config
 from cranfield.model import Outcome, Query
 from cranfield.systems.calls.extract import Extractor

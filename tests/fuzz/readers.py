@@ -21,7 +21,7 @@ from mutate import mutate_bytes
 from runner import main
 
 from corpus import LINES
-from cranfield.errors import CranfieldError, RunFormatError
+from cranfield.base.errors import CranfieldError, RunFormatError
 from cranfield.formats.sniff import FORMATS, read_queries, read_testset
 from cranfield.ranking import c_reader, python_reader
 from cranfield.ranking.collected import read_run_file

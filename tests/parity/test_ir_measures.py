@@ -16,8 +16,8 @@ import pytest
 from hypothesis import settings
 
 from cranfield import evaluate, load
+from cranfield.base.errors import MeasureError
 from cranfield.compat import ir_measures as compat
-from cranfield.errors import MeasureError
 from cranfield.evaluation.explain import explain
 from cranfield.measures import compute, parse, parse_all
 from cranfield.model import Answer, Hit, Outcome, Query, Run, TestSet, convention_named

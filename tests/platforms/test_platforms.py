@@ -12,8 +12,8 @@ from pathlib import Path
 
 import pytest
 
-from cranfield.errors import PlatformError
-from cranfield.platforms import FEATURES, NAMES, PROGRAMS, Feature, missing, platform_name, require
+from cranfield.base.errors import PlatformError
+from cranfield.base.platforms import FEATURES, NAMES, PROGRAMS, Feature, missing, platform_name, require
 
 CRANFIELD = [sys.executable, "-m", "cranfield"]
 ON_WINDOWS = CRANFIELD if sys.platform == "win32" else [sys.executable, str(Path(__file__).with_name("windows.py"))]

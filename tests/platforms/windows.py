@@ -63,8 +63,22 @@ OTHER_LIBRARIES = (
 
 
 OURS = (
-    *("app.commands.evaluate", "app.commands.gate", "app.commands.history", "app.commands.run", "app.commands.testset"),
-    *("app.gate", "app.run", "cli.serve", "cli.watch", "config.load", "evaluation.compare", "reporting.renderers.html"),
+    *(
+        "app.commands.evaluate",
+        "gate.commands.gate",
+        "app.commands.history",
+        "app.commands.run",
+        "testsets.commands.testset",
+    ),
+    *(
+        "gate.use_cases.gate",
+        "app.run",
+        "workbench.commands.serve",
+        "workbench.commands.watch",
+        "config.load",
+        "evaluation.compare",
+        "reporting.renderers.html",
+    ),
     "systems.collect.collection",
 )
 """Modules of commands that are called here."""

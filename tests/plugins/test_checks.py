@@ -6,14 +6,14 @@ from datetime import date
 
 import pytest
 
-from cranfield.errors import UsageError
+from cranfield.base.errors import UsageError
+from cranfield.evaluation.testset.validate import validate
 from cranfield.model import Query, TestSet
-from cranfield.testsets.validate import validate
 
 TESTSET = TestSet("tiny", (Query("q1", "lost key"), Query("q2", "LOST KEY")), {"q1": {"d1": 1}, "q2": {"d1": 1}})
 TODAY = date(2026, 1, 1)
 SHOUTING = """
-from cranfield.testsets.validate import Check
+from cranfield.evaluation.testset.validate import Check
 
 def find(subject):
     for query in subject.testset.queries:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from cranfield import evaluate, load
-from cranfield.errors import RunFormatError, TestSetError, UnknownNameError, UsageError
+from cranfield.base.errors import RunFormatError, TestSetError, UnknownNameError, UsageError
 
 ACME = """
 from cranfield import Answer, Hit, Outcome, Query, Run, TestSet

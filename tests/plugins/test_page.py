@@ -6,19 +6,28 @@ import importlib
 import re
 import sys
 import tomllib
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from datetime import date
 from pathlib import Path
+from subprocess import CompletedProcess
+from types import SimpleNamespace
 
 import pytest
+from fastapi.routing import APIRoute
 
 from cranfield import PythonSystem, TestSet, evaluate, load
+from cranfield.cli.main import command_line, command_table
+from cranfield.evaluation.testset.validate import validate
 from cranfield.measures.own import forget
 from cranfield.model import Query
 from cranfield.plugins import EXTENSION_POINTS
 from cranfield.reporting import evaluation_document, render
 from cranfield.systems.kinds.plugin import PluginSystem
-from cranfield.testsets.validate import validate
+from cranfield.workbench.server.access import declared_access
+from cranfield.workbench.server.navigation import entries
+from cranfield.workbench.server.routers import routers
+
+Call = Callable[..., CompletedProcess[str]]
 
 PAGE = (Path(__file__).resolve().parents[2] / "docs" / "how-to" / "extend.md").read_text(encoding="utf-8")
 MODULES = dict(re.findall(r"^`(acme_\w+\.py)`:\n\n```python\n(.*?)^```$", PAGE, re.MULTILINE | re.DOTALL))
@@ -40,7 +49,11 @@ def acme(tmp_path: Path) -> Iterator[None]:
     (info / "METADATA").write_text("Metadata-Version: 2.1\nName: acme\nVersion: 1.0\n")
     sys.path.insert(0, str(site))
     importlib.invalidate_caches()
+    for cached in (command_line, command_table):
+        cached.cache_clear()
     yield
+    for cached in (command_line, command_table):
+        cached.cache_clear()
     sys.path.remove(str(site))
     for name in MODULES:
         sys.modules.pop(name.removesuffix(".py"), None)
@@ -91,3 +104,23 @@ def test_its_section_is_in_the_report_where_it_applies(strata: dict[str, str], *
     testset = TestSet("tiny", (Query("q1", strata=strata),), {"q1": {"d1": 1}})
     report = render(evaluation_document([evaluate(testset, {"q1": ["d1"]}, measures=["RR"])]), "markdown")
     assert ("The queries are from 1 shops." in report) is shown
+
+
+def test_its_product_has_a_command_with_a_report(tmp_path: Path, call: Call) -> None:
+    (tmp_path / "votes.txt").write_text("old\nnew\nnew\n")
+    assert re.search(r"^  polls +Count the votes that people gave to systems\.$", call("--help").stdout, re.MULTILINE)
+    printed = call("polls", "votes.txt", "--format", "csv", folder=tmp_path)
+    assert (printed.returncode, printed.stdout) == (0, "system,votes\nnew,2\nold,1\n")
+    assert "new" in call("polls", folder=tmp_path).stdout
+    assert call("polls", "votes.txt", "--html", "polls.html", folder=tmp_path).returncode == 0
+    assert "<title>Polls" in (tmp_path / "polls.html").read_text()
+
+
+def test_its_product_has_a_page_for_those_who_see_results(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    routes = {route.path: route for router in routers() for route in router.routes if isinstance(route, APIRoute)}
+    assert declared_access([routes["/polls"]]) == {("GET", "/polls"): "results"}
+    monkeypatch.chdir(tmp_path)
+    Path("votes.txt").write_text("old\nnew\nnew\n")
+    assert "new" in routes["/polls"].endpoint().body.decode()
+    menu = [entry.title for entry, _ in entries(SimpleNamespace(may=lambda access: True), "/polls")]  # type: ignore[arg-type]
+    assert menu[-1] == "Polls"

@@ -7,12 +7,12 @@ from pathlib import Path
 
 from argon2 import PasswordHasher
 
-from cranfield.judging.pools.pool_file import Pool, PooledItem, PooledQuery, PooledRun
-from cranfield.judging.settings import BookSettings
-from cranfield.judging.store.database import open_store
-from cranfield.judging.store.schema import Action, RaterKind, Role
-from cranfield.judging.store.store import Store
-from cranfield.judging.store.values import ImportedJudgment
+from cranfield.books.pool_file import Pool, PooledItem, PooledQuery, PooledRun
+from cranfield.books.settings import BookSettings
+from cranfield.books.store.database import open_store
+from cranfield.books.store.schema import Action, RaterKind, Role
+from cranfield.books.store.store import Store
+from cranfield.books.store.values import ImportedJudgment
 
 PASSWORD = "a long sentence of words"
 QUICK = PasswordHasher(time_cost=1, memory_cost=8, parallelism=1).hash(PASSWORD)

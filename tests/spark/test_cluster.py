@@ -17,7 +17,7 @@ from tests.scale_contract import CASES, Case, check
 from tests.spark.cluster import standalone_cluster
 from tests.spark.made import Hold, Inputs, executor_of, killed, make_inputs, results_in
 
-from cranfield.errors import UsageError
+from cranfield.base.errors import UsageError
 from cranfield.scale.spark import evaluate, evaluate_files, score_frame, spark_session
 from cranfield.scale.spark.session import quiet, send_package
 

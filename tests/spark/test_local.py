@@ -25,7 +25,7 @@ from tests.scale_contract import MEASURES as MEASURE_NAMES
 from tests.spark.made import MEASURES, SYSTEMS, Hold, Inputs, killed, make_inputs, results_in
 
 import cranfield
-from cranfield.errors import RunFormatError, UsageError
+from cranfield.base.errors import RunFormatError, UsageError
 from cranfield.scale.judgments import JudgmentTable
 from cranfield.scale.scoring import Scoring
 from cranfield.scale.spark import evaluate, evaluate_files, job, score_frame, spark_session

@@ -13,7 +13,7 @@ import pyarrow as pa
 
 import cranfield
 from cranfield import Comparison, Evaluation, ManyComparison, Run, TestSet
-from cranfield.display import QueryDisplay
+from cranfield.base.display import QueryDisplay
 
 
 def accepted(testset: TestSet, run: Run, frame: pl.DataFrame, lazy: pl.LazyFrame, table: pa.Table) -> list[Evaluation]:

@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from cranfield.judging.store.database import open_store
-from cranfield.judging.store.store import Store
+from cranfield.books.store.database import open_store
+from cranfield.books.store.store import Store
 
 ENGINES = ["sqlite", pytest.param("postgresql", marks=pytest.mark.slow)]
 NAMES = count(1)

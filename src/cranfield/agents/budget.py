@@ -12,9 +12,9 @@ from typing import Annotated, Literal
 from pydantic import BaseModel, ConfigDict, Field
 
 from cranfield.agents.protocol import Backend, Failure, FailureKind, ModelAnswer, Request, Usage
-from cranfield.errors import ConfigError
+from cranfield.base.errors import ConfigError
+from cranfield.base.words import n_of
 from cranfield.formats.io.validation import load_model
-from cranfield.words import n_of
 
 BYTES_PER_TOKEN = 2
 """Fewest bytes of UTF-8 a token has on average in any text that is likely: about 4 in English, 3 in Chinese."""

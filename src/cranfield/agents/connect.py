@@ -13,8 +13,8 @@ from cranfield.agents.protocol import Backend
 from cranfield.agents.pydantic_ai_backend import Provider, PydanticAiBackend, split_model
 from cranfield.agents.recording import Recording, Replaying
 from cranfield.agents.retrying import DEFAULT_BACKOFF_S, Paced, Retrying
-from cranfield.concurrency.retry import DEFAULT_ATTEMPTS
-from cranfield.errors import UsageError
+from cranfield.base.concurrency.retry import DEFAULT_ATTEMPTS
+from cranfield.base.errors import UsageError
 
 
 @dataclass(frozen=True, slots=True)

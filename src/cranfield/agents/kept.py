@@ -24,7 +24,7 @@ from cranfield.agents.protocol import (
     read_failure,
 )
 from cranfield.agents.recording import is_lasting, open_whole_lines
-from cranfield.errors import InputError, ProblemList, shorten
+from cranfield.base.errors import InputError, ProblemList, shorten
 
 VERSION = 1
 

@@ -27,7 +27,7 @@ from cranfield.agents.protocol import (
     ToolCall,
     Usage,
 )
-from cranfield.numbers import total
+from cranfield.base.numbers import total
 
 RESULT_CHARS = 40_000
 """Of the text that a tool gives back to the model."""

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from cranfield.errors import InternalError
-from cranfield.words import UNPRINTABLE
+from cranfield.base.errors import InternalError
+from cranfield.base.words import UNPRINTABLE
 
 if TYPE_CHECKING:
     from jinja2 import Template

@@ -17,8 +17,8 @@ from typing import Any, Literal, Protocol
 
 from pydantic import BaseModel, ValidationError
 
-from cranfield.errors import shorten
-from cranfield.words import printable
+from cranfield.base.errors import shorten
+from cranfield.base.words import printable
 
 Role = Literal["user", "assistant", "tool"]
 OutputMode = Literal["native", "tool", "prompted"]

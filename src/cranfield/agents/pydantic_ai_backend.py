@@ -12,11 +12,11 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any, cast
 
 from cranfield.agents.protocol import Failure, FailureKind, Message, ModelAnswer, Request, ToolCall, Usage, with_output
-from cranfield.certificates import trusted_certificates
-from cranfield.concurrency.retry import TOO_MANY_REQUESTS, is_transient
-from cranfield.errors import MissingExtraError, UsageError, shorten
+from cranfield.base.certificates import trusted_certificates
+from cranfield.base.concurrency.retry import TOO_MANY_REQUESTS, is_transient
+from cranfield.base.errors import MissingExtraError, UsageError, shorten
+from cranfield.base.words import printable
 from cranfield.systems.calls.redact import Redactor
-from cranfield.words import printable
 
 if TYPE_CHECKING:
     from pydantic_ai.messages import ModelMessage, ModelResponse, ToolCallPart

@@ -19,7 +19,7 @@ from typing import Any, BinaryIO, ClassVar, Generic, Protocol, Self, TypeVar
 from pydantic import BaseModel, ValidationError
 
 from cranfield.agents.recording import open_whole_lines
-from cranfield.errors import InputError, ProblemList, UsageError, shorten
+from cranfield.base.errors import InputError, ProblemList, UsageError, shorten
 from cranfield.formats.io.files import path_lock, read_bytes, shown, write_text
 
 MANIFEST = "run.json"

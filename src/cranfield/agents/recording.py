@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any, BinaryIO
 
 from cranfield.agents.protocol import TRANSIENT, Backend, Failure, FailureKind, ModelAnswer, Request, Usage, read_answer
-from cranfield.errors import InputError, ProblemList, shorten
+from cranfield.base.errors import InputError, ProblemList, shorten
 
 VERSION = 1
 _OF_THE_CONTENT = frozenset({400, 413, 422})

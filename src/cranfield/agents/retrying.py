@@ -10,7 +10,7 @@ import time
 from dataclasses import replace
 
 from cranfield.agents.protocol import TRANSIENT, Backend, ModelAnswer, Request
-from cranfield.concurrency.retry import DEFAULT_ATTEMPTS, retry_policy
+from cranfield.base.concurrency.retry import DEFAULT_ATTEMPTS, retry_policy
 
 DEFAULT_BACKOFF_S = 1.0
 

@@ -10,7 +10,7 @@ from cranfield.agents.budget import PriceList
 from cranfield.agents.connect import Connection
 from cranfield.agents.loop import AgentLimits
 from cranfield.agents.protocol import OutputMode, Sampling
-from cranfield.concurrency.retry import DEFAULT_ATTEMPTS
+from cranfield.base.concurrency.retry import DEFAULT_ATTEMPTS
 from cranfield.formats.io.validation import ClosedModel, Filled
 
 _Count = Annotated[int, Field(ge=1)]

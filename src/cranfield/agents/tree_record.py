@@ -9,7 +9,7 @@ from typing import Self
 
 from pydantic import TypeAdapter, ValidationError
 
-from cranfield.errors import InputError, UsageError
+from cranfield.base.errors import InputError, UsageError
 from cranfield.formats.io.files import read_bytes, shown
 from cranfield.formats.io.validation import ClosedModel
 from cranfield.repo.snapshot import Snapshot

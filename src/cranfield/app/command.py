@@ -11,8 +11,8 @@ from enum import IntEnum, StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, TypeVar
 
-from cranfield.options.declaration import Option, declared
-from cranfield.words import printable
+from cranfield.base.words import printable
+from cranfield.evaluation.options.declaration import Option, declared
 
 if TYPE_CHECKING:
     from cranfield.reporting.document import Document

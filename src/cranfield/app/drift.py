@@ -8,18 +8,18 @@ from dataclasses import replace
 from datetime import UTC, date, datetime
 from pathlib import Path
 
-from cranfield.errors import Problem, TestSetError
-from cranfield.matching.place import path_of
+from cranfield.base.errors import Problem, TestSetError
+from cranfield.base.words import first_of, n_of
+from cranfield.evaluation.testset.edit import counts_of
+from cranfield.evaluation.testset.split import only
 from cranfield.model import Note, NoteKind, TestSet
 from cranfield.model.note import info
+from cranfield.ranking.matching.place import path_of
 from cranfield.repo.anchor import Outlines, anchor_of, places
 from cranfield.repo.drift import DRIFTED, STATES, DriftFinding, DriftReport, reanchored, verify
 from cranfield.repo.hashes import kept_hash
 from cranfield.repo.snapshot import Snapshot
 from cranfield.repo.source import tracked_snapshot
-from cranfield.testsets.edit import counts_of
-from cranfield.testsets.split import only
-from cranfield.words import first_of, n_of
 
 REVIEW = "look at each and correct the test set"
 

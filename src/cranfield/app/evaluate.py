@@ -19,10 +19,14 @@ import numpy as np
 
 from cranfield.app.loading import Judgments, RunLike, TestSetLike, load
 from cranfield.app.runs_by_name import ranked_by_name, with_ids
-from cranfield.errors import InternalError, NoCommonQueryError, UsageError
+from cranfield.base.display import Displayed
+from cranfield.base.errors import InternalError, NoCommonQueryError, UsageError
+from cranfield.base.words import and_list, first_of, n_of, shown_id
 from cranfield.evaluation.absence import forced_zeros
 from cranfield.evaluation.evaluate import evaluate_ranking
 from cranfield.evaluation.evidence.inspection import refuse_unknown
+from cranfield.evaluation.options.blocks import CompareOptions, LatencyRule, Limits, ScoringOptions, VerdictRule
+from cranfield.evaluation.testset.consensus import rated_pairs, ratings_of, with_consensus
 from cranfield.evaluation.unseen import Caveat, CaveatKind
 from cranfield.evaluation.values import RATED_BY_SLOT, Comparison, Evaluation, among, joined, scale_for, with_columns
 from cranfield.formats.io.delimited import forget_notes
@@ -31,19 +35,16 @@ from cranfield.measures import DEFAULT_MEASURES, Measure, as_typed, deepest_cuto
 from cranfield.measures.measure import by_convention
 from cranfield.model import DEFAULT_CONVENTION, Convention, NoteKind, Rating, Run, TestSet, convention_named
 from cranfield.model.convention import Ties
-from cranfield.options.blocks import CompareOptions, LatencyRule, Limits, ScoringOptions, VerdictRule
+from cranfield.plugins import card_of
 from cranfield.ranking import REPORTED_HITS, Duplicates, Missing, RankedRun, rank_file, rank_run
 from cranfield.ranking.file import FileReading
 from cranfield.ranking.join import no_common_query
 from cranfield.ranking.value import Ranking, cut_at
 from cranfield.stats.consensus import rule_named
 from cranfield.stats.scale import LEVELS, Scale, scale_named, scale_of
-from cranfield.testsets.consensus import rated_pairs, ratings_of, with_consensus
-from cranfield.words import and_list, first_of, n_of, shown_id
 
 if TYPE_CHECKING:
     from cranfield.evaluation.many import ManyComparison
-    from cranfield.scale.values import ScaleSummary
 
 
 def is_function(run: object) -> TypeGuard[Callable[..., Any]]:
@@ -64,7 +65,7 @@ def run_of_function(testset: TestSet, function: Callable[..., Any], *, k: int, n
         TestSetError: queries without a text.
         PreflightError: the function does not take a query.
     """
-    from cranfield.options.blocks import CollectOptions
+    from cranfield.evaluation.options.blocks import CollectOptions
     from cranfield.systems.collect.collection import collect
     from cranfield.systems.collect.collector import require_texts
     from cranfield.systems.collect.preflight import preflight
@@ -727,7 +728,7 @@ def with_measure(evaluation: Evaluation, spelling: str | Measure | None) -> Eval
 
 
 def report(
-    result: Comparison | Evaluation | ManyComparison | ScaleSummary,
+    result: Comparison | Evaluation | ManyComparison | Displayed,
     path: str | Path | None = None,
     *,
     format: str = "text",  # noqa: A002
@@ -747,9 +748,7 @@ def report(
     elif isinstance(result, Comparison | ManyComparison):
         document = comparison_document(result)
     else:
-        from cranfield.reporting import scale_document
-
-        document = scale_document(result)
+        document = card_of(type(result).__name__)(result)
     if path is not None:
         save_report(document, Path(path))
     return render(document, format)

@@ -14,21 +14,21 @@ from cranfield.app.evaluate import evaluate_with_options, with_measure
 from cranfield.app.history import FOLDER, check_local, local_folder
 from cranfield.app.loading import NO_OVERRIDES, SetOverrides, load, options_of
 from cranfield.app.runs_by_name import read_for
+from cranfield.base.errors import InputError, PreflightError, TestSetError, UsageError
 from cranfield.config import Config
 from cranfield.config.models import SetConfig
-from cranfield.errors import InputError, PreflightError, TestSetError, UsageError
 from cranfield.evaluation.classes import deciding_key
+from cranfield.evaluation.options.blocks import CollectOptions, CompareOptions, ScoringOptions
+from cranfield.evaluation.testset.split import evaluated_part
 from cranfield.evaluation.values import Evaluation
 from cranfield.measures import Measure, parse
 from cranfield.model import Answer, Outcome, Query, Run, Scalar, TestSet
-from cranfield.options.blocks import CollectOptions, CompareOptions, ScoringOptions
 from cranfield.systems import ConfiguredSystem, PassedCheck, Progress, build_systems, progress_on
 from cranfield.systems.collect.collection import collect, collected
 from cranfield.systems.collect.collector import is_queried, require_texts
 from cranfield.systems.collect.preflight import preflight
 from cranfield.systems.kinds.build import systems_to_check
 from cranfield.systems.kinds.run_file import run_file_systems
-from cranfield.testsets.split import evaluated_part
 
 ANSWERS = "answers"
 """Folder of the answer cache, in `.cranfield/` next to the config."""

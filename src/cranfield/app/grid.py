@@ -9,24 +9,24 @@ from pathlib import Path
 from cranfield.app.experiment import AnswerCache, Experiment, prepare
 from cranfield.app.loading import NO_OVERRIDES, SetOverrides, with_held_out
 from cranfield.app.run import REPORT_FILES, require_folder
+from cranfield.base.errors import Problem, UnknownNameError, UsageError, unknown_name
+from cranfield.base.words import n_of
 from cranfield.config import Config, SystemConfig, load_config
 from cranfield.config.grid import Point, grid_points, with_systems
 from cranfield.config.models import HELD_OUT, GridConfig
 from cranfield.config.systems import FusionConfig
-from cranfield.errors import Problem, UnknownNameError, UsageError, unknown_name
 from cranfield.evaluation.contribution import Contributions, contributions
 from cranfield.evaluation.evidence.inspection import inspect_systems
 from cranfield.evaluation.evidence.values import void_sentences
 from cranfield.evaluation.grid import GridResult, ScoredPoint, choose_point
 from cranfield.evaluation.latency import calls_of
 from cranfield.evaluation.result import evaluations_of
+from cranfield.evaluation.testset.drawing import check_keys, stratum
+from cranfield.evaluation.testset.split import only, part, split
 from cranfield.model import Run, Scalar, TestSet, is_in_stratum
 from cranfield.reporting import Document, save_reports
 from cranfield.reporting.documents.contribution import contribution_document
 from cranfield.reporting.documents.grid import grid_document
-from cranfield.testsets.drawing import check_keys, stratum
-from cranfield.testsets.split import only, part, split
-from cranfield.words import n_of
 
 
 @dataclass(frozen=True)

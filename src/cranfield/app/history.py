@@ -19,7 +19,8 @@ from hashlib import sha256
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from cranfield.errors import UsageError
+from cranfield.base.errors import UsageError
+from cranfield.base.words import and_list
 from cranfield.evaluation.absence import judged_share
 from cranfield.evaluation.history import HistoryPoint, Line, Score
 from cranfield.evaluation.latency import latency_summary
@@ -37,12 +38,11 @@ from cranfield.formats.io.files import (
     write_text,
 )
 from cranfield.measures import Measure, parse
+from cranfield.model.results import DamagedLine, adapter_of, to_jsonable
 from cranfield.repo.git import Standing, commits_between, standing
-from cranfield.results import DamagedLine, adapter_of, to_jsonable
-from cranfield.words import and_list
 
 if TYPE_CHECKING:
-    from cranfield.options.blocks import CompareOptions
+    from cranfield.evaluation.options.blocks import CompareOptions
 
 
 FOLDER = ".cranfield"

@@ -11,14 +11,14 @@ from dataclasses import dataclass, fields, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
 
-from cranfield.errors import Problem, TestSetError, UsageError, did_you_mean, shorten
+from cranfield.base.errors import Problem, TestSetError, UsageError, did_you_mean, shorten
+from cranfield.base.words import first_of
+from cranfield.evaluation.options.blocks import NO_OPTIONS, TestSetOptions
 from cranfield.formats.io.files import meta_path, shown
 from cranfield.formats.sniff import read_testset
 from cranfield.model import LETTERS, QUERY_CLASSES, Query, TestSet, class_named
 from cranfield.model.note import Note, NoteKind, info
 from cranfield.model.query import NEGATIVE
-from cranfield.options.blocks import NO_OPTIONS, TestSetOptions
-from cranfield.words import first_of
 
 if TYPE_CHECKING:
     from narwhals.typing import IntoFrame
@@ -257,7 +257,7 @@ def refuse_undeclared(testset: TestSet, path: Path) -> None:
     Raises:
         TestSetError: with all of them, each at its line where that is found.
     """
-    from cranfield.testsets.declared import undeclared
+    from cranfield.evaluation.testset.declared import undeclared
 
     found = undeclared(testset)
     if found:
@@ -311,11 +311,11 @@ def apply_options(
     if testset.ratings or any(value is not None for value in (options.consensus, options.scale, options.to_scale)):
         testset = _with_grades(testset, options)
     if testset.meta.judging is not None:
-        from cranfield.testsets.judging_notes import judging_notes
+        from cranfield.evaluation.testset.judging_notes import judging_notes
 
         testset = replace(testset, notes=(*testset.notes, *info(*judging_notes(testset))))
     if any(target_needs_database(testset)):
-        from cranfield.predicates.databases import ask
+        from cranfield.systems.predicates.databases import ask
 
         testset = ask(testset, folder or Path(), places=options.databases)
     if options.repo is not None:
@@ -338,7 +338,7 @@ def apply_options(
         text = f"When the set was made: {testset.meta.uncommitted.removesuffix('.')}."
         testset = replace(testset, notes=(Note(NoteKind.UNCOMMITTED, text), *testset.notes))
     if options.part is not None:
-        from cranfield.testsets.split import part
+        from cranfield.evaluation.testset.split import part
 
         testset = part(testset, options.part)
     return testset
@@ -442,8 +442,8 @@ def _with_matching(testset: TestSet, options: TestSetOptions) -> TestSet:
 
 
 def _with_grades(testset: TestSet, options: TestSetOptions) -> TestSet:
+    from cranfield.evaluation.testset.consensus import on_other_scale, with_consensus
     from cranfield.stats.scale import LEVELS, scale_named
-    from cranfield.testsets.consensus import on_other_scale, with_consensus
 
     rule, scale = options.consensus, options.scale
     if options.to_scale is not None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from functools import cached_property
 from pathlib import Path
@@ -14,19 +14,11 @@ from cranfield.app.evaluate import evaluate
 from cranfield.app.loading import can_be_name, named_testset, project_config
 from cranfield.app.rescoring import path_word
 from cranfield.app.saved_runs import saved_run
+from cranfield.base.errors import ConfigError, CranfieldError, Problem, UsageError, did_you_mean, shorten
+from cranfield.base.words import and_list
 from cranfield.config import Config, load_config
-from cranfield.errors import ConfigError, CranfieldError, Problem, UsageError, did_you_mean, shorten
-from cranfield.evaluation.values import Evaluation
-from cranfield.measures import CATALOGUE, Measure
+from cranfield.evaluation.testset.check_judgments import Answers
 from cranfield.model import DEFAULT_CONVENTION, Hit, TestSet, convention_named
-from cranfield.results import TestSetRecord
-from cranfield.stats.contrast import two_groups
-from cranfield.testsets.check_judgments import Answers
-from cranfield.testsets.diff import ScoreMove
-from cranfield.testsets.overfit import Overfitting, overfit
-from cranfield.testsets.refresh import RefreshPlan
-from cranfield.testsets.split import only, part
-from cranfield.words import and_list
 
 _HEADER_BYTES = 1024 * 1024
 
@@ -200,104 +192,6 @@ def answers_of(testset: TestSet, run: Path, depth: int = ALL_RESULTS) -> tuple[s
         query_id: [Hit(hit.id, hit.score, hit.title, hit.span) for hit in top.get(query_id, ())]
         for query_id in evaluation.query_ids
     }
-
-
-def candidates(plan: RefreshPlan, runs: Sequence[Path], depth: int) -> dict[str, list[str]]:
-    """The first results of each run for each new query, pooled: ids once, sorted, so that none stands first."""
-    new_queries = TestSet(plan.testset.name, plan.new)
-    pools: dict[str, set[str]] = {}
-    for run in runs:
-        _, answers = answers_of(new_queries, run, depth)
-        for query_id, hits in answers.items():
-            pools.setdefault(query_id, set()).update(hit.id for hit in hits)
-    return {query_id: sorted(pool) for query_id, pool in pools.items()}
-
-
-def score_moves(
-    old: TestSet,
-    new: TestSet,
-    runs: Mapping[str, Path],
-    *,
-    measures: Sequence[str] | None = None,
-    convention: str = DEFAULT_CONVENTION,
-) -> tuple[ScoreMove, ...]:
-    """How the mean of each system moves from one version to the next: on all queries, and on those that both have.
-
-    Args:
-        old: the version before.
-        new: the version after.
-        runs: name of a system to its run; a run answers the queries of both versions.
-        measures: None is the default list.
-        convention: whose choices score them.
-
-    Raises:
-        InputError: a run that cannot be read, or shares no query with a version.
-        UsageError: an unknown measure or convention.
-    """
-    common = [query_id for query_id in new.query_ids if query_id in old.by_id]
-    versions = {"old": old, "new": new}
-    if common:
-        versions |= {"common old": only(old, common), "common new": only(new, common)}
-    moves = []
-    for name, run in runs.items():
-        scored = {
-            version: evaluate(testset, run, measures=measures, convention=convention, name=name)
-            for version, testset in versions.items()
-        }
-        moves += [_move(name, measure, scored) for measure in scored["new"].measures]
-    return tuple(moves)
-
-
-def _move(system: str, measure: Measure, scored: Mapping[str, Evaluation]) -> ScoreMove:
-    summaries = {
-        version: evaluation.summaries[measure]
-        for version, evaluation in scored.items()
-        if measure in evaluation.summaries
-    }
-    means = {version: summary.mean for version, summary in summaries.items()}
-    counts = {version: summary.n for version, summary in summaries.items()}
-    return ScoreMove(
-        system=system,
-        measure=str(measure),
-        old=means.get("old"),
-        n_old=counts.get("old", 0),
-        new=means.get("new"),
-        n_new=counts.get("new", 0),
-        common_old=means.get("common old"),
-        common_new=means.get("common new"),
-        n_common=counts.get("common new", 0),
-    )
-
-
-def overfitting(
-    testset: TestSet,
-    run: Path,
-    *,
-    measures: Sequence[str] | None = None,
-    convention: str = DEFAULT_CONVENTION,
-    alpha: float = 0.05,
-    seed: int = 0,
-) -> Overfitting:
-    """Contrast what a system earns on the evaluated part and on the part held out.
-
-    Raises:
-        TestSetError: the set has no split.
-        InputError: a run that cannot be read, or shares no query with the test set.
-        UsageError: an unknown measure or convention.
-    """
-    held_out = set(part(testset, "held-out").query_ids)
-    evaluation = evaluate(testset, run, measures=measures, convention=convention)
-    found = []
-    for measure in evaluation.measures:
-        parts: tuple[list[float], list[float]] = ([], [])
-        for query_id in evaluation.query_ids:
-            value = evaluation.value(measure, query_id)
-            if value is not None:
-                parts[query_id in held_out].append(value)
-        higher_is_better = CATALOGUE[measure.name].higher_is_better
-        contrast = two_groups(*parts, alpha=alpha, seed=seed)  # Welch's interval of the difference of the means
-        found.append(overfit(evaluation.name, str(measure), contrast, higher_is_better=higher_is_better))
-    return Overfitting(testset=TestSetRecord.of(testset), split=testset.meta.split, measures=tuple(found))
 
 
 def named_runs(runs: Sequence[str]) -> dict[str, Path]:

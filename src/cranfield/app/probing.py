@@ -11,24 +11,24 @@ from typing import Any
 
 from cranfield.app.experiment import load_configured
 from cranfield.app.loading import options_of, with_held_out
+from cranfield.base.errors import CranfieldError, Problem, UsageError, shorten
 from cranfield.config import Config, load_config
 from cranfield.config.reading import EveryAnswerCheck
-from cranfield.errors import CranfieldError, Problem, UsageError, shorten
 from cranfield.evaluation.evidence.checks import repeated_ids
 from cranfield.evaluation.evidence.inspection import CHECKS
 from cranfield.evaluation.evidence.values import Finding
+from cranfield.evaluation.options.blocks import Consequence, Setting
+from cranfield.evaluation.testset.split import only
 from cranfield.measures import USUAL_K
 from cranfield.model import Hit, Outcome, Query, Run, Scalar, TestSet, convention_named
 from cranfield.model.answer_rule import parse_answer_rule
-from cranfield.options.blocks import Consequence, Setting
+from cranfield.model.results import Record, to_jsonable
 from cranfield.ranking import RankedHit, ResultState, rank_run
 from cranfield.reporting.document import Block, Bullets, Code, Document, KeyValues, Paragraph, Section
 from cranfield.reporting.table_spec import Col, TableSpec
-from cranfield.results import Record, to_jsonable
 from cranfield.systems import ConfiguredSystem, build_systems
 from cranfield.systems.collect.preflight import preflight
 from cranfield.systems.configured import Exchange
-from cranfield.testsets.split import only
 
 FEW_IDS = "few-ids"
 """The evidence check that one answer can show."""

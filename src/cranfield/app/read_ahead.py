@@ -7,9 +7,9 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from cranfield.evaluation.options.blocks import ScoringOptions
 from cranfield.formats.sniff import sniff_run
 from cranfield.model import TestSet
-from cranfield.options.blocks import ScoringOptions
 from cranfield.ranking.file import FileReading
 
 if TYPE_CHECKING:

@@ -12,10 +12,10 @@ from cranfield.app.loading import SetOverrides, options_of
 from cranfield.app.saved_runs import from_here
 from cranfield.config import Config
 from cranfield.evaluation.absence import leaves_out
+from cranfield.evaluation.options.blocks import SET_OPTIONS, CompareOptions, LatencyRule, Setting
+from cranfield.evaluation.options.declaration import command_words
 from cranfield.measures import parse
 from cranfield.model import DEFAULT_CONVENTION, Convention, convention_named
-from cranfield.options.blocks import SET_OPTIONS, CompareOptions, LatencyRule, Setting
-from cranfield.options.declaration import command_words
 from cranfield.systems.collect.collection import RUNS
 
 Words = tuple[str, ...]

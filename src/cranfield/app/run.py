@@ -12,21 +12,21 @@ from datetime import date
 from functools import partial
 from itertools import pairwise
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 from cranfield.app.experiment import AnswerCache, Experiment, prepare, prepare_all, require_one_set
-from cranfield.app.floors import check_floors, judge_floors
 from cranfield.app.history import remember
 from cranfield.app.loading import NO_OVERRIDES, SetOverrides
 from cranfield.app.rescoring import rescore_command
 from cranfield.app.saved_runs import note_runs
+from cranfield.base.errors import ConfigError, CranfieldError, TestSetError, UnknownNameError, UsageError
 from cranfield.config import Config, SystemConfig, expand_preset, load_config, public_config, system_config
 from cranfield.config.presets import PRESETS, Preset
 from cranfield.config.services import McpServer
 from cranfield.config.systems import FusionConfig, HttpConfig, McpConfig, PresetConfig
-from cranfield.errors import ConfigError, CranfieldError, TestSetError, UnknownNameError, UsageError
 from cranfield.evaluation.compare import compare as compare_evaluations
 from cranfield.evaluation.evidence.values import void_sentences
+from cranfield.evaluation.testset.judging_notes import guidelines_differ
 from cranfield.evaluation.values import Comparison, Evaluation
 from cranfield.evaluation.verdict_table import VerdictCode
 from cranfield.formats.io.files import check_inside, refusal
@@ -48,23 +48,55 @@ from cranfield.reporting.document import (
     Table,
     TonedCell,
 )
-from cranfield.reporting.documents.gate import with_floors
 from cranfield.reporting.sections.many import check_order, means_table
 from cranfield.reporting.sections.subject import Preflight
 from cranfield.systems import progress_on
 from cranfield.systems.collect.collection import PARTIAL, RUNS
-from cranfield.testsets.judging_notes import guidelines_differ
 
 if TYPE_CHECKING:
-    from cranfield.config.gate import Floor
     from cranfield.evaluation.evaluate import ContrastSpec
     from cranfield.evaluation.many import ManyComparison
     from cranfield.evaluation.sensitivity import Sensitivity
-    from cranfield.gate.result import RuleResult
 
 
 REPORT_FILES = ("results.json", "report.html", "report.md")
 """Written into the output folder, next to the runs."""
+
+
+class JudgedFloors(Protocol):
+    """What the floors of a call came to."""
+
+    @property
+    def is_broken(self) -> bool:
+        """Whether a system does not keep one."""
+
+    @property
+    def lines(self) -> tuple[str, ...]:
+        """A line for each floor, with its system."""
+
+    @property
+    def record(self) -> dict[str, Any]:
+        """What the JSON of a report says of them."""
+
+    def added_to(self, document: Document) -> Document:
+        """A report with the floors of its call."""
+
+
+class Floors(Protocol):
+    """Bounds on means of every system of a call, which a product judges."""
+
+    @property
+    def measures(self) -> tuple[str, ...]:
+        """The measures that they are on."""
+
+    def check(self, evaluation: Evaluation) -> None:
+        """Refuse floors that a test set does not allow."""
+
+    def judge(self, evaluations: Sequence[Evaluation]) -> JudgedFloors:
+        """The result of each floor for each system."""
+
+    def join(self, judged: Mapping[str, JudgedFloors]) -> JudgedFloors:
+        """The results on several test sets, by name, together."""
 
 
 def require_folder(out: Path) -> None:
@@ -335,8 +367,8 @@ class CompletedRun:
     """Of three systems or more."""
     parts: tuple[CompletedRun, ...] = ()
     """Of several test sets, the job of each."""
-    floors: tuple[tuple[str, RuleResult], ...] = ()
-    """Of the floors of the call: the system, and the result for it; of several test sets `SET: SYSTEM`."""
+    floors: JudgedFloors | None = None
+    """What the floors of the call came to."""
     rescore: str = ""
     """Command that scores the runs again by other measures; empty for several test sets."""
 
@@ -351,7 +383,7 @@ class Extras:
     allow_drift: bool = False
     sort: str = "mean"
     pairs: bool = False
-    floors: tuple[Floor, ...] = ()
+    floors: Floors | None = None
 
     def check(self, experiments: Sequence[Experiment]) -> None:
         """Refuse, before a query is sent, strata, an order, floors and a list of pairs that no report can have."""
@@ -366,7 +398,8 @@ class Extras:
         for experiment in experiments:
             for contrast in self.contrasts:
                 contrast_strata(experiment.dry, *contrast)
-            check_floors(self.floors, experiment.dry)
+            if self.floors is not None:
+                self.floors.check(experiment.dry)
 
 
 def run_job(  # noqa: PLR0913 - each is an option of the command, and is typed by name
@@ -384,7 +417,7 @@ def run_job(  # noqa: PLR0913 - each is an option of the command, and is typed b
     cache: AnswerCache = "use",
     today: date | None = None,
     overrides: SetOverrides = NO_OVERRIDES,
-    floors: Sequence[Floor] = (),
+    floors: Floors | None = None,
     targets: Sequence[str] = (),
 ) -> CompletedRun:
     """Collect the systems of a config, score and compare them, and write the results into `out`.
@@ -426,10 +459,10 @@ def run_job(  # noqa: PLR0913 - each is an option of the command, and is typed b
     def prepare_set(name: str) -> Experiment:
         chosen = _systems_of_set(config, name, systems)
         made = prepare(config, name, chosen, seed=seed, allow_drift=allow_drift, cache=cache, overrides=overrides)
-        needed = [*overrides.measures, *(floor.measure for floor in floors)]
+        needed = [*overrides.measures, *(() if floors is None else floors.measures)]
         return replace(made, k=config.results_requested(config.sets[name], needed))
 
-    extras = Extras(tuple(contrasts), today, sensitivity, allow_drift, sort, pairs, tuple(floors))
+    extras = Extras(tuple(contrasts), today, sensitivity, allow_drift, sort, pairs, floors)
     with prepare_all(prepare_set, config.sets, lambda experiment: experiment.checks) as experiments:
         extras.check(experiments)
         if config.testsets is not None:
@@ -481,9 +514,11 @@ def _run_sets(
             progress.note(f"test set {experiment.name}:")
             runs = stack.enter_context(experiment.collected(folder, root=out, pilot=pilot, progress=progress))
             jobs[experiment.name] = _finish(config, experiment, runs, extras, folder, root=out)
-        floors = tuple((f"{name}: {system}", result) for name, job in jobs.items() for system, result in job.floors)
+        judged = {name: job.floors for name, job in jobs.items() if job.floors is not None}
+        floors = None if extras.floors is None else extras.floors.join(judged)
         summary = summary_document([_set_result(experiment, jobs[experiment.name]) for experiment in experiments])
-        document = replace(with_floors(summary, floors), payload=summary.payload)  # each test set has its own there
+        document = summary if floors is None else floors.added_to(summary)
+        document = replace(document, payload=summary.payload)  # each test set has its own floors there
         written = (
             *(path for job in jobs.values() for path in job.written),
             *save_reports(document, out, (REPORT, MARKDOWN)),
@@ -508,8 +543,8 @@ def _finish(
     evaluations = tuple(experiment.evaluate(run) for run in runs.values())
     options = experiment.options
     document, comparison, many = compared(config, experiment, evaluations, extras, experiment.check_rows)
-    floors = judge_floors(extras.floors, evaluations)
-    document = with_floors(document, floors)
+    floors = None if extras.floors is None else extras.floors.judge(evaluations)
+    document = document if floors is None else floors.added_to(document)
     written = save_reports(document, out, REPORT_FILES, root=root)
     note_runs(config.folder, experiment.name, runs, out)
     if why := remember(config.folder, evaluations, experiment.primary, report=out / REPORT, declared=options):

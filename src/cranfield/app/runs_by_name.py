@@ -6,15 +6,15 @@ from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
-from cranfield.errors import NoCommonQueryError
+from cranfield.base.errors import NoCommonQueryError
+from cranfield.base.words import shown_id
 from cranfield.evaluation.unseen import Caveat, CaveatKind
-from cranfield.matching.id_forms import query_form
 from cranfield.model import Answer, Outcome, Run, TestSet
 from cranfield.model.query_ids import BY_ROW, BY_TEXT, are_rows, ids_by_row, ids_by_text, renamed, row_names, text_names
 from cranfield.ranking import RankedRun
 from cranfield.ranking.join import no_common_query
+from cranfield.ranking.matching.id_forms import query_form
 from cranfield.ranking.value import rename_queries
-from cranfield.words import shown_id
 
 
 def with_ids(testset: TestSet, run: Run) -> tuple[Run, tuple[str, ...]]:

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from cranfield.app.history import FOLDER, local_folder
-from cranfield.errors import UsageError
+from cranfield.base.errors import UsageError
 from cranfield.formats.io.files import read_inside, write_text
 from cranfield.systems.collect.collection import RUNS
 

@@ -6,7 +6,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from cranfield.errors import UnknownNameError
+from cranfield.base.errors import UnknownNameError
+from cranfield.plugins import products
 
 PACKAGE = Path(__file__).parents[1]
 DEFAULT_SCHEMA = "config"
@@ -36,12 +37,12 @@ class PublishedSchema:
 _TABLE = (
     PublishedSchema(DEFAULT_SCHEMA, "the config, cranfield.yaml", "config/cranfield.schema.json"),
     PublishedSchema("testset", "a test set", "formats/testsets/testset.schema.json"),
-    PublishedSchema("workbench", "the operator's file, workbench.yaml", "config/workbench.schema.json"),
     PublishedSchema("golden", "a golden set", "formats/testsets/golden.schema.json"),
-    PublishedSchema("golden-run", "the records of a golden run", "golden/golden_run.schema.json"),
-    PublishedSchema("benefit-result", "the result of a benefit experiment", "benefit/benefit_result.schema.json"),
 )
-SCHEMAS: Mapping[str, PublishedSchema] = {schema.name: schema for schema in _TABLE}
+_OF_PRODUCTS = tuple(
+    PublishedSchema(name, title, place) for each in products() for name, (title, place) in each.schemas.items()
+)
+SCHEMAS: Mapping[str, PublishedSchema] = {schema.name: schema for schema in (*_TABLE, *_OF_PRODUCTS)}
 
 
 def schema_named(name: str) -> PublishedSchema:

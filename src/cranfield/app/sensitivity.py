@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING
 
 from cranfield.app.evaluate import evaluate_with_options
 from cranfield.app.loading import RunLike
-from cranfield.errors import CranfieldError
+from cranfield.base.errors import CranfieldError
+from cranfield.evaluation.options.blocks import ScoringOptions
 from cranfield.evaluation.sensitivity import SENSITIVITY_DRAWS, Regraded, Sensitivity
 from cranfield.evaluation.sensitivity import sensitivity as vary
 from cranfield.evaluation.values import RATED_BY_SLOT, Comparison, Evaluation
-from cranfield.options.blocks import ScoringOptions
 from cranfield.stats.consensus import CONSENSUS, DEFAULT_RULE
 
 if TYPE_CHECKING:
@@ -50,7 +50,7 @@ def sensitivity(
 
     def regraded(rule: str) -> Regraded:
         """Both runs scored on the grades that a rule makes, or why they were not."""
-        from cranfield.testsets.consensus import with_consensus
+        from cranfield.evaluation.testset.consensus import with_consensus
 
         known = [run for run in given if run is not None]
         if len(known) < len(given):

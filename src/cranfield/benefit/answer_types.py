@@ -10,8 +10,8 @@ from typing import Annotated
 from pydantic import Field
 
 from cranfield.agents.prompt import Prompt
+from cranfield.base.errors import ConfigError
 from cranfield.benefit.records import LineRange, NamedPlaces
-from cranfield.errors import ConfigError
 from cranfield.formats.io.validation import ClosedModel, load_model
 
 QUESTION, CODE = "question-1", "code-1"

@@ -6,7 +6,10 @@ from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from cranfield.answers.rows import AnswerCost
+from cranfield.agents.answers.rows import AnswerCost
+from cranfield.base.numbers import format_p
+from cranfield.base.version import __version__
+from cranfield.base.words import n_of
 from cranfield.benefit.analysis.analyse import analyse
 from cranfield.benefit.analysis.observation import CellObservation
 from cranfield.benefit.competence import competence
@@ -26,9 +29,6 @@ from cranfield.benefit.result import (
 from cranfield.benefit.score import reading_of
 from cranfield.benefit.tasks import Task, TaskSet
 from cranfield.benefit.validity import ExperimentRecords, validity
-from cranfield.numbers import format_p
-from cranfield.version import __version__
-from cranfield.words import n_of
 
 VOID_REASON = "The comparison is invalid."
 _MECHANICAL = frozenset({"compiles"})

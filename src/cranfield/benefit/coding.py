@@ -15,19 +15,19 @@ from typing import Annotated, Literal
 
 from pydantic import AfterValidator, Field
 
-from cranfield.codecheck.python.requirements import (
+from cranfield.base.errors import ConfigError, Problem, ProblemList, UnknownNameError
+from cranfield.base.words import first_of
+from cranfield.benefit.codecheck.python.requirements import (
     read_requirements,
     required_packages,
     requirement_fault,
     without_passwords,
 )
-from cranfield.codecheck.report import CodeCheck, Target
-from cranfield.errors import ConfigError, Problem, ProblemList, UnknownNameError
+from cranfield.benefit.codecheck.report import CodeCheck, Target
 from cranfield.formats.io.located import Located, load_located
 from cranfield.formats.io.tree import Loc
 from cranfield.formats.io.validation import ClosedModel, Filled, validate
 from cranfield.model.kinds import Text
-from cranfield.words import first_of
 
 SHIPPED = "package:"
 """Begins the source of a file that ships with Cranfield."""

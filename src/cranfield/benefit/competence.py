@@ -6,12 +6,12 @@ from collections import Counter, defaultdict
 from collections.abc import Sequence
 from statistics import fmean
 
+from cranfield.base.words import and_list, n_of
 from cranfield.benefit.plan import ArmRole
 from cranfield.benefit.records import CellRecord
 from cranfield.benefit.result import Validity, ValidityKind
 from cranfield.benefit.tasks import TaskSet
 from cranfield.benefit.validity import CALLS_HINT, ExperimentRecords
-from cranfield.words import and_list, n_of
 
 _MOST_REASONS = 3
 

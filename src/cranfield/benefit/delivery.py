@@ -12,15 +12,15 @@ from typing import Any, Literal
 
 from cranfield.agents.loop import total_usage
 from cranfield.agents.protocol import Backend, Message, Request, Tool, Usage
+from cranfield.base.errors import shorten
+from cranfield.base.words import printable
 from cranfield.benefit.content import flaws_of, parsed
 from cranfield.benefit.mcp_tools import McpTools, ToolServerError
 from cranfield.benefit.plan import ArmRole, Preflight
 from cranfield.benefit.records import Delivery, Flaw, PreflightRecord, ToolResultNote
 from cranfield.benefit.usage import estimated_tokens
 from cranfield.config.reading import ExpressionError, compile_path
-from cranfield.errors import shorten
 from cranfield.repo.git import is_same_commit
-from cranfield.words import printable
 
 _NOT_IN_A_NAME = re.compile(r"[^A-Za-z0-9_]")
 """Agents differ in what they replace in the names of tools."""

@@ -10,6 +10,9 @@ from cranfield.agents.budget import Budget
 from cranfield.agents.protocol import Backend
 from cranfield.agents.record_folder import PLAN, now
 from cranfield.agents.tree_record import tree_files
+from cranfield.base.concurrency.loop import event_loop
+from cranfield.base.errors import ConfigError, UsageError
+from cranfield.base.version import __version__
 from cranfield.benefit.agent import AgentSetup, open_agents
 from cranfield.benefit.coding import load_coding_tasks
 from cranfield.benefit.folder import TASKS, ExperimentFolder, ExperimentManifest
@@ -19,13 +22,10 @@ from cranfield.benefit.records import CellRecord, PreflightRecord
 from cranfield.benefit.runner import RunOutcome, run_cells
 from cranfield.benefit.source import record_tree, same_source
 from cranfield.benefit.tool_check import check_tools
-from cranfield.concurrency.loop import event_loop
-from cranfield.errors import ConfigError, UsageError
 from cranfield.formats.io.files import shown, write_text
 from cranfield.formats.io.yaml_text import yaml_text
 from cranfield.formats.testsets.golden_facts import files_of_set
 from cranfield.repo.snapshot import Snapshot, snapshot_digest
-from cranfield.version import __version__
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,10 +12,10 @@ from typing import Any
 
 from cranfield.agents.record_folder import PLAN, RecordFolder, manifest_of
 from cranfield.agents.tree_record import TreeRecord
+from cranfield.base.errors import InputError, ProblemList
 from cranfield.benefit.plan import BenefitPlan, load_plan
 from cranfield.benefit.records import SCHEMA_VERSION, CellKey, CellRecord, PreflightRecord, ScoreRecord
 from cranfield.benefit.tasks import TaskSet, load_tasks
-from cranfield.errors import InputError, ProblemList
 from cranfield.formats.io.files import read_bytes, shown, write_text
 from cranfield.formats.io.validation import ClosedModel, Filled
 

@@ -8,15 +8,15 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 
-from cranfield.answers.places import Answered, expected_places
+from cranfield.agents.answers.places import Answered, expected_places
+from cranfield.base.errors import Problem
+from cranfield.benefit.codecheck.report import CodeCheck
 from cranfield.benefit.coding import CodingTask
 from cranfield.benefit.plan import BenefitPlan
 from cranfield.benefit.records import ScoreReason
 from cranfield.benefit.redaction import redaction_of
 from cranfield.benefit.score import Checkers, Scorer, SealedAnswer, SealedScore, required_checks
 from cranfield.benefit.tasks import Task, TaskSet
-from cranfield.codecheck.report import CodeCheck
-from cranfield.errors import Problem
 from cranfield.model.label import Label
 
 

@@ -8,7 +8,7 @@ from typing import Literal
 
 from cranfield.benefit.result import Estimate, StratumKind, StratumVerdict
 from cranfield.formats.io.validation import ClosedModel, Filled
-from cranfield.results import DamagedLine, Record
+from cranfield.model.results import DamagedLine, Record
 
 
 class PastStratum(ClosedModel):

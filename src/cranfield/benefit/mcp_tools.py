@@ -21,16 +21,16 @@ from cranfield.agents.budget import TYPICAL_BYTES
 from cranfield.agents.loop import ToolResult
 from cranfield.agents.prompt import clean
 from cranfield.agents.protocol import Tool, ToolCall
+from cranfield.base.concurrency.retry import retry_policy
+from cranfield.base.errors import ConfigError, MissingExtraError, ProblemList
+from cranfield.base.words import first_of, printable
 from cranfield.benefit.content import parsed, unwrapped
 from cranfield.benefit.errors import CellError
 from cranfield.benefit.plan import ToolServer
-from cranfield.concurrency.retry import retry_policy
 from cranfield.config.strict import ENV, environment_names, fill, fill_value
-from cranfield.errors import ConfigError, MissingExtraError, ProblemList
 from cranfield.systems.calls.answer_schema import first_line, output_hint
 from cranfield.systems.calls.redact import Redactor
 from cranfield.systems.kinds.mcp_session import BrokenError, NoSessionError, Session, SessionOptions, ToolFailedError
-from cranfield.words import first_of, printable
 
 if TYPE_CHECKING:
     from mcp_types import CallToolResult

@@ -12,8 +12,8 @@ from typing import Annotated, Any, Literal, Self
 from pydantic import Field, model_validator
 
 from cranfield.agents.settings import BudgetSettings, LimitSettings, ModelSettings
-from cranfield.codecheck.settings import CheckerSettings
-from cranfield.errors import ConfigError
+from cranfield.base.errors import ConfigError
+from cranfield.benefit.codecheck.settings import CheckerSettings
 from cranfield.formats.io.validation import ClosedModel, Filled, load_model
 
 _Count = Annotated[int, Field(ge=1)]

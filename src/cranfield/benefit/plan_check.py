@@ -13,6 +13,8 @@ from pathlib import Path
 from cranfield.agents.pydantic_ai_backend import split_model
 from cranfield.agents.settings import LimitSettings, ModelSettings
 from cranfield.agents.tree_record import TreeRecord
+from cranfield.base.errors import ConfigError, CranfieldError, Problem, did_you_mean, shorten
+from cranfield.base.words import and_list, first_of, n_of
 from cranfield.benefit.delivery import preflight_problems
 from cranfield.benefit.mcp_tools import server_command, variables_of
 from cranfield.benefit.plan import Agent, ArmRole, BenefitPlan, SuccessBy
@@ -22,13 +24,11 @@ from cranfield.benefit.schedule import order_digest, schedule
 from cranfield.benefit.source import labels_in
 from cranfield.benefit.tasks import Task, TaskSet, load_tasks
 from cranfield.config.strict import ENV, fill_text
-from cranfield.errors import ConfigError, CranfieldError, Problem, did_you_mean, shorten
 from cranfield.formats.testsets.golden_facts import files_of_set
+from cranfield.model.results import Record
 from cranfield.repo.git import is_same_commit
 from cranfield.repo.snapshot import Snapshot
 from cranfield.repo.source import require_clean, source_snapshot
-from cranfield.results import Record
-from cranfield.words import and_list, first_of, n_of
 
 ASSUMED_SPREAD = 0.5
 """Standard deviation of the differences of success between arms, over tasks, before any is known: that of tasks of medium

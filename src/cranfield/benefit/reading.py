@@ -6,13 +6,13 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import accumulate
 
-from cranfield.answers.places import Named
+from cranfield.agents.answers.places import Named
 from cranfield.benefit.analysis.values import mean_of_known
 from cranfield.benefit.records import ReadLines
 from cranfield.benefit.result import Reading
-from cranfield.matching.place import path_of
 from cranfield.model import MatchingRules
 from cranfield.model.label import Lines
+from cranfield.ranking.matching.place import path_of
 
 
 @dataclass(frozen=True, slots=True)

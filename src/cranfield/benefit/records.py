@@ -8,8 +8,8 @@ from typing import Annotated, Any
 
 from pydantic import Field
 
-from cranfield.answers.facts import FactKind
-from cranfield.answers.rows import FactRow
+from cranfield.agents.answers.facts import FactKind
+from cranfield.agents.answers.rows import FactRow
 from cranfield.benefit.plan import ArmRole
 from cranfield.formats.io.validation import ClosedModel, Filled
 

@@ -10,7 +10,7 @@ from pathlib import Path, PurePosixPath
 from typing import get_args
 from urllib.parse import urlsplit
 
-from cranfield.answers.score import REDACTED, Redact, redaction
+from cranfield.agents.answers.score import REDACTED, Redact, redaction
 from cranfield.benefit.plan import ArmRole, BenefitPlan, NativeTool
 from cranfield.benefit.records import CellRecord, PreflightRecord
 from cranfield.benefit.tasks import Task, TaskSet

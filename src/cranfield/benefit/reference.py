@@ -31,6 +31,8 @@ from cranfield.agents.protocol import Backend, Failure, FailureKind, ModelAnswer
 from cranfield.agents.record_folder import CALLS
 from cranfield.agents.settings import ModelSettings
 from cranfield.agents.tools.source import AllowedTools, SourceTools
+from cranfield.base.concurrency.loop import event_loop
+from cranfield.base.errors import ConfigError
 from cranfield.benefit.agent import AgentSetup, ArmAgent, CellRun
 from cranfield.benefit.answer_types import CODE, QUESTION, CodeAnswer, QuestionAnswer, shipped_prompt
 from cranfield.benefit.delivery import Called, SchemaTax, measure_schema, run_delivery, tool_preflight
@@ -41,8 +43,6 @@ from cranfield.benefit.records import CellEnd, Delivery, PreflightRecord, ReadLi
 from cranfield.benefit.shown import ShownLines
 from cranfield.benefit.tasks import Task
 from cranfield.benefit.usage import cell_usage, plain_usage
-from cranfield.concurrency.loop import event_loop
-from cranfield.errors import ConfigError
 
 _NOT_SENT = Usage(requests=0, input=0, output=0)
 

@@ -8,8 +8,8 @@ from typing import Any, Literal, Self
 
 from pydantic import model_validator
 
+from cranfield.agents.answers.rows import AnswerRow
 from cranfield.agents.tree_record import TreeRecord
-from cranfield.answers.rows import AnswerRow
 from cranfield.benefit.plan import ArmRole
 from cranfield.benefit.records import CellEnd, CellUsage, Delivery, ScoreReason
 from cranfield.formats.io.validation import ClosedModel, Filled

@@ -7,8 +7,8 @@ from pathlib import Path
 
 from pydantic import ValidationError
 
+from cranfield.base.errors import InputError, Problem
 from cranfield.benefit.result import BenefitResult
-from cranfield.errors import InputError, Problem
 from cranfield.formats.io.delimited import FileVersion, file_versions
 from cranfield.formats.io.files import read_bytes, shown, write_text
 

@@ -14,6 +14,8 @@ from dataclasses import dataclass, field
 
 from cranfield.agents.budget import Budget, Spent
 from cranfield.agents.record_folder import now
+from cranfield.base.concurrency.loop import run_all
+from cranfield.base.errors import CranfieldError
 from cranfield.benefit.agent import ArmAgent, CellRun
 from cranfield.benefit.errors import OUTAGES_IN_A_ROW, CellError, Retry, retry_of
 from cranfield.benefit.folder import BegunRecord, ExperimentFile, ExperimentFolder
@@ -22,8 +24,6 @@ from cranfield.benefit.records import CellEnd, CellKey, CellRecord, CellUsage
 from cranfield.benefit.schedule import schedule
 from cranfield.benefit.tasks import TaskSet
 from cranfield.benefit.tool_check import ask_again, check_tools, has_last_answers
-from cranfield.concurrency.loop import run_all
-from cranfield.errors import CranfieldError
 
 KEEPS_ANSWERS = frozenset({"reference"})
 """Kinds of agents whose interrupted runs cost nothing again: their answers are kept by request."""

@@ -12,17 +12,17 @@ import json
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 
-from cranfield.answers.facts import DecidedBy, FactKind, FactsScore, FactVerdict
-from cranfield.answers.judge import Judge
-from cranfield.answers.places import Answered, Named, expected_places, named_places
-from cranfield.answers.rows import FactRow, fact_rows
-from cranfield.answers.score import AnswerScore, Redact, blind_answer, score_answer
+from cranfield.agents.answers.facts import DecidedBy, FactKind, FactsScore, FactVerdict
+from cranfield.agents.answers.judge import Judge
+from cranfield.agents.answers.places import Answered, Named, expected_places, named_places
+from cranfield.agents.answers.rows import FactRow, fact_rows
+from cranfield.agents.answers.score import AnswerScore, Redact, blind_answer, score_answer
+from cranfield.benefit.codecheck.report import Checker, CheckReport, CheckState, CodeCheck, Target
 from cranfield.benefit.coding import CodingTask
 from cranfield.benefit.plan import Success, SuccessBy
 from cranfield.benefit.reading import CellReading, cell_reading
 from cranfield.benefit.records import CellEnd, CellKey, CellRecord, ScoreReason, ScoreRecord
 from cranfield.benefit.tasks import TaskSet
-from cranfield.codecheck.report import Checker, CheckReport, CheckState, CodeCheck, Target
 from cranfield.model import MatchingRules
 from cranfield.model.label import Lines
 

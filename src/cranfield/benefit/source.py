@@ -8,14 +8,14 @@ from typing import Literal
 
 from cranfield.agents.record_folder import now
 from cranfield.agents.tree_record import MOST_NAMED, changed_since, left_out_of, require_same_tree
+from cranfield.base.errors import CranfieldError, UsageError
+from cranfield.base.words import first_of, n_of
 from cranfield.benefit.folder import ExperimentFile, ExperimentFolder
 from cranfield.benefit.records import SCHEMA_VERSION
-from cranfield.errors import CranfieldError, UsageError
 from cranfield.formats.io.files import shown
 from cranfield.formats.io.validation import ClosedModel
 from cranfield.repo.snapshot import Snapshot, snapshot_digest
 from cranfield.repo.source import source_snapshot
-from cranfield.words import first_of, n_of
 
 
 class TreeCheck(ClosedModel):

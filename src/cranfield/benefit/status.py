@@ -11,7 +11,7 @@ from cranfield.benefit.folder import ExperimentFolder, ExperimentManifest
 from cranfield.benefit.plan import ArmRole, BenefitPlan
 from cranfield.benefit.records import CellEnd, CellKey, CellRecord
 from cranfield.benefit.schedule import schedule
-from cranfield.results import Record
+from cranfield.model.results import Record
 
 _Number = TypeVar("_Number", int, float)
 

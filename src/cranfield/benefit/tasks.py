@@ -7,13 +7,13 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from cranfield.answers.places import expected_places
+from cranfield.agents.answers.places import expected_places
+from cranfield.base.errors import ConfigError, Problem, unknown_name
+from cranfield.base.words import and_list, n_of
 from cranfield.benefit.plan import BenefitPlan, SuccessBy, TaskSource
-from cranfield.errors import ConfigError, Problem, unknown_name
 from cranfield.formats.io.files import shown
 from cranfield.model.label import Label, Lines
 from cranfield.model.query import query_strata
-from cranfield.words import and_list, n_of
 
 if TYPE_CHECKING:
     from cranfield.benefit.coding import CodingTask

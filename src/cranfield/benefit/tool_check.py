@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from cranfield.base.errors import PreflightError, Problem
 from cranfield.benefit.agent import ArmAgent
 from cranfield.benefit.delivery import tool_preflight
 from cranfield.benefit.folder import ExperimentFile, ExperimentFolder
 from cranfield.benefit.mcp_tools import McpTools
 from cranfield.benefit.plan import ArmRole, BenefitPlan
 from cranfield.benefit.records import PreflightRecord
-from cranfield.errors import PreflightError, Problem
 
 _SAME = ("server", "found", "tools", "schema_digest", "instructions_digest")
 """Fields of a preflight that may not change within an experiment."""

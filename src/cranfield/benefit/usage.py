@@ -8,8 +8,8 @@ from collections.abc import Mapping
 from cranfield.agents.budget import TYPICAL_BYTES, PriceList
 from cranfield.agents.loop import Transcript
 from cranfield.agents.protocol import Usage
+from cranfield.base.words import printable
 from cranfield.benefit.records import CellUsage, ToolCount
-from cranfield.words import printable
 
 _NAME_CHARS = 100
 """Of the name of a tool, which a model may have invented."""

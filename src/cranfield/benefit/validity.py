@@ -33,16 +33,16 @@ from dataclasses import dataclass, field
 from functools import cached_property
 
 from cranfield.agents.tree_record import TreeRecord
+from cranfield.base.errors import shorten
+from cranfield.base.words import and_list, n_of
+from cranfield.benefit.codecheck.report import CodeCheck
 from cranfield.benefit.content import notes_of, same_for_different_tasks
 from cranfield.benefit.errors import CellError
 from cranfield.benefit.plan import ArmRole, BenefitPlan
 from cranfield.benefit.records import CellKey, CellRecord, Flaw, PreflightRecord, ScoreRecord
 from cranfield.benefit.result import DeliveredResults, Validity, ValidityKind
 from cranfield.benefit.source import TreeCheck
-from cranfield.codecheck.report import CodeCheck
-from cranfield.errors import shorten
 from cranfield.repo.git import is_same_commit
-from cranfield.words import and_list, n_of
 
 MOST_UNDELIVERED = 0.1
 FEWEST_PAIRS = 0.5

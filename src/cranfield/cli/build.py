@@ -15,10 +15,11 @@ import typer
 from annotated_types import BaseMetadata, GroupedMetadata
 
 from cranfield.app.command import Exit, Fields, Output, Report, RunNames, note
+from cranfield.base.errors import CranfieldError, UsageError
+from cranfield.base.words import and_list
 from cranfield.cli import registries
 from cranfield.cli.ending import collecting_stale, handled, note_stale, present, report_error
-from cranfield.errors import CranfieldError, UsageError
-from cranfield.options.blocks import (
+from cranfield.evaluation.options.blocks import (
     SET_OPTIONS,
     CollectOptions,
     CompareOptions,
@@ -27,8 +28,7 @@ from cranfield.options.blocks import (
     ScoringOptions,
     TestSetOptions,
 )
-from cranfield.options.declaration import CHOICES, Argument, Declared, Option, declared
-from cranfield.words import and_list
+from cranfield.evaluation.options.declaration import CHOICES, Argument, Declared, Option, declared
 
 if TYPE_CHECKING:
     from cranfield.app.loading import SetOverrides
@@ -342,7 +342,7 @@ def _parsers() -> Mapping[str, Callable[[list[str]], object]]:
     from cranfield.app.loading import databases_of
     from cranfield.evaluation.confusion import parse_pairs
     from cranfield.evaluation.evidence.inspection import parse_settings
-    from cranfield.options.blocks import parse_rule
+    from cranfield.evaluation.options.blocks import parse_rule
 
     return {
         "columns": _columns,

@@ -23,8 +23,8 @@ from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar, cast, get_type_hints
 import typer
 
 from cranfield.app.command import Output, OutputFormat, Report, Status, note
-from cranfield.concurrency.interrupts import INTERRUPTED, interrupt
-from cranfield.errors import (
+from cranfield.base.concurrency.interrupts import INTERRUPTED, interrupt
+from cranfield.base.errors import (
     SHOWN_PROBLEMS,
     CranfieldError,
     InternalError,
@@ -33,7 +33,7 @@ from cranfield.errors import (
     UsageError,
     spell_parameter,
 )
-from cranfield.words import and_list, first_of
+from cranfield.base.words import and_list, first_of
 
 if TYPE_CHECKING:
     from cranfield.reporting.document import Document, Tone
@@ -285,7 +285,7 @@ def stamped(document: Document) -> Document:
 def present(report: Report, output: Output) -> None:
     """Print a report in its form, write it as HTML where that was requested, name the files written, and leave with its status."""
     if report.record is not None and output.format is OutputFormat.JSON and output.html is None:
-        from cranfield.results import to_json
+        from cranfield.model.results import to_json
 
         show([to_json(report.record())])
     else:
@@ -332,7 +332,7 @@ def deliver(document: Document, output: Output, *, written: Sequence[Path] = ())
     if output.open:
         _open(document, page)
     elif page is not None and page != output.html and output.format is OutputFormat.TEXT:
-        from cranfield.installation import this_installation
+        from cranfield.base.installation import this_installation
 
         note(f"to see it: {this_installation().command(shlex.join(['view', str(page.parent)]))}")
 

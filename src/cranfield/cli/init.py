@@ -11,9 +11,9 @@ from typing import Annotated, Any
 import typer
 
 from cranfield.app.command import Report, note
-from cranfield.app.commands.testset import ForceOption
+from cranfield.app.commands.shared import ForceOption
 from cranfield.cli.main import Command
-from cranfield.options.declaration import Argument, Option
+from cranfield.evaluation.options.declaration import Argument, Option
 
 
 class InitCommand(Command):

@@ -7,18 +7,21 @@ import importlib
 import os
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from functools import cache
 from typing import Annotated, Any, ClassVar
 
 import typer
 from typer.core import TyperCommand, TyperGroup
 
+from cranfield.app.command import note
+from cranfield.base.version import __version__
+from cranfield.base.words import or_list
 from cranfield.cli import registries
 from cranfield.cli.build import command_of, with_config_testset
 from cranfield.cli.ending import CommandState, finish_output, keep_interrupts, keep_streams, run_program
-from cranfield.options import declaration as option_names
-from cranfield.version import __version__
-from cranfield.words import or_list
+from cranfield.evaluation.options import declaration as option_names
+from cranfield.plugins import Product, built_in_products, installed_products, products
 
 WHOLE_SENTENCE = 300
 """Characters of a command's first sentence that help may show; none is as long."""
@@ -46,7 +49,7 @@ def _conventions() -> str:
 
 
 def _parts() -> str:
-    from cranfield.testsets.split import PARTS
+    from cranfield.evaluation.testset.split import PARTS
 
     return or_list(PARTS)
 
@@ -152,70 +155,81 @@ def write_examples(ctx: Any, formatter: Any) -> None:
                 formatter.write(f"  {program} {line}\n")
 
 
+HEADINGS = (
+    "Start",
+    "Evaluate",
+    "Compare",
+    "Gate",
+    "Test sets",
+    "Judge",
+    "Systems",
+    "Golden sets and benefit",
+    "Serve",
+)
+"""The headings of commands, in the order of help; those of other packages come after them."""
 MODULES: Mapping[str, Mapping[str, str]] = {
     "Start": {
-        "demo": "app.commands.run",
-        "init": "cli.init",
-        "run": "app.commands.run",
-        "report": "app.commands.run",
-        "view": "cli.view",
-        "schema": "app.commands.run",
+        "demo": "cranfield.app.commands.run",
+        "init": "cranfield.cli.init",
+        "run": "cranfield.app.commands.run",
+        "report": "cranfield.app.commands.run",
+        "view": "cranfield.cli.view",
+        "schema": "cranfield.app.commands.run",
     },
     "Evaluate": {
-        "evaluate": "app.commands.evaluate",
-        "explain": "app.commands.explain",
-        "calibrate": "app.commands.calibrate",
-        "answers": "app.commands.answers",
-        "measures": "app.commands.measures",
-        "convert": "app.commands.convert",
-        "trec_eval": "cli.trec_eval",
+        "evaluate": "cranfield.app.commands.evaluate",
+        "explain": "cranfield.app.commands.explain",
+        "measures": "cranfield.app.commands.measures",
+        "convert": "cranfield.app.commands.convert",
     },
     "Compare": {
-        "compare": "app.commands.evaluate",
-        "power": "app.commands.evaluate",
-        "history": "app.commands.history",
-    },
-    "Gate": {"gate": "app.commands.gate", "baseline": "app.commands.baseline", "ci": "app.commands.ci"},
-    "Test sets": {"testset": "app.commands.testset", "pool": "app.commands.pool", "holes": "app.commands.pool"},
-    "Judge": {
-        "judge": "cli.judge",
-        "book": "app.commands.book",
-        "agreement": "app.commands.agreement",
-        "db": "app.commands.db",
+        "compare": "cranfield.app.commands.evaluate",
+        "power": "cranfield.app.commands.evaluate",
+        "history": "cranfield.app.commands.history",
     },
     "Systems": {
-        "system": "app.commands.system",
-        "components": "app.commands.run",
-        "grid": "app.commands.run",
-    },
-    "Golden sets and benefit": {"golden": "app.commands.golden", "benefit": "app.commands.benefit"},
-    "Serve": {
-        "serve": "cli.serve",
-        "watch": "cli.watch",
-        "mcp": "cli.mcp",
-        "intake": "cli.intake",
-        "metrics": "cli.metrics",
-        "alerts": "cli.alerts",
-        "dashboard": "cli.dashboard",
-        "people": "cli.people",
+        "system": "cranfield.app.commands.system",
+        "components": "cranfield.app.commands.run",
+        "grid": "cranfield.app.commands.run",
     },
 }
-"""Heading of help to the commands below it with their modules; each is `NAME_command`, with `SETTINGS` where it has any.
+"""Heading of help to the commands of the core below it with their modules; each is `NAME_command`, with `SETTINGS` where it has any.
 
-Those of the server, and those that talk with a terminal, lie in this room.
+Those that talk with a terminal lie in this room. Products add theirs.
 """
-HEADINGS: Mapping[str, tuple[str, ...]] = {heading: tuple(names) for heading, names in MODULES.items()}
-COMMANDS = tuple(name for names in HEADINGS.values() for name in names)
-"""In the order in which help lists them."""
-GROUPS = frozenset(
-    {"answers", "baseline", "benefit", "book", "ci", "db", "golden", "intake", "people", "pool", "system", "testset"}
-)
-"""Those that are groups of commands: `SUBCOMMANDS` of their module names each command with its module."""
+GROUPS = frozenset({"system"})
+"""Those of the core that are groups of commands: `SUBCOMMANDS` of their module names each command with its module."""
 
 
-def module_of(name: str) -> str:
-    """The module of a command, or of a group of commands."""
-    return next(f"cranfield.{names[name]}" for names in MODULES.values() if name in names)
+@dataclass(frozen=True)
+class CommandTable:
+    """The commands that there are."""
+
+    headings: Mapping[str, tuple[str, ...]]
+    """In the order of help."""
+    modules: Mapping[str, str]
+    groups: frozenset[str]
+
+    @classmethod
+    def of(cls, products: Sequence[Product]) -> CommandTable:
+        """Those of the core and of products; a name that is there already is not taken again."""
+        headings: dict[str, list[str]] = {heading: [*MODULES.get(heading, ())] for heading in HEADINGS}
+        modules = {name: module for names in MODULES.values() for name, module in names.items()}
+        groups = set(GROUPS)
+        for product in products:
+            for heading, names in product.commands.items():
+                new = {name: module for name, module in names.items() if name not in modules}
+                headings.setdefault(heading, []).extend(new)
+                modules |= new
+                groups |= product.groups & new.keys()
+        ordered = {name: modules[name] for names in headings.values() for name in names}
+        return cls({heading: tuple(names) for heading, names in headings.items()}, ordered, frozenset(groups))
+
+
+@cache
+def command_table(*, built_in: bool = False) -> CommandTable:
+    """Every command; or those without installed packages, which are looked for where a name is none of these."""
+    return CommandTable.of(built_in_products() if built_in else products())
 
 
 def _print_version(*, value: bool) -> None:
@@ -243,9 +257,12 @@ def command_line(*names: str, listed: bool = False) -> typer.Typer:
         names: of one command; or of a group of commands and one of those that it has.
         listed: its commands are listed and none is called: they have a sentence and no options.
     """
+    table = command_table(built_in=bool(names))
+    if names and names[0] not in table.modules:
+        table = command_table()
     app = typer.Typer(
         name="cranfield",
-        cls=type("Commands", (Commands,), {"headings": HEADINGS}),
+        cls=type("Commands", (Commands,), {"headings": table.headings}),
         help="Evaluate and compare search systems: measures, paired tests and a verdict with its evidence.",
         epilog=(
             "Exit codes: 0 success; 1 a gate rule failed, or a verdict of --fail-on; 2 usage error or invalid input; "
@@ -259,9 +276,9 @@ def command_line(*names: str, listed: bool = False) -> typer.Typer:
     )
     app.callback()(root)
     first, rest = names[:1], names[1:]
-    for name in first or COMMANDS:
-        if name in GROUPS:
-            module = importlib.import_module(module_of(name))
+    for name in first or table.modules:
+        if name in table.groups:
+            module = importlib.import_module(table.modules[name])
             settings = {"headings": {"Commands": tuple(module.SUBCOMMANDS)}, "default": getattr(module, "DEFAULT", "")}
             group = typer.Typer(
                 cls=type("Commands", (Commands,), settings),
@@ -273,7 +290,7 @@ def command_line(*names: str, listed: bool = False) -> typer.Typer:
                 add_command(group, module.SUBCOMMANDS[subname], subname, listed=listed)
             app.add_typer(group, name=name, help=(module.__doc__ or "").partition("\n")[0])
         else:
-            add_command(app, module_of(name), name, listed=listed)
+            add_command(app, table.modules[name], name, listed=listed)
     return app
 
 
@@ -287,12 +304,16 @@ def add_command(app: typer.Typer, path: str, name: str, *, listed: bool = False)
 
 def requested_command(arguments: Sequence[str]) -> tuple[str, ...]:
     """The command, or the group and its command, that the arguments begin with; nothing where they name none."""
-    if not arguments or arguments[0] not in COMMANDS:
+    name = arguments[0] if arguments else ""
+    table = command_table(built_in=True)
+    if name and not name.startswith("-") and name not in table.modules:
+        table = command_table()
+    if name not in table.modules:
         return ()
-    if arguments[0] not in GROUPS:
-        return (arguments[0],)
-    known = importlib.import_module(module_of(arguments[0])).SUBCOMMANDS
-    return tuple(arguments[:2]) if arguments[1:2] and arguments[1] in known else (arguments[0],)
+    if name not in table.groups:
+        return (name,)
+    known = importlib.import_module(table.modules[name]).SUBCOMMANDS
+    return tuple(arguments[:2]) if arguments[1:2] and arguments[1] in known else (name,)
 
 
 WITHOUT_MATRICES = {"evaluate", "explain", "measures", "trec_eval"}
@@ -304,7 +325,10 @@ FEW_COLLECTIONS = 300_000
 def run_command_line(arguments: list[str]) -> int:
     """Run a command with its arguments; its exit code."""
     names = requested_command(arguments)
-    is_group = len(names) < 2 and GROUPS.issuperset(names)
+    if not names:
+        for problem in installed_products()[1]:
+            note(f"warning: {problem.sentence()}")
+    is_group = not names or (len(names) == 1 and names[0] in command_table().groups)
     listed = is_group and set(arguments[len(names) :]) <= {*HELP["help_option_names"], "--version"}
     return run_program(lambda: command_line(*names, listed=listed), arguments)
 

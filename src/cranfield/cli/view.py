@@ -10,8 +10,8 @@ from pathlib import Path
 from typing import Annotated, NamedTuple
 
 from cranfield.app.command import say
-from cranfield.errors import UsageError
-from cranfield.options.declaration import Argument, Option
+from cranfield.base.errors import UsageError
+from cranfield.evaluation.options.declaration import Argument, Option
 
 RESULTS, REPORT = "results.json", "report.html"
 DEFAULT_FOLDERS = "cranfield-*"

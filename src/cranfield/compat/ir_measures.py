@@ -20,9 +20,7 @@ from typing import Any, NamedTuple, TextIO
 
 import numpy as np
 
-from cranfield.compat.lines import QrelsLines, RunLines
-from cranfield.compat.pytrec_eval import measures_named
-from cranfield.errors import (
+from cranfield.base.errors import (
     MeasureError,
     ProblemList,
     RunFormatError,
@@ -31,6 +29,8 @@ from cranfield.errors import (
     UsageError,
     unknown_name,
 )
+from cranfield.compat.lines import QrelsLines, RunLines
+from cranfield.compat.pytrec_eval import measures_named
 from cranfield.formats.io.files import opened
 from cranfield.formats.io.table import Role, column_names, is_frame, is_parquet, read_arrays
 from cranfield.formats.testsets.judgments import qrels_from_frame, qrels_from_mapping, qrels_from_rows

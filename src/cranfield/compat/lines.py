@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 
-from cranfield.errors import ProblemList, RunFormatError, TestSetError, shorten
+from cranfield.base.errors import ProblemList, RunFormatError, TestSetError, shorten
 from cranfield.formats.io.delimited import number_of
 from cranfield.ranking.problems import bad_score, lone_carriage_return, short_line
 from cranfield.ranking.scan import RUN_COLUMNS

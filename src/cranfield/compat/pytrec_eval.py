@@ -13,16 +13,9 @@ from functools import partial
 
 import numpy as np
 
+from cranfield.base.errors import Problem, TestSetError, UsageError, unknown_name
 from cranfield.compat.lines import QrelsLines, RunLines
-from cranfield.errors import Problem, TestSetError, UsageError, unknown_name
-from cranfield.formats.testsets.judgments import qrels_from_mapping
-from cranfield.measures import Measure, compute
-from cranfield.measures.parse import MAX_CUTOFF
-from cranfield.model import convention_named
-from cranfield.ranking.memory import rank_mapping
-from cranfield.ranking.prepared import PreparedJudgments
-from cranfield.ranking.value import FloatQ, Ranking, condensed
-from cranfield.trec_eval.names import (
+from cranfield.compat.trec_eval.names import (
     LEAST,
     NICKNAMES,
     ROWS,
@@ -33,7 +26,14 @@ from cranfield.trec_eval.names import (
     common_parameters,
     measure_with,
 )
-from cranfield.trec_eval.options import Options
+from cranfield.compat.trec_eval.options import Options
+from cranfield.formats.testsets.judgments import qrels_from_mapping
+from cranfield.measures import Measure, compute
+from cranfield.measures.parse import MAX_CUTOFF
+from cranfield.model import convention_named
+from cranfield.ranking.memory import rank_mapping
+from cranfield.ranking.prepared import PreparedJudgments
+from cranfield.ranking.value import FloatQ, Ranking, condensed
 
 __version__ = "0.5.11"
 """Of pytrec_eval-terrier: the version whose interface and values these are."""

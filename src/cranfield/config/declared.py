@@ -10,14 +10,14 @@ from typing import TYPE_CHECKING, Annotated, Any, TypeVar, get_origin
 from pydantic import AfterValidator, BaseModel, GetJsonSchemaHandler
 from pydantic_core import CoreSchema, core_schema
 
+from cranfield.base.errors import CranfieldError, Problem, unknown_name
 from cranfield.config.owners import FieldOwner
 from cranfield.config.strict import Finding, Strict, checked, raise_findings
-from cranfield.errors import CranfieldError, Problem, unknown_name
+from cranfield.evaluation.options.blocks import SET_OPTIONS
+from cranfield.evaluation.options.declaration import Declared, declared
+from cranfield.evaluation.options.keys import model_with, within_bounds
 from cranfield.model import CONVENTIONS
 from cranfield.model.kinds import Text
-from cranfield.options.blocks import SET_OPTIONS
-from cranfield.options.declaration import Declared, declared
-from cranfield.options.keys import model_with, within_bounds
 
 
 def _check_measure(name: str) -> Iterator[Finding]:
@@ -71,7 +71,7 @@ class _ByCheck:
 
     def __get_pydantic_json_schema__(self, _schema: CoreSchema, handler: GetJsonSchemaHandler) -> dict[str, Any]:
         from cranfield.evaluation.evidence.inspection import CHECKS
-        from cranfield.options.blocks import Consequence
+        from cranfield.evaluation.options.blocks import Consequence
 
         consequence = core_schema.literal_schema([*map(str, Consequence), False])  # some YAML readers make false of off
         threshold = core_schema.float_schema(ge=0)

@@ -9,16 +9,16 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, Protocol
 from urllib.parse import parse_qsl, urlsplit
 
-from pydantic import Field, Tag
+from pydantic import Field, PrivateAttr, Tag
 
+from cranfield.base.errors import Problem, shorten, unknown_name
 from cranfield.config.hosts import Host, Seconds
 from cranfield.config.reading import compile_regex, compiles
 from cranfield.config.services import SECRET_PARAMETERS
 from cranfield.config.strict import Finding, Strict, by_key
-from cranfield.errors import Problem, shorten, unknown_name
 from cranfield.model.kinds import Text
 
 DocumentFormat = Literal["text", "markdown", "html", "code"]
@@ -285,6 +285,46 @@ class Images(Strict):
     """Largest image, in bytes."""
     timeout_s: Seconds = 10.0
     """Seconds that an image may take."""
+
+
+class ConfigWithDocuments(Protocol):
+    """A config, as far as texts of documents are concerned."""
+
+    documents: list[Source]
+
+    @property
+    def folder(self) -> Path:
+        """What its paths are relative to."""
+
+
+class TextSources(Strict):
+    """Where the texts of documents are read."""
+
+    documents: list[Source] = Field(default_factory=list)
+    """Sources of document texts, in order. A document that no source has is shown by the fields of the runs."""
+    images: Images = Field(default_factory=Images)
+    """Images; default: only those that are part of a record (`data:`)."""
+    cache_s: Annotated[float, Field(ge=0, le=86_400)] = 600.0
+    """Seconds that a text is kept before it is read again."""
+
+    _folder: Path = PrivateAttr(default_factory=Path)
+
+    @property
+    def folder(self) -> Path:
+        """What paths are relative to: the folder of the file."""
+        return self._folder
+
+    def lie_in(self, folder: Path) -> None:
+        """Set the folder of the file."""
+        self._folder = folder
+
+    def with_documents_of(self, config: ConfigWithDocuments | None) -> TextSources:
+        """For reading texts: with the sources of a config, and its folder, where this has none."""
+        if self.documents or config is None or not config.documents:
+            return self
+        found = self.model_copy(update={"documents": config.documents})
+        found.lie_in(config.folder)
+        return found
 
 
 def missing_files(sources: Sequence[Source], folder: Path) -> Iterator[Finding]:

@@ -13,10 +13,10 @@ from dataclasses import dataclass, replace
 from hashlib import sha256
 from typing import Any
 
+from cranfield.base.errors import Problem, unknown_name
 from cranfield.config.models import Config, GridConfig, parts_of
 from cranfield.config.strict import Finding, placeholders, texts
 from cranfield.config.systems import FusionConfig, SystemConfig, SystemRoot, expand_preset
-from cranfield.errors import Problem, unknown_name
 from cranfield.formats.io.tree import Loc
 from cranfield.formats.io.validation import problems_of
 

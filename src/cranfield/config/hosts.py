@@ -9,8 +9,8 @@ from typing import Annotated
 
 from pydantic import Field
 
+from cranfield.base.errors import Problem, shorten
 from cranfield.config.strict import Finding, checked
-from cranfield.errors import Problem, shorten
 
 _DURATION = re.compile(r"(?:\d+w)?(?:\d+d)?(?:\d+h)?(?:\d+m)?(?:\d+s)?")
 _HOST = re.compile(r"(?:\*\.)?[A-Za-z0-9](?:[A-Za-z0-9.-]*[A-Za-z0-9])?")

@@ -8,12 +8,12 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from cranfield.base.errors import ConfigError, Problem, ProblemList
 from cranfield.config.documents import missing_files
 from cranfield.config.grid import check_grid
 from cranfield.config.models import Config
 from cranfield.config.strict import Finding
 from cranfield.config.systems import SystemConfig, SystemRoot
-from cranfield.errors import ConfigError, Problem, ProblemList
 from cranfield.formats.io.files import shown
 from cranfield.formats.io.located import Located, load_located
 from cranfield.formats.io.tree import Loc, field_name

@@ -1,30 +1,31 @@
 """cranfield.yaml as pydantic models: its keys, their types and bounds.
 
 The string under each field is its description in the published JSON Schema. The kinds of system are in `systems`, the
-block `gate:` in `gate`, the points of the block `grid:` in `grid`; reading the file is in `load`.
+points of the block `grid:` in `grid`; blocks of products, such as `gate:`, are theirs. Reading the file is in `load`.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 from difflib import get_close_matches
+from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
-from pydantic import AfterValidator, ConfigDict, Field, PrivateAttr, ValidationInfo, field_validator
+from pydantic import AfterValidator, ConfigDict, Field, PrivateAttr, ValidationInfo, create_model, field_validator
 
+from cranfield.base.errors import InternalError, Problem, UnknownNameError, UsageError
 from cranfield.config.declared import EvidenceConfig, MeasureName, SetOptions, block_of, with_keys
 from cranfield.config.documents import Source
-from cranfield.config.gate import GateConfig
 from cranfield.config.owners import OfDigest, OfEach, OfNone, OfRef
-from cranfield.config.strict import Finding, Strict, checked, raise_findings
+from cranfield.config.strict import Finding, ProductBlock, Strict, checked, raise_findings
 from cranfield.config.systems import FusionConfig, Name, Params, SystemConfig, SystemName
-from cranfield.errors import Problem, UnknownNameError, UsageError
+from cranfield.evaluation.options.blocks import CollectOptions, CompareOptions, LatencyRule, ScoringOptions
+from cranfield.evaluation.options.blocks import Limits as DeclaredLimits
+from cranfield.evaluation.options.declaration import declared
+from cranfield.evaluation.options.keys import at
 from cranfield.model.kinds import Text
-from cranfield.options.blocks import CollectOptions, CompareOptions, LatencyRule, ScoringOptions
-from cranfield.options.blocks import Limits as DeclaredLimits
-from cranfield.options.declaration import declared
-from cranfield.options.keys import at
+from cranfield.plugins import part, products
 
 SUMMARY_FILES = frozenset({"report.html", "report.md", "results.json"})
 """Files that a run over several test sets writes next to the folders of the sets."""
@@ -183,7 +184,7 @@ else:
     _DeclaredKeys = with_keys(_ConfigKeys, "DeclaredKeys", [_SCORING["convention"], *_COMPARE, _SCORING["confusion"]])
 
 
-class Config(_DeclaredKeys):
+class _CoreConfig(_DeclaredKeys):
     """A comparison: one or more test sets, two or more systems, and the settings of the verdict."""
 
     model_config = ConfigDict(json_schema_extra={"oneOf": [{"required": ["testset"]}, {"required": ["testsets"]}]})
@@ -198,8 +199,6 @@ class Config(_DeclaredKeys):
     """Evidence checks that differ from their table, by name: `off`, `caveat`, `void`, a threshold, or both."""
     documents: OfNone[list[Source]] = Field(default_factory=list)
     """Sources of document texts for raters, in order, as in the operator's file; used where that has none."""
-    gate: OfRef[GateConfig | None] = None
-    """Rules that `cranfield gate` checks."""
     grid: OfNone[GridConfig | None] = None
     """Settings of a system that `cranfield grid` tries."""
     baseline: OfRef[SystemName | None] = None
@@ -235,6 +234,10 @@ class Config(_DeclaredKeys):
         given = {} if chosen is None else {name: getattr(chosen, name) for name in ("primary", "verdict", "strata")}
         return block_of(CompareOptions, self, limits=self._limits, seed=seed, **given)
 
+    def block(self, key: str) -> Any:
+        """The block of a product; None where the file has none, or the product is not there."""
+        return getattr(self, key, None)
+
     @property
     def _limits(self) -> DeclaredLimits:
         return block_of(DeclaredLimits, self.limits, evidence=self.evidence)
@@ -246,11 +249,12 @@ class Config(_DeclaredKeys):
             chosen: settings of the test set.
             measures: of a call, besides those of the config.
         """
-        rules = [rule.terms for rule in self.gate.rules] if self.gate is not None else []
-        spelled = [*measures, *(chosen.measures or ()), *([chosen.primary] if chosen.primary else ())]
-        spelled += [measure for rule in rules if (measure := getattr(rule, "measure", None))]
-        depths = [k for rule in rules if isinstance(k := getattr(rule, "k", None), int)]
         from cranfield.measures import deepest_cutoff
+
+        blocks = [block for key in product_blocks() if (block := self.block(key)) is not None]
+        spelled = [*measures, *(chosen.measures or ()), *([chosen.primary] if chosen.primary else ())]
+        spelled += [measure for block in blocks for measure in block.measures]
+        depths = [depth for block in blocks for depth in block.depths]
 
         return chosen.k or self.k or deepest_cutoff(spelled, depths)
 
@@ -337,3 +341,34 @@ class Config(_DeclaredKeys):
         if self.candidate is not None:
             return next(name for name in names if name != self.candidate), self.candidate
         return names[0], names[1]
+
+
+@cache
+def product_blocks() -> Mapping[str, type[ProductBlock]]:
+    """Key of the config to the model of its block, for the keys that products add.
+
+    Raises:
+        InternalError: two parts of Cranfield have one key.
+    """
+    found: dict[str, type[ProductBlock]] = {}
+    for product in products():
+        for key, place in product.config.items():
+            if key in found or key in _CoreConfig.model_fields:
+                raise InternalError(f"the key {key} of the config is there twice: product {product.name}")
+            found[key] = part(place)
+    return found
+
+
+if TYPE_CHECKING:
+    Config = _CoreConfig
+else:
+    Config = create_model(
+        "Config",
+        __base__=_CoreConfig,
+        __doc__=_CoreConfig.__doc__,
+        __module__=__name__,
+        **{
+            key: (OfRef[model | None], Field(default=None, description=model.about))
+            for key, model in product_blocks().items()
+        },
+    )

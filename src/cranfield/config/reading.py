@@ -12,12 +12,12 @@ from typing import Annotated, Any, ClassVar, Literal, Protocol
 
 from pydantic import AfterValidator, Field, Tag
 
+from cranfield.base.errors import Problem, UsageError, unknown_name
+from cranfield.base.patterns import Expression, PatternError, compile_pattern, limited
 from cranfield.config.owners import OfChange
 from cranfield.config.strict import Finding, Strict, by_key, checked
-from cranfield.errors import Problem, UsageError, unknown_name
 from cranfield.model.answer_rule import parse_answer_rule
 from cranfield.model.kinds import Text
-from cranfield.patterns import Expression, PatternError, compile_pattern, limited
 
 _PROJECTIONS = frozenset({"projection", "filter_projection", "value_projection"})
 _NEVER_NULL = frozenset({"identity", "multi_select_dict", "multi_select_list"})

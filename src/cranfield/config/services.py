@@ -9,6 +9,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Field, Tag
 
+from cranfield.base.errors import Problem, shorten
 from cranfield.config.owners import OfChange
 from cranfield.config.strict import (
     ENV,
@@ -24,7 +25,6 @@ from cranfield.config.strict import (
     depends_on_query,
     placeholders,
 )
-from cranfield.errors import Problem, shorten
 from cranfield.model.kinds import Text
 
 SECRET_HEADERS = frozenset(

@@ -27,7 +27,7 @@ from pydantic import (
 )
 from pydantic_core import InitErrorDetails, PydanticCustomError
 
-from cranfield.errors import Problem, unknown_name
+from cranfield.base.errors import Problem, unknown_name
 from cranfield.formats.io.tree import Loc
 from cranfield.formats.io.validation import EXCLUDING, PROBLEM
 from cranfield.model import Scalar
@@ -86,6 +86,23 @@ class Strict(BaseModel):
     def _check(self, info: ValidationInfo) -> Self:
         raise_findings(self.problems(info.context or {}))
         return self
+
+
+class ProductBlock(Strict):
+    """A block of the config that a product adds."""
+
+    about: ClassVar[str] = ""
+    """Description in the published JSON Schema."""
+
+    @property
+    def measures(self) -> Sequence[str]:
+        """Measures that it needs of every system."""
+        return ()
+
+    @property
+    def depths(self) -> Sequence[int]:
+        """Numbers of results that it needs of every query."""
+        return ()
 
 
 def by_key(*keys: str) -> Discriminator:

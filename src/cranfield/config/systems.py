@@ -22,11 +22,11 @@ from pydantic import (
     WithJsonSchema,
 )
 
+from cranfield.base.errors import Problem, unknown_name
 from cranfield.config.owners import OfChange, OfRef
 from cranfield.config.reading import Check, Extract, compile_empty_regex, compiles
 from cranfield.config.services import Http, Mcp
 from cranfield.config.strict import Finding, Strict, by_key, check_command, check_started_once, checked, known_in
-from cranfield.errors import Problem, unknown_name
 from cranfield.formats.io.validation import problems_of
 from cranfield.model import Order, Scalar
 from cranfield.model.kinds import ParamName, PlainScalar, Text, source_text, without_nul

@@ -8,13 +8,13 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from cranfield.base.words import and_list, first_of
 from cranfield.evaluation.unseen import Caveat, CaveatKind
 from cranfield.measures import CATALOGUE, Measure, compute
 from cranfield.measures.kernels import expected_relevant, never_judged
 from cranfield.measures.measure import LOOKS_AT_THE_LIST
 from cranfield.model import Absence, Convention, Outcome, TestSet
 from cranfield.ranking.value import FloatQ, Ranking, ResultState, unjudged_results
-from cranfield.words import and_list, first_of
 
 Values = Mapping[Measure, FloatQ]
 Scored = Mapping[Measure, NDArray[np.bool_]]

@@ -21,8 +21,11 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from cranfield.errors import UnknownNameError, UsageError
+from cranfield.base.errors import UnknownNameError, UsageError
+from cranfield.base.numbers import format_p, format_value
+from cranfield.base.words import first_of, n_of
 from cranfield.evaluation.evaluate import StratumSummary, clipped, difference_range, strata_of, summarise
+from cranfield.evaluation.options.blocks import CompareOptions
 from cranfield.evaluation.pairing import pair_values
 from cranfield.evaluation.unseen import Caveat, CaveatKind, ObservedEffect, Unseen, largest_difference, unseen_queries
 from cranfield.evaluation.values import (
@@ -45,14 +48,11 @@ from cranfield.measures.catalogue import sign_of
 from cranfield.measures.families.aspects import form_wins
 from cranfield.model import QUERY_CLASSES, QueryClass, query_strata
 from cranfield.model.query import CLASS, NEGATIVE, class_of
-from cranfield.numbers import format_p, format_value
-from cranfield.options.blocks import CompareOptions
 from cranfield.ranking.value import FloatQ, Ranking, only_queries
 from cranfield.stats.describe import describe, differences, t_interval
 from cranfield.stats.result import TestResult, holm
 from cranfield.stats.stratified import WITHIN, stratified_t
 from cranfield.stats.table import TESTS
-from cranfield.words import first_of, n_of
 
 if TYPE_CHECKING:
     from cranfield.model import TestSet

@@ -8,11 +8,14 @@ from dataclasses import replace
 
 import numpy as np
 
+from cranfield.base.numbers import format_value
+from cranfield.base.words import first_of, n_of
 from cranfield.evaluation.classes import claims, decide_by_class
 from cranfield.evaluation.evaluate import clipped, difference_range
 from cranfield.evaluation.evidence.inspection import inspect_systems
 from cranfield.evaluation.evidence.values import void_sentences
 from cranfield.evaluation.explain import differ
+from cranfield.evaluation.options.blocks import CompareOptions
 from cranfield.evaluation.pairing import (
     PairedValues,
     dropped_queries,
@@ -40,15 +43,12 @@ from cranfield.measures import CATALOGUE, Measure, compute
 from cranfield.measures.catalogue import sign_of
 from cranfield.measures.kernels import first_relevant_rank
 from cranfield.model import Convention, Run, TestSet
-from cranfield.numbers import format_value
-from cranfield.options.blocks import CompareOptions
 from cranfield.ranking.value import FloatQ, Ranking
 from cranfield.stats.describe import describe, differences, t_interval
 from cranfield.stats.paired import mcnemar, noninferiority
 from cranfield.stats.power import USUAL_POWER, cohens_dz, minimal_detectable_effect
 from cranfield.stats.result import TestResult, holm
 from cranfield.stats.table import TESTS, run_tests
-from cranfield.words import first_of, n_of
 
 SHOWN = 3
 """Measures that a sentence names."""

@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from cranfield.errors import UsageError, unknown_name
+from cranfield.base.errors import UsageError, unknown_name
 from cranfield.evaluation.evidence.values import Scored
 from cranfield.model import TestSet
 from cranfield.model.answer_rule import answers_with_fields, field_of, is_absent

@@ -6,15 +6,15 @@ from collections.abc import Mapping
 from dataclasses import dataclass, fields, replace
 from typing import Literal
 
-from cranfield.errors import UsageError
+from cranfield.base.errors import UsageError
 from cranfield.evaluation.compare import compare, unseen_of_pair
+from cranfield.evaluation.options.blocks import CompareOptions
 from cranfield.evaluation.result import EvaluationResult, result_of
 from cranfield.evaluation.unseen import Unseen
 from cranfield.evaluation.values import Comparison, Evaluation, MeasureComparison, Summary, with_columns
 from cranfield.evaluation.verdict_table import VerdictCode
 from cranfield.measures import Measure, parse
 from cranfield.measures.catalogue import sign_of
-from cranfield.options.blocks import CompareOptions
 from cranfield.stats.result import holm
 
 

@@ -10,7 +10,9 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from cranfield.errors import MeasureError, Problem, UnknownNameError, UsageError
+from cranfield.base.errors import MeasureError, Problem, UnknownNameError, UsageError
+from cranfield.base.numbers import format_value
+from cranfield.base.words import first_of, short_name
 from cranfield.evaluation.absence import absence_sentences, without_judgment
 from cranfield.evaluation.margins import tie_margin
 from cranfield.evaluation.unseen import Caveat, CaveatKind
@@ -19,12 +21,10 @@ from cranfield.measures import CATALOGUE, DEFAULT_MEASURES, Measure, compute, pa
 from cranfield.measures.measure import Reason
 from cranfield.model import Absence, Run, TestSet, is_in_stratum
 from cranfield.model.query import CLASS, NOTHING_EXPECTED, negative_of
-from cranfield.numbers import format_value
 from cranfield.ranking.prepared import PreparedJudgments
 from cranfield.ranking.value import UNKNOWN_COUNT, FloatQ, Ranking
 from cranfield.stats.contrast import GroupContrast
 from cranfield.stats.describe import SMALLEST_FACTOR, describe, geometric_mean, t_interval, total, weighted_mean
-from cranfield.words import first_of, short_name
 
 
 @dataclass(frozen=True, slots=True)

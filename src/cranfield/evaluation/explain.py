@@ -14,7 +14,8 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from cranfield.errors import UsageError
+from cranfield.base.errors import UsageError
+from cranfield.base.numbers import subtract
 from cranfield.evaluation.evaluate import SAME
 from cranfield.evaluation.margins import Margin, tie_margin, unjudged_margin
 from cranfield.evaluation.values import RATED_BY_SLOT, known_mean
@@ -22,9 +23,8 @@ from cranfield.measures import CATALOGUE, Measure, compute
 from cranfield.measures.measure import convention_for
 from cranfield.model import Absence, Convention, TestSet
 from cranfield.model.convention import CHOICES, RANKING_CHOICES, differing, with_choice
-from cranfield.numbers import subtract
+from cranfield.model.results import Record, TestSetRecord
 from cranfield.ranking.value import FloatQ, Ranking
-from cranfield.results import Record, TestSetRecord
 
 Rank = Callable[[Convention], Ranking]
 """The run under a convention."""

@@ -6,17 +6,17 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Literal, cast
 
-from cranfield.errors import UsageError
+from cranfield.base.errors import UsageError
+from cranfield.base.numbers import subtract
 from cranfield.evaluation.compare import compare
 from cranfield.evaluation.evidence.inspection import inspect_systems
 from cranfield.evaluation.evidence.values import void_sentences
+from cranfield.evaluation.options.blocks import CompareOptions
 from cranfield.evaluation.result import ComparisonResult, result_of
 from cranfield.evaluation.values import Comparison, Evaluation
 from cranfield.measures import Measure, parse
 from cranfield.measures.catalogue import sign_of
-from cranfield.numbers import subtract
-from cranfield.options.blocks import CompareOptions
-from cranfield.results import Record
+from cranfield.model.results import Record
 
 
 @dataclass(frozen=True, slots=True)

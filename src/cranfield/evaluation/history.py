@@ -13,17 +13,17 @@ from datetime import datetime
 from itertools import groupby, pairwise
 from typing import Literal
 
-from cranfield.display import Displayed
-from cranfield.errors import UnknownNameError, UsageError
+from cranfield.base.display import Displayed
+from cranfield.base.errors import UnknownNameError, UsageError
+from cranfield.base.words import n_of
+from cranfield.evaluation.options.blocks import DEFAULT_TEST
 from cranfield.evaluation.unseen import ObservedEffect, Unseen, unseen_queries
 from cranfield.evaluation.verdict import verdict_of_p
 from cranfield.evaluation.verdict_table import VerdictCode
 from cranfield.measures import parse, parse_all
 from cranfield.measures.catalogue import sign_of
-from cranfield.options.blocks import DEFAULT_TEST
-from cranfield.results import DamagedLine, Record
+from cranfield.model.results import DamagedLine, Record
 from cranfield.stats.result import holm
-from cranfield.words import n_of
 
 STRICT = {"allow_inf_nan": False, "strict": True}
 """How pydantic reads a line."""

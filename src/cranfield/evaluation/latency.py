@@ -14,15 +14,15 @@ from datetime import datetime
 import numpy as np
 from numpy.typing import NDArray
 
+from cranfield.base.words import n_of
 from cranfield.evaluation.many import ManyComparison
+from cranfield.evaluation.options.blocks import LatencyRule
 from cranfield.evaluation.values import Comparison, Evaluation
 from cranfield.evaluation.verdict_table import VerdictCode
 from cranfield.model import CallLog, Outcome
-from cranfield.options.blocks import LatencyRule
-from cranfield.results import Record
+from cranfield.model.results import Record
 from cranfield.stats.bootstrap import index_blocks
 from cranfield.stats.describe import check_alpha, check_draws
-from cranfield.words import n_of
 
 DEFAULT_RESAMPLES = 2_000
 """Resamples for an interval of a latency difference; Monte Carlo error of the ends is a few percent of its width."""

@@ -17,12 +17,15 @@ from string import ascii_lowercase
 
 import numpy as np
 
-from cranfield.display import DisplayedByQuery, in_line
-from cranfield.errors import Problem, UnknownNameError, UsageError
+from cranfield.base.display import DisplayedByQuery, in_line
+from cranfield.base.errors import Problem, UnknownNameError, UsageError
+from cranfield.base.numbers import format_count, format_p, format_value
+from cranfield.base.words import and_list, first_of, n_of
 from cranfield.evaluation.classes import deciding_key
 from cranfield.evaluation.evidence.inspection import inspect_systems
 from cranfield.evaluation.evidence.values import Finding, void_sentences
 from cranfield.evaluation.joint import FloatN, OpenLists, Places, grades_of, open_lists
+from cranfield.evaluation.options.blocks import CompareOptions
 from cranfield.evaluation.pairing import (
     PairedValues,
     dropped_queries,
@@ -46,8 +49,6 @@ from cranfield.evaluation.verdict import Procedure, procedure_of, verdict_of_p
 from cranfield.evaluation.verdict_table import VerdictCode
 from cranfield.measures import CATALOGUE, Measure
 from cranfield.measures.catalogue import sign_of
-from cranfield.numbers import format_count, format_p, format_value
-from cranfield.options.blocks import CompareOptions
 from cranfield.ranking.value import FloatQ
 from cranfield.stats.describe import differences
 from cranfield.stats.omnibus import (
@@ -63,7 +64,6 @@ from cranfield.stats.rank_correlation import kendall_tau
 from cranfield.stats.result import TestResult, holm, untested
 from cranfield.stats.simultaneous import max_t, tukey_hsd
 from cranfield.stats.table import TESTS, Paired
-from cranfield.words import and_list, first_of, n_of
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,12 +9,12 @@ from itertools import pairwise
 import numpy as np
 from numpy.typing import NDArray
 
-from cranfield.errors import UsageError
+from cranfield.base.errors import UsageError
 from cranfield.evaluation.evaluate import strata_of, summarise
+from cranfield.evaluation.options.blocks import CompareOptions
 from cranfield.evaluation.values import Evaluation, Summary, among
 from cranfield.measures import CATALOGUE, Measure, parse
 from cranfield.model import TestSet
-from cranfield.options.blocks import CompareOptions
 from cranfield.ranking.value import FloatQ
 from cranfield.stats.permutation import is_enumerated, permutations
 from cranfield.stats.result import TestResult

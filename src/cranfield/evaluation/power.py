@@ -7,16 +7,17 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from cranfield.display import Displayed, in_line
-from cranfield.errors import UsageError
+from cranfield.base.display import Displayed, in_line
+from cranfield.base.errors import UsageError
+from cranfield.base.words import n_of
 from cranfield.evaluation.evidence.inspection import inspect_systems
 from cranfield.evaluation.evidence.values import Finding
+from cranfield.evaluation.options.blocks import CompareOptions
 from cranfield.evaluation.pairing import pair_values, primary_measure, shared_measures
 from cranfield.evaluation.values import Evaluation
 from cranfield.measures import Measure
-from cranfield.options.blocks import CompareOptions
+from cranfield.model.results import Record, TestSetRecord
 from cranfield.ranking.value import FloatQ
-from cranfield.results import Record, TestSetRecord
 from cranfield.stats.describe import describe, differences, t_interval
 from cranfield.stats.power import (
     TRIALS,
@@ -27,7 +28,6 @@ from cranfield.stats.power import (
     queries_needed,
     resampled_power,
 )
-from cranfield.words import n_of
 
 ROUND = (1.0, 2.0, 5.0)
 RESAMPLED_UP_TO = 10_000

@@ -38,6 +38,7 @@ from cranfield.evaluation.many import (
     Ranks,
     StratumRow,
 )
+from cranfield.evaluation.options.blocks import Limits
 from cranfield.evaluation.sensitivity import Sensitivity
 from cranfield.evaluation.unseen import Caveat, Unseen
 from cranfield.evaluation.values import (
@@ -55,9 +56,8 @@ from cranfield.measures import Measure
 from cranfield.measures.kernels import first_relevant_rank
 from cranfield.model import CONVENTIONS, Absence, Outcome, Scalar, TestSet
 from cranfield.model.query import NEGATIVE, class_of, query_strata
-from cranfield.options.blocks import Limits
+from cranfield.model.results import Record, TestSetRecord, from_jsonable
 from cranfield.ranking.value import RankedHit
-from cranfield.results import Record, TestSetRecord, from_jsonable
 from cranfield.stats.result import TestResult
 
 V = TypeVar("V")
@@ -623,7 +623,7 @@ def versions(*libraries: str) -> Mapping[str, str]:
     import importlib
     import sys
 
-    from cranfield.version import __version__
+    from cranfield.base.version import __version__
 
     made = {"cranfield": __version__, "python": ".".join(map(str, sys.version_info[:3]))}
     # Not importlib.metadata: it reads mail headers, and that takes longer to import than these two to load.

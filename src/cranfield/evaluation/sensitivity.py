@@ -12,7 +12,7 @@ from typing import Literal
 
 import numpy as np
 
-from cranfield.errors import CranfieldError
+from cranfield.base.errors import CranfieldError
 from cranfield.evaluation.joint import FEW_LISTS, JointBounds, grades_of, joint_bounds, open_lists
 from cranfield.evaluation.margins import unjudged_margin, unjudged_that_count
 from cranfield.evaluation.pairing import PairedValues, pair_columns, pair_values

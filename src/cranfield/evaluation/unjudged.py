@@ -15,6 +15,7 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import NDArray
 
+from cranfield.base.numbers import format_percent
 from cranfield.evaluation.absence import judged_share
 from cranfield.evaluation.evidence.inspection import threshold_of
 from cranfield.evaluation.joint import (
@@ -27,15 +28,14 @@ from cranfield.evaluation.joint import (
     joint_bounds,
     open_lists,
 )
+from cranfield.evaluation.options.blocks import PAIR_OPTIONS, CompareOptions
+from cranfield.evaluation.options.declaration import command_words
 from cranfield.evaluation.values import NOT_ON_ITS_SCALE, Comparison, Unjudged, UnjudgedKind
 from cranfield.evaluation.verdict import verdict_of_interval, verdict_of_p
 from cranfield.evaluation.verdict_table import VerdictCode
 from cranfield.measures import Measure
 from cranfield.measures.catalogue import sign_of
 from cranfield.model import DEFAULT_CONVENTION
-from cranfield.numbers import format_percent
-from cranfield.options.blocks import PAIR_OPTIONS, CompareOptions
-from cranfield.options.declaration import command_words
 from cranfield.ranking.value import ResultState, unjudged_results
 from cranfield.stats.permutation import is_enumerated, permutation_p_values
 from cranfield.stats.result import DEFAULT_DRAWS

@@ -22,9 +22,9 @@ from dataclasses import dataclass, field
 from enum import Enum, StrEnum, auto
 from typing import TYPE_CHECKING, Literal, Self
 
+from cranfield.base.numbers import format_delta, format_level, format_percent, format_plain, format_value
 from cranfield.evaluation.verdict_table import VerdictCode
 from cranfield.measures import CATALOGUE, Measure
-from cranfield.numbers import format_delta, format_level, format_percent, format_plain, format_value
 from cranfield.ranking.value import Ranking
 from cranfield.stats.unseen import largest_unseen_share, turning_difference
 

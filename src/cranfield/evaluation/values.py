@@ -11,16 +11,9 @@ from typing import TYPE_CHECKING, Any, Literal, TypeVar, get_args
 import numpy as np
 from numpy.typing import NDArray
 
-from cranfield.display import DisplayedByQuery, OneLine, in_line
-from cranfield.errors import NotEvaluatedError, UsageError
-from cranfield.evaluation.absence import absence_sentences
-from cranfield.evaluation.evidence.inspection import inspect_systems
-from cranfield.evaluation.evidence.values import Finding, void_sentences
-from cranfield.evaluation.unseen import Caveat, CaveatKind, Unseen
-from cranfield.evaluation.verdict_table import VerdictCode
-from cranfield.measures import CATALOGUE, Measure
-from cranfield.model import Convention, Run, TestSet
-from cranfield.numbers import (
+from cranfield.base.display import DisplayedByQuery, OneLine, in_line
+from cranfield.base.errors import NotEvaluatedError, UsageError
+from cranfield.base.numbers import (
     format_count,
     format_delta,
     format_delta_interval,
@@ -28,11 +21,18 @@ from cranfield.numbers import (
     format_percent,
     format_value,
 )
-from cranfield.options.blocks import CompareOptions, LatencyRule, Limits
+from cranfield.base.words import and_list, n_of
+from cranfield.evaluation.absence import absence_sentences
+from cranfield.evaluation.evidence.inspection import inspect_systems
+from cranfield.evaluation.evidence.values import Finding, void_sentences
+from cranfield.evaluation.options.blocks import CompareOptions, LatencyRule, Limits
+from cranfield.evaluation.unseen import Caveat, CaveatKind, Unseen
+from cranfield.evaluation.verdict_table import VerdictCode
+from cranfield.measures import CATALOGUE, Measure
+from cranfield.model import Convention, Run, TestSet
 from cranfield.ranking.value import FloatQ, Ranking
 from cranfield.stats.describe import TOLERANCE
 from cranfield.stats.result import TestResult
-from cranfield.words import and_list, n_of
 
 if TYPE_CHECKING:
     from pydantic import GetCoreSchemaHandler

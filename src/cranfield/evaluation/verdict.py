@@ -9,12 +9,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from cranfield.evaluation.unseen import Caveat, CaveatKind
-from cranfield.evaluation.values import MeasureComparison
-from cranfield.evaluation.verdict_table import VerdictCode
-from cranfield.measures import CATALOGUE, Measure
-from cranfield.measures.catalogue import sign_of
-from cranfield.numbers import (
+from cranfield.base.numbers import (
     format_count,
     format_delta,
     format_delta_interval,
@@ -23,12 +18,17 @@ from cranfield.numbers import (
     format_plain,
     format_value,
 )
-from cranfield.options.blocks import CompareOptions
+from cranfield.base.words import n_of
+from cranfield.evaluation.options.blocks import CompareOptions
+from cranfield.evaluation.unseen import Caveat, CaveatKind
+from cranfield.evaluation.values import MeasureComparison
+from cranfield.evaluation.verdict_table import VerdictCode
+from cranfield.measures import CATALOGUE, Measure
+from cranfield.measures.catalogue import sign_of
 from cranfield.stats.permutation import is_enumerated
 from cranfield.stats.result import TestResult
 from cranfield.stats.simultaneous import max_t_patterns, moving_queries
 from cranfield.stats.table import ADJUSTMENTS, TESTS
-from cranfield.words import n_of
 
 
 @dataclass(frozen=True, slots=True)

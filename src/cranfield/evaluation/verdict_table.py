@@ -5,7 +5,7 @@ from __future__ import annotations
 from enum import StrEnum
 from typing import Literal, Self
 
-from cranfield.errors import UnknownNameError
+from cranfield.base.errors import UnknownNameError
 
 VerdictTone = Literal["good", "bad", "even", "open", "void"]
 

@@ -13,7 +13,8 @@ from itertools import chain
 from pathlib import Path
 from typing import Literal
 
-from cranfield.errors import Problem, ProblemList, RunFormatError, TestSetError, UnknownNameError, shorten
+from cranfield.base.errors import Problem, ProblemList, RunFormatError, TestSetError, UnknownNameError, shorten
+from cranfield.base.words import first_of, is_formula, n_of
 from cranfield.formats.features import FEATURES, QUIET, is_judged, only_grades
 from cranfield.formats.io.delimited import WHITE_SPACE
 from cranfield.formats.io.files import decode, read_bytes, suffix_of, unpacked_name
@@ -21,7 +22,6 @@ from cranfield.formats.registry import ANY_GRADE, NO_SUBGROUP, Format, Kind
 from cranfield.formats.sniff import FORMATS, WHAT
 from cranfield.model import Entity, Run, Span, Target, TestSet
 from cranfield.model.query_ids import id_of
-from cranfield.words import first_of, is_formula, n_of
 
 _ENCODED = re.compile(f"%|{WHITE_SPACE.pattern}")
 CHEAP = 100_000

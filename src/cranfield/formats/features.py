@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
+from cranfield.base.words import n_of
 from cranfield.model import (
     Entity,
     File,
@@ -20,7 +21,6 @@ from cranfield.model import (
     Target,
     TestSet,
 )
-from cranfield.words import n_of
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,11 +8,11 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from cranfield.errors import Problem, shorten
+from cranfield.base.errors import Problem, shorten
+from cranfield.base.words import command_word
 from cranfield.formats.io.delimited import JUDGMENT_COLUMNS
 from cranfield.formats.io.files import shown
 from cranfield.formats.registry import HEAD_BYTES, Format, Head, is_number
-from cranfield.words import command_word
 
 _REPORT = re.compile(
     rb"""\A\s*\{\s*("schema_version"\s*:\s*\d+\s*,\s*"(testset|kind|measure|run|default)"|"testsets")\s*:"""

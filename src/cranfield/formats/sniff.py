@@ -12,7 +12,7 @@ from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 
-from cranfield.errors import (
+from cranfield.base.errors import (
     CranfieldError,
     Problem,
     RunFormatError,

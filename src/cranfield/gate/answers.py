@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from fractions import Fraction
 
-from cranfield.config.gate_answers import EveryAnswer
+from cranfield.base.numbers import format_count
+from cranfield.base.words import n_of
+from cranfield.gate.config_answers import EveryAnswer
 from cranfield.gate.gate_input import GateInput, named
 from cranfield.gate.result import RuleResult, Status
 from cranfield.model.answer_rule import answers_with_fields, parse_answer_rule, some_broken, violations
-from cranfield.numbers import format_count
-from cranfield.words import n_of
 
 
 def every_answer(terms: EveryAnswer, given: GateInput) -> RuleResult:

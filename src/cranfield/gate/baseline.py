@@ -15,7 +15,8 @@ from typing import Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from cranfield.errors import InputError, Problem, ProblemList
+from cranfield.base.errors import InputError, Problem, ProblemList
+from cranfield.base.version import __version__
 from cranfield.evaluation.values import Evaluation
 from cranfield.formats.io.files import decode, read_bytes, shown, write_text
 from cranfield.formats.io.located import Located, located_text
@@ -24,7 +25,6 @@ from cranfield.formats.io.validation import validate
 from cranfield.gate.decimals import exact, mean
 from cranfield.measures import CATALOGUE
 from cranfield.model import Outcome, Predicate, TestSet
-from cranfield.version import __version__
 
 VERSION = 1
 MEAN_DECIMALS = 6

@@ -10,17 +10,17 @@ from fractions import Fraction
 
 import numpy as np
 
-from cranfield.config.gate_answers import Accuracy, CorrectAt, Ece
+from cranfield.base.numbers import format_count, format_interval, format_p
+from cranfield.base.words import first_of, n_of
 from cranfield.evaluation.confusion import Confusion, confusion
+from cranfield.gate.config_answers import Accuracy, CorrectAt, Ece
 from cranfield.gate.decimals import as_text
 from cranfield.gate.gate_input import GateInput, Where, named
 from cranfield.gate.result import RuleResult, Status
 from cranfield.measures.threshold import parse_threshold
 from cranfield.model.answer_rule import answers_with_fields, field_of, is_absent
-from cranfield.numbers import format_count, format_interval, format_p
 from cranfield.stats import calibration as stats
 from cranfield.stats.proportion import wilson_interval
-from cranfield.words import first_of, n_of
 
 FEWEST = 20
 """With fewer answers the ECE is not judged: the rule is inconclusive."""

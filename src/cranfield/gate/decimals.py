@@ -10,7 +10,7 @@ from collections.abc import Collection
 from fractions import Fraction
 from functools import lru_cache
 
-from cranfield.numbers import MINUS
+from cranfield.base.numbers import MINUS
 
 LARGEST_DENOMINATOR = 1_000_000
 SAME = Fraction(1, 2**50)

@@ -7,13 +7,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 
-from cranfield.config.gate import Rule
+from cranfield.base.words import noun
+from cranfield.gate.config import Rule
 from cranfield.gate.decimals import as_text
 from cranfield.gate.gate_input import GateInput
 from cranfield.gate.result import QueryChange, RuleResult
 from cranfield.gate.rules import measure_of
 from cranfield.measures import CATALOGUE, parse
-from cranfield.words import noun
 
 
 def failing_queries(

@@ -12,17 +12,17 @@ from fractions import Fraction
 
 import numpy as np
 
+from cranfield.base.numbers import format_count, format_level
+from cranfield.base.words import first_of, n_of
 from cranfield.config.amount import Amount
-from cranfield.config.gate import Drop, Failures, Floor, JudgedShare, LatencyCeiling, Ratchet
 from cranfield.evaluation.unseen import ObservedEffect, RestsOn, Unseen, largest_difference, turned_by
+from cranfield.gate.config import Drop, Failures, Floor, JudgedShare, LatencyCeiling, Ratchet
 from cranfield.gate.decimals import as_text, exact, mean, percent_text
 from cranfield.gate.gate_input import GateInput, Values, direction, named
 from cranfield.gate.result import RuleResult, Status
 from cranfield.measures import CATALOGUE, parse
-from cranfield.numbers import format_count, format_level
 from cranfield.stats.describe import differences
 from cranfield.stats.table import TESTS, Paired
-from cranfield.words import first_of, n_of
 
 MOST_QUERIES = 10
 """Maximum number of queries listed by a rule about a mean; a rule about single queries lists all."""

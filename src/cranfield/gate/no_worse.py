@@ -10,22 +10,22 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from cranfield.config.gate import NoWorse
+from cranfield.base.numbers import format_count, format_p, format_plain
+from cranfield.base.words import first_of, n_of
 from cranfield.evaluation.classes import smallest_n
 from cranfield.evaluation.unseen import ObservedEffect, Unseen, largest_difference, unseen_queries
 from cranfield.evaluation.verdict import verdict_of_p
 from cranfield.evaluation.verdict_table import VerdictCode
+from cranfield.gate.config import NoWorse
 from cranfield.gate.decimals import as_text, mean
 from cranfield.gate.gate_input import GateInput, named
 from cranfield.gate.judge import lowest
 from cranfield.gate.result import RuleResult, Status
 from cranfield.measures import parse
 from cranfield.model import query_strata
-from cranfield.numbers import format_count, format_p, format_plain
 from cranfield.stats.describe import differences
 from cranfield.stats.result import TestResult, holm
 from cranfield.stats.table import TESTS, Paired
-from cranfield.words import first_of, n_of
 
 EXPECTED = "neither worse nor mixed"
 OVERALL = ""

@@ -11,7 +11,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
-from cranfield.errors import UsageError, shorten
+from cranfield.base.errors import UsageError, shorten
 from cranfield.repo.git import GitError, commit_of, git
 
 

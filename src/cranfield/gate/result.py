@@ -6,11 +6,11 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Literal
 
-from cranfield.display import Displayed, in_line
+from cranfield.base.display import Displayed, in_line
 from cranfield.evaluation.evidence.values import Finding
 from cranfield.evaluation.result import SystemResult
 from cranfield.evaluation.unseen import Unseen, nearest
-from cranfield.results import Record, TestSetRecord
+from cranfield.model.results import Record, TestSetRecord
 
 Status = Literal["passed", "failed", "inconclusive"]
 STATES: Mapping[Status, bool | None] = {"passed": True, "failed": False, "inconclusive": None}

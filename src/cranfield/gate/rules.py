@@ -1,6 +1,6 @@
 """The table of the rules of a gate, used by docs, tests, checks and judging.
 
-The keys of a rule are in `cranfield.config.gate`, by the same name.
+The keys of a rule are in `cranfield.gate.config`, by the same name.
 """
 
 from __future__ import annotations
@@ -9,12 +9,12 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from cranfield.config.gate import Drop, Floor, GateConfig, JudgedShare, NoWorse, Ratchet, Rule, Terms
-from cranfield.config.gate_answers import Accuracy, StatedConfidenceRule
+from cranfield.base.errors import unknown_name
 from cranfield.config.strict import Finding
-from cranfield.errors import unknown_name
 from cranfield.formats.io.tree import Loc
 from cranfield.gate import answers, confidence, judge, no_worse
+from cranfield.gate.config import Drop, Floor, GateConfig, JudgedShare, NoWorse, Ratchet, Rule, Terms
+from cranfield.gate.config_answers import Accuracy, StatedConfidenceRule
 from cranfield.gate.gate_input import GateInput
 from cranfield.gate.result import RuleResult
 from cranfield.measures import parse

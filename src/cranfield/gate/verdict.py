@@ -5,11 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
-from cranfield.config.gate import Rule
+from cranfield.base.numbers import format_count, format_percent
+from cranfield.base.words import n_of
 from cranfield.evaluation.absence import forced_zeros
 from cranfield.evaluation.evaluate import strata_of
 from cranfield.evaluation.evidence.values import Finding, void_sentences
+from cranfield.evaluation.options.blocks import DEFAULT_TEST, Limits
 from cranfield.evaluation.result import result_of
+from cranfield.gate.config import Rule
 from cranfield.gate.decimals import exact, mean
 from cranfield.gate.failing import failing_queries
 from cranfield.gate.gate_input import GateInput
@@ -26,10 +29,7 @@ from cranfield.gate.result import (
 from cranfield.gate.rules import RULES, measure_of, words
 from cranfield.measures import CATALOGUE, Measure, parse
 from cranfield.model import query_strata
-from cranfield.numbers import format_count, format_percent
-from cranfield.options.blocks import DEFAULT_TEST, Limits
 from cranfield.stats.table import MEAN_DIFFERENCE, TESTS
-from cranfield.words import n_of
 
 
 @dataclass(frozen=True, slots=True)

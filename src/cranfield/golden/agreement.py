@@ -15,6 +15,7 @@ from functools import cached_property
 from hashlib import sha256
 
 from cranfield.agents.loop import Read
+from cranfield.base.words import and_list
 from cranfield.golden.parsed import LineCoverage
 from cranfield.golden.records import (
     AdversaryReport,
@@ -25,8 +26,7 @@ from cranfield.golden.records import (
     NarrativeJudgment,
     OracleAnswer,
 )
-from cranfield.matching.place import plain_entity
-from cranfield.words import and_list
+from cranfield.ranking.matching.place import plain_entity
 
 LEAST_JACCARD = Fraction(4, 5)
 STRUCTURAL: frozenset[ClaimType] = frozenset({"entity", "file", "line_range"})

@@ -14,8 +14,8 @@ from math import ceil
 from pathlib import Path
 from typing import Any
 
-from cranfield import results
-from cranfield.errors import UsageError
+from cranfield.base.errors import UsageError
+from cranfield.base.words import first_of, n_of
 from cranfield.formats.io.delimited import FileVersion
 from cranfield.golden.batch_drift import BatchDrift, BatchVerdict
 from cranfield.golden.records import (
@@ -28,9 +28,9 @@ from cranfield.golden.records import (
     Stamp,
 )
 from cranfield.golden.review import CEILINGS, HOURS, NOT_SHOWN, Cell, ReviewProfile, ReviewReport
+from cranfield.model import results
+from cranfield.model.results import TestSetRecord
 from cranfield.model.vocabulary import TASK_TYPE
-from cranfield.results import TestSetRecord
-from cranfield.words import first_of, n_of
 
 MOST_ATTRITION = Fraction(7, 100)
 """Of the planned records that are missing; less than this, not equal."""

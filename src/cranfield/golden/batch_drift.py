@@ -14,13 +14,12 @@ from dataclasses import dataclass, replace
 from enum import StrEnum
 from statistics import fmean
 
-from cranfield import results
 from cranfield.golden.lexical import overlap
-from cranfield.matching.place import ENTITY_MARK, plain_entity
-from cranfield.model import Entity, File, Query, Span, Target, TestSet
+from cranfield.model import Entity, File, Query, Span, Target, TestSet, results
 from cranfield.model.label import Label
+from cranfield.model.results import TestSetRecord
 from cranfield.model.vocabulary import TASK_TYPE
-from cranfield.results import TestSetRecord
+from cranfield.ranking.matching.place import ENTITY_MARK, plain_entity
 from cranfield.stats.result import TestResult, holm, untested
 from cranfield.stats.two_sample import DRAWS, stratified_ks
 

@@ -7,7 +7,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from cranfield.agents.record_folder import PLAN
-from cranfield.errors import UsageError
+from cranfield.base.errors import UsageError
+from cranfield.base.words import command_word, first_of, n_of
 from cranfield.formats.io.files import shown, write_text
 from cranfield.golden.folder import RunFolder, Step
 from cranfield.golden.index import RecordStatus, RunIndex
@@ -25,7 +26,6 @@ from cranfield.golden.review import (
     draw_sample,
 )
 from cranfield.golden.states import STATES, State
-from cranfield.words import command_word, first_of, n_of
 
 FEEDBACK = "review_feedback.jsonl"
 """A line a failure; written anew each time."""

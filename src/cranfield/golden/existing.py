@@ -17,7 +17,8 @@ from pydantic import ValidationError
 
 from cranfield.agents.record_folder import PLAN, now
 from cranfield.agents.tree_record import TreeRecord, tree_files
-from cranfield.errors import Problem, TestSetError, shorten
+from cranfield.base.errors import Problem, TestSetError, shorten
+from cranfield.base.words import n_of
 from cranfield.golden.folder import RunFolder, Step
 from cranfield.golden.gate import CHECKS, CheckStatus, GateCheck, RecordGateReport, gate
 from cranfield.golden.parsed import ParsedSource
@@ -34,12 +35,11 @@ from cranfield.golden.records import (
 from cranfield.golden.rules import Bounds
 from cranfield.golden.run import manifest_of, require_models
 from cranfield.golden.states import ENTERS_AT, EntryStep
-from cranfield.matching.place import ENTITY_MARK
 from cranfield.model import Entity, Fact, File, Label, Query, Span, Target, TestSet
+from cranfield.model.results import Record, TestSetRecord
 from cranfield.model.vocabulary import TASK_TYPE, TASK_TYPES
+from cranfield.ranking.matching.place import ENTITY_MARK
 from cranfield.repo.snapshot import Snapshot
-from cranfield.results import Record, TestSetRecord
-from cranfield.words import n_of
 
 DIFFICULTY = "difficulty"
 DIFFICULTIES: tuple[str, ...] = get_args(Difficulty)

@@ -8,7 +8,7 @@ from typing import Generic, Protocol, TypeVar
 
 from pydantic import BaseModel
 
-from cranfield.errors import InputError, Problem
+from cranfield.base.errors import InputError, Problem
 from cranfield.formats.io.files import shown
 from cranfield.golden.agreement import LabelOutcome
 from cranfield.golden.folder import RunFolder, Step

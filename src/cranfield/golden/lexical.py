@@ -10,7 +10,7 @@ from functools import lru_cache
 
 from cranfield.golden.parsed import LineCoverage, Lines, ParsedSource, Place, module_parts
 from cranfield.golden.rules import Bounds
-from cranfield.matching.place import ENTITY_MARK, parts_of
+from cranfield.ranking.matching.place import ENTITY_MARK, parts_of
 from cranfield.repo.symbols import language_of
 
 _PART = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|\d+|[^\W\d_a-zA-Z]+")

@@ -13,7 +13,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 from cranfield.agents.record_folder import CALLS, PLAN
-from cranfield.errors import UsageError
+from cranfield.base.errors import UsageError
 from cranfield.golden.folder import FEEDBACK, RunFolder, Step
 from cranfield.golden.outcomes import TranscriptLine
 from cranfield.golden.plan import Plan, load_plan

@@ -11,7 +11,7 @@ from cranfield.agents.connect import connected
 from cranfield.agents.kept import Kept, charge
 from cranfield.agents.protocol import Backend, ModelAnswer, Request, Usage
 from cranfield.agents.settings import ModelSettings
-from cranfield.errors import Problem
+from cranfield.base.errors import Problem
 from cranfield.golden.plan import Plan
 
 

@@ -7,7 +7,7 @@ import re
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
 
-from cranfield.matching.place import ENTITY_MARK, plain_name
+from cranfield.ranking.matching.place import ENTITY_MARK, plain_name
 from cranfield.repo.snapshot import Snapshot
 from cranfield.repo.symbols import Outline, Symbol, language_of, outline_of
 

@@ -10,7 +10,7 @@ from collections import Counter
 from dataclasses import dataclass
 from enum import StrEnum
 
-from cranfield.concurrency.loop import run_all
+from cranfield.base.concurrency.loop import run_all
 from cranfield.golden.index import RecordStatus
 from cranfield.golden.records import QueryCandidate
 from cranfield.golden.states import ENTERS_AT, PLANNED, STATES, EntryStep, State

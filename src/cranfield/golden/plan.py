@@ -14,7 +14,7 @@ from typing import Annotated, Literal
 from pydantic import Field
 
 from cranfield.agents.settings import BudgetSettings, ModelSettings
-from cranfield.errors import ConfigError, UnknownNameError
+from cranfield.base.errors import ConfigError, UnknownNameError
 from cranfield.formats.io.validation import ClosedModel, Filled, load_model
 from cranfield.golden.records import Difficulty, TaskType
 from cranfield.golden.rules import Bounds

@@ -6,14 +6,14 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
 
-from cranfield.errors import CranfieldError, Problem, did_you_mean, shorten
+from cranfield.base.errors import CranfieldError, Problem, did_you_mean, shorten
+from cranfield.base.words import n_of
 from cranfield.golden.parsed import files_in, folder_of, lies_in
 from cranfield.golden.plan import Plan
 from cranfield.golden.records import MOST_SPANS
 from cranfield.golden.rules import RULES
 from cranfield.repo.snapshot import Snapshot
 from cranfield.repo.symbols import language_of
-from cranfield.words import n_of
 
 
 def check_plan(plan: Plan, snapshot: Snapshot | None = None) -> list[Problem]:

@@ -12,11 +12,11 @@ from cranfield.agents.loop import RESULT_CHARS
 from cranfield.agents.protocol import Usage
 from cranfield.agents.settings import ModelSettings
 from cranfield.agents.tree_record import TreeRecord
+from cranfield.base.numbers import total
 from cranfield.golden.parsed import files_in
 from cranfield.golden.plan import Plan
-from cranfield.numbers import total
+from cranfield.model.results import Record
 from cranfield.repo.snapshot import Snapshot
-from cranfield.results import Record
 from cranfield.stats.describe import total_interval
 
 _Number = TypeVar("_Number", int, float)

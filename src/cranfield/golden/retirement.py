@@ -14,8 +14,8 @@ from dataclasses import dataclass
 from enum import StrEnum
 from itertools import accumulate
 
-from cranfield.errors import UsageError
-from cranfield.results import Record
+from cranfield.base.errors import UsageError
+from cranfield.model.results import Record
 
 
 class Decision(StrEnum):

@@ -17,7 +17,8 @@ from hashlib import sha256
 
 from pydantic import Field
 
-from cranfield.errors import InputError
+from cranfield.base.errors import InputError
+from cranfield.base.words import first_of, n_of
 from cranfield.formats.io.validation import ClosedModel
 from cranfield.golden.records import (
     SCHEMA_VERSION,
@@ -28,10 +29,9 @@ from cranfield.golden.records import (
     ReviewFeedback,
     TaskType,
 )
+from cranfield.model.results import Record
 from cranfield.model.review import Disposition, FailureMode, ReviewVerdict
-from cranfield.results import Record
 from cranfield.stats.proportion import exact_interval
-from cranfield.words import first_of, n_of
 
 Cell = tuple[TaskType, Difficulty]
 LEVEL = 0.95

@@ -12,7 +12,7 @@ from typing import Annotated, Any, TypeVar, get_args
 from pydantic import BaseModel, Field
 
 from cranfield.agents.prompt import Prompt
-from cranfield.errors import ConfigError, Problem, ProblemList, unknown_name
+from cranfield.base.errors import ConfigError, Problem, ProblemList, unknown_name
 from cranfield.formats.io.validation import load_model
 from cranfield.golden.records import Difficulty, Filled, GoldenModel, PromptUsed, TaskType
 

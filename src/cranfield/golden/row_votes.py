@@ -18,7 +18,7 @@ from cranfield.golden.role_prompts import RolePrompts
 from cranfield.golden.roles import check_task
 from cranfield.golden.rows import CheckedRow, RowRecord, RowState, TargetRow, decide, keep_last_rows, mechanical_problem
 from cranfield.model import TestSet
-from cranfield.results import Record, TestSetRecord
+from cranfield.model.results import Record, TestSetRecord
 
 
 @dataclass(frozen=True)

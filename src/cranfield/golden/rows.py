@@ -16,8 +16,8 @@ from typing import TypeVar
 
 from cranfield.golden.parsed import ParsedSource
 from cranfield.golden.records import RowCheck
-from cranfield.matching.place import ENTITY_MARK
 from cranfield.model import Entity, File, Span, Target, TestSet
+from cranfield.ranking.matching.place import ENTITY_MARK
 
 Place = tuple[str, int, int]
 Vote = TypeVar("Vote")

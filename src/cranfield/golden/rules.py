@@ -27,9 +27,9 @@ from typing import Annotated
 
 from pydantic import Field
 
+from cranfield.base.words import n_of
 from cranfield.golden.parsed import folder_of
 from cranfield.golden.records import Difficulty, GoldenModel, TaskType
-from cranfield.words import n_of
 
 _Share = Annotated[float, Field(ge=0, le=1)]
 

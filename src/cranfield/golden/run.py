@@ -13,8 +13,9 @@ from cranfield.agents.record_folder import CALLS, PLAN, now, read_lines
 from cranfield.agents.settings import NOT_CONTENT
 from cranfield.agents.tools.source import SourceTools
 from cranfield.agents.tree_record import TreeRecord, require_same_tree, tree_files
-from cranfield.concurrency.loop import event_loop
-from cranfield.errors import ConfigError, InputError, UsageError
+from cranfield.base.concurrency.loop import event_loop
+from cranfield.base.errors import ConfigError, InputError, UsageError
+from cranfield.base.version import __version__
 from cranfield.formats.io.files import shown, write_text
 from cranfield.golden.folder import FEEDBACK, RunFolder
 from cranfield.golden.index import RecordStatus, RunIndex
@@ -28,11 +29,10 @@ from cranfield.golden.records import SCHEMA_VERSION, ReviewFeedback
 from cranfield.golden.role_prompts import NAMES, RolePrompts
 from cranfield.golden.states import PLANNED, STATES, State
 from cranfield.golden.steps.context import StepContext
+from cranfield.model.results import Record
 from cranfield.repo.history import GitHistory
 from cranfield.repo.secret_files import Withheld, find_withheld
 from cranfield.repo.snapshot import Snapshot, snapshot_digest
-from cranfield.results import Record
-from cranfield.version import __version__
 
 
 @dataclass(frozen=True, slots=True)

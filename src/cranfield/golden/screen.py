@@ -10,15 +10,15 @@ from dataclasses import dataclass
 from enum import StrEnum
 from fractions import Fraction
 
+from cranfield.base.words import and_list, n_of
 from cranfield.golden.lexical import content_words, found_by_grep, jaccard
 from cranfield.golden.parsed import ParsedSource, lies_in
 from cranfield.golden.plan import Plan, Quota, TargetKind
 from cranfield.golden.records import QueryCandidate
 from cranfield.golden.rules import RULES
 from cranfield.golden.targets import Targets, of_candidate
-from cranfield.matching.place import ENTITY_MARK
+from cranfield.ranking.matching.place import ENTITY_MARK
 from cranfield.repo.symbols import language_of
-from cranfield.words import and_list, n_of
 
 
 class ScreenReason(StrEnum):

@@ -6,12 +6,12 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from fractions import Fraction
 
+from cranfield.base.words import and_list
 from cranfield.golden.lexical import leaks, overlap, target_names
 from cranfield.golden.parsed import LineCoverage, Lines, ParsedSource
 from cranfield.golden.records import CitedLines, OracleAnswer, QueryCandidate
 from cranfield.golden.rules import Extent
-from cranfield.matching.place import ENTITY_MARK, plain_entity
-from cranfield.words import and_list
+from cranfield.ranking.matching.place import ENTITY_MARK, plain_entity
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,1 +1,16 @@
-"""Judging: pools of results, books in a database, raters, agreement, adjudication, frozen test sets. No HTML."""
+"""Judging: pools of results, raters and models, agreement, frozen test sets. No HTML."""
+
+from cranfield.plugins import Product
+
+PRODUCT = Product(
+    name="judging",
+    commands={
+        "Test sets": {"pool": "cranfield.judging.commands.pool", "holes": "cranfield.judging.commands.pool"},
+        "Judge": {"book": "cranfield.judging.commands.book", "agreement": "cranfield.judging.commands.agreement"},
+    },
+    groups=frozenset({"book", "pool"}),
+    cards={
+        "Agreement": "cranfield.judging.reports.cards:AGREEMENT",
+        "RaterReport": "cranfield.judging.reports.cards:RATERS",
+    },
+)

@@ -7,19 +7,19 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol
 
-from cranfield.errors import UsageError
+from cranfield.base.errors import UsageError
+from cranfield.books.pool_file import Pool, PooledItem, PooledQuery, PooledRun
+from cranfield.books.store.schema import RaterKind
 from cranfield.judging.pools.candidates import fields_of
-from cranfield.judging.pools.pool_file import Pool, PooledItem, PooledQuery, PooledRun
 from cranfield.judging.pools.results import SystemResults
-from cranfield.judging.store.schema import RaterKind
 from cranfield.model import Hit, Query
-from cranfield.results import Record
+from cranfield.model.results import Record
 from cranfield.stats.paired import sign_test
 from cranfield.stats.proportion import exact_interval
 
 if TYPE_CHECKING:
-    from cranfield.judging.store.store import Store
-    from cranfield.judging.store.values import BookInfo
+    from cranfield.books.store.store import Store
+    from cranfield.books.store.values import BookInfo
 
 TIE, A_BETTER, B_BETTER = 0, 1, 2
 """Grades of a book of preferences."""

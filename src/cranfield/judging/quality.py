@@ -7,16 +7,16 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from statistics import fmean, median
 
+from cranfield.books.settings import Mode
+from cranfield.books.store.schema import Action, Item, Origin, RaterKind
+from cranfield.books.store.store import Store
+from cranfield.books.store.values import BookInfo, Coverage, RatingRow
 from cranfield.judging.book.contents import contents_of
 from cranfield.judging.book.freeze import persons_testset
 from cranfield.judging.book.grades import rated_book
+from cranfield.judging.raters.raters import RaterReport, rater_report
 from cranfield.judging.selection import day_of, is_fast, repeats_of
-from cranfield.judging.settings import Mode
-from cranfield.judging.store.schema import Action, Item, Origin, RaterKind
-from cranfield.judging.store.store import Store
-from cranfield.judging.store.values import BookInfo, Coverage, RatingRow
 from cranfield.stats.agreement import Coefficient, cohens_kappa
-from cranfield.testsets.raters import RaterReport, rater_report
 
 FEWEST_PAIRS = 50
 """Items judged by both, under which agreement is not reported: its interval says little."""

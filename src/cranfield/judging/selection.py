@@ -10,8 +10,8 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
 from sqlalchemy import ColumnElement, ScalarSelect, exists, func, select, true
 from sqlalchemy.orm import aliased
 
-from cranfield.judging.store.filters import GRADES, needs_rater
-from cranfield.judging.store.schema import (
+from cranfield.books.store.filters import GRADES, needs_rater
+from cranfield.books.store.schema import (
     Account,
     Action,
     BookQuery,
@@ -23,8 +23,8 @@ from cranfield.judging.store.schema import (
     RaterKind,
     SkipReason,
 )
-from cranfield.judging.store.store import Store
-from cranfield.judging.store.values import ItemFilter, ItemView, RatingRow
+from cranfield.books.store.store import Store
+from cranfield.books.store.values import ItemFilter, ItemView, RatingRow
 
 FAST_MS = 1_000
 """Under it a grade is an outlier: nothing was read."""

@@ -12,7 +12,7 @@ from cranfield.measures.keys import base_key
 from cranfield.measures.measure import WHY_NEEDED, Measure, MeasureSpec, ParameterSpec
 from cranfield.measures.nearest import known_name
 from cranfield.measures.parse import parse
-from cranfield.results import Record
+from cranfield.model.results import Record
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 
-from cranfield.errors import CranfieldError, Problem, nearest_name, shorten
+from cranfield.base.errors import CranfieldError, Problem, nearest_name, shorten
 from cranfield.measures.catalogue import ALIASES, CATALOGUE, TREC_CUTS
 from cranfield.measures.measure import Measure, MeasureSpec
 

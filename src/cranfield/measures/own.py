@@ -18,7 +18,7 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from cranfield.errors import MeasureError, Problem, shorten
+from cranfield.base.errors import MeasureError, Problem, shorten
 from cranfield.measures.catalogue import ALIASES, CATALOGUE, TREC_CUTS, register
 from cranfield.measures.measure import MeasureSpec, ParameterSpec
 from cranfield.plugins import Plugin, plugins

@@ -7,7 +7,7 @@ import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 
-from cranfield.errors import CranfieldError, MeasureError, Problem, UsageError, shorten, unknown_name
+from cranfield.base.errors import CranfieldError, MeasureError, Problem, UsageError, shorten, unknown_name
 from cranfield.measures.catalogue import ALIASES, CATALOGUE, PRESETS, TREC_CUTS
 from cranfield.measures.measure import READERS, Gains, Measure, MeasureSpec, Parameter, ParameterSpec, spell
 from cranfield.measures.nearest import EXAMPLE, known_cut, known_name, unknown_measure, with_name

@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from fractions import Fraction
 
-from cranfield.errors import MeasureError, shorten
+from cranfield.base.errors import MeasureError, shorten
 from cranfield.measures.catalogue import CATALOGUE
 from cranfield.measures.measure import Measure
 from cranfield.measures.parse import parse

@@ -14,9 +14,9 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from cranfield.errors import UsageError, shorten
+from cranfield.base.errors import UsageError, shorten
+from cranfield.base.words import first_of
 from cranfield.model.run import Answer, Outcome, Run
-from cranfield.words import first_of
 
 EXPECTED = "FIELD OPERATOR VALUE, such as mode = semantic, confidence >= 0.5, routed in local, remote, or tokens exists"
 SHOWN = 3

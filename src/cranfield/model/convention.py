@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass, fields, replace
 from typing import Any, Literal
 
-from cranfield.errors import UnknownNameError
+from cranfield.base.errors import UnknownNameError
 
 Scored = Literal["zero", "skip"]
 """A query without a value counts as 0, or is left out of the mean."""

@@ -198,7 +198,7 @@ def _param_name(value: str) -> str:
 
 
 def _compiles(value: str) -> str:
-    from cranfield.patterns import PatternError, compile_pattern
+    from cranfield.base.patterns import PatternError, compile_pattern
 
     try:
         compile_pattern(value)

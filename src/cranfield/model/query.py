@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Annotated, Literal
 
-from cranfield.errors import UnknownNameError
+from cranfield.base.errors import UnknownNameError
 from cranfield.model.kinds import (
     FilledText,
     Finite,

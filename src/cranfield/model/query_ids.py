@@ -10,7 +10,7 @@ import json
 import re
 import unicodedata
 from collections import Counter
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
 from hashlib import sha256
 from typing import TypeVar
@@ -151,3 +151,13 @@ def renamed(testset: TestSet, names: Mapping[str, str]) -> TestSet:
         ratings=moved(testset.ratings),
         labels=moved(testset.labels),
     )
+
+
+def ids_digest(query_ids: Iterable[str]) -> str:
+    """Digest of a set of ids.
+
+    Example:
+        >>> ids_digest(["q2", "q1"]) == ids_digest(["q1", "q2"])
+        True
+    """
+    return "sha256:" + sha256(json.dumps(sorted(query_ids)).encode()).hexdigest()

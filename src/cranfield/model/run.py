@@ -10,8 +10,8 @@ from functools import cached_property
 from hashlib import sha256
 from typing import Any, Literal
 
-from cranfield.display import Displayed, in_line
-from cranfield.words import last_lines, n_of, shorten_to
+from cranfield.base.display import Displayed, in_line
+from cranfield.base.words import last_lines, n_of, shorten_to
 
 Order = Literal["given", "descending", "ascending"]
 """How a run is ordered: as given, or by score (best first, in the direction named)."""

@@ -15,7 +15,8 @@ from functools import cached_property
 from hashlib import sha256
 from typing import Annotated, Any, ClassVar, Literal
 
-from cranfield.display import Displayed, in_line
+from cranfield.base.display import Displayed, in_line
+from cranfield.base.words import n_of
 from cranfield.model.judging import Judging
 from cranfield.model.kinds import (
     AnyJson,
@@ -37,7 +38,6 @@ from cranfield.model.matching import MatchingRules
 from cranfield.model.note import Note
 from cranfield.model.query import Query, negative_of, query_strata
 from cranfield.model.target import Entity, File, Legacy, Pattern, Predicate, Source, Span, Target
-from cranfield.words import n_of
 
 _ENCODER = json.JSONEncoder(sort_keys=True, ensure_ascii=False, separators=(",", ":"))
 DEFAULT_REFRESH_DAYS = 90

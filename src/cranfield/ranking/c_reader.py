@@ -20,7 +20,7 @@ from pathlib import Path
 from threading import Event, Thread
 from typing import TYPE_CHECKING, Any, BinaryIO
 
-from cranfield.errors import SHOWN_PROBLEMS, Problem, ProblemList, RunFormatError
+from cranfield.base.errors import SHOWN_PROBLEMS, Problem, ProblemList, RunFormatError
 from cranfield.formats.io.files import from_here, opened, seekable, shown
 from cranfield.ranking import problems
 from cranfield.ranking.positional import read_at, read_into

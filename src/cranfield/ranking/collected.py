@@ -7,16 +7,16 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from cranfield.errors import Problem, RunFormatError
+from cranfield.base.errors import Problem, RunFormatError
 from cranfield.formats.io.delimited import id_bytes, id_text
 from cranfield.formats.io.files import stem
 from cranfield.formats.runs.files import read_whole
 from cranfield.formats.sniff import sniff_run
-from cranfield.matching.expectation import by_place
 from cranfield.model import Answer, Convention, Hit, Outcome, Run, TestSet, convention_named
 from cranfield.ranking import python_reader
 from cranfield.ranking.engine import requested_jobs, scan_file
 from cranfield.ranking.join import NO_TIES, RankedRun, RankingBuilder, no_common_query
+from cranfield.ranking.matching.expectation import by_place
 from cranfield.ranking.prepared import PreparedJudgments
 from cranfield.ranking.query_ranker import RankedQuery, rank_query
 from cranfield.ranking.scan import REPORTED_HITS, JudgedIndex, Missing, Scan, ScanOptions

@@ -6,7 +6,7 @@ import os
 from pathlib import Path
 from typing import Literal
 
-from cranfield.errors import UsageError
+from cranfield.base.errors import UsageError
 from cranfield.ranking import c_reader
 from cranfield.ranking.scan import (
     JudgedIndex,

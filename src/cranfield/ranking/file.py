@@ -16,7 +16,8 @@ from hashlib import sha256
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from cranfield.errors import RunFormatError, UsageError
+from cranfield.base.errors import RunFormatError, UsageError
+from cranfield.base.words import short_name
 from cranfield.formats.io.files import PRIVATE_FOLDER, open_inside, opened, stem, write_bytes
 from cranfield.model import Convention, TestSet
 from cranfield.ranking import c_reader
@@ -32,7 +33,6 @@ from cranfield.ranking.scan import (
     ScanOptions,
     TopHits,
 )
-from cranfield.words import short_name
 
 if TYPE_CHECKING:
     from cranfield.ranking.join import RankedRun

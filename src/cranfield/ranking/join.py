@@ -19,12 +19,13 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from cranfield.errors import NoCommonQueryError, Problem
+from cranfield.base.errors import NoCommonQueryError, Problem
+from cranfield.base.patterns import search_limit
+from cranfield.base.words import shown_id
 from cranfield.formats.io.delimited import id_bytes, id_text
-from cranfield.matching.expectation import Expectation, Lookout
-from cranfield.matching.id_forms import query_form
 from cranfield.model import Absence, Convention, Hit, Negative, Order, Outcome
-from cranfield.patterns import search_limit
+from cranfield.ranking.matching.expectation import Expectation, Lookout
+from cranfield.ranking.matching.id_forms import query_form
 from cranfield.ranking.prepared import ExpectedItems, PreparedJudgments
 from cranfield.ranking.query_ranker import comparable, tie_bounds
 from cranfield.ranking.scan import (
@@ -38,7 +39,6 @@ from cranfield.ranking.scan import (
     TopHits,
 )
 from cranfield.ranking.value import Aspect, Aspects, RankedHit, Ranking, ResultState, Silence, only_queries
-from cranfield.words import shown_id
 
 if TYPE_CHECKING:
     from cranfield.formats.io.table import Role

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from cranfield.errors import SHOWN_PROBLEMS, Problem, ProblemList, RunFormatError, UsageError
+from cranfield.base.errors import SHOWN_PROBLEMS, Problem, ProblemList, RunFormatError, UsageError
 from cranfield.formats.io.delimited import COLUMN_NAMES, id_bytes, note_unused
 from cranfield.formats.io.table import RequestedColumns, Role, column_names, read_arrays, read_table
 from cranfield.model import Answer, Convention, Outcome, Run, TestSet

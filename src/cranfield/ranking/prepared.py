@@ -9,9 +9,9 @@ from functools import cached_property
 from typing import TYPE_CHECKING
 
 from cranfield.formats.io.delimited import id_bytes
-from cranfield.matching.expectation import HIGHEST_LEVEL, Expectation, expect, is_plain, needs_every_result
 from cranfield.model import Convention, TestSet
 from cranfield.model.query import class_of
+from cranfield.ranking.matching.expectation import HIGHEST_LEVEL, Expectation, expect, is_plain, needs_every_result
 from cranfield.ranking.scan import JudgedIndex, ScanOptions
 
 if TYPE_CHECKING:  # numpy is imported with the first array: the index is made of ids alone

@@ -7,7 +7,7 @@ the best ranked result. A reader collects the first SHOWN_PROBLEMS problems.
 
 from __future__ import annotations
 
-from cranfield.errors import Problem, shorten
+from cranfield.base.errors import Problem, shorten
 from cranfield.formats.io.files import MOST_LINE_BYTES
 
 _COLUMNS = "query Q0 document rank score tag"

@@ -19,7 +19,7 @@ from typing import BinaryIO, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from cranfield.errors import SHOWN_PROBLEMS, Problem, ProblemList, RunFormatError
+from cranfield.base.errors import SHOWN_PROBLEMS, Problem, ProblemList, RunFormatError
 from cranfield.formats.io.files import BYTE_ORDER_MARK, MOST_LINE_BYTES, from_here, opened, seekable, shown
 from cranfield.ranking import problems
 from cranfield.ranking.query_ranker import rank_query

@@ -11,7 +11,7 @@ from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from cranfield.errors import SHOWN_PROBLEMS
+from cranfield.base.errors import SHOWN_PROBLEMS
 from cranfield.formats.io.delimited import id_bytes
 from cranfield.ranking.scan import ScanOptions
 

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from cranfield.errors import SHOWN_PROBLEMS, ProblemList, RunFormatError, shorten
+from cranfield.base.errors import SHOWN_PROBLEMS, ProblemList, RunFormatError, shorten
 from cranfield.formats.io.delimited import ID_KINDS, as_number, id_texts, is_id
 from cranfield.formats.io.table import Ids, RequestedColumns
 from cranfield.ranking.query_ranker import comparable, contradicts, rank_query

@@ -18,9 +18,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from cranfield.display import OneLine
+from cranfield.base.display import OneLine
+from cranfield.base.words import n_of, printable, shorten_to
 from cranfield.model import Convention, Grouping, Outcome, Run
-from cranfield.words import n_of, printable, shorten_to
 
 FloatQ = NDArray[np.float64]
 REASON_COLUMNS = 120

@@ -7,8 +7,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Literal
 
-from cranfield.matching.place import ENTITY_MARK, entity_of, path_of, place_of, plain_name
 from cranfield.model import Anchor, Entity, File, Hit, MatchingRules, Span, Target, TestSet
+from cranfield.ranking.matching.place import ENTITY_MARK, entity_of, path_of, place_of, plain_name
 from cranfield.repo.snapshot import Snapshot
 from cranfield.repo.symbols import Outline, Symbol, outline_of
 

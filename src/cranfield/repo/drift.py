@@ -14,14 +14,14 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import Literal, get_args
 
-from cranfield.matching.place import ENTITY_MARK, plain_entity
 from cranfield.model import Anchor, Entity, Lines, Span, Target, TestSet
+from cranfield.model.results import Record, TestSetRecord
+from cranfield.ranking.matching.place import ENTITY_MARK, plain_entity
 from cranfield.repo.anchor import ExpectedPlace, Outlines, anchor_of, entity_anchor, places
 from cranfield.repo.hashes import is_hash_of, recorded_hashes
 from cranfield.repo.search import TextMatch, best, elsewhere, names_of, windows
 from cranfield.repo.snapshot import Snapshot
 from cranfield.repo.symbols import Outline, Symbol
-from cranfield.results import Record, TestSetRecord
 
 State = Literal["unchanged", "moved", "edited", "renamed", "gone", "unanchored"]
 STATES: tuple[State, ...] = get_args(State)

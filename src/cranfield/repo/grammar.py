@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from functools import cache
 from typing import TYPE_CHECKING, Any
 
-from cranfield.errors import MissingExtraError
+from cranfield.base.errors import MissingExtraError
 from cranfield.repo.definitions import Definition
 
 if TYPE_CHECKING:

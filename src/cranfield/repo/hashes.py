@@ -6,9 +6,9 @@ import hashlib
 import re
 from collections.abc import Mapping
 
-from cranfield.errors import Problem, TestSetError, shorten
-from cranfield.matching.place import path_of
+from cranfield.base.errors import Problem, TestSetError, shorten
 from cranfield.model import MatchingRules
+from cranfield.ranking.matching.place import path_of
 from cranfield.repo.snapshot import Snapshot
 from cranfield.repo.stored import blob_id
 

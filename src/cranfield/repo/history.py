@@ -6,7 +6,7 @@ import re
 from dataclasses import dataclass
 from pathlib import Path
 
-from cranfield.errors import UsageError
+from cranfield.base.errors import UsageError
 from cranfield.repo.git import COMMIT_ID, git
 from cranfield.repo.snapshot import Snapshot
 

@@ -8,8 +8,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from hashlib import sha256
 
-from cranfield.matching.place import ENTITY_MARK, parts_of, plain_entity, plain_name
 from cranfield.model import Anchor, Meta
+from cranfield.ranking.matching.place import ENTITY_MARK, parts_of, plain_entity, plain_name
 from cranfield.repo.anchor import ExpectedPlace
 from cranfield.repo.snapshot import Snapshot, as_text
 from cranfield.repo.symbols import Outline, Symbol, outline_of

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
 
-from cranfield.errors import ConfigError, ProblemList
+from cranfield.base.errors import ConfigError, ProblemList
 from cranfield.repo.git import GitError, git
 from cranfield.repo.glob import glob_regex
 from cranfield.repo.snapshot import Snapshot, as_text

@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from hashlib import sha256
 from pathlib import Path
 
-from cranfield.errors import UsageError, shorten
+from cranfield.base.errors import UsageError, shorten
 from cranfield.repo.git import GitError, commit_of, git, is_outside, listed
 from cranfield.repo.own_files import is_written
 from cranfield.repo.tree_state import TreeState

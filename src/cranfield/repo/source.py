@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection
 from pathlib import Path
 
-from cranfield.errors import UsageError
+from cranfield.base.errors import UsageError
 from cranfield.repo.snapshot import Snapshot, take
 from cranfield.repo.tree import read_tree
 from cranfield.repo.tree_state import TreeState

@@ -21,11 +21,11 @@ from dataclasses import dataclass
 from functools import cached_property, lru_cache, partial
 from hashlib import sha256
 
-from cranfield.errors import MissingExtraError
-from cranfield.matching.place import ENTITY_MARK, parts_of, plain_entity
+from cranfield.base.errors import MissingExtraError
+from cranfield.base.words import and_list
+from cranfield.ranking.matching.place import ENTITY_MARK, parts_of, plain_entity
 from cranfield.repo.definitions import Definition, markdown_definitions, python_definitions
 from cranfield.repo.grammar import grammar_definitions
-from cranfield.words import and_list
 
 Reader = Callable[[str], tuple[list[Definition], str]]
 

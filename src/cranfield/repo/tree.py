@@ -15,7 +15,8 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
 
-from cranfield.errors import UsageError
+from cranfield.base.errors import UsageError
+from cranfield.base.words import first_of, n_of
 from cranfield.repo.git import GitError, commit_of, git, is_outside
 from cranfield.repo.own_files import OwnFiles
 from cranfield.repo.snapshot import NO_SOURCE
@@ -35,7 +36,6 @@ from cranfield.repo.stored import (
 )
 from cranfield.repo.tree_state import NAMED, ChangeKind, FileChange, Hidden, TreeState, escaped_path
 from cranfield.repo.untracked import CACHES, ListedFile, by_content, digest_of, link_target, walk
-from cranfield.words import first_of, n_of
 
 _LINK, _SUBMODULE, _PROGRAM = b"120000", b"160000", b"100755"
 

@@ -9,8 +9,8 @@ from enum import StrEnum
 from functools import cached_property
 from hashlib import sha256
 
+from cranfield.base.words import first_of, n_of
 from cranfield.repo.own_files import with_folders
-from cranfield.words import first_of, n_of
 
 NAMED = 5
 """Files that a sentence names; it counts the rest."""

@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from cranfield.reporting.document import Document
     from cranfield.reporting.documents.comparison import comparison_document, evaluation_document
-    from cranfield.reporting.documents.scale import scale_document
     from cranfield.reporting.renderers.data import RENDERERS, render, save_report, save_reports
 
 __all__ = [
@@ -22,12 +21,10 @@ __all__ = [
     "render",
     "save_report",
     "save_reports",
-    "scale_document",
 ]
 
 _HOMES = {
     "documents.comparison": ("comparison_document", "evaluation_document"),
-    "documents.scale": ("scale_document",),
     "document": ("Document",),
     "renderers.data": ("RENDERERS", "render", "save_report", "save_reports"),
 }

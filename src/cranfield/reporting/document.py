@@ -11,10 +11,10 @@ from dataclasses import dataclass, replace
 from typing import Any, ClassVar, Literal
 from urllib.parse import quote
 
-from cranfield.numbers import Interval, Kind, format_cell, format_count, is_numeric
+from cranfield.base.numbers import Interval, Kind, format_cell, format_count, is_numeric
+from cranfield.base.version import __version__
+from cranfield.base.words import printable, shorten_to
 from cranfield.reporting.charts.spec import BETTER, SAME, WORSE
-from cranfield.version import __version__
-from cranfield.words import printable, shorten_to
 
 CALLS = "calls.json"
 """Beside a `results.json`: what differs from one collection to the next."""

@@ -9,7 +9,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, Generic, Literal, TypeVar
 
-from cranfield.numbers import Kind
+from cranfield.base.numbers import Kind
 from cranfield.reporting.document import Cell, Column, Table
 
 Row = TypeVar("Row")

@@ -11,11 +11,11 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from cranfield.errors import InputError, Problem
-from cranfield.numbers import format_count
+from cranfield.base.errors import InputError, Problem
+from cranfield.base.numbers import format_count
+from cranfield.base.version import __version__
+from cranfield.base.words import capitalised, first_of, n_of, printable, printable_lines
 from cranfield.reporting.renderers.html import static_page
-from cranfield.version import __version__
-from cranfield.words import capitalised, first_of, n_of, printable, printable_lines
 
 if TYPE_CHECKING:
     from markupsafe import Markup

@@ -19,7 +19,7 @@ import pyarrow.csv as pv
 import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
-from cranfield.errors import InputError, Problem, unknown_name
+from cranfield.base.errors import InputError, Problem, unknown_name
 from cranfield.formats.io.delimited import COLUMN_NAMES
 from cranfield.formats.io.files import refusal, suffix_of
 from cranfield.formats.io.table import is_parquet

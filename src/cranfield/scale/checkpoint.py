@@ -16,12 +16,12 @@ from zipfile import BadZipFile
 import numpy as np
 from numpy.typing import NDArray
 
+from cranfield.base.version import __version__
 from cranfield.formats.io.files import new_part, remove_parts
 from cranfield.ranking.counter_python import FOUND, SUSPECT
 from cranfield.ranking.counting import Counting
 from cranfield.scale.judgments import JudgmentTable
 from cranfield.scale.kernel import texts_of
-from cranfield.version import __version__
 
 Arrays = dict[str, NDArray[Any]]
 NAME = "_unfinished.npz"

@@ -13,7 +13,7 @@ from itertools import chain
 from pathlib import Path
 from typing import Protocol
 
-from cranfield.errors import Problem, RunFormatError, TestSetError
+from cranfield.base.errors import Problem, RunFormatError, TestSetError
 from cranfield.formats.io.delimited import Sheet, read_sheet, sheet_of
 from cranfield.formats.io.files import STDIN, meta_path, opened, stem, unpacked_name
 from cranfield.formats.sniff import detect_format

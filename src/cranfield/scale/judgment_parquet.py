@@ -12,7 +12,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from cranfield.errors import Problem, ProblemList, TestSetError
+from cranfield.base.errors import Problem, ProblemList, TestSetError
 from cranfield.formats.io.delimited import COLUMN_NAMES
 from cranfield.formats.io.table import RequestedColumns, Role, column_names, read_table
 from cranfield.formats.testsets.judgments import SUBTOPIC_HINT

@@ -20,7 +20,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.csv as pacsv
 
-from cranfield.errors import TestSetError
+from cranfield.base.errors import TestSetError
 from cranfield.formats.io.delimited import Sheet, id_text, number_of
 from cranfield.formats.io.files import BYTE_ORDER_MARK, MOST_LINE_BYTES, opened
 from cranfield.formats.testsets.judgment_table import REQUIRED, SheetSource, judgment_rows

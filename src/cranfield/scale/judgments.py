@@ -11,10 +11,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from cranfield.errors import Problem, TestSetError
-from cranfield.matching.expectation import is_plain
+from cranfield.base.errors import Problem, TestSetError
 from cranfield.model import Convention, TestSet
 from cranfield.model.query import class_of
+from cranfield.ranking.matching.expectation import is_plain
 from cranfield.ranking.prepared import ExpectedItems, graded_worth
 
 ROW_SCHEMA = pa.schema([("query_id", pa.large_string()), ("doc_id", pa.large_string()), ("grade", pa.float64())])

@@ -17,7 +17,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from cranfield.errors import SHOWN_PROBLEMS
+from cranfield.base.errors import SHOWN_PROBLEMS
 from cranfield.measures import compute
 from cranfield.model import Outcome
 from cranfield.ranking.counting import (

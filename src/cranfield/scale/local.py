@@ -22,7 +22,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from cranfield.errors import SHOWN_PROBLEMS, ProblemList, RunFormatError
+from cranfield.base.errors import SHOWN_PROBLEMS, ProblemList, RunFormatError
 from cranfield.formats.io.files import new_part, remove_parts
 from cranfield.ranking.counting import Counting, TooManySuspectsError, new_seed
 from cranfield.ranking.engine import kernel_requested, requested_jobs

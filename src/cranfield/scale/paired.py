@@ -12,15 +12,15 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from cranfield.base.numbers import format_p
 from cranfield.evaluation.compare import adjust
 from cranfield.evaluation.evaluate import clipped, difference_range
+from cranfield.evaluation.options.blocks import CompareOptions
 from cranfield.evaluation.values import MeasureComparison, StratumComparison, Verdict
 from cranfield.evaluation.verdict import decide, disagreements, numbers_of, too_few_draws
 from cranfield.evaluation.verdict_table import VerdictCode
 from cranfield.measures import Measure
 from cranfield.measures.catalogue import sign_of
-from cranfield.numbers import format_p
-from cranfield.options.blocks import CompareOptions
 from cranfield.scale.means import summary_of
 from cranfield.scale.moments import Moments, UnitSums
 from cranfield.scale.tally import Layout, Tally

@@ -10,7 +10,7 @@ import math
 import re
 from dataclasses import dataclass
 
-from cranfield.errors import Problem, UsageError
+from cranfield.base.errors import Problem, UsageError
 
 DEFAULT_MEMORY = "1GB"
 UNITS = {"kb": 10**3, "mb": 10**6, "gb": 10**9, "tb": 10**12, "kib": 2**10, "mib": 2**20, "gib": 2**30, "tib": 2**40}

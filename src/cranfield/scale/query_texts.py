@@ -12,7 +12,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from cranfield.errors import ProblemList, TestSetError, shorten
+from cranfield.base.errors import ProblemList, TestSetError, shorten
 from cranfield.formats.io.files import MAX_PROBLEMS, decode, opened, read_bytes, shown
 from cranfield.formats.sniff import detect_format
 from cranfield.formats.testsets.beir import describe_query, query_objects

@@ -20,14 +20,14 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
-from cranfield.errors import CranfieldError, InputError, NoCommonQueryError, Problem, UsageError
+from cranfield.base.errors import CranfieldError, InputError, NoCommonQueryError, Problem, UsageError
+from cranfield.base.version import __version__
 from cranfield.formats.io.files import new_part, read_bytes, refusal, remove_parts, write_text
+from cranfield.model.results import from_jsonable, to_jsonable
 from cranfield.ranking.join import no_common_query
-from cranfield.results import from_jsonable, to_jsonable
 from cranfield.scale.judgments import JudgmentTable
 from cranfield.scale.result_files import batches_of, is_result
 from cranfield.scale.scoring import Scoring
-from cranfield.version import __version__
 
 INFO_FILE = "_evaluation.json"
 FORMAT = 1

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from cranfield.errors import MeasureError, Problem, UsageError
+from cranfield.base.errors import MeasureError, Problem, UsageError
 from cranfield.evaluation.absence import JUDGED_DEPTH
 from cranfield.measures import CATALOGUE, DEFAULT_MEASURES, Measure, parse_all
 from cranfield.model import DEFAULT_CONVENTION, Convention, convention_named

@@ -20,7 +20,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from cranfield.errors import Problem, ProblemList, RunFormatError, UsageError, shorten, unknown_name
+from cranfield.base.errors import Problem, ProblemList, RunFormatError, UsageError, shorten, unknown_name
 from cranfield.formats.io.delimited import COLUMN_NAMES, note_unused
 from cranfield.formats.io.files import refusal
 from cranfield.formats.io.table import PARQUET_MAGIC

@@ -6,16 +6,17 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from cranfield.errors import UsageError
+from cranfield.base.errors import UsageError
+from cranfield.base.numbers import format_count, format_percent
+from cranfield.base.words import first_of, n_of, shown_id
 from cranfield.evaluation.evidence.checks import mostly_unjudged_sentence
 from cranfield.evaluation.evidence.inspection import CHECKS, threshold_of
+from cranfield.evaluation.options.blocks import CompareOptions, Consequence, Setting
 from cranfield.evaluation.result import versions
 from cranfield.evaluation.unjudged import MOSTLY_UNJUDGED
 from cranfield.evaluation.values import among
-from cranfield.matching.id_forms import query_form
 from cranfield.measures import CATALOGUE, Measure, parse
-from cranfield.numbers import format_count, format_percent
-from cranfield.options.blocks import CompareOptions, Consequence, Setting
+from cranfield.ranking.matching.id_forms import query_form
 from cranfield.scale.attributes import N_UNITS, AttributeColumns, Attributes, read_attributes
 from cranfield.scale.means import system_summaries
 from cranfield.scale.paired import KNOWN_TESTS, compare_systems
@@ -25,7 +26,6 @@ from cranfield.scale.strata import stratified_means, stratum_means
 from cranfield.scale.tally import Progress, Tally, tally_results
 from cranfield.scale.values import PairSummary, ScaleSummary, SystemSummary, UnitKind, Units
 from cranfield.stats.bootstrap import FEW_CLUSTERS
-from cranfield.words import first_of, n_of, shown_id
 
 FEW_UNITS = 2
 QUERY_FORM = "query-form"

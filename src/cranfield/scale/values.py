@@ -6,14 +6,14 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 
-from cranfield.display import Displayed, in_line
+from cranfield.base.display import Displayed, in_line
+from cranfield.base.numbers import format_count, format_value
+from cranfield.base.words import first_of, n_of
+from cranfield.evaluation.options.blocks import CompareOptions
 from cranfield.evaluation.values import ByMeasure, MeasureComparison, StratumComparison, Summary, Verdict
 from cranfield.measures import Measure
-from cranfield.numbers import format_count, format_value
-from cranfield.options.blocks import CompareOptions
-from cranfield.results import Record
+from cranfield.model.results import Record
 from cranfield.scale.results import ResultsInfo
-from cranfield.words import first_of, n_of
 
 
 class UnitKind(StrEnum):

@@ -8,7 +8,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from cranfield.display import Displayed
+from cranfield.base.display import Displayed
+from cranfield.base.words import n_of
 from cranfield.stats.bootstrap import index_blocks
 from cranfield.stats.coefficients import (
     COEFFICIENTS,
@@ -25,7 +26,6 @@ from cranfield.stats.coefficients import (
 )
 from cranfield.stats.consensus import Slots, SlotTable, slot_table
 from cranfield.stats.describe import FloatN, check_alpha, check_draws
-from cranfield.words import n_of
 
 DEFAULT_DRAWS = 1_000
 FEWEST_ITEMS = 6

@@ -21,7 +21,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from cranfield.errors import UsageError
+from cranfield.base.errors import UsageError
 from cranfield.stats.describe import (
     TOLERANCE,
     Description,

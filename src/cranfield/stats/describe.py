@@ -18,7 +18,7 @@ from functools import lru_cache
 import numpy as np
 from numpy.typing import NDArray
 
-from cranfield.errors import InternalError, UsageError
+from cranfield.base.errors import InternalError, UsageError
 
 FloatN = NDArray[np.float64]
 """One number per query."""

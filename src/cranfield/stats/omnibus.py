@@ -13,7 +13,7 @@ from itertools import combinations_with_replacement, permutations
 import numpy as np
 from numpy.typing import NDArray
 
-from cranfield.errors import UsageError
+from cranfield.base.errors import UsageError
 from cranfield.stats.bootstrap import fixed_point
 from cranfield.stats.describe import TOLERANCE, as_matrix, check_alpha, check_draws
 from cranfield.stats.result import NO_QUERY, TestResult, untested

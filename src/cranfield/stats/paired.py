@@ -7,7 +7,7 @@ import math
 import numpy as np
 from numpy.typing import NDArray
 
-from cranfield.errors import UsageError
+from cranfield.base.errors import UsageError
 from cranfield.stats.describe import (
     Description,
     FloatN,

@@ -11,7 +11,7 @@ from collections.abc import Callable
 import numpy as np
 from numpy.typing import NDArray
 
-from cranfield.errors import UsageError
+from cranfield.base.errors import UsageError
 from cranfield.stats.describe import FloatN, Values, as_vector, check_alpha, check_draws, describe, t_quantile
 from cranfield.stats.permutation import permutation_p_values
 

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from cranfield.errors import UsageError
+from cranfield.base.errors import UsageError
 from cranfield.stats.describe import FloatN, Values, as_vector, t_quantile
 
 FEWEST_LABELS = 10

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from statistics import NormalDist
 
-from cranfield.errors import UsageError
+from cranfield.base.errors import UsageError
 
 
 def wilson_interval(right: int, n: int, level: float = 0.95) -> tuple[float, float]:

@@ -6,7 +6,7 @@ import math
 
 import numpy as np
 
-from cranfield.errors import UsageError
+from cranfield.base.errors import UsageError
 from cranfield.stats.describe import TOLERANCE, FloatN, Values, as_vector, t_quantile, total
 
 Part = tuple[Values, Values]

@@ -17,7 +17,7 @@ from typing import Literal, TypeGuard
 
 import numpy as np
 
-from cranfield.errors import ProblemList, UnknownNameError, UsageError, shorten, unknown_name
+from cranfield.base.errors import ProblemList, UnknownNameError, UsageError, shorten, unknown_name
 from cranfield.stats.describe import FloatN
 
 Scale = Literal["binary", "graded", "detail"]

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from cranfield.errors import UsageError
+from cranfield.base.errors import UsageError
 from cranfield.stats.bootstrap import fixed_point, subset_blocks
 from cranfield.stats.describe import TOLERANCE, FloatN, align_with_test, as_matrix, check_alpha, check_draws
 from cranfield.stats.result import DEFAULT_DRAWS, TestResult

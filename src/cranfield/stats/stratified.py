@@ -12,7 +12,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from cranfield.errors import UsageError
+from cranfield.base.errors import UsageError
 from cranfield.stats.describe import (
     Description,
     FloatN,

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 
-from cranfield.errors import UsageError
+from cranfield.base.errors import UsageError
 from cranfield.stats.describe import check_alpha
 
 

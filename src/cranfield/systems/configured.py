@@ -17,8 +17,8 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
-from cranfield.concurrency.loop import FunctionError, event_loop
-from cranfield.errors import UsageError
+from cranfield.base.concurrency.loop import FunctionError, event_loop
+from cranfield.base.errors import UsageError
 from cranfield.model import Answer, CallLog, Order, Outcome, Query, Scalar
 from cranfield.systems.calls.answer_schema import REASON_CHARS, truncate
 from cranfield.systems.calls.deaths import Deaths
@@ -388,7 +388,7 @@ class ConfiguredSystem(ABC):
 async def _retried(attempt: Callable[[], Awaitable[Reply]], allowed: int, backoff_s: float) -> Reply:
     from tenacity import AsyncRetrying
 
-    from cranfield.concurrency.retry import retry_policy
+    from cranfield.base.concurrency.retry import retry_policy
 
     policy = retry_policy(
         allowed,

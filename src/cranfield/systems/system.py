@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Protocol, runtime_checkable
 
-from cranfield.concurrency.loop import CallInterruptedError
+from cranfield.base.concurrency.loop import CallInterruptedError
 from cranfield.model import Answer, CallLog, Order, Query
 
 __all__ = ["AsyncSystem", "CallInterruptedError", "Interruptible", "System"]

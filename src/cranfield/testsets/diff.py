@@ -6,11 +6,11 @@ import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
+from cranfield.evaluation.testset.expected import judgments_of
+from cranfield.evaluation.testset.judging_notes import guideline_text, guidelines_differ
 from cranfield.model import Label, Query, TestSet
 from cranfield.model.query_ids import id_of
-from cranfield.results import Record, TestSetRecord
-from cranfield.testsets.expected import judgments_of
-from cranfield.testsets.judging_notes import guideline_text, guidelines_differ
+from cranfield.model.results import Record, TestSetRecord
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from cranfield.base.numbers import format_delta, format_delta_interval, format_level, format_value
 from cranfield.model import Split
-from cranfield.numbers import format_delta, format_delta_interval, format_level, format_value
-from cranfield.results import Record, TestSetRecord
+from cranfield.model.results import Record, TestSetRecord
 from cranfield.stats.contrast import GroupContrast
 
 

@@ -8,12 +8,12 @@ from dataclasses import dataclass
 from itertools import combinations
 from statistics import median
 
+from cranfield.evaluation.testset.drawing import strata_keys, stratum
+from cranfield.evaluation.testset.expected import judgments_of
 from cranfield.model import Meta, TestSet
 from cranfield.model.query import negative_of
+from cranfield.model.results import Record, TestSetRecord
 from cranfield.model.target import Source
-from cranfield.results import Record, TestSetRecord
-from cranfield.testsets.drawing import strata_keys, stratum
-from cranfield.testsets.expected import judgments_of
 
 
 @dataclass(frozen=True, slots=True)

@@ -94,11 +94,11 @@ def reviewed() -> None:
     sys.path.insert(0, str(CHECKOUT))
     from tests.unit.golden import test_review_book as book
 
-    from cranfield.app.golden_review import make_review_book
+    from cranfield.books.store.database import open_store
+    from cranfield.books.store.schema import Role
     from cranfield.golden.folder import RunFolder, Step
     from cranfield.golden.outcomes import RunManifest
-    from cranfield.judging.store.database import open_store
-    from cranfield.judging.store.schema import Role
+    from cranfield.golden.use_cases.review import make_review_book
     from cranfield.repo.snapshot import snapshot_digest, take
 
     repo = Path("repo")
@@ -132,7 +132,7 @@ def decide_rest() -> None:
     """Both people decide on the records that are left."""
     from tests.unit.golden.test_review_book import decide_rest
 
-    from cranfield.judging.store.database import open_store
+    from cranfield.books.store.database import open_store
 
     store = open_store(f"{UNWATCHED}/books.db")
     decide_rest(store, "queued", "spot")
@@ -145,10 +145,10 @@ def benefit() -> None:
     from tests.unit.benefit import test_result as made
     from tests.unit.reporting.test_transcripts import record as transcript
 
-    from cranfield.app.benefit import publish
     from cranfield.benefit.folder import ExperimentFolder
     from cranfield.benefit.result import BenefitResult
     from cranfield.benefit.result_file import write_result
+    from cranfield.benefit.use_cases import publish
 
     kept: list[dict[str, Any]] = []
 
@@ -205,9 +205,9 @@ def cost_of_a_measured_plan() -> None:
     """What `golden plan --measure` prints after a dry run that took these tokens."""
     from cranfield.golden.plan import load_plan
     from cranfield.golden.plan_cost import RoleUse, estimate
+    from cranfield.golden.reports.plan import plan_document
     from cranfield.repo.source import source_snapshot
     from cranfield.reporting import render
-    from cranfield.reporting.documents.golden_plan import plan_document
 
     plan, snapshot = load_plan(Path(UNWATCHED) / "dear.yaml"), source_snapshot(Path(UNWATCHED) / "shop")
     uses = {

@@ -151,7 +151,7 @@ def shop_is_committed() -> None:
 
 def rows_are_voted_on() -> None:
     from cranfield.agents.scripted import Scripted
-    from cranfield.app.golden_assemble import CheckOptions, check_set
+    from cranfield.golden.use_cases.assemble import CheckOptions, check_set
 
     def vote(request: Any) -> str:
         asked = request.messages[0].text

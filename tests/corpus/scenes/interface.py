@@ -13,22 +13,22 @@ from scenes.scene import PAIR, Scene
 
 
 def help_of_every_command() -> None:
-    from cranfield.cli.main import COMMANDS, GROUPS, module_of, run_command_line
+    from cranfield.cli.main import command_table, run_command_line
 
     run_command_line(["--help"])
-    for name in COMMANDS:
+    for name in command_table().modules:
         print(f"\n$ cranfield {name} --help")
         run_command_line([name, "--help"])
-        if name in GROUPS:
-            for command in importlib.import_module(module_of(name)).SUBCOMMANDS:
+        if name in command_table().groups:
+            for command in importlib.import_module(command_table().modules[name]).SUBCOMMANDS:
                 print(f"\n$ cranfield {name} {command} --help")
                 run_command_line([name, command, "--help"])
 
 
 def openapi() -> None:
-    from cranfield.judging.store.database import open_store
-    from cranfield.server.app import create_app
-    from cranfield.server.options import ServerOptions
+    from cranfield.books.store.database import open_store
+    from cranfield.workbench.server.app import create_app
+    from cranfield.workbench.server.options import ServerOptions
 
     store = open_store("books.db")
     app = create_app(store, ServerOptions(port=8000, accounts=True, secret=b"k" * 32))
@@ -69,8 +69,8 @@ def mcp_tools() -> None:
     import anyio
     from mcp.client import Client
 
-    from cranfield.mcp_server.evidence import open_evidence
-    from cranfield.mcp_server.server import make_server
+    from cranfield.workbench.mcp.evidence import open_evidence
+    from cranfield.workbench.mcp.server import make_server
 
     async def list_tools(server: Any) -> None:
         async with Client(server) as client:

@@ -105,14 +105,14 @@ def record_a_model() -> None:
     from cranfield.agents.connect import Connection
     from cranfield.agents.protocol import Sampling
     from cranfield.agents.scripted import Scripted
-    from cranfield.config.workbench import load_workbench
+    from cranfield.books.pool_file import Pool
+    from cranfield.books.settings import BookSettings
+    from cranfield.books.store.database import open_store
     from cranfield.judging.documents.texts import DocumentTexts
     from cranfield.judging.models.jobs import RateOptions
     from cranfield.judging.models.prompt import load_prompt
     from cranfield.judging.models.run import rate_book
-    from cranfield.judging.pools.pool_file import Pool
-    from cranfield.judging.settings import BookSettings
-    from cranfield.judging.store.database import open_store
+    from cranfield.workbench.config import load_workbench
 
     def small_model(request: Any) -> str:
         text = request.messages[0].text.lower()
@@ -135,13 +135,13 @@ def record_a_model() -> None:
 
 def judge_two_lists() -> None:
     """What `cranfield judge a.run b.run` makes, and what two raters prefer."""
-    from cranfield.app.judging import read_systems
     from cranfield.app.loading import load
+    from cranfield.books.settings import BookSettings, Mode
+    from cranfield.books.store.database import open_store
+    from cranfield.books.store.schema import Action
+    from cranfield.books.store.values import SaveRequest
     from cranfield.judging.preference import preference_pool
-    from cranfield.judging.settings import BookSettings, Mode
-    from cranfield.judging.store.database import open_store
-    from cranfield.judging.store.schema import Action
-    from cranfield.judging.store.values import SaveRequest
+    from cranfield.judging.use_cases import read_systems
 
     draw = random.Random(4)
     judged = load("set.yaml")

@@ -56,10 +56,10 @@ def program(name: str) -> ModuleType:
 @cache
 def team() -> SimpleNamespace:
     """A team with books and results, and the server of its pages."""
-    from cranfield.judging.store.database import open_store
-    from cranfield.server.app import create_app
-    from cranfield.server.options import ServerOptions
-    from cranfield.service.service import open_service
+    from cranfield.books.store.database import open_store
+    from cranfield.workbench.server.app import create_app
+    from cranfield.workbench.server.options import ServerOptions
+    from cranfield.workbench.service.service import open_service
 
     folder = Path(UNWATCHED)
     folder.mkdir()
@@ -77,7 +77,7 @@ def browser(name: str) -> Any:
     """A browser in which an account of the team is signed in."""
     from starlette.testclient import TestClient
 
-    from cranfield.server.signing import _signer
+    from cranfield.workbench.server.signing import _signer
 
     found = team()
     if name not in found.browsers:
@@ -141,11 +141,11 @@ def api() -> SimpleNamespace:
     """A server with a config, and a client that may do everything."""
     from starlette.testclient import TestClient
 
-    from cranfield.judging.store.database import open_store
-    from cranfield.judging.store.schema import Role
-    from cranfield.server.app import create_app
-    from cranfield.server.options import ServerOptions
-    from cranfield.service.service import open_service
+    from cranfield.books.store.database import open_store
+    from cranfield.books.store.schema import Role
+    from cranfield.workbench.server.app import create_app
+    from cranfield.workbench.server.options import ServerOptions
+    from cranfield.workbench.service.service import open_service
 
     Path(UNWATCHED).mkdir()
     store = open_store(Path(UNWATCHED) / "books.db", clock=lambda: NOON)
@@ -158,8 +158,8 @@ def api() -> SimpleNamespace:
 
 def ask(method: str, path: str, **how: Any) -> None:
     """A request, its answer, and the work that it left to be done."""
-    from cranfield.service.responses import JobState
-    from cranfield.service.work import work_on
+    from cranfield.workbench.service.responses import JobState
+    from cranfield.workbench.service.work import work_on
 
     found = api()
     answer = found.client.request(method, path, **how)
@@ -252,11 +252,11 @@ def agent_evaluates() -> None:
     import anyio
     from mcp.client import Client
 
-    from cranfield.mcp_server.evidence import open_evidence
-    from cranfield.mcp_server.server import make_server
-    from cranfield.service.values import Claim
-    from cranfield.service.work import work_on
-    from cranfield.service.worker import Worker
+    from cranfield.workbench.mcp.evidence import open_evidence
+    from cranfield.workbench.mcp.server import make_server
+    from cranfield.workbench.service.values import Claim
+    from cranfield.workbench.service.work import work_on
+    from cranfield.workbench.service.worker import Worker
 
     def work(worker: Worker, claim: Claim) -> None:  # in this process
         work_on(worker._service, claim, worker.folder / str(claim.job))

@@ -14,8 +14,8 @@ from pydantic import BaseModel, ConfigDict
 
 from cranfield.agents.protocol import FailureKind, Message, Request, Sampling, Tool, ToolCall, Usage
 from cranfield.agents.pydantic_ai_backend import Provider, PydanticAiBackend
-from cranfield.concurrency.loop import event_loop
-from cranfield.errors import UsageError
+from cranfield.base.concurrency.loop import event_loop
+from cranfield.base.errors import UsageError
 
 pytestmark = pytest.mark.slow  # importing the library alone takes two seconds
 KEY = "sk-secret-4711"

@@ -28,7 +28,7 @@ from cranfield.agents.recording import Recording, Replaying
 from cranfield.agents.retrying import Retrying
 from cranfield.agents.scripted import Scripted
 from cranfield.agents.tries import is_unreadable, run_kept
-from cranfield.errors import InputError
+from cranfield.base.errors import InputError
 
 
 class Word(BaseModel):

@@ -19,7 +19,7 @@ from cranfield.agents.protocol import Backend, Failure, FailureKind, Message, Mo
 from cranfield.agents.recording import Recording, Replaying
 from cranfield.agents.retrying import Paced, Retrying
 from cranfield.agents.scripted import Scripted
-from cranfield.errors import ConfigError, InputError, UsageError
+from cranfield.base.errors import ConfigError, InputError, UsageError
 
 
 class Word(BaseModel):

@@ -8,10 +8,10 @@ import pytest
 
 from cranfield.app.experiment import collect_options
 from cranfield.app.grid import run_components, variants_of
+from cranfield.base.errors import TestSetError, UnknownNameError, UsageError
 from cranfield.config import Config
 from cranfield.config.grid import with_systems
 from cranfield.config.load import load_config
-from cranfield.errors import TestSetError, UnknownNameError, UsageError
 from cranfield.model import Query
 from cranfield.systems import build_systems
 from cranfield.systems.kinds.build import systems_to_check

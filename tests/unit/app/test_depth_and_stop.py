@@ -8,16 +8,16 @@ from pathlib import Path
 import pytest
 
 from cranfield import Query, TestSet, collect, compare, evaluate
+from cranfield.base.errors import Problem, SystemUnderTestError, TestSetError
 from cranfield.config.load import load_config
-from cranfield.errors import Problem, SystemUnderTestError, TestSetError
+from cranfield.evaluation.options.blocks import CollectOptions
+from cranfield.evaluation.testset.split import only
 from cranfield.evaluation.verdict_table import VerdictCode
 from cranfield.measures import deepest_cutoff
 from cranfield.measures.measure import Reason
-from cranfield.options.blocks import CollectOptions
 from cranfield.systems import CommandSystem
 from cranfield.systems.collect.collection import collect_all
 from cranfield.systems.kinds.python import PythonSystem
-from cranfield.testsets.split import only
 
 N = 12
 SET = TestSet(

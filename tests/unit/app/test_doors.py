@@ -4,7 +4,7 @@ import pytest
 
 from cranfield import compare, evaluate, load
 from cranfield.app.evaluate import with_measure
-from cranfield.errors import UsageError
+from cranfield.base.errors import UsageError
 from cranfield.measures import parse
 
 QRELS = {"q1": {"a": 2, "b": 1, "n": 0}, "q2": {"c": 1}, "q3": {"d": 1}}

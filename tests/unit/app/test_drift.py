@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from cranfield.app.drift import check_repository, rehash
-from cranfield.errors import TestSetError
+from cranfield.base.errors import TestSetError
 from cranfield.model import Entity, File, NoteKind, Query, Span, Target, TestSet
 from cranfield.repo.drift import verify
 from cranfield.repo.snapshot import take

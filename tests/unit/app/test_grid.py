@@ -7,10 +7,10 @@ from pathlib import Path
 import pytest
 
 from cranfield.app.grid import halves_of, run_grid
+from cranfield.base.errors import ConfigError, UsageError
 from cranfield.config.grid import grid_points
 from cranfield.config.load import load_config
 from cranfield.config.models import GridConfig
-from cranfield.errors import ConfigError, UsageError
 from cranfield.model import Meta, Query, Split, TestSet
 
 PART = '{command: [touch, asked, "{params.boost}", "{query}"], extract: {regex: a}}'

@@ -13,11 +13,11 @@ import pytest
 
 from cranfield.app.evaluate import evaluate
 from cranfield.app.history import FILE, FOLDER, append, history_point, read_history
-from cranfield.errors import UsageError
+from cranfield.base.errors import UsageError
 from cranfield.evaluation.history import HistoryPoint, Score
 from cranfield.model import Answer, CallLog, Hit, Outcome, Query, Run, TestSet
+from cranfield.model.results import DamagedLine
 from cranfield.repo.git import Standing
-from cranfield.results import DamagedLine
 
 WHEN = datetime(2026, 11, 21, 10, 30, 15, 999, tzinfo=timezone(timedelta(hours=2)))
 COMMIT = Standing("c" * 40, dirty=True)

@@ -10,7 +10,7 @@ import pytest
 from tests.command import call
 
 from cranfield.app.run import CompletedRun, run_job
-from cranfield.errors import ConfigError, MeasureError, PreflightError, TestSetError, UsageError
+from cranfield.base.errors import ConfigError, MeasureError, PreflightError, TestSetError, UsageError
 from cranfield.formats.runs.jsonl import read_run
 
 TESTSET = "cranfield_testset: 1\nname: t\nqueries:\n  - {id: q1, text: a, patterns: [{regex: ^a$}]}\n"

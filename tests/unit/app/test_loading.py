@@ -7,9 +7,9 @@ import pytest
 
 from cranfield import evaluate, load
 from cranfield.app.loading import apply_options, databases_of, with_classes
-from cranfield.errors import CranfieldError, TestSetError, UnknownNameError, UsageError
+from cranfield.base.errors import CranfieldError, TestSetError, UnknownNameError, UsageError
+from cranfield.evaluation.options.blocks import TestSetOptions
 from cranfield.model import Query, Rating, Span, TestSet
-from cranfield.options.blocks import TestSetOptions
 
 KINDS = TestSet(
     "kinds",

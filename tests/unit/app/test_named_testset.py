@@ -8,8 +8,8 @@ import pytest
 from typer.testing import CliRunner
 
 from cranfield.app.loading import load, named_testset, sets_by_name
+from cranfield.base.errors import UsageError
 from cranfield.cli.main import command_line
-from cranfield.errors import UsageError
 
 SET = "cranfield_testset: 1\nname: docs-search\nqueries:\n- {id: q1, text: one, judgments: {a: 1}}\n"
 CONFIG = """\

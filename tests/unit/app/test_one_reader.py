@@ -15,16 +15,16 @@ from pyarrow import parquet
 
 from cranfield.app.evaluate import score
 from cranfield.app.experiment import prepare
+from cranfield.base.errors import CranfieldError, InputError, PreflightError, RunFormatError, TestSetError
 from cranfield.compat import ir_measures, pytrec_eval
 from cranfield.config import load_config
-from cranfield.errors import CranfieldError, InputError, PreflightError, RunFormatError, TestSetError
+from cranfield.evaluation.options.blocks import ScoringOptions
 from cranfield.evaluation.values import Evaluation
 from cranfield.formats.io.files import MOST_LINE_BYTES
 from cranfield.formats.runs.jsonl import read_run, write_run
 from cranfield.formats.testsets.trec import read_qrels, read_subtopic_qrels
 from cranfield.measures import parse
 from cranfield.model import TestSet
-from cranfield.options.blocks import ScoringOptions
 from cranfield.ranking import c_reader
 from cranfield.ranking.engine import ENGINE_VARIABLE
 from cranfield.systems.configured import CheckFailedError

@@ -10,7 +10,7 @@ import pytest
 
 from cranfield.app.history import append, keep_report, local_folder, read_history
 from cranfield.app.run import run_job
-from cranfield.errors import UsageError
+from cranfield.base.errors import UsageError
 from cranfield.reporting import save_report, save_reports
 from cranfield.reporting.document import Document, Table
 

@@ -13,7 +13,7 @@ import pytest
 
 from cranfield.app.grid import run_components, run_grid
 from cranfield.app.run import run_job
-from cranfield.errors import UsageError
+from cranfield.base.errors import UsageError
 from cranfield.formats.runs.jsonl import read_run
 from cranfield.systems.collect import collection
 

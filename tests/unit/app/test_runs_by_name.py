@@ -6,11 +6,11 @@ import pytest
 
 from cranfield import evaluate, load
 from cranfield.app.runs_by_name import read_for
-from cranfield.errors import NoCommonQueryError
+from cranfield.base.errors import NoCommonQueryError
+from cranfield.evaluation.testset.split import only
 from cranfield.formats.testsets.overlay import with_judgments, with_strata
 from cranfield.model import Answer, Hit, Outcome, Query, Run, TestSet, content_id
 from cranfield.model.query_ids import BY_ROW, BY_TEXT
-from cranfield.testsets.split import only
 
 RATED = "query,docid,rating\nred boots,d1,3\nblue,d2,1\ngreen,d3,1\n"
 BY_ROWS = {"1": ["d1"], "2": ["x", "d2"], "3": ["x"]}

@@ -9,11 +9,11 @@ from math import log2
 import pytest
 
 from cranfield.app.evaluate import compare, evaluate, evaluate_on_scales, scales_of, with_measure
-from cranfield.app.gate import run_gate
-from cranfield.errors import MeasureError, TestSetError, UsageError
+from cranfield.base.errors import MeasureError, TestSetError, UsageError
 from cranfield.evaluation.classes import by_class
 from cranfield.evaluation.values import NOT_ON_ITS_SCALE
 from cranfield.formats.convert import write_testset
+from cranfield.gate.use_cases.gate import run_gate
 from cranfield.measures import parse
 from cranfield.model import Query, Rating, TestSet
 from cranfield.reporting import evaluation_document, render

@@ -6,11 +6,11 @@ from pathlib import Path
 
 import pytest
 
+from cranfield.base.errors import ConfigError, UnknownNameError
+from cranfield.benefit.codecheck.deprecations import packaged_deprecations
+from cranfield.benefit.codecheck.registry import checker_for, current_symbol
+from cranfield.benefit.codecheck.report import CheckReport, CheckState, CodeCheck, Target
 from cranfield.benefit.coding import CodingTask, load_coding_tasks
-from cranfield.codecheck.deprecations import packaged_deprecations
-from cranfield.codecheck.registry import checker_for, current_symbol
-from cranfield.codecheck.report import CheckReport, CheckState, CodeCheck, Target
-from cranfield.errors import ConfigError, UnknownNameError
 
 TASKS = """
 cranfield_coding_tasks: 1

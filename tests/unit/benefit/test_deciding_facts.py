@@ -9,14 +9,14 @@ from typing import Any
 import pytest
 from tests.unit.benefit.test_result import SET, absent, experiment, result
 
+from cranfield.agents.answers.rows import VOTE_COLUMNS
 from cranfield.agents.protocol import Request
 from cranfield.agents.scripted import Scripted
-from cranfield.answers.rows import VOTE_COLUMNS
-from cranfield.app.benefit import _words, score_experiment
 from cranfield.benefit.records import ScoreReason, deciding_facts
+from cranfield.benefit.reports.benefit import benefit_document
 from cranfield.benefit.result import BenefitResult
+from cranfield.benefit.use_cases import _words, score_experiment
 from cranfield.reporting import render
-from cranfield.reporting.documents.benefit import benefit_document
 
 EVIL = "<img src=x onerror=alert(1)> | @team \x1b[31m"
 WRONG = "The parser keeps state."

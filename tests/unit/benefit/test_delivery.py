@@ -9,11 +9,11 @@ import pytest
 
 from cranfield.agents.protocol import Message, ModelAnswer, Request, Sampling, Tool, Usage
 from cranfield.agents.scripted import Scripted
+from cranfield.base.concurrency.loop import event_loop
 from cranfield.benefit.delivery import Called, measure_schema, run_delivery, served
 from cranfield.benefit.mcp_tools import McpTools
 from cranfield.benefit.plan import Preflight, ToolServer
 from cranfield.benefit.records import Flaw
-from cranfield.concurrency.loop import event_loop
 
 COMMIT = "0123456789abcdef0123456789abcdef01234567"
 STATUS = {"index": "main", "build": {"version": "1.2", "commit": COMMIT[:9]}}

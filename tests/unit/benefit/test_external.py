@@ -17,6 +17,8 @@ from hypothesis import strategies as st
 
 from cranfield.agents.loop import Read
 from cranfield.agents.protocol import Usage
+from cranfield.base.concurrency.loop import event_loop
+from cranfield.base.errors import ConfigError, UsageError
 from cranfield.benefit.agent import AgentSetup, CellRun, open_agents
 from cranfield.benefit.coding import load_coding_tasks
 from cranfield.benefit.external.claude_code import ClaudeReader
@@ -30,8 +32,6 @@ from cranfield.benefit.external.wire import offered_tools, response_of
 from cranfield.benefit.plan import ArmRole, BenefitPlan, OutputPaths, ToolServer
 from cranfield.benefit.records import CellEnd, CellUsage, PreflightRecord, ToolCount
 from cranfield.benefit.tasks import Task
-from cranfield.concurrency.loop import event_loop
-from cranfield.errors import ConfigError, UsageError
 from cranfield.repo.snapshot import Snapshot, take
 from cranfield.reporting.transcripts import transcripts_page
 

@@ -17,14 +17,14 @@ from tests.unit.benefit.test_result import PLAN_RECORD, SET, absent, experiment
 
 from cranfield.agents.protocol import ModelAnswer, Request, Usage, with_output
 from cranfield.agents.scripted import Scripted
-from cranfield.app.benefit import rerun, score_experiment
+from cranfield.base.errors import SystemUnderTestError
 from cranfield.benefit.experiment import create_experiment, execute
 from cranfield.benefit.folder import ExperimentFolder
 from cranfield.benefit.plan import ArmRole
 from cranfield.benefit.records import CellEnd
 from cranfield.benefit.result import ValidityKind
+from cranfield.benefit.use_cases import rerun, score_experiment
 from cranfield.cli.main import run_command_line
-from cranfield.errors import SystemUnderTestError
 
 N = len(SET)
 BAD_BODIES: tuple[dict[str, Any], ...] = (
@@ -196,7 +196,7 @@ def test_a_judge_that_never_quotes_does_not_hold_up_an_experiment_that_is_run_ag
     tmp_path: Path, model_server: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     quoted = json.dumps({"verdict": "supported", "quote": "in other words", "reason": ""})
-    monkeypatch.setattr("cranfield.app.benefit.execute", lambda *_: SimpleNamespace(is_complete=True))
+    monkeypatch.setattr("cranfield.benefit.use_cases.execute", lambda *_: SimpleNamespace(is_complete=True))
     with model_server.ModelServer(lambda _: model_server.Reply(quoted)) as server:
         judge = {"model": "openai:judge", "base_url": server.url, "output_mode": "native", "attempts": 1}
         path = experiment(tmp_path, plan={"success": {"by": "facts", "judge": judge}}, change=with_own_answers)

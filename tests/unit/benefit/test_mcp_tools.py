@@ -11,13 +11,13 @@ import pytest
 
 from cranfield.agents.loop import ToolResult
 from cranfield.agents.protocol import ToolCall
+from cranfield.base.concurrency.loop import event_loop
+from cranfield.base.errors import ConfigError
 from cranfield.benefit.delivery import tool_preflight
 from cranfield.benefit.errors import CellError
 from cranfield.benefit.mcp_tools import McpTools, ToolServerError
 from cranfield.benefit.plan import ArmRole, Preflight, ToolServer
 from cranfield.benefit.records import PreflightRecord
-from cranfield.concurrency.loop import event_loop
-from cranfield.errors import ConfigError
 
 pytestmark = pytest.mark.slow  # importing the library of the protocol alone takes a second
 

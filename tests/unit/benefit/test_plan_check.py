@@ -13,13 +13,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tests.unit.benefit.scripted_cells import LIMIT, experiment, plan_of, write_tasks
 
+from cranfield.base.errors import ConfigError, UsageError
 from cranfield.benefit.experiment import create_experiment, execute, replace_plan
 from cranfield.benefit.folder import ExperimentFolder
 from cranfield.benefit.plan import ArmRole, BenefitPlan
 from cranfield.benefit.plan_check import check_plan, detectable_lifts, machine_problems
 from cranfield.benefit.schedule import order_digest, schedule
 from cranfield.benefit.tasks import Task, load_tasks
-from cranfield.errors import ConfigError, UsageError
 from cranfield.model.label import Lines
 from cranfield.stats.power import minimal_detectable_effect
 

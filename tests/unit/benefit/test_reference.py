@@ -14,13 +14,13 @@ import pytest
 
 from cranfield.agents.protocol import Failure, FailureKind, ModelAnswer, Request, Sampling, ToolCall, Usage
 from cranfield.agents.scripted import Scripted
+from cranfield.base.concurrency.loop import event_loop
 from cranfield.benefit.agent import AgentSetup, ArmAgent, CellRun, open_agents
 from cranfield.benefit.coding import CodingTask
 from cranfield.benefit.errors import CellError
 from cranfield.benefit.plan import ArmRole, BenefitPlan
 from cranfield.benefit.records import CellEnd, LineRange, NamedPlaces, ReadLines, ToolCount
 from cranfield.benefit.tasks import Task
-from cranfield.concurrency.loop import event_loop
 from cranfield.repo.snapshot import take
 
 TASK = Task("q1", "Where are rows added?")

@@ -17,13 +17,13 @@ from typing import Any
 
 import pytest
 
+from cranfield.base.errors import PreflightError
 from cranfield.benefit.errors import CellError
 from cranfield.benefit.experiment import RunOptions, create_experiment, execute
 from cranfield.benefit.folder import ExperimentFolder
 from cranfield.benefit.plan import ArmRole, BenefitPlan, Preflight
 from cranfield.benefit.records import CellEnd, CellRecord
 from cranfield.benefit.reference import CALLS
-from cranfield.errors import PreflightError
 
 pytestmark = pytest.mark.slow  # importing the libraries of the protocols takes three seconds
 

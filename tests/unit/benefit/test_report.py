@@ -18,23 +18,16 @@ from tests.unit.benefit.test_result import PLAN_RECORD, C, T, absent, experiment
 from tests.unit.reporting.test_transcripts import record as transcript
 from typer.testing import CliRunner
 
-from cranfield.answers.places import Named
-from cranfield.app.benefit import (
-    BenefitRules,
-    Requirement,
-    RuleState,
-    judge_result,
-    loss_transcripts,
-    parse_requirement,
-    publish,
-    read_results,
-)
+from cranfield.agents.answers.places import Named
+from cranfield.base.errors import InputError, UsageError
 from cranfield.benefit.analysis.analyse import analyse
 from cranfield.benefit.assemble import sentence
 from cranfield.benefit.folder import ExperimentFolder
 from cranfield.benefit.plan import ArmRole
 from cranfield.benefit.reading import arm_reading, cell_reading
 from cranfield.benefit.records import ReadLines
+from cranfield.benefit.reports.benefit import benefit_document
+from cranfield.benefit.reports.history import benefit_history_document
 from cranfield.benefit.result import (
     BenefitResult,
     CostVerdict,
@@ -45,16 +38,23 @@ from cranfield.benefit.result import (
     Validity,
     ValidityKind,
 )
+from cranfield.benefit.use_cases import (
+    BenefitRules,
+    Requirement,
+    RuleState,
+    judge_result,
+    loss_transcripts,
+    parse_requirement,
+    publish,
+    read_results,
+)
 from cranfield.cli.main import command_line
-from cranfield.errors import InputError, UsageError
 from cranfield.model import MatchingRules
 from cranfield.model.label import Lines
 from cranfield.reporting import render
 from cranfield.reporting.charts.benefit import recall_by_turn
 from cranfield.reporting.charts.spec import SCREENS, Screen
 from cranfield.reporting.document import VOID_STAMP, Chart, Table, TonedCell, cell_value
-from cranfield.reporting.documents.benefit import benefit_document
-from cranfield.reporting.documents.benefit_history import benefit_history_document
 from cranfield.reporting.renderers.text import render_brief, table_lines
 
 NOW = datetime(2026, 12, 1, tzinfo=UTC)

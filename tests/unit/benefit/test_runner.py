@@ -16,13 +16,13 @@ from tests.unit.benefit.scripted_cells import LIMIT, TOKENS, experiment, run, ru
 
 from cranfield.agents.budget import Budget
 from cranfield.agents.protocol import Failure, FailureKind
+from cranfield.base.errors import InputError, PreflightError, UsageError
 from cranfield.benefit.agent import CellRun
 from cranfield.benefit.errors import CATALOGUE, OUTAGES_IN_A_ROW, CellError, error_in, error_of
 from cranfield.benefit.folder import TRANSCRIPTS, BegunRecord, ExperimentFile, ExperimentFolder
 from cranfield.benefit.plan import ArmRole
 from cranfield.benefit.records import CellEnd, CellKey, CellUsage, PreflightRecord
 from cranfield.benefit.schedule import schedule
-from cranfield.errors import InputError, PreflightError, UsageError
 
 N_CELLS = 12
 T, C = ArmRole.TREATMENT, ArmRole.CONTROL

@@ -11,12 +11,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from cranfield.agents.answers import score as answer_scores
+from cranfield.agents.answers.judge import Judge, JudgeSettings
+from cranfield.agents.answers.places import Named
 from cranfield.agents.protocol import Failure, FailureKind, ModelAnswer, Request
 from cranfield.agents.scripted import Scripted
-from cranfield.answers import score as answer_scores
-from cranfield.answers.judge import Judge, JudgeSettings
-from cranfield.answers.places import Named
 from cranfield.benefit import score as scores
+from cranfield.benefit.codecheck.report import CheckReport, CheckState, CodeCheck, CodeFinding, Target
 from cranfield.benefit.coding import CodingTask, TargetSettings, Trap
 from cranfield.benefit.gold_check import ScoringFault, check_scoring, scoring_problems
 from cranfield.benefit.plan import Agent, Arm, ArmRole, BenefitPlan, Success, SuccessBy, TaskSource, ToolServer
@@ -39,7 +40,6 @@ from cranfield.benefit.result import ValidityKind
 from cranfield.benefit.score import Scorer, SealedAnswer, seal, unscored, unseal
 from cranfield.benefit.tasks import Task, TaskSet
 from cranfield.benefit.validity import ExperimentRecords, validity
-from cranfield.codecheck.report import CheckReport, CheckState, CodeCheck, CodeFinding, Target
 from cranfield.model import Entity, MatchingRules, Query, TestSet
 from cranfield.model.label import Fact, Label, Lines
 

@@ -12,7 +12,15 @@ from typing import Any
 import pytest
 
 from cranfield.agents.tree_record import TREE
-from cranfield.app.benefit import (
+from cranfield.base.errors import ConfigError, UsageError
+from cranfield.benefit.experiment import RunOptions, create_experiment, execute, preflights_of, write_experiment
+from cranfield.benefit.folder import ExperimentFile, ExperimentFolder
+from cranfield.benefit.plan import BenefitPlan
+from cranfield.benefit.plan_check import check_plan
+from cranfield.benefit.reports.benefit import benefit_document
+from cranfield.benefit.result import BenefitResult, ValidityKind
+from cranfield.benefit.source import TreeCheck, record_tree
+from cranfield.benefit.use_cases import (
     BenefitRules,
     RuleState,
     judge_result,
@@ -21,15 +29,7 @@ from cranfield.app.benefit import (
     result_of,
     unchanged_since,
 )
-from cranfield.benefit.experiment import RunOptions, create_experiment, execute, preflights_of, write_experiment
-from cranfield.benefit.folder import ExperimentFile, ExperimentFolder
-from cranfield.benefit.plan import BenefitPlan
-from cranfield.benefit.plan_check import check_plan
-from cranfield.benefit.result import BenefitResult, ValidityKind
-from cranfield.benefit.source import TreeCheck, record_tree
 from cranfield.cli.main import run_command_line
-from cranfield.errors import ConfigError, UsageError
-from cranfield.reporting.documents.benefit import benefit_document
 from cranfield.reporting.renderers.text import render_brief, render_text
 
 from .scripted_cells import plan_of, write_tasks

@@ -16,9 +16,9 @@ from typing import Any
 import pytest
 import typer
 
+from cranfield.base.concurrency.interrupts import INTERRUPTED, interrupts_prevail, sigterm_interrupts
+from cranfield.base.errors import InternalError, PreflightError, UsageError
 from cranfield.cli.ending import StandardStream, finish_output, handled, keep_interrupts, run_program
-from cranfield.concurrency.interrupts import INTERRUPTED, interrupts_prevail, sigterm_interrupts
-from cranfield.errors import InternalError, PreflightError, UsageError
 
 Call = Callable[..., subprocess.CompletedProcess[str]]
 

@@ -12,16 +12,20 @@ import pytest
 from typer.main import get_command
 from typer.testing import CliRunner
 
+from cranfield.books.store.database import open_store
+from cranfield.books.store.schema import Role
 from cranfield.cli.examples import EXAMPLES
-from cranfield.cli.main import COMMANDS, GROUPS, command_line, module_of, requested_command
-from cranfield.judging.store.database import open_store
-from cranfield.judging.store.schema import Role
+from cranfield.cli.main import command_line, command_table, requested_command
 from cranfield.model import CONVENTIONS
 
 
 def paths():
-    for command in COMMANDS:
-        inner = importlib.import_module(module_of(command)).SUBCOMMANDS if command in GROUPS else ()
+    for command in command_table().modules:
+        inner = (
+            importlib.import_module(command_table().modules[command]).SUBCOMMANDS
+            if command in command_table().groups
+            else ()
+        )
         yield from [(command, name) for name in inner] or [(command,)]
 
 
@@ -61,7 +65,7 @@ def test_examples_parse_and_stand_in_help(path, tmp_path, monkeypatch):
     assert "\nExamples:\n" in shown
 
 
-@pytest.mark.parametrize("command", COMMANDS)
+@pytest.mark.parametrize("command", command_table().modules)
 def test_a_first_sentence_fits_on_a_line(command):
     assert len(leaf(command).get_short_help_str(limit=300)) <= 80 - len("  components  ")
 

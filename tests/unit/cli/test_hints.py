@@ -37,12 +37,12 @@ LEFT_OUT = {"...", "…"}
 PLACEHOLDER = re.compile(r"\W*[A-Z][A-Z_|.]*\W*")
 AS_NAMES = {
     "app/commands/convert.py": {"cranfield evaluate"},  # "in any format that it reads"
-    "app/commands/golden.py": {"cranfield calibrate"},
-    "app/commands/pool.py": {"cranfield evaluate"},
-    "client/client.py": {"cranfield people token"},
+    "golden/commands.py": {"cranfield calibrate"},
+    "judging/commands/pool.py": {"cranfield evaluate"},
+    "workbench/client/client.py": {"cranfield people token"},
     "golden/folder.py": {"cranfield golden run"},
     "plugins.py": {"cranfield testset validate"},
-    "reporting/documents/holes.py": {"cranfield compare"},
+    "judging/reports/holes.py": {"cranfield compare"},
 }
 """Where a command is the name of what reads or wrote a file, and not what to type."""
 NO_COMMANDS = {

@@ -12,16 +12,16 @@ from pathlib import Path
 import pytest
 from tests.command import call
 
-from cranfield.app.commands.baseline import accept_command
 from cranfield.app.commands.evaluate import compare_command, evaluate_command, power_command
 from cranfield.app.commands.explain import explain_command
-from cranfield.app.commands.gate import gate_command
 from cranfield.app.commands.run import components_command, grid_command, run_command
-from cranfield.app.commands.testset import overfit_command, show_command, stats_command, validate_command
 from cranfield.cli.build import command_of, parameter_of
 from cranfield.config.declared import SetOptions
-from cranfield.options.blocks import SET_OPTIONS, TestSetOptions
-from cranfield.options.declaration import declared
+from cranfield.evaluation.options.blocks import SET_OPTIONS, TestSetOptions
+from cranfield.evaluation.options.declaration import declared
+from cranfield.gate.commands.baseline import accept_command
+from cranfield.gate.commands.gate import gate_command
+from cranfield.testsets.commands.testset import overfit_command, show_command, stats_command, validate_command
 
 SET = """cranfield_testset: 1
 name: own

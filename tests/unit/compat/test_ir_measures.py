@@ -15,10 +15,10 @@ import pandas as pd
 import polars as pl
 import pytest
 
+from cranfield.base.errors import MeasureError, NoCommonQueryError, RunFormatError, TestSetError, UsageError
 from cranfield.compat import ir_measures as ours
 from cranfield.compat import pytrec_eval
 from cranfield.compat.ir_measures import AP, IPrec, Judged, NumQ, NumRet, P, R, SetF, measure_names, nDCG
-from cranfield.errors import MeasureError, NoCommonQueryError, RunFormatError, TestSetError, UsageError
 from cranfield.measures.own import define, forget
 
 QRELS = {"q1": {"d1": 1, "d2": 0, "d3": 2}, "q2": {"d1": 1}}

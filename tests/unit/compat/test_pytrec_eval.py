@@ -7,8 +7,8 @@ import random
 import pytest
 import pytrec_eval as theirs
 
+from cranfield.base.errors import CranfieldError, NoCommonQueryError, RunFormatError, TestSetError, UsageError
 from cranfield.compat import pytrec_eval as ours
-from cranfield.errors import CranfieldError, NoCommonQueryError, RunFormatError, TestSetError, UsageError
 
 QRELS = {"q1": {"d1": 1, "d2": 0, "d3": 2, "d5": 1}, "q2": {"d1": 0}}
 RUN = {"q1": {"d1": 1.0, "d3": 0.5, "d4": 0.7, "d2": 0.2}, "q2": {"d1": 1.0}, "extra": {"d1": 1.0}}

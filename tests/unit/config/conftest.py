@@ -2,8 +2,8 @@ from pathlib import Path
 
 import pytest
 
+from cranfield.base.errors import ConfigError
 from cranfield.config import Config, load_config
-from cranfield.errors import ConfigError
 
 EXAMPLE = r"""
 testset: queries.yaml

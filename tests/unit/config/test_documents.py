@@ -2,9 +2,9 @@
 
 import pytest
 
+from cranfield.base.errors import ConfigError
 from cranfield.config.documents import fill_placeholders, parameter_names
-from cranfield.config.workbench import load_workbench
-from cranfield.errors import ConfigError
+from cranfield.workbench.config import load_workbench
 
 
 @pytest.fixture

@@ -1,8 +1,8 @@
 import pytest
 
+from cranfield.base.errors import ConfigError
 from cranfield.config import load_config
 from cranfield.config.reading import ProbeCheck
-from cranfield.errors import ConfigError
 
 SOUND = {"testset": "q.yaml", "command": '[x, "{query}"]', "extract": "{regex: 'd+'}"}
 

@@ -6,9 +6,10 @@ import pytest
 import yaml
 
 from cranfield.config.models import Config
-from cranfield.config.schema import SCHEMA_FILE, WORKBENCH_FILE
-from cranfield.config.workbench import Workbench
+from cranfield.config.schema import SCHEMA_FILE
 from cranfield.formats.io.published_schema import published_schema, schema_text
+from cranfield.workbench.config import Workbench
+from cranfield.workbench.schema import WORKBENCH_FILE
 
 
 @pytest.fixture(scope="module")

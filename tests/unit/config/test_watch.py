@@ -6,9 +6,9 @@ from zoneinfo import ZoneInfo
 
 import pytest
 
-from cranfield.config.watch import Watch, cron_times
-from cranfield.config.workbench import load_workbench
-from cranfield.errors import ConfigError
+from cranfield.base.errors import ConfigError
+from cranfield.workbench.config import load_workbench
+from cranfield.workbench.watch_config import Watch, cron_times
 
 
 @pytest.fixture

@@ -7,12 +7,12 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from cranfield import Limits, Query, TestSet, compare, evaluate
-from cranfield.errors import UnknownNameError, UsageError
+from cranfield.base.errors import UnknownNameError, UsageError
 from cranfield.evaluation.many import compare_many
+from cranfield.evaluation.options.blocks import CompareOptions
 from cranfield.evaluation.unseen import Caveat, CaveatKind
 from cranfield.evaluation.verdict_table import VerdictCode
 from cranfield.model import Negative
-from cranfield.options.blocks import CompareOptions
 from cranfield.stats.stratified import stratified_t
 
 BETTER, WORSE, MIXED = VerdictCode.BETTER, VerdictCode.WORSE, VerdictCode.MIXED

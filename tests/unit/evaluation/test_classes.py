@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from cranfield.app.evaluate import compare, evaluate, with_measure
-from cranfield.errors import MeasureError, UnknownNameError
+from cranfield.base.errors import MeasureError, UnknownNameError
 from cranfield.evaluation.classes import by_class, class_measures_by_stratum, compare_classes, smallest_n
 from cranfield.evaluation.margins import unjudged_margin
 from cranfield.measures import parse

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from cranfield import Answer, Hit, Limits, Outcome, Query, Run, TestSet, compare, evaluate, parse
-from cranfield.errors import UsageError
+from cranfield.base.errors import UsageError
 from cranfield.evaluation.evidence.inspection import inspect_systems
 from cranfield.evaluation.partitions import BUCKETS, MOVES
 from cranfield.model import Judging, JudgingGuideline, Meta

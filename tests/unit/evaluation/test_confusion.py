@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from cranfield import Answer, Hit, Outcome, Run, TestSet, evaluate
-from cranfield.errors import UsageError
+from cranfield.base.errors import UsageError
 from cranfield.evaluation.confusion import NO_VALUE, parse_pairs
 from cranfield.model import Label, Query
 from cranfield.reporting import evaluation_document, render

@@ -5,12 +5,12 @@ from __future__ import annotations
 import pytest
 
 from cranfield import evaluate
-from cranfield.errors import UsageError
+from cranfield.base.errors import UsageError
 from cranfield.evaluation.contribution import contributions
 from cranfield.evaluation.grid import ScoredPoint, choose_point
+from cranfield.evaluation.options.blocks import CompareOptions, Limits
+from cranfield.evaluation.testset.split import only
 from cranfield.model import Answer, Hit, Outcome, Query, Run, TestSet
-from cranfield.options.blocks import CompareOptions, Limits
-from cranfield.testsets.split import only
 
 N = 12
 TESTSET = TestSet("t", tuple(Query(f"q{i}") for i in range(N)), {f"q{i}": {"yes": 1} for i in range(N)})

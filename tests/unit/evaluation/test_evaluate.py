@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from cranfield import Answer, Hit, Outcome, Pattern, Query, Run, TestSet, compare, evaluate, parse
-from cranfield.errors import MeasureError, NoCommonQueryError, NotEvaluatedError, UsageError
+from cranfield.base.errors import MeasureError, NoCommonQueryError, NotEvaluatedError, UsageError
 from cranfield.model import CONVENTIONS, Span
 
 TWO = TestSet("two", (Query("q1"), Query("q2")), {"q1": {"a": 1}, "q2": {"b": 1}})

@@ -3,10 +3,10 @@
 import pytest
 
 from cranfield import Answer, Hit, Outcome, Run, TestSet, compare, evaluate
-from cranfield.errors import UsageError
+from cranfield.base.errors import UsageError
 from cranfield.evaluation.evidence.checks import declared_rules
+from cranfield.evaluation.options.blocks import Limits, as_setting
 from cranfield.model import Query
-from cranfield.options.blocks import Limits, as_setting
 
 N = 10
 IDS = [f"q{number}" for number in range(N)]

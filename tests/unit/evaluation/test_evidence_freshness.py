@@ -7,9 +7,9 @@ import pytest
 from cranfield.app.evaluate import evaluate
 from cranfield.evaluation.compare import compare
 from cranfield.evaluation.evidence.values import merged
+from cranfield.evaluation.options.blocks import CompareOptions, Consequence, Limits, Setting
 from cranfield.formats.runs.jsonl import write_run
 from cranfield.model import Answer, CallLog, Hit, Outcome, Query, Run, TestSet
-from cranfield.options.blocks import CompareOptions, Consequence, Limits, Setting
 
 QUERIES = tuple(f"q{number}" for number in range(4))
 TESTSET = TestSet("t", tuple(Query(query) for query in QUERIES), {query: {"a": 1} for query in QUERIES})

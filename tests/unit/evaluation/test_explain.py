@@ -15,8 +15,8 @@ from hypothesis import strategies as st
 from typer.testing import CliRunner
 
 from cranfield import evaluate
+from cranfield.base.errors import UsageError
 from cranfield.cli.main import command_line
-from cranfield.errors import UsageError
 from cranfield.evaluation.explain import explain
 from cranfield.evaluation.margins import tie_margin, unjudged_margin
 from cranfield.evaluation.values import known_mean

@@ -12,11 +12,11 @@ from hypothesis import strategies as st
 from scipy import stats
 
 from cranfield import Answer, Hit, Outcome, Query, Run, TestSet, compare, evaluate
-from cranfield.errors import UsageError
+from cranfield.base.errors import UsageError
 from cranfield.evaluation.latency import LatencyImpact, latency_impact, latency_summary, timed_calls
+from cranfield.evaluation.options.blocks import LatencyRule, parse_rule
 from cranfield.evaluation.values import Evaluation
 from cranfield.model import CallLog
-from cranfield.options.blocks import LatencyRule, parse_rule
 from cranfield.reporting import comparison_document
 from cranfield.reporting.renderers.text import render_brief
 

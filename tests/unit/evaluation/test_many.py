@@ -13,11 +13,11 @@ import pytest
 from scipy import stats
 
 from cranfield import Limits, Query, TestSet, compare, compare_many, evaluate, parse
-from cranfield.errors import UnknownNameError, UsageError
+from cranfield.base.errors import UnknownNameError, UsageError
 from cranfield.evaluation.many import ManyComparison
 from cranfield.evaluation.many import compare_many as compared
+from cranfield.evaluation.options.blocks import CompareOptions
 from cranfield.evaluation.values import Evaluation
-from cranfield.options.blocks import CompareOptions
 from cranfield.stats.result import holm
 
 RR, P1 = parse("RR"), parse("P@1")

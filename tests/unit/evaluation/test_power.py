@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from cranfield.app.evaluate import evaluate
-from cranfield.errors import UsageError
+from cranfield.base.errors import UsageError
 from cranfield.evaluation.power import plan, round_numbers
 from cranfield.model import Query, TestSet
 from cranfield.stats.power import minimal_detectable_effect, power_of, queries_needed

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from cranfield.app.evaluate import compare, evaluate
-from cranfield.errors import UnknownNameError, UsageError
+from cranfield.base.errors import UnknownNameError, UsageError
 from cranfield.evaluation.evaluate import contrast_gain, contrast_strata
 from cranfield.measures import parse
 from cranfield.model import Query, TestSet

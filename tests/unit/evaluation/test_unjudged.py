@@ -12,10 +12,10 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from cranfield import Query, TestSet, compare, compare_many, evaluate
+from cranfield.evaluation.options.blocks import Limits
 from cranfield.evaluation.values import Unjudged, UnjudgedKind
 from cranfield.evaluation.verdict_table import VerdictCode
 from cranfield.judging.pools.holes import find_holes
-from cranfield.options.blocks import Limits
 from cranfield.reporting import comparison_document, render
 
 few = settings(max_examples=min(8, settings().max_examples // 16))

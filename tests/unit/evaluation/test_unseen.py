@@ -3,6 +3,7 @@
 import pytest
 
 from cranfield import Query, TestSet, compare, compare_many, evaluate, parse
+from cranfield.evaluation.options.blocks import CompareOptions
 from cranfield.evaluation.unseen import (
     FEW,
     ObservedEffect,
@@ -12,7 +13,6 @@ from cranfield.evaluation.unseen import (
     unseen_queries,
 )
 from cranfield.evaluation.verdict_table import VerdictCode
-from cranfield.options.blocks import CompareOptions
 from cranfield.reporting.documents.comparison import comparison_document
 from cranfield.reporting.renderers.html import render_html
 from cranfield.reporting.renderers.markdown import render_markdown

@@ -6,7 +6,7 @@ import json
 
 import pytest
 
-from cranfield.errors import UnknownNameError
+from cranfield.base.errors import UnknownNameError
 from cranfield.evaluation.verdict_table import VerdictCode, parse_verdict
 
 TEXTS = {

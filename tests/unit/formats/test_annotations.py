@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from cranfield import load
-from cranfield.errors import TestSetError
+from cranfield.base.errors import TestSetError
 from cranfield.formats.sniff import detect_format, read_testset
 from cranfield.formats.tools.samples import context_id
 

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from cranfield.errors import TestSetError
+from cranfield.base.errors import TestSetError
 from cranfield.formats.sniff import read_testset
 from cranfield.formats.testsets import beir
 from cranfield.formats.testsets.beir import read_beir, write_beir

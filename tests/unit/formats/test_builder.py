@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from cranfield.errors import TestSetError
+from cranfield.base.errors import TestSetError
 from cranfield.formats.testsets.trec import TestSetBuilder
 from cranfield.model import GroupedJudgment, Query, Rating
 

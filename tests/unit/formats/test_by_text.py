@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cranfield.errors import TestSetError
+from cranfield.base.errors import TestSetError
 from cranfield.formats.testsets.trec import MADE_IDS
 from cranfield.formats.tools.by_text import TextBuilder, written_texts
 from cranfield.model import Query, TestSet, content_id

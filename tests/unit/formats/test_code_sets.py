@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from cranfield.errors import RunFormatError, TestSetError
+from cranfield.base.errors import RunFormatError, TestSetError
 from cranfield.formats.registry import CODE_SETS, Head
 from cranfield.formats.sniff import FORMATS, read_testset, sniff_run
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from cranfield.errors import CranfieldError
+from cranfield.base.errors import CranfieldError
 from cranfield.formats.convert import write_run, write_testset
 from cranfield.formats.registry import Head, Kind
 from cranfield.formats.sniff import FORMATS, detect_format

@@ -16,7 +16,7 @@ from typing import Any
 import pytest
 import zstandard
 
-from cranfield.errors import MissingExtraError, RunFormatError, TestSetError, UsageError
+from cranfield.base.errors import MissingExtraError, RunFormatError, TestSetError, UsageError
 from cranfield.formats.io import files
 from cranfield.formats.io.files import (
     DamagedZstdError,
@@ -285,7 +285,7 @@ def test_a_pipe_may_be_read_more_than_once(tmp_path):
     import os
     import threading
 
-    from cranfield.errors import RunFormatError
+    from cranfield.base.errors import RunFormatError
     from cranfield.formats.io.files import opened
 
     pipe = tmp_path / "pipe"

@@ -7,10 +7,9 @@ from typing import Any
 
 import pytest
 
-from cranfield.errors import TestSetError
+from cranfield.base.errors import TestSetError
 from cranfield.formats.sniff import read_testset
 from cranfield.formats.testsets.golden_json import RULES, read_golden_json, write_golden_json
-from cranfield.matching.expectation import expect
 from cranfield.model import (
     Entity,
     File,
@@ -24,6 +23,7 @@ from cranfield.model import (
     TestSet,
     convention_named,
 )
+from cranfield.ranking.matching.expectation import expect
 
 
 def record(query_id: str, **more: Any) -> dict[str, Any]:

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from cranfield.errors import TestSetError
+from cranfield.base.errors import TestSetError
 from cranfield.formats.sniff import read_testset
 from cranfield.formats.testsets.graded_yaml import read_graded_yaml, write_graded_yaml
 from cranfield.model import Pattern, Query, TestSet

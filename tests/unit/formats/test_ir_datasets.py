@@ -10,7 +10,7 @@ import pytest
 from ir_datasets.formats import BaseQrels, BaseQueries, TrecSubQrels, TsvQueries
 from ir_datasets.util import Cache, LocalDownload, RequestsDownload
 
-from cranfield.errors import TestSetError, UnknownNameError
+from cranfield.base.errors import TestSetError, UnknownNameError
 from cranfield.formats.sniff import read_testset
 from cranfield.model import GroupedJudgment, Query
 
@@ -147,7 +147,7 @@ def test_data_that_are_not_where_they_should_be_are_named(registered, tmp_path):
 def test_without_the_library_the_extra_is_named():
     code = (
         "import sys; sys.modules['ir_datasets'] = None\n"
-        "from cranfield import errors\nfrom cranfield.formats.sniff import read_testset\n"
+        "from cranfield.base import errors\nfrom cranfield.formats.sniff import read_testset\n"
         "try: read_testset('ir_datasets:cranfield')\nexcept errors.MissingExtraError as error: print(error)"
     )
     said = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout

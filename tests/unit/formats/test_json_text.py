@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cranfield.errors import TestSetError
+from cranfield.base.errors import TestSetError
 from cranfield.formats.io.json_text import json_values, parse_json
 from cranfield.formats.io.located import load_located
 from cranfield.formats.io.tree import sourced

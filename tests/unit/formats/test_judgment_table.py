@@ -9,7 +9,7 @@ import polars as pl
 import pytest
 
 from cranfield import load
-from cranfield.errors import RunFormatError, TestSetError
+from cranfield.base.errors import RunFormatError, TestSetError
 from cranfield.formats.sniff import read_testset
 from cranfield.formats.testsets.judgment_table import read_judgment_table, write_judgment_table
 from cranfield.model import Pattern, Query, Rating, Span, TestSet

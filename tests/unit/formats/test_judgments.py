@@ -9,7 +9,7 @@ import polars as pl
 import pyarrow as pa
 import pytest
 
-from cranfield.errors import TestSetError
+from cranfield.base.errors import TestSetError
 from cranfield.formats.testsets.judgments import qrels_from_frame, qrels_from_mapping, qrels_from_rows
 from cranfield.formats.testsets.trec import read_qrels, read_subtopic_qrels
 

@@ -12,7 +12,8 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from cranfield.errors import TestSetError
+from cranfield.base.errors import TestSetError
+from cranfield.evaluation.testset.expected import queries_of
 from cranfield.formats.convert import write_testset
 from cranfield.formats.io.published_schema import schema_text
 from cranfield.formats.sniff import read_testset
@@ -20,8 +21,7 @@ from cranfield.formats.testsets import native_form
 from cranfield.formats.testsets.golden_record import SCHEMA_FILE, golden_schema
 from cranfield.model import Entity, EntityRole, Fact, Label, Lines, Query, Span, TestSet
 from cranfield.reporting import render
-from cranfield.reporting.documents.testset import queries_document
-from cranfield.testsets.expected import queries_of
+from cranfield.testsets.reports.testset import queries_document
 
 RANGE = {"file": "src/llm/agent.py", "start": 160, "end": 221}
 CITED = {"fact": "It compares the average with a threshold.", "citations": [{**RANGE, "end": 164}]}

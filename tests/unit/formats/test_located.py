@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import BaseModel, ConfigDict, Field, field_validator
 
-from cranfield.errors import ConfigError, ProblemList
+from cranfield.base.errors import ConfigError, ProblemList
 from cranfield.formats.io.json_text import parse_json
 from cranfield.formats.io.located import Located, load_located
 from cranfield.formats.io.tree import Node, plain_number, sourced

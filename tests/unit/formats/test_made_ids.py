@@ -7,14 +7,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cranfield.errors import TestSetError
+from cranfield.base.errors import TestSetError
+from cranfield.evaluation.testset.split import only
 from cranfield.formats.convert import convert
 from cranfield.formats.registry import COLUMN_ID
 from cranfield.formats.sniff import read_testset
 from cranfield.formats.testsets.trec import MADE_IDS
 from cranfield.model import Query, Span, TestSet, content_id
 from cranfield.model.query_ids import HASH_LENGTH, SLUG_LENGTH, ids_by_row, ids_by_text, renamed
-from cranfield.testsets.split import only
 
 SPANS = "query,result1\nwhere is it,a.rs:1-2:2\nwhat is it,b.rs:3-4:1\n"
 RATED = "query,docid,rating\nred boots,d1,3\nblue boots,d2,1\n"

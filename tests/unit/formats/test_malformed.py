@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from tests.by_text import under_texts
 
-from cranfield.errors import CranfieldError, TestSetError
+from cranfield.base.errors import CranfieldError, TestSetError
 from cranfield.formats.convert import write_testset
 from cranfield.formats.features import FEATURES
 from cranfield.formats.sniff import FORMATS, read_queries, read_testset

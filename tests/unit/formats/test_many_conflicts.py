@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 import cranfield
-from cranfield.errors import TestSetError
+from cranfield.base.errors import TestSetError
 from cranfield.formats.io.files import MAX_PROBLEMS
 
 ROWS = [(f"q{n}", f"d{n}", grade) for n in range(MAX_PROBLEMS + 200) for grade in (1, 2)]

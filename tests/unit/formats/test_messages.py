@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from cranfield.errors import CranfieldError, RunFormatError, TestSetError, UnknownNameError
+from cranfield.base.errors import CranfieldError, RunFormatError, TestSetError, UnknownNameError
 from cranfield.formats.runs.files import write_trec_run
 from cranfield.formats.runs.jsonl import read_run, write_run
 from cranfield.formats.sniff import format_names, read_testset, sniff_run

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from cranfield import evaluate, load
-from cranfield.errors import CranfieldError, UsageError
+from cranfield.base.errors import CranfieldError, UsageError
 from cranfield.formats.sniff import read_testset, sniff_run
 
 QRELS = "q1 0 d1 1\nq1 0 d2 0\n"

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from cranfield.errors import TestSetError
+from cranfield.base.errors import TestSetError
 from cranfield.formats.sniff import read_testset
 from cranfield.formats.testsets.overlay import with_judgments, with_queries, with_strata
 from cranfield.formats.testsets.trec import read_qrels

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 from tests.by_text import under_texts
 
-from cranfield.errors import TestSetError
+from cranfield.base.errors import TestSetError
 from cranfield.formats.sniff import read_testset
 from cranfield.formats.testsets.pattern_list import read_pattern_list, write_pattern_list
 from cranfield.model import Negative, Pattern, Query, TestSet, content_id

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from cranfield.errors import InputError
+from cranfield.base.errors import InputError
 from cranfield.formats.io import files
 from cranfield.formats.io.files import read_bytes
 

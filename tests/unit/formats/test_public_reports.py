@@ -10,7 +10,7 @@ import openpyxl
 import pytest
 
 from cranfield import evaluate, load
-from cranfield.errors import CranfieldError
+from cranfield.base.errors import CranfieldError
 from cranfield.formats.sniff import read_testset, sniff_run
 
 

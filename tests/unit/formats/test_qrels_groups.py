@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from cranfield.errors import Problem, TestSetError
+from cranfield.base.errors import Problem, TestSetError
 from cranfield.formats.testsets.trec import (
     read_judge_qrels,
     read_preferences,

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tests.by_text import under_texts
 
-from cranfield.errors import TestSetError
+from cranfield.base.errors import TestSetError
 from cranfield.formats.sniff import read_testset
 from cranfield.formats.testsets.trec import MADE_IDS
 from cranfield.formats.tools.quepid import read_quepid_csv, read_quepid_ltr, write_quepid_csv, write_quepid_ltr

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tests.by_text import under_texts
 
-from cranfield.errors import TestSetError
+from cranfield.base.errors import TestSetError
 from cranfield.formats.sniff import read_testset
 from cranfield.formats.testsets.trec import MADE_IDS
 from cranfield.formats.tools.quepid_book import read_quepid_book, write_quepid_book

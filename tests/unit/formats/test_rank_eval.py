@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cranfield.errors import TestSetError
+from cranfield.base.errors import TestSetError
 from cranfield.formats.sniff import read_testset
 from cranfield.formats.tools.rank_eval import read_rank_eval, write_rank_eval
 from cranfield.model import Query, TestSet

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cranfield.errors import TestSetError
+from cranfield.base.errors import TestSetError
 from cranfield.formats.io.json_text import parse_json
 from cranfield.formats.io.records import indexed_objects, load_json
 from cranfield.formats.io.tree import sourced

@@ -18,11 +18,13 @@ from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 from tests.by_text import under_texts
 
-from cranfield.errors import TestSetError
+from cranfield.base.errors import TestSetError
+from cranfield.base.words import n_of
 from cranfield.formats.convert import fitted, write_testset
 from cranfield.formats.features import FEATURES, QUIET, is_judged
 from cranfield.formats.registry import Format
 from cranfield.formats.sniff import FORMATS, read_queries, read_testset
+from cranfield.formats.testsets.storage import save_spliced
 from cranfield.model import (
     QUERY_CLASSES,
     Anchor,
@@ -53,8 +55,6 @@ from cranfield.model import (
     TestSet,
 )
 from cranfield.model.query_ids import id_of
-from cranfield.testsets.storage import save_spliced
-from cranfield.words import n_of
 
 WRITTEN = [name for name, entry in FORMATS.items() if entry.kind == "testset" and entry.writer]
 TEXTS = [name for name, entry in FORMATS.items() if entry.kind == "queries" and entry.writer]

@@ -11,11 +11,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cranfield.errors import RunFormatError
+from cranfield.base.errors import RunFormatError
+from cranfield.base.words import NAME_CHARS
 from cranfield.formats.runs.jsonl import log_path, read_run, write_run
 from cranfield.formats.runs.record import answer_from_record, answer_record, json_line
 from cranfield.model import Answer, CallLog, Hit, Order, Outcome, Run
-from cranfield.words import NAME_CHARS
 
 RUN = Run(
     name="old",

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from cranfield import evaluate, write_run
-from cranfield.errors import RunFormatError, UnknownNameError
+from cranfield.base.errors import RunFormatError, UnknownNameError
 from cranfield.formats.runs.table import read_run_table, write_run_table
 from cranfield.formats.sniff import sniff_run
 from cranfield.model import Answer, Hit, Outcome, Run

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from cranfield.errors import RunFormatError, TestSetError
+from cranfield.base.errors import RunFormatError, TestSetError
 from cranfield.formats.features import FEATURES
 from cranfield.formats.runs.jsonl import write_run
 from cranfield.formats.sniff import FORMATS, format_names, read_testset, sniff_run

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 from tests.by_text import under_texts
 
-from cranfield.errors import TestSetError
+from cranfield.base.errors import TestSetError
 from cranfield.formats.convert import write_testset
 from cranfield.formats.sniff import read_testset
 from cranfield.formats.testsets.span_csv import read_span_csv, write_span_csv

@@ -10,12 +10,12 @@ from pathlib import Path
 
 import pytest
 
+from cranfield.evaluation.testset.edit import Addition, added
 from cranfield.formats.sniff import read_testset
 from cranfield.formats.splice.files import splice_text
 from cranfield.formats.splice.parts import UnspliceableError
+from cranfield.formats.testsets.storage import save
 from cranfield.model import Entity, Pattern, Query, Span, content_id
-from cranfield.testsets.edit import Addition, added
-from cranfield.testsets.storage import save
 
 TODAY = date(2026, 11, 21)
 RECORD = {

@@ -11,7 +11,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from cranfield.errors import MissingExtraError, RunFormatError, UsageError
+from cranfield.base.errors import MissingExtraError, RunFormatError, UsageError
 from cranfield.formats.io.delimited import COLUMN_NAMES
 from cranfield.formats.io.table import is_frame, is_parquet, read_arrays, read_table
 

@@ -12,7 +12,7 @@ import pandas as pd
 import pytest
 
 from cranfield import load
-from cranfield.errors import TestSetError
+from cranfield.base.errors import TestSetError
 from cranfield.formats.convert import fitting_formats
 from cranfield.formats.sniff import read_testset
 from cranfield.formats.testsets import native_form as published

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from cranfield.errors import TestSetError
+from cranfield.base.errors import TestSetError
 from cranfield.formats.testsets.native import read_testset_yaml
 
 HEAD = "cranfield_testset: 1\nname: n\nqueries:\n"

@@ -14,7 +14,7 @@ import yaml
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cranfield.errors import TestSetError
+from cranfield.base.errors import TestSetError
 from cranfield.formats.io.published_schema import schema_text
 from cranfield.formats.testsets import native_form as published
 from cranfield.formats.testsets.native import read_testset_yaml, write_testset_yaml

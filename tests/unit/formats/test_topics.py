@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from cranfield.errors import TestSetError
+from cranfield.base.errors import TestSetError
 from cranfield.formats.sniff import read_queries, read_testset
 from cranfield.formats.testsets.topics import write_queries_jsonl, write_queries_tsv, write_topics
 from cranfield.model import Query, TestSet

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cranfield.errors import RunFormatError, TestSetError
+from cranfield.base.errors import RunFormatError, TestSetError
 from cranfield.formats.io.files import GZIP_MAGIC, MAX_PROBLEMS, ZSTD_MAGIC
 from cranfield.formats.runs.files import write_trec_run
 from cranfield.formats.testsets.trec import read_qrels, write_qrels

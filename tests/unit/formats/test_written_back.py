@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from cranfield.errors import TestSetError
+from cranfield.base.errors import TestSetError
 from cranfield.formats.convert import EQUAL_QUESTIONS, write_testset
 from cranfield.formats.io.files import GZIP_MAGIC, ZSTD_MAGIC
 from cranfield.formats.sniff import read_testset

@@ -7,8 +7,8 @@ from typing import Any
 
 from pydantic import TypeAdapter
 
-from cranfield.config.gate import Rule
 from cranfield.formats.io.located import located_text
+from cranfield.gate.config import Rule
 
 _READER: TypeAdapter[Any] = TypeAdapter(Rule)
 

@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from cranfield import Query, TestSet
-from cranfield.errors import CranfieldError
+from cranfield.base.errors import CranfieldError
 from cranfield.evaluation.values import Evaluation
 from cranfield.gate.baseline import (
     Baseline,

@@ -12,12 +12,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from cranfield import Query, TestSet, evaluate
-from cranfield.app.ci import write_junit
+from cranfield.base.errors import UsageError
 from cranfield.config.models import Limits
-from cranfield.errors import UsageError
 from cranfield.gate.gate_input import GateInput
 from cranfield.gate.junit import junit_xml
 from cranfield.gate.result import BaselineFacts, GateResult, GateStatus, RuleResult, Status
+from cranfield.gate.use_cases.ci import write_junit
 from cranfield.gate.verdict import GateTerms, judge_all
 from cranfield.measures import parse
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from cranfield.errors import UsageError
+from cranfield.base.errors import UsageError
 from cranfield.gate.ref import ref_named
 
 

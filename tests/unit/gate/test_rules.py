@@ -8,11 +8,11 @@ import pytest
 from tests.unit.gate.rule_text import rule_of
 
 from cranfield import Query, TestSet
+from cranfield.base.errors import ConfigError
 from cranfield.config import load_config
 from cranfield.config.amount import Amount
-from cranfield.config.gate import RULE_MODELS
 from cranfield.config.models import Config
-from cranfield.errors import ConfigError
+from cranfield.gate.config import RULE_MODELS
 from cranfield.gate.rules import RULES, check_fit, compared_measures, measure_of, rules_of, words
 
 SYSTEMS = "systems:\n  a: {run: a.run}\n  b: {run: b.run}\n"

@@ -8,15 +8,15 @@ import pytest
 from tests.unit.gate.rule_text import rule_of
 
 from cranfield import parse
+from cranfield.evaluation.options.blocks import Limits
 from cranfield.evaluation.unseen import UnseenChange, UnseenKind
 from cranfield.evaluation.values import Evaluation
 from cranfield.gate.baseline import Baseline
 from cranfield.gate.gate_input import GateInput
 from cranfield.gate.junit import junit_xml
+from cranfield.gate.reports.gate import gate_document
 from cranfield.gate.result import GateReport, GateResult
 from cranfield.gate.verdict import GateTerms, judge_all
-from cranfield.options.blocks import Limits
-from cranfield.reporting.documents.gate import gate_document
 from cranfield.reporting.renderers.html import render_html
 from cranfield.reporting.renderers.markdown import render_markdown
 from cranfield.reporting.renderers.text import render_brief, render_text

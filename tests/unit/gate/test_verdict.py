@@ -9,14 +9,14 @@ import pytest
 from tests.unit.gate.rule_text import rule_of
 
 from cranfield.evaluation.evidence.inspection import inspect_systems
+from cranfield.evaluation.options.blocks import Limits
 from cranfield.evaluation.values import Evaluation
 from cranfield.gate.baseline import Baseline
 from cranfield.gate.gate_input import GateInput
+from cranfield.gate.reports.gate import gate_document
 from cranfield.gate.result import GateReport, GateResult
 from cranfield.gate.verdict import GateTerms, judge_all
 from cranfield.measures import parse
-from cranfield.options.blocks import Limits
-from cranfield.reporting.documents.gate import gate_document
 from cranfield.reporting.renderers.text import render_brief
 
 Found = Callable[..., Evaluation]

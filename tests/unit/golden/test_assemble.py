@@ -13,16 +13,17 @@ from typing import Any
 
 import pytest
 
-from cranfield.app.golden_assemble import Assembly, SetEvidence, _harness, assemble
 from cranfield.app.read_ahead import evaluate_files
-from cranfield.calibration.answers import CalibrationAnswers, Correctness, ScoredAnswer
-from cranfield.calibration.report import CalibrationOptions, calibrate
+from cranfield.base.errors import TestSetError, UsageError
 from cranfield.cli.main import run_command_line
-from cranfield.errors import TestSetError, UsageError
+from cranfield.evaluation.options.blocks import ScoringOptions
 from cranfield.formats.convert import write_testset
 from cranfield.formats.io.delimited import FileVersion, file_versions, newest_version
 from cranfield.formats.sniff import read_testset
 from cranfield.gate.baseline import baseline_of, write_baseline
+from cranfield.gate.calibration.answers import CalibrationAnswers, Correctness, ScoredAnswer
+from cranfield.gate.calibration.report import CalibrationOptions, calibrate
+from cranfield.gate.reports.calibration import calibration_document
 from cranfield.golden.assemble import (
     CRITERIA,
     OF_ONE_PERSON,
@@ -42,14 +43,13 @@ from cranfield.golden.index import RunIndex
 from cranfield.golden.model_records import kept_records, model_records, read_kept
 from cranfield.golden.outcomes import AgreementRecord, GateFailure, RunManifest
 from cranfield.golden.records import AdversaryReport, HumanReview, OracleAnswer, QueryCandidate
+from cranfield.golden.reports.review import review_document
+from cranfield.golden.reports.sets import assembly_document
 from cranfield.golden.retirement import SequentialTest, model_histories
 from cranfield.golden.review import PROFILES, Reviewable, ReviewOutcome, Sample, assess, draw_sample
+from cranfield.golden.use_cases.assemble import Assembly, SetEvidence, _harness, assemble
 from cranfield.model import Entity, Query, TestSet
-from cranfield.options.blocks import ScoringOptions
 from cranfield.repo.snapshot import take
-from cranfield.reporting.documents.calibration import calibration_document
-from cranfield.reporting.documents.golden_review import review_document
-from cranfield.reporting.documents.golden_sets import assembly_document
 from cranfield.reporting.renderers.text import render_text
 
 from .test_review import review as decision

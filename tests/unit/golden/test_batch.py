@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cranfield.errors import UsageError
+from cranfield.base.errors import UsageError
 from cranfield.golden.batch_drift import METRICS, BatchVerdict, MetricKind
 from cranfield.golden.batch_drift import batch_drift as with_all_draws
 from cranfield.golden.retirement import Decision, ModelRecord, SequentialTest, model_histories, run_trials

@@ -13,8 +13,8 @@ from pydantic import ValidationError
 
 from cranfield.agents.protocol import ModelAnswer, Request, ToolCall
 from cranfield.agents.scripted import Scripted
+from cranfield.base.errors import ConfigError, TestSetError
 from cranfield.cli.main import run_command_line
-from cranfield.errors import ConfigError, TestSetError
 from cranfield.formats.testsets.golden_json import read_golden_json
 from cranfield.golden.existing import CARRIED, Defaults, EntryPlan, enter, gate_set, import_set
 from cranfield.golden.folder import RunFolder
@@ -22,12 +22,12 @@ from cranfield.golden.gate import GateCheck
 from cranfield.golden.index import RunIndex
 from cranfield.golden.plan import shipped_plan, shipped_text
 from cranfield.golden.records import AdversaryDraft, CitedFact, CitedLines, Evidence, OracleAnswer, QueryCandidate
+from cranfield.golden.reports.golden import run_document
 from cranfield.golden.run import PipelineOptions, execute, run_status
 from cranfield.golden.states import EntryStep
 from cranfield.model import Entity, Fact, File, Label, Lines, Pattern, Query, Span, TestSet
 from cranfield.model.label import EntityRole
 from cranfield.repo.snapshot import Snapshot, take
-from cranfield.reporting.documents.golden import run_document
 from cranfield.reporting.renderers.text import render_text
 
 AT = "2026-11-23T14:05:09Z"

@@ -11,7 +11,7 @@ from typing import Any
 import jsonschema
 import pytest
 
-from cranfield.errors import InputError, UsageError
+from cranfield.base.errors import InputError, UsageError
 from cranfield.formats.io.published_schema import schema_text
 from cranfield.golden.folder import FEEDBACK, RunFolder, Step
 from cranfield.golden.index import RunIndex

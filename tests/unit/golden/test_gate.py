@@ -11,8 +11,8 @@ from cranfield.golden.gate import CHECKS, CheckStatus, GateCheck, gate
 from cranfield.golden.narrative import NamesAllowed, names_not_expected
 from cranfield.golden.parsed import LineCoverage, ParsedSource
 from cranfield.golden.records import CitedFact, CitedLines, Evidence, ExpectedEntity, OracleAnswer, QueryCandidate
+from cranfield.model.results import to_jsonable
 from cranfield.repo.snapshot import take
-from cranfield.results import to_jsonable
 
 FILES = {
     "src/agent.py": """class Agent:

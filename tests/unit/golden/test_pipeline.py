@@ -14,12 +14,13 @@ import pytest
 from cranfield.agents.protocol import Failure, FailureKind, ModelAnswer, Request, Usage
 from cranfield.agents.scripted import Scripted
 from cranfield.agents.tree_record import tree_files
-from cranfield.errors import ConfigError, InputError, UsageError
+from cranfield.base.errors import ConfigError, InputError, UsageError
 from cranfield.golden.folder import RunFolder, Step
 from cranfield.golden.index import RunIndex
 from cranfield.golden.pipeline import Until
 from cranfield.golden.plan import Plan
 from cranfield.golden.records import HumanReview
+from cranfield.golden.reports.golden import run_document
 from cranfield.golden.run import (
     PipelineOptions,
     PipelineOutcome,
@@ -32,7 +33,6 @@ from cranfield.golden.run import (
 from cranfield.golden.states import ENTERS_AT, STATES, EntryStep, State
 from cranfield.repo.snapshot import Snapshot
 from cranfield.repo.source import source_snapshot
-from cranfield.reporting.documents.golden import run_document
 from cranfield.reporting.renderers.text import render_text
 
 TIMES = {"created_at", "reviewed_at", "at", "cost", "wall_s", "model_s", "usage"}

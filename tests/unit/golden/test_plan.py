@@ -9,7 +9,7 @@ from typing import Any, get_args
 import pytest
 
 from cranfield.agents.protocol import Usage
-from cranfield.errors import ConfigError, UnknownNameError
+from cranfield.base.errors import ConfigError, UnknownNameError
 from cranfield.golden.models import budget_of, shared_model_problems
 from cranfield.golden.plan import Plan, load_plan, shipped_plan
 from cranfield.golden.plan_check import check_plan

@@ -10,8 +10,9 @@ from hypothesis import strategies as st
 from pydantic import ValidationError
 from scipy import stats
 
-from cranfield.errors import InputError
+from cranfield.base.errors import InputError
 from cranfield.golden.records import CitedFact, HumanReview, OracleAnswer, ReviewEdit
+from cranfield.golden.reports.review import review_document
 from cranfield.golden.review import (
     PROFILES,
     Ceiling,
@@ -25,7 +26,6 @@ from cranfield.golden.review import (
     pass_probability,
 )
 from cranfield.model.review import Disposition, FailureMode, ReviewVerdict, decision_problems
-from cranfield.reporting.documents.golden_review import review_document
 from cranfield.reporting.renderers.text import render_text
 
 BOOTSTRAP, SCALE = PROFILES["bootstrap"], PROFILES["scale"]

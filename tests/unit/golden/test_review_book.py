@@ -9,8 +9,23 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner
 
-from cranfield.app.commands.golden import _db_option
-from cranfield.app.golden_review import (
+from cranfield.base.errors import UsageError
+from cranfield.books.review import ReviewMaterial
+from cranfield.books.store.database import open_store
+from cranfield.books.store.schema import Action, RaterKind, Role, SkipReason
+from cranfield.books.store.values import SaveRequest
+from cranfield.cli.main import command_line
+from cranfield.golden.batch_review import ReviewCase, planned_profile, read_sample, review_of
+from cranfield.golden.commands import _db_option
+from cranfield.golden.folder import RunFolder, Step
+from cranfield.golden.index import RunIndex
+from cranfield.golden.outcomes import AgreementRecord, RecordFinding, RunManifest
+from cranfield.golden.parsed import ParsedSource
+from cranfield.golden.records import AdversaryReport, HumanReview, Opinion, OracleAnswer, QueryCandidate, TargetSpan
+from cranfield.golden.reports.review import review_document
+from cranfield.golden.review import PROFILES, Reviewable, ReviewOutcome, apply_edits, unconfirmed_because
+from cranfield.golden.states import State
+from cranfield.golden.use_cases.review import (
     Collected,
     after_breach,
     after_review,
@@ -21,23 +36,8 @@ from cranfield.app.golden_review import (
     material_of,
     people_steps,
 )
-from cranfield.cli.main import command_line
-from cranfield.errors import UsageError
-from cranfield.golden.batch_review import ReviewCase, planned_profile, read_sample, review_of
-from cranfield.golden.folder import RunFolder, Step
-from cranfield.golden.index import RunIndex
-from cranfield.golden.outcomes import AgreementRecord, RecordFinding, RunManifest
-from cranfield.golden.parsed import ParsedSource
-from cranfield.golden.records import AdversaryReport, HumanReview, Opinion, OracleAnswer, QueryCandidate, TargetSpan
-from cranfield.golden.review import PROFILES, Reviewable, ReviewOutcome, apply_edits, unconfirmed_because
-from cranfield.golden.states import State
-from cranfield.judging.review import ReviewMaterial
-from cranfield.judging.store.database import open_store
-from cranfield.judging.store.schema import Action, RaterKind, Role, SkipReason
-from cranfield.judging.store.values import SaveRequest
 from cranfield.model.review import Disposition, FailureMode, ReviewVerdict
 from cranfield.repo.snapshot import snapshot_digest, take
-from cranfield.reporting.documents.golden_review import review_document
 from cranfield.reporting.renderers.text import render_text
 
 AT = "2026-11-23T14:05:09Z"
@@ -760,7 +760,7 @@ def judges_as(author: Author, tmp_path: Path, name: str):
 def test_who_judges_by_a_name_is_a_member_of_the_book(
     author: Author, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("cranfield.server.run.run_server", lambda *_, **__: None)
+    monkeypatch.setattr("cranfield.workbench.server.run.run_server", lambda *_, **__: None)
     author.opens()
     people, book = author.store.people, author.store.books.get("r").id
     ann = people.of_file("ann", RaterKind.PERSON)

@@ -15,7 +15,7 @@ from cranfield.agents.loop import AgentTask
 from cranfield.agents.protocol import Tool, ToolCall
 from cranfield.agents.settings import ModelSettings
 from cranfield.agents.tools.source import HISTORY_TOOLS, TOOL_NAMES
-from cranfield.errors import ConfigError
+from cranfield.base.errors import ConfigError
 from cranfield.golden.agreement import claims_of
 from cranfield.golden.plan import TargetKind
 from cranfield.golden.records import (

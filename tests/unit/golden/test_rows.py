@@ -14,7 +14,6 @@ from hypothesis import strategies as st
 
 from cranfield.agents.protocol import Failure, FailureKind, ModelAnswer, Request
 from cranfield.agents.scripted import Scripted
-from cranfield.app.golden_assemble import CheckOptions, check_set
 from cranfield.cli.main import run_command_line
 from cranfield.golden.parsed import ParsedSource
 from cranfield.golden.records import CitedLines, RowCheck
@@ -28,6 +27,7 @@ from cranfield.golden.rows import (
     queries_without_rows,
     rows_of,
 )
+from cranfield.golden.use_cases.assemble import CheckOptions, check_set
 from cranfield.model import Entity, File, Pattern, Query, Span, TestSet
 from cranfield.repo.snapshot import take
 

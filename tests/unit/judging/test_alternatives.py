@@ -10,14 +10,14 @@ import pytest
 from typer.testing import CliRunner
 
 from cranfield.app.loading import read_stored
+from cranfield.base.errors import UsageError
+from cranfield.books.pool_file import Pool
+from cranfield.books.store.database import open_store
+from cranfield.books.store.schema import Action, Role
+from cranfield.books.store.values import SaveRequest
 from cranfield.cli.main import command_line
-from cranfield.errors import UsageError
 from cranfield.judging.pools.alternatives import alternatives_of, with_alternatives, without_alternatives
-from cranfield.judging.pools.pool_file import Pool
 from cranfield.judging.pools.pool_io import read_pool
-from cranfield.judging.store.database import open_store
-from cranfield.judging.store.schema import Action, Role
-from cranfield.judging.store.values import SaveRequest
 from cranfield.model import Entity, Span, TestSet
 
 TESTSET = """cranfield_testset: 1

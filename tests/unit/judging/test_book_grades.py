@@ -10,18 +10,18 @@ import pytest
 from tests.unit.judging.book_contents import SOURCE, book
 
 from cranfield.app.evaluate import evaluate
-from cranfield.app.judging import book_sensitivity
 from cranfield.app.loading import load
-from cranfield.errors import UsageError
+from cranfield.base.errors import UsageError
+from cranfield.books.settings import SCALES, BookSettings, Mode
+from cranfield.evaluation.testset.consensus import with_consensus
+from cranfield.evaluation.testset.judging_notes import judging_notes
 from cranfield.formats.convert import write_testset
 from cranfield.judging.book.freeze import NoAgreementError, freeze
 from cranfield.judging.book.grades import rated_book
 from cranfield.judging.book.onto import put_onto
 from cranfield.judging.book.sensitivity import BothMeans
-from cranfield.judging.settings import SCALES, BookSettings, Mode
+from cranfield.judging.use_cases import book_sensitivity
 from cranfield.model import JudgingOverruled, Meta, Negative, Pattern, Query, Rating, TestSet
-from cranfield.testsets.consensus import with_consensus
-from cranfield.testsets.judging_notes import judging_notes
 
 TODAY = date(2026, 11, 23)
 BOOK = {

@@ -5,18 +5,18 @@ from __future__ import annotations
 import pytest
 
 from cranfield.app.commands.convert import convert_command
-from cranfield.errors import UnknownNameError, UsageError
+from cranfield.base.errors import UnknownNameError, UsageError
+from cranfield.books.pool_file import Pool, PooledItem, PooledQuery, PooledRun
+from cranfield.books.settings import BookSettings
+from cranfield.books.store.book_records import RaterRecord
+from cranfield.books.store.database import open_store
+from cranfield.books.store.schema import RaterKind, Role
 from cranfield.formats.convert import write_run, write_testset
 from cranfield.formats.sniff import read_testset
 from cranfield.judging.book.contents import contents_of
 from cranfield.judging.book.exports import judgments_of, pooled_run
 from cranfield.judging.book.grades import rated_book
 from cranfield.judging.book.imports import book_of, import_judgments, scale_for
-from cranfield.judging.pools.pool_file import Pool, PooledItem, PooledQuery, PooledRun
-from cranfield.judging.settings import BookSettings
-from cranfield.judging.store.book_records import RaterRecord
-from cranfield.judging.store.database import open_store
-from cranfield.judging.store.schema import RaterKind, Role
 from cranfield.model import Answer, Hit, Outcome, Query, Rating, Run, TestSet
 
 CSV = (

@@ -14,16 +14,16 @@ from pathlib import Path
 import pytest
 
 from cranfield import Answer, Hit, Outcome, Run, write_run
-from cranfield.app.commands.book_results import freeze_command
 from cranfield.app.evaluate import evaluate
-from cranfield.app.judging import pool_of
 from cranfield.app.loading import load
+from cranfield.books.settings import SCALES, BookSettings
+from cranfield.books.store.database import open_store
+from cranfield.books.store.schema import Action, Role
+from cranfield.books.store.values import SaveRequest
 from cranfield.formats.runs.jsonl import write_run as write_jsonl
+from cranfield.judging.commands.book_results import freeze_command
 from cranfield.judging.pools.request import PoolRequest
-from cranfield.judging.settings import SCALES, BookSettings
-from cranfield.judging.store.database import open_store
-from cranfield.judging.store.schema import Action, Role
-from cranfield.judging.store.values import SaveRequest
+from cranfield.judging.use_cases import pool_of
 
 pytestmark = pytest.mark.slow
 

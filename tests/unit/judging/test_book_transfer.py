@@ -8,15 +8,15 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from cranfield.errors import UsageError
+from cranfield.base.errors import UsageError
+from cranfield.books.pool_file import Pool, PooledItem, PooledQuery, PooledRun
+from cranfield.books.settings import BookSettings
+from cranfield.books.store.database import open_store
+from cranfield.books.store.schema import Action, RaterKind, Role, SkipReason
+from cranfield.books.store.values import CallRow, SaveRequest
 from cranfield.judging.book.book_file import BookFileError, is_book, read_book, write_book
 from cranfield.judging.book.contents import contents_of
 from cranfield.judging.book.grades import rated_book
-from cranfield.judging.pools.pool_file import Pool, PooledItem, PooledQuery, PooledRun
-from cranfield.judging.settings import BookSettings
-from cranfield.judging.store.database import open_store
-from cranfield.judging.store.schema import Action, RaterKind, Role, SkipReason
-from cranfield.judging.store.values import CallRow, SaveRequest
 
 TEXTS = st.sampled_from(["", "because", "zwei\nZeilen", '"quoted", 日本', "'=1+1"])
 

@@ -14,10 +14,10 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from cranfield.config.workbench import load_workbench
 from cranfield.judging.documents.files import filled_arguments
 from cranfield.judging.documents.texts import DocumentTexts
 from cranfield.judging.documents.values import DocumentError
+from cranfield.workbench.config import load_workbench
 
 
 @pytest.fixture

@@ -9,13 +9,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cranfield.config.workbench import Workbench, load_workbench
-from cranfield.errors import ConfigError
+from cranfield.base.errors import ConfigError
 from cranfield.judging.documents.limits import Slots, TimedCache
 from cranfield.judging.documents.texts import DocumentTexts, open_texts
 from cranfield.judging.documents.values import DocumentError, DocumentFailureKind
-from cranfield.reporting.documents.texts import texts_document
+from cranfield.judging.reports.texts import texts_document
 from cranfield.reporting.renderers.text import render_text
+from cranfield.workbench.config import Workbench, load_workbench
 
 
 @pytest.fixture

@@ -14,13 +14,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from cranfield.config.documents import UrlSource
-from cranfield.config.workbench import Workbench
 from cranfield.judging.documents import web
 from cranfield.judging.documents.guard import AddressGuard
 from cranfield.judging.documents.texts import DocumentTexts
 from cranfield.judging.documents.values import DocumentError, Wanted
 from cranfield.judging.documents.web import UrlReader, document_url
 from cranfield.systems.kinds.http_body import decode_text
+from cranfield.workbench.config import Workbench
 
 NAMES = {
     "public.test": ["93.184.216.34"],

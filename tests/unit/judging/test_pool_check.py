@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from cranfield.errors import UsageError
+from cranfield.base.errors import UsageError
 from cranfield.judging.pools.check import PoolCheck, check_pool, deepest_rank
 from cranfield.judging.pools.results import SystemResults
 from cranfield.measures import parse

@@ -8,9 +8,9 @@ import subprocess
 import pytest
 
 from cranfield.app.loading import load
-from cranfield.judging.store.database import open_store
-from cranfield.judging.store.schema import Action, Role
-from cranfield.judging.store.values import SaveRequest
+from cranfield.books.store.database import open_store
+from cranfield.books.store.schema import Action, Role
+from cranfield.books.store.values import SaveRequest
 
 pytestmark = pytest.mark.slow
 SET = """cranfield_testset: 1

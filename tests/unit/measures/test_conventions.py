@@ -9,6 +9,7 @@ from typing import get_args, get_type_hints
 import pytest
 
 from cranfield.evaluation.margins import unjudged_margin
+from cranfield.evaluation.testset.consensus import with_consensus
 from cranfield.measures import compute, parse
 from cranfield.model import (
     CONVENTIONS,
@@ -25,7 +26,6 @@ from cranfield.model import (
 )
 from cranfield.model.convention import CHOICES, RANKING_CHOICES, differing, with_choice
 from cranfield.ranking import rank_file, rank_run
-from cranfield.testsets.consensus import with_consensus
 
 TREC = CONVENTIONS["trec"]
 

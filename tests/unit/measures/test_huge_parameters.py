@@ -9,13 +9,13 @@ from contextlib import suppress
 import pytest
 
 from cranfield.app.evaluate import score
-from cranfield.errors import CranfieldError
+from cranfield.base.errors import CranfieldError
+from cranfield.evaluation.options.blocks import ScoringOptions
 from cranfield.formats.testsets.trec import read_judge_qrels, read_preferences, read_qrels, read_subtopic_qrels
 from cranfield.measures import parse
 from cranfield.measures.catalogue import CATALOGUE
 from cranfield.measures.sums import AT_ONCE, log_discounts
 from cranfield.model import TestSet
-from cranfield.options.blocks import ScoringOptions
 
 LARGEST = 2**31 - 1
 SETS = {

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from scipy.special import digamma, zeta
 
-from cranfield.errors import MeasureError
+from cranfield.base.errors import MeasureError
 from cranfield.measures import compute, parse
 from cranfield.measures.sums import EULER, after, before, harmonic, inverse_squares, log_discounts, running, starts
 from cranfield.model import Answer, Hit, Outcome, Pattern, Query, Run, TestSet, convention_named

@@ -6,7 +6,7 @@ import sys
 import numpy as np
 import pytest
 
-from cranfield.errors import MeasureError, UsageError
+from cranfield.base.errors import MeasureError, UsageError
 from cranfield.measures import ALIASES, CATALOGUE, compute, own, parse
 from cranfield.measures.measure import JUDGED_ONLY, ParameterSpec
 from cranfield.measures.own import QueryView, define, forget, load_plugins

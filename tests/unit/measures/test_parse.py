@@ -3,7 +3,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from cranfield import evaluate
-from cranfield.errors import MeasureError, UsageError
+from cranfield.base.errors import MeasureError, UsageError
 from cranfield.measures import CATALOGUE, DEFAULT_MEASURES, Measure, as_typed, parse, parse_all
 
 

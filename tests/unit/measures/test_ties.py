@@ -13,10 +13,10 @@ from hypothesis import strategies as st
 from sklearn.metrics import ndcg_score
 
 from cranfield import evaluate
-from cranfield.errors import MeasureError, UsageError
+from cranfield.base.errors import MeasureError, UsageError
+from cranfield.evaluation.options.blocks import ScoringOptions
 from cranfield.measures import compute, parse_all
 from cranfield.model import Pattern, Query, TestSet, convention_named
-from cranfield.options.blocks import ScoringOptions
 from cranfield.ranking import rank_file
 from cranfield.ranking.memory import rank_mapping
 

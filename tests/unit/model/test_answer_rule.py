@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from cranfield import Answer, Hit, Outcome, Run
-from cranfield.errors import UsageError
+from cranfield.base.errors import UsageError
 from cranfield.model.answer_rule import COMPARISONS, parse_answer_rule, violations
 
 FIELDS = {

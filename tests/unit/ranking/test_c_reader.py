@@ -19,7 +19,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cranfield.errors import RunFormatError
+from cranfield.base.errors import RunFormatError
 from cranfield.ranking import c_reader
 from cranfield.ranking.scan import BLOCK_BYTES, BlockDigests, JudgedIndex, ScanOptions
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from cranfield.errors import RunFormatError
+from cranfield.base.errors import RunFormatError
 from cranfield.model import Answer, Hit, Outcome, Pattern, Query, Run, TestSet, convention_named
 from cranfield.ranking import ResultState, rank_run
 

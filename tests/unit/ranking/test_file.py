@@ -7,7 +7,7 @@ import sys
 
 import pytest
 
-from cranfield.errors import NoCommonQueryError, RunFormatError
+from cranfield.base.errors import NoCommonQueryError, RunFormatError
 from cranfield.measures import compute, parse
 from cranfield.model import Outcome, Query, TestSet, convention_named
 from cranfield.ranking import rank_file

@@ -16,7 +16,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from cranfield import evaluate, load
-from cranfield.errors import NoCommonQueryError, RunFormatError, UsageError
+from cranfield.base.errors import NoCommonQueryError, RunFormatError, UsageError
 from cranfield.measures import compute, parse
 from cranfield.model import Convention, Outcome, Pattern, Query, TestSet, convention_named
 from cranfield.model.convention import CONVENTIONS

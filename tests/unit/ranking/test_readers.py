@@ -24,7 +24,7 @@ import zstandard
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cranfield.errors import RunFormatError
+from cranfield.base.errors import RunFormatError
 from cranfield.formats.io.files import GZIP_MAGIC, MOST_LINE_BYTES, ZSTD_MAGIC
 from cranfield.ranking import c_reader, python_reader
 from cranfield.ranking.scan import BLOCK_BYTES, UNJUDGED, JudgedIndex, Scan, ScanOptions

@@ -50,7 +50,10 @@ def repository(tmp_path: Path) -> Repository:
     made = Repository(tmp_path / "checkout")
     made.root.mkdir()
     made.git("init", "--quiet")
-    for name in ("errors.py", "numbers.py", "matching/place.py", "model/target.py", "model/matching.py"):
+    for name in ("errors.py", "numbers.py"):
+        made.write(f"src/{name}", (PACKAGE / "base" / name).read_text(encoding="utf-8"))
+    made.write("src/matching/place.py", (PACKAGE / "ranking/matching/place.py").read_text(encoding="utf-8"))
+    for name in ("model/target.py", "model/matching.py"):
         made.write(f"src/{name}", (PACKAGE / name).read_text(encoding="utf-8"))
     made.write("docs/guide.md", "# Guide\n\n## Install\n\nRun it.\n\n### Linux\n\nWith apt.\n\n## Use\n\nAsk it.\n")
     made.write(

@@ -12,7 +12,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from cranfield.formats.sniff import read_testset
-from cranfield.matching.expectation import expect
 from cranfield.model import (
     CONVENTIONS,
     Anchor,
@@ -31,6 +30,7 @@ from cranfield.model import (
     Target,
     TestSet,
 )
+from cranfield.ranking.matching.expectation import expect
 from cranfield.repo.anchor import Outlines, anchor_of, places
 from cranfield.repo.drift import STATES, DriftReport, reanchored, verify
 from cranfield.repo.snapshot import Snapshot, take

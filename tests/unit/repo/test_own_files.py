@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from cranfield.app.commands.book import open_books
+from cranfield.books.options import open_books
 from cranfield.repo.snapshot import snapshot_digest, take
 from cranfield.repo.tree import read_tree
 from cranfield.repo.tree_state import differences

@@ -10,9 +10,9 @@ import pytest
 
 from cranfield.app.drift import check_repository, rehash
 from cranfield.app.loading import load
-from cranfield.errors import TestSetError, UsageError
+from cranfield.base.errors import TestSetError, UsageError
+from cranfield.evaluation.options.blocks import TestSetOptions
 from cranfield.model import NoteKind
-from cranfield.options.blocks import TestSetOptions
 from cranfield.repo.drift import verify
 from cranfield.repo.snapshot import take
 

@@ -12,7 +12,7 @@ from tests.unit.repo.conftest import Repository
 
 from cranfield.agents.protocol import ToolCall
 from cranfield.agents.tools.source import SourceTools
-from cranfield.errors import ConfigError
+from cranfield.base.errors import ConfigError
 from cranfield.repo import git as git_program
 from cranfield.repo.secret_files import TOKENS, WithheldReason, find_withheld, token_kind
 from cranfield.repo.snapshot import take

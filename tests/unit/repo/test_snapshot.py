@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from cranfield.errors import UsageError
+from cranfield.base.errors import UsageError
 from cranfield.repo.snapshot import MAX_BYTES, as_text, take
 
 

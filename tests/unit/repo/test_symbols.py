@@ -8,8 +8,8 @@ from textwrap import dedent
 
 import pytest
 
-from cranfield.errors import MissingExtraError
-from cranfield.matching.place import parts_of, plain_name
+from cranfield.base.errors import MissingExtraError
+from cranfield.ranking.matching.place import parts_of, plain_name
 from cranfield.repo import grammar
 from cranfield.repo.symbols import outline_of
 

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from cranfield.errors import UsageError
+from cranfield.base.errors import UsageError
 from cranfield.repo.git import GitError, git
 from cranfield.repo.stored import stored_ids
 from cranfield.repo.tree import read_tree

@@ -8,9 +8,9 @@ from dataclasses import replace
 import pytest
 
 from cranfield.app.evaluate import compare, evaluate
+from cranfield.evaluation.options.blocks import Limits
 from cranfield.evaluation.values import Comparison, Evaluation
 from cranfield.model import Answer, CallLog, Hit, Outcome, Pattern, Query, Run, TestSet
-from cranfield.options.blocks import Limits
 
 EVIL = "<script>alert(1)</script>"
 """Would run if anything forgot to escape it."""

@@ -10,6 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from cranfield.app.evaluate import compare, compare_many, evaluate
+from cranfield.base.words import width
 from cranfield.evaluation.verdict_table import VerdictCode
 from cranfield.model import Query, Run, TestSet
 from cranfield.reporting import comparison_document, evaluation_document, render
@@ -25,7 +26,6 @@ from cranfield.reporting.document import (
     tidy_table,
 )
 from cranfield.reporting.renderers.text import COLUMNS, MOST_LINES, render_brief
-from cranfield.words import width
 
 from .conftest import answered
 

@@ -8,10 +8,10 @@ from functools import cache
 import pytest
 
 from cranfield.app.evaluate import compare, evaluate
+from cranfield.evaluation.options.blocks import Limits
 from cranfield.evaluation.result import result_of
 from cranfield.evaluation.values import Comparison, Evaluation
 from cranfield.model import Answer, CallLog, Outcome, Query, Run, TestSet
-from cranfield.options.blocks import Limits
 from cranfield.reporting import RENDERERS, comparison_document, evaluation_document, render
 from cranfield.reporting.charts.spec import BETTER, WORSE
 from cranfield.reporting.document import (
@@ -29,7 +29,7 @@ from cranfield.reporting.document import (
     TonedCell,
 )
 from cranfield.reporting.sections.collection import side_by_side
-from cranfield.server.comparisons import with_query_pages
+from cranfield.workbench.server.comparisons import with_query_pages
 
 
 def section(document: Document, name: str) -> tuple[object, ...]:

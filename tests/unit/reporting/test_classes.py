@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from cranfield.app.evaluate import compare, evaluate
-from cranfield.errors import UnknownNameError
+from cranfield.base.errors import UnknownNameError
 from cranfield.evaluation.result import result_of
 from cranfield.evaluation.values import Comparison, Evaluation
 from cranfield.model import (
@@ -31,11 +31,11 @@ from cranfield.model import (
     TestSet,
 )
 from cranfield.model.note import info
+from cranfield.model.results import to_jsonable
 from cranfield.reporting import RENDERERS, comparison_document, evaluation_document, render
 from cranfield.reporting.document import Document, HitLists, Paragraph, Table
 from cranfield.reporting.renderers.text import render_brief
 from cranfield.reporting.sections.collection import side_by_side
-from cranfield.results import to_jsonable
 from cranfield.stats.table import TESTS
 
 FORMS = [f"e{n}" for n in range(3)]

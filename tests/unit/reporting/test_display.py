@@ -16,21 +16,23 @@ from hypothesis import strategies as st
 from tests.result_folders import noisy, results_of
 
 from cranfield import Answer, Hit, Outcome, Query, Run, TestSet, compare, compare_many, evaluate
-from cranfield.display import Displayed, DisplayedByQuery, OneLine
+from cranfield.base.display import Displayed, DisplayedByQuery, OneLine
+from cranfield.base.words import UNPRINTABLE
 from cranfield.evaluation.history import HistoryReport
+from cranfield.evaluation.options.blocks import CompareOptions, Limits
 from cranfield.evaluation.power import plan
 from cranfield.evaluation.result import result_of
 from cranfield.evaluation.values import Comparison, Evaluation
 from cranfield.gate.result import GateResult
+from cranfield.judging.raters.raters import rater_report
 from cranfield.model.testset import Rating
-from cranfield.options.blocks import CompareOptions, Limits
+from cranfield.plugins import built_in_products
 from cranfield.reporting.notebook.displays import MOST_BYTES
 from cranfield.reporting.notebook.shapes import SHAPES
 from cranfield.scale.summary import summarise_results
-from cranfield.testsets.raters import rater_report
-from cranfield.words import UNPRINTABLE
 
 LENIENT = Limits(max_failed_share=0.5)
+OF_PRODUCTS = {name for product in built_in_products() for name in product.cards}
 
 
 def rated(name: str = "rated") -> TestSet:
@@ -135,7 +137,7 @@ def assert_one_line(text: str) -> None:
 def test_every_class_that_shows_itself_has_a_shape_and_is_tested(values: dict[str, Displayed]) -> None:
     names = {each.__name__ for each in subclasses(Displayed)} - {DisplayedByQuery.__name__}
     names -= {each.__name__ for each in subclasses(Displayed) if each.__module__ == __name__}
-    assert names == set(SHAPES) == set(values)
+    assert names == {*SHAPES, *OF_PRODUCTS} == set(values)
 
 
 def test_every_class_of_a_line_writes_its_own_summary() -> None:
@@ -145,7 +147,7 @@ def test_every_class_of_a_line_writes_its_own_summary() -> None:
             assert "__repr__" not in vars(each), f"{each}: declare it with repr=False"
 
 
-@pytest.mark.parametrize("name", sorted(SHAPES))
+@pytest.mark.parametrize("name", sorted({*SHAPES, *OF_PRODUCTS}))
 def test_a_value_prints_one_line_and_shows_a_safe_card(values: dict[str, Displayed], name: str) -> None:
     value = values[name]
     assert repr(value).startswith(f"<{name} ")

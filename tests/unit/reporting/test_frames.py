@@ -13,11 +13,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from cranfield import Answer, Hit, Outcome, Query, Run, TestSet, compare_many, evaluate, load, report
-from cranfield.errors import MissingExtraError
+from cranfield.base.errors import MissingExtraError
+from cranfield.evaluation.testset.expected import queries_of
 from cranfield.evaluation.values import Comparison
 from cranfield.model.query import Negative
-from cranfield.reporting.documents.testset import queries_document
-from cranfield.testsets.expected import queries_of
+from cranfield.testsets.reports.testset import queries_document
 
 
 @pytest.mark.parametrize("of", ["comparison", "evaluation"])

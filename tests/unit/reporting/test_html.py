@@ -17,6 +17,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from cranfield.base.words import printable
 from cranfield.evaluation.values import Comparison, Evaluation
 from cranfield.reporting import comparison_document, evaluation_document, render
 from cranfield.reporting.document import (
@@ -45,7 +46,6 @@ from cranfield.reporting.renderers.html import (
     render_blocks,
     render_html,
 )
-from cranfield.words import printable
 
 ALLOWED_ELEMENTS = ELEMENTS | {
     *("html", "head", "meta", "title", "link", "style", "body", "a", "p", "header", "h1", "h2", "ul", "ol", "li"),

@@ -4,11 +4,11 @@ import re
 
 import pytest
 
+from cranfield.base.words import HIDDEN
 from cranfield.evaluation.values import Comparison, Evaluation
 from cranfield.reporting import comparison_document, evaluation_document, render
 from cranfield.reporting.document import Column, Document, Link, Section, Table
 from cranfield.reporting.renderers.markdown import MOST_ROWS, code, escape, paragraph, render_markdown
-from cranfield.words import HIDDEN
 
 NOTHING = Table((Column("query"),), [], "nothing")
 

@@ -11,12 +11,12 @@ from pathlib import Path
 import pytest
 
 from cranfield.app.evaluate import compare, evaluate
-from cranfield.errors import InternalError
+from cranfield.base.errors import InternalError
 from cranfield.evaluation.result import result_of
 from cranfield.evaluation.values import Comparison, Evaluation
 from cranfield.measures import parse_all
 from cranfield.model import CallLog, Run, TestSet
-from cranfield.results import to_json, to_jsonable
+from cranfield.model.results import to_json, to_jsonable
 
 
 def test_evaluate_has_the_promised_shape(pair: tuple[Evaluation, Evaluation], testset: TestSet) -> None:
@@ -191,7 +191,7 @@ def test_another_process_in_another_folder_gives_the_same_bytes(tmp_path: Path) 
         import sys
         from cranfield import Query, TestSet, compare, evaluate
         from cranfield.evaluation.result import result_of
-        from cranfield.results import to_json
+        from cranfield.model.results import to_json
         queries = tuple(Query(f"q{n}", "text", {"kind": "ab"[n % 2], "size": "s"}) for n in range(12))
         truth = TestSet("t", queries, {query.id: {"d1": 1, "d2": 2} for query in queries})
         a = evaluate(truth, {query.id: ["x", "d1"] for query in queries}, name="a")

@@ -7,11 +7,11 @@ from pathlib import Path
 
 import pytest
 
-from cranfield.errors import UnknownNameError, UsageError
+from cranfield.base.errors import UnknownNameError, UsageError
 from cranfield.evaluation.result import result_of
 from cranfield.evaluation.values import Comparison
+from cranfield.model.results import to_json
 from cranfield.reporting import RENDERERS, comparison_document, render, save_report
-from cranfield.results import to_json
 
 
 @pytest.mark.parametrize("form", sorted(name for name, form in RENDERERS.items() if form.suffix))

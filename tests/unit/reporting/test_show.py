@@ -10,10 +10,10 @@ from hypothesis import strategies as st
 from tests.unit.reporting.test_display import assert_safe
 
 from cranfield import Query, TestSet, compare, compare_many, evaluate
-from cranfield.errors import UnknownNameError
+from cranfield.base.errors import UnknownNameError
+from cranfield.base.words import UNPRINTABLE
 from cranfield.evaluation.values import Comparison, Evaluation
 from cranfield.reporting.query_data import query_detail
-from cranfield.words import UNPRINTABLE
 
 
 def test_a_query_prints_both_lists_aligned_with_movement_grades_and_titles(comparison: Comparison) -> None:

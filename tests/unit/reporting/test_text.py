@@ -6,9 +6,10 @@ import time
 import pytest
 
 from cranfield.app.evaluate import compare, evaluate
+from cranfield.base.numbers import UNKNOWN
+from cranfield.base.words import width
 from cranfield.evaluation.values import Comparison, Evaluation
 from cranfield.model import Query, TestSet
-from cranfield.numbers import UNKNOWN
 from cranfield.reporting import comparison_document, evaluation_document
 from cranfield.reporting.document import (
     Bullets,
@@ -25,7 +26,6 @@ from cranfield.reporting.document import (
     VerdictBlock,
 )
 from cranfield.reporting.renderers.text import LINE, render_text
-from cranfield.words import width
 
 NOTHING = Table((Column("query"),), [], "nothing")
 

@@ -15,7 +15,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from cranfield.errors import CranfieldError, TestSetError
+from cranfield.base.errors import CranfieldError, TestSetError
 from cranfield.formats.sniff import read_testset
 from cranfield.scale import judgment_text
 from cranfield.scale.judgment_files import find_source, read_judgments

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from tests.scale_contract import CASES, check
 
 import cranfield
-from cranfield.errors import MeasureError, UsageError
+from cranfield.base.errors import MeasureError, UsageError
 from cranfield.model import convention_named
 from cranfield.scale.judgments import JudgmentTable
 from cranfield.scale.kernel import result_schema, score_queries

@@ -14,7 +14,7 @@ import pyarrow.parquet as pq
 import pytest
 from tests.scale_contract import CASES, Case, check
 
-from cranfield.errors import RunFormatError, UsageError
+from cranfield.base.errors import RunFormatError, UsageError
 from cranfield.ranking.counting import FILTER_BITS, Counting
 from cranfield.scale import local, source
 from cranfield.scale.checkpoint import NAME

@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.result_folders import DIGEST, batch_of, noisy, results_of
 
-from cranfield.errors import InputError, UsageError
+from cranfield.base.errors import InputError, UsageError
 from cranfield.scale.checkpoint import NAME, Checkpoint
 from cranfield.scale.kernel import note_row
 from cranfield.scale.results import INFO_FILE, ResultsInfo, ResultsWriter, finish_results, read_results

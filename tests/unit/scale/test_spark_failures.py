@@ -30,7 +30,7 @@ KeyError: 'a'
 
 During handling of the above exception, another exception occurred:
 
-cranfield.errors.UsageError: no such thing; expected another.
+cranfield.base.errors.UsageError: no such thing; expected another.
 
 \tat org.apache.spark.api.python.BasePythonRunner.read(PythonRunner.scala:1)
 Caused by: java.io.IOException: elsewhere"""
@@ -41,7 +41,7 @@ Caused by: java.io.IOException: elsewhere"""
     [
         (JAVA, "java.lang.ClassNotFoundException: Class org.apache.hadoop.fs.s3a.S3AFileSystem not found"),
         (WORKER, "ModuleNotFoundError: No module named 'numpy'"),
-        (STAGE, "cranfield.errors.UsageError: no such thing; expected another."),
+        (STAGE, "cranfield.base.errors.UsageError: no such thing; expected another."),
         ("[TABLE_OR_VIEW_NOT_FOUND] no table; line 1\n'Project", "[TABLE_OR_VIEW_NOT_FOUND] no table; line 1"),
         ("", "RuntimeError"),
         ("x" * 999, "x" * 299 + "…"),

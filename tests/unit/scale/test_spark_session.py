@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from cranfield.errors import MissingExtraError, RunFormatError, UsageError
+from cranfield.base.errors import MissingExtraError, RunFormatError, UsageError
 from cranfield.model import CONVENTIONS
 from cranfield.scale.spark.places import is_remote, local_path, places_of_runs, uri_of, uri_to_read
 from cranfield.scale.spark.session import (

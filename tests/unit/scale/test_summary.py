@@ -13,11 +13,11 @@ from hypothesis import strategies as st
 from statsmodels.stats.multitest import multipletests
 from tests.result_folders import noisy, results_of
 
-from cranfield.errors import InputError, UsageError
+from cranfield.base.errors import InputError, UsageError
 from cranfield.evaluation.evaluate import summarise
+from cranfield.evaluation.options.blocks import CompareOptions, Limits
 from cranfield.evaluation.verdict_table import VerdictCode
 from cranfield.measures import parse
-from cranfield.options.blocks import CompareOptions, Limits
 from cranfield.scale.summary import summarise_results
 from cranfield.scale.values import UnitKind
 from cranfield.stats.describe import geometric_mean, weighted_mean

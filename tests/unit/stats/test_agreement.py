@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from cranfield.errors import UsageError
+from cranfield.base.errors import UsageError
 from cranfield.stats.agreement import agreement, cohens_kappa
 from cranfield.stats.coefficients import COEFFICIENTS
 from cranfield.stats.consensus import SlotTable, slot_table

@@ -10,7 +10,7 @@ import scipy.stats
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cranfield.errors import UsageError
+from cranfield.base.errors import UsageError
 from cranfield.stats import bootstrap as resampling
 from cranfield.stats.bootstrap import DEFAULT_RESAMPLES, bootstrap, index_blocks
 

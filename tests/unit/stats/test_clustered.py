@@ -10,7 +10,7 @@ import statsmodels.api as sm
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cranfield.errors import UsageError
+from cranfield.base.errors import UsageError
 from cranfield.stats.bootstrap import bootstrap, describe_clusters
 from cranfield.stats.describe import describe, t_interval
 from cranfield.stats.paired import paired_t, t_test

@@ -7,7 +7,7 @@ import math
 import numpy as np
 import pytest
 
-from cranfield.errors import UnknownNameError, UsageError
+from cranfield.base.errors import UnknownNameError, UsageError
 from cranfield.stats.consensus import CONSENSUS, combined, slot_table
 
 

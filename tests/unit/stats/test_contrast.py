@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import stats
 
-from cranfield.errors import UsageError
+from cranfield.base.errors import UsageError
 from cranfield.stats.contrast import at_ceiling, two_groups
 
 VALUES = st.lists(st.integers(0, 20).map(lambda n: n / 20), min_size=2, max_size=30)

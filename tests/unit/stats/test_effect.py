@@ -7,7 +7,7 @@ import pytest
 import scipy.stats
 from statsmodels.stats.power import TTestPower
 
-from cranfield.errors import UsageError
+from cranfield.base.errors import UsageError
 from cranfield.stats.power import cohens_dz, minimal_detectable_effect
 
 

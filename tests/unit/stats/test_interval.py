@@ -10,7 +10,7 @@ import scipy.stats
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cranfield.errors import UsageError
+from cranfield.base.errors import UsageError
 from cranfield.stats.describe import align_with_test, t_interval, t_quantile, t_tail
 
 DEGREES = (1, 2, 3, 4, 5, 7, 10, 20, 30, 49, 50, 99, 100, 101, 200, 500, 999, 6979, 10_000, 49_999, 100_000)

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from cranfield.errors import UsageError
+from cranfield.base.errors import UsageError
 from cranfield.stats.confusion import confusion_matrices
 from cranfield.stats.consensus import slot_table
 from cranfield.stats.misfit import misfit

@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from statsmodels.stats.weightstats import ttost_paired
 
-from cranfield.errors import UsageError
+from cranfield.base.errors import UsageError
 from cranfield.stats.paired import ALL_EQUAL, ONE_QUERY, noninferiority, paired_t, tost
 from cranfield.stats.result import NO_QUERY
 

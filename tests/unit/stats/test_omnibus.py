@@ -8,7 +8,7 @@ import scipy.stats
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cranfield.errors import UsageError
+from cranfield.base.errors import UsageError
 from cranfield.stats import omnibus
 from cranfield.stats.omnibus import (
     ALL_TIED,

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from statsmodels.stats.contingency_tables import mcnemar as statsmodels_mcnemar
 from statsmodels.stats.weightstats import ttost_paired
 
-from cranfield.errors import UsageError
+from cranfield.base.errors import UsageError
 from cranfield.stats.bootstrap import bootstrap
 from cranfield.stats.paired import mcnemar, paired_t, sign_test, tost
 from cranfield.stats.wilcoxon import wilcoxon

@@ -14,7 +14,7 @@ import scipy.stats
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from cranfield.errors import UsageError
+from cranfield.base.errors import UsageError
 from cranfield.stats import bootstrap as resampling
 from cranfield.stats import permutation as module
 from cranfield.stats.bootstrap import subset_blocks

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cranfield.errors import UsageError
+from cranfield.base.errors import UsageError
 from cranfield.stats.describe import t_interval
 from cranfield.stats.ppi import FEWEST_LABELS, CorrectedMean, corrected_mean
 

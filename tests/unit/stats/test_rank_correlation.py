@@ -7,7 +7,7 @@ import scipy.stats
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cranfield.errors import UsageError
+from cranfield.base.errors import UsageError
 from cranfield.stats.rank_correlation import kendall_tau
 
 tenths = st.integers(0, 6).map(lambda k: k / 6)

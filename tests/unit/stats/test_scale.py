@@ -3,7 +3,8 @@
 import numpy as np
 import pytest
 
-from cranfield.errors import UnknownNameError, UsageError
+from cranfield.base.errors import UnknownNameError, UsageError
+from cranfield.evaluation.testset.consensus import with_consensus
 from cranfield.model import Query, Rating, TestSet
 from cranfield.stats.scale import (
     LEVELS,
@@ -15,7 +16,6 @@ from cranfield.stats.scale import (
     scale_named,
     scale_of,
 )
-from cranfield.testsets.consensus import with_consensus
 
 
 @pytest.mark.parametrize(

@@ -9,7 +9,7 @@ import scipy.stats
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cranfield.errors import UsageError
+from cranfield.base.errors import UsageError
 from cranfield.stats import simultaneous as module
 from cranfield.stats.paired import paired_t
 from cranfield.stats.permutation import permutation

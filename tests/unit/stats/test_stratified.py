@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cranfield.errors import UsageError
+from cranfield.base.errors import UsageError
 from cranfield.stats import stratified as stratified_module
 from cranfield.stats.paired import paired_t
 from cranfield.stats.stratified import stratified_t

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cranfield.errors import UsageError
+from cranfield.base.errors import UsageError
 from cranfield.stats.permutation import permutation
 from cranfield.stats.result import TestResult
 from cranfield.stats.table import DEFAULT_DRAWS, TESTS, run_tests

@@ -2,7 +2,7 @@
 
 import pytest
 
-from cranfield.errors import UsageError
+from cranfield.base.errors import UsageError
 from cranfield.stats.unseen import largest_unseen_share, turning_difference, unanimous_interval, unanimous_p
 
 

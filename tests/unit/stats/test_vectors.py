@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from cranfield.errors import UsageError
+from cranfield.base.errors import UsageError
 from cranfield.stats.describe import differences, nonzero
 
 

@@ -9,10 +9,10 @@ from pathlib import Path
 
 import pytest
 
-from cranfield.errors import UsageError
+from cranfield.base.errors import UsageError
+from cranfield.evaluation.options.blocks import CollectOptions
 from cranfield.formats.runs.jsonl import read_run
 from cranfield.model import Answer, CallLog, Hit, Outcome, Query, TestSet
-from cranfield.options.blocks import CollectOptions
 from cranfield.systems import collect_all
 from cranfield.systems.collect import dependencies
 from cranfield.systems.collect.collection import collect
@@ -395,7 +395,7 @@ PROCESS = """
 import sys
 from pathlib import Path
 from cranfield.model import Answer, CallLog, Hit, Outcome, Query, TestSet
-from cranfield.options.blocks import CollectOptions
+from cranfield.evaluation.options.blocks import CollectOptions
 from cranfield.systems import collect_all
 
 class Fast:

@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
+from cranfield.evaluation.options.blocks import CollectOptions
 from cranfield.formats.runs.jsonl import log_path, read_run, write_run
 from cranfield.model import Answer, CallLog, Hit, Outcome, Query, Run, TestSet
-from cranfield.options.blocks import CollectOptions
 from cranfield.systems import collect_all
 from cranfield.systems.collect.collection import collect
 from cranfield.systems.collect.collector import this_machine

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from cranfield.errors import UsageError
+from cranfield.base.errors import UsageError
 from cranfield.formats.runs.jsonl import read_run
 from cranfield.model import Answer, CallLog, Hit, Outcome, Query
 from cranfield.systems import collect_all

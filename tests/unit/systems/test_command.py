@@ -4,8 +4,8 @@ from pathlib import Path
 
 import pytest
 
+from cranfield.base.errors import ConfigError, UnknownNameError, UsageError
 from cranfield.config import system_config
-from cranfield.errors import ConfigError, UnknownNameError, UsageError
 from cranfield.model import Outcome, Query
 from cranfield.systems.configured import HEAD_CHARS
 from cranfield.systems.kinds.build import build_systems

@@ -6,9 +6,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from cranfield.base.patterns import most_steps
 from cranfield.config import system_config
 from cranfield.model import Hit, Outcome
-from cranfield.patterns import most_steps
 from cranfield.systems.calls import regex_process
 from cranfield.systems.calls.answer_schema import MAX_HITS, to_answer
 from cranfield.systems.calls.extract import Extractor

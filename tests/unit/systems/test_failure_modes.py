@@ -5,8 +5,8 @@ from collections import Counter
 
 import pytest
 
+from cranfield.base.errors import ConfigError, PreflightError
 from cranfield.config import load_config, system_config
-from cranfield.errors import ConfigError, PreflightError
 from cranfield.formats.runs.jsonl import read_run
 from cranfield.model import Answer, Outcome
 from cranfield.systems import build_systems, collect_all

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from cranfield.errors import PreflightError
+from cranfield.base.errors import PreflightError
 from cranfield.formats.runs.record import answer_record, json_line
 from cranfield.model import Hit, Outcome, Query
 from cranfield.systems.collect.collection import collect
@@ -19,7 +19,7 @@ from cranfield.systems.system import CallInterruptedError
 
 SHAPES = r"""
 import array, collections, os, sys, threading
-from cranfield.errors import CranfieldError
+from cranfield.base.errors import CranfieldError
 from cranfield.model import Answer, Hit, Outcome
 
 class Text(str):
@@ -216,7 +216,7 @@ def search(query, k):
 
 
 def test_a_process_that_dies_is_an_error_of_its_query_and_the_next_one_gets_another(system, monkeypatch):
-    monkeypatch.setattr("cranfield.concurrency.child_process._LAST_WORDS_S", 0.25)
+    monkeypatch.setattr("cranfield.base.concurrency.child_process._LAST_WORDS_S", 0.25)
     dying = system(DYING)
     pids = [ask(dying, "pid")[0].hits[0].id]
     for statement, reason in DEATHS.items():

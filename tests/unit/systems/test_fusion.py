@@ -11,9 +11,9 @@ from pathlib import Path
 
 import pytest
 
+from cranfield.base.errors import ConfigError, PreflightError, UsageError
 from cranfield.config import system_config
 from cranfield.config.load import load_config
-from cranfield.errors import ConfigError, PreflightError, UsageError
 from cranfield.model import Answer, Hit, Outcome, Query, TestSet
 from cranfield.systems.collect.collection import collect
 from cranfield.systems.collect.preflight import preflight

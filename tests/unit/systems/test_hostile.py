@@ -15,12 +15,12 @@ from pathlib import Path
 import pytest
 
 from cranfield.app.experiment import collect_options
-from cranfield.concurrency.child_process import MAX_OUTPUT_BYTES
-from cranfield.concurrency.retry import retry_after_s
+from cranfield.base.concurrency.child_process import MAX_OUTPUT_BYTES
+from cranfield.base.concurrency.retry import retry_after_s
+from cranfield.base.errors import ConfigError
 from cranfield.config import system_config
 from cranfield.config.load import load_config
 from cranfield.config.reading import ProbeCheck
-from cranfield.errors import ConfigError
 from cranfield.formats.runs.jsonl import read_run
 from cranfield.formats.runs.record import answer_record, json_line
 from cranfield.model import Outcome, Query

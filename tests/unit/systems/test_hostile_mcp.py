@@ -7,7 +7,7 @@ import time
 import httpx2
 import pytest
 
-from cranfield.errors import PreflightError
+from cranfield.base.errors import PreflightError
 from cranfield.model import Outcome, Query
 from cranfield.systems.collect.preflight import preflight
 from cranfield.systems.kinds.mcp import McpSystem

@@ -15,9 +15,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cranfield.concurrency.retry import retry_after_s
+from cranfield.base.concurrency.retry import retry_after_s
+from cranfield.base.errors import PreflightError
 from cranfield.config.services import Http
-from cranfield.errors import PreflightError
 from cranfield.model import Outcome, Query
 from cranfield.systems.calls.deaths import MOST_UNREACHED
 from cranfield.systems.calls.redact import Redactor, spellings

@@ -16,7 +16,7 @@ import asyncio, os, sys
 from pathlib import Path
 from cranfield.config import system_config
 from cranfield.model import Answer, CallLog, Hit, Outcome, Query, TestSet
-from cranfield.options.blocks import CollectOptions
+from cranfield.evaluation.options.blocks import CollectOptions
 from cranfield.systems import CommandSystem, Interrupted, collect_all
 from cranfield.systems.collect.collection import collect
 

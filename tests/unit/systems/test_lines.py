@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from cranfield.errors import PreflightError
+from cranfield.base.errors import PreflightError
 from cranfield.model import Answer, Hit, Outcome, Query
 from cranfield.systems.calls import deaths
 from cranfield.systems.calls.deaths import MOST_DEATHS

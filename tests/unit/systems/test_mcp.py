@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from cranfield.errors import MissingExtraError, PreflightError
+from cranfield.base.errors import MissingExtraError, PreflightError
 from cranfield.model import Outcome, Query
 from cranfield.systems.collect.preflight import preflight
 from cranfield.systems.kinds.lines import LinesSystem

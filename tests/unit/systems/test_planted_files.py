@@ -9,10 +9,10 @@ from pathlib import Path
 
 import pytest
 
-from cranfield.errors import UsageError
+from cranfield.base.errors import UsageError
+from cranfield.evaluation.options.blocks import CollectOptions
 from cranfield.formats.io.files import open_inside, read_inside
 from cranfield.model import Answer, CallLog, Hit, Outcome, Query, TestSet
-from cranfield.options.blocks import CollectOptions
 from cranfield.systems import collect_all
 
 TESTSET = TestSet("t", (Query("q1", "a"),))

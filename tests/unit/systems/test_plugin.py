@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from cranfield.errors import PreflightError
+from cranfield.base.errors import PreflightError
 from cranfield.model import Hit, Outcome, Query
 from cranfield.systems.collect.preflight import preflight
 from cranfield.systems.kinds.plugin import PluginSystem

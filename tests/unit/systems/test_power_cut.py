@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from cranfield.errors import UsageError
+from cranfield.base.errors import UsageError
 from cranfield.formats.io.files import write_bytes
 from cranfield.model import Answer, CallLog, Hit, Outcome, Query, TestSet
 from cranfield.systems import collect_all

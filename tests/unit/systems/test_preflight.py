@@ -3,7 +3,7 @@ import os
 
 import pytest
 
-from cranfield.errors import PreflightError
+from cranfield.base.errors import PreflightError
 from cranfield.model import Query
 from cranfield.systems import PassedCheck
 from cranfield.systems.collect.preflight import preflight

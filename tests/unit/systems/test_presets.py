@@ -10,10 +10,10 @@ from contextlib import ExitStack, closing, suppress
 
 import pytest
 
+from cranfield.base.errors import MissingExtraError, PreflightError, UsageError
 from cranfield.config import expand_preset, public_config, system_config
 from cranfield.config.presets import PRESETS
 from cranfield.config.systems import SystemRoot
-from cranfield.errors import MissingExtraError, PreflightError, UsageError
 from cranfield.formats.io.validation import problems_of
 from cranfield.model import Outcome, Query
 from cranfield.systems.collect.preflight import preflight

@@ -12,10 +12,16 @@ from pathlib import Path
 
 import pytest
 
-from cranfield.concurrency import child_process as child_processes
-from cranfield.concurrency.child_process import ChildProcess, TooMuchOutputError, child_process, end_all, orphan_guard
-from cranfield.concurrency.loop import CallInterruptedError, event_loop
-from cranfield.concurrency.orphans import MARK_NAME
+from cranfield.base.concurrency import child_process as child_processes
+from cranfield.base.concurrency.child_process import (
+    ChildProcess,
+    TooMuchOutputError,
+    child_process,
+    end_all,
+    orphan_guard,
+)
+from cranfield.base.concurrency.loop import CallInterruptedError, event_loop
+from cranfield.base.concurrency.orphans import MARK_NAME
 
 PARENT = """
 import os, subprocess, sys, time
@@ -81,7 +87,7 @@ def test_a_parent_that_ignores_the_polite_signal_is_killed(tmp_path, gone):
 
 
 def test_what_a_program_leaves_behind_is_ended_with_it_and_not_waited_for(tmp_path, gone, monkeypatch):
-    monkeypatch.setattr("cranfield.concurrency.child_process._LINGER_S", 0.1)
+    monkeypatch.setattr("cranfield.base.concurrency.child_process._LINGER_S", 0.1)
     began = time.monotonic()
     finished = run(PARENT.format(child=SLEEP, then=""), tmp_path)
     assert finished.status == 0
@@ -140,8 +146,8 @@ def test_no_program_outlives_us_however_we_are_killed(tmp_path, gone, wait_for, 
         textwrap.dedent(f"""
         import os, sys
         from pathlib import Path
-        from cranfield.concurrency.child_process import child_process
-        from cranfield.concurrency.loop import event_loop
+        from cranfield.base.concurrency.child_process import child_process
+        from cranfield.base.concurrency.loop import event_loop
         source = "import os, time; open('pid', 'w').write(str(os.getpid()) + ' '); time.sleep(300)"
         async def run():
             argv = [sys.executable, "-I", "-S", "-c", source]
@@ -196,8 +202,8 @@ class TestProcessesThatLeaveTheirGroup:
         us = f"""
             import asyncio, os, sys
             from pathlib import Path
-            from cranfield.concurrency.child_process import child_process
-            from cranfield.concurrency.loop import event_loop
+            from cranfield.base.concurrency.child_process import child_process
+            from cranfield.base.concurrency.loop import event_loop
 
             async def run():
                 async with child_process([sys.executable, "-I", "-S", "-c", {DAEMON.format(then="")!r}],

@@ -4,9 +4,9 @@ import sys
 
 import pytest
 
+from cranfield.base.words import printable, shorten_to
 from cranfield.model import Answer, CallLog, Hit, Outcome, Query
 from cranfield.systems.collect.progress import SHOWN_CHARS, SHOWN_FAILURES, Live, Plain, progress_on, quiet
-from cranfield.words import printable, shorten_to
 
 FOUND = Answer(Outcome.ANSWERED, (Hit("a"),))
 HANG = Answer(Outcome.TIMEOUT, reason="no answer in 30 s")

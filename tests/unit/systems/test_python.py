@@ -10,7 +10,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from cranfield.errors import ConfigError, PreflightError
+from cranfield.base.errors import ConfigError, PreflightError
 from cranfield.model import Answer, Hit, Outcome, Query
 from cranfield.systems.collect.preflight import preflight
 from cranfield.systems.kinds.python import PythonSystem

@@ -5,10 +5,10 @@ from collections import defaultdict
 
 import pytest
 
-from cranfield.errors import UsageError
+from cranfield.base.errors import UsageError
+from cranfield.evaluation.options.blocks import CollectOptions
 from cranfield.formats.runs.jsonl import read_run
 from cranfield.model import Answer, CallLog, Hit, Outcome
-from cranfield.options.blocks import CollectOptions
 from cranfield.systems import collect_all
 from cranfield.systems.collect.collection import collect
 from cranfield.systems.collect.journal import difference

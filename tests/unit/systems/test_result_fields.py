@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
+from cranfield.base.errors import RunFormatError
 from cranfield.config import system_config
-from cranfield.errors import RunFormatError
 from cranfield.formats.runs.jsonl import read_run, write_run
 from cranfield.judging.pools.candidates import fields_of
 from cranfield.model import Answer, Hit, Outcome, Run

@@ -6,7 +6,7 @@ import pyarrow as pa
 import pytest
 from pyarrow import parquet
 
-from cranfield.errors import PreflightError, RunFormatError
+from cranfield.base.errors import PreflightError, RunFormatError
 from cranfield.formats.runs.jsonl import write_run
 from cranfield.model import Answer, CallLog, Hit, Outcome, Query, Run
 from cranfield.systems.collect.preflight import preflight

@@ -12,7 +12,7 @@ from contextlib import suppress
 import pytest
 from hpack import Encoder
 
-from cranfield.concurrency.child_process import MAX_OUTPUT_BYTES
+from cranfield.base.concurrency.child_process import MAX_OUTPUT_BYTES
 from cranfield.model import Outcome, Query
 from cranfield.systems.kinds.http_body import BodyError, decode_body
 

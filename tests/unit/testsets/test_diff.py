@@ -6,7 +6,8 @@ from dataclasses import replace
 
 import pytest
 
-from cranfield.app.named_runs import named_runs, overfitting, score_moves
+from cranfield.app.named_runs import named_runs
+from cranfield.evaluation.testset.split import split
 from cranfield.formats.sniff import read_testset
 from cranfield.model import (
     Entity,
@@ -23,9 +24,9 @@ from cranfield.model import (
     content_id,
 )
 from cranfield.reporting import render
-from cranfield.reporting.documents.testset_versions import difference_document
 from cranfield.testsets.diff import FieldChange, Judged, QueryText, Rewording, diff
-from cranfield.testsets.split import split
+from cranfield.testsets.moves import overfitting, score_moves
+from cranfield.testsets.reports.versions import difference_document
 
 OLD = TestSet(
     "set",

@@ -8,7 +8,7 @@ from typing import Annotated, Any
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
-from cranfield.words import printable
+from cranfield.base.words import printable
 
 MAX_CONTEXT = 10
 _Path = Annotated[str, Field(min_length=1, max_length=1_000)]

@@ -14,7 +14,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
-from cranfield.concurrency.child_process import ChildProcess, NotStartedError, TooMuchOutputError
+from cranfield.base.concurrency.child_process import ChildProcess, NotStartedError, TooMuchOutputError
 
 _PROGRAM = """
 import json, re, sys, warnings

@@ -27,14 +27,14 @@ from cranfield.agents.tools.arguments import (
 )
 from cranfield.agents.tools.files import SourceFiles, ToolLimits, WrongCallError, paths_regex, plain, read_texts
 from cranfield.agents.tools.search_process import PatternSearchError, SearchProcess
-from cranfield.concurrency.loop import FunctionError, event_loop
-from cranfield.errors import InternalError
+from cranfield.base.concurrency.loop import FunctionError, event_loop
+from cranfield.base.errors import InternalError
+from cranfield.base.version import __version__
+from cranfield.base.words import n_of, printable
 from cranfield.repo.git import GitError, git
 from cranfield.repo.history import GitHistory
 from cranfield.repo.snapshot import Snapshot
 from cranfield.repo.symbols import outline_of
-from cranfield.version import __version__
-from cranfield.words import n_of, printable
 
 VERSION = "1"
 """Of the tools as agents see them: names, arguments and texts of results."""

@@ -6,9 +6,8 @@ from pathlib import Path
 from typing import Annotated
 
 from cranfield.app.command import note, takes_runs
-from cranfield.app.commands.shared import ConventionOption
-from cranfield.app.commands.testset import ForceOption, OutArgument, ToOption, refuse_existing
-from cranfield.options.declaration import Argument
+from cranfield.app.commands.shared import ConventionOption, ForceOption, OutArgument, ToOption, refuse_existing
+from cranfield.evaluation.options.declaration import Argument
 
 
 @takes_runs("run")
@@ -24,9 +23,9 @@ def convert_command(
 
     `.run` (TREC), `.jsonl` or `.csv`: only `.jsonl` holds fields and failed queries.
     """
+    from cranfield.base.words import n_of
     from cranfield.formats.convert import chosen_format, write_run
     from cranfield.ranking.collected import read_run_file
-    from cranfield.words import n_of
 
     refuse_existing(out, force=force)
     found = read_run_file(run, None, convention)

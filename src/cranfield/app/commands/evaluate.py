@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import sys
-import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from datetime import date
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, TextIO, TypedDict
+from typing import TYPE_CHECKING, Annotated, TypedDict
 
 from annotated_types import Ge
 
@@ -25,28 +24,26 @@ from cranfield.app.commands.shared import (
     TestSetFormatOption,
     check_means_file,
     contrasts_of,
-    floor_lines,
+    floors_status,
     load_and_evaluate,
+    reader_in_parts,
     today,
     verdict_status,
     void_of,
     write_means,
 )
-from cranfield.errors import Problem, UsageError
+from cranfield.base.errors import Problem, UsageError
+from cranfield.evaluation.options.declaration import Argument, Option
 from cranfield.evaluation.verdict_table import VerdictCode
-from cranfield.options.declaration import Argument, Option
+from cranfield.plugins import required
 
 if TYPE_CHECKING:
-    from cranfield.config.gate import Floor
+    from cranfield.app.run import Floors
     from cranfield.evaluation.many import ManyComparison
+    from cranfield.evaluation.options.blocks import CompareOptions, LargeOptions, ScoringOptions, TestSetOptions
     from cranfield.evaluation.sensitivity import Sensitivity
     from cranfield.evaluation.values import Comparison, Evaluation
-    from cranfield.gate.result import RuleResult
-    from cranfield.options.blocks import CompareOptions, LargeOptions, ScoringOptions, TestSetOptions
     from cranfield.reporting import Document
-    from cranfield.scale.judgments import JudgmentTable
-    from cranfield.scale.progress import Pace
-    from cranfield.scale.values import ScaleSummary
 
 
 MANY_PAIRS = 500
@@ -63,129 +60,6 @@ def pair_progress() -> Callable[[int, int], None] | None:
             note(f"\r{done:,} of {total:,} pairs" + ("\n" if done == total else ""), end="")
 
     return count
-
-
-PLAIN_INTERVAL_S = 5.0
-"""A log has a line this often."""
-STEPS = {"find": "reading, first pass", "count": "reading, second pass"}
-
-
-def evaluate_large_runs(
-    testset: Path,
-    runs: Sequence[Path],
-    measures: Sequence[str] | None,
-    testset_format: str | None,
-    options: TestSetOptions,
-    scoring: ScoringOptions,
-    large: LargeOptions,
-    *,
-    refused: Mapping[str, object],
-    compare: CompareOptions | None = None,
-) -> ScaleSummary:
-    """Evaluate runs in parts, with progress on stderr.
-
-    Args:
-        testset: of graded document ids.
-        runs: files, folders and patterns.
-        measures: None is the default list.
-        testset_format: of the test set.
-        options: of the test set.
-        scoring: how each run is scored.
-        large: how it is read.
-        refused: options of the command that runs which are read in parts do not have, with their values.
-        compare: what was declared of the comparison.
-    """
-    from cranfield.app.large_runs import evaluate_large
-
-    given = [name for name, value in refused.items() if value]
-    if given:
-        hint = "leave it out; the values of each query are in the folder of --out"
-        raise UsageError(
-            [Problem(f"{name} has no meaning for runs that are read in parts", hint=hint) for name in given]
-        )
-
-    progress = RowProgress(sys.stderr)
-    try:
-        return evaluate_large(
-            *(lambda: judgments_of(testset, testset_format, options), runs, measures or None, scoring, large),
-            compare=compare,
-            on_progress=progress,
-        )
-    except KeyboardInterrupt:
-        progress.finish()
-        again = "the same command goes on from here" if large.out else "with --out DIR it could be continued"
-        if large.engine == "spark":
-            again = "the same command begins anew"
-        note(f"interrupted: {again}")
-        raise
-    finally:
-        progress.finish()
-
-
-def judgments_of(testset: Path, testset_format: str | None, options: TestSetOptions) -> JudgmentTable:
-    """The judgments of a test set, read in columns where its format allows that."""
-    from cranfield.app.loading import load, named_testset
-    from cranfield.options.blocks import NO_OPTIONS
-    from cranfield.scale.judgment_files import read_judgments
-    from cranfield.scale.judgments import JudgmentTable
-
-    table = read_judgments(named_testset(testset), format=testset_format) if options == NO_OPTIONS else None
-    if table is None:
-        table = JudgmentTable.of_testset(load(testset, format=testset_format, options=options))
-    return table
-
-
-class RowProgress:
-    """A redrawn line on a terminal, a line now and then in a log."""
-
-    def __init__(self, stream: TextIO) -> None:
-        self._stream = stream
-        self._live = stream.isatty()
-        self._shown = time.monotonic()
-        self._width = 0
-
-    def __call__(self, pace: Pace) -> None:
-        """Show how far it is."""
-        if self._is_due():
-            self._show(line_of(pace))
-
-    def count(self, things: str, n: int) -> None:
-        """Show how many were read, where their number is not known."""
-        if self._is_due():
-            self._show(f"reading: {n:,} {things}")
-
-    def _is_due(self) -> bool:
-        now = time.monotonic()
-        if not self._live and now < self._shown + PLAIN_INTERVAL_S:
-            return False
-        self._shown = now
-        return True
-
-    def _show(self, line: str) -> None:
-        end = "" if self._live else "\n"
-        start = "\r" if self._live else ""
-        self._stream.write(f"{start}{line.ljust(self._width)}{end}")
-        self._stream.flush()
-        self._width = len(line)
-
-    def finish(self) -> None:
-        """Take the line away."""
-        if self._live and self._width:
-            self._stream.write("\r" + " " * self._width + "\r")
-            self._stream.flush()
-            self._width = 0
-
-
-def line_of(pace: Pace) -> str:
-    """`reading, first pass: 31 % of 40,000,000 rows, 9,200,000 rows/s, 3 s left`."""
-    share = pace.done / pace.total if pace.total else 1.0
-    text = f"{STEPS.get(pace.step, pace.step)}: {share:.0%} of {pace.total:,} rows"
-    left = pace.seconds_left
-    if left is None:
-        return text
-    minutes, seconds = divmod(round(left), 60)
-    spoken = f"{minutes} min {seconds:02d} s" if minutes else f"{seconds} s"
-    return f"{text}, {round(pace.rate, -5):,.0f} rows/s, {spoken} left"
 
 
 @takes_runs("runs")
@@ -212,11 +86,7 @@ def evaluate_command(
 
     Means with confidence intervals, failures and judged share.
     """
-    from cranfield.app.large_runs import is_large
-
-    if is_large(runs, large):
-        from cranfield.reporting import scale_document
-
+    if (in_parts := reader_in_parts(runs, large)) is not None:
         refused = {
             "--floor": floor,
             "--by-query": by_query,
@@ -224,19 +94,19 @@ def evaluate_command(
             "--means": means,
             "--history": history,
         }
-        summary = evaluate_large_runs(
+        summary = in_parts.evaluate_large_runs(
             *(testset, runs, measures, testset_format, options, scoring, large),
             refused=refused | {"--sort": sort != "given"},
         )
-        return Report(document=scale_document(summary), full=bool(large.stratum))
+        return Report(document=in_parts.document_of(summary), full=bool(large.stratum))
     contrasts = contrasts_of(contrast)
-    floors = _floors(floor)
+    floors: Floors | None = required("floors").parse_floors(floor) if floor else None
     if means is not None:
         check_means_file(means)
     evaluations = load_and_evaluate(
         testset, runs, measures, testset_format=testset_format, options=options, scoring=scoring
     )
-    judged = _judged(floors, evaluations)
+    judged = None if floors is None else floors.judge(evaluations)
     if sort != "given":
         from cranfield.reporting.sections.many import sorted_evaluations
 
@@ -248,26 +118,19 @@ def evaluate_command(
         from cranfield.reporting import evaluation_document
 
         made = evaluation_document(evaluations, by_query=by_query, contrasts=contrasts, today=today())
-        if not judged:
-            return made
-        from cranfield.reporting.documents.gate import with_floors
-
-        return with_floors(made, judged)
+        return made if judged is None else judged.added_to(made)
 
     def record() -> object:
         from cranfield.evaluation.result import result_of
-        from cranfield.results import to_jsonable
+        from cranfield.model.results import to_jsonable
 
-        if not judged:
-            return result_of(evaluations)
-        from cranfield.reporting.documents.gate import floors_record
-
-        return {**to_jsonable(result_of(evaluations)), **floors_record(judged)}
+        found = result_of(evaluations)
+        return found if judged is None else {**to_jsonable(found), **judged.record}
 
     void = void_of(evaluations)
     if history is not None and not void:
         _add_to_history(history, evaluations, document())
-    status, notes = floor_lines(judged)
+    status, notes = floors_status(judged)
     return Report(
         document=document,
         record=None if contrasts else record,
@@ -278,28 +141,12 @@ def evaluate_command(
     )
 
 
-def _floors(specs: Sequence[str] | None) -> Sequence[Floor]:
-    if not specs:
-        return ()
-    from cranfield.app.floors import parse_floors
-
-    return parse_floors(specs)
-
-
-def _judged(floors: Sequence[Floor], evaluations: Sequence[Evaluation]) -> Sequence[tuple[str, RuleResult]]:
-    if not floors:
-        return ()
-    from cranfield.app.floors import judge_floors
-
-    return judge_floors(floors, evaluations)
-
-
 def _add_to_history(folder: Path, evaluations: list[Evaluation], document: Document) -> None:
     """Add the means to a history; it was requested, so the call fails where that is not possible."""
     import tempfile
 
     from cranfield.app.history import remember
-    from cranfield.errors import UsageError
+    from cranfield.base.errors import UsageError
     from cranfield.reporting import save_report
 
     if not folder.is_dir():
@@ -356,8 +203,6 @@ def compare_command(
 
     The report has the evidence of the verdict.
     """
-    from cranfield.app.large_runs import is_large
-
     runs = [run for run in (baseline, candidate, *(more or ())) if run is not None]
     of_many = {"--baseline-less": baseline_less, "--adjust": compare.adjust, "--pairs": pairs, "--sort": sort != "mean"}
     _refuse(many=len(runs) > 2, of_many=of_many, sensitivity=sensitivity, fail_on=fail_on)
@@ -365,18 +210,16 @@ def compare_command(
     if means is not None:
         check_means_file(means)
     declared = replace(compare, limits=replace(compare.limits, evidence=scoring.limits.evidence))
-    if is_large(runs, large):
-        from cranfield.reporting import scale_document
-
+    if (in_parts := reader_in_parts(runs, large)) is not None:
         refused = {**of_many, "--sensitivity": sensitivity, "--contrast": contrast, "--means": means}
-        summary = evaluate_large_runs(
+        summary = in_parts.evaluate_large_runs(
             *(testset, runs, _with_primary(measures, compare.primary), testset_format, options, scoring, large),
             refused=refused | {"--verdict-strata": compare.strata},
             compare=declared,
         )
         verdicts = [pair.verdict.code for pair in summary.pairs]
         status = _status(verdicts, fail_on)
-        return Report(document=scale_document(summary), full=bool(large.stratum), status=status)
+        return Report(document=in_parts.document_of(summary), full=bool(large.stratum), status=status)
     if candidate is None:
         raise UsageError("there is nothing to compare with", expected="a BASELINE and a CANDIDATE", got=str(baseline))
     evaluations = load_and_evaluate(

@@ -10,11 +10,11 @@ from annotated_types import Ge
 
 from cranfield.app.command import Report, fields, takes_runs
 from cranfield.app.commands.shared import MeasureOption, TestSetFormatOption
-from cranfield.options.declaration import Argument, Option
+from cranfield.evaluation.options.declaration import Argument, Option
 
 if TYPE_CHECKING:
+    from cranfield.evaluation.options.blocks import ScoringOptions, TestSetOptions
     from cranfield.model import Convention, TestSet
-    from cranfield.options.blocks import ScoringOptions, TestSetOptions
     from cranfield.ranking import Ranking
 
 

@@ -7,8 +7,9 @@ from pathlib import Path
 from typing import Annotated
 
 from cranfield.app.command import Output, Report, note
-from cranfield.errors import UsageError, shorten
-from cranfield.options.declaration import Argument, Option
+from cranfield.base.errors import UsageError, shorten
+from cranfield.evaluation.options.declaration import Argument, Option
+from cranfield.plugins import required
 
 
 def history_command(
@@ -56,10 +57,10 @@ def history_command(
     from dataclasses import replace
 
     from cranfield.app.history import FOLDER, KeptValues, read_history, report_places, with_commits
+    from cranfield.base.words import n_of
     from cranfield.evaluation.history import HistoryFilter, Rule, history_report, shown_measure
     from cranfield.repo.git import commits_of_other_branches
     from cranfield.reporting.documents.history import history_document
-    from cranfield.words import n_of
 
     rules = {"--below": below is not None, "--drop": drop is not None, "--gate": gate}
     if sum(rules.values()) > 1:
@@ -79,10 +80,9 @@ def history_command(
     chosen = HistoryFilter(measure, system, testset, _time(since), pilots, rule)
     values, judge = KeptValues(folder / FOLDER), None
     if gate:
-        from cranfield.app.gate_plan import GateJudge
-
         config_path = config / "cranfield.yaml" if config.is_dir() else config
-        judge = GateJudge(config_path, shown_measure(history.points, chosen), values)
+        measure = shown_measure(history.points, chosen)
+        judge = required("rules_on_a_history").GateJudge(config_path, measure, values)
     report = history_report(history.points, chosen, history.damaged, values_of=values, judge=judge)
     report = replace(report, lines=tuple(with_commits(line, folder) for line in report.lines))
     places = report_places(folder / FOLDER, output.html.parent if output.html is not None else Path())

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Annotated
 
 from cranfield.app.command import Report
-from cranfield.options.declaration import Argument
+from cranfield.evaluation.options.declaration import Argument
 
 
 def measures_command(
@@ -18,7 +18,7 @@ def measures_command(
 
     Parameters, aliases, formula and source.
     """
-    from cranfield.errors import UsageError
+    from cranfield.base.errors import UsageError
     from cranfield.measures.described import describe_measures
     from cranfield.measures.own import load_plugins
     from cranfield.reporting.documents.catalogue import measures_document

@@ -24,12 +24,13 @@ from cranfield.app.commands.shared import (
     TestSetNameOption,
     answer_cache,
     contrasts_of,
-    floor_lines,
+    floors_status,
     today,
     verdict_status,
 )
 from cranfield.app.commands.system import CONFIG, ConfigOption
-from cranfield.options.declaration import Argument, Option
+from cranfield.evaluation.options.declaration import Argument, Option
+from cranfield.plugins import required
 
 if TYPE_CHECKING:
     from cranfield.app.loading import SetOverrides
@@ -87,7 +88,6 @@ def run_command(
 
     Without a config, a test set and its systems are enough: `cranfield run code.csv './search {query}' -m Hit@5 --floor Hit@5=0.70`.
     """
-    from cranfield.app.floors import parse_floors
     from cranfield.app.run import run_job
 
     job = run_job(
@@ -104,11 +104,11 @@ def run_command(
         cache=answer_cache(no_cache=no_cache, refresh=refresh),
         today=today(),
         overrides=replace(overrides, measures=tuple(measures or ())),
-        floors=parse_floors(floor or ()),
+        floors=required("floors").parse_floors(floor) if floor else None,
         targets=[str(config), *targets] if targets else (),
     )
     parts = job.parts or (job,)
-    status, notes = floor_lines(job.floors)
+    status, notes = floors_status(job.floors)
     statuses = {_status(part, fail_on) for part in parts} | {status}
     if output.full or output.format is not OutputFormat.TEXT:
         what = "these runs" if len(parts) == 1 else "the runs of each test set"
@@ -141,10 +141,10 @@ def demo_command(
 
     The report says which one is better.
     """
+    from cranfield.app.demo.build import build_demo
     from cranfield.app.run import run_job
-    from cranfield.demo.build import build_demo
-    from cranfield.installation import this_installation
-    from cranfield.platforms import PROGRAMS, require
+    from cranfield.base.installation import this_installation
+    from cranfield.base.platforms import PROGRAMS, require
 
     require(PROGRAMS, "the demo, which starts its search systems as programs,")
     note(f"indexing the Python standard library twice, in {out} …")

@@ -5,19 +5,21 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import date
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 from cranfield.app.command import Status, note, option_of
-from cranfield.errors import CranfieldError, Problem, UnknownNameError, UsageError, shorten
+from cranfield.base.errors import CranfieldError, Problem, UnknownNameError, UsageError, shorten
+from cranfield.evaluation.options.blocks import CompareOptions, LargeOptions, ScoringOptions, TestSetOptions
+from cranfield.evaluation.options.declaration import Argument, Option
 from cranfield.evaluation.verdict_table import VerdictCode, parse_verdict
-from cranfield.options.blocks import CompareOptions, ScoringOptions, TestSetOptions
-from cranfield.options.declaration import Argument, Option
+from cranfield.plugins import provided, required
 
 if TYPE_CHECKING:
     from cranfield.app.experiment import AnswerCache
+    from cranfield.app.run import JudgedFloors
     from cranfield.evaluation.many import ManyComparison
     from cranfield.evaluation.values import Evaluation
-    from cranfield.gate.result import RuleResult
+    from cranfield.model import TestSet
 
 LARGE_BYTES = 16 * 1024 * 1024
 """Run files under this size are read in no time by either reader."""
@@ -175,11 +177,20 @@ def note_reader(runs: Sequence[Path]) -> None:
         if why is not None:
             note(f"note: run files are read by Python, some times slower than by the C kernel: {why}")
     if any(run.suffix.lower() == ".parquet" for run in runs):
-        from cranfield.app.large_runs import LARGE_ROWS, rows_of
-
-        n_rows = rows_of(runs)
-        if n_rows >= LARGE_ROWS:
+        in_parts = provided("large_runs")
+        n_rows = 0 if in_parts is None else in_parts.rows_of(runs)
+        if in_parts is not None and n_rows >= in_parts.LARGE_ROWS:
             note(f"note: {n_rows:,} rows are read into memory; --memory 1GB reads them in parts, and faster")
+
+
+def reader_in_parts(runs: Sequence[Path], large: LargeOptions) -> Any:
+    """The module of the product that reads runs in parts, where they are large or an option of it is given; else None.
+
+    Raises:
+        UsageError: such an option is given, and no product reads runs in parts.
+    """
+    found = provided("large_runs") if large == LargeOptions() else required("large_runs")
+    return found if found is not None and found.is_large(runs, large) else None
 
 
 def load_and_evaluate(
@@ -195,7 +206,7 @@ def load_and_evaluate(
     """Load a test set, of a stored split its evaluated part, and score run files against it, each under a name of its own."""
     from cranfield.app.loading import load
     from cranfield.app.read_ahead import evaluate_files
-    from cranfield.testsets.split import evaluated_part
+    from cranfield.evaluation.testset.split import evaluated_part
 
     require_single_stdin([testset, *runs])
     note_reader(runs)
@@ -257,15 +268,11 @@ def write_means(result: ManyComparison | Sequence[Evaluation], path: Path, sort:
     note(f"wrote {path}")
 
 
-def floor_lines(results: Iterable[tuple[str, RuleResult]]) -> tuple[Status, list[str]]:
+def floors_status(floors: JudgedFloors | None) -> tuple[Status, list[str]]:
     """Whether a floor is broken, and a line for each, with its system."""
-    status, lines = Status.OK, []
-    for system, result in results:
-        kept = "kept" if result.status == "passed" else "broken"
-        lines.append(f"floor {kept}: {system}: {result.sentence}")
-        if result.status != "passed":
-            status = Status.FAILED
-    return status, lines
+    if floors is None:
+        return Status.OK, []
+    return Status.FAILED if floors.is_broken else Status.OK, [*floors.lines]
 
 
 def verdict_status(verdicts: Iterable[VerdictCode], fail_on: Sequence[VerdictCode] | None) -> Status:
@@ -277,3 +284,100 @@ def verdict_status(verdicts: Iterable[VerdictCode], fail_on: Sequence[VerdictCod
     if VerdictCode.WORSE in named:
         named.add(VerdictCode.MIXED)
     return next((FAIL_ON[verdict] for verdict in verdicts if verdict in named), Status.OK)
+
+
+SetArgument = Annotated[Path, Argument("Test set, in any supported format.", metavar="SET")]
+SetFormatOption = Annotated[
+    str | None,
+    Option(
+        "Format of the test set; default: detected from the content.",
+        flag="--testset-format",
+        metavar="FORMAT",
+        choices="testset_formats",
+    ),
+]
+OutOption = Annotated[
+    Path | None, Option("Write the changed test set to this file; default: SET.", flag="--out", metavar="FILE")
+]
+OutArgument = Annotated[Path, Argument("Output file; its extension selects the format.", metavar="OUT")]
+ToOption = Annotated[str | None, Option("Format of OUT; default: from its extension.", flag="--to", metavar="FORMAT")]
+ForceOption = Annotated[bool, Option("Replace an existing file or split.", flag="--force")]
+TodayOption = Annotated[
+    str | None, Option("Use this date instead of today, such as 2026-11-21.", flag="--today", metavar="DATE")
+]
+
+
+def day_of(text: str | None) -> date:
+    """Today, or the day that was named.
+
+    Raises:
+        UsageError: it is no day.
+    """
+    from cranfield.base.errors import UsageError, shorten
+
+    if text is None:
+        return today()
+    try:
+        return date.fromisoformat(text)
+    except ValueError:
+        raise UsageError(f"--today is {shorten(text)}", expected="a date such as 2026-11-21") from None
+
+
+def load_set(
+    path: Path,
+    format: str | None = None,  # noqa: A002  as above
+    *,
+    ask: bool = False,
+    options: TestSetOptions | None = None,
+) -> TestSet:
+    """Read a test set as it is evaluated: with grades made of its ratings.
+
+    Args:
+        path: its file.
+        format: name of its format, where the content does not tell.
+        options: what is done to it; None: nothing.
+        ask: whether the databases of its predicates are asked; runs cannot be scored otherwise.
+
+    Raises:
+        TestSetError: the file cannot be read as one, or a database does not answer.
+    """
+    from cranfield.app.loading import apply_options, log_unused, read_stored, target_needs_database
+    from cranfield.evaluation.options.blocks import NO_OPTIONS
+
+    given = NO_OPTIONS if options is None else options
+    testset = read_stored(path, format)
+    if not ask and given == NO_OPTIONS and target_needs_database(testset):
+        return testset
+    return log_unused(apply_options(testset, given, path.parent, path), str(path))
+
+
+def refuse_existing(path: Path, *, force: bool) -> None:
+    """Refuse to replace a file without `--force`, or a device or pipe.
+
+    Raises:
+        UsageError: it is there; it is a device or a pipe; or its folder is not there.
+    """
+    from cranfield.base.errors import UsageError
+
+    if not path.parent.is_dir():
+        raise UsageError("no such folder", path=str(path.parent))
+    if path.exists() and not (path.is_file() or path.is_dir()):
+        raise UsageError("a device or a pipe cannot be replaced", path=str(path), expected="a file")
+    if path.exists() and not force:
+        raise UsageError("the file is there already", path=str(path), hint="--force replaces it")
+
+
+def save_set(
+    changed: TestSet,
+    path: Path,
+    out: Path | None,
+    *,
+    format: str | None = None,  # noqa: A002  as above
+) -> tuple[Path, ...]:
+    """Save a changed set, and print what of the old file is lost; see `testsets.storage.save`. Returns the files."""
+    from cranfield.formats.testsets.storage import save
+
+    saved = save(changed, path, out, format=format)
+    for sentence in saved.notes:
+        note(f"note: {sentence}")
+    return saved.files

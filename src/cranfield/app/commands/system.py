@@ -13,7 +13,7 @@ from typing import Annotated
 from annotated_types import Ge
 
 from cranfield.app.command import Report, Status, say
-from cranfield.options.declaration import Argument, Option
+from cranfield.evaluation.options.declaration import Argument, Option
 
 SUBCOMMANDS = dict.fromkeys(("probe", "list", "show", "presets"), __name__)
 ConfigOption = Annotated[Path, Option("Configuration file that defines the system.", flag="--config", metavar="FILE")]

@@ -13,10 +13,10 @@ from types import MappingProxyType
 from typing import Any
 
 from cranfield.app.init.shape import FoundSystem
+from cranfield.base.words import printable, shorten_to
 from cranfield.formats.io.yaml_text import yaml_text
 from cranfield.measures import USUAL_K
 from cranfield.model import Query, TestSet
-from cranfield.words import printable, shorten_to
 
 SCHEMA_LINE = "# yaml-language-server: $schema=cranfield.schema.json"
 SCHEMA_NAME = "cranfield.schema.json"

@@ -35,9 +35,7 @@ from cranfield.app.init.targets import (
 )
 from cranfield.app.loading import load
 from cranfield.app.schemas import DEFAULT_SCHEMA, schema_named
-from cranfield.config import Config, load_config
-from cranfield.config.models import SUMMARY_FILES
-from cranfield.errors import (
+from cranfield.base.errors import (
     CranfieldError,
     NoCommonQueryError,
     Problem,
@@ -46,6 +44,11 @@ from cranfield.errors import (
     UsageError,
     shorten,
 )
+from cranfield.base.patterns import compile_pattern
+from cranfield.base.words import and_list, first_of, n_of, printable
+from cranfield.config import Config, load_config
+from cranfield.config.models import SUMMARY_FILES
+from cranfield.evaluation.options.blocks import TestSetOptions
 from cranfield.formats.io.delimited import JUDGMENT_COLUMNS, pattern_error, separator_of
 from cranfield.formats.io.files import decode, read_bytes, shown, stem, suffix_of, write_text
 from cranfield.formats.registry import Format, Kind
@@ -54,12 +57,9 @@ from cranfield.formats.testsets.beir import QRELS
 from cranfield.formats.testsets.native import write_testset_yaml
 from cranfield.model import Entity, File, Pattern, Query, Span, TestSet
 from cranfield.model.note import NoteKind, not_carried
-from cranfield.options.blocks import TestSetOptions
-from cranfield.patterns import compile_pattern
 from cranfield.ranking.collected import read_run_file
 from cranfield.reporting.document import Block, Bullets, Code, Column, Document, Paragraph, Section, Table
 from cranfield.systems.collect.collector import require_texts
-from cranfield.words import and_list, first_of, n_of, printable
 
 MAX_CHARS = 40
 _WORDS = (

@@ -42,14 +42,14 @@ from cranfield.app.init.trial import (
     reading_of,
     with_empty,
 )
-from cranfield.concurrency.loop import event_loop
+from cranfield.base.concurrency.loop import event_loop
+from cranfield.base.errors import CranfieldError, MissingExtraError, Problem, UsageError, shorten
+from cranfield.base.words import first_of, printable
 from cranfield.config.services import SECRET_PARAMETERS
 from cranfield.config.strict import fill, fill_value, placeholders, request_values
 from cranfield.config.systems import NAME_PATTERN
-from cranfield.errors import CranfieldError, MissingExtraError, Problem, UsageError, shorten
 from cranfield.systems.calls.answer_schema import output_hint
 from cranfield.systems.calls.extract import load_json
-from cranfield.words import first_of, printable
 
 if TYPE_CHECKING:
     from mcp_types import Tool

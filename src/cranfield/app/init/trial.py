@@ -9,8 +9,8 @@ from pathlib import Path
 from typing import Any
 
 from cranfield.app.init.shape import UNLIKELY, Known, Settings, Shape, Trial, shape_of
+from cranfield.base.errors import CranfieldError
 from cranfield.config import expand_preset, system_config
-from cranfield.errors import CranfieldError
 from cranfield.model import Outcome, Query
 from cranfield.systems.calls.answer_schema import output_hint
 from cranfield.systems.calls.extract import Extractor

@@ -5,11 +5,11 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 
+from cranfield.base.numbers import format_percent
 from cranfield.benefit.analysis.observation import CellObservation
 from cranfield.benefit.analysis.values import AnalysedTask, mean_of_known, success, tokens, values_of
 from cranfield.benefit.plan import ArmRole
 from cranfield.benefit.result import VarianceAdvice
-from cranfield.numbers import format_percent
 from cranfield.stats.nested import Components, nested_variance, paired_variance
 
 SEEDS_WHILE = 2 / 3

@@ -14,9 +14,9 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
+from cranfield.base.numbers import format_change, format_level, format_p, format_percent, format_points
 from cranfield.benefit.plan import VerdictRule
 from cranfield.benefit.result import CostVerdict, Estimate, StratumVerdict, SuccessVerdict
-from cranfield.numbers import format_change, format_level, format_p, format_percent, format_points
 from cranfield.stats.power import USUAL_POWER, minimal_detectable_effect
 from cranfield.stats.result import holm
 from cranfield.stats.unseen import unanimous_p

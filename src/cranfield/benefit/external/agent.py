@@ -13,6 +13,9 @@ from typing import Any
 from cranfield.agents.budget import PriceList
 from cranfield.agents.loop import Read
 from cranfield.agents.protocol import Usage
+from cranfield.base.concurrency.child_process import ChildProcess, NotStartedError, TooMuchOutputError, exit_reason
+from cranfield.base.concurrency.loop import event_loop
+from cranfield.base.words import printable
 from cranfield.benefit.agent import CellRun
 from cranfield.benefit.delivery import Called, SchemaTax, run_delivery, tool_preflight
 from cranfield.benefit.errors import CellError, error_in, error_of
@@ -28,11 +31,8 @@ from cranfield.benefit.records import CellEnd, CellUsage, Delivery, PreflightRec
 from cranfield.benefit.shown import ShownLines
 from cranfield.benefit.tasks import Task
 from cranfield.benefit.usage import token_fields
-from cranfield.concurrency.child_process import ChildProcess, NotStartedError, TooMuchOutputError, exit_reason
-from cranfield.concurrency.loop import event_loop
 from cranfield.repo.snapshot import Snapshot
 from cranfield.systems.calls.redact import Redactor
-from cranfield.words import printable
 
 NO_KEY = "unused"
 """Key that the agent is given: the user's is put in on the way to the model."""

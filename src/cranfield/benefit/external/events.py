@@ -10,8 +10,8 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from cranfield.agents.protocol import Usage
+from cranfield.base.words import printable
 from cranfield.benefit.records import CellEnd, ToolCount
-from cranfield.words import printable
 
 _NAME_CHARS = 100
 _NOT_IN_A_NAME = re.compile(r"[^A-Za-z0-9_]")

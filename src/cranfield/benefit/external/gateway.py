@@ -21,9 +21,9 @@ from urllib.parse import urlsplit
 from cranfield.agents.loop import total_usage
 from cranfield.agents.protocol import Failure, FailureKind, Usage
 from cranfield.agents.settings import LimitSettings
+from cranfield.base.certificates import trusted_certificates
 from cranfield.benefit.external.wire import offered_tools, request_of, response_of
 from cranfield.benefit.records import CellEnd
-from cranfield.certificates import trusted_certificates
 
 if TYPE_CHECKING:
     import httpx2

@@ -13,7 +13,7 @@ from collections.abc import Container, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from cranfield.errors import UsageError
+from cranfield.base.errors import UsageError
 from cranfield.repo.snapshot import MAX_BYTES, NO_SOURCE, Snapshot, as_text
 
 INHERITED = ("PATH", "LANG", "LC_ALL", "TZ", "SSL_CERT_FILE", "SSL_CERT_DIR")

@@ -10,6 +10,9 @@ from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
+from cranfield.base.concurrency.child_process import NotStartedError, child_process
+from cranfield.base.concurrency.loop import event_loop
+from cranfield.base.errors import ConfigError, Problem
 from cranfield.benefit.agent import AgentSetup, ArmAgent
 from cranfield.benefit.external import claude_code, codex, command
 from cranfield.benefit.external.agent import ExternalAgent
@@ -18,11 +21,8 @@ from cranfield.benefit.external.network import network_problem
 from cranfield.benefit.mcp_tools import McpTools, variables_of
 from cranfield.benefit.plan import Arm, ArmRole, BenefitPlan, OutputPaths
 from cranfield.benefit.shown import ShownLines
-from cranfield.concurrency.child_process import NotStartedError, child_process
-from cranfield.concurrency.loop import event_loop
 from cranfield.config.reading import ExpressionError, compile_path
 from cranfield.config.strict import ENV, environment_names, fill_value, placeholders
-from cranfield.errors import ConfigError, Problem
 from cranfield.systems.calls.answer_schema import first_line
 from cranfield.systems.calls.redact import Redactor
 

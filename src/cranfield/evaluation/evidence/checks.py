@@ -11,14 +11,14 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from cranfield.base.numbers import format_duration, format_percent, format_value
+from cranfield.base.patterns import any_match
+from cranfield.base.words import and_list, first_of, n_of
 from cranfield.evaluation.absence import judged_share, without_judgment, without_relevant
 from cranfield.evaluation.evidence.likeness import matching_form
 from cranfield.evaluation.evidence.values import MOST_LISTS, Found, Inspected, Scored, Sides, sample
-from cranfield.matching.id_forms import query_form
 from cranfield.model import Absence, Answer, CallLog, NoteKind, Outcome
-from cranfield.numbers import format_duration, format_percent, format_value
-from cranfield.patterns import any_match
-from cranfield.words import and_list, first_of, n_of
+from cranfield.ranking.matching.id_forms import query_form
 
 if TYPE_CHECKING:
     from cranfield.model.answer_rule import AnswerRule

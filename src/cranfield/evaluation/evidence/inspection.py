@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from cranfield.errors import CranfieldError, Problem, UnknownNameError, UsageError, shorten, unknown_name
+from cranfield.base.errors import CranfieldError, Problem, UnknownNameError, UsageError, shorten, unknown_name
 from cranfield.evaluation.evidence.checks import (
     broken_answer_rules,
     changed_meanwhile,
@@ -51,9 +51,9 @@ from cranfield.evaluation.evidence.values import (
     Sides,
     without_secrets,
 )
+from cranfield.evaluation.options.blocks import Consequence, Limits, Setting, as_setting
 from cranfield.measures import Measure
 from cranfield.model import NoteKind
-from cranfield.options.blocks import Consequence, Limits, Setting, as_setting
 
 
 @dataclass(frozen=True, slots=True)

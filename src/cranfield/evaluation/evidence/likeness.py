@@ -16,10 +16,10 @@ from collections.abc import Collection, Iterable, Iterator, Mapping
 import numpy as np
 from numpy.typing import NDArray
 
+from cranfield.base.patterns import Expression, any_match
+from cranfield.base.words import shown_id
 from cranfield.evaluation.evidence.values import MOST_LISTS, Found, Inspected, sample
-from cranfield.matching.id_forms import FORMS, Form, is_boundary
-from cranfield.patterns import Expression, any_match
-from cranfield.words import shown_id
+from cranfield.ranking.matching.id_forms import FORMS, Form, is_boundary
 
 FEWEST_QUERIES = 3
 

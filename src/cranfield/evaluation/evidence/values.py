@@ -11,14 +11,14 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from cranfield.errors import shorten
-from cranfield.matching.place import entity_of, path_of, place_of
+from cranfield.base.errors import shorten
+from cranfield.base.words import and_list
+from cranfield.evaluation.options.blocks import Consequence, Setting
 from cranfield.measures import Measure
 from cranfield.measures.kernels import expected_relevant
 from cranfield.model import Entity, File, Hit, MatchingRules, Pattern, Predicate, Run, Span, TestSet
-from cranfield.options.blocks import Consequence, Setting
+from cranfield.ranking.matching.place import entity_of, path_of, place_of
 from cranfield.ranking.value import FloatQ, RankedHit, Ranking
-from cranfield.words import and_list
 
 _NUMBER = re.compile(r"\d+")
 _BEHIND_NUMBERS = re.compile(r"(.*\d[^\s:;,]*(?: [^()\d]*\)| %)?)([:;,]?(?: [^\s\d]+){3,})")

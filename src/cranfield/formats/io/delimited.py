@@ -20,11 +20,11 @@ from functools import cached_property, lru_cache
 from pathlib import Path
 from typing import Any, Literal, NamedTuple, NoReturn
 
-from cranfield.errors import CranfieldError, ProblemList, TestSetError, shorten
+from cranfield.base.errors import CranfieldError, ProblemList, TestSetError, shorten
+from cranfield.base.patterns import PatternError, compile_pattern
+from cranfield.base.words import first_of, printable
 from cranfield.formats.io.files import MAX_PROBLEMS, decode, read_bytes, shown, suffix_of, write_text
 from cranfield.model.kinds import whole
-from cranfield.patterns import PatternError, compile_pattern
-from cranfield.words import first_of, printable
 
 
 class FileVersion(NamedTuple):

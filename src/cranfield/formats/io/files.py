@@ -29,10 +29,10 @@ from io import RawIOBase
 from pathlib import Path
 from typing import Any, BinaryIO, cast
 
-from cranfield.errors import CranfieldError, MissingExtraError, Problem, UsageError
+from cranfield.base.errors import CranfieldError, MissingExtraError, Problem, UsageError
+from cranfield.base.platforms import LOCKS, missing
 from cranfield.formats.io.lz4_frames import LZ4_MAGIC, unpacked_lz4
 from cranfield.formats.io.workbook import ZIP_MAGIC, is_workbook, sheet_text
-from cranfield.platforms import LOCKS, missing
 
 WRITER_S = 30.0
 """Longest wait for a program to open a named pipe for writing; one that has opened it may take any time."""

@@ -13,7 +13,7 @@ from collections.abc import Iterable, Iterator
 from functools import lru_cache
 from typing import Any
 
-from cranfield.errors import Problem, ProblemList, shorten
+from cranfield.base.errors import Problem, ProblemList, shorten
 from cranfield.formats.io.files import MAX_PROBLEMS
 from cranfield.formats.io.tree import (
     MAX_DEPTH,

@@ -11,7 +11,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from cranfield.errors import CranfieldError, Problem
+from cranfield.base.errors import CranfieldError, Problem
 from cranfield.formats.io.files import decode, read_bytes, shown, suffix_of
 from cranfield.formats.io.tree import Loc, Node, Unreadable, describe, sourced
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from cranfield.errors import CranfieldError, MissingExtraError, Problem, shorten
+from cranfield.base.errors import CranfieldError, MissingExtraError, Problem, shorten
 
 LZ4_MAGIC = b"\x04\x22\x4d\x18"
 MOST_BYTES = 1 << 29

@@ -14,7 +14,7 @@ from typing import Any
 
 from pydantic import BaseModel, ConfigDict
 
-from cranfield.errors import CranfieldError, ProblemList, TestSetError
+from cranfield.base.errors import CranfieldError, ProblemList, TestSetError
 from cranfield.formats.io.delimited import write_unicode
 from cranfield.formats.io.files import decode, read_bytes, shown, suffix_of, write_text
 from cranfield.formats.io.json_text import json_objects, json_values

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, Literal, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from cranfield.errors import (
+from cranfield.base.errors import (
     SHOWN_PROBLEMS,
     CranfieldError,
     MissingExtraError,

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from cranfield.errors import Problem, shorten
+from cranfield.base.errors import Problem, shorten
 from cranfield.model.kinds import SourceFloat, SourceInt
 
 MAX_DEPTH = 64

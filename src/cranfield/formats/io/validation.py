@@ -13,12 +13,12 @@ from typing import TYPE_CHECKING, Annotated, Any, TypeVar, Union, get_args, get_
 
 from pydantic import BaseModel, ConfigDict, Field, RootModel, Tag, TypeAdapter, ValidationError
 
-from cranfield.errors import CranfieldError, Problem, ProblemList, unknown_name
+from cranfield.base.errors import CranfieldError, Problem, ProblemList, unknown_name
+from cranfield.base.words import and_list, or_list
 from cranfield.formats.io.files import shown
 from cranfield.formats.io.located import Located, load_located
 from cranfield.formats.io.tree import Loc, describe, field_name
 from cranfield.model.kinds import UnfitError
-from cranfield.words import and_list, or_list
 
 if TYPE_CHECKING:
     from pydantic_core import ErrorDetails

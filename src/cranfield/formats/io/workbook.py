@@ -10,7 +10,7 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
-from cranfield.errors import CranfieldError, MissingExtraError, Problem, shorten
+from cranfield.base.errors import CranfieldError, MissingExtraError, Problem, shorten
 
 ZIP_MAGIC = b"PK\x03\x04"
 MOST_BYTES = 1 << 29

@@ -12,7 +12,7 @@ from typing import Any
 
 import yaml
 
-from cranfield.errors import Problem
+from cranfield.base.errors import Problem
 from cranfield.formats.io.tree import Node, NodeValue, TreeBuilder, Unreadable, real_number, scalar
 
 MAX_ALIAS_NODES = 100_000

@@ -7,7 +7,7 @@ import math
 from collections.abc import Sequence
 from pathlib import Path
 
-from cranfield.errors import ProblemList, RunFormatError
+from cranfield.base.errors import ProblemList, RunFormatError
 from cranfield.formats.io.delimited import WHITE_SPACE, check_column, column_line, id_bytes
 from cranfield.formats.io.files import shown, write_bytes
 from cranfield.formats.registry import Format

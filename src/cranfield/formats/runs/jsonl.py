@@ -12,11 +12,11 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, NoReturn, TypeVar, get_args
 
-from cranfield.errors import ProblemList, RunFormatError, shorten
+from cranfield.base.errors import ProblemList, RunFormatError, shorten
+from cranfield.base.words import short_name
 from cranfield.formats.io.files import MOST_RECORD_BYTES, bounded_lines, opened, shown, write_text
 from cranfield.formats.runs.record import RecordReader, answer_from_record, answer_record, json_line, log_record
 from cranfield.model import Answer, CallLog, Order, Run
-from cranfield.words import short_name
 
 __all__ = ["answer_from_record", "answer_record", "json_line", "log_path", "read_run", "write_run"]
 

@@ -11,7 +11,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from cranfield.errors import SHOWN_PROBLEMS, Problem, ProblemList, RunFormatError, UsageError, shorten
+from cranfield.base.errors import SHOWN_PROBLEMS, Problem, ProblemList, RunFormatError, UsageError, shorten
 from cranfield.formats.io.delimited import is_id
 from cranfield.formats.io.files import shown, stem
 from cranfield.formats.io.records import first_of_keys, json_records, load_json_values

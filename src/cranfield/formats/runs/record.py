@@ -13,7 +13,7 @@ from dataclasses import dataclass, field, fields
 from numbers import Real
 from typing import Any, NoReturn
 
-from cranfield.errors import Problem, RunFormatError, shorten, unknown_name
+from cranfield.base.errors import Problem, RunFormatError, shorten, unknown_name
 from cranfield.model import Answer, CallLog, Hit, Outcome
 
 ANSWER_KEYS = ("query_id", "outcome", "reason", "fields", "hits", "log")

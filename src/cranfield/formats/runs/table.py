@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
-from cranfield.errors import ProblemList, RunFormatError, shorten
+from cranfield.base.errors import ProblemList, RunFormatError, shorten
 from cranfield.formats.io.delimited import (
     RUN_COLUMNS,
     Sheet,

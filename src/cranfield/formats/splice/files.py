@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, cast
 
-from cranfield.errors import CranfieldError
+from cranfield.base.errors import CranfieldError
 from cranfield.formats.io.files import BYTE_ORDER_MARK, GZIP_MAGIC, META_SUFFIX, ZSTD_MAGIC, meta_path, unpacked_name
 from cranfield.formats.io.located import located_text
 from cranfield.formats.io.tree import Unreadable, plain_values

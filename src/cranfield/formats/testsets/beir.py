@@ -13,7 +13,8 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from cranfield.errors import Problem, ProblemList, TestSetError, shorten
+from cranfield.base.errors import Problem, ProblemList, TestSetError, shorten
+from cranfield.base.words import n_of
 from cranfield.formats.io.delimited import read_sheet, short, write_sheet, write_unicode
 from cranfield.formats.io.files import BYTE_ORDER_MARK, opened, shown, stem
 from cranfield.formats.io.json_text import json_objects
@@ -21,7 +22,6 @@ from cranfield.formats.testsets.judgment_table import read_judgment_table
 from cranfield.formats.testsets.trec import UnknownFields, check_graded
 from cranfield.model import Note, Query, TestSet
 from cranfield.model.note import info
-from cranfield.words import n_of
 
 HEADER = ("query-id", "corpus-id", "score")
 QUERIES, CORPUS, QRELS = "queries.jsonl", "corpus.jsonl", "qrels"

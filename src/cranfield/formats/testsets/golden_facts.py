@@ -15,7 +15,7 @@ from typing import Any
 
 from pydantic import Field, JsonValue
 
-from cranfield.errors import TestSetError, shorten
+from cranfield.base.errors import TestSetError, shorten
 from cranfield.formats.io.delimited import write_unicode
 from cranfield.formats.io.files import META_SUFFIX, STDIN, meta_path, stem, unpacked_name
 from cranfield.formats.io.located import load_located

@@ -15,7 +15,8 @@ from typing import Annotated, Any
 
 from pydantic import Field
 
-from cranfield.errors import ProblemList, TestSetError, shorten
+from cranfield.base.errors import ProblemList, TestSetError, shorten
+from cranfield.base.words import n_of
 from cranfield.formats.io.located import Located
 from cranfield.formats.io.records import RECORDS, OpenModel, indexed_objects, load_records, write_records
 from cranfield.formats.io.validation import validate
@@ -37,7 +38,6 @@ from cranfield.model.kinds import source_text, whole
 from cranfield.model.label import lines_of_targets
 from cranfield.model.note import info, not_carried
 from cranfield.model.vocabulary import TASK_TYPE, TASK_TYPES
-from cranfield.words import n_of
 
 _OF_SEARCH = {*OF_QUERY, "expected_entities", "expected_line_ranges"}
 """Keys that a record without a label has."""

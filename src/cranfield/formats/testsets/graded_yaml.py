@@ -13,7 +13,7 @@ from typing import Annotated, Any
 
 from pydantic import Field
 
-from cranfield.errors import ProblemList, TestSetError, shorten
+from cranfield.base.errors import ProblemList, TestSetError, shorten
 from cranfield.formats.io.delimited import as_number
 from cranfield.formats.io.located import Located
 from cranfield.formats.io.records import RECORDS, OpenModel, indexed_objects, load_records, write_records

@@ -14,7 +14,8 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from cranfield.errors import ProblemList, TestSetError, shorten
+from cranfield.base.errors import ProblemList, TestSetError, shorten
+from cranfield.base.words import first_of, n_of
 from cranfield.formats.io.delimited import (
     JUDGMENT_COLUMNS,
     LINE_COLUMNS,
@@ -39,7 +40,6 @@ from cranfield.model import LETTERS, QUERY_CLASSES, Negative, Note, Query, Span,
 from cranfield.model.kinds import whole
 from cranfield.model.note import info, not_carried
 from cranfield.model.query import NEGATIVE
-from cranfield.words import first_of, n_of
 
 REQUIRED = ("query_id", "doc_id", "grade")
 OF_QUERIES = ("query_class", "class", "negative")

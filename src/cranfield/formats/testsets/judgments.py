@@ -9,7 +9,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from cranfield.errors import SHOWN_PROBLEMS, MissingExtraError, ProblemList, TestSetError, shorten
+from cranfield.base.errors import SHOWN_PROBLEMS, MissingExtraError, ProblemList, TestSetError, shorten
 from cranfield.formats.io.delimited import ID_KINDS, JUDGMENT_COLUMNS, LINE_COLUMNS, STRATUM, as_number, id_texts, is_id
 from cranfield.formats.io.files import shown, stem, unpacked_name, write_bytes
 from cranfield.formats.io.table import Role, column_names, read_table, rows_where, text_columns

@@ -12,7 +12,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from cranfield.errors import TestSetError
+from cranfield.base.errors import TestSetError
 from cranfield.formats.io.files import STDIN, meta_path, refusal, write_text
 from cranfield.formats.io.validation import load_model
 from cranfield.formats.registry import Format

@@ -14,7 +14,8 @@ from dataclasses import fields, replace
 from pathlib import Path
 from typing import Any
 
-from cranfield.errors import Problem, ProblemList, TestSetError, shorten
+from cranfield.base.errors import Problem, ProblemList, TestSetError, shorten
+from cranfield.base.words import first_of
 from cranfield.formats.io.files import shown, suffix_of, write_text
 from cranfield.formats.io.located import Located, load_located
 from cranfield.formats.io.records import read_back
@@ -42,7 +43,6 @@ from cranfield.model import (
 )
 from cranfield.model.kinds import source_text, whole
 from cranfield.model.query import CLASS_NAMES
-from cranfield.words import first_of
 
 
 def cross_problems(located: Located) -> Iterator[Problem]:

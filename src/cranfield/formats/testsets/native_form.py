@@ -18,6 +18,7 @@ from typing import Annotated, Any, ClassVar, Literal
 from pydantic import AfterValidator, BeforeValidator, Field, PlainSerializer, WrapSerializer
 from pydantic.config import JsonDict, JsonValue
 
+from cranfield.base.words import n_of
 from cranfield.formats.io.files import write_text
 from cranfield.formats.io.published_schema import published_schema, schema_text
 from cranfield.formats.io.tree import describe
@@ -26,7 +27,6 @@ from cranfield.formats.testsets.vocabulary import KNOWN_VERSION, VERSION, is_kno
 from cranfield.model import Legacy, Negative, Pattern, PredicateRule, Query, Span, TestSetHead
 from cranfield.model.kinds import FilledText, Finite, Flag, Grade, Id, InFile, Kind, UnfitError, source_text, whole
 from cranfield.model.query import ClassName
-from cranfield.words import n_of
 
 TARGETS = ("patterns", "spans", "entities", "answer_files", "predicates")
 """Keys of a query that define relevance by a rule."""

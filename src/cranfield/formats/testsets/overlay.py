@@ -13,13 +13,13 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from cranfield.errors import Problem, ProblemList, TestSetError, shorten
+from cranfield.base.errors import Problem, ProblemList, TestSetError, shorten
+from cranfield.base.words import first_of, n_of
 from cranfield.formats.io.delimited import Sheet, read_sheet
 from cranfield.formats.io.files import shown
 from cranfield.model import Absence, Note, OtherJudgments, Query, TestSet
 from cranfield.model.note import NoteKind, info
 from cranfield.model.query_ids import BY_TEXT, ids_by_text
-from cranfield.words import first_of, n_of
 
 SHOWN_IDS = 10
 """So many query ids are named in a sentence; the rest are counted."""

@@ -10,7 +10,8 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from cranfield.errors import ProblemList, TestSetError, shorten
+from cranfield.base.errors import ProblemList, TestSetError, shorten
+from cranfield.base.words import first_of, n_of
 from cranfield.formats.io.delimited import (
     STRATUM,
     Sheet,
@@ -26,7 +27,6 @@ from cranfield.formats.testsets.trec import TestSetBuilder, UnknownFields
 from cranfield.model import LETTERS, QUERY_CLASSES, Credit, Negative, Pattern, Query, TestSet
 from cranfield.model.note import info
 from cranfield.model.query_ids import needs_no_ids
-from cranfield.words import first_of, n_of
 
 ROLES: Mapping[str, tuple[str, ...]] = {
     "query": ("query", "query_text"),

@@ -6,7 +6,7 @@ import graphlib
 import itertools
 from collections.abc import Callable, Iterator, Mapping
 
-from cranfield.errors import Problem, shorten
+from cranfield.base.errors import Problem, shorten
 from cranfield.formats.io.delimited import short
 
 Item = tuple[str, str, str]

@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 
-from cranfield.errors import ProblemList, TestSetError, shorten
+from cranfield.base.errors import ProblemList, TestSetError, shorten
 from cranfield.formats.io.delimited import STRATUM, Sheet, number_of, read_sheet, short, strata_of, write_sheet
 from cranfield.formats.io.files import shown
 from cranfield.formats.testsets.trec import TestSetBuilder, UnknownFields

@@ -14,14 +14,14 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
-from cranfield.errors import TestSetError, shorten
+from cranfield.base.errors import TestSetError, shorten
+from cranfield.base.words import n_of
 from cranfield.formats.io.delimited import QUERY_COLUMNS, read_sheet
 from cranfield.formats.io.files import decode, read_bytes, write_text
 from cranfield.formats.io.json_text import json_objects
 from cranfield.formats.testsets.trec import TestSetBuilder
 from cranfield.model import Query, TestSet
 from cranfield.model.note import info, not_carried
-from cranfield.words import n_of
 
 CLASSIC_TAGS = (
     "num",

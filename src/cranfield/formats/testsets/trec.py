@@ -17,7 +17,8 @@ from functools import partial
 from pathlib import Path
 from typing import Any, TypedDict
 
-from cranfield.errors import ProblemList, TestSetError, shorten
+from cranfield.base.errors import ProblemList, TestSetError, shorten
+from cranfield.base.words import first_of, n_of
 from cranfield.formats.io.delimited import check_column, column_line, id_bytes, id_text, number_of, short
 from cranfield.formats.io.files import MAX_PROBLEMS, MOST_LINE_BYTES, bounded_lines, opened, shown, stem, write_bytes
 from cranfield.formats.registry import NO_SUBGROUP
@@ -26,7 +27,6 @@ from cranfield.model import GroupedJudgment, Grouping, Note, Query, Rating, Targ
 from cranfield.model.kinds import source_text
 from cranfield.model.note import info, not_carried
 from cranfield.model.query_ids import id_of, question_of
-from cranfield.words import first_of, n_of
 
 Mark = Callable[[Any], tuple[int | None, int | None]]
 """A place, as a reader names it, to its line and column, as far as known."""

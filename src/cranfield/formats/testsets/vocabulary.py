@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator
 
-from cranfield.errors import Problem, did_you_mean, shorten
+from cranfield.base.errors import Problem, did_you_mean, shorten
 from cranfield.formats.io.located import Located
 from cranfield.formats.io.records import RECORDS, indexed_objects
 from cranfield.formats.io.tree import Loc

@@ -14,7 +14,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from cranfield.errors import ProblemList, TestSetError, shorten
+from cranfield.base.errors import ProblemList, TestSetError, shorten
+from cranfield.base.words import n_of
 from cranfield.formats.io.delimited import JUDGMENT_COLUMNS, as_number, is_id
 from cranfield.formats.io.files import shown
 from cranfield.formats.io.records import first_of_keys, json_records
@@ -23,7 +24,6 @@ from cranfield.formats.tools.by_text import TextBuilder
 from cranfield.formats.tools.samples import context_id
 from cranfield.model import Query, TestSet
 from cranfield.model.note import not_carried
-from cranfield.words import n_of
 
 QUERY_IDS = ("query_id", "qid", "q_id", "query-id", "topic_id")
 QUERY_TEXTS = ("query", "query_text", "question", "user_input", "search_query", "topic")

@@ -11,13 +11,13 @@ from collections.abc import Callable, Hashable, Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
-from cranfield.errors import ProblemList, TestSetError, shorten
+from cranfield.base.errors import ProblemList, TestSetError, shorten
+from cranfield.base.words import n_of
 from cranfield.formats.io.tree import plain_number
 from cranfield.formats.testsets.trec import TestSetBuilder
 from cranfield.model import Note, Query, Scalar, TestSet
 from cranfield.model.kinds import PARAM_NAME, whole
 from cranfield.model.note import not_carried
-from cranfield.words import n_of
 
 NO_UNICODE = re.compile("[\ud800-\udfff]")
 

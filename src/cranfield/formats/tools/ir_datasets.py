@@ -11,13 +11,13 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from cranfield.errors import CranfieldError, MissingExtraError, TestSetError, UnknownNameError, shorten
+from cranfield.base.errors import CranfieldError, MissingExtraError, TestSetError, UnknownNameError, shorten
+from cranfield.base.words import n_of
 from cranfield.formats.io.delimited import as_number
 from cranfield.formats.registry import CATALOGUE
 from cranfield.formats.testsets.judgments import JudgmentRow, qrels_from_rows
 from cranfield.model import Query, TestSet
 from cranfield.model.note import info
-from cranfield.words import n_of
 
 _ADDRESS = re.compile(r"https?://[^\s'\"),]+")
 SHOWN = 12

@@ -11,7 +11,7 @@ from typing import Annotated, Any
 
 from pydantic import BeforeValidator
 
-from cranfield.errors import TestSetError
+from cranfield.base.errors import TestSetError
 from cranfield.formats.io.delimited import as_number, number_of
 from cranfield.formats.io.located import Located
 from cranfield.formats.io.records import Loose, indexed_objects, load_json, write_json

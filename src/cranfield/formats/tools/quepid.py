@@ -9,7 +9,7 @@ import re
 from collections.abc import Iterator
 from pathlib import Path
 
-from cranfield.errors import ProblemList, TestSetError, shorten
+from cranfield.base.errors import ProblemList, TestSetError, shorten
 from cranfield.formats.io.delimited import Sheet, number_of, read_sheet, short, write_sheet
 from cranfield.formats.io.files import decode, read_bytes, write_text
 from cranfield.formats.testsets.trec import TestSetBuilder, by_line

@@ -14,7 +14,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from cranfield.errors import TestSetError
+from cranfield.base.errors import TestSetError
+from cranfield.base.words import n_of
 from cranfield.formats.io.delimited import as_number, number_of, read_sheet
 from cranfield.formats.io.records import Loose, indexed_objects, load_json, write_json
 from cranfield.formats.io.tree import Loc
@@ -25,7 +26,6 @@ from cranfield.model import Meta, Note, Query, TestSet
 from cranfield.model.kinds import FilledText, Grade, Text, source_text, whole
 from cranfield.model.note import info
 from cranfield.model.query_ids import text_ids
-from cranfield.words import n_of
 
 ANONYMOUS = "anonymous"
 """The rater of a judgement without a user."""

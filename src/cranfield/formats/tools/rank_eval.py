@@ -12,7 +12,8 @@ from typing import Annotated, Any
 
 from pydantic import Field, JsonValue
 
-from cranfield.errors import ProblemList, TestSetError, shorten
+from cranfield.base.errors import ProblemList, TestSetError, shorten
+from cranfield.base.words import n_of
 from cranfield.formats.io.delimited import as_number
 from cranfield.formats.io.records import Loose, indexed_objects, load_json, write_json
 from cranfield.formats.io.tree import Loc
@@ -22,7 +23,6 @@ from cranfield.formats.tools.by_text import counted, judged, params_of
 from cranfield.model import Query, TestSet
 from cranfield.model.kinds import FilledText, source_text
 from cranfield.model.note import info
-from cranfield.words import n_of
 
 TEXT_PARAMS = ("query_string", "query", "q", "text")
 """Parameters of a template that hold the text, the likeliest first."""

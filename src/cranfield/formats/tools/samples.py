@@ -12,7 +12,8 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from cranfield.errors import ProblemList, RunFormatError, TestSetError, shorten
+from cranfield.base.errors import ProblemList, RunFormatError, TestSetError, shorten
+from cranfield.base.words import n_of
 from cranfield.formats.io.delimited import is_id
 from cranfield.formats.io.files import shown, stem
 from cranfield.formats.io.records import first_of_keys, json_records, load_json
@@ -21,7 +22,6 @@ from cranfield.formats.tools.by_text import TextBuilder
 from cranfield.model import Answer, Hit, Outcome, Query, Run, TestSet
 from cranfield.model.note import info, not_carried
 from cranfield.model.query_ids import text_ids
-from cranfield.words import n_of
 
 SAMPLE_TEXTS = ("user_input", "question", "input", "query")
 REFERENCE_IDS = ("reference_context_ids",)

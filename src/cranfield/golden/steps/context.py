@@ -16,7 +16,9 @@ from cranfield.agents.recording import is_lasting
 from cranfield.agents.settings import ModelSettings
 from cranfield.agents.tools.source import SourceTools
 from cranfield.agents.tries import answers_of_try, is_unreadable
-from cranfield.concurrency.loop import FunctionError, event_loop
+from cranfield.base.concurrency.loop import FunctionError, event_loop
+from cranfield.base.numbers import total
+from cranfield.base.words import n_of
 from cranfield.golden.folder import Step
 from cranfield.golden.index import RecordStatus, RunIndex
 from cranfield.golden.models import role_settings
@@ -27,8 +29,6 @@ from cranfield.golden.records import Cost, Difficulty, ReviewFeedback, TaskType
 from cranfield.golden.role_prompts import RolePrompts
 from cranfield.golden.roles import GoldenRole, prompt_name, toolset_of
 from cranfield.golden.states import State
-from cranfield.numbers import total
-from cranfield.words import n_of
 
 StepReads = tuple[tuple[int, Read], ...]
 

@@ -8,11 +8,11 @@ from typing import Any
 
 from pydantic import ValidationError
 
-from cranfield.errors import InputError, ProblemList
+from cranfield.base.errors import InputError, ProblemList
+from cranfield.base.words import or_list
+from cranfield.books.store.book_records import KINDS, BookDump, BookHeader, BookLine
 from cranfield.formats.io.files import MOST_RECORD_BYTES, bounded_lines, opened, shown, write_text
 from cranfield.formats.io.json_text import json_objects
-from cranfield.judging.store.book_records import KINDS, BookDump, BookHeader, BookLine
-from cranfield.words import or_list
 
 BOOK_KEY = "cranfield_book"
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from cranfield.judging.store.schema import RaterKind
-from cranfield.judging.store.store import Store
-from cranfield.judging.store.values import (
+from cranfield.books.store.schema import RaterKind
+from cranfield.books.store.store import Store
+from cranfield.books.store.values import (
     BookInfo,
     FrozenInfo,
     GuidelineInfo,

@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-from cranfield.errors import UnknownNameError, UsageError
+from cranfield.base.errors import UnknownNameError, UsageError
+from cranfield.base.words import command_word, first_of
 from cranfield.judging.book.contents import BookContents
 from cranfield.judging.book.freeze import rater_names, renamed
 from cranfield.judging.book.grades import rated_book
 from cranfield.judging.book.onto import left_out
 from cranfield.model import Answer, GroupedJudgment, Hit, Outcome, Run, TestSet
 from cranfield.model.note import info
-from cranfield.words import command_word, first_of
 
 JUDGES = "judges"
 

@@ -10,14 +10,18 @@ from hashlib import sha256
 from itertools import count
 from typing import cast
 
-from cranfield.errors import UnknownNameError, UsageError
+from cranfield.base.errors import UnknownNameError, UsageError
+from cranfield.base.words import n_of
+from cranfield.books.store.schema import Action, ItemState, Origin, RaterKind
+from cranfield.books.store.store import Store
+from cranfield.books.store.values import FrozenInfo
+from cranfield.evaluation.testset.consensus import rated_pairs
+from cranfield.evaluation.testset.edit import recorded
 from cranfield.formats.io.yaml_text import yaml_text
 from cranfield.formats.testsets.native import document_of
 from cranfield.judging.book.contents import BookContents, contents_of
 from cranfield.judging.book.grades import RatedBook, rated_book
-from cranfield.judging.store.schema import Action, ItemState, Origin, RaterKind
-from cranfield.judging.store.store import Store
-from cranfield.judging.store.values import FrozenInfo
+from cranfield.judging.raters.kappa import RaterKappa
 from cranfield.model import (
     Judging,
     JudgingAgreement,
@@ -29,10 +33,6 @@ from cranfield.model import (
 )
 from cranfield.stats.agreement import Agreement, agreement
 from cranfield.stats.consensus import SlotTable, slot_table
-from cranfield.testsets.consensus import rated_pairs
-from cranfield.testsets.edit import recorded
-from cranfield.testsets.rater_kappa import RaterKappa
-from cranfield.words import n_of
 
 REPORTED = ("agreement", "alpha-nominal", "alpha-ordinal", "cohen", "cohen-quadratic")
 """Coefficients in the manifest."""

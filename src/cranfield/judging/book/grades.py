@@ -10,14 +10,14 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
 
-from cranfield.errors import UsageError
+from cranfield.base.errors import UsageError
+from cranfield.books.settings import Mode
+from cranfield.books.store.names import ADJUDICATOR, GOLD
+from cranfield.books.store.schema import Action, Origin, RaterKind
+from cranfield.books.store.values import BookInfo, ItemView, RatingRow
+from cranfield.evaluation.testset.consensus import on_other_scale, with_consensus
 from cranfield.judging.book.contents import BookContents
-from cranfield.judging.settings import Mode
-from cranfield.judging.store.names import ADJUDICATOR, GOLD
-from cranfield.judging.store.schema import Action, Origin, RaterKind
-from cranfield.judging.store.values import BookInfo, ItemView, RatingRow
 from cranfield.model import Hit, MatchingRules, Meta, Query, Rating, TestSet
-from cranfield.testsets.consensus import on_other_scale, with_consensus
 
 UNJUDGED = -1.0
 PRECEDENCE = (RaterKind.PERSON, RaterKind.CARRIED, RaterKind.RULE, RaterKind.MODEL)

@@ -9,20 +9,20 @@ from hashlib import sha256
 from pathlib import Path
 from typing import Any, Literal
 
-from cranfield.errors import Problem, UsageError, shorten
+from cranfield.base.errors import Problem, UsageError, shorten
+from cranfield.books.pool_file import Pool, PooledItem, PooledQuery
+from cranfield.books.settings import SCALES, BookSettings, GradeScale, scale_of
+from cranfield.books.store.accounts import AccountInfo
+from cranfield.books.store.names import WITHOUT_PERSON
+from cranfield.books.store.schema import Action, RaterKind
+from cranfield.books.store.store import Store
+from cranfield.books.store.values import BookInfo, ImportedJudgment
+from cranfield.evaluation.testset.consensus import ratings_of
+from cranfield.evaluation.testset.declared import scale_to_judge
 from cranfield.formats.io.files import shown
 from cranfield.formats.splice.places import place_of_item
-from cranfield.judging.pools.pool_file import Pool, PooledItem, PooledQuery
-from cranfield.judging.settings import SCALES, BookSettings, GradeScale, scale_of
-from cranfield.judging.store.accounts import AccountInfo
-from cranfield.judging.store.names import WITHOUT_PERSON
-from cranfield.judging.store.schema import Action, RaterKind
-from cranfield.judging.store.store import Store
-from cranfield.judging.store.values import BookInfo, ImportedJudgment
 from cranfield.model import Query, Rating, TestSet
 from cranfield.stats.consensus import CONSENSUS, DEFAULT_RULE
-from cranfield.testsets.consensus import ratings_of
-from cranfield.testsets.declared import scale_to_judge
 
 Unknown = Literal["error", "add", "skip"]
 """What is done with a document that the book does not have."""

@@ -11,21 +11,21 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from datetime import date
 
-from cranfield.errors import Problem, UsageError, shorten
+from cranfield.base.errors import Problem, UsageError, shorten
+from cranfield.base.words import first_of, n_of
+from cranfield.books.store.schema import RaterKind
+from cranfield.books.store.values import BookInfo
+from cranfield.evaluation.testset.declared import off_the_scale
+from cranfield.evaluation.testset.edit import next_version, recorded
 from cranfield.judging.book.contents import BookContents
 from cranfield.judging.book.freeze import Freezing
 from cranfield.judging.book.grades import hit_of
 from cranfield.judging.pools.rule_view import rule_view
-from cranfield.judging.store.schema import RaterKind
-from cranfield.judging.store.values import BookInfo
-from cranfield.matching.expectation import by_place
-from cranfield.matching.place import names_lines
 from cranfield.model import Answer, Judging, JudgingOverruled, Outcome, Rating, Run, TestSet
 from cranfield.model.note import info
 from cranfield.model.query import negative_of
-from cranfield.testsets.declared import off_the_scale
-from cranfield.testsets.edit import next_version, recorded
-from cranfield.words import first_of, n_of
+from cranfield.ranking.matching.expectation import by_place
+from cranfield.ranking.matching.place import names_lines
 
 Grades = Mapping[str, Mapping[str, float]]
 

@@ -5,11 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 from datetime import UTC, datetime
 
-from cranfield.judging.settings import BookSettings
-from cranfield.judging.store.schema import BookState, RaterKind
-from cranfield.judging.store.store import Store
-from cranfield.judging.store.values import BookInfo, Coverage, Json, JudgingProgress
-from cranfield.results import Record
+from cranfield.books.settings import BookSettings
+from cranfield.books.store.schema import BookState, RaterKind
+from cranfield.books.store.store import Store
+from cranfield.books.store.values import BookInfo, Coverage, Json, JudgingProgress
+from cranfield.model.results import Record
 
 
 @dataclass(frozen=True, slots=True)

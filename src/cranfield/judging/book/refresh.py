@@ -4,16 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from cranfield.errors import Problem, TestSetError, UsageError, shorten
+from cranfield.base.errors import Problem, TestSetError, UsageError, shorten
+from cranfield.books.pool_file import Pool, PooledItem, PooledQuery
+from cranfield.books.settings import BookSettings
+from cranfield.books.store.names import ADJUDICATOR
+from cranfield.books.store.schema import Origin, RaterKind
 from cranfield.judging.book.contents import BookContents
 from cranfield.judging.book.imports import scale_for
-from cranfield.judging.pools.pool_file import Pool, PooledItem, PooledQuery
-from cranfield.judging.settings import BookSettings
-from cranfield.judging.store.names import ADJUDICATOR
-from cranfield.judging.store.schema import Origin, RaterKind
+from cranfield.judging.refresh.files import N_RATERS, Labels, RatedDocument
+from cranfield.judging.refresh.refresh import RefreshPlan
 from cranfield.model import Rating
-from cranfield.testsets.refresh import RefreshPlan
-from cranfield.testsets.refresh_files import N_RATERS, Labels, RatedDocument
 
 
 def refresh_pool(plan: RefreshPlan, candidates: Mapping[str, Sequence[str]], depth: int) -> Pool:

@@ -1,4 +1,4 @@
-"""How the verdict on two runs depends on the consensus rule and the raters of a book; `cranfield.app.judging` finds it."""
+"""How the verdict on two runs depends on the consensus rule and the raters of a book; `cranfield.judging.use_cases` finds it."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from cranfield.evaluation.sensitivity import Sensitivity
 from cranfield.evaluation.verdict_table import VerdictCode
 from cranfield.judging.book.grades import SourceDifference
 from cranfield.measures import Measure
-from cranfield.results import Record, TestSetRecord
+from cranfield.model.results import Record, TestSetRecord
 
 
 @dataclass(frozen=True, slots=True)

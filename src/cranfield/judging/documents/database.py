@@ -9,8 +9,8 @@ from pathlib import Path
 from cranfield.config.documents import RecordNames, SqlSource, bind_parameters, parameter_names
 from cranfield.judging.documents.records import record_content
 from cranfield.judging.documents.values import Content, DocumentError, DocumentFailureKind, Reader, Wanted
-from cranfield.predicates.read_only import Refused
-from cranfield.predicates.rows import RowReader, opened_rows
+from cranfield.systems.predicates.read_only import Refused
+from cranfield.systems.predicates.rows import RowReader, opened_rows
 
 
 class SqlReader(Reader):

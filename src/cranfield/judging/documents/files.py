@@ -8,13 +8,13 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 
-from cranfield.concurrency.child_process import NotStartedError, TooMuchOutputError, child_process, exit_reason
-from cranfield.concurrency.loop import event_loop
+from cranfield.base.concurrency.child_process import NotStartedError, TooMuchOutputError, child_process, exit_reason
+from cranfield.base.concurrency.loop import event_loop
 from cranfield.config.documents import CommandSource, DocumentFormat, FileSource, fill_placeholders, placeholder_names
 from cranfield.formats.io.files import NO_LINK
 from cranfield.judging.documents.values import Content, DocumentError, DocumentFailureKind, Reader, Wanted
-from cranfield.matching.place import place_of
 from cranfield.model import Hit, MatchingRules
+from cranfield.ranking.matching.place import place_of
 from cranfield.repo.git import GitError, commit_of, git
 
 ENVIRONMENT = ("PATH", "HOME", "LANG", "LC_ALL", "TMPDIR", "TZ")

@@ -7,7 +7,7 @@ from collections import OrderedDict
 from collections.abc import Callable
 from typing import Generic, TypeVar
 
-from cranfield.concurrency.loop import event_loop
+from cranfield.base.concurrency.loop import event_loop
 from cranfield.judging.documents.values import DocumentError, DocumentFailureKind
 
 WAIT_S = 2.0

@@ -6,8 +6,8 @@ import html
 import re
 from collections import Counter
 
+from cranfield.base.errors import MissingExtraError
 from cranfield.config.documents import DocumentFormat
-from cranfield.errors import MissingExtraError
 
 _BLOCK_NAMES = (
     "address article aside blockquote br dd div dl dt figcaption figure footer h1 h2 h3 h4 h5 h6 header hr li main nav "

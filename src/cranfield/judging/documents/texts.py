@@ -13,6 +13,7 @@ from dataclasses import replace
 from pathlib import Path
 from urllib.parse import urlsplit
 
+from cranfield.base.errors import CranfieldError, shorten
 from cranfield.config.documents import (
     CommandSource,
     CorpusSource,
@@ -21,12 +22,11 @@ from cranfield.config.documents import (
     FileSource,
     Source,
     SqlSource,
+    TextSources,
     UrlSource,
     compile_match,
 )
 from cranfield.config.load import load_config
-from cranfield.config.workbench import Workbench, load_workbench
-from cranfield.errors import CranfieldError, shorten
 from cranfield.judging.documents.corpus import CorpusReader
 from cranfield.judging.documents.database import SqlReader
 from cranfield.judging.documents.files import CommandReader, FileReader
@@ -46,6 +46,7 @@ from cranfield.judging.documents.values import (
     Wanted,
 )
 from cranfield.judging.documents.web import UrlReader
+from cranfield.plugins import required
 from cranfield.systems.calls.regex_process import SearchError, find
 
 MAX_ID_CHARS = 2_000
@@ -96,7 +97,7 @@ class DocumentTexts:
 
     def __init__(
         self,
-        config: Workbench | None = None,
+        config: TextSources | None = None,
         *,
         clock: Callable[[], float] = time.monotonic,
         resolver: Resolver = system_resolver,
@@ -108,7 +109,7 @@ class DocumentTexts:
             clock: seconds, for the age of what is kept.
             resolver: of host names.
         """
-        self._config = config or Workbench()
+        self._config = config or TextSources()
         self._resolver = resolver
         self._sources = [
             _Source(source, _reader(source, self._config, resolver), f"documents[{index}] ({source.kind})")
@@ -209,7 +210,7 @@ def open_texts(workbench: Path | None, config: Path | None = None) -> DocumentTe
     Raises:
         ConfigError: with everything that is wrong with one of the files.
     """
-    operator = Workbench() if workbench is None else load_workbench(workbench)
+    operator: TextSources = TextSources() if workbench is None else required("operators_file").load_workbench(workbench)
     if operator.documents or config is None:
         return DocumentTexts(operator)
     return DocumentTexts(operator.with_documents_of(load_config(config)))
@@ -274,7 +275,7 @@ def _document(
     )
 
 
-def _reader(source: Source, config: Workbench, resolver: Resolver) -> Reader:
+def _reader(source: Source, config: TextSources, resolver: Resolver) -> Reader:
     """The reader of a source."""
     match source:
         case FieldsSource():

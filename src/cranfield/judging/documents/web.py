@@ -10,8 +10,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 from urllib.parse import quote, urljoin, urlsplit
 
-from cranfield.certificates import trusted_certificates
-from cranfield.concurrency.loop import FunctionError, event_loop
+from cranfield.base.certificates import trusted_certificates
+from cranfield.base.concurrency.loop import FunctionError, event_loop
 from cranfield.config.documents import DocumentFormat, UrlSource, fill_placeholders
 from cranfield.judging.documents.guard import AddressGuard, Resolver, matches_host, refused, system_resolver
 from cranfield.judging.documents.values import Content, DocumentError, DocumentFailureKind, Reader, Wanted

@@ -10,7 +10,7 @@ from typing import Annotated, Any, Literal
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError, WrapValidator, create_model
 
 from cranfield.agents.protocol import ModelAnswer
-from cranfield.words import printable_lines
+from cranfield.base.words import printable_lines
 
 REASON_CHARS = 1_000
 """Of a reason that is stored."""

@@ -7,11 +7,11 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from cranfield.books.store.schema import Origin
 from cranfield.judging.book.contents import BookContents
 from cranfield.judging.quality import FEWEST_PAIRS
-from cranfield.judging.store.schema import Origin
 from cranfield.model import Query, TestSet
-from cranfield.results import Record
+from cranfield.model.results import Record
 from cranfield.stats.agreement import Agreement, agreement
 from cranfield.stats.confusion import ConfusionMatrix, confusion_matrices
 from cranfield.stats.consensus import slot_table

@@ -8,9 +8,9 @@ from importlib.resources import as_file, files
 from pathlib import Path
 
 from cranfield.agents.prompt import Prompt, clean, nonce
-from cranfield.errors import ConfigError
+from cranfield.base.errors import ConfigError
+from cranfield.books.settings import GradeScale
 from cranfield.formats.io.validation import load_model
-from cranfield.judging.settings import GradeScale
 
 DEFAULT = "relevance-1"
 
@@ -27,7 +27,7 @@ def load_prompt(path: Path | None = None) -> Prompt:
     prompt = load_model(path, Prompt, ConfigError)
     from jinja2 import TemplateError
 
-    from cranfield.judging.settings import SCALES
+    from cranfield.books.settings import SCALES
 
     try:
         fill(prompt, Question("query", "need", "notes"), ["text"], scale=SCALES["graded"], guideline="guideline")

@@ -13,15 +13,15 @@ from typing import TypeVar
 from cranfield.agents.budget import Budget, Spent
 from cranfield.agents.connect import connected
 from cranfield.agents.protocol import Backend, Failure, FailureKind, ModelAnswer, read_answer
-from cranfield.concurrency.loop import FunctionError, event_loop, finish
-from cranfield.errors import UsageError
+from cranfield.base.concurrency.loop import FunctionError, event_loop, finish
+from cranfield.base.errors import UsageError
+from cranfield.books.store.accounts import AccountInfo
+from cranfield.books.store.rows import checked_name
+from cranfield.books.store.schema import Action, BookState, RaterKind, Role, SkipReason
+from cranfield.books.store.store import Store
+from cranfield.books.store.values import BookClosedError, BookInfo, CallRow, ItemView, SaveRequest
 from cranfield.judging.models.answers import BadAnswer, Graded, read_grades
 from cranfield.judging.models.jobs import RateOptions, RatingJob, RatingSelection, Texts, make_jobs, select
-from cranfield.judging.store.accounts import AccountInfo
-from cranfield.judging.store.rows import checked_name
-from cranfield.judging.store.schema import Action, BookState, RaterKind, Role, SkipReason
-from cranfield.judging.store.store import Store
-from cranfield.judging.store.values import BookClosedError, BookInfo, CallRow, ItemView, SaveRequest
 
 FAILURES_IN_A_ROW = 5
 """After so many calls without an answer, all retries included, the others would fail too."""

@@ -13,15 +13,15 @@ from dataclasses import dataclass, replace
 from datetime import date
 from typing import Any
 
-from cranfield.errors import UsageError
+from cranfield.base.errors import UsageError
+from cranfield.base.words import n_of
+from cranfield.books.pool_file import Pool
+from cranfield.evaluation.testset.edit import next_version, recorded
 from cranfield.judging.pools.candidates import Candidate
-from cranfield.judging.pools.pool_file import Pool
-from cranfield.matching.place import ENTITY_MARK, place_of
 from cranfield.model import Entity, File, Hit, Pattern, Predicate, Span, Target, TestSet
 from cranfield.model.label import Label
-from cranfield.results import Record, TestSetRecord
-from cranfield.testsets.edit import next_version, recorded
-from cranfield.words import n_of
+from cranfield.model.results import Record, TestSetRecord
+from cranfield.ranking.matching.place import ENTITY_MARK, place_of
 
 GRADE = 1.0
 KEY = "alternatives"

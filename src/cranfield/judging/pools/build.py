@@ -10,16 +10,16 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import groupby
 
-from cranfield.errors import UsageError, shorten
+from cranfield.base.errors import UsageError, shorten
+from cranfield.base.words import first_of, n_of
+from cranfield.books.pool_file import Pool, PooledItem, PooledQuery, PooledRun
+from cranfield.evaluation.testset.declared import scale_to_judge
+from cranfield.evaluation.testset.drawing import share_of, shuffled
 from cranfield.judging.pools.alternatives import missed
 from cranfield.judging.pools.candidates import Candidate, is_storable, union
-from cranfield.judging.pools.pool_file import Pool, PooledItem, PooledQuery, PooledRun
 from cranfield.judging.pools.request import PoolRequest
 from cranfield.judging.pools.results import SystemResults
 from cranfield.model import Query, TestSet, query_strata
-from cranfield.testsets.declared import scale_to_judge
-from cranfield.testsets.drawing import share_of, shuffled
-from cranfield.words import first_of, n_of
 
 
 @dataclass(frozen=True)

@@ -11,15 +11,15 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from statistics import mean
 
-from cranfield.errors import Problem, UsageError
+from cranfield.base.errors import Problem, UsageError
+from cranfield.base.words import first_of
 from cranfield.judging.pools.candidates import only_by, union
 from cranfield.judging.pools.results import SystemResults
 from cranfield.measures import CATALOGUE, Measure, compute
 from cranfield.model import Convention, TestSet
+from cranfield.model.results import Record, TestSetRecord
 from cranfield.ranking import rank_run
-from cranfield.results import Record, TestSetRecord
 from cranfield.stats.rank_correlation import kendall_tau
-from cranfield.words import first_of
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,13 +15,13 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from cranfield.errors import Problem, UsageError
+from cranfield.base.errors import Problem, UsageError
+from cranfield.books.pool_file import Pool, PoolHead
 from cranfield.evaluation.evaluate import summarise
 from cranfield.evaluation.values import Summary
-from cranfield.judging.pools.pool_file import Pool, PoolHead
 from cranfield.judging.pools.results import SystemResults
 from cranfield.model import TestSet
-from cranfield.results import Record, TestSetRecord
+from cranfield.model.results import Record, TestSetRecord
 from cranfield.stats.describe import as_vector
 
 

@@ -7,10 +7,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from cranfield.errors import TestSetError, UsageError
-from cranfield.judging.pools.pool_file import Pool
+from cranfield.base.errors import TestSetError, UsageError
+from cranfield.base.words import first_of
+from cranfield.books.pool_file import Pool
 from cranfield.model import Query, TestSet
-from cranfield.words import first_of
 
 POOLED = -1.0
 """Grade of a document that is in the pool and not judged."""

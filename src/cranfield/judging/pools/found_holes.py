@@ -6,19 +6,19 @@ import sys
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from cranfield.books.pool_file import Pool, PooledItem, PooledRun
+from cranfield.evaluation.testset.declared import scale_to_judge
 from cranfield.evaluation.unjudged import Case
 from cranfield.evaluation.values import Comparison
 from cranfield.evaluation.verdict_table import VerdictCode
 from cranfield.judging.pools.build import pooled_query
 from cranfield.judging.pools.candidates import union
 from cranfield.judging.pools.holes import Hole, HoleAnalysis
-from cranfield.judging.pools.pool_file import Pool, PooledItem, PooledRun
 from cranfield.judging.pools.results import SystemResults
 from cranfield.judging.pools.rule_view import GradeDifference, Grades, RuleView
 from cranfield.measures import Measure
 from cranfield.model import TestSet
-from cranfield.results import Record, TestSetRecord
-from cranfield.testsets.declared import scale_to_judge
+from cranfield.model.results import Record, TestSetRecord
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -12,12 +12,12 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from cranfield.errors import UsageError
+from cranfield.base.errors import UsageError
+from cranfield.base.words import and_list
 from cranfield.evaluation.joint import METHODS, OpenLists, grades_of, joint_bounds, open_lists
 from cranfield.evaluation.unjudged import Case, Verdicts, expected_effect, order_of_holes, verdicts_of
 from cranfield.evaluation.values import Comparison
 from cranfield.evaluation.verdict_table import VerdictCode
-from cranfield.words import and_list
 
 MOST_TURNS = 50
 """Holes whose judgment alone is tested for turning the verdict."""

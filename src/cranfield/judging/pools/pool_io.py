@@ -8,11 +8,11 @@ from pathlib import Path
 
 from pydantic import ValidationError
 
-from cranfield.errors import Problem, ProblemList, TestSetError, UsageError
+from cranfield.base.errors import Problem, ProblemList, TestSetError, UsageError
+from cranfield.base.words import first_of, n_of
+from cranfield.books.pool_file import Pool
 from cranfield.formats.io.files import STDIN, read_bytes, shown, write_text
 from cranfield.formats.io.validation import load_model
-from cranfield.judging.pools.pool_file import Pool
-from cranfield.words import first_of, n_of
 
 WHAT = "a pool: a JSON file that `cranfield pool` wrote"
 

@@ -6,8 +6,8 @@ import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from cranfield.errors import Problem, UsageError, shorten
-from cranfield.judging.pools.pool_file import PoolMethod
+from cranfield.base.errors import Problem, UsageError, shorten
+from cranfield.books.pool_file import PoolMethod
 
 _SAMPLE = re.compile(r"\s*([0-9]{1,7})\s*-\s*([0-9]{1,7})\s*:\s*([0-9]+(?:\.[0-9]+)?)\s*%\s*")
 EXPECTED_SAMPLE = "FIRST-LAST:SHARE% such as 11-50:30%"

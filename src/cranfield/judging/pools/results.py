@@ -6,9 +6,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 
-from cranfield.errors import UsageError
+from cranfield.base.errors import UsageError
+from cranfield.base.words import and_list
 from cranfield.model import Hit, Run
-from cranfield.words import and_list
 
 
 @dataclass(frozen=True)

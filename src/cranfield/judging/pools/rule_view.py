@@ -11,8 +11,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from cranfield.matching.expectation import by_place, expect
-from cranfield.matching.place import place_name
+from cranfield.base.patterns import search_limit
 from cranfield.model import (
     CONVENTIONS,
     DEFAULT_CONVENTION,
@@ -22,7 +21,8 @@ from cranfield.model import (
     TestSet,
 )
 from cranfield.model.query import negative_of
-from cranfield.patterns import search_limit
+from cranfield.ranking.matching.expectation import by_place, expect
+from cranfield.ranking.matching.place import place_name
 
 RULE = "rule"
 """Name of the rater."""

@@ -7,13 +7,13 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from statistics import median
 
-from cranfield.errors import Problem, UsageError
+from cranfield.base.errors import Problem, UsageError
+from cranfield.base.words import and_list, first_of, n_of
+from cranfield.books.pool_file import PoolHead
+from cranfield.evaluation.testset.judging_notes import method_note
 from cranfield.judging.pools.build import BuiltPool
 from cranfield.judging.pools.candidates import Candidate, found_by, only_by
-from cranfield.judging.pools.pool_file import PoolHead
-from cranfield.results import Record
-from cranfield.testsets.judging_notes import method_note
-from cranfield.words import and_list, first_of, n_of
+from cranfield.model.results import Record
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from cranfield.errors import MeasureError
+from cranfield.base.errors import MeasureError
 from cranfield.measures.measure import PERSISTENCE, MeasureSpec, ParameterSpec, with_default
 from cranfield.measures.sums import (
     Floats,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from math import ceil
 
-from cranfield.numbers import format_percent
+from cranfield.base.numbers import format_percent
 from cranfield.reporting.charts.spec import BETTER, SAME, Rule, Screen, Spec, as_is, frame_of, spec_of, tip_of
 
 HEIGHT, WIDEST = 260, 620

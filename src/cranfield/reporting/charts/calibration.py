@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from cranfield.numbers import format_interval, format_value
+from cranfield.base.numbers import format_interval, format_value
+from cranfield.base.words import n_of
 from cranfield.reporting.charts.spec import BETTER, SAME, WORSE, Rule, Screen, Spec, frame_of, spec_of, tip_of
 from cranfield.stats.calibration import Bin, CoveragePoint
-from cranfield.words import n_of
 
 HEIGHT, WIDEST = 300, 520
 LEFT, RIGHT, TOP = 60, 24, 12

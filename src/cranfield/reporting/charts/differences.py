@@ -9,7 +9,8 @@ from itertools import pairwise
 from types import MappingProxyType
 from typing import Any, TypeVar
 
-from cranfield.numbers import format_count, format_delta, format_delta_interval, format_interval, format_value
+from cranfield.base.numbers import format_count, format_delta, format_delta_interval, format_interval, format_value
+from cranfield.base.words import n_of
 from cranfield.reporting.charts.spec import (
     BAND,
     BETTER,
@@ -30,7 +31,6 @@ from cranfield.reporting.charts.spec import (
     tip_of,
 )
 from cranfield.reporting.document import Tone
-from cranfield.words import n_of
 
 Value = TypeVar("Value")
 NAMED_BARS = 40

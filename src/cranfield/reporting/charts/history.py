@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from cranfield.numbers import format_interval, format_value
+from cranfield.base.numbers import format_interval, format_value
+from cranfield.base.words import printable, shorten_to
 from cranfield.reporting.charts.spec import (
     AXIS_ROOM,
     BETTER,
@@ -23,7 +24,6 @@ from cranfield.reporting.charts.spec import (
     tip_of,
 )
 from cranfield.reporting.document import Tone
-from cranfield.words import printable, shorten_to
 
 INK = "#222222"
 LINE_HEIGHT = 240

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
+from cranfield.base.words import printable, shorten_to
 from cranfield.reporting.charts.history import INK, LEFT, TOP, Begin, Dot, across, breaks, under
 from cranfield.reporting.charts.spec import (
     BOUNDED,
@@ -18,7 +19,6 @@ from cranfield.reporting.charts.spec import (
     spec_of,
     tip_of,
 )
-from cranfield.words import printable, shorten_to
 
 COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#8a7400", INK)
 """In the order of the systems: those of Okabe and Ito that have a contrast of 3 to white, and an olive."""

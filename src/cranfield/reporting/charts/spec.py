@@ -14,8 +14,8 @@ from dataclasses import dataclass
 from typing import Any
 from urllib.parse import quote
 
-from cranfield.words import printable, shorten_to
-from cranfield.words import width as width_of
+from cranfield.base.words import printable, shorten_to
+from cranfield.base.words import width as width_of
 
 TIP = "\u2063"
 """Between the words of a mark, the id of its query and the address it leads to, in a description."""

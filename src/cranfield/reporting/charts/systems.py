@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from statistics import fmean
 from typing import Any
 
-from cranfield.numbers import format_value
+from cranfield.base.numbers import format_value
 from cranfield.reporting.charts.spec import (
     BETTER,
     CHARACTER,

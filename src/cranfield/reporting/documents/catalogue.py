@@ -6,9 +6,9 @@ from itertools import groupby
 
 from cranfield.measures.described import MeasureCatalogue, MeasureRecord
 from cranfield.measures.measure import spell
+from cranfield.model.results import to_jsonable
 from cranfield.reporting.document import Block, Document, KeyValues, Paragraph, Section
 from cranfield.reporting.table_spec import Col, TableSpec
-from cranfield.results import to_jsonable
 
 
 def measures_document(catalogue: MeasureCatalogue, *, in_full: bool = False) -> Document:

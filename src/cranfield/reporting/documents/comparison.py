@@ -7,7 +7,9 @@ from dataclasses import replace
 from datetime import date
 from functools import partial
 
-from cranfield.errors import Problem
+from cranfield.base.errors import Problem
+from cranfield.base.numbers import format_count, format_delta, format_level, format_p, format_percent
+from cranfield.base.words import and_list, capitalised, n_of, shorten_to
 from cranfield.evaluation.evaluate import ContrastSpec
 from cranfield.evaluation.many import ManyComparison
 from cranfield.evaluation.result import ComparisonResult, EvaluationResult, ManyResult, QueryRecord, SystemResult
@@ -16,7 +18,7 @@ from cranfield.evaluation.unseen import Caveat, CaveatKind
 from cranfield.evaluation.values import ClassRow, Comparison, Evaluation
 from cranfield.evaluation.verdict_table import VerdictCode
 from cranfield.measures.catalogue import sign_of
-from cranfield.numbers import format_count, format_delta, format_level, format_p, format_percent
+from cranfield.model.results import to_jsonable
 from cranfield.plugins import plugins
 from cranfield.reporting.document import (
     MADE_BY,
@@ -78,9 +80,7 @@ from cranfield.reporting.sections.verdict import (
     sensitivity_section,
     verdict_block,
 )
-from cranfield.results import to_jsonable
 from cranfield.stats.table import TESTS
-from cranfield.words import and_list, capitalised, n_of, shorten_to
 
 QUERY_COLUMNS = 26
 """Of the text of a query that changed most: two of them are on a line."""

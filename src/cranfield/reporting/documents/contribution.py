@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import replace
 
+from cranfield.base.numbers import format_delta, format_delta_interval, format_level, format_p, format_value
 from cranfield.evaluation.contribution import Contribution, Contributions
 from cranfield.evaluation.latency import CallsResult
 from cranfield.evaluation.unseen import nearest
 from cranfield.evaluation.verdict_table import VerdictCode
 from cranfield.measures import CATALOGUE
-from cranfield.numbers import format_delta, format_delta_interval, format_level, format_p, format_value
+from cranfield.model.results import to_jsonable
 from cranfield.reporting.charts.differences import Whisker
 from cranfield.reporting.document import (
     MADE_BY,
@@ -30,7 +31,6 @@ from cranfield.reporting.sections.collection import collection, latencies, warni
 from cranfield.reporting.sections.measures import interval_figure, measures
 from cranfield.reporting.sections.subject import Subject, news_of, provenance, testset_label
 from cranfield.reporting.table_spec import Col, TableSpec
-from cranfield.results import to_jsonable
 from cranfield.stats.table import TESTS
 
 HOW_TO_READ = (

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
+from cranfield.base.numbers import format_delta
 from cranfield.evaluation.explain import Choice, Effect, ExplanationResult, MeanBounds, MeasureEffect, QueryEffect
 from cranfield.measures import Measure
-from cranfield.numbers import format_delta
+from cranfield.model.results import to_jsonable
 from cranfield.reporting.document import MADE_BY, Block, Bullets, Document, Paragraph, Section
 from cranfield.reporting.sections.subject import testset_label
 from cranfield.reporting.table_spec import Col, TableSpec
-from cranfield.results import to_jsonable
 
 NEW = "a value"
 GONE = "no value"

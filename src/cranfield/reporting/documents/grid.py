@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import replace
 
+from cranfield.base.numbers import format_count, format_delta, format_value
 from cranfield.evaluation.grid import GridChoice, GridPoint, GridResult
 from cranfield.evaluation.result import evaluations_of
 from cranfield.measures import CATALOGUE
-from cranfield.numbers import format_count, format_delta, format_value
+from cranfield.model.results import to_jsonable
 from cranfield.reporting.charts.differences import paired_dots
 from cranfield.reporting.charts.spec import SCREENS
 from cranfield.reporting.document import (
@@ -30,7 +31,6 @@ from cranfield.reporting.sections.measures import measures
 from cranfield.reporting.sections.subject import Preflight, Subject, provenance
 from cranfield.reporting.sections.verdict import class_verdicts, query_differences, verdict_block
 from cranfield.reporting.table_spec import Col, Row, TableSpec
-from cranfield.results import to_jsonable
 
 DRAWN = 25
 """Points in the picture, the best first."""

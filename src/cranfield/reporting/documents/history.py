@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
+from cranfield.base.numbers import format_count, format_delta, format_interval, format_p, format_plain, format_value
+from cranfield.base.words import capitalised, n_of
 from cranfield.evaluation.history import (
     MOST_CHANGES,
     Change,
@@ -18,7 +20,7 @@ from cranfield.evaluation.history import (
 )
 from cranfield.evaluation.unseen import nearest
 from cranfield.evaluation.verdict_table import VerdictCode
-from cranfield.numbers import format_count, format_delta, format_interval, format_p, format_plain, format_value
+from cranfield.model.results import to_jsonable
 from cranfield.reporting.charts.history import Dot, over_time
 from cranfield.reporting.charts.spec import SCREENS
 from cranfield.reporting.document import (
@@ -37,9 +39,7 @@ from cranfield.reporting.document import (
 from cranfield.reporting.documents.history_labels import COMMIT_SHOWN, commit_of, label_maker, time_of
 from cranfield.reporting.documents.history_overlay import overlay_section
 from cranfield.reporting.table_spec import Col, TableSpec
-from cranfield.results import to_jsonable
 from cranfield.stats.table import TESTS
-from cranfield.words import capitalised, n_of
 
 DIGEST_SHOWN = 19
 NOT_A_TEST = (

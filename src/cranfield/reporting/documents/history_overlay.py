@@ -8,15 +8,15 @@ from datetime import timedelta
 from functools import partial
 from itertools import pairwise
 
+from cranfield.base.numbers import format_value
+from cranfield.base.words import n_of
 from cranfield.evaluation.history import HistoryPoint, Line, LinePoint
-from cranfield.numbers import format_value
 from cranfield.reporting.charts.history import Begin, Dot
 from cranfield.reporting.charts.overlay import SystemLine, systems_over_time
 from cranfield.reporting.charts.spec import SCREENS
 from cranfield.reporting.document import Block, Cell, Chart, Link, Paragraph, Section, Table
 from cranfield.reporting.documents.history_labels import commit_of, time_of
 from cranfield.reporting.table_spec import Col, TableSpec
-from cranfield.words import n_of
 
 MOST_SYSTEMS = 12
 """Systems in one picture: those with the latest runs."""

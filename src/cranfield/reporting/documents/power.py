@@ -4,9 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from cranfield.evaluation.evidence.values import caveat_sentences, void_sentences
-from cranfield.evaluation.power import Planned, PowerPlan
-from cranfield.numbers import (
+from cranfield.base.numbers import (
     format_count,
     format_delta,
     format_delta_interval,
@@ -14,10 +12,12 @@ from cranfield.numbers import (
     format_percent,
     format_value,
 )
+from cranfield.evaluation.evidence.values import caveat_sentences, void_sentences
+from cranfield.evaluation.power import Planned, PowerPlan
+from cranfield.model.results import to_jsonable
 from cranfield.reporting.document import Block, Bullets, Document, KeyValues, Paragraph, Section
 from cranfield.reporting.sections.subject import testset_label
 from cranfield.reporting.table_spec import Col, TableSpec
-from cranfield.results import to_jsonable
 
 BEYOND = "more than 10,000,000"
 WHAT_IT_IS = (

@@ -9,9 +9,10 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from cranfield.errors import Problem, UnknownNameError, shorten
+from cranfield.base.errors import Problem, UnknownNameError, shorten
+from cranfield.base.numbers import format_count, format_ms
+from cranfield.base.words import first_of, n_of, or_list, printable, shorten_to
 from cranfield.model import TestSet
-from cranfield.numbers import format_count, format_ms
 from cranfield.reporting.document import (
     VOID_STAMP,
     Block,
@@ -29,7 +30,6 @@ from cranfield.reporting.document import (
     TonedCell,
     tidy_table,
 )
-from cranfield.words import first_of, n_of, or_list, printable, shorten_to
 
 Detail = Mapping[str, Any]
 """As of `query_data.query_detail`."""

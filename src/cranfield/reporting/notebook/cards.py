@@ -8,8 +8,9 @@ from dataclasses import replace
 from statistics import median
 from typing import TYPE_CHECKING, Any, cast
 
-from cranfield.model import Run, TestSet
-from cranfield.numbers import format_count, format_ms, format_percent
+from cranfield.base.numbers import format_count, format_ms, format_percent
+from cranfield.base.words import n_of
+from cranfield.model import Run
 from cranfield.reporting.document import (
     PILOT_STAMP,
     VOID_STAMP,
@@ -27,14 +28,12 @@ from cranfield.reporting.document import (
     tidy_table,
     without_tones,
 )
-from cranfield.words import n_of
 
 if TYPE_CHECKING:
     from cranfield.evaluation.many import ManyComparison
     from cranfield.evaluation.result import ComparisonResult
     from cranfield.evaluation.values import Comparison, Evaluation
     from cranfield.reporting.sections.subject import Subject
-    from cranfield.stats.agreement import Agreement
 
 MOST_MEASURES = 10
 """Measures in the picture of a comparison."""
@@ -116,10 +115,10 @@ def _card(title: str, about: Sequence[str], sections: Sequence[Section], subject
     if subject.is_void:
         sections = [replace(section, blocks=without_tones(section.blocks)) for section in sections]
     stamps = ((PILOT_STAMP,) if subject.pilot else ()) + ((VOID_STAMP,) if subject.is_void else ())
-    return replace(_plain(title, about, sections), verdict=verdict_block(subject), stamps=stamps)
+    return replace(plain_card(title, about, sections), verdict=verdict_block(subject), stamps=stamps)
 
 
-def _plain(title: str, about: Sequence[str], sections: Sequence[Section]) -> Document:
+def plain_card(title: str, about: Sequence[str], sections: Sequence[Section]) -> Document:
     """A Document that is only shown: its rows and its data are those of the value."""
     return Document(title, tuple(about), tuple(sections), tidy=lambda: tidy_table((), ()), payload=dict)
 
@@ -132,23 +131,6 @@ def part_of(report: Document, names: Sequence[str] = ()) -> Document:
     """A report with its verdict and some of its sections: those of these names, or else the first."""
     named = tuple(section for section in report.sections if section.name in names)
     return replace(report, sections=named if names else report.sections[:FIRST_SECTIONS], queries=None)
-
-
-def testset_card(testset: TestSet) -> Document:
-    """Counts of queries, judgments, grades and strata."""
-    from cranfield.reporting.documents.testset import statistics_document
-    from cranfield.testsets.statistics import statistics
-
-    report = statistics_document(statistics(testset, ()))
-    return replace(part_of(report, ("counts", "judgments", "grades", "strata")), title="Test set")
-
-
-def testset_table(testset: TestSet) -> Table:
-    """A row a judgment; a query without one has a row too."""
-    from cranfield.reporting.documents.testset import queries_document
-    from cranfield.testsets.expected import queries_of
-
-    return queries_document(queries_of(testset)).tidy()
 
 
 def run_card(run: Run) -> Document:
@@ -165,7 +147,7 @@ def run_card(run: Run) -> Document:
         (Column("outcome"), Column("queries", "count"), Column("share", "percent")), rows, "Queries by outcome"
     )
     section = Section("counts", "Counts", (KeyValues(tuple(facts)), *((table,) if rows else ())))
-    return replace(_plain(run.name, (), [section]), stamps=(PILOT_STAMP,) if run.pilot else ())
+    return replace(plain_card(run.name, (), [section]), stamps=(PILOT_STAMP,) if run.pilot else ())
 
 
 def run_table(run: Run) -> Table:
@@ -182,35 +164,6 @@ def run_table(run: Run) -> Table:
     return tidy_table(headings, rows, numbers=("score", "latency_ms"))
 
 
-def agreement_card(found: Agreement) -> Document:
-    """Every coefficient with its interval."""
-    from cranfield.reporting.documents.agreement import coefficients_section
-
-    about = f"{n_of(len(found.by_rater), 'raters')}, {n_of(found.n_items, 'items', format_count)}"
-    return _plain("Agreement of raters", (about,), [coefficients_section(found)])
-
-
-def agreement_rows(found: Agreement) -> Table:
-    """A row a coefficient, of all raters and of each pair."""
-    from cranfield.reporting.documents.agreement import agreement_spec
-
-    return agreement_spec(found).tidy()
-
-
-def rater_report(value: Any) -> Document:
-    """The report of `cranfield agreement`."""
-    from cranfield.reporting.documents.agreement import agreement_document
-
-    return agreement_document(value)
-
-
-def scale_report(value: Any) -> Document:
-    """The report of a summary of large results."""
-    from cranfield.reporting.documents.scale import scale_document
-
-    return scale_document(value)
-
-
 def power_report(value: Any) -> Document:
     """The report of `cranfield power`."""
     from cranfield.reporting.documents.power import power_document
@@ -223,11 +176,3 @@ def history_report(value: Any) -> Document:
     from cranfield.reporting.documents.history import history_document
 
     return history_document(value)
-
-
-def gate_report(value: Any) -> Document:
-    """The report of a gate on one test set."""
-    from cranfield.gate.result import GateReport
-    from cranfield.reporting.documents.gate import gate_document
-
-    return gate_document(GateReport.of([value]))

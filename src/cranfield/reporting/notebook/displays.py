@@ -1,11 +1,11 @@
-"""What `cranfield.display` loads: cards, frames, and queries side by side."""
+"""What `cranfield.base.display` loads: cards, frames, and queries side by side."""
 
 from __future__ import annotations
 
 from dataclasses import replace
 from typing import Any, cast
 
-from cranfield.display import Library, QueryDisplay
+from cranfield.base.display import Library, QueryDisplay
 from cranfield.evaluation.result import evaluations_of
 from cranfield.reporting.document import Chart, Details, Document, with_fewer_rows
 from cranfield.reporting.documents.query import find_query, query_document

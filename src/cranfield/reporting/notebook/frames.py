@@ -6,10 +6,10 @@ import importlib
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any, Literal
 
-from cranfield.display import Library
-from cranfield.errors import MissingExtraError
+from cranfield.base.display import Library
+from cranfield.base.errors import MissingExtraError
+from cranfield.base.words import printable
 from cranfield.reporting.document import Cell, Column, Table, cell_value
-from cranfield.words import printable
 
 Kind = Literal["text", "int", "float"]
 Typed = Mapping[str, tuple[Kind, list[Any]]]

@@ -6,7 +6,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from cranfield.errors import InternalError
+from cranfield.base.errors import InternalError
+from cranfield.plugins import card_of
 from cranfield.reporting.document import Document, Table
 from cranfield.reporting.notebook import cards
 
@@ -37,23 +38,18 @@ def _many_rows(value: Any) -> Table:
     return evaluation_document(value.evaluations).tidy()
 
 
-def _of_report(report: Callable[[Any], Document], *sections: str) -> CardShape:
+def shape_of_report(report: Callable[[Any], Document], *sections: str) -> CardShape:
     """The sections of that name of a report, and its tidy rows; no name: the first two."""
     return CardShape(lambda value: cards.part_of(report(value), sections), lambda value: report(value).tidy())
 
 
 SHAPES: Mapping[str, CardShape] = {
-    "Agreement": CardShape(cards.agreement_card, cards.agreement_rows),
     "Comparison": CardShape(cards.comparison_card, _comparison_rows),
     "Evaluation": CardShape(cards.evaluation_card, _evaluation_rows),
-    "GateResult": _of_report(cards.gate_report),
-    "HistoryReport": _of_report(cards.history_report),
+    "HistoryReport": shape_of_report(cards.history_report),
     "ManyComparison": CardShape(cards.many_card, _many_rows),
-    "PowerPlan": _of_report(cards.power_report),
-    "RaterReport": _of_report(cards.rater_report, "coverage", "agreement"),
+    "PowerPlan": shape_of_report(cards.power_report),
     "Run": CardShape(cards.run_card, cards.run_table),
-    "ScaleSummary": _of_report(cards.scale_report),
-    "TestSet": CardShape(cards.testset_card, cards.testset_table),
 }
 
 
@@ -62,4 +58,7 @@ def shape_of(value: object) -> CardShape:
     for each in type(value).__mro__:
         if each.__name__ in SHAPES:
             return SHAPES[each.__name__]
+        found = card_of(each.__name__)
+        if found is not None:
+            return found if isinstance(found, CardShape) else shape_of_report(found)
     raise InternalError(f"{type(value).__name__} has no card")

@@ -12,14 +12,14 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from cranfield.errors import UnknownNameError, UsageError
+from cranfield.base.errors import UnknownNameError, UsageError
+from cranfield.base.words import is_formula, printable
 from cranfield.formats.io.files import write_text
+from cranfield.model.results import to_json
 from cranfield.reporting.document import CALLS, Cell, Document, Table, cell_value
 from cranfield.reporting.renderers.html import render_html
 from cranfield.reporting.renderers.markdown import render_markdown
 from cranfield.reporting.renderers.text import render_brief_markdown, render_text
-from cranfield.results import to_json
-from cranfield.words import is_formula, printable
 
 
 def guard(text: str) -> str:

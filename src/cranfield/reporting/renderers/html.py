@@ -19,9 +19,9 @@ from hashlib import sha256
 from importlib.resources import files
 from typing import TYPE_CHECKING, Any
 
+from cranfield.base.words import printable, printable_lines
 from cranfield.reporting.document import Block, Chart, Column, Details, Document, Section, with_fewer_rows
 from cranfield.reporting.renderers.pack import CHUNK, pack
-from cranfield.words import printable, printable_lines
 
 if TYPE_CHECKING:
     from xml.etree import ElementTree as ET

@@ -10,6 +10,7 @@ import re
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
+from cranfield.base.words import inert, printable, printable_lines
 from cranfield.reporting.document import (
     Block,
     Bullets,
@@ -26,7 +27,6 @@ from cranfield.reporting.document import (
     Table,
     VerdictBlock,
 )
-from cranfield.words import inert, printable, printable_lines
 
 MOST_ROWS = 50
 """Longer tables are cut, for a comment on GitHub may hold 65,536 characters."""

@@ -16,6 +16,7 @@ from dataclasses import replace
 from itertools import zip_longest
 from typing import Any, ClassVar
 
+from cranfield.base.words import capitalised, n_of, printable, shorten_to, width
 from cranfield.reporting.document import (
     VOID_STAMP,
     Block,
@@ -35,7 +36,6 @@ from cranfield.reporting.document import (
     VerdictBlock,
 )
 from cranfield.reporting.renderers.markdown import escape, paragraph, table_markdown
-from cranfield.words import capitalised, n_of, printable, shorten_to, width
 
 MOST_HEADING_LINES = 8
 NARROWEST = 12

@@ -9,6 +9,8 @@ from datetime import date
 from statistics import fmean
 from typing import Any
 
+from cranfield.base.numbers import format_count, format_delta, format_level, format_ms, format_percent, format_value
+from cranfield.base.words import and_list, first_line, first_of, last_lines, n_of, printable, shorten_to
 from cranfield.evaluation.absence import in_brackets
 from cranfield.evaluation.confusion import Confusion
 from cranfield.evaluation.evidence.values import caveat_sentences, merged
@@ -26,8 +28,8 @@ from cranfield.evaluation.unseen import Caveat, CaveatKind
 from cranfield.measures import CATALOGUE, Measure
 from cranfield.measures.catalogue import sign_of
 from cranfield.model import Absence, CallLog, Outcome
+from cranfield.model.results import TestSetRecord
 from cranfield.model.testset import days_overdue
-from cranfield.numbers import format_count, format_delta, format_level, format_ms, format_percent, format_value
 from cranfield.reporting.document import (
     Block,
     Bullets,
@@ -46,8 +48,6 @@ from cranfield.reporting.document import (
 )
 from cranfield.reporting.sections.subject import Subject, Systems, has_texts, lettered, query_text
 from cranfield.reporting.sections.verdict import query_table, rank_cells
-from cranfield.results import TestSetRecord
-from cranfield.words import and_list, first_line, first_of, last_lines, n_of, printable, shorten_to
 
 MOST_LISTED = 8
 """Systems of which each has its own warnings; of more, warnings that are alike are given once."""

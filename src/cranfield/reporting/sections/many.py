@@ -6,14 +6,8 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import astuple
 
-from cranfield.errors import UnknownNameError
-from cranfield.evaluation.many import LeaderboardLine, PairComparison, Ranks
-from cranfield.evaluation.result import EvaluationResult, ManyResult
-from cranfield.evaluation.values import Evaluation, Summary
-from cranfield.evaluation.verdict_table import VerdictCode
-from cranfield.measures import CATALOGUE, Measure
-from cranfield.measures.catalogue import sign_of
-from cranfield.numbers import (
+from cranfield.base.errors import UnknownNameError
+from cranfield.base.numbers import (
     UNKNOWN,
     format_count,
     format_delta,
@@ -23,6 +17,13 @@ from cranfield.numbers import (
     format_p,
     format_value,
 )
+from cranfield.base.words import and_list
+from cranfield.evaluation.many import LeaderboardLine, PairComparison, Ranks
+from cranfield.evaluation.result import EvaluationResult, ManyResult
+from cranfield.evaluation.values import Evaluation, Summary
+from cranfield.evaluation.verdict_table import VerdictCode
+from cranfield.measures import CATALOGUE, Measure
+from cranfield.measures.catalogue import sign_of
 from cranfield.reporting.charts.differences import Whisker, whiskers
 from cranfield.reporting.charts.spec import SCREENS
 from cranfield.reporting.charts.systems import RankedSystem, mean_ranks
@@ -44,7 +45,6 @@ from cranfield.reporting.document import (
 from cranfield.reporting.sections.measures import CLAIMS, interval_figure, margin_legend, why_mean_differs
 from cranfield.reporting.sections.subject import Subject, lettered, mean_cells, news_of, shaded, short_names
 from cranfield.stats.table import TESTS
-from cranfield.words import and_list
 
 MOST_PAIRS_LISTED, MOST_PAIRS_DRAWN = 15, 45
 """Six systems have 15 pairs, ten have 45. More are listed on request only, and more are not drawn."""

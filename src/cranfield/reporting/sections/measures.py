@@ -10,6 +10,15 @@ from dataclasses import replace
 from functools import partial
 from typing import TypeVar
 
+from cranfield.base.numbers import (
+    format_count,
+    format_delta,
+    format_delta_interval,
+    format_level,
+    format_p,
+    format_value,
+)
+from cranfield.base.words import and_list, capitalised, first_of, n_of
 from cranfield.evaluation.absence import effect_text, in_brackets
 from cranfield.evaluation.classes import ClassComparison, ClassResult, FormWins, smallest_n
 from cranfield.evaluation.evaluate import ContrastSpec, StrataContrast, contrast_gain, contrast_strata
@@ -20,7 +29,6 @@ from cranfield.measures import CATALOGUE, Measure
 from cranfield.measures.catalogue import sign_of
 from cranfield.model import QueryClass
 from cranfield.model.query import NEGATIVE
-from cranfield.numbers import format_count, format_delta, format_delta_interval, format_level, format_p, format_value
 from cranfield.reporting.charts.differences import Whisker, whiskers
 from cranfield.reporting.charts.spec import SCREENS
 from cranfield.reporting.charts.systems import HeatRow, heat_map
@@ -39,7 +47,6 @@ from cranfield.reporting.document import (
 )
 from cranfield.reporting.sections.subject import Subject, best_places, interval_tone, lettered, letters, mean_cells
 from cranfield.stats.table import TESTS
-from cranfield.words import and_list, capitalised, first_of, n_of
 
 TITLE = "By class of question"
 OWN_TERMS = "Each class has its own measures, and its own definition of a correct answer"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import date
 from functools import cached_property, partial
@@ -12,11 +12,14 @@ from statistics import fmean
 from string import ascii_uppercase
 from typing import Any, TypeVar
 
-from cranfield.errors import InputError
+from cranfield.base.errors import InputError
+from cranfield.base.numbers import format_count, format_percent, format_plain
+from cranfield.base.words import n_of, short_name
 from cranfield.evaluation.classes import ClassDifference
 from cranfield.evaluation.evaluate import StrataContrast
 from cranfield.evaluation.latency import NOT_MADE, CallsResult, calls_of
 from cranfield.evaluation.many import ManyComparison
+from cranfield.evaluation.options.blocks import LatencyRule
 from cranfield.evaluation.result import (
     ComparisonResult,
     EvaluationResult,
@@ -31,12 +34,10 @@ from cranfield.evaluation.sensitivity import Sensitivity
 from cranfield.evaluation.values import Comparison, Evaluation, MeasureComparison, StratumComparison
 from cranfield.evaluation.verdict_table import VerdictCode
 from cranfield.formats.io.files import read_bytes
-from cranfield.gate.result import EarlierSource, GateResult
 from cranfield.measures import CATALOGUE, Measure
 from cranfield.measures.catalogue import sign_of
 from cranfield.model import Absence, TestSet
-from cranfield.numbers import format_count, format_percent, format_plain
-from cranfield.options.blocks import LatencyRule
+from cranfield.model.results import TestSetRecord, from_jsonable
 from cranfield.reporting.document import (
     CALLS,
     FARTHEST,
@@ -53,10 +54,7 @@ from cranfield.reporting.document import (
     Tone,
     TonedCell,
 )
-from cranfield.reporting.table_spec import Col, TableSpec
-from cranfield.results import TestSetRecord, from_jsonable
 from cranfield.stats.table import ADJUSTMENTS, TESTS
-from cranfield.words import n_of, short_name
 
 SIDES = ("A", "B")
 
@@ -380,43 +378,19 @@ EARLIER = "Read, not made in this call"
 """Heading of the table."""
 
 
-def earlier_lines(results: Sequence[GateResult]) -> Iterator[str]:
-    """How many answers were not made in this call, and when."""
-    for result in results:
-        if not result.n_earlier:
-            continue
-        lead = f"{result.name}: " if result.name else ""
-        total = result.evaluation.n_queries
-        times = [source.oldest for source in result.earlier if source.oldest and source.kind != "baseline"]
-        when = f"the oldest is from {_time_text(min(times))}" if times else "the time is not known"
-        yield f"{lead}{format_count(result.n_earlier)} of {format_count(total)} answers are not of this call; {when}"
-
-
-def is_of_run_files(results: Sequence[GateResult]) -> bool:
-    """Whether all that was read beside a baseline are run files that the config or the call names, and no ref protects them."""
-    sources = [source for result in results for source in result.earlier if source.kind != "baseline"]
-    by_ref = any(result.baseline is not None and result.baseline.ref for result in results)
-    return not by_ref and all(source.kind in {"run file", "run file of the config"} for source in sources)
-
-
 def _time_text(time: str) -> str:
     """`2026-11-21 20:51 UTC`; a day as it is."""
     day, _, clock = time.partition("T")
     return f"{day} {clock[:5]} UTC" if clock else day
 
 
-def earlier_table(result: GateResult) -> Table:
-    """A row for each thing that was read."""
-    columns: tuple[Col[EarlierSource], ...] = (
-        Col("path", lambda source: source.path),
-        Col("kind", lambda source: source.kind),
-        Col("digest", lambda source: source.digest[:19]),
-        Col("made", _made),
-        Col("answers", lambda source: source.n_answers, "count"),
-    )
-    return TableSpec(EARLIER, result.earlier, columns).table(wrap=True)
+DIGEST_SHOWN = 19
+"""Characters of a digest in reports: `sha256:` and twelve digits."""
 
 
-def _made(source: EarlierSource) -> str:
-    times = dict.fromkeys(_time_text(time) for time in (source.oldest, source.latest) if time)
-    return " to ".join(times) or "unknown"
+def about_testset(testset: TestSetRecord) -> tuple[str, ...]:
+    """Lines under the title of a report about a test set: its changes, name, version, digest and review."""
+    name = f"{testset.name} {testset.version}".strip()
+    facts = f"{name}: {n_of(testset.n_queries, 'queries')}, {testset.digest[:DIGEST_SHOWN]}"
+    review = f"review: {testset.review}" if testset.review else ""
+    return tuple(filter(None, (testset.uncommitted, facts, review)))

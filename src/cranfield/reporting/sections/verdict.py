@@ -6,6 +6,17 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
+from cranfield.base.numbers import (
+    UNKNOWN,
+    format_count,
+    format_delta,
+    format_delta_interval,
+    format_level,
+    format_p,
+    format_plain,
+    format_value,
+)
+from cranfield.base.words import and_list, first_of, n_of
 from cranfield.evaluation.evidence.values import caveat_sentences, void_sentences
 from cranfield.evaluation.result import ComparisonResult, EvaluationResult, ManyResult
 from cranfield.evaluation.sensitivity import Sensitivity, Variation
@@ -17,16 +28,6 @@ from cranfield.evaluation.verdict_table import VerdictCode
 from cranfield.measures import Measure
 from cranfield.measures.catalogue import sign_of
 from cranfield.model import Outcome
-from cranfield.numbers import (
-    UNKNOWN,
-    format_count,
-    format_delta,
-    format_delta_interval,
-    format_level,
-    format_p,
-    format_plain,
-    format_value,
-)
 from cranfield.reporting.charts.differences import Bar, difference_bars, slopes
 from cranfield.reporting.charts.spec import SCREENS
 from cranfield.reporting.document import (
@@ -49,7 +50,6 @@ from cranfield.reporting.document import (
 from cranfield.reporting.sections.subject import Subject, has_texts, interval_tone, lettered, query_text, tone_of
 from cranfield.stats.result import TestResult
 from cranfield.stats.table import TESTS
-from cranfield.words import and_list, first_of, n_of
 
 RULE = (
     "better: the test over all queries is significant, at least one class is better and none is worse; worse: the same the "

@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from cranfield.errors import Problem, UsageError
+from cranfield.base.errors import Problem, UsageError
 
 LONGEST = 300
 """Letters of the line that is shown."""

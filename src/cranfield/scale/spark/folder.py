@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from cranfield.errors import UsageError
+from cranfield.base.errors import UsageError
 from cranfield.scale.result_files import is_result_file
 from cranfield.scale.results import INFO_FILE, clear_results
 from cranfield.scale.spark.places import is_remote, local_path, uri_of

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from cranfield.errors import InputError, Problem, RunFormatError, UsageError
+from cranfield.base.errors import InputError, Problem, RunFormatError, UsageError
 from cranfield.model import DEFAULT_CONVENTION, Convention, TestSet
 from cranfield.ranking.scan import Duplicates, Missing
 from cranfield.scale.judgments import JudgmentTable

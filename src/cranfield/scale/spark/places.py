@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from cranfield.errors import ProblemList, RunFormatError
+from cranfield.base.errors import ProblemList, RunFormatError
 from cranfield.scale.source import find_runs, opened_parquet
 
 SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]+:")

@@ -18,8 +18,8 @@ from importlib.resources import files
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any
 
-from cranfield.concurrency.interrupts import interrupts_prevail
-from cranfield.errors import MissingExtraError, Problem, UsageError
+from cranfield.base.concurrency.interrupts import interrupts_prevail
+from cranfield.base.errors import MissingExtraError, Problem, UsageError
 from cranfield.scale.spark.failures import cause_of
 
 if TYPE_CHECKING:

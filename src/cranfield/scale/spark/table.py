@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from cranfield.errors import Problem, RunFormatError, TestSetError, UsageError, shorten, unknown_name
+from cranfield.base.errors import Problem, RunFormatError, TestSetError, UsageError, shorten, unknown_name
 from cranfield.formats.io.delimited import COLUMN_NAMES
 from cranfield.model import Convention
 from cranfield.scale.judgments import JudgmentTable
@@ -18,7 +18,7 @@ from cranfield.scale.spark.session import quiet
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-    from cranfield.errors import InputError
+    from cranfield.base.errors import InputError
 
 ROWS_A_PARTITION = 1_000_000
 PARTITIONS_A_CORE = 2

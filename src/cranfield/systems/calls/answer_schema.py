@@ -12,10 +12,10 @@ from collections.abc import Iterable, Iterator, Mapping
 from numbers import Integral, Real
 from typing import Any
 
-from cranfield.errors import Problem
+from cranfield.base.errors import Problem
+from cranfield.base.words import last_lines
 from cranfield.formats.runs.record import finite
 from cranfield.model import Answer, Hit, Order, Outcome
-from cranfield.words import last_lines
 
 HIT_FIELDS = ("id", "score", "title", "span", "tokens", "fields")
 MAX_HITS = 10_000

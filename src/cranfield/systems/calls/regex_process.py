@@ -15,9 +15,9 @@ from contextlib import suppress
 from itertools import islice
 from pathlib import Path
 
-from cranfield.concurrency.child_process import ChildProcess, NotStartedError, TooMuchOutputError
-from cranfield.concurrency.loop import event_loop
-from cranfield.patterns import most_steps
+from cranfield.base.concurrency.child_process import ChildProcess, NotStartedError, TooMuchOutputError
+from cranfield.base.concurrency.loop import event_loop
+from cranfield.base.patterns import most_steps
 from cranfield.systems.calls.answer_schema import UnparsableError
 
 _SHORT_STEPS = 2e7

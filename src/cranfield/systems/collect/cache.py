@@ -15,6 +15,7 @@ from dataclasses import replace
 from hashlib import sha256
 from pathlib import Path
 
+from cranfield.base.version import __version__
 from cranfield.formats.io.files import PRIVATE_FOLDER, folder_inside, read_inside, write_text
 from cranfield.formats.runs.record import json_line
 from cranfield.systems.collect.journal import (
@@ -28,7 +29,6 @@ from cranfield.systems.collect.journal import (
     utc_time,
 )
 from cranfield.systems.system import System
-from cranfield.version import __version__
 
 _HEADER = "cranfield_answers"
 _FILE_NAMES = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}-[0-9a-f]{64}\.jsonl|\.[A-Za-z0-9].*\.part")

@@ -13,12 +13,12 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import replace
 from pathlib import Path
 
-from cranfield.concurrency.interrupts import sigterm_interrupts
-from cranfield.errors import UsageError, shorten
+from cranfield.base.concurrency.interrupts import sigterm_interrupts
+from cranfield.base.errors import UsageError, shorten
+from cranfield.evaluation.options.blocks import CollectOptions
 from cranfield.formats.io.files import folder_inside, path_lock, refusal
 from cranfield.formats.runs.jsonl import write_run
 from cranfield.model import Run, TestSet
-from cranfield.options.blocks import CollectOptions
 from cranfield.systems.collect.collector import AllFailAlikeError, Collector
 from cranfield.systems.collect.journal import (
     Answers,

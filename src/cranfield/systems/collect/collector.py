@@ -18,16 +18,16 @@ from functools import cached_property, partial
 from hashlib import sha256
 from pathlib import Path
 
-from cranfield.concurrency.loop import FunctionError, Threads, event_loop, finish
-from cranfield.errors import Problem, SystemUnderTestError, TestSetError
+from cranfield.base.concurrency.loop import FunctionError, Threads, event_loop, finish
+from cranfield.base.errors import Problem, SystemUnderTestError, TestSetError
+from cranfield.base.words import first_of, n_of, printable
+from cranfield.evaluation.options.blocks import CollectOptions
 from cranfield.model import Answer, CallLog, Outcome, Query, Run, TestSet
-from cranfield.options.blocks import CollectOptions
 from cranfield.systems.collect.cache import Cache, DamagedError, cache_key
 from cranfield.systems.collect.dependencies import UndigestedError, dependency_digest, is_declared
 from cranfield.systems.collect.journal import Answers, KeptAnswer, difference, oldest_time, utc_time
 from cranfield.systems.collect.progress import Progress
 from cranfield.systems.system import AsyncSystem, CallInterruptedError, Interruptible, System
-from cranfield.words import first_of, n_of, printable
 
 AHEAD = 2
 """A system may be ahead of the slowest by this many queries for each call that may be under way."""

@@ -16,8 +16,8 @@ from dataclasses import dataclass, field
 from hashlib import file_digest, sha256
 from pathlib import Path
 
-from cranfield.concurrency.child_process import NotStartedError, TooMuchOutputError, child_process, exit_reason
-from cranfield.concurrency.loop import event_loop
+from cranfield.base.concurrency.child_process import NotStartedError, TooMuchOutputError, child_process, exit_reason
+from cranfield.base.concurrency.loop import event_loop
 from cranfield.config.strict import ENV, fill, placeholders, texts
 from cranfield.config.systems import VersionCommand, VersionField
 from cranfield.model import Query

@@ -16,7 +16,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from cranfield.errors import CranfieldError
+from cranfield.base.errors import CranfieldError
 from cranfield.formats.io.files import PRIVATE_FOLDER, Folder, flush, folder_inside, open_inside
 from cranfield.formats.runs.record import answer_from_record, answer_record, json_line
 from cranfield.model import Answer, CallLog, Order, Run

@@ -12,9 +12,10 @@ from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
-from cranfield.concurrency.interrupts import sigterm_interrupts
+from cranfield.base.concurrency.interrupts import sigterm_interrupts
+from cranfield.base.errors import PreflightError, Problem, shorten
+from cranfield.base.words import n_of
 from cranfield.config.reading import BinaryCheck, EveryAnswerCheck, FileCheck, JsonValue, ProbeCheck, compile_path
-from cranfield.errors import PreflightError, Problem, shorten
 from cranfield.formats.io.files import UnreadableError, refuse_device
 from cranfield.model import Answer, Query
 from cranfield.model.answer_rule import AnswerRule, parse_answer_rule
@@ -22,7 +23,6 @@ from cranfield.systems.calls.answer_schema import output_hint
 from cranfield.systems.calls.stages import in_stages
 from cranfield.systems.configured import CheckFailedError, ConfiguredSystem, Step
 from cranfield.systems.kinds.command import check_program
-from cranfield.words import n_of
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,8 +11,8 @@ from contextlib import suppress
 from contextvars import ContextVar
 from typing import TYPE_CHECKING, Protocol, TextIO
 
+from cranfield.base.words import printable, shorten_to, width
 from cranfield.model import Answer, CallLog, Outcome, Query
-from cranfield.words import printable, shorten_to, width
 
 if TYPE_CHECKING:
     from rich.console import Console

@@ -11,8 +11,8 @@ from threading import Event, Timer
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Literal
 
-from cranfield.concurrency.loop import event_loop
-from cranfield.errors import MissingExtraError, Problem, UsageError
+from cranfield.base.concurrency.loop import event_loop
+from cranfield.base.errors import MissingExtraError, Problem, UsageError
 from cranfield.model import Hit, Scalar
 from cranfield.systems.engines.connections import Connections, OrNone
 

@@ -11,7 +11,7 @@ from types import MappingProxyType
 from typing import Literal
 from urllib.parse import quote
 
-from cranfield.errors import Problem, UsageError, unknown_name
+from cranfield.base.errors import Problem, UsageError, unknown_name
 from cranfield.model import Hit, Scalar
 from cranfield.systems.engines.connections import Connections, OrNone
 

@@ -7,11 +7,11 @@ from importlib import import_module
 from types import MappingProxyType
 from typing import TYPE_CHECKING
 
+from cranfield.base.errors import UnknownNameError
+from cranfield.base.platforms import PROGRAMS, missing
 from cranfield.config.models import Config
 from cranfield.config.systems import FusionConfig, expand_preset
-from cranfield.errors import UnknownNameError
 from cranfield.model import Scalar
-from cranfield.platforms import PROGRAMS, missing
 from cranfield.systems.configured import ConfiguredSystem
 from cranfield.systems.kinds.function_system import FunctionSystem
 

@@ -18,7 +18,7 @@ from contextlib import suppress
 from functools import partial
 from pathlib import Path
 
-from cranfield.concurrency.child_process import (
+from cranfield.base.concurrency.child_process import (
     MAX_OUTPUT_BYTES,
     NotStartedError,
     TooMuchOutputError,

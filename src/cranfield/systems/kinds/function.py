@@ -21,7 +21,7 @@ from pathlib import Path
 from threading import Lock
 from typing import Any, Literal, Protocol, TextIO
 
-from cranfield.concurrency.loop import EventLoop, FunctionError, Threads, event_loop
+from cranfield.base.concurrency.loop import EventLoop, FunctionError, Threads, event_loop
 from cranfield.model import Answer, Hit, Order, Outcome, Scalar
 from cranfield.systems.calls.answer_schema import (
     HIT_FIELDS,

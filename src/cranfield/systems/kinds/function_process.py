@@ -16,8 +16,8 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from cranfield.concurrency.child_process import ChildProcess, NotStartedError
-from cranfield.errors import RunFormatError
+from cranfield.base.concurrency.child_process import ChildProcess, NotStartedError
+from cranfield.base.errors import RunFormatError
 from cranfield.model import Scalar
 from cranfield.systems.calls.answer_schema import to_answer
 from cranfield.systems.configured import CheckFailedError, Reply, failed

@@ -8,7 +8,7 @@ from abc import abstractmethod
 from collections.abc import Mapping
 from dataclasses import replace
 
-from cranfield.concurrency.loop import event_loop
+from cranfield.base.concurrency.loop import event_loop
 from cranfield.config.reading import JsonLinesExtract
 from cranfield.model import Scalar
 from cranfield.systems.configured import HEAD_CHARS, CheckFailedError, ConfiguredSystem, Received, Reply, failed

@@ -14,8 +14,8 @@ import sys
 from collections.abc import Mapping
 from typing import Any, BinaryIO
 
-from cranfield.concurrency.loop import event_loop
-from cranfield.errors import RunFormatError
+from cranfield.base.concurrency.loop import event_loop
+from cranfield.base.errors import RunFormatError
 from cranfield.model import Outcome
 from cranfield.systems.configured import CheckFailedError, Reply, failed
 from cranfield.systems.kinds.function import LocalFunction, ResultReading

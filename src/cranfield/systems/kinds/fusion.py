@@ -18,8 +18,8 @@ from threading import Lock
 from typing import Any
 from weakref import WeakKeyDictionary, WeakSet
 
+from cranfield.base.errors import UsageError
 from cranfield.config.systems import Fusion, FusionConfig
-from cranfield.errors import UsageError
 from cranfield.model import Answer, CallLog, Order, Outcome, Query, Scalar
 from cranfield.systems.configured import CheckFailedError, ConfiguredSystem, Exchange, Received, Reply, Step
 from cranfield.systems.kinds.fusing import ResultList, UnusableScoreError, fuse

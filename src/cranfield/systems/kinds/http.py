@@ -19,13 +19,13 @@ from threading import Lock
 from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
 
-from cranfield.certificates import trusted_certificates
-from cranfield.concurrency.child_process import MAX_OUTPUT_BYTES
-from cranfield.concurrency.loop import FunctionError, event_loop
-from cranfield.concurrency.retry import is_transient, retry_after_s
+from cranfield.base.certificates import trusted_certificates
+from cranfield.base.concurrency.child_process import MAX_OUTPUT_BYTES
+from cranfield.base.concurrency.loop import FunctionError, event_loop
+from cranfield.base.concurrency.retry import is_transient, retry_after_s
+from cranfield.base.errors import shorten
 from cranfield.config.strict import ENV, request_values
 from cranfield.config.systems import HttpConfig
-from cranfield.errors import shorten
 from cranfield.model import Outcome, Scalar
 from cranfield.systems.calls.redact import Redactor
 from cranfield.systems.configured import HEAD_CHARS, CheckFailedError, ConfiguredSystem, Received, Reply, Step, failed

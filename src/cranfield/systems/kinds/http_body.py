@@ -9,7 +9,7 @@ from __future__ import annotations
 import codecs
 import zlib
 
-from cranfield.concurrency.child_process import MAX_OUTPUT_BYTES
+from cranfield.base.concurrency.child_process import MAX_OUTPUT_BYTES
 
 ENCODINGS = ("gzip", "deflate")
 """Accepted content encodings: those that need no extra package."""

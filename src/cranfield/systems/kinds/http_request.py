@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from typing import Any
 from urllib.parse import quote
 
+from cranfield.base.version import __version__
 from cranfield.config.services import Http
 from cranfield.config.strict import (
     ABSENT,
@@ -25,7 +26,6 @@ from cranfield.config.strict import (
     texts,
 )
 from cranfield.model import Scalar
-from cranfield.version import __version__
 
 _BREAKS_A_HEADER = frozenset("\r\n\0")
 

@@ -14,7 +14,12 @@ from contextlib import suppress
 from dataclasses import replace
 from typing import Any
 
-from cranfield.concurrency.child_process import MAX_OUTPUT_BYTES, ChildProcess, NotStartedError, TooMuchOutputError
+from cranfield.base.concurrency.child_process import (
+    MAX_OUTPUT_BYTES,
+    ChildProcess,
+    NotStartedError,
+    TooMuchOutputError,
+)
 from cranfield.model import Outcome
 from cranfield.systems.calls.answer_schema import UnparsableError, json_type
 from cranfield.systems.calls.extract import DuplicateKeyError, with_unique_keys

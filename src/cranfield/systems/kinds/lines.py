@@ -13,8 +13,8 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from cranfield.concurrency.child_process import ChildProcess, NotStartedError
-from cranfield.concurrency.loop import event_loop
+from cranfield.base.concurrency.child_process import ChildProcess, NotStartedError
+from cranfield.base.concurrency.loop import event_loop
 from cranfield.config.strict import fill
 from cranfield.config.systems import LinesConfig
 from cranfield.model import Scalar

@@ -14,12 +14,13 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from cranfield.concurrency.loop import event_loop
+from cranfield.base.concurrency.loop import event_loop
+from cranfield.base.errors import MissingExtraError, shorten, unknown_name
+from cranfield.base.words import first_of
 from cranfield.config.reading import JsonExtract, JsonLinesExtract, RegexExtract, compile_list_path
 from cranfield.config.services import McpProgram, McpServer
 from cranfield.config.strict import environment_names, fill, fill_value, request_values
 from cranfield.config.systems import McpConfig
-from cranfield.errors import MissingExtraError, shorten, unknown_name
 from cranfield.model import Answer, Outcome, Scalar
 from cranfield.systems.calls.answer_schema import first_line, output_hint
 from cranfield.systems.calls.extract import load_json
@@ -28,7 +29,6 @@ from cranfield.systems.configured import CheckFailedError, ConfiguredSystem, Rec
 from cranfield.systems.kinds.command import argument_files, check_command
 from cranfield.systems.kinds.mcp_schema import find_mismatch, wrapped_text
 from cranfield.systems.kinds.mcp_session import BrokenError, NoSessionError, Session, SessionOptions, ToolFailedError
-from cranfield.words import first_of
 
 if TYPE_CHECKING:
     from mcp_types import CallToolResult, Tool

@@ -14,9 +14,9 @@ from typing import Any
 
 import httpx2
 
-from cranfield.certificates import trusted_certificates
-from cranfield.concurrency.child_process import MAX_OUTPUT_BYTES
-from cranfield.concurrency.retry import is_transient, retry_after_s
+from cranfield.base.certificates import trusted_certificates
+from cranfield.base.concurrency.child_process import MAX_OUTPUT_BYTES
+from cranfield.base.concurrency.retry import is_transient, retry_after_s
 from cranfield.systems.kinds.http import close_if_leftover, keep_quiet
 from cranfield.systems.kinds.http_body import TOO_LONG
 from cranfield.systems.kinds.http_reasons import failure_reason, failures

@@ -13,8 +13,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from cranfield.concurrency.child_process import ChildProcess, NotStartedError
-from cranfield.concurrency.loop import event_loop
+from cranfield.base.concurrency.child_process import ChildProcess, NotStartedError
+from cranfield.base.concurrency.loop import event_loop
 from cranfield.systems.calls.answer_schema import first_line
 from cranfield.systems.kinds.function import error_text
 from cranfield.systems.kinds.mcp_schema import find_mismatch

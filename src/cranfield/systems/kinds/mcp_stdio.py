@@ -8,7 +8,7 @@ from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager, suppress
 from typing import TYPE_CHECKING
 
-from cranfield.concurrency.child_process import MAX_OUTPUT_BYTES, ChildProcess, TooMuchOutputError
+from cranfield.base.concurrency.child_process import MAX_OUTPUT_BYTES, ChildProcess, TooMuchOutputError
 from cranfield.systems.calls.answer_schema import MAX_HITS
 
 if TYPE_CHECKING:

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
 
-from cranfield.concurrency.loop import event_loop
+from cranfield.base.concurrency.loop import event_loop
 from cranfield.config.systems import PluginConfig
 from cranfield.systems.configured import CheckFailedError, Step
 from cranfield.systems.kinds.function_system import FunctionSystem

@@ -11,7 +11,7 @@ from hashlib import sha256
 from pathlib import Path
 from typing import Any, Self
 
-from cranfield.concurrency.loop import event_loop
+from cranfield.base.concurrency.loop import event_loop
 from cranfield.config.systems import PythonConfig
 from cranfield.model import Order
 from cranfield.systems.configured import Step

@@ -7,11 +7,11 @@ from dataclasses import replace
 from functools import cached_property
 from pathlib import Path
 
+from cranfield.base.errors import InputError
+from cranfield.base.words import n_of, noun
 from cranfield.config.systems import RunConfig
-from cranfield.errors import InputError
 from cranfield.model import Answer, CallLog, Order, Outcome, Query, Run, Scalar
 from cranfield.systems.configured import CheckFailedError, ConfiguredSystem, Exchange, Received, Reply, Step
-from cranfield.words import n_of, noun
 
 NOT_THERE = "the run file holds no answer for it"
 MOST_EXTRA = 1000

@@ -9,7 +9,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from cranfield.errors import CranfieldError, unknown_name
+from cranfield.base.errors import CranfieldError, unknown_name
 from cranfield.model import Answer, Query, Scalar
 from cranfield.systems.calls.answer_schema import type_name
 from cranfield.systems.configured import CheckFailedError

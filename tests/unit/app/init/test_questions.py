@@ -6,7 +6,7 @@ import pytest
 
 from cranfield.app.init.start import read_questions
 from cranfield.app.init.targets import targets_of
-from cranfield.errors import TestSetError, UsageError
+from cranfield.base.errors import TestSetError, UsageError
 
 
 @pytest.mark.parametrize(

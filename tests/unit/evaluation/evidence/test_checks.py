@@ -28,13 +28,13 @@ from cranfield import (
     compare_many,
     evaluate,
 )
-from cranfield.errors import UsageError
+from cranfield.base.errors import UsageError
 from cranfield.evaluation.evidence.inspection import CHECKS, inspect_systems, parse_settings
 from cranfield.evaluation.evidence.values import Finding, caveat_sentences, void_sentences
+from cranfield.evaluation.options.blocks import Consequence, Setting
 from cranfield.evaluation.verdict_table import VerdictCode
 from cranfield.model import CallLog, Entity, Negative, NoteKind, Pattern
 from cranfield.model.note import Note
-from cranfield.options.blocks import Consequence, Setting
 
 Lists = Mapping[str, Sequence[str]]
 

@@ -8,12 +8,12 @@ from pathlib import Path
 import pytest
 
 from cranfield.agents.scripted import Scripted
+from cranfield.books.settings import BookSettings
+from cranfield.books.store.schema import RaterKind, Role
+from cranfield.books.store.store import Store
 from cranfield.cli.main import run_command_line
 from cranfield.judging.models.jobs import RateOptions, Texts
 from cranfield.judging.models.run import rate_book
-from cranfield.judging.settings import BookSettings
-from cranfield.judging.store.schema import RaterKind, Role
-from cranfield.judging.store.store import Store
 
 from .conftest import make_pool
 from .test_run import N, by_words

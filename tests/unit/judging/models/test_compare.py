@@ -10,16 +10,16 @@ from pathlib import Path
 import pytest
 from sklearn.metrics import cohen_kappa_score
 
-from cranfield.app.judging import ModelReport, model_report
-from cranfield.errors import UsageError
-from cranfield.judging.pools.pool_file import Pool, PooledItem, PooledQuery, PooledRun
-from cranfield.judging.settings import BookSettings
-from cranfield.judging.store.database import open_store
-from cranfield.judging.store.schema import Action, RaterKind, Role
-from cranfield.judging.store.store import Store
-from cranfield.judging.store.values import ImportedJudgment
+from cranfield.base.errors import UsageError
+from cranfield.books.pool_file import Pool, PooledItem, PooledQuery, PooledRun
+from cranfield.books.settings import BookSettings
+from cranfield.books.store.database import open_store
+from cranfield.books.store.schema import Action, RaterKind, Role
+from cranfield.books.store.store import Store
+from cranfield.books.store.values import ImportedJudgment
+from cranfield.judging.reports.model_raters import model_document
+from cranfield.judging.use_cases import ModelReport, model_report
 from cranfield.reporting import render
-from cranfield.reporting.documents.model_raters import model_document
 
 DEPTH = 3
 N_QUERIES = 20

@@ -10,10 +10,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from cranfield.agents.protocol import Failure, FailureKind, Message, ModelAnswer, Request, with_output
-from cranfield.errors import ConfigError
+from cranfield.base.errors import ConfigError
+from cranfield.books.settings import DEFAULT_GUIDELINE, SCALES, GradeScale, Level
 from cranfield.judging.models.answers import BadAnswer, Graded, answer_schema, read_grades
 from cranfield.judging.models.prompt import Question, fill, load_prompt
-from cranfield.judging.settings import DEFAULT_GUIDELINE, SCALES, GradeScale, Level
 
 PROMPT = load_prompt()
 QUESTION = Question("lock a file", "How to keep others from writing", "fcntl counts")

@@ -13,14 +13,14 @@ from cranfield.agents.budget import Budget, Price, PriceList, estimate
 from cranfield.agents.prompt import Prompt
 from cranfield.agents.protocol import Failure, FailureKind, ModelAnswer, Request, Sampling, Usage, with_output
 from cranfield.agents.scripted import Scripted
-from cranfield.errors import UsageError
+from cranfield.base.errors import UsageError
+from cranfield.books.settings import BookSettings, Mode
+from cranfield.books.store.schema import Action, RaterKind, Role, SkipReason
+from cranfield.books.store.store import Store
+from cranfield.books.store.values import BookClosedError, RatingRow, SaveRequest
 from cranfield.judging.documents.values import DocumentFailureKind, DocumentProblem, DocumentText
 from cranfield.judging.models.jobs import RateOptions, Texts, dry_run, make_jobs, select
 from cranfield.judging.models.run import RateOutcome, Stop, rate_book
-from cranfield.judging.settings import BookSettings, Mode
-from cranfield.judging.store.schema import Action, RaterKind, Role, SkipReason
-from cranfield.judging.store.store import Store
-from cranfield.judging.store.values import BookClosedError, RatingRow, SaveRequest
 
 from .conftest import DOCS, document_of, grade, make_pool
 

@@ -10,14 +10,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from cranfield import Query, TestSet, evaluate
-from cranfield.errors import UsageError
+from cranfield.base.errors import UsageError
 from cranfield.evaluation.compare import compare
 from cranfield.evaluation.joint import OpenLists, open_lists
+from cranfield.evaluation.options.blocks import CompareOptions
 from cranfield.evaluation.unjudged import grade_shares, verdicts_of
 from cranfield.evaluation.verdict_table import VerdictCode
 from cranfield.judging.pools.holes import find_holes
 from cranfield.model import Meta
-from cranfield.options.blocks import CompareOptions
 
 few = settings(max_examples=min(6, settings().max_examples // 16))
 DOCUMENTS = ["a", "b", "c"]

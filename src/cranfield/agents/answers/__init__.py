@@ -1,0 +1,1 @@
+"""Answers of agents scored against labels: structure, facts, narrative."""

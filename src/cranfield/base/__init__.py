@@ -1,0 +1,1 @@
+"""What every room may import: problems, words and numbers for people, patterns, platforms, processes."""

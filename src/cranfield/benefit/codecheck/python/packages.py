@@ -1,0 +1,324 @@
+"""Symbols of packages, and attributes of objects: there, missing or unknown.
+
+The packages themselves decide where they could be imported: the types of some are not those of their code. Where they could
+not, the type checker decides as far as a package comes with types, and as far as it has seen a definition; the rest is
+unknown, with the reason.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from collections.abc import Set as AbstractSet
+from dataclasses import dataclass, field
+
+from cranfield.benefit.codecheck.python.facts import FileFacts, Import, Place
+from cranfield.benefit.codecheck.python.lookup import Lookup, LookupAnswer, Presence, look_up
+from cranfield.benefit.codecheck.python.reading import (
+    NO_TYPE,
+    AttributeReading,
+    is_of_import,
+    names_of_any_kind,
+    read_members,
+)
+from cranfield.benefit.codecheck.python.symbols import Sources
+from cranfield.benefit.codecheck.python.ty import ATTRIBUTE, SYMBOL_RULES, CheckerError, Diagnostic, Workplace
+from cranfield.benefit.codecheck.report import CodeCheck, CodeFinding
+
+_MODULE = re.compile(r"<module '(?P<name>[^']+)'>")
+_CLASS = re.compile(r"<class '(?P<name>[\w.]+)[^']*'>|type\[(?P<type>[\w.]+)[^\]]*\]")
+_OBJECT = re.compile(r"(?P<name>[A-Za-z_][\w.]*)(?:\[.*\])?", re.DOTALL)
+_NAME_CHARS = 80
+
+
+@dataclass(frozen=True, slots=True)
+class SymbolUse:
+    """An import, an attribute or an argument that code uses."""
+
+    file: str
+    line: int
+    column: int
+    name: str
+    """As a reader names it: `numpy.float`, `DataFrame.appendd`."""
+    lookups: tuple[Lookup, ...] = ()
+    row: Diagnostic | None = None
+    """What the type checker says against it."""
+    doubt: str = ""
+    """Why the silence of the type checker says nothing; empty: it has seen a definition."""
+    first: Place = (0, 0)
+    """Of the object of an attribute."""
+
+    @property
+    def kind(self) -> str:
+        """Of its lookups; empty: it has none."""
+        return self.lookups[0][0] if self.lookups else ""
+
+
+@dataclass(slots=True)
+class PackageFindings:
+    """What is known of symbols of packages, and of attributes of objects."""
+
+    decided: set[Diagnostic] = field(default_factory=set)
+    """Diagnostics that the packages confirm or disprove: they are not reported again."""
+    findings: list[CodeFinding] = field(default_factory=list)
+    unknown: list[CodeFinding] = field(default_factory=list)
+    n_symbols: int = 0
+    """That were looked at."""
+
+
+async def check_packages(
+    place: Workplace, sources: Sources, rows: tuple[Diagnostic, ...], sandbox: str
+) -> PackageFindings:
+    """Look at every symbol of a package, and at every attribute of an object.
+
+    Args:
+        place: with the files.
+        sources: of the code.
+        rows: what the type checker says.
+        sandbox: path of bubblewrap; empty: the one on the path.
+
+    Raises:
+        CheckerError: the type checker could not run.
+    """
+    reading = await read_members(place, sources, rows)
+    doubtful = await names_of_any_kind(place, set(_plain_names(sources)))
+    symbols = [
+        *_imports(sources, rows, doubtful),
+        *sorted(_members(sources, reading, doubtful), key=lambda symbol: (symbol.file, symbol.line, symbol.column)),
+        *_arguments(sources, rows),
+    ]
+    answers = await _answers(place, sources, symbols, sandbox)
+    decision = _Decision(sources, rows, answers)
+    for symbol in symbols:
+        decision.add(symbol)
+    return decision.found
+
+
+async def _answers(
+    place: Workplace, sources: Sources, symbols: list[SymbolUse], sandbox: str
+) -> Mapping[Lookup, LookupAnswer]:
+    """What the packages say of all lookups; nothing where the code imports none."""
+    imports = [
+        name for file in sources.texts for name in sources.facts[file].run_imports if sources.is_of_package(name)
+    ]
+    lookups = list(dict.fromkeys(lookup for symbol in symbols for lookup in symbol.lookups))
+    if not imports or not lookups:
+        return {}
+    try:
+        return await look_up(sources.environment, imports, lookups, place.folder, sandbox)
+    except CheckerError as error:
+        return dict.fromkeys(lookups, LookupAnswer(Presence.UNKNOWN, str(error)))
+
+
+def _imports(
+    sources: Sources, rows: tuple[Diagnostic, ...], doubtful: AbstractSet[tuple[str, ...]]
+) -> Iterator[SymbolUse]:
+    for file in sources.texts:
+        facts = sources.facts[file]
+        for item in facts.imports:
+            if item.level or not sources.is_of_package(item.module):
+                continue
+            row = next((row for row in rows if is_of_import(row, file, item, sources)), None)
+            is_name = bool(item.name) and item.name != "*"
+            lookup = ("name", item.module, item.name) if is_name else ("module", item.module)
+            lookups = () if facts.is_for_typing(item.line) else (lookup,)
+            doubt = "its module has every name" if lookup[1:] in doubtful else ""
+            yield SymbolUse(file, item.line, item.column, ".".join(lookup[1:]), lookups, row, doubt)
+
+
+def _plain_names(sources: Sources) -> Iterator[tuple[str, str]]:
+    """Names that are imported, or read of a module where no type can be revealed, as in annotations."""
+    for file in sources.texts:
+        facts = sources.facts[file]
+        for item in facts.imports:
+            if not item.level and item.name not in {"", "*"} and sources.is_of_package(item.module):
+                yield item.module, item.name
+        for line, column, path in facts.resolved_uses():
+            if facts.is_fixed((line, column)) and sources.is_of_package(path):
+                yield from ((module, name) for _, module, name in _path_lookup(path, facts) if name.isidentifier())
+
+
+def _members(
+    sources: Sources, reading: AttributeReading, doubtful: AbstractSet[tuple[str, ...]]
+) -> Iterator[SymbolUse]:
+    for each in sources.members:
+        facts = sources.facts[each.file]
+        at = each.place[1:]
+        is_fixed = facts.is_fixed(at)
+        path = facts.imported_at.get(at, "")
+        is_of_package = bool(path) and sources.is_of_package(path)
+        types = reading.types_of(each)
+        modules = [match["name"] for part in types if (match := _MODULE.fullmatch(part))]
+        lookups: tuple[Lookup, ...] = ()
+        if modules:
+            lookups = tuple(("member", name, each.name) for name in modules if sources.is_of_package(name))
+        elif types or is_of_package:
+            of_class = _class_lookups(types, each.name) if sources.environment.modules else ()
+            lookups = (*of_class, *(_path_lookup(path, facts) if is_of_package else ()))
+        elif is_fixed and (path or at in facts.fixed):
+            continue  # of the standard library, or a class of the code's own: the type checker has read it
+        row = reading.row(each)
+        name = f"{modules[0]}.{each.name}" if modules else path or _name_of(types, each.name, facts, at)
+        refused = row if row is not None and row.rule == ATTRIBUTE else None
+        doubt = reading.doubt(each)
+        if is_fixed and any(lookup[2].isidentifier() for lookup in lookups):
+            doubt = "its module has every name" if any(lookup[1:] in doubtful for lookup in lookups) else ""
+        yield SymbolUse(each.file, *at, name[:_NAME_CHARS], lookups, refused, doubt, each.first)
+
+
+def _name_of(types: list[str], name: str, facts: FileFacts, at: Place) -> str:
+    written = facts.written_at.get(at, "")
+    of = types[0].partition("[")[0] if len(types) == 1 and _OBJECT.fullmatch(types[0]) else ""
+    return written or (f"{of}.{name}" if of else name)
+
+
+def _path_lookup(path: str, facts: FileFacts) -> Iterator[Lookup]:
+    """A dotted path from the longest module in it that the file imports."""
+    found = [name for name in facts.run_imports if path.startswith(f"{name}.")]
+    if found:
+        module = max(found, key=len)
+        yield "member", module, path.removeprefix(f"{module}.")
+
+
+def _class_lookups(types: list[str], name: str) -> Iterator[Lookup]:
+    for part in types:
+        if match := _CLASS.fullmatch(part):
+            yield "class", (match["name"] or match["type"]).rpartition(".")[2], name, "class"
+        elif match := _OBJECT.fullmatch(part):
+            yield "class", match["name"].rpartition(".")[2], name, "object"
+
+
+def _arguments(sources: Sources, rows: tuple[Diagnostic, ...]) -> Iterator[SymbolUse]:
+    """Arguments by name of functions of packages, of which the type checker says nothing."""
+    refused = {row.place for row in rows}
+    for file in sources.texts:
+        for line, column, name in sources.facts[file].resolved_uses():
+            called, _, argument = name.partition("(")
+            if argument and (file, line, column) not in refused and sources.is_of_package(called):
+                for _, module, path in _path_lookup(called, sources.facts[file]):
+                    yield SymbolUse(file, line, column, name, (("parameter", module, path, argument.rstrip(")")),))
+
+
+class _Decision:
+    """Which symbols are there, missing or unknown."""
+
+    def __init__(self, sources: Sources, rows: tuple[Diagnostic, ...], answers: Mapping[Lookup, LookupAnswer]) -> None:
+        self.found = PackageFindings()
+        self._sources, self._environment, self._answers = sources, sources.environment, answers
+        self._reported: set[tuple[str, int, int]] = {row.place for row in rows if row.rule in SYMBOL_RULES}
+        """Places of what is missing or unknown: what is read of it is not reported again."""
+        self._not_imported: set[tuple[str, Import]] = {
+            (file, item)
+            for file in sources.texts
+            for item in sources.facts[file].imports
+            if any(is_of_import(row, file, item, sources) for row in rows)
+        }
+
+    def add(self, symbol: SymbolUse) -> None:
+        """Decide one."""
+        answers = [self._answers[lookup] for lookup in symbol.lookups if lookup in self._answers]
+        known = [answer for answer in answers if answer.state is not Presence.ABSENT]
+        answer = next((each for state in Presence for each in known if each.state is state), None)
+        is_argument = symbol.kind == "parameter"
+        self.found.n_symbols += not is_argument
+        if answer is None:
+            self._add_unseen(symbol)
+        elif answer.state is Presence.THERE:
+            self._add_there(symbol, answer)
+        elif answer.state is Presence.MISSING and (symbol.kind != "class" or symbol.row is not None):
+            self._add_missing(symbol, answer)
+        elif is_argument or (symbol.kind == "class" and symbol.row is None and not symbol.doubt):
+            return  # the type checker has seen it
+        else:
+            self._add_unknown(symbol, answer)
+
+    def _add_unseen(self, symbol: SymbolUse) -> None:
+        if symbol.row is None and symbol.doubt and not self._is_of_reported(symbol):
+            self._leave(symbol, symbol.doubt)
+
+    def _add_there(self, symbol: SymbolUse, answer: LookupAnswer) -> None:
+        self._take(symbol.row)
+        self._not_imported -= {(symbol.file, item) for item in self._imports_of(symbol)}
+        if answer.deprecated and not self._is_provided_for(symbol):
+            message = self._with_package(answer.deprecated, symbol, answer)
+            self.found.findings.append(_finding(symbol, CodeCheck.NOT_DEPRECATED, message, answer.deprecated))
+        elif answer.perhaps_deprecated and not self._is_provided_for(symbol):
+            message = f"its documentation says, perhaps of a part of it: {answer.perhaps_deprecated}"
+            self.found.unknown.append(_finding(symbol, CodeCheck.NOT_DEPRECATED, message))
+
+    def _add_missing(self, symbol: SymbolUse, answer: LookupAnswer) -> None:
+        self._take(symbol.row)
+        self._not_imported |= {(symbol.file, item) for item in self._imports_of(symbol)}
+        if self._is_provided_for(symbol):
+            return
+        self._reported.add((symbol.file, symbol.line, symbol.column))
+        if symbol.name.rpartition(".")[2] in self._sources.stored:
+            self._leave(symbol, "the code itself sets an attribute of this name")
+        else:
+            message = answer.why or (symbol.row.message if symbol.row else f"there is no {symbol.name}")
+            self.found.findings.append(_finding(symbol, CodeCheck.SYMBOLS, self._with_package(message, symbol, answer)))
+
+    def _add_unknown(self, symbol: SymbolUse, answer: LookupAnswer) -> None:
+        """Of a symbol that could not be looked up: the type checker decides as far as it can."""
+        if symbol.row is not None and self._is_typed(symbol, answer):
+            return
+        self._take(symbol.row)
+        if symbol.row is not None or symbol.doubt:
+            if not self._is_of_reported(symbol):
+                self._leave(symbol, "; ".join(filter(None, (symbol.doubt, answer.why))))
+        elif not self._is_provided_for(symbol):
+            message = f"whether it is deprecated could not be looked up: {answer.why}"
+            self.found.unknown.append(_finding(symbol, CodeCheck.NOT_DEPRECATED, message))
+
+    def _imports_of(self, symbol: SymbolUse) -> Iterator[Import]:
+        """The statement that imports a symbol, if one does."""
+        for item in self._sources.facts[symbol.file].imports if symbol.kind in {"name", "module"} else ():
+            if (item.line, item.column) == (symbol.line, symbol.column):
+                yield item
+
+    def _take(self, row: Diagnostic | None) -> None:
+        if row is not None:
+            self.found.decided.add(row)
+
+    def _leave(self, symbol: SymbolUse, why: str) -> None:
+        self._reported.add((symbol.file, symbol.line, symbol.column))
+        if not self._is_provided_for(symbol):
+            self.found.unknown.append(_finding(symbol, CodeCheck.SYMBOLS, why))
+
+    def _is_typed(self, symbol: SymbolUse, answer: LookupAnswer) -> bool:
+        """Whether what the type checker says is of types that a package comes with, or of no package: then it stands."""
+        modules = _modules_of(symbol, answer)
+        if symbol.kind == "class" and modules:
+            return False  # the class was looked at
+        if modules:
+            return {module.partition(".")[0] for module in modules} <= self._environment.typed
+        return not self._environment.may_define(symbol.lookups[0][1])
+
+    def _is_of_reported(self, symbol: SymbolUse) -> bool:
+        """Whether an attribute is read of what is itself missing or unknown."""
+        facts = self._sources.facts[symbol.file]
+        if symbol.doubt != NO_TYPE:
+            return False
+        inner = any(
+            file == symbol.file and symbol.first <= (line, column) < (symbol.line, symbol.column)
+            for file, line, column in self._reported
+        )
+        name = facts.written_at.get((symbol.line, symbol.column), "")
+        bound = {item.bound for file, item in self._not_imported if file == symbol.file}
+        return inner or name.partition(".")[0] in bound
+
+    def _is_provided_for(self, symbol: SymbolUse) -> bool:
+        failed = [item.line for file, item in self._not_imported if file == symbol.file]
+        return self._sources.facts[symbol.file].provides_for(symbol.line, failed)
+
+    def _with_package(self, message: str, symbol: SymbolUse, answer: LookupAnswer) -> str:
+        packages = {self._environment.package_of(module) for module in _modules_of(symbol, answer)}
+        return f"{message} ({packages.pop()})" if len(packages) == 1 and "" not in packages else message
+
+
+def _modules_of(symbol: SymbolUse, answer: LookupAnswer) -> tuple[str, ...]:
+    return answer.modules if symbol.kind == "class" else (symbol.lookups[0][1],)
+
+
+def _finding(symbol: SymbolUse, check: CodeCheck, message: str, current: str = "") -> CodeFinding:
+    return CodeFinding(check, symbol.file, symbol.line, symbol.name, message, current=current)

@@ -1,0 +1,1 @@
+"""Commands of the benefit of a tool."""

@@ -1,0 +1,1 @@
+"""Reports of experiments and of scored answers."""

@@ -1,0 +1,161 @@
+"""Scored answers as a Document."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from cranfield.agents.answers.facts import DecidedBy
+from cranfield.agents.answers.rows import AnswerRow
+from cranfield.agents.answers.score import AnswersReport, NoNarrative, ScoredQuery
+from cranfield.base.numbers import Interval
+from cranfield.base.words import first_of, n_of
+from cranfield.benefit.reports.facts import BY, fact_blocks, reason_blocks, votes_text
+from cranfield.model.results import to_jsonable
+from cranfield.reporting.document import Bullets, Cell, Document, Section, Table
+from cranfield.reporting.sections.subject import about_testset
+from cranfield.reporting.table_spec import Col, TableSpec
+
+_YES_OR_NO = {True: "yes", False: "no", None: ""}
+NO_VERDICT = (DecidedBy.NO_JUDGE, DecidedBy.NO_MAJORITY, DecidedBy.FAILED)
+NO_RATING = {
+    NoNarrative.STRUCTURE: "not rated, as the structure is not complete",
+    NoNarrative.NO_MAJORITY: "without a rating: no more than half of the votes agree",
+    NoNarrative.FAILED: "without a rating: votes of the judge are missing",
+}
+"""Why a narrative has none."""
+_NESTED = {"facts", "narrative_votes"}
+"""Fields of a row that a table has no column for."""
+
+
+def answers_document(report: AnswersReport) -> Document:
+    """Means, a row a query, and what was not scored."""
+    means = TableSpec(
+        "Shares have Wilson's interval, scores Student's t",
+        report.means,
+        (
+            Col("", lambda row: row.name),
+            Col("mean", lambda row: row.mean, "value"),
+            Col("95 % CI", lambda row: _interval(row.ci_low, row.ci_high), "interval"),
+            Col("queries", lambda row: row.n, "count"),
+            Col("without a value", lambda row: row.n_without, "count"),
+        ),
+    )
+    sections = [
+        Section("scores", "Scores", (means.table(),)),
+        Section("queries", "Queries", (_queries(report),)),
+    ]
+    rows = [query.row for query in report.queries]
+    if stated := [(row.query_id, "", fact) for row in rows for fact in row.facts]:
+        blocks = fact_blocks((Col("query", lambda row: row[0]),), stated, "Statements of the labels")
+        sections.append(Section("facts", "Facts", tuple(blocks)))
+    if voted := [query for query in report.queries if query.row.narrative_votes]:
+        narratives = TableSpec(
+            "Narratives of complete answers",
+            voted,
+            (
+                Col("query", lambda query: query.row.query_id),
+                Col("rating", _narrative),
+                Col("decided by", lambda query: votes_text(query.row.narrative_votes)),
+            ),
+        )
+        reasons = reason_blocks((each.row.query_id, "narrative", each.row.narrative_votes) for each in voted)
+        sections.append(Section("narratives", "Narratives", (narratives.table(), *reasons)))
+    if notes := _notes(report):
+        sections.append(Section("notes", "Notes", (Bullets(notes),)))
+    fields = TableSpec(
+        "", rows, tuple(Col(name, _cell_of(name)) for name in AnswerRow.model_fields if name not in _NESTED)
+    )
+    return Document(
+        title="Answers",
+        subtitle=about_testset(report.testset),
+        sections=tuple(sections),
+        tidy=fields.tidy,
+        payload=lambda: to_jsonable(report),
+    )
+
+
+def _interval(low: float | None, high: float | None) -> Interval | None:
+    return None if low is None or high is None else (low, high)
+
+
+def _queries(report: AnswersReport) -> Table:
+    return TableSpec(
+        "Structure: F1 of entities and files. Facts: mentioned of all, and wrong statements",
+        report.queries,
+        (
+            Col("query", lambda query: query.row.query_id),
+            Col("complete", lambda query: _YES_OR_NO[query.row.structure_correct]),
+            Col("structure", lambda query: query.row.structure_score, "value"),
+            Col("facts", _facts),
+            Col("narrative", _narrative),
+            Col("not named", _not_named),
+        ),
+    ).table()
+
+
+def _facts(query: ScoredQuery) -> str:
+    if not query.row.facts:
+        return ""
+    without = sum(fact.verdict is None for fact in query.row.facts)
+    parts = [f"{query.n_mentioned} of {query.n_must}"]
+    parts += [f"{query.n_wrong} wrong"] if query.n_wrong else []
+    parts += [f"{without} open"] if without else []
+    return ", ".join(parts)
+
+
+def _narrative(query: ScoredQuery) -> str:
+    shown = query.why_not if query.why_not in (NoNarrative.NO_MAJORITY, NoNarrative.FAILED) else query.row.narrative
+    return (shown or "").replace("_", " ")
+
+
+def _not_named(query: ScoredQuery) -> str:
+    found = query.structure
+    return "" if found is None else ", ".join(name for part in found.deciding for name in found.parts[part].missing)
+
+
+def _notes(report: AnswersReport) -> tuple[str, ...]:
+    rows = [query.row for query in report.queries]
+    missing = [row.query_id for row in rows if not row.answered]
+    notes = []
+    if report.judge is None:
+        notes.append(
+            "No judge: only the structure is scored, and facts that are stated verbatim or not touched at all."
+        )
+    else:
+        notes.append(f"Judge {report.judge.model}: {report.judge.votes} votes; more than half of them decide.")
+    if missing:
+        notes.append(f"{n_of(len(missing), 'queries')} without an answer, scored as an empty one: {first_of(missing)}")
+    for by in NO_VERDICT:
+        if n := sum(fact.by is by for row in rows for fact in row.facts):
+            option = ": `--judge-model`" if by is DecidedBy.NO_JUDGE else ""
+            notes.append(f"{n_of(n, 'facts')} without a verdict: {BY[by]}{option}")
+    notes += _share_of_all([row.facts_correct for row in rows if row.facts])
+    for reason, why in NO_RATING.items():
+        if n := sum(query.why_not is reason for query in report.queries):
+            notes.append(f"{n_of(n, 'narratives')} {why}")
+    if report.unlabelled:
+        notes.append(f"{n_of(len(report.unlabelled), 'queries')} without a label: {first_of(report.unlabelled)}")
+    if report.unknown:
+        others = n_of(len(report.unknown), "answers")
+        notes.append(f"{others} to queries that the test set does not have: {first_of(report.unknown)}")
+    return tuple(notes)
+
+
+def _share_of_all(correct: list[bool | None]) -> list[str]:
+    """What the share of answers with correct facts can be where verdicts are missing, for some answers alone."""
+    n, n_right, n_open = len(correct), correct.count(True), correct.count(None)
+    if n_open in (0, n):
+        return []
+    bounds = f"between {n_right / n:.4f} and {(n_right + n_open) / n:.4f}"
+    why = "One wrong fact decides an answer, and a missing verdict leaves it out: the share above tends to be too low."
+    return [f"Facts correct, over all {n_of(n, 'queries')} with facts: {bounds}. {why}"]
+
+
+def _cell_of(name: str) -> Callable[[AnswerRow], Cell]:
+    def cell(row: AnswerRow) -> Cell:
+        value = getattr(row, name)
+        if isinstance(value, bool):
+            return str(value).lower()
+        return value if value is None or isinstance(value, str | int | float) else str(value)
+
+    return cell

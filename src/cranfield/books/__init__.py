@@ -1,0 +1,1 @@
+"""Books of judgments in a database: tables, accounts, the queue of raters."""

@@ -1,0 +1,124 @@
+"""Checks of the queries themselves, their strata and the metadata. Each yields the id of a query and what is wrong."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Iterator
+from datetime import date
+
+from cranfield.base.words import n_of
+from cranfield.evaluation.testset.check_judgments import Complaint
+from cranfield.evaluation.testset.drawing import strata_keys, stratum
+from cranfield.evaluation.testset.edit import counts_of
+from cranfield.evaluation.testset.expected import names_of
+from cranfield.evaluation.testset.similar import near_duplicates, too_many_met
+from cranfield.model import TestSet
+
+FEWEST_FOR_A_TEST = 6
+"""All differences of one sign have a two-sided p of 2 / 2^n: .0625 at 5 queries, .03125 at 6."""
+NO_TEXTS = "no query has a text: no system can be asked, and queries cannot be compared"
+SHORTEST_NAME = 3
+"""Shorter identifiers are words that any question may hold."""
+_CODE_MARK = re.compile(r"[_\d]|[a-z][A-Z]")
+
+
+def repeated_ids(testset: TestSet) -> Iterator[Complaint]:
+    """Ids that several queries have."""
+    for query_id, n in Counter(query.id for query in testset.queries).items():
+        if n > 1:
+            yield query_id, f"{n} queries have this id"
+
+
+def missing_texts(testset: TestSet) -> Iterator[Complaint]:
+    """Queries without a text; one complaint where none has one."""
+    blank = [query.id for query in testset.queries if not query.text.strip()]
+    if blank and len(blank) == len(testset.queries):
+        yield "", NO_TEXTS
+    else:
+        yield from ((query_id, "it has no text") for query_id in blank)
+
+
+def leaks(testset: TestSet) -> Iterator[Complaint]:
+    """Queries whose text holds an identifier of what they expect.
+
+    The rule: an expected entity gives the names of its symbol (`Index` and `add` of `src/index.py::Index.add`), another
+    place in a file the stem of the file where it looks like code (a digit, `_`, or a capital inside). The text holds a
+    name as a whole word, in the same case. Names of under 3 characters do not count.
+    """
+    for query in testset.queries:
+        words = set(re.findall(r"\w+", query.text))
+        names: dict[str, None] = {}
+        for target in testset.targets.get(query.id, ()):
+            is_symbol = "::" in target.label
+            names |= dict.fromkeys(name for name in names_of(target) if is_symbol or _CODE_MARK.search(name))
+        found = [name for name in names if len(name) >= SHORTEST_NAME and _holds(query.text, words, name)]
+        if found:
+            yield query.id, f"its text holds what it should find: {', '.join(found)}"
+
+
+def _holds(text: str, words: set[str], name: str) -> bool:
+    if name in words:
+        return True
+    return not name.isidentifier() and bool(re.search(rf"(?<!\w){re.escape(name)}(?!\w)", text))
+
+
+def near_repeats(testset: TestSet) -> Iterator[Complaint]:
+    """Queries whose words are nearly those of an earlier one."""
+    texts = testset.by_id
+    pairs, n_cut = near_duplicates((query.id, query.text) for query in testset.queries)
+    for earlier, query_id in pairs:
+        yield query_id, f"it says nearly the same as query {earlier}: {texts[query_id].text!r}, {texts[earlier].text!r}"
+    if n_cut:
+        yield "", too_many_met(n_cut)
+
+
+def small_strata(testset: TestSet) -> Iterator[Complaint]:
+    """Strata and classes with fewer queries than any test needs to say something at .05."""
+    for key in strata_keys(testset):
+        for value, n in Counter(stratum(query, key) for query in testset.queries).items():
+            if value and n < FEWEST_FOR_A_TEST:
+                yield (
+                    "",
+                    f"{key} {value} has {n_of(n, 'queries')}: no two-sided sign or permutation test of under 6 can reach .05",
+                )
+
+
+def wrong_counts(testset: TestSet) -> Iterator[Complaint]:
+    """Counts in the metadata that the content does not have."""
+    actual = counts_of(testset)
+    for name, written in testset.meta.counts.items():
+        if actual.get(name, 0) != written:
+            yield "", f"the metadata count {written} {name}, the set has {actual.get(name, 0)}"
+    unwritten = [name for name in actual if testset.meta.counts and name not in testset.meta.counts]
+    if unwritten:
+        yield "", f"the metadata do not count {', '.join(unwritten)}"
+
+
+def lost_split(testset: TestSet) -> Iterator[Complaint]:
+    """Held-out queries that are not there."""
+    split = testset.meta.split
+    gone = [] if split is None else [query_id for query_id in split.held_out if query_id not in testset.by_id]
+    if gone:
+        are = "is" if len(gone) == 1 else "are"
+        yield "", f"{n_of(len(gone), 'held-out queries')} {are} not in the set: {', '.join(gone[:5])}"
+
+
+def unreadable_date(testset: TestSet) -> Iterator[Complaint]:
+    """A date of making that is none."""
+    if testset.meta.made and _date(testset.meta.made) is None:
+        yield "", f"the metadata say it was made {testset.meta.made!r}, which is no date such as 2026-11-21"
+
+
+def overdue(testset: TestSet, today: date) -> Iterator[Complaint]:
+    """A set older than its refresh interval."""
+    late, meta = testset.meta.days_overdue(today), testset.meta
+    if late:
+        yield "", f"its refresh is overdue by {late} days: made {meta.made}, every {meta.refresh_days} days"
+
+
+def _date(text: str) -> date | None:
+    try:
+        return date.fromisoformat(text) if text else None
+    except ValueError:
+        return None

@@ -1,0 +1,129 @@
+"""Held-out queries: a stratified, seeded split that is stored, and the test set of either part."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import replace
+from datetime import date
+from typing import Literal, TypeVar
+
+from cranfield.base.errors import TestSetError, UsageError
+from cranfield.base.words import n_of
+from cranfield.evaluation.testset.drawing import check_keys, draw, share_of, strata_keys
+from cranfield.evaluation.testset.expected import paths_of
+from cranfield.model import Meta, Split, TestSet
+from cranfield.model.note import info
+
+SplitPart = Literal["evaluated", "held-out", "all"]
+PARTS: tuple[SplitPart, ...] = ("evaluated", "held-out", "all")
+DEFAULT_SHARE = 0.2
+T = TypeVar("T")
+
+
+def split(testset: TestSet, *, share: float = DEFAULT_SHARE, seed: int = 0, by: Sequence[str] | None = None) -> Split:
+    """Draw the queries that are held out.
+
+    Args:
+        testset: two queries or more.
+        share: of the queries that is held out; rounded to the nearest whole number of queries, halves up.
+        seed: the same seed holds out the same queries.
+        by: strata within which it is drawn; each cell gives its share by largest remainder, so that the total is right.
+            None: every stratum that groups queries.
+
+    Raises:
+        UsageError: a share that leaves one of the parts empty, or a stratum that no query has.
+    """
+    n = len(testset.queries)
+    keys = strata_keys(testset) if by is None else tuple(by)
+    check_keys(testset, keys)
+    if not 0 < share < 1:
+        raise UsageError(f"share is {share:g}", expected="a number between 0 and 1, such as 0.2")
+    total = share_of(n, share)
+    if not 0 < total < n:
+        raise UsageError(
+            f"a share of {share:g} of {n_of(n, 'queries')} is {total}", expected="at least one query in either part"
+        )
+    return Split(seed, share, draw(testset, total, keys, seed, "held out"), by=keys)
+
+
+def with_split(testset: TestSet, drawn: Split, today: date) -> TestSet:
+    """The set with a split stored, and a sentence of it in its history."""
+    share = f"{len(drawn.held_out)} of {n_of(len(testset.queries), 'queries')}"
+    within = f" within {', '.join(drawn.by)}" if drawn.by else ""
+    sentence = f"{today.isoformat()}: held out {share}{within}, seed {drawn.seed}"
+    return replace(testset, meta=replace(testset.meta, split=drawn, history=(*testset.meta.history, sentence)))
+
+
+def part(testset: TestSet, name: SplitPart) -> TestSet:
+    """The queries of one part, as a test set; with `all` the test set as it is.
+
+    Raises:
+        TestSetError: the set has no split, or its split names queries that are gone.
+        UsageError: another name.
+    """
+    if name not in PARTS:
+        raise UsageError(f"part is {name!r}", expected=", ".join(PARTS))
+    if name == "all":
+        return testset
+    stored = testset.meta.split
+    if stored is None:
+        raise TestSetError(
+            f"test set {testset.name!r} has no held-out part", hint="`cranfield testset split SET` draws and stores one"
+        )
+    held_out = set(stored.held_out)
+    gone = held_out - set(testset.query_ids)
+    if gone:
+        raise TestSetError(
+            f"held-out queries that are not in the set: {', '.join(sorted(gone)[:3])} ({len(gone)})",
+            hint="`cranfield testset split SET` can draw and replace it",
+        )
+    wanted = held_out if name == "held-out" else set(testset.query_ids) - held_out
+    return replace(only(testset, wanted), name=f"{testset.name} ({name})")
+
+
+def evaluated_part(testset: TestSet) -> TestSet:
+    """The evaluated queries where the set has a stored split, with a note of it; else the set as it is."""
+    if testset.meta.split is None:
+        return testset
+    smaller = part(testset, "evaluated")
+    n, total = len(smaller.queries), n_of(len(testset.queries), "queries")
+    note = f"only the evaluated part of the stored split: {n} of {total}; the part `all` is every query"
+    return replace(smaller, notes=(*smaller.notes, *info(note)))
+
+
+def only(testset: TestSet, query_ids: Collection[str]) -> TestSet:
+    """The same test set with some of its queries; what is known of the others goes too."""
+    wanted = set(query_ids)
+
+    def kept(mapping: Mapping[str, T]) -> dict[str, T]:
+        return {query_id: value for query_id, value in mapping.items() if query_id in wanted}
+
+    smaller = replace(
+        testset,
+        queries=tuple(query for query in testset.queries if query.id in wanted),
+        grades=kept(testset.grades),
+        targets=kept(testset.targets),
+        groups=kept(testset.groups),
+        files=kept(testset.files),
+        legacy=kept(testset.legacy),
+        ratings=kept(testset.ratings),
+        labels=kept(testset.labels),
+    )
+    return replace(smaller, meta=_meta_of(smaller))
+
+
+def _meta_of(testset: TestSet) -> Meta:
+    """Without a split, counts, or places that no query expects any more."""
+    targets = [target for targets in testset.targets.values() for target in targets]
+    cited = {lines for label in testset.labels.values() for lines in label.places}
+    labels = {*(target.label for target in targets), *map(str, cited)}
+    paths = {*paths_of(targets), *(path for paths in testset.files.values() for path in paths)}
+    paths |= {lines.file for lines in cited}
+    meta = testset.meta
+    return replace(
+        meta,
+        split=None,
+        counts={},
+        anchors={label: anchor for label, anchor in meta.anchors.items() if label in labels},
+        source_files={path: digest for path, digest in meta.source_files.items() if path in paths},
+    )

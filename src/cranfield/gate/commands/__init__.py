@@ -1,0 +1,1 @@
+"""The commands of the gate, of calibration, and of comments on pull requests."""

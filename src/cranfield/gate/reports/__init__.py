@@ -1,0 +1,1 @@
+"""Reports of a gate and of a calibration."""

@@ -1,0 +1,1 @@
+"""What the commands of golden sets do: assembly and review."""

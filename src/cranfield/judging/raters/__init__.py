@@ -1,0 +1,1 @@
+"""Ratings of several raters: their agreement, their scales, their files."""

@@ -1,0 +1,332 @@
+"""The files of a refresh: the query log, and the labelling sheet.
+
+A log has one query a line, with how often where it says so. A sheet has a row for each new query and candidate document,
+with a column for each of two raters. Strata of the new queries stand in columns too, `stratum:KEY`: a value in one row of
+a query is enough. A sheet with a row for each rating (`query_id`, `doc_id`, `rater`, `grade`) is read as well.
+"""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import math
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from cranfield.base.errors import Problem, ProblemList, TestSetError, shorten
+from cranfield.evaluation.testset.similar import same_form
+from cranfield.formats.io.files import opened, shown, write_text
+from cranfield.model import Query, Rating
+
+LOG_HEADINGS = {"query", "text", "query_text", "keyword"}
+COLUMNS = ("query_id", "query", "doc_id")
+LONG = ("rater", "grade")
+"""Columns of a sheet with a row for each rating."""
+STRATUM = "stratum:"
+"""Begins the heading of a column of strata."""
+N_RATERS = 2
+_FORMULA = re.compile(r"'*[ ]*[=+\-@\t\r]")
+"""What a spreadsheet would run, with any number of marks before it."""
+
+
+@dataclass(frozen=True)
+class QueryLog:
+    """The queries of a log, each once."""
+
+    counts: dict[str, float]
+    """Query as it is most often written, to how often it was asked; most first, then in the order of the log."""
+    n_lines: int
+    """Lines that held a query, before equal ones were added up."""
+    notes: tuple[str, ...] = ()
+    """What its reader took for granted, sentences for people."""
+
+
+def read_query_log(path: Path | str) -> QueryLog:
+    """Read lines `query`, `query TAB count`, or JSON objects with `query` and maybe `count`.
+
+    A header row is skipped, with a note. Queries that differ only in case and blanks are counted as one.
+
+    Raises:
+        TestSetError: with every line that is neither; a log without a query.
+    """
+    path = Path(path)
+    problems = ProblemList(TestSetError)
+    spellings: dict[str, dict[str, float]] = {}
+    n_lines = 0
+    notes = []
+    for number, line in _log_lines(path):
+        if number == 1 and line.split("\t")[0].strip().lower() in LOG_HEADINGS:
+            notes.append(f"the first line of the log is taken for headings: {line}")
+            continue
+        entry = _log_entry(line, number, shown(path), problems)
+        if entry is not None:
+            n_lines += 1
+            text, count = entry
+            counts = spellings.setdefault(same_form(text), {})
+            counts[text] = counts.get(text, 0.0) + count
+    problems.raise_if_any()
+    if not spellings:
+        raise TestSetError("the log holds no query", path=shown(path), expected="lines `query` or `query TAB count`")
+    totals = {max(counts, key=lambda text: counts[text]): sum(counts.values()) for counts in spellings.values()}
+    return QueryLog(dict(sorted(totals.items(), key=lambda item: -item[1])), n_lines, tuple(notes))
+
+
+def _log_lines(path: Path) -> Iterator[tuple[int, str]]:
+    """Numbered lines that say something."""
+    with opened(path, TestSetError) as stream:
+        for number, raw in enumerate(stream, start=1):
+            try:
+                line = raw.decode("utf-8-sig" if number == 1 else "utf-8").rstrip("\r\n")
+            except UnicodeDecodeError:
+                raise TestSetError("the line is not UTF-8", path=shown(path), line=number) from None
+            if line.strip():
+                yield number, line
+
+
+def _log_entry(line: str, number: int, path: str, problems: ProblemList) -> tuple[str, float] | None:
+    text, count = _json_entry(line) if line.lstrip().startswith("{") else _tabbed_entry(line)
+    if not isinstance(text, str) or not text.strip():
+        problems.add(
+            "no query", path=path, line=number, expected='`query TAB count`, or {"query": …}', got=shorten(line)
+        )
+        return None
+    try:
+        times = float(count)
+    except (TypeError, ValueError):
+        times = -1.0
+    if isinstance(count, bool) or not 0 < times < float("inf"):
+        problems.problems.append(
+            Problem("the count is no number", path=path, line=number, expected="a number above 0", got=shorten(count))
+        )
+        return None
+    return " ".join(text.split()), times
+
+
+def _tabbed_entry(line: str) -> tuple[Any, Any]:
+    text, tab, count = line.partition("\t")
+    return text, count.strip() if tab else 1
+
+
+def _json_entry(line: str) -> tuple[Any, Any]:
+    try:
+        record = json.loads(line)
+    except (ValueError, RecursionError):
+        return None, 1
+    return record.get("query"), record.get("count", 1)
+
+
+@dataclass(frozen=True, slots=True)
+class RatedDocument:
+    """One document for one query, with the grade of each rater."""
+
+    line: int
+    query_id: str
+    doc_id: str
+    grades: tuple[float, ...]
+
+
+@dataclass(frozen=True)
+class Labels:
+    """A sheet that was filled in."""
+
+    path: str
+    raters: tuple[str, str]
+    rows: tuple[RatedDocument, ...]
+    strata: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
+    """Query id to its strata."""
+    adjudicated: Mapping[str, tuple[Rating, ...]] = field(default_factory=dict)
+    """Query id to grades by adjudication, of a book."""
+
+
+def write_sheet(
+    path: Path,
+    queries: Sequence[Query],
+    candidates: Mapping[str, Iterable[str]],
+    raters: Sequence[str],
+    keys: Sequence[str] = (),
+) -> int:
+    """Write a sheet; a query without candidates has one row without a document.
+
+    A sheet that is there keeps its rows, its labels and its own columns: rows that it has not are added. Rows without a label
+    of queries that are not drawn any more are taken out.
+
+    Args:
+        path: the file.
+        queries: those that come.
+        candidates: query id to the documents to label.
+        raters: names of the two.
+        keys: strata to fill in.
+
+    Returns:
+        Rows of the sheet.
+
+    Raises:
+        TestSetError: the sheet that is there is none, or has labels of queries that are not drawn any more.
+    """
+    names = (*COLUMNS, *raters, *(STRATUM + key for key in keys))
+    rows = [(query, doc_id) for query in queries for doc_id in (tuple(candidates.get(query.id, ())) or ("",))]
+    wanted = [[query.id, _guarded(query.text), _guarded(doc_id)] for query, doc_id in rows]
+    if path.is_file():
+        from cranfield.judging.refresh.kept_sheet import kept_sheet
+
+        written, n = kept_sheet(path, names, wanted, {query.id for query in queries})
+        write_text(path, [written])
+        return n
+    text = io.StringIO()
+    writer = csv.writer(text, lineterminator="\n")
+    writer.writerow(names)
+    empty = [""] * (len(names) - len(COLUMNS))
+    writer.writerows((*cells, *empty) for cells in wanted)
+    write_text(path, [text.getvalue()])
+    return len(rows)
+
+
+def _guarded(text: str) -> str:
+    """Text that no spreadsheet runs as a formula; `_bare` takes the mark off again."""
+    return "'" + text if _FORMULA.match(text) else text
+
+
+def _bare(text: str) -> str:
+    return text[1:] if text.startswith("'") and _FORMULA.match(text[1:]) else text
+
+
+def read_sheet(path: Path, raters: Sequence[str] = ()) -> Labels:
+    """Read a sheet: every row with a document, and a grade by each of the two raters.
+
+    Args:
+        path: the file.
+        raters: names of the two, needed where the sheet has other columns too, as titles or remarks.
+
+    Raises:
+        TestSetError: with everything that is missing, each with its line.
+    """
+    with opened(path, TestSetError) as stream:
+        try:
+            text = stream.read().decode("utf-8-sig")
+        except UnicodeDecodeError:
+            raise TestSetError("the sheet is not UTF-8", path=shown(path)) from None
+    lines = csv.reader(io.StringIO(text, newline=""))
+    problems = ProblemList(TestSetError)
+    try:
+        names = [cell.strip() for cell in next(lines, [])]
+        filled = [(lines.line_num, cells) for cells in lines if any(cell.strip() for cell in cells)]
+    except csv.Error as error:
+        raise TestSetError(f"no CSV: {error}", path=shown(path), line=lines.line_num) from None
+    all_rows, columns = filled, {name: place for place, name in enumerate(names)}
+    if {"query_id", "doc_id", *LONG} <= set(names):
+        names, filled = _wide(names, filled, shown(path), problems)
+    raters, places = _header(names, shown(path), raters)
+    strata = _strata(all_rows, columns, shown(path), problems)
+    made = [_row(cells, line, places, raters, shown(path), problems) for line, cells in filled]
+    rows = [row for row in made if row is not None]
+    first: dict[tuple[str, str], int] = {}
+    for row in rows:
+        if first.setdefault((row.query_id, row.doc_id), row.line) != row.line:
+            problems.add(
+                f"{row.doc_id} is labelled twice for {row.query_id}; it also stands on line "
+                f"{first[row.query_id, row.doc_id]}",
+                path=shown(path),
+                line=row.line,
+            )
+    problems.raise_if_any()
+    return Labels(shown(path), raters, tuple(rows), strata)
+
+
+def _wide(
+    names: Sequence[str], filled: Sequence[tuple[int, list[str]]], path: str, problems: ProblemList
+) -> tuple[list[str], list[tuple[int, list[str]]]]:
+    """A sheet with a row for each rating as one with a column for each rater; columns that both have stand first."""
+    places = {name: place for place, name in enumerate(names)}
+    rater_place, grade_place = (places[name] for name in LONG)
+    kept = [place for place, name in enumerate(names) if name not in LONG]
+    raters: dict[str, None] = {}
+    pairs: dict[tuple[str, str], tuple[int, list[str], dict[str, str]]] = {}
+    for line, cells in filled:
+        rater = _cell(cells, rater_place)
+        query_id, doc_id = (_cell(cells, places[name]) for name in ("query_id", "doc_id"))
+        if not rater:
+            problems.add("no rater", path=path, line=line)
+            continue
+        _, _, grades = pairs.setdefault((query_id, doc_id), (line, [_cell(cells, place) for place in kept], {}))
+        if rater in grades:
+            problems.add(f"{rater} labels {doc_id} twice for {query_id}", path=path, line=line)
+        raters.setdefault(rater)
+        grades.setdefault(rater, _cell(cells, grade_place))
+    rows = [(line, [*cells, *(grades.get(rater, "") for rater in raters)]) for line, cells, grades in pairs.values()]
+    return [*(names[place] for place in kept), *raters], rows
+
+
+def _header(names: Sequence[str], path: str, wanted: Sequence[str]) -> tuple[tuple[str, str], Mapping[str, int]]:
+    raters = [name for name in names if name and name not in COLUMNS and not name.startswith(STRATUM)]
+    if len(raters) > N_RATERS and set(wanted) <= set(raters):
+        raters = [name for name in raters if name in wanted]
+    if {"query_id", "doc_id"} - set(names) or len(raters) != N_RATERS or len(set(names)) != len(names):
+        raise TestSetError(
+            "not a labelling sheet of two raters",
+            path=path,
+            line=1,
+            expected="columns query_id, query, doc_id, and one for each of two raters; or query_id, doc_id, rater, grade",
+            got=shorten(",".join(names)),
+            hint="{raters=A,B} names the two where the sheet has other columns too",
+            parameters=("raters",),
+        )
+    return (raters[0], raters[1]), {name: place for place, name in enumerate(names) if name}
+
+
+def _cell(cells: Sequence[str], place: int) -> str:
+    return cells[place].strip() if place < len(cells) else ""
+
+
+def _strata(
+    filled: Sequence[tuple[int, Sequence[str]]], places: Mapping[str, int], path: str, problems: ProblemList
+) -> dict[str, dict[str, str]]:
+    """Query id to its strata, where any row of it says them; two values of one are a problem."""
+    found: dict[str, dict[str, str]] = {}
+    keys = {name.removeprefix(STRATUM): place for name, place in places.items() if name.startswith(STRATUM)}
+    for line, cells in filled:
+        query_id = _cell(cells, places["query_id"])
+        for key, place in keys.items():
+            value = _cell(cells, place)
+            if value and found.setdefault(query_id, {}).setdefault(key, value) != value:
+                before = found[query_id][key]
+                problems.add(
+                    f"query {query_id} has two values of {key}", path=path, line=line, expected=before, got=value
+                )
+    return found
+
+
+def _row(
+    cells: Sequence[str],
+    line: int,
+    places: Mapping[str, int],
+    raters: Sequence[str],
+    path: str,
+    problems: ProblemList,
+) -> RatedDocument | None:
+    """One row, or None with its problems noted."""
+
+    def cell(name: str) -> str:
+        return _cell(cells, places[name])
+
+    before = len(problems.problems)
+    for name in ("query_id", "doc_id"):
+        if not cell(name):
+            problems.add(f"no {name}", path=path, line=line)
+    grades = []
+    for rater in raters:
+        try:
+            grade = float(cell(rater))
+        except ValueError:
+            grade = math.nan
+        if not math.isfinite(grade) or grade < 0:
+            what = f"no grade by {rater}" if not cell(rater) else f"the grade by {rater} is none"
+            got = shorten(cell(rater)) if cell(rater) else None
+            problems.add(what, path=path, line=line, expected="a number of 0 or more", got=got)
+        grades.append(grade)
+    if len(problems.problems) > before:
+        return None
+    return RatedDocument(line, cell("query_id"), _bare(cell("doc_id")), tuple(grades))

@@ -1,0 +1,1 @@
+"""Reports of pools, books, raters and holes."""

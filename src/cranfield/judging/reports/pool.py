@@ -1,0 +1,221 @@
+"""Pools as Documents: the preview of a pool, and the check that leaves one system out."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from operator import itemgetter
+
+from cranfield.base.numbers import (
+    format_average,
+    format_delta,
+    format_duration,
+    format_interval,
+    format_level,
+    format_percent,
+    format_value,
+)
+from cranfield.base.words import n_of
+from cranfield.books.pool_file import PooledItem, PoolHead
+from cranfield.judging.pools.check import LeftOut, PoolCheck, PoolChecks
+from cranfield.judging.pools.estimate import PoolEstimate
+from cranfield.judging.pools.summary import PoolSummary
+from cranfield.model.results import to_jsonable
+from cranfield.reporting.document import Bullets, Document, KeyValues, Paragraph, Section
+from cranfield.reporting.sections.subject import DIGEST_SHOWN, about_testset
+from cranfield.reporting.table_spec import Col, TableSpec
+
+METHODS = {
+    "depth": "fixed depth",
+    "stratified": "stratified sample",
+    "budget": "budget",
+    "holes": "holes",
+}
+"""Method of a pool to its name in reports."""
+
+
+def pool_document(summary: PoolSummary, items: Sequence[PooledItem]) -> Document:
+    """Size, cost, overlap and unique contribution of a pool, before it is written."""
+    sections = [_size(summary)]
+    if summary.strata:
+        sections.append(_strata(summary))
+    sections.append(_systems(summary))
+    if len(summary.systems) > 1:
+        sections.append(_overlap(summary))
+    if summary.notes:
+        sections.append(Section("notes", "Notes", (Bullets(summary.notes),)))
+    rows = TableSpec(
+        "",
+        items,
+        (
+            Col("query", lambda row: row.query),
+            Col("document", lambda row: row.doc),
+            Col("ranks", lambda row: row.stratum),
+            Col("inclusion", lambda row: row.inclusion),
+            Col("grade", lambda row: row.judged),
+        ),
+    )
+    return Document(
+        title="Pool",
+        subtitle=(_headline(summary.pool),),
+        sections=tuple(sections),
+        tidy=rows.tidy,
+        payload=lambda: to_jsonable(summary),
+    )
+
+
+def _headline(pool: PoolHead) -> str:
+    named = f", for {pool.testset}, {pool.testset_digest[:DIGEST_SHOWN]}" if pool.testset else ""
+    return f"{pool.name}: {METHODS[pool.method]}, depth {pool.depth}, {n_of(len(pool.runs), 'runs')}{named}"
+
+
+def _size(summary: PoolSummary) -> Section:
+    pool, cost, per_query = summary.pool, summary.cost, summary.per_query
+    each = f"{n_of(cost.raters, 'raters')}, {cost.seconds_each:g} s each"
+    facts = [
+        ("queries", str(summary.n_queries)),
+        ("documents found", str(summary.n_candidates)),
+        ("judged, left out", str(summary.n_left_out)),
+        *([("judged, in the pool", str(summary.n_carried))] if summary.n_carried else []),
+        *([("graded by rule, in the pool", str(summary.n_prefilled))] if summary.n_prefilled else []),
+        ("to judge", str(summary.n_to_judge)),
+        ("to judge per query", f"{per_query.min} to {per_query.max}, median {format_average(per_query.median)}"),
+        ("judgments", f"{cost.n_judgments} ({each})"),
+        ("time", format_duration(cost.seconds)),
+        ("method", METHODS[pool.method]),
+        ("complete to rank", f"{pool.complete_to} of {pool.depth}"),
+        ("seed", str(pool.seed)),
+    ]
+    return Section("size", "Size", (KeyValues(tuple(facts)),))
+
+
+def _strata(summary: PoolSummary) -> Section:
+    table = TableSpec(
+        "Documents by rank",
+        summary.strata,
+        (
+            Col("ranks", lambda row: row.ranks),
+            Col("not judged", lambda row: row.n_open, "count"),
+            Col("in the pool", lambda row: row.n_drawn, "count"),
+            Col("inclusion probability", lambda row: (row.least, row.most), "interval"),
+        ),
+    )
+    about = (
+        "A document belongs to the smallest rank that any run gives it. The sample is drawn in each query, of one document at "
+        "least: its probability is the size of the sample over the number of documents, and differs where that rounds."
+    )
+    return Section("strata", "Strata", (table.table(), Paragraph(about)))
+
+
+def _systems(summary: PoolSummary) -> Section:
+    table = TableSpec(
+        f"Results down to rank {summary.pool.depth}; unique: returned by no other run",
+        summary.systems,
+        (
+            Col("run", lambda row: row.name),
+            Col("documents", lambda row: row.n_found, "count"),
+            Col("unique", lambda row: row.n_only, "count"),
+            Col("share", lambda row: row.n_only / row.n_found if row.n_found else None, "percent"),
+            Col("unique, not judged", lambda row: row.n_only_open, "count"),
+        ),
+    )
+    return Section("systems", "Contribution of each run", (table.table(),))
+
+
+def _overlap(summary: PoolSummary) -> Section:
+    names = [each.name for each in summary.systems]
+    rows: list[tuple[str | int, ...]] = [(name, *shared) for name, shared in zip(names, summary.shared, strict=True)]
+    columns: list[Col[tuple[str | int, ...]]] = [Col("run", itemgetter(0))]
+    columns += [Col(name, itemgetter(place), "count") for place, name in enumerate(names, start=1)]
+    caption = f"Documents that both runs return down to rank {summary.pool.depth}"
+    return Section("overlap", "Overlap", (TableSpec(caption, rows, tuple(columns)).table(),))
+
+
+def check_document(found: PoolChecks) -> Document:
+    """How each system would have scored if it had given nothing to the pool."""
+    return Document(
+        title="Leave one system out",
+        subtitle=about_testset(found.testset),
+        sections=tuple(
+            Section(f"check-{check.measure}", str(check.measure), (Paragraph(_sentence(check)), _spec(check).table()))
+            for check in found.checks
+        ),
+        tidy=_spec(*found.checks).tidy,
+        payload=lambda: to_jsonable(found),
+    )
+
+
+def _spec(*checks: PoolCheck) -> TableSpec[tuple[PoolCheck, LeftOut]]:
+    """One check for a report; all of them for CSV."""
+    caption = (
+        f"{checks[0].measure} with all judgments, and without those of documents that only this run returned down to rank "
+        f"{checks[0].depth}"
+    )
+    return TableSpec(
+        caption,
+        [(check, system) for check in checks for system in check.systems],
+        (
+            Col("measure", lambda row: str(row[0].measure), only="tidy"),
+            Col("run", lambda row: row[1].name, key="name"),
+            Col("unique", lambda row: row[1].n_only, "count", "n_only"),
+            Col("relevant", lambda row: row[1].n_relevant, "count", "n_relevant"),
+            Col("value", lambda row: row[1].value, "value"),
+            Col("left out", lambda row: row[1].without, "value", "without"),
+            Col("change", lambda row: row[1].change, "delta", only="report"),
+            Col("rank", lambda row: row[1].rank, "count"),
+            Col("rank left out", lambda row: row[1].rank_without, "count", "rank_without"),
+            Col("tau", lambda row: row[1].tau, "value"),
+        ),
+    )
+
+
+def _sentence(check: PoolCheck) -> str:
+    """What a new system has to expect."""
+    if not any(each.n_only for each in check.systems):
+        return (
+            "No run has a judged document of its own down to this depth: the judgments cannot show how a run that is not in "
+            "the pool would score."
+        )
+    worst = max(check.systems, key=lambda system: abs(system.change))
+    share = f" ({format_percent(worst.change / worst.value)})" if worst.value else ""
+    moved = f"{check.n_moved} of {n_of(len(check.systems), 'runs')} change rank"
+    return (
+        f"A run that is not in the pool should expect a change of about {format_value(check.mean_change)} "
+        f"(mean absolute change); the largest is {format_delta(worst.change)}{share}, of {worst.name}. {moved}. A run of another "
+        "kind than these may find more that is not judged."
+    )
+
+
+def estimate_document(found: PoolEstimate) -> Document:
+    """Precision and the number of relevant documents, estimated from a judged sample."""
+    relevant = found.n_relevant
+    level = format_level(1 - relevant.ci_level)
+    table = TableSpec(
+        "Judged relevant documents weighted by the inverse of their inclusion probability; judged only: without weights",
+        found.precision,
+        (
+            Col("run", lambda row: row.name),
+            Col("measure", lambda row: f"P@{row.k}", only="report"),
+            Col("k", lambda row: row.k, only="tidy"),
+            Col("estimate", lambda row: row.estimate.mean, "value"),
+            Col(f"{level} CI", lambda row: (row.estimate.ci_low, row.estimate.ci_high), "interval", only="report"),
+            Col("ci_low", lambda row: row.estimate.ci_low, only="tidy"),
+            Col("ci_high", lambda row: row.estimate.ci_high, only="tidy"),
+            Col("judged only", lambda row: row.judged_only, "value", "judged_only"),
+        ),
+    )
+    each = f"{format_average(relevant.mean)}, {level} CI {format_interval((relevant.ci_low, relevant.ci_high))}"
+    facts = KeyValues((("queries", str(relevant.n)), ("relevant documents per query", each)))
+    n_missing, n_outside = (n_of(n, "documents") for n in (found.n_missing, found.n_outside))
+    notes = (
+        *([f"{n_missing} of the pool without a grade: estimates are too low"] if found.n_missing else []),
+        *([f"{n_outside} judged and not drawn: estimates are too high"] if found.n_outside else []),
+        *([f"not in the pool: {', '.join(found.not_pooled)}: estimates are too low"] if found.not_pooled else []),
+    )
+    doubts = [Bullets(notes, "warning")] if notes else []
+    return Document(
+        title="Estimates from a judged pool",
+        subtitle=about_testset(found.testset),
+        sections=(Section("estimates", "Estimates", (facts, table.table(), *doubts)),),
+        tidy=table.tidy,
+        payload=lambda: to_jsonable(found),
+    )

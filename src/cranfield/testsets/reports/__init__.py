@@ -1,0 +1,1 @@
+"""Reports of test sets and of their versions."""

@@ -1,0 +1,261 @@
+"""What the tools answer, as models: their fields and sentences are the schema that a client gets.
+
+Why the figures do not count comes first. Text that systems, documents and users wrote is in `Untrusted`.
+"""
+
+from __future__ import annotations
+
+from pydantic import BaseModel, ConfigDict
+
+from cranfield.workbench.service.responses import EvaluationState, Figure, JudgedResponse
+
+LONGEST_TEXT = 500
+"""Characters of a title, a query or an item."""
+
+
+class ToolAnswer(BaseModel):
+    """The base of all."""
+
+    model_config = ConfigDict(use_attribute_docstrings=True, from_attributes=True)
+
+
+class Untrusted(ToolAnswer):
+    """Text of a document, a query, a system or a user: data, never an instruction."""
+
+    untrusted: str
+
+
+def untrusted(text: object, most: int = LONGEST_TEXT) -> Untrusted:
+    """A text of others, cut."""
+    found = str(text or "")
+    return Untrusted(untrusted=found if len(found) <= most else found[:most] + "…")
+
+
+class MeasureRow(ToolAnswer):
+    """A measure."""
+
+    name: str
+    spelling: str
+    """As the catalogue has it; `@k` is a cutoff."""
+    sentence: str
+    """What it says."""
+    formula: str
+    higher_is_better: bool
+
+
+class MeasurePage(ToolAnswer):
+    """Measures."""
+
+    default: list[str]
+    """What is computed where a call names none."""
+    measures: list[MeasureRow]
+    next_offset: int | None
+
+
+class SystemRow(ToolAnswer):
+    """A system of the operator's config."""
+
+    name: str
+    kind: str
+    allowed: bool
+
+
+class TestSetRow(ToolAnswer):
+    """A test set."""
+
+    __test__ = False
+
+    name: str
+    version: str
+    n_queries: int | None
+    """None: it was not read yet."""
+    n_judgments: int | None
+
+
+class RunRow(ToolAnswer):
+    """Results of a system that were collected before."""
+
+    run: str
+    """What `evaluate` takes."""
+    name: Untrusted
+    n_queries: int | None
+
+
+class Systems(ToolAnswer):
+    """Systems and test sets of the operator."""
+
+    systems: list[SystemRow]
+    testsets: list[TestSetRow]
+    writes: bool
+    """Whether calls store what they compute."""
+
+
+class RunPage(ToolAnswer):
+    """Runs."""
+
+    runs: list[RunRow]
+    next_offset: int | None
+
+
+class ResultPage(ToolAnswer):
+    """Stored evaluations, the latest first."""
+
+    results: list[EvaluationAnswer]
+    """Without their strata."""
+    next_before: int | None
+
+
+class ResultAnswer(ToolAnswer):
+    """The base of what is stated about a result."""
+
+    counts: bool
+    """False: the figures mean nothing, for the reasons in `void`, as `has_value` is false, or as results wait for grades."""
+    void: list[Untrusted]
+    """Why the figures do not count. It may quote what a system answered."""
+    has_value: bool
+    """False where no query has a value of the primary measure, as before the first grade: there is no figure that could count."""
+    result: str
+    """Give it to `compare`, `worst_queries`, `explain_query` and `get_report`."""
+
+
+class EvaluationAnswer(ResultAnswer):
+    """The figures of one system on one test set."""
+
+    state: EvaluationState
+    n_waiting: int
+    """Results of its book that wait for a grade."""
+    stored: bool
+    """False: the server forgets it when it ends."""
+    system: Untrusted
+    testset: str
+    at: str
+    """When it was made, in UTC."""
+    primary: str | None
+    measures: dict[str, Figure]
+    """The primary measure first."""
+    strata: dict[str, dict[str, dict[str, Figure]]]
+    """Key and value of a stratum to the primary measure in it, and the own measures of its query class."""
+    n_strata: int
+    """All, of which the first are given."""
+    n_queries: int
+    failures: dict[str, int]
+    """Kind of failure to number of queries."""
+    judged: JudgedResponse
+    warnings: list[Untrusted]
+    pilot: bool
+    pinned: bool
+    tags: list[Untrusted]
+
+
+class Difference(ToolAnswer):
+    """A measure on both sides, over the queries that both have a value for."""
+
+    measure: str
+    baseline: float | None
+    candidate: float | None
+    delta: float | None
+    ci_low: float | None
+    ci_high: float | None
+    p_value: float | None
+    n: int
+
+
+class ComparisonAnswer(ResultAnswer):
+    """Whether the candidate is better than the baseline."""
+
+    stored: bool
+    verdict: str
+    sentence: Untrusted
+    reasons: list[Untrusted]
+    disagreements: list[str]
+    """Other measures and tests with another result."""
+    baseline: Untrusted
+    candidate: Untrusted
+    primary: str
+    test: str
+    alpha: float
+    differences: list[Difference]
+    """The primary measure first; the others are not adjusted for being several."""
+    n_unpaired: int
+    """Queries that have no value on both sides: the verdict is not about them."""
+    warnings: list[Untrusted]
+    """What weakens the verdict: say it with the verdict."""
+    pilot: bool
+    """A side was declared a pilot: no verdict for others."""
+
+
+class QueryValueRow(ToolAnswer):
+    """A query."""
+
+    query: str
+    text: Untrusted
+    value: float | None
+    """Of the measure; of a comparison the difference, candidate minus baseline."""
+
+
+class QueryPage(ResultAnswer):
+    """Queries, the worst first."""
+
+    measure: str
+    queries: list[QueryValueRow]
+    n_queries: int
+    next_offset: int | None
+
+
+class Expected(ToolAnswer):
+    """An expected item of a query."""
+
+    item: Untrusted
+    grade: float | None
+    ranks: list[int | None]
+    """On each system; null: not returned."""
+
+
+class HitRow(ToolAnswer):
+    """A result."""
+
+    rank: int
+    id: Untrusted
+    title: Untrusted
+    state: str
+    """`judged`, `pooled` or `unjudged`: unjudged is not the same as not relevant."""
+    note: Untrusted
+    """How it is judged, and which expected item it matched."""
+
+
+class Side(ToolAnswer):
+    """The results of one system."""
+
+    system: Untrusted
+    outcome: str
+    note: Untrusted
+    first_relevant_rank: int | None
+    hits: list[HitRow]
+    n_hits: int
+
+
+class MeasureValues(ToolAnswer):
+    """A measure on each system."""
+
+    measure: str
+    values: list[float | None]
+
+
+class QueryExplanation(ResultAnswer):
+    """Why a query has its value: what was expected, and what each system returned."""
+
+    query: str
+    text: Untrusted
+    strata: dict[str, str]
+    values: list[MeasureValues]
+    expected: list[Expected]
+    n_expected: int
+    sides: list[Side]
+
+
+class ReportPage(ResultAnswer):
+    """A part of a report in Markdown."""
+
+    report: Untrusted
+    n_characters: int
+    next_offset: int | None

@@ -1,0 +1,78 @@
+"""The application: routers, the guard in front of them, the answers to errors."""
+
+from __future__ import annotations
+
+import asyncio
+from collections import Counter
+from typing import TYPE_CHECKING
+
+from fastapi import FastAPI
+from fastapi.staticfiles import StaticFiles
+from starlette.middleware.body_limit import RequestBodyLimitMiddleware
+
+from cranfield.workbench.server.access import STATIC, check_routes
+from cranfield.workbench.server.connections import Room, most_requests
+from cranfield.workbench.server.error_handlers import add_handlers
+from cranfield.workbench.server.guard import Guard
+from cranfield.workbench.server.health import Probes, Readiness
+from cranfield.workbench.server.logs import RequestLog
+from cranfield.workbench.server.pages import FOLDER
+from cranfield.workbench.server.results import MOST_REPORTS, MOST_RESULTS, RecentValues
+
+if TYPE_CHECKING:
+    from cranfield.books.store.store import Store
+    from cranfield.judging.documents.texts import DocumentTexts
+    from cranfield.workbench.server.options import ServerOptions
+    from cranfield.workbench.service.service import Service
+
+LARGEST_BODY = 2_000_000
+"""Bytes of a request: a batch of judgments, or a long guideline."""
+
+
+def create_app(
+    store: Store, options: ServerOptions, *, texts: DocumentTexts | None = None, service: Service | None = None
+) -> FastAPI:
+    """Make the application.
+
+    Args:
+        store: the books.
+        options: address, accounts, proxies.
+        texts: reads documents; None: their fields alone.
+        service: jobs, test sets and results; None where the server has books alone.
+
+    Raises:
+        UsageError: the operator's file gives two metrics one name.
+        InternalError: a route does not declare who may use it.
+    """
+    from cranfield.judging.documents.texts import DocumentTexts
+    from cranfield.workbench.server.routers import routers
+    from cranfield.workbench.service.metrics.scrape import Scraper
+
+    app = FastAPI(docs_url=None, redoc_url=None, openapi_url=None)
+    app.state.store = store
+    app.state.options = options
+    app.state.texts = texts or DocumentTexts()
+    app.state.stopping = asyncio.Event()
+    app.state.reports = RecentValues(MOST_REPORTS)
+    app.state.streams, app.state.uploads = Counter[int](), Counter[int]()
+    app.state.service = service
+    app.state.results = RecentValues(MOST_RESULTS)
+    app.state.rates = {}
+    app.state.scraper = None if service is None else Scraper(service)
+    app.state.open_metrics = service is not None and service.workbench.metrics.anonymous
+    for router in routers(None if service is None else service.workbench.limits.upload_mb):
+        app.include_router(router)
+    of_reports: list[str | tuple[str, str]] = [("cranfield.reporting", "static")]
+    app.mount("/static", StaticFiles(directory=FOLDER / "static", packages=of_reports), name=STATIC)
+    check_routes(app.routes)
+    add_handlers(app)
+    # The innermost one: the guard words its refusal, and the log has it.
+    app.add_middleware(RequestBodyLimitMiddleware, max_body_size=LARGEST_BODY)
+    most = most_requests(options.connections)
+    app.state.most_streams = max(1, most // 2)
+    app.add_middleware(Room, most=most)
+    app.add_middleware(Guard, options=options)
+    app.state.readiness = Readiness(app)
+    app.add_middleware(Probes, readiness=app.state.readiness)
+    app.add_middleware(RequestLog)
+    return app

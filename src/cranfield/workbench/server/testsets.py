@@ -1,0 +1,212 @@
+"""Test sets: the list, an upload, one test set with its queries, coverage, versions, and files in every format."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Annotated
+
+from fastapi import APIRouter, Depends, Query, Request
+from fastapi.responses import HTMLResponse, Response, StreamingResponse
+
+from cranfield.books.database.engine import day_of
+from cranfield.evaluation.testset.expected import judgments_of, queries_of
+from cranfield.formats.convert import fitting_formats, written_formats
+from cranfield.model.query import class_of
+from cranfield.reporting.document import Cell, Column, Link, Section, Table, cell_value
+from cranfield.testsets.diff import diff
+from cranfield.testsets.reports.testset import queries_document, statistics_document
+from cranfield.testsets.reports.versions import difference_document
+from cranfield.testsets.statistics import statistics
+from cranfield.workbench.server.access import require
+from cranfield.workbench.server.caller import Caller
+from cranfield.workbench.server.http_errors import not_found
+from cranfield.workbench.server.page_parts import page_parts
+from cranfield.workbench.server.pages import environment, render_page, see_other, segment
+from cranfield.workbench.server.results import service_of
+from cranfield.workbench.server.tables import blocks, csv_response, listed, testset_table
+from cranfield.workbench.server.v1.testsets import saved_testset
+
+if TYPE_CHECKING:
+    from markupsafe import Markup
+
+    from cranfield.model import TestSet
+    from cranfield.workbench.service.service import Service
+    from cranfield.workbench.service.values import SetInfo
+
+router = APIRouter()
+uploads = APIRouter()
+"""Routes that take as much as the limits of the server allow."""
+Reader = Annotated[Caller, Depends(require("results"))]
+Evaluator = Annotated[Caller, Depends(require("evaluate"))]
+PAGE = 50
+FOUND_IN = 200
+"""Characters of a text that are searched for."""
+
+
+@dataclass(frozen=True, slots=True)
+class Refresh:
+    """When new queries are due."""
+
+    made: str
+    days: int
+    overdue: int
+    """Days; 0 where it is not."""
+
+
+def refresh_of(service: Service, info: SetInfo) -> Refresh | None:
+    """When a stored test set is to be refreshed; None where it does not say when it was made."""
+    if info.id is None:
+        return None
+    meta = service.testsets.refresh_dates(info.id)
+    return Refresh(meta.made, meta.refresh_days, meta.days_overdue(day_of(service.clock()))) if meta.made else None
+
+
+@router.get("/testsets")
+def list_testsets(request: Request, caller: Reader, form: Annotated[str, Query(alias="format")] = "") -> Response:
+    """List test sets."""
+    service = service_of(request)
+    found = service.testsets.names()
+    if form == "csv":
+        return csv_response(testset_table(found), "testsets")
+    return _list_page(request, caller, found)
+
+
+def _list_page(request: Request, caller: Caller, found: tuple[SetInfo, ...]) -> HTMLResponse:
+    table = testset_table(found)
+    return render_page(
+        request,
+        "testsets.html",
+        caller,
+        n=len(found),
+        content=listed("testsets", "By name", table),
+        formats=sorted(written_formats()),
+    )
+
+
+@uploads.post("/testsets/upload")
+async def upload(request: Request, caller: Evaluator) -> Response:
+    """Store an uploaded test set: a new version where there is one of this name."""
+    info = await saved_testset(service_of(request), request, caller)
+    return see_other(f"/testsets/{segment(info.name)}", done="uploaded")
+
+
+@router.get("/testsets/{name}")
+def show_testset(
+    request: Request,
+    caller: Reader,
+    name: str,
+    *,
+    version: int | None = None,
+    find: Annotated[str, Query(max_length=FOUND_IN)] = "",
+    page: Annotated[int, Query(ge=1)] = 1,
+    form: Annotated[str, Query(alias="format")] = "",
+) -> Response:
+    """Show a test set: when it is due and its versions at once, then a page of its queries, and counts."""
+    service = service_of(request)
+    info = service.testsets.get(name if version is None else f"{name}@{version}")
+    if form == "csv":
+        rows = list(query_rows(service.testsets.load(info.ref), name))
+        return csv_response(Table(COLUMNS, rows, ""), f"{name}-queries")
+    parts = page_parts(
+        request,
+        "testset.html",
+        caller,
+        lambda: _contents(service, info, find, page),
+        "The test set is read: a moment.",
+        info=info,
+        refresh=refresh_of(service, info),
+        versions=service.testsets.versions(name),
+        find=find,
+    )
+    return StreamingResponse(parts, media_type="text/html; charset=utf-8")
+
+
+def _contents(service: Service, info: SetInfo, find: str, page: int) -> Markup:
+    """What is missing in the judgments, a page of the queries, counts of everything."""
+    from markupsafe import Markup
+
+    found = service.testsets.load(info.ref)
+    every = list(query_rows(found, info.name))
+    rows = [row for row in every if find.casefold() in f"{cell_value(row[0])}\0{row[1]}".casefold()]
+    last = max(1, -(-len(rows) // PAGE))
+    page = min(page, last)
+    shown = Table(COLUMNS, rows[(page - 1) * PAGE : page * PAGE], "Queries and what is expected", shown=None)
+    text = (
+        environment()
+        .get_template("testset_contents.html")
+        .render(
+            info=info,
+            findings=_coverage(every),
+            queries=blocks([Section("queries", "Queries", (shown,))]),
+            counts=blocks(statistics_document(statistics(found)).sections, most_rows=PAGE),
+            find=find,
+            n=len(rows),
+            page=page,
+            last=last,
+            formats=fitting_formats(found),
+        )
+    )
+    return Markup(text)  # noqa: S704 - of our template, which escapes
+
+
+COLUMNS = (
+    *(Column("query", "query id"), Column("text"), Column("class"), Column("strata")),
+    *(Column("relevant", "count"), Column("judged", "count")),
+)
+
+
+def query_rows(found: TestSet, name: str) -> Iterator[tuple[Cell, ...]]:
+    """Each query: id, text, class, strata, relevant and judged items."""
+    for query in found.queries:
+        # The page is at /testsets/NAME.
+        link = Link(query.id, f"{name}/queries/{query.id}")
+        # A grade under 0 is of what is pooled and not judged.
+        judged = [each for each in judgments_of(found, query.id) if each.grade >= 0]
+        relevant = sum(each.grade > 0 for each in judged)
+        strata = ", ".join(f"{key}={value}" for key, value in query.strata.items())
+        yield (link, query.text, class_of(query), strata, relevant, len(judged))
+
+
+def _coverage(rows: Sequence[tuple[Cell, ...]]) -> list[str]:
+    """What is missing in the judgments."""
+    none = [str(cell_value(row[0])) for row in rows if not row[-1]]
+    without = [str(cell_value(row[0])) for row in rows if row[-1] and not row[-2]]
+    lines = ((none, "without any judgment: their measures are null"), (without, "without a relevant item"))
+    return [
+        f"{len(ids)} of {len(rows)} queries {what} ({', '.join(ids[:10])}{' …' if len(ids) > 10 else ''})"
+        for ids, what in lines
+        if ids
+    ]
+
+
+@router.get("/testsets/{name}/queries/{query:path}")
+def one_query(request: Request, caller: Reader, name: str, query: str, version: int | None = None) -> HTMLResponse:
+    """Show a query with everything that is expected for it."""
+    service = service_of(request)
+    info = service.testsets.get(name if version is None else f"{name}@{version}")
+    found = service.testsets.load(info.ref)
+    if query not in found.by_id:
+        raise not_found("query")
+    content = blocks(queries_document(queries_of(found, [query]), in_full=True).sections)
+    base = f"/testsets/{segment(name)}"
+    return render_page(request, "queries.html", caller, base=base, subject=name, query=query, content=content)
+
+
+@router.get("/testsets/{name}/diff")
+def versions(
+    request: Request, caller: Reader, name: str, old: Annotated[int, Query()], new: Annotated[int, Query()]
+) -> HTMLResponse:
+    """Show what changed between two versions."""
+    service = service_of(request)
+    before, after = (service.testsets.load(f"{name}@{number}") for number in (old, new))
+    content = blocks(difference_document(diff(before, after)).sections, most_rows=10 * PAGE)
+    return render_page(request, "testset_diff.html", caller, name=name, old=old, new=new, content=content)
+
+
+@router.post("/testsets/{name}/read")
+def read_again(request: Request, caller: Evaluator, name: str) -> Response:
+    """Read a test set of the config as its files stand now."""
+    del caller
+    service_of(request).testsets.snapshot_of_config(name)
+    return see_other(f"/testsets/{segment(name)}", done="saved")

@@ -1,0 +1,370 @@
+"""The table of metric families: `/metrics`, files, alerts, the dashboard and the documentation are read from it.
+
+Names are without the prefix. A value that is not known has no sample: it is never 0.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Literal
+
+from cranfield.base.errors import UsageError
+from cranfield.evaluation.absence import JUDGED_DEPTH
+from cranfield.workbench.config import MetricsConfig
+from cranfield.workbench.service.metrics.naming import ALL, Naming
+from cranfield.workbench.service.metrics.observed import (
+    FAILURES,
+    Measured,
+    MeasuredSubject,
+    MetricsSnapshot,
+    Observation,
+    ScheduleState,
+)
+
+DECIMALS = 12
+"""Of a value: the mean of 7 of 10 is 0.7, so that an alert `< 0.7` and the gate agree."""
+PERCENTILES = (50, 95, 99)
+DAY_S = 86_400
+RESULTS = ("failed", "void", "worse", "gate_failed", "passed")
+"""What a run of a schedule can come to: `cranfield.workbench.service.watch.status.Result`."""
+
+
+WHO = "{{system}} {{variant}} {{components}} {{testset}}"
+WHAT = "{{__name__}} {{measure}} {{k}}"
+CHOSEN = {"testset": '=~"$testset"', "system": '=~"$system"'}
+"""Conditions of the variables of the dashboard."""
+OVERALL = {**CHOSEN, "stratum": f'="{ALL}"'}
+STRATA = {**CHOSEN, "measure": '=~"$measure"', "stratum": '=~"$stratum"'}
+"""One measure can be chosen: with nine classes there are nine bars of each."""
+
+
+@dataclass(frozen=True, slots=True)
+class MetricSample:
+    """A value with its labels; one that is not known is not written."""
+
+    value: float | None
+    labels: Mapping[str, str] = field(default_factory=dict)
+    subject: MeasuredSubject | None = None
+    stratum: str = ALL
+    measure: str = ""
+    """Spelling, of a value of a measure."""
+    suffix: str = ""
+    """Of a histogram: `_bucket`, `_sum`, `_count`."""
+
+
+Samples = Callable[[MetricsSnapshot], Iterable[MetricSample]]
+Values = Iterable[tuple[float | None, Mapping[str, str]]]
+"""Each with its labels."""
+
+
+@dataclass(frozen=True, slots=True)
+class Panel:
+    """A panel of the dashboard, with the series of its family."""
+
+    title: str
+    legend: str
+    unit: Literal["none", "percentunit", "s"] = "none"
+    """As Grafana names it."""
+    kind: Literal["timeseries", "stat", "heatmap", "bargauge"] = "timeseries"
+    """As Grafana names it."""
+    expr: str = "{}"
+    """What is around the selector."""
+    conditions: Mapping[str, str] = field(default_factory=lambda: CHOSEN)
+    """On the labels, where the family is of subjects."""
+    by: str | None = None
+    """Label without which there is no such panel."""
+    also: tuple[str, ...] = ()
+    """Further families that it has the series of."""
+
+
+@dataclass(frozen=True, slots=True)
+class Family:
+    """One row of the table."""
+
+    name: str
+    help: str
+    samples: Samples
+    labels: tuple[str, ...] = ()
+    """Its own, beside those of the subject."""
+    of_subject: bool = True
+    of_measure: bool = False
+    """Whether it has the labels `measure`, `k` and `stratum`."""
+    kind: Literal["gauge", "histogram"] = "gauge"
+    panels: tuple[Panel, ...] = ()
+
+
+def _means(key: str) -> Samples:
+    """The samples of one number of each measure, over all queries and in each stratum."""
+
+    def samples(snapshot: MetricsSnapshot) -> Iterator[MetricSample]:
+        for each, valid in _valid(snapshot):
+            by_stratum = {
+                f"{key}={value}": measures for key, of in valid.strata.items() for value, measures in of.items()
+            }
+            for stratum, measures in ({ALL: valid.measures} | by_stratum).items():
+                for spelling, numbers in measures.items():
+                    yield MetricSample(numbers.get(key), {}, each.subject, stratum, spelling)
+
+    return samples
+
+
+def _valid(snapshot: MetricsSnapshot) -> Iterator[tuple[Observation, Measured]]:
+    return ((each, each.valid) for each in snapshot.observations if each.valid is not None)
+
+
+def _of_last(values: Callable[[Measured], Values]) -> Samples:
+    """The samples of the last evaluation of each subject."""
+    return lambda snapshot: (
+        MetricSample(*value, each.subject) for each in snapshot.observations for value in values(each.last)
+    )
+
+
+def _of_valid(values: Callable[[Measured], Values]) -> Samples:
+    """The samples of the last evaluation of each subject whose figures count."""
+    return lambda snapshot: (
+        MetricSample(*value, each.subject) for each, valid in _valid(snapshot) for value in values(valid)
+    )
+
+
+def _ages(snapshot: MetricsSnapshot) -> Iterator[MetricSample]:
+    for each, valid in _valid(snapshot):
+        if snapshot.now is not None and valid.at is not None:
+            yield MetricSample(max(0.0, snapshot.now - valid.at), {}, each.subject)
+
+
+def _times(snapshot: MetricsSnapshot) -> Iterator[MetricSample]:
+    for each, valid in _valid(snapshot):
+        for spelling, numbers in valid.measures.items():
+            if numbers.get("mean") is not None:
+                yield MetricSample(valid.times.get(spelling, valid.at), {}, each.subject, ALL, spelling)
+
+
+def _terms(valid: Measured) -> Values:
+    labels = {"version": valid.version, "digest": valid.digest.removeprefix("sha256:")[:12]}
+    yield 1, labels | {"convention": valid.convention, "depth": str(valid.depth or "")}
+
+
+def _percentiles(valid: Measured) -> Values:
+    if (latency := valid.latency_ms) is not None:
+        yield from ((latency[f"p{percentile}"] / 1000, {"percentile": str(percentile)}) for percentile in PERCENTILES)
+
+
+def _histogram(snapshot: MetricsSnapshot) -> Iterator[MetricSample]:
+    for each, valid in _valid(snapshot):
+        if (latency := valid.latency_ms) is not None:
+            for bound, count in latency["buckets"]:
+                end = "+Inf" if bound is None else f"{bound / 1000:g}"
+                yield MetricSample(count, {"le": end}, each.subject, suffix="_bucket")
+            yield MetricSample(latency["n"], {}, each.subject, suffix="_count")
+            yield MetricSample(latency["sum"] / 1000, {}, each.subject, suffix="_sum")
+
+
+def _of_schedules(values: Callable[[ScheduleState], Values]) -> Samples:
+    return lambda snapshot: (
+        MetricSample(value, {"schedule": each.name, **labels})
+        for each in snapshot.schedules
+        for value, labels in values(each)
+    )
+
+
+def _numbers(label: str, numbers: Callable[[MetricsSnapshot], Mapping[str, int]]) -> Samples:
+    return lambda snapshot: (MetricSample(n, {label: name}) for name, n in numbers(snapshot).items())
+
+
+FAMILIES: Mapping[str, Family] = {
+    family.name: family
+    for family in (
+        Family(
+            "measure",
+            'Mean of a measure in the last evaluation whose figures count; stratum="all" is over all queries.',
+            _means("mean"),
+            of_measure=True,
+            panels=(
+                Panel("Measures, over all queries", f"{WHAT} {WHO}", conditions=OVERALL),
+                Panel(
+                    "Measures by stratum",
+                    f"{{{{stratum}}}} {WHAT} {WHO}",
+                    kind="bargauge",
+                    conditions=STRATA,
+                    by="stratum",
+                ),
+            ),
+        ),
+        Family(
+            "measure_ci_low", "Lower end of the confidence interval of the mean.", _means("ci_low"), of_measure=True
+        ),
+        Family(
+            "measure_ci_high",
+            "Upper end of the confidence interval of the mean.",
+            _means("ci_high"),
+            of_measure=True,
+            panels=(
+                Panel(
+                    "Confidence intervals, over all queries",
+                    f"{WHAT} {WHO}",
+                    conditions=OVERALL,
+                    also=("measure_ci_low",),
+                ),
+            ),
+        ),
+        Family("measure_queries", "Queries that the mean is over.", _means("n"), of_measure=True),
+        Family(
+            "measure_timestamp_seconds",
+            "Time of the evaluation that the mean is of: earlier than the last where that did not compute the measure.",
+            _times,
+            of_measure=True,
+        ),
+        Family(
+            "evaluation_timestamp_seconds",
+            "Time of the last evaluation, void or not.",
+            _of_last(lambda last: [(last.at, {})]),
+        ),
+        Family(
+            "evaluation_valid_timestamp_seconds",
+            "Time of the last evaluation whose figures count, which the measures are of.",
+            _of_valid(lambda valid: [(valid.at, {})]),
+            panels=(Panel("Age of the figures", WHO, "s", "stat", expr="time() - {}"),),
+        ),
+        Family(
+            "evaluation_age_seconds",
+            "Seconds since the last evaluation whose figures count; only where a server is scraped.",
+            _ages,
+        ),
+        Family(
+            "evaluation_void",
+            "1 where the figures of the last evaluation do not count; the measures are then of the one before.",
+            _of_last(lambda last: [(bool(last.void), {})]),
+            panels=(Panel("Void evaluations", WHO, kind="stat"),),
+        ),
+        Family(
+            "evaluation_info",
+            "What the figures depend on besides the system: version and digest of the test set, convention, depth.",
+            _of_valid(_terms),
+            ("version", "digest", "convention", "depth"),
+            panels=(Panel("Test set and convention", "{{version}} {{digest}} {{convention}} {{depth}} " + WHO),),
+        ),
+        Family("queries", "Queries of the last evaluation.", _of_last(lambda last: [(last.n_queries, {})])),
+        Family(
+            "failed_queries",
+            "Queries of the last evaluation that failed, or have no answer (missing), by kind of failure.",
+            _of_last(lambda last: [(last.failures.get(kind, 0), {"kind": kind}) for kind in FAILURES]),
+            ("kind",),
+            panels=(Panel("Failed queries", "{{kind}} " + WHO),),
+        ),
+        Family(
+            "judged_share",
+            "Share of the first k results that are judged, in the last evaluation.",
+            _of_last(lambda last: [(last.judged.get("mean"), {"k": str(last.judged.get("k") or JUDGED_DEPTH)})]),
+            ("k",),
+            panels=(Panel("Judged share", WHO, "percentunit"),),
+        ),
+        Family(
+            "latency_seconds",
+            "Latencies of the last evaluation whose figures count, as a histogram. It is no counter: "
+            "use histogram_quantile() without rate().",
+            _histogram,
+            ("le",),
+            kind="histogram",
+            panels=(Panel("Latencies of the last evaluation", "{{le}}", "s", "heatmap", "sum by (le) ({})"),),
+        ),
+        Family(
+            "latency_percentile_seconds",
+            "Percentiles of the latencies of the last evaluation whose figures count.",
+            _of_valid(_percentiles),
+            ("percentile",),
+            panels=(Panel("Latency", "p{{percentile}} " + WHO, "s"),),
+        ),
+        Family(
+            "gate_rule_passed",
+            "1 where a rule of the gate holds, 0 where it is broken. A rule that could not be decided has no value (one on a "
+            "baseline needs a pinned evaluation); one that was broken stays 0 until an evaluation decides it.",
+            _of_valid(lambda valid: [(kept, {"rule": rule}) for rule, kept in (valid.gate or {}).items()]),
+            ("rule",),
+            panels=(Panel("Gate", "{{rule}} " + WHO, kind="stat"),),
+        ),
+        Family(
+            "jobs",
+            "Jobs of the server by state.",
+            _numbers("state", lambda snapshot: snapshot.jobs),
+            ("state",),
+            of_subject=False,
+            panels=(Panel("Jobs", "{{state}}"),),
+        ),
+        Family(
+            "testset_overdue_seconds",
+            "Time by which the refresh of a test set is overdue, in whole days; 0: it is not.",
+            _numbers("testset", lambda snapshot: {name: n * DAY_S for name, n in snapshot.overdue_days.items()}),
+            ("testset",),
+            of_subject=False,
+            panels=(Panel("Overdue refreshes", "{{testset}}", "s", "stat"),),
+        ),
+        Family(
+            "schedule_next_timestamp_seconds",
+            "Time of the next run of a schedule.",
+            _of_schedules(lambda each: [(each.next, {})]),
+            ("schedule",),
+            of_subject=False,
+            panels=(Panel("Until the next run of a schedule", "{{schedule}}", "s", "stat", expr="{} - time()"),),
+        ),
+        Family(
+            "schedule_ended_timestamp_seconds",
+            "Time at which the last run of a schedule ended; its age is time() less this.",
+            _of_schedules(lambda each: [(each.ended, {})]),
+            ("schedule",),
+            of_subject=False,
+            panels=(Panel("Since the last run of a schedule", "{{schedule}}", "s", "stat", expr="time() - {}"),),
+        ),
+        Family(
+            "schedule_result",
+            f"1 for the result of the last run of a schedule, 0 for the others: {', '.join(RESULTS)}.",
+            _of_schedules(lambda each: [(each.result == name, {"result": name}) for name in RESULTS if each.result]),
+            ("schedule", "result"),
+            of_subject=False,
+            panels=(Panel("Results of schedules", "{{schedule}} {{result}}", kind="stat", expr="{} == 1"),),
+        ),
+        Family(
+            "schedule_failed_runs",
+            "Runs of a schedule that failed or were cancelled since the last that was done.",
+            _of_schedules(lambda each: [(each.n_failed, {})]),
+            ("schedule",),
+            of_subject=False,
+            panels=(Panel("Failed runs of schedules", "{{schedule}}"),),
+        ),
+        Family(
+            "series_left_out",
+            "Systems on test sets that have no series, because there would be more than max_series.",
+            lambda snapshot: [MetricSample(snapshot.left_out)],
+            of_subject=False,
+        ),
+        Family(
+            "build_info",
+            "Version of Cranfield.",
+            lambda snapshot: [MetricSample(1, {"version": snapshot.version})],
+            ("version",),
+            of_subject=False,
+        ),
+    )
+}
+"""Name to family, in the order in which they are written."""
+
+
+def naming_of(config: MetricsConfig) -> Naming:
+    """The names that the operator chose.
+
+    Raises:
+        UsageError: a measure would have the name of other metrics.
+    """
+    naming = Naming(config)
+    taken = {naming.name(family) for family in FAMILIES}
+    for measure, name in config.measures.items():
+        if clash := next((each for each in _names(naming, measure) if each in taken), None):
+            raise UsageError(
+                f"metrics.measures: {name} for {measure} gives the name {clash}, which other metrics have",
+                hint="use another name",
+            )
+    return naming
+
+
+def _names(naming: Naming, measure: str) -> list[str]:
+    return [naming.name(family.name, measure) for family in FAMILIES.values() if family.of_measure]

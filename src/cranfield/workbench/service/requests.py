@@ -1,0 +1,101 @@
+"""What a job is asked to do, as REST, pages, agents and schedules send it and as the job table keeps it."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Annotated
+
+from pydantic import BaseModel, ConfigDict, Field, field_validator
+
+from cranfield.evaluation.options.blocks import CompareOptions, ScoringOptions
+from cranfield.evaluation.options.keys import ShortText, at, key_of, model_with, open_kind
+from cranfield.model import Scalar
+
+MOST_NAMES = 50
+"""Systems, runs, measures or tags of one request."""
+Name = Annotated[str, Field(min_length=1, max_length=200)]
+Id = Annotated[int, Field(ge=1, lt=2**63)]
+Seed = Annotated[int, Field(ge=0, lt=2**63)]
+
+
+class RequestBody(BaseModel):
+    """A request; unknown keys are refused."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+
+class EvaluateRequest(RequestBody):
+    """Evaluate systems of the operator's config, or stored runs, on one test set: an evaluation of each."""
+
+    testset: Name
+    """Name of a test set, of the config or uploaded: its latest version. `NAME@ID` is one version."""
+    systems: Annotated[tuple[Name, ...], Field(max_length=MOST_NAMES)] = ()
+    """Names in the config. Without systems and runs: the candidate of the config, else its only system."""
+    runs: Annotated[tuple[Id, ...], Field(max_length=MOST_NAMES)] = ()
+    """Ids of stored runs: nothing is asked again."""
+    variant: Annotated[str, Field(max_length=200)] = ""
+    """Name of a stored variant; its system stands in `systems` or is the only one."""
+    components: Annotated[tuple[Name, ...], Field(max_length=MOST_NAMES)] = ()
+    """Evaluate each system with these components alone."""
+    k: Annotated[int, Field(ge=1, le=1_000_000)] | None = None
+    """Results requested for each query; default: that of the config, else as deep as the measures look, 10 or more."""
+    measures: Annotated[tuple[Name, ...], Field(min_length=1, max_length=MOST_NAMES)] | None = None
+    """Spellings; default: those of the config."""
+    primary: Annotated[str, Field(max_length=200)] | None = None
+    """Default: that of the config, else the first measure."""
+    convention: Annotated[ShortText | None, key_of(ScoringOptions, "convention", otherwise="that of the config")] = None
+    seed: Seed = 0
+    """Of everything random."""
+    book: Annotated[str, Field(max_length=200)] = ""
+    """Name of a book: the results down to k are put into it, to be judged, and the measures follow its grades. The test set
+    then needs no judgments."""
+    pilot: bool = False
+    """Mark the evaluation as not for the record."""
+    tags: Annotated[tuple[Name, ...], Field(max_length=MOST_NAMES)] = ()
+    note: Annotated[str, Field(max_length=10_000)] = ""
+    params: Annotated[dict[str, Scalar], Field(max_length=MOST_NAMES)] = Field(default_factory=dict)
+    """Values of parameters that the operator's workbench file opens (`tunable:`), as a variant has them."""
+
+    @field_validator("systems", "components", "measures", "tags")
+    @classmethod
+    def _once(cls, names: tuple[str, ...] | None) -> tuple[str, ...] | None:
+        """A name that repeats counts once."""
+        return names and tuple(dict.fromkeys(names))
+
+
+class ComparisonOptions(RequestBody):
+    """How two evaluations are compared. What is left out is as the evaluation of the baseline was declared."""
+
+    measure: Annotated[
+        ShortText | None, Field(description="Primary measure, such as nDCG@10; default: that of the baseline.")
+    ] = None
+    seed: Seed = 0
+
+
+if not TYPE_CHECKING:
+    _OPTIONS = at("request", CompareOptions)
+    ComparisonOptions = model_with(
+        ComparisonOptions, "ComparisonOptions", _OPTIONS, open_kind, otherwise="that of the baseline"
+    )
+
+
+class CompareRequest(ComparisonOptions):
+    """Compare two stored evaluations of the same queries."""
+
+    baseline: Id
+    candidate: Id
+
+
+class CompareResultsRequest(ComparisonOptions):
+    """Compare the two evaluations that jobs make, once these have ended: the first one is the baseline. Pages ask for it."""
+
+    jobs: Annotated[tuple[Id, ...], Field(min_length=1, max_length=2)]
+
+
+class BenefitRequest(RequestBody):
+    """Run the experiment of a schedule, score it, and write its result. Nothing but the schedule asks for one."""
+
+    schedule: Name
+    """Name in the operator's file, which has the plan."""
+
+
+JobRequest = EvaluateRequest | CompareRequest | CompareResultsRequest | BenefitRequest

@@ -1,0 +1,424 @@
+"""What the REST API answers, as models: the server makes them, the client reads them. Times are milliseconds since 1970 (UTC)."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from typing import Annotated, Any, Generic, Literal, TypeVar
+
+from pydantic import BaseModel, ConfigDict, Field, GetJsonSchemaHandler, computed_field, field_validator
+from pydantic_core import CoreSchema
+
+from cranfield.workbench.service.outcome import BenefitOutcome
+
+T = TypeVar("T")
+Number = Annotated[float | None, Field(allow_inf_nan=False)]
+"""Null: there is no value."""
+
+
+class ResponseBody(BaseModel):
+    """An answer; a later server may add keys."""
+
+    model_config = ConfigDict(from_attributes=True, extra="ignore")
+
+
+class ErrorEntry(ResponseBody):
+    """A problem."""
+
+    message: str
+    where: str
+    """File and line, option, or part of the request; empty where it has no place."""
+    expected: str
+    got: str
+    hint: str
+    """The next step."""
+    code: str
+    """What programs compare."""
+
+
+class ErrorResponse(ResponseBody):
+    """Every failure of every route."""
+
+    ok: Literal[False]
+    error: str
+    """The first problem."""
+    errors: list[ErrorEntry]
+    status: int
+
+
+class Page(ResponseBody, Generic[T]):
+    """A part of a list."""
+
+    items: list[T]
+    next: str | None
+    """Address of the next page, also in the header `Link`; null at the end."""
+
+
+class JobKind(StrEnum):
+    """What a job does."""
+
+    EVALUATE = "evaluate"
+    """Collect from systems, or take stored runs; score; store an evaluation of each."""
+    COMPARE = "compare"
+    """Compare two stored evaluations."""
+    BENEFIT = "benefit"
+    """Run the experiment of a schedule: whether a tool helps an agent."""
+
+
+class JobState(StrEnum):
+    """Where a job stands."""
+
+    QUEUED = "queued"
+    RUNNING = "running"
+    DONE = "done"
+    FAILED = "failed"
+    """It cannot be done: `problems` says why."""
+    CANCELLED = "cancelled"
+
+
+ENDED = frozenset({JobState.DONE, JobState.FAILED, JobState.CANCELLED})
+
+
+class Trigger(StrEnum):
+    """What asked for a job."""
+
+    API = "api"
+    PAGE = "page"
+    WATCH = "watch"
+    AGENT = "agent"
+    """The MCP server."""
+
+
+class EvaluationState(StrEnum):
+    """Whether the figures of an evaluation count."""
+
+    VOID = "void"
+    """They do not: `void` says why."""
+    WAITING = "waiting_for_grades"
+    """Results are in a book and have no grade yet; it ends when they have one, or when the book is closed."""
+    GRADED = "graded"
+    """Each result has its grade in the book, whose grades the page of the evaluation goes by; the stored figures are older."""
+    NO_VALUE = "no_value"
+    """No query has a value of the primary measure."""
+    VALID = "valid"
+
+
+class StoredSource(StrEnum):
+    """Where a stored test set or run is from."""
+
+    UPLOAD = "upload"
+    CONFIG = "config"
+    """A file of the operator's config."""
+    BOOK = "book"
+    COLLECTED = "collected"
+    """Answers of a system."""
+
+
+class SetResponse(ResponseBody):
+    """A version of a test set, without its queries."""
+
+    id: int | None
+    """Null: a test set of the config that was not used yet; its counts and digest are not known then."""
+    name: str
+    digest: str
+    version: str
+    """Its own, where the file declares one."""
+    source: StoredSource
+    format: str
+    """Name of the format that it was read from."""
+    n_queries: int | None
+    n_judgments: int | None
+    created_at: int | None
+    account: str
+    """Who uploaded it; empty where no account did."""
+
+    @computed_field  # type: ignore[prop-decorator]  # mypy has no decorated properties
+    @property
+    def ref(self) -> str:
+        """`NAME@ID`, for a request."""
+        return self.name if self.id is None else f"{self.name}@{self.id}"
+
+
+class Judgment(ResponseBody):
+    """What is expected for a query."""
+
+    doc: str
+    """Document, or the label of a pattern, span, symbol or file."""
+    kind: Literal["document", "pattern", "span", "entity", "file", "predicate"]
+    grade: Number
+    """Below 0: in the pool, and not judged."""
+
+
+class QueryResponse(ResponseBody):
+    """A query of a test set."""
+
+    id: str
+    text: str
+    query_class: str
+    strata: dict[str, str]
+    params: dict[str, str | int | float | bool]
+    weight: Number
+    negative: bool
+    need: str
+    notes: str
+    judgments: list[Judgment]
+
+
+class RunResponse(ResponseBody):
+    """A stored run, without its answers."""
+
+    id: int
+    name: str
+    digest: str
+    source: StoredSource
+    format: str
+    n_queries: int
+    created_at: int
+    account: str
+
+
+class JobProblemResponse(ResponseBody):
+    """Why a job failed."""
+
+    message: str
+    where: str
+    hint: str
+    code: str
+
+
+class JobResponse(ResponseBody):
+    """A job."""
+
+    id: int
+    kind: JobKind
+    state: JobState
+    trigger: Trigger
+    request: dict[str, Any]
+    """As it was sent."""
+    account: str
+    created_at: int
+    started_at: int | None
+    finished_at: int | None
+    changed_at: int
+    attempts: int
+    cancel: bool
+    """It was asked to stop."""
+    n_done: int
+    n_all: int
+    """Answers that it needs; 0 while that is not known."""
+    progress: str
+    """What it does now, for people."""
+    problems: list[JobProblemResponse]
+    results: list[int]
+    """Ids of its evaluations, or of its comparison, once it is done."""
+    ahead: int
+    """Jobs that are queued before it."""
+    outcome: BenefitOutcome | None = None
+    """Of an experiment that is done."""
+
+    @field_validator("request", mode="before")
+    @classmethod
+    def _as_json(cls, request: Any) -> Any:
+        return request.model_dump(mode="json") if isinstance(request, BaseModel) else request
+
+    @property
+    def has_ended(self) -> bool:
+        """Whether nothing more will happen: done, failed or cancelled."""
+        return self.state in ENDED
+
+
+class Figure(ResponseBody):
+    """A mean over queries, with its interval."""
+
+    mean: Number
+    """Null: no query has a value."""
+    n: int
+    ci_low: Number = None
+    ci_high: Number = None
+
+
+class JudgedResponse(ResponseBody):
+    """Share of the first `k` results that are judged."""
+
+    mean: Number
+    k: int | None
+
+
+class EvaluationSummary(ResponseBody):
+    """One system on one test set, without its queries. What makes it void comes first."""
+
+    void: list[str]
+    """Why the figures do not count; empty where they do."""
+    metrics: dict[str, Number]
+    """Key of each measure, `recall_at_10`, to its mean; null where no query has a value."""
+    per_query_type: dict[str, dict[str, Number]]
+    """The same for each type of query: the values of the stratum `query_type`, `task_type` or `class`, the first there is."""
+    state: EvaluationState
+    n_waiting: int
+    """Results of its book that still wait for a grade; 0 outside a book."""
+    id: int
+    job_id: int | None
+    testset: str
+    """`NAME@ID`."""
+    testset_digest: str
+    run_id: int
+    system: str
+    variant: str
+    components: list[str]
+    """Empty: all."""
+    trigger: Trigger
+    at: int
+    account: str
+    primary: str | None
+    """Spelling of the measure that decides."""
+    measures: dict[str, Figure]
+    """Spelling to mean and interval."""
+    strata: dict[str, dict[str, dict[str, Figure]]]
+    """Stratum to value to spelling to the same; a stratum whose queries are all of one class also has the measures of that class."""
+    n_queries: int
+    n_unscored: int
+    """Queries without a value of the primary measure."""
+    has_value: bool
+    """False where no query has a value of the primary measure, as before the first grade: there is no figure that could count."""
+    failures: dict[str, int]
+    """Kind of failure to the number of queries."""
+    judged: JudgedResponse
+    latency_ms: dict[str, Any] | None
+    gate: dict[str, bool | None] | None
+    """Rule of the config's gate to whether it holds; null: not decided, and `warnings` says why."""
+    warnings: list[str]
+    k: int | None
+    convention: str
+    pilot: bool
+    book_id: int | None
+    tags: list[str]
+    note: str
+    pinned: bool
+    """The baseline of its test set."""
+
+
+class RecordSchema:
+    """The schema of a record that is passed on as it is stored; the record is imported when a schema is requested."""
+
+    def __init__(self, name: str) -> None:
+        self._name = name
+
+    def __get_pydantic_json_schema__(self, _schema: CoreSchema, handler: GetJsonSchemaHandler) -> dict[str, Any]:
+        """That of the adapter of the record."""
+        from cranfield.evaluation import result
+        from cranfield.model.results import adapter_of
+
+        return handler(adapter_of(getattr(result, self._name)).core_schema)
+
+
+class EvaluationResponse(EvaluationSummary):
+    """An evaluation with everything that `results.json` holds."""
+
+    result: Annotated[dict[str, Any], RecordSchema("EvaluationResult")]
+    """The JSON that `cranfield evaluate --format json` prints: systems, strata, every query."""
+
+
+class EvaluationChange(BaseModel):
+    """What of an evaluation can be changed; what is left out stays."""
+
+    model_config = ConfigDict(extra="forbid", strict=True)
+
+    tags: Annotated[list[Annotated[str, Field(min_length=1, max_length=200)]], Field(max_length=50)] | None = None
+    note: Annotated[str, Field(max_length=10_000)] | None = None
+    pinned: bool | None = None
+    """Pinning one makes it the baseline of its test set, in place of another."""
+
+
+class QuerySide(ResponseBody):
+    """What a system has for a query."""
+
+    values: dict[str, Number]
+    """Spelling to value; null with a reason in `unscored`."""
+    unscored: dict[str, str]
+    outcome: str | None
+    """`answered`, `empty`, `timeout`, …; null where the run does not have the query."""
+    reason: str | None
+    hits: list[dict[str, Any]]
+    """The first results: rank, id, title, grade, expected item."""
+
+
+class QueryRow(QuerySide):
+    """A query of an evaluation."""
+
+    id: str
+    text: str
+    strata: dict[str, str]
+
+
+class ComparedRow(ResponseBody):
+    """A query of a comparison."""
+
+    id: str
+    text: str
+    strata: dict[str, str]
+    difference: dict[str, Number]
+    """Spelling to candidate minus baseline; null where one of them has no value."""
+    baseline: QuerySide
+    candidate: QuerySide
+
+
+class ComparisonSummary(ResponseBody):
+    """Two evaluations compared, without their queries."""
+
+    void: list[str]
+    """Why one of the two evaluations does not count; empty where both do. The verdict is `invalid` then."""
+    id: int
+    job_id: int | None
+    verdict: str
+    sentence: str
+    primary: str
+    delta: Number
+    """Candidate minus baseline."""
+    ci_low: Number
+    ci_high: Number
+    p_value: Number
+    baseline: int
+    """Id of an evaluation."""
+    candidate: int
+    at: int
+    account: str
+
+
+class ComparisonResponse(ComparisonSummary):
+    """A comparison with everything that `results.json` holds."""
+
+    result: Annotated[dict[str, Any], RecordSchema("ComparisonResult")]
+    """The JSON that `cranfield compare --format json` prints."""
+
+
+class IntakeResponse(ResponseBody):
+    """What an intake of production queries came to: each record that was read is kept or dropped."""
+
+    n_read: int
+    n_kept: int
+    n_queries: int
+    """Sum of the counts of those that are kept."""
+    dropped: dict[str, int]
+    """Reason to the number of records."""
+    redacted: dict[str, int]
+    """Kind (`email`, `card`, …) to the number of places that were redacted."""
+    n_known: int
+    """Records that are not counted again: of a batch whose key is known, of a file that was read before."""
+    unfinished: bool
+    """The last line of the file has no end yet."""
+
+
+class QuerySourceInfo(ResponseBody):
+    """What is stored of a source of production queries."""
+
+    source: str
+    n_texts: int
+    """Different queries."""
+    n: int
+    first_day: str
+    last_day: str
+
+
+class QuerySources(ResponseBody):
+    """All sources, by name."""
+
+    sources: list[QuerySourceInfo]

@@ -1,0 +1,147 @@
+"""Stored evaluations and comparisons, as values of the library again: scored from the stored run, compared anew."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from cranfield.base.errors import UsageError
+from cranfield.books.database.engine import Clock, Database
+from cranfield.evaluation.options.blocks import CompareOptions
+from cranfield.evaluation.options.keys import given_keys
+from cranfield.workbench.service.requests import CompareRequest
+from cranfield.workbench.service.settings import Settings
+from cranfield.workbench.service.store.comparisons import StoredComparisons
+from cranfield.workbench.service.store.evaluations import StoredEvaluations
+from cranfield.workbench.service.values import EvaluationInfo
+
+if TYPE_CHECKING:
+    from cranfield.books.store.store import Store
+    from cranfield.evaluation.values import Comparison, Evaluation
+    from cranfield.model import Run, TestSet
+    from cranfield.workbench.service.live_measures import LiveMeasures
+    from cranfield.workbench.service.runs import Runs
+    from cranfield.workbench.service.testsets import TestSets
+
+
+class Evaluations(StoredEvaluations):
+    """Evaluations of one system on one test set each."""
+
+    def __init__(self, store: Store, clock: Clock, testsets: TestSets, runs: Runs) -> None:
+        super().__init__(store.database, clock)
+        self._store, self._testsets, self._runs = store, testsets, runs
+
+    def rescore(self, evaluation_id: int) -> Evaluation:
+        """Score the stored run on the stored test set, as it was scored: the same numbers, with every query and hit.
+
+        Where its results are judged in a book, it is scored by the grades that the book has now.
+
+        Raises:
+            UnknownNameError: there is none of this number.
+        """
+        from cranfield.workbench.service.contents import read_stored_run
+        from cranfield.workbench.service.scoring import score
+
+        info, settings = self.get(evaluation_id), self.settings(evaluation_id)
+        testset = self._testsets.load_id(info.testset_id)
+        with self._runs.file(info.run_id) as (run, path):
+            if info.book_id is None:
+                return score(settings, testset, path, run.format)
+            answers = replace(read_stored_run(path, run.format), name=settings.name)
+            return self.score_in_book(info.book_id, settings, testset, answers)
+
+    def score_in_book(self, book_id: int, settings: Settings, testset: TestSet, run: Run) -> Evaluation:
+        """Score a run by the grades that a book has now."""
+        from cranfield.workbench.service.live_measures import evaluate_in_book
+
+        made = evaluate_in_book(
+            *(self._store, book_id, testset, run, settings.measures, settings.scoring.convention_name),
+            depth=settings.k,
+            limits=settings.scoring.limits,
+        )
+        return replace(made, pilot=made.pilot or settings.pilot)
+
+    def live(self, info: EvaluationInfo) -> LiveMeasures:
+        """The measures of an evaluation as the grades of its book are now."""
+        from cranfield.workbench.service.live_measures import live_measures
+        from cranfield.workbench.service.scoring import failures_of, void_of
+
+        settings = self.settings(info.id)
+        testset, run = self._testsets.load_id(info.testset_id), self._runs.load(info.run_id)
+        made = self.score_in_book(info.book_id or 0, settings, testset, run)
+        found = live_measures(made, run, settings.k)
+        return replace(found, void=void_of(made, settings), failures=failures_of(made))
+
+
+class Comparisons(StoredComparisons):
+    """Comparisons of two evaluations."""
+
+    def __init__(self, database: Database, clock: Clock, evaluations: Evaluations) -> None:
+        super().__init__(database, clock)
+        self._evaluations = evaluations
+
+    def compare(self, request: CompareRequest) -> Comparison:
+        """Compare two stored evaluations, without storing the result.
+
+        Raises:
+            UnknownNameError: there is no such evaluation.
+            UsageError: the two do not belong together: other queries, judgments or conventions.
+        """
+        infos = [self._evaluations.get(side) for side in (request.baseline, request.candidate)]
+        sides = [self._evaluations.rescore(info.id) for info in infos]
+        declared = self._evaluations.settings(request.baseline)
+        return compare_evaluations(request, declared.compare, sides, [f"#{info.id}" for info in infos])
+
+    def rebuild(self, comparison_id: int) -> Comparison:
+        """Make a stored comparison again: the same verdict, with every query.
+
+        Raises:
+            UnknownNameError: there is none of this number.
+        """
+        return self.compare(CompareRequest.model_validate(self.get(comparison_id).options["request"]))
+
+
+def check_two(baseline: object, candidate: object) -> None:
+    """Refuse to compare a result with itself.
+
+    Raises:
+        UsageError: both are one.
+    """
+    if baseline == candidate:
+        raise UsageError("baseline and candidate are one evaluation", expected="two evaluations")
+
+
+def compare_evaluations(
+    request: CompareRequest, declared: CompareOptions, sides: Sequence[Evaluation], labels: Sequence[str]
+) -> Comparison:
+    """Compare two evaluations.
+
+    Args:
+        request: the options; what it leaves out is as the baseline was declared.
+        declared: of the baseline.
+        sides: baseline and candidate.
+        labels: of the two, for names where both are of one system.
+
+    Raises:
+        UsageError: both are one, or the two do not belong together: other queries, judgments or conventions.
+    """
+    from cranfield.app.evaluate import with_measure
+    from cranfield.evaluation.compare import compare
+
+    check_two(*labels)
+    primary = request.measure or declared.primary
+    options = replace(declared, **given_keys(CompareOptions, request), primary=primary)
+    spellings = dict.fromkeys(str(measure) for side in sides for measure in side.measures)
+    spellings |= {request.measure: None} if request.measure else {}
+    for spelling in spellings:
+        sides = [with_measure(side, spelling) for side in sides]
+    baseline, candidate = _named_apart(sides, labels)
+    return compare(baseline, candidate, replace(options, limits=baseline.limits))
+
+
+def _named_apart(sides: Sequence[Evaluation], labels: Sequence[str]) -> Sequence[Evaluation]:
+    """Two evaluations of one system with the label of each in its name."""
+    if sides[0].name != sides[1].name:
+        return sides
+    return [replace(side, name=f"{side.name} {label}") for side, label in zip(sides, labels, strict=True)]

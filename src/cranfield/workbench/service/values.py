@@ -1,0 +1,336 @@
+"""What the parts of the service give: ids as ints, times as milliseconds since 1970 (UTC)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from pydantic import Field
+
+from cranfield.base.errors import Problem
+from cranfield.evaluation.verdict_table import VerdictCode
+from cranfield.workbench.service.outcome import BenefitOutcome
+from cranfield.workbench.service.requests import JobRequest
+from cranfield.workbench.service.responses import (
+    ENDED,
+    EvaluationState,
+    JobKind,
+    JobProblemResponse,
+    JobState,
+    RunResponse,
+    SetResponse,
+    Trigger,
+)
+from cranfield.workbench.service.settings import Settings
+
+Json = dict[str, Any]
+
+
+class SetInfo(SetResponse):
+    """A version of a test set, without its queries; one of the config that was not used yet has no digest and no counts either."""
+
+    account_id: int | None = Field(exclude=True)
+
+
+class RunInfo(RunResponse):
+    """A stored run, without its answers."""
+
+    account_id: int | None = Field(exclude=True)
+
+
+class JobProblem(JobProblemResponse):
+    """Why a job failed; `code` is a `ProblemCode`."""
+
+    @property
+    def problem(self) -> Problem:
+        """The same, for a message."""
+        return Problem(self.message, path=self.where or None, hint=self.hint or None)
+
+
+@dataclass(frozen=True, slots=True)
+class JobInfo:
+    """A job."""
+
+    id: int
+    kind: JobKind
+    state: JobState
+    trigger: Trigger
+    request: JobRequest
+    key: str | None
+    account_id: int | None
+    account: str
+    created_at: int
+    started_at: int | None
+    finished_at: int | None
+    worker: str
+    """Server that has it, or had it last: `HOST:PID`."""
+    fence: int
+    """Number of its last claim."""
+    attempts: int
+    cancel: bool
+    """It was asked to stop."""
+    n_done: int
+    n_all: int
+    """Answers that it needs; 0 while that is not known."""
+    progress: str
+    """What it does now, for people."""
+    changed_at: int
+    """Of state or progress."""
+    problems: tuple[JobProblem, ...]
+    """Of a failed job."""
+    results: tuple[int, ...]
+    """Ids of its evaluations in the order of the request, or of its comparison."""
+    ahead: int
+    """Jobs that are queued before it."""
+    outcome: BenefitOutcome | None
+    """Of an experiment that is done."""
+
+    @property
+    def has_ended(self) -> bool:
+        """Whether nothing more will happen: done, failed or cancelled."""
+        return self.state in ENDED
+
+
+@dataclass(frozen=True, slots=True)
+class Claim:
+    """A job that a worker has taken, until its lease ends. `fence` is what each of its writes is checked by."""
+
+    job: int
+    fence: int
+    worker: str
+
+
+@dataclass(frozen=True)
+class EvaluationFigures:
+    """What lists, charts and metrics need of an evaluation."""
+
+    measures: Mapping[str, Json]
+    """Spelling of a measure to `mean`, `n`, `ci_low`, `ci_high`; the primary one first. Null: no query has a value."""
+    strata: Mapping[str, Mapping[str, Mapping[str, Json]]]
+    """Key of strata to value to spelling to the same; a stratum whose queries are all of one class also has the measures of that class."""
+    n_queries: int
+    n_unscored: int
+    """Queries without a value of the primary measure."""
+    failures: Mapping[str, int]
+    """Kind of failure to the number of queries, the kinds that happened only."""
+    judged: Json
+    """`mean` share of judged results among the first `k`, and `k`."""
+    latency_ms: Json | None
+    """`p50`, `p95`, `p99`, `n`, `sum`, and `buckets`: a list of upper bound (ms; null is no bound) and count up to it. None: no call was timed."""
+    gate: Mapping[str, bool | None] | None
+    """Rule of the config's gate, in words, to whether it holds; None without rules for this test set. Rules on a baseline compare
+    with the pinned evaluation. A rule that could not be decided is null, and the reason is in `warnings`."""
+    primary: str | None
+    """Spelling of the primary measure; None where no query is judged."""
+    worst: tuple[Json, ...] = ()
+    """The 20 queries with the worst values of the primary measure: `query`, `text`, `value`."""
+    warnings: tuple[str, ...] = ()
+    """Caveats and notes; what makes the figures void is in `EvaluationInfo.void`."""
+    k: int | None = None
+    """Results requested for each query; None for an uploaded run."""
+    convention: str = ""
+    pilot: bool = False
+
+    @property
+    def has_value(self) -> bool:
+        """Whether a query has a value of the primary measure; none has before the first grade."""
+        return bool(self.measures.get(self.primary or "", {}).get("n"))
+
+
+@dataclass(frozen=True)
+class EvaluationInfo:
+    """An evaluation without its queries; `payload` has all."""
+
+    id: int
+    job_id: int | None
+    position: int
+    """Among those of the job."""
+    testset_id: int
+    testset_name: str
+    testset_version: str
+    testset_digest: str
+    run_id: int
+    system: str
+    """Of an uploaded run its name."""
+    variant: str
+    components: str
+    """Separated by commas; empty: all."""
+    config_digest: str
+    trigger: Trigger
+    at: int
+    configured: bool
+    """Metrics and alerts follow it: live answers of a system of the config, scored as the config or a schedule says."""
+    account_id: int | None
+    account: str
+    figures: EvaluationFigures
+    void: tuple[str, ...]
+    """Why its figures do not count; empty where they do."""
+    book_id: int | None
+    tags: tuple[str, ...]
+    note: str
+    pinned: bool
+    """The baseline of its test set."""
+    n_waiting: int = 0
+    """Items that its book had when it was made, and that still wait for a grade; 0 where the book is closed."""
+
+    @property
+    def state(self) -> EvaluationState:
+        """Whether its figures count."""
+        if self.void:
+            return EvaluationState.VOID
+        if self.n_waiting:
+            return EvaluationState.WAITING
+        if self.book_id is not None:
+            return EvaluationState.GRADED
+        return EvaluationState.VALID if self.figures.has_value else EvaluationState.NO_VALUE
+
+    @property
+    def broken_rules(self) -> tuple[str, ...]:
+        """Rules of the gate that it breaks; none where its figures do not count."""
+        gate = {} if self.void else self.figures.gate or {}
+        return tuple(rule for rule, holds in gate.items() if holds is False)
+
+    @property
+    def label(self) -> str:
+        """`search`, `search (boosted)`, `search [bm25]`."""
+        return label_of(self.system, self.variant, self.components)
+
+
+def label_of(system: str, variant: str, components: str) -> str:
+    """What an evaluation is called: `search (boosted) [bm25]`."""
+    return system + (f" ({variant})" if variant else "") + (f" [{components}]" if components else "")
+
+
+@dataclass(frozen=True, slots=True)
+class EvaluationFilter:
+    """Conditions; all of them hold."""
+
+    testset: str | None = None
+    """Name of the test set."""
+    system: str | None = None
+    variant: str | None = None
+    """Empty: none."""
+    components: str | None = None
+    tag: str | None = None
+    pinned: bool | None = None
+    book: int | None = None
+    """Id of the book that its results are judged in."""
+    since: int | None = None
+    """Made at this time or later."""
+    limit: int = 100
+    before: int | None = None
+    """Ids under this one: the next page."""
+
+
+@dataclass(frozen=True, slots=True)
+class ComparisonInfo:
+    """A comparison without its queries; `payload` has all."""
+
+    id: int
+    job_id: int | None
+    baseline: EvaluationInfo
+    candidate: EvaluationInfo
+    options: Json
+    """Of the request, with what defaults were taken for the rest."""
+    verdict: str
+    """A `VerdictCode`."""
+    sentence: str
+    primary: str
+    delta: float | None
+    ci_low: float | None
+    ci_high: float | None
+    p_value: float | None
+    at: int
+    account_id: int | None
+    account: str
+
+    @property
+    def is_of_record(self) -> bool:
+        """Whether its verdict says something of the candidate as a whole: no side is a pilot, and both are of the same components."""
+        is_pilot = self.baseline.figures.pilot or self.candidate.figures.pilot
+        return not is_pilot and self.baseline.components == self.candidate.components
+
+    @property
+    def is_regression(self) -> bool:
+        """Whether the candidate lost; the pinned baseline does not lose by what is newer and better."""
+        return (
+            self.is_of_record and self.verdict in {VerdictCode.WORSE, VerdictCode.MIXED} and not self.candidate.pinned
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class VariantInfo:
+    """A system of the config with other values of the parameters that the operator opens."""
+
+    id: int
+    name: str
+    system: str
+    params: Json
+    note: str
+    created_at: int
+    account_id: int | None
+    account: str
+
+
+@dataclass(frozen=True, slots=True)
+class QueryCount:
+    """A production query and how often it came."""
+
+    text: str
+    n: int
+    first_day: str
+    last_day: str
+
+
+@dataclass(frozen=True)
+class NewEvaluation:
+    """An evaluation that a job made, for `jobs.finish`."""
+
+    testset: int
+    run: NewRun | int
+    """The answers, or the id of the stored run."""
+    system: str
+    figures: EvaluationFigures
+    settings: Settings
+    payload: bytes
+    """The JSON of the result, with every query."""
+    calls: bytes
+    """The JSON of its `CallsResult`."""
+    variant: str = ""
+    components: str = ""
+    config_digest: str = ""
+    void: tuple[str, ...] = ()
+    book_id: int | None = None
+    tags: tuple[str, ...] = ()
+    note: str = ""
+    configured: bool = False
+    """As `EvaluationInfo.configured`."""
+
+
+@dataclass(frozen=True)
+class NewRun:
+    """Answers of a system, for `jobs.finish`."""
+
+    name: str
+    digest: str
+    content: bytes = field(repr=False)
+    n_queries: int
+
+
+@dataclass(frozen=True)
+class NewComparison:
+    """A comparison that a job made, for `jobs.finish`."""
+
+    baseline: int
+    candidate: int
+    options: Json
+    verdict: str
+    sentence: str
+    payload: bytes
+    """The JSON of the result, with every query."""
+    calls: bytes
+    """The JSON of its `CallsResult`."""
+
+
+Result = NewEvaluation | NewComparison | BenefitOutcome
