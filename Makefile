@@ -31,7 +31,7 @@ KERNEL := setup.py $(wildcard src/cranfield/ranking/kernel/*.[ch])
 # Seconds of `make fuzz`.
 FUZZ_SECONDS ?= 30
 
-.PHONY: help setup lock demo test test-all test-spark test-wheel test-without-compiler test-real-model test-peers fuzz check format docs screenshots bench bench-scale clean
+.PHONY: help setup lock demo test test-all test-spark test-wheel test-without-compiler test-real-model test-peers fuzz check format docs screenshots bench bench-scale release clean
 
 help:  ## say what each target does
 	@grep -hE '^[a-z-]+:.*  ## ' $(MAKEFILE_LIST) | sed -E 's/:.*  ## /\t/' | expand -t 14
@@ -102,6 +102,9 @@ bench-scale: setup  ## measure runs of 20 and 100 million rows beside DuckDB's S
 	@bench/setup.sh
 	@scripts/setup-spark.sh
 	@$(BIN)/python bench/scale.py $(ARGS)
+
+release: setup  ## make sdist, wheel of this platform, bill of materials and hashes in dist/, and try the wheel; nothing is uploaded
+	@scripts/release.sh $(PYTEST_PARALLEL) $(ARGS)
 
 clean:  ## remove the environment and everything made from the sources
 	@rm -rf .venv build dist src/*.egg-info src/cranfield/ranking/*.so cranfield-demo docs/_build

@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # Build the sdist and, from it, the wheel; repair it for other Linux systems; install it in a fresh environment; test there,
 # from a copy without src/, what only the wheel can get wrong: its contents, entry points, data files, kernel and commands.
+# DIST is a folder that sdist and wheel are copied to when they have passed.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 . scripts/lib.sh
@@ -49,7 +50,8 @@ case $where in
     *) die "cranfield comes from $where, not from the wheel" ;;
 esac
 tests=(
-    packaging unit/test_pytest_plugin.py unit/cli/test_cli.py unit/ranking/test_c_reader.py unit/ranking/test_readers.py
+    packaging unit/gate/test_pytest_plugin.py unit/cli/test_cli.py unit/ranking/test_c_reader.py unit/ranking/test_readers.py
     e2e/test_demo.py e2e/test_trec_eval_command.py
 )
 python -m pytest "$@" "${tests[@]/#/tests/}"
+[ -z "${DIST:-}" ] || cp "$place"/dist/* "$DIST"

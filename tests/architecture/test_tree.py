@@ -9,6 +9,7 @@ import re
 import subprocess
 import tomllib
 from collections.abc import Iterator
+from importlib import metadata
 from pathlib import Path
 
 import pytest
@@ -96,10 +97,11 @@ def test_what_only_looks_like_it_is_not(text: str) -> None:
 
 
 def test_the_version_is_one(checkout: Path) -> None:
-    project = tomllib.loads((checkout / "pyproject.toml").read_text())["project"]
-    changelog = (checkout / "CHANGELOG.md").read_text()
-    assert project["version"] == cranfield.__version__
-    assert f"## [{project['version']}]" in changelog
+    pyproject = tomllib.loads((checkout / "pyproject.toml").read_text())
+    assert "version" in pyproject["project"]["dynamic"]
+    assert pyproject["tool"]["setuptools"]["dynamic"]["version"] == {"attr": "cranfield.base.version.__version__"}
+    assert metadata.version("cranfield") == cranfield.__version__
+    assert f"## [{cranfield.__version__}]" in (checkout / "CHANGELOG.md").read_text()
 
 
 def test_every_pin_carries_a_hash_and_no_address(checkout: Path) -> None:
