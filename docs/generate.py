@@ -691,32 +691,17 @@ PAGES: Mapping[str, Callable[[], str]] = {
 FOLDER = Path(__file__).parent / "reference" / "generated"
 
 
-def changed_pages(folder: Path) -> Mapping[Path, str | None]:
-    """What has to be written so that the folder is as the code is: each path with its text, None where it goes."""
+def write_pages(folder: Path) -> None:
+    """Write every page whose text has changed (so that Sphinx rebuilds only those), and remove those that are no more."""
+    folder.mkdir(parents=True, exist_ok=True)
     texts = {folder / f"{name}.md": page() + "\n" for name, page in PAGES.items()}
     present = {path: path.read_text(encoding="utf-8") for path in folder.glob("*.md")}
-    gone = dict.fromkeys(present.keys() - texts.keys())
-    return gone | {path: text for path, text in texts.items() if present.get(path) != text}
-
-
-def write_pages(folder: Path) -> None:
-    """Write every page whose text has changed (so that Sphinx rebuilds only those), and remove the others."""
-    folder.mkdir(parents=True, exist_ok=True)
-    for path, text in changed_pages(folder).items():
-        if text is None:
-            path.unlink()
-        else:
+    for path in present.keys() - texts.keys():
+        path.unlink()
+    for path, text in texts.items():
+        if present.get(path) != text:
             path.write_text(text, encoding="utf-8")
 
 
-def main(arguments: list[str]) -> str | None:
-    """The message that ends the program, or None."""
-    folder = Path(next((each for each in arguments if each != "--check"), FOLDER))
-    if "--check" not in arguments:
-        return write_pages(folder)
-    changed = sorted(path.name for path in changed_pages(folder))
-    return f"out of date in {folder}: {', '.join(changed)}\n`make docs` writes them" if changed else None
-
-
 if __name__ == "__main__":
-    sys.exit(main(sys.argv[1:]))
+    write_pages(FOLDER)

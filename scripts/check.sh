@@ -40,7 +40,7 @@ step architecture .venv/bin/python -m pytest -q tests/architecture
 step workflows .venv/bin/check-jsonschema --builtin-schema vendor.github-workflows .github/workflows/*.yml examples/ci/github-actions.yml
 step action .venv/bin/check-jsonschema --builtin-schema vendor.github-actions action.yml
 step security .venv/bin/zizmor --offline --no-progress --min-severity medium .github action.yml examples/ci/github-actions.yml
-step documentation scripts/docs.sh --check
+step documentation scripts/docs.sh
 wait
 
 failed=

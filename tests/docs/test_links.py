@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import subprocess
+import sys
 from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
@@ -11,6 +12,9 @@ from pathlib import Path
 import pytest
 
 CHECKOUT = Path(__file__).resolve().parents[2]
+GENERATED = "docs/reference/generated/"
+sys.path.insert(0, str(CHECKOUT / "docs"))
+import generate  # noqa: E402 - beside the pages, in no package
 LINK = re.compile(r"!?\[(?:[^\[\]]|\[[^\]]*\])*\]\(<?(?P<target>[^()\s>]+)>?\)")
 FENCE = re.compile(r"^(?P<fence>[`~:]{3,}).*?^(?P=fence)[`~:]*\s*$", re.MULTILINE | re.DOTALL)
 CODE = re.compile(r"(`+)(?:(?!\1).)+?\1(?!`)")
@@ -58,10 +62,22 @@ def dead_links(page: Path, files: set[str], folder: Path = CHECKOUT) -> Iterator
         path, _, anchor = target.partition("#")
         aim = (page.parent / path).resolve() if path else page
         name = aim.relative_to(folder).as_posix() if aim.is_relative_to(folder) else str(aim)
-        if name not in files and name not in folders:
+        if name.startswith(GENERATED):
+            page_name = name.removeprefix(GENERATED).removesuffix(".md")
+            if page_name not in generate.PAGES:
+                yield f"{page.relative_to(folder)}: {target}: no such page is generated"
+            elif anchor and anchor not in slugs_of_generated(page_name):
+                yield f"{page.relative_to(folder)}: {target}: the generated page has no such heading"
+        elif name not in files and name not in folders:
             yield f"{page.relative_to(folder)}: {target} is not in the repository"
         elif anchor and aim.suffix == ".md" and anchor not in slugs_of(aim):
             yield f"{page.relative_to(folder)}: {target}: {name} has no such heading"
+
+
+@cache
+def slugs_of_generated(name: str) -> frozenset[str]:
+    """Anchors of a page that is made of the code."""
+    return frozenset(slugs(generate.PAGES[name]()))
 
 
 @cache
@@ -93,11 +109,9 @@ def test_every_page_stands_once_in_its_table_of_the_index_and_in_the_tree_under_
     ]
     assert tables == [(caption, pages.split()) for caption, pages in trees]
     listed = sorted(page for _, pages in tables for page in pages)
-    included = {"index", "reference/generated/calculator", "reference/generated/platforms"}
-    assert listed == sorted(
-        {name[len("docs/") : -len(".md")] for name in files if name.startswith("docs/") and name.endswith(".md")}
-        - included
-    )
+    by_hand = {name[len("docs/") : -len(".md")] for name in files if name.startswith("docs/") and name.endswith(".md")}
+    generated = {f"reference/generated/{name}" for name in generate.PAGES.keys() - generate.INCLUDED}
+    assert listed == sorted((by_hand - {"index"}) | generated)
 
 
 @pytest.mark.parametrize(

@@ -8,7 +8,6 @@ import re
 import sys
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, fields
-from difflib import unified_diff
 from functools import cache
 from pathlib import Path
 from types import ModuleType
@@ -58,24 +57,6 @@ def test_every_page_is_written_once_and_old_pages_are_removed(generate: ModuleTy
     before = {path: path.stat().st_mtime_ns for path in tmp_path.iterdir()}
     generate.write_pages(tmp_path)
     assert {path: path.stat().st_mtime_ns for path in tmp_path.iterdir()} == before
-
-
-def test_the_pages_in_the_repository_are_as_the_code_is(generate: ModuleType) -> None:
-    changed = [
-        line
-        for path, page in generate.changed_pages(generate.FOLDER).items()
-        for line in unified_diff(path.read_text(encoding="utf-8").split("\n"), (page or "").split("\n"), path.name)
-    ]
-    assert changed == [], "`make docs` writes them"
-
-
-def test_a_check_of_the_pages_names_those_that_differ_and_changes_none(generate: ModuleType, tmp_path: Path) -> None:
-    generate.write_pages(tmp_path)
-    assert generate.main(["--check", str(tmp_path)]) is None
-    (tmp_path / "tests.md").write_text("# As it was")
-    (tmp_path / "gone.md").write_text("# A page of last year")
-    assert "gone.md, tests.md\n" in generate.main(["--check", str(tmp_path)])
-    assert (tmp_path / "tests.md").read_text() == "# As it was"
 
 
 def test_the_glossary_holds_the_table_of_verdicts_and_terms_in_order() -> None:
