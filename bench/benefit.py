@@ -4,7 +4,7 @@
 
 Experiments are simulated whose truth is known: tasks with a difficulty, an effect of the tool that differs from task to task, and
 runs that succeed by chance. The estimates and the verdicts are those of the package. Prints the tables of
-docs/how-to/benefit-statistics.md; the figures are per cent.
+docs/explanation/benefit-statistics.md; the figures are per cent.
 """
 
 from __future__ import annotations

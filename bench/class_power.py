@@ -1,7 +1,7 @@
 """What classes cost in power: simulated verdicts of one mean and of classes. `class_power.py [SIMULATIONS]` prints a table.
 
 Differences are normal with a standard deviation of 1, the queries are spread evenly over the classes, and the tests are t
-tests at .05 with Holm over the classes, as the verdict by class has them. `docs/how-to/verdict.md` has the table.
+tests at .05 with Holm over the classes, as the verdict by class has them. `docs/explanation/verdict.md` has the table.
 """
 
 from __future__ import annotations

@@ -2,7 +2,7 @@
 
     python bench/error_rates.py [--simulations 10000] [--seed 13] [--cells FILE] [--shape NAME ...]
 
-prints the tables of `docs/how-to/error-rates.md` (about 8 minutes on one core). With `--cells`, each finished cell is added to the
+prints the tables of `docs/explanation/error-rates.md` (about 8 minutes on one core). With `--cells`, each finished cell is added to the
 file, and a cell that is already there is not computed again.
 
 Every shape has a mean of 0 and a standard deviation of 1, so that each *better* or *worse* is false. All tests here except `wilcoxon` and `sign`

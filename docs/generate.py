@@ -217,7 +217,7 @@ def evidence_page() -> str:
     intro = (
         "Checks between collection and verdict. `void` makes the verdict invalid, `caveat` stands with it; `evidence:` in "
         "the config and `--evidence NAME=VALUE` change a check by its name. In a formula `t` is the threshold. "
-        "[How to read and change them](../../how-to/evidence.md)."
+        "[How to read and change them](../../explanation/evidence.md)."
     )
     rows = ((f"[`{check.name}`](#{check.name})", check.consequence, check.sentence) for check in CHECKS.values())
     sections = ["# Evidence checks", intro, table(("check", "consequence", "finding"), rows)]
@@ -346,7 +346,7 @@ def classes_page() -> str:
     """Query classes, from the table that evaluation and reports read."""
     intro = (
         "A query may have a class, by name or letter. Reports then contain measures and a test for each class. "
-        "[How to use query classes](../../how-to/query-classes.md)."
+        "[How to use query classes](../../explanation/query-classes.md)."
     )
     sections = ["# Query classes", intro]
     for query_class in QUERY_CLASSES.values():

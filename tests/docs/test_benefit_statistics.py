@@ -24,7 +24,7 @@ def program(checkout, load_script):
 @pytest.fixture(scope="module")
 def tables(checkout):
     """Of each table of figures, by its heading: the rows, as lists of cells."""
-    page = (checkout / "docs" / "how-to" / "benefit-statistics.md").read_text(encoding="utf-8")
+    page = (checkout / "docs" / "explanation" / "benefit-statistics.md").read_text(encoding="utf-8")
     found = {}
     for heading in ("Wrong ways", "Verdicts", "Coverage of 95 % intervals"):
         lines = page.split(f"## {heading}\n", 1)[1].split("\n## ")[0].splitlines()

@@ -13,7 +13,7 @@ import pytest
 def test_the_figures_of_the_page_are_those_of_the_script(checkout: Path) -> None:
     script = [sys.executable, str(checkout / "bench" / "class_power.py"), "10000"]
     printed = subprocess.run(script, check=True, capture_output=True, text=True).stdout
-    page = (checkout / "docs" / "how-to" / "verdict.md").read_text(encoding="utf-8")
+    page = (checkout / "docs" / "explanation" / "verdict.md").read_text(encoding="utf-8")
     gains, _, falls = (part.splitlines()[2:] for part in printed.strip().split("\n\n"))
     rows: dict[str, list[str]] = {}
     for line in gains:

@@ -91,7 +91,7 @@ def test_its_bootstrap_is_scipys_and_ours_up_to_the_resamples(rates, monkeypatch
 
 def page_tables(checkout):
     """Of each table of false verdicts: (shape, n) to its row, by test."""
-    page = (checkout / "docs" / "how-to" / "error-rates.md").read_text(encoding="utf-8")
+    page = (checkout / "docs" / "explanation" / "error-rates.md").read_text(encoding="utf-8")
     found = {}
     for title, zeros in (("False verdicts, per cent", "none"), ("False verdicts with many zeros, per cent", "many")):
         table = page.split(f"## {title}\n\n", 1)[1].split("\n\n", 1)[0].splitlines()
@@ -105,7 +105,7 @@ def page_tables(checkout):
 def test_the_page_has_every_cell_and_its_summary_is_their_worst(rates, checkout):
     cells = page_tables(checkout)
     assert set(cells) == {(z, shape, n) for z in rates.ZEROS for shape in rates.SHAPES for n in rates.SIZES}
-    page = (checkout / "docs" / "how-to" / "error-rates.md").read_text(encoding="utf-8")
+    page = (checkout / "docs" / "explanation" / "error-rates.md").read_text(encoding="utf-8")
     for n in rates.SIZES:
         worst = []
         for test in rates.OF_THE_MEAN:

@@ -1,6 +1,6 @@
 """Where tools disagree, row by row: what we chose, on files, through the public door.
 
-Each row of docs/how-to/differences.md has a test here whose name begins with the row. What both readers read is read by both.
+Each row of docs/explanation/differences.md has a test here whose name begins with the row. What both readers read is read by both.
 """
 
 from __future__ import annotations

@@ -239,7 +239,7 @@ def test_a_hit_list_says_which_place_was_hit_and_where_the_result_lies() -> None
 
 
 def test_the_page_on_classes_shows_the_table_as_it_is(checkout: Path) -> None:
-    page = (checkout / "docs" / "how-to" / "query-classes.md").read_text(encoding="utf-8")
+    page = (checkout / "docs" / "explanation" / "query-classes.md").read_text(encoding="utf-8")
     shown = [line.strip("|").split("|") for line in page.splitlines() if re.match(r"\| [A-Z] \|", line)]
     plain = [tuple(cell.strip().replace("`", "") for cell in row) for row in shown]
     assert plain == [
