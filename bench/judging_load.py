@@ -29,7 +29,7 @@ from pathlib import Path
 
 from cranfield.books.pool_file import Pool, PooledItem, PooledQuery
 from cranfield.books.settings import BookSettings
-from cranfield.books.store.database import open_store
+from cranfield.books.store.store import open_store
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "tests"))
 from conftest import postgres_programs, started_postgres
@@ -39,7 +39,7 @@ DAY_MS = 86_400_000
 SENT_TWICE = 0.05
 SERVER = """
 import sys
-from cranfield.books.store.database import open_store
+from cranfield.books.store.store import open_store
 from cranfield.workbench.server.options import ServerOptions
 from cranfield.workbench.server.run import run_server
 address, port = sys.argv[1:]

@@ -19,8 +19,8 @@ from pathlib import Path
 
 from cranfield.books.pool_file import Pool, PooledItem, PooledQuery
 from cranfield.books.settings import BookSettings
-from cranfield.books.store.database import open_store
 from cranfield.books.store.schema import Action, Role
+from cranfield.books.store.store import open_store
 from cranfield.books.store.values import ImportedJudgment
 from cranfield.model import Query, TestSet
 from cranfield.workbench.service.requests import EvaluateRequest
@@ -57,7 +57,7 @@ FIGURES = EvaluationFigures(
 )
 SERVER = """
 import sys
-from cranfield.books.store.database import open_store
+from cranfield.books.store.store import open_store
 from cranfield.workbench.server.options import ServerOptions
 from cranfield.workbench.server.run import run_server
 from cranfield.workbench.service.service import open_service

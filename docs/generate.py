@@ -13,7 +13,6 @@ import inspect
 import json
 import math
 import re
-import sys
 from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import Any

@@ -23,7 +23,7 @@ from playwright.sync_api import Browser, Page, sync_playwright
 
 from cranfield.books.pool_file import Pool, PooledItem, PooledQuery, PooledRun
 from cranfield.books.settings import BookSettings
-from cranfield.books.store.database import open_store
+from cranfield.books.store.store import open_store
 from cranfield.workbench.service.service import open_service
 
 ROOT = Path(__file__).parents[1]

@@ -101,7 +101,7 @@ CELLS: Mapping[tuple[str, str], Sequence[Topic]] = {
         ),
         Topic(
             "Which code wraps a model in everything that protects it?",
-            _at("connect", "connected"),
+            _at("settings", "connected"),
             adversary="silent",
             expects="blocked",
         ),
@@ -131,7 +131,7 @@ CELLS: Mapping[tuple[str, str], Sequence[Topic]] = {
         ),
         Topic(
             "What answers by a plain function in tests?",
-            _at("scripted", "Scripted"),
+            _at("recording", "Scripted"),
             judge="diverging",
             expects="queued",
         ),
@@ -424,7 +424,7 @@ class Models:
 
 def record(plan: Path, source: Path, calls: Path) -> None:
     """Run a plan in this process, and keep the answers of its models in a file, to be replayed."""
-    from cranfield.agents.scripted import Scripted
+    from cranfield.agents.recording import Scripted
     from cranfield.golden.plan import load_plan
     from cranfield.golden.run import PipelineOptions, create_run, execute
     from cranfield.repo.source import source_snapshot

@@ -11,12 +11,12 @@ from cranfield.app.evaluate import evaluate
 from cranfield.app.loading import load
 from cranfield.books.pool_file import Pool, PooledItem, PooledQuery
 from cranfield.books.settings import SCALES, BookSettings
-from cranfield.books.store.database import open_store
 from cranfield.books.store.schema import Action
+from cranfield.books.store.store import open_store
 from cranfield.books.store.values import SaveRequest
 from cranfield.formats.testsets.storage import write_new
-from cranfield.judging.book.contents import contents_of
 from cranfield.judging.book.freeze import freeze
+from cranfield.judging.book.grades import contents_of
 
 from .test_judging_page import Served, all_saved, context, grade, opened
 

@@ -18,9 +18,8 @@ from playwright.sync_api import Browser, Page, expect
 from cranfield.books.database.engine import now_ms
 from cranfield.books.pool_file import Pool, PooledItem, PooledQuery
 from cranfield.books.review import review_settings
-from cranfield.books.store.database import open_store
 from cranfield.books.store.schema import Action, ItemState, Role
-from cranfield.books.store.store import Store
+from cranfield.books.store.store import Store, open_store
 from cranfield.books.store.values import SaveRequest
 from cranfield.golden.use_cases.review import open_second_look
 

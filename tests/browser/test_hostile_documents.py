@@ -17,7 +17,7 @@ from playwright.sync_api import Browser, expect
 
 from cranfield.books.pool_file import Pool, PooledItem, PooledQuery, PooledRun
 from cranfield.books.settings import BookSettings
-from cranfield.books.store.database import open_store
+from cranfield.books.store.store import open_store
 from cranfield.judging.documents.texts import DocumentTexts
 from cranfield.workbench.config import load_workbench
 from cranfield.workbench.server.app import create_app

@@ -28,9 +28,8 @@ from playwright.sync_api import Browser, BrowserContext, Page, expect
 
 from cranfield.books.pool_file import Pool, PooledItem, PooledQuery, PooledRun
 from cranfield.books.settings import SCALES, BookSettings, Mode
-from cranfield.books.store.database import open_store
 from cranfield.books.store.schema import Action, RaterKind, Role
-from cranfield.books.store.store import Store
+from cranfield.books.store.store import Store, open_store
 from cranfield.judging.documents.texts import DocumentTexts, open_texts
 from cranfield.workbench.server.app import create_app
 from cranfield.workbench.server.options import ServerOptions

@@ -20,9 +20,8 @@ from tests.receiver import receiving
 from tests.unit.workbench.service.shop import Shop, make_shop
 
 from cranfield.books.store.accounts import AccountInfo
-from cranfield.books.store.database import open_store
 from cranfield.books.store.schema import Role
-from cranfield.books.store.store import Store
+from cranfield.books.store.store import Store, open_store
 from cranfield.workbench.server.passwords import hash_password
 from cranfield.workbench.service.requests import CompareRequest
 from cranfield.workbench.service.values import EvaluationFilter

@@ -14,9 +14,8 @@ from playwright.sync_api import Browser, Page, expect
 
 from cranfield.books.pool_file import Pool, PooledItem, PooledQuery
 from cranfield.books.settings import SCALES, BookSettings
-from cranfield.books.store.database import open_store
 from cranfield.books.store.schema import Action, ItemState
-from cranfield.books.store.store import Store
+from cranfield.books.store.store import Store, open_store
 from cranfield.books.store.values import CallRow, ItemFilter, SaveRequest
 
 from .served import check_page, new_page, serving, sign_in

@@ -19,7 +19,14 @@ OF_EXTRAS = re.compile(r"cranfield\[(?P<extras>[a-z,]+)\]")
 
 
 def pages() -> Iterator[Path]:
-    for pattern in ("*.md", "docs/*.md", "docs/how-to/*.md", "docs/explanation/*.md", "docs/studies/*.md", "examples/**/*"):
+    for pattern in (
+        "*.md",
+        "docs/*.md",
+        "docs/how-to/*.md",
+        "docs/explanation/*.md",
+        "docs/studies/*.md",
+        "examples/**/*",
+    ):
         yield from (path for path in CHECKOUT.glob(pattern) if path.suffix in {".md", ".yml", ".yaml", ".ipynb"})
 
 

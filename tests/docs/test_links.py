@@ -15,6 +15,7 @@ CHECKOUT = Path(__file__).resolve().parents[2]
 GENERATED = "docs/reference/generated/"
 sys.path.insert(0, str(CHECKOUT / "docs"))
 import generate  # noqa: E402 - beside the pages, in no package
+
 LINK = re.compile(r"!?\[(?:[^\[\]]|\[[^\]]*\])*\]\(<?(?P<target>[^()\s>]+)>?\)")
 FENCE = re.compile(r"^(?P<fence>[`~:]{3,}).*?^(?P=fence)[`~:]*\s*$", re.MULTILINE | re.DOTALL)
 CODE = re.compile(r"(`+)(?:(?!\1).)+?\1(?!`)")

@@ -15,7 +15,7 @@ from tests.unit.benefit.models_server import Request, calls, model_server, outpu
 from cranfield.base.concurrency.loop import event_loop
 from cranfield.benefit.agent import AgentSetup, CellRun, open_agents
 from cranfield.benefit.coding import load_coding_tasks
-from cranfield.benefit.external.network import network_problem
+from cranfield.benefit.external.isolation import network_problem
 from cranfield.benefit.plan import ArmRole, BenefitPlan
 from cranfield.benefit.records import CellEnd, PreflightRecord, ToolCount
 from cranfield.benefit.tasks import Task

@@ -12,8 +12,8 @@ from typing import Any
 
 import pytest
 
-from cranfield.books.store.database import open_store
 from cranfield.books.store.schema import Action
+from cranfield.books.store.store import open_store
 from cranfield.books.store.values import SaveRequest
 from cranfield.formats.sniff import read_testset
 

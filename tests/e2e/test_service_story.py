@@ -8,8 +8,8 @@ from datetime import UTC, datetime
 import pytest
 from starlette.testclient import TestClient
 
-from cranfield.books.store.database import open_store
 from cranfield.books.store.schema import Role
+from cranfield.books.store.store import open_store
 from cranfield.workbench.config import load_workbench
 from cranfield.workbench.server.app import create_app
 from cranfield.workbench.server.options import ServerOptions

@@ -13,7 +13,7 @@ from statsmodels.stats.inter_rater import aggregate_raters, cohens_kappa, fleiss
 from tests.unit.judging.book_contents import book
 
 from cranfield.judging.book.freeze import persons_table
-from cranfield.judging.raters.scale import at_threshold
+from cranfield.judging.raters.raters import at_threshold
 from cranfield.stats.agreement import agreement
 from cranfield.stats.confusion import confusion_matrices
 from cranfield.stats.consensus import slot_table

@@ -22,10 +22,10 @@ from cranfield.measures.own import forget
 from cranfield.model import Query
 from cranfield.plugins import EXTENSION_POINTS
 from cranfield.reporting import evaluation_document, render
-from cranfield.systems.kinds.plugin import PluginSystem
+from cranfield.systems.kinds.python import PluginSystem
 from cranfield.workbench.server.access import declared_access
+from cranfield.workbench.server.app import routers
 from cranfield.workbench.server.navigation import entries
-from cranfield.workbench.server.routers import routers
 
 Call = Callable[..., CompletedProcess[str]]
 

@@ -9,9 +9,8 @@ from argon2 import PasswordHasher
 
 from cranfield.books.pool_file import Pool, PooledItem, PooledQuery, PooledRun
 from cranfield.books.settings import BookSettings
-from cranfield.books.store.database import open_store
 from cranfield.books.store.schema import Action, RaterKind, Role
-from cranfield.books.store.store import Store
+from cranfield.books.store.store import Store, open_store
 from cranfield.books.store.values import ImportedJudgment
 
 PASSWORD = "a long sentence of words"

@@ -10,11 +10,10 @@ from cranfield.app.loading import load
 from cranfield.evaluation.latency import calls_of
 from cranfield.evaluation.result import result_of
 from cranfield.model.results import to_json
-from cranfield.workbench.service.requests import CompareRequest, EvaluateRequest
+from cranfield.workbench.service.requests import CompareRequest, EvaluateRequest, Settings
 from cranfield.workbench.service.responses import Trigger
 from cranfield.workbench.service.scoring import figures_of, score, void_of
 from cranfield.workbench.service.service import Service
-from cranfield.workbench.service.settings import Settings
 from cranfield.workbench.service.values import JobProblem, NewComparison, NewEvaluation
 
 WORDS = ("wool", "socks", "blue", "shirt", "rain", "coat", "boots", "winter", "hat", "shoes", "red", "scarf")

@@ -9,8 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from cranfield.books.store.database import open_store
-from cranfield.books.store.store import Store
+from cranfield.books.store.store import Store, open_store
 
 ENGINES = ["sqlite", pytest.param("postgresql", marks=pytest.mark.slow)]
 NAMES = count(1)

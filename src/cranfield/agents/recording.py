@@ -3,11 +3,22 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any, BinaryIO
 
-from cranfield.agents.protocol import TRANSIENT, Backend, Failure, FailureKind, ModelAnswer, Request, Usage, read_answer
+from cranfield.agents.budget import TYPICAL_BYTES, estimate
+from cranfield.agents.protocol import (
+    TRANSIENT,
+    Backend,
+    Failure,
+    FailureKind,
+    ModelAnswer,
+    Request,
+    Usage,
+    read_answer,
+    with_output,
+)
 from cranfield.base.errors import InputError, ProblemList, shorten
 
 VERSION = 1
@@ -111,3 +122,21 @@ def _lines(path: Path) -> list[str]:
         return path.read_text(encoding="utf-8").splitlines()
     except (OSError, UnicodeDecodeError) as error:
         raise InputError(f"the recording cannot be read: {error}", path=str(path)) from None
+
+
+class Scripted:
+    """Answers by a function of the request: with text, or with a whole answer."""
+
+    def __init__(self, script: Callable[[Request], str | ModelAnswer]) -> None:
+        self.script = script
+        self.requests: list[Request] = []
+
+    async def ask(self, request: Request) -> ModelAnswer:
+        """The answer of the script; text is validated by the schema as that of a model."""
+        self.requests.append(request)
+        answer = self.script(request)
+        if isinstance(answer, ModelAnswer):
+            return answer
+        tokens = estimate(request, TYPICAL_BYTES)
+        usage = Usage(input=tokens.input, cache_read=0, output=max(1, len(answer) // TYPICAL_BYTES))
+        return with_output(ModelAnswer(text=answer, usage=usage, model=request.model), request)

@@ -21,11 +21,10 @@ from cranfield.evaluation.evidence.values import void_sentences
 from cranfield.evaluation.grid import GridResult, ScoredPoint, choose_point
 from cranfield.evaluation.latency import calls_of
 from cranfield.evaluation.result import evaluations_of
-from cranfield.evaluation.testset.drawing import check_keys, stratum
-from cranfield.evaluation.testset.split import only, part, split
+from cranfield.evaluation.testset.split import check_keys, only, part, split, stratum
 from cranfield.model import Run, Scalar, TestSet, is_in_stratum
 from cranfield.reporting import Document, save_reports
-from cranfield.reporting.documents.contribution import contribution_document
+from cranfield.reporting.documents.comparison import contribution_document
 from cranfield.reporting.documents.grid import grid_document
 
 

@@ -56,8 +56,6 @@ VALUES_VERSION = 1
 FAILED_QUERIES = "failed-queries"
 """The evidence check of failures."""
 _REPORT, _VALUES = ".html", ".json.gz"
-
-
 _IGNORE = ".gitignore"
 
 

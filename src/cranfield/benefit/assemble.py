@@ -12,7 +12,6 @@ from cranfield.base.version import __version__
 from cranfield.base.words import n_of
 from cranfield.benefit.analysis.analyse import analyse
 from cranfield.benefit.analysis.observation import CellObservation
-from cranfield.benefit.competence import competence
 from cranfield.benefit.plan import ArmRole, BenefitPlan, SuccessBy
 from cranfield.benefit.reading import CellReading, arm_reading
 from cranfield.benefit.records import CellEnd, CellKey, CellRecord, ScoreRecord
@@ -28,6 +27,7 @@ from cranfield.benefit.result import (
 )
 from cranfield.benefit.score import reading_of
 from cranfield.benefit.tasks import Task, TaskSet
+from cranfield.benefit.tool_check import competence
 from cranfield.benefit.validity import ExperimentRecords, validity
 
 VOID_REASON = "The comparison is invalid."

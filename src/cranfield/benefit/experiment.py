@@ -8,8 +8,7 @@ from pathlib import Path
 
 from cranfield.agents.budget import Budget
 from cranfield.agents.protocol import Backend
-from cranfield.agents.record_folder import PLAN, now
-from cranfield.agents.tree_record import tree_files
+from cranfield.agents.record_folder import PLAN, now, tree_files
 from cranfield.base.concurrency.loop import event_loop
 from cranfield.base.errors import ConfigError, UsageError
 from cranfield.base.version import __version__

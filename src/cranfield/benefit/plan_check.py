@@ -11,8 +11,8 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from cranfield.agents.pydantic_ai_backend import split_model
+from cranfield.agents.record_folder import TreeRecord
 from cranfield.agents.settings import LimitSettings, ModelSettings
-from cranfield.agents.tree_record import TreeRecord
 from cranfield.base.errors import ConfigError, CranfieldError, Problem, did_you_mean, shorten
 from cranfield.base.words import and_list, first_of, n_of
 from cranfield.benefit.delivery import preflight_problems

@@ -4,12 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cache
+from importlib.resources import as_file, files
 from itertools import accumulate
+from typing import Annotated
+
+from pydantic import Field
 
 from cranfield.agents.answers.places import Named
+from cranfield.agents.prompt import Prompt
+from cranfield.base.errors import ConfigError
 from cranfield.benefit.analysis.values import mean_of_known
-from cranfield.benefit.records import ReadLines
+from cranfield.benefit.records import LineRange, NamedPlaces, ReadLines
 from cranfield.benefit.result import Reading
+from cranfield.formats.io.validation import ClosedModel, load_model
 from cranfield.model import MatchingRules
 from cranfield.model.label import Lines
 from cranfield.ranking.matching.place import path_of
@@ -103,3 +111,62 @@ def _n_covered(ranges: Iterable[tuple[int, int]]) -> int:
         total += max(0, end - max(start - 1, last))
         last = max(last, end)
     return total
+
+
+QUESTION, CODE = "question-1", "code-1"
+_Line = Annotated[int, Field(ge=1, le=999_999_999)]
+
+
+class NamedLines(ClosedModel):
+    """Lines of a file."""
+
+    file: str
+    start: _Line
+    end: _Line
+
+
+class QuestionAnswer(ClosedModel):
+    """The answer to a question."""
+
+    text: str
+    entities: tuple[str, ...] = ()
+    files: tuple[str, ...] = ()
+    lines: tuple[NamedLines, ...] = ()
+
+    @property
+    def named(self) -> NamedPlaces | None:
+        """Its places; a name that is blank is none. None: it has none, and places are read from its text."""
+        named = NamedPlaces(
+            entities=tuple(each for each in self.entities if each.strip()),
+            files=tuple(each for each in self.files if each.strip()),
+            lines=tuple(
+                LineRange(path=each.file, start=each.start, end=each.end) for each in self.lines if each.file.strip()
+            ),
+        )
+        return named if named.entities or named.files or named.lines else None
+
+
+class CodeFile(ClosedModel):
+    """A file."""
+
+    path: Annotated[str, Field(min_length=1)]
+    content: str
+
+
+class CodeAnswer(ClosedModel):
+    """Code."""
+
+    text: str = ""
+    files: Annotated[list[CodeFile], Field(min_length=1)]
+
+    @property
+    def by_path(self) -> Mapping[str, str]:
+        """Content by path; of a path that stands twice, the last."""
+        return {file.path: file.content for file in self.files}
+
+
+@cache
+def shipped_prompt(name: str) -> Prompt:
+    """A prompt of this package, by its name and version."""
+    with as_file(files(__package__) / "prompts" / f"{name}.yaml") as path:
+        return load_model(path, Prompt, ConfigError)

@@ -14,7 +14,6 @@ from dataclasses import dataclass, replace
 from hashlib import sha256
 
 from cranfield.agents.budget import Budget, PriceList
-from cranfield.agents.connect import connected
 from cranfield.agents.kept import Kept
 from cranfield.agents.loop import (
     AgentLimits,
@@ -29,16 +28,16 @@ from cranfield.agents.loop import (
 )
 from cranfield.agents.protocol import Backend, Failure, FailureKind, ModelAnswer, Request, Tool, ToolCall, Usage
 from cranfield.agents.record_folder import CALLS
-from cranfield.agents.settings import ModelSettings
+from cranfield.agents.settings import ModelSettings, connected
 from cranfield.agents.tools.source import AllowedTools, SourceTools
 from cranfield.base.concurrency.loop import event_loop
 from cranfield.base.errors import ConfigError
 from cranfield.benefit.agent import AgentSetup, ArmAgent, CellRun
-from cranfield.benefit.answer_types import CODE, QUESTION, CodeAnswer, QuestionAnswer, shipped_prompt
 from cranfield.benefit.delivery import Called, SchemaTax, measure_schema, run_delivery, tool_preflight
 from cranfield.benefit.errors import CellError, error_of
 from cranfield.benefit.mcp_tools import McpTools, ToolServerError
 from cranfield.benefit.plan import ArmRole, BenefitPlan
+from cranfield.benefit.reading import CODE, QUESTION, CodeAnswer, QuestionAnswer, shipped_prompt
 from cranfield.benefit.records import CellEnd, Delivery, PreflightRecord, ReadLines
 from cranfield.benefit.shown import ShownLines
 from cranfield.benefit.tasks import Task

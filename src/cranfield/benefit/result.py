@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator, Mapping, Sequence
 from enum import StrEnum
+from pathlib import Path
 from typing import Any, Literal, Self
 
-from pydantic import model_validator
+from pydantic import ValidationError, model_validator
 
 from cranfield.agents.answers.rows import AnswerRow
-from cranfield.agents.tree_record import TreeRecord
+from cranfield.agents.record_folder import TreeRecord
+from cranfield.base.errors import InputError, Problem
 from cranfield.benefit.plan import ArmRole
 from cranfield.benefit.records import CellEnd, CellUsage, Delivery, ScoreReason
+from cranfield.formats.io.delimited import FileVersion, file_versions
+from cranfield.formats.io.files import read_bytes, shown, write_text
 from cranfield.formats.io.validation import ClosedModel, Filled
 
 
@@ -380,3 +385,48 @@ class BenefitResult(ClosedModel):
     def is_void(self) -> bool:
         """Whether something makes it invalid."""
         return any(each.is_void for each in self.validity)
+
+
+RESULT = "benefit"
+"""Begins their names."""
+
+
+def read_result(path: Path) -> BenefitResult:
+    """Read a result.
+
+    Raises:
+        InputError: the file is none, with what does not fit.
+    """
+    try:
+        return BenefitResult.model_validate_json(read_bytes(path, InputError))
+    except ValidationError as error:
+        problems = []
+        for each in error.errors(include_url=False, include_input=False)[:5]:
+            text = f"{'.'.join(map(str, each['loc']))}: {each['msg'].removeprefix('Value error, ')}".lstrip(": ")
+            problems.append(Problem(f"not a result of an experiment: {text}", path=shown(path)))
+        raise InputError(problems) from None
+
+
+def write_result(result: BenefitResult, folder: Path) -> Path:
+    """Write a result under its version: that of the same run where the folder has it; else the next one.
+
+    Raises:
+        InputError: a result of the folder is damaged.
+    """
+    known = {version: read_result(path) for version, path in file_versions(folder, RESULT).items()}
+    version = next((version for version, other in known.items() if other.run == result.run), None)
+    if version is None:
+        version = _next(result, known)
+    path = folder / version.file_name(RESULT)
+    record = result.model_copy(update={"version": str(version)}).model_dump(mode="json")
+    folder.mkdir(parents=True, exist_ok=True)
+    write_text(path, [json.dumps(record, ensure_ascii=True, indent=1, allow_nan=False) + "\n"])
+    return path
+
+
+def _next(result: BenefitResult, known: dict[FileVersion, BenefitResult]) -> FileVersion:
+    same = [version.major for version, other in known.items() if other.plan_digest == result.plan_digest]
+    if not same:
+        return FileVersion(max((version.major for version in known), default=0) + 1, 0)
+    minors = [version.minor for version in known if version.major == same[-1]]
+    return FileVersion(same[-1], max(minors) + 1)

@@ -7,7 +7,7 @@ from typing import Any
 
 from cranfield.benefit.result import BenefitResult
 from cranfield.formats.io.files import write_text
-from cranfield.formats.io.published_schema import published_schema, schema_text
+from cranfield.formats.io.validation import published_schema, schema_text
 
 SCHEMA_FILE = Path(__file__).with_name("benefit_result.schema.json")
 

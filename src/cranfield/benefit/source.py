@@ -6,8 +6,7 @@ from collections.abc import Collection
 from pathlib import Path
 from typing import Literal
 
-from cranfield.agents.record_folder import now
-from cranfield.agents.tree_record import MOST_NAMED, changed_since, left_out_of, require_same_tree
+from cranfield.agents.record_folder import MOST_NAMED, changed_since, left_out_of, now, require_same_tree
 from cranfield.base.errors import CranfieldError, UsageError
 from cranfield.base.words import first_of, n_of
 from cranfield.benefit.folder import ExperimentFile, ExperimentFolder

@@ -5,13 +5,15 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import TypeVar
+from typing import Literal, TypeVar
 
 from cranfield.benefit.folder import ExperimentFolder, ExperimentManifest
 from cranfield.benefit.plan import ArmRole, BenefitPlan
 from cranfield.benefit.records import CellEnd, CellKey, CellRecord
+from cranfield.benefit.result import Estimate, StratumKind, StratumVerdict
 from cranfield.benefit.schedule import schedule
-from cranfield.model.results import Record
+from cranfield.formats.io.validation import ClosedModel, Filled
+from cranfield.model.results import DamagedLine, Record
 
 _Number = TypeVar("_Number", int, float)
 
@@ -100,3 +102,47 @@ def _sum(values: Sequence[_Number | None]) -> _Number | None:
     """None where one is not known."""
     known = [value for value in values if value is not None]
     return sum(known, start=type(known[0])()) if known and len(known) == len(values) else None
+
+
+class PastStratum(ClosedModel):
+    """A stratum of a result."""
+
+    kind: StratumKind
+    stratum: Mapping[str, str]
+    n_tasks: int
+    verdict: StratumVerdict
+    success_lift: Estimate
+    token_ratio: Estimate
+
+
+class PastResult(ClosedModel):
+    """The line of a result."""
+
+    cranfield_benefit_history: Literal[1] = 1
+    time: Filled
+    git_commit: str | None = None
+    """Of the repository that the folder of results is in; None outside of one."""
+    dirty: bool = False
+    name: str
+    run: str
+    version: str
+    file: Filled
+    plan_digest: str
+    labels_digest: str = ""
+    commit: str = ""
+    """Of the repository that the tasks are about."""
+    uncommitted: str = ""
+    """A sentence on changes of its folder that no commit has; empty: none."""
+    arms: Mapping[str, str]
+    is_void: bool
+    sentence: str
+    strata: tuple[PastStratum, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BenefitHistory(Record):
+    """The results of a history file, and its damaged lines."""
+
+    results: tuple[PastResult, ...] = ()
+    """In the order of the file; of several lines of one run, the last."""
+    damaged: tuple[DamagedLine, ...] = ()

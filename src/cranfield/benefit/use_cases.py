@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import AsyncExitStack, closing
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 from enum import StrEnum
 from functools import partial
@@ -19,11 +19,13 @@ from typing import Any
 from pydantic import ValidationError
 
 from cranfield.agents.answers.judge import Judge, JudgeSettings
+from cranfield.agents.answers.rows import read_answers
+from cranfield.agents.answers.score import BlindAnswers, ScoredAnswers, blind_answers, redaction, score_answers
 from cranfield.agents.budget import Budget, PriceList, Spent
-from cranfield.agents.connect import connected
 from cranfield.agents.kept import Kept, charge
 from cranfield.agents.protocol import Backend, FailureKind
 from cranfield.agents.record_folder import MANIFEST, now
+from cranfield.agents.settings import Connection, connected
 from cranfield.app.history import FOLDER, append
 from cranfield.base.concurrency.loop import event_loop
 from cranfield.base.errors import (
@@ -43,20 +45,28 @@ from cranfield.benefit.errors import CellError
 from cranfield.benefit.experiment import RunOptions, execute, preflights_of, write_experiment
 from cranfield.benefit.folder import ExperimentFile, ExperimentFolder
 from cranfield.benefit.gold_check import check_scoring, scoring_problems
-from cranfield.benefit.history import BenefitHistory, PastResult, PastStratum
 from cranfield.benefit.plan import ArmRole, BenefitPlan, load_plan
 from cranfield.benefit.plan_check import CheckedPlan, check_plan, machine_problems
 from cranfield.benefit.records import CellRecord, PreflightRecord, ScoreReason, ScoreRecord, deciding_facts
 from cranfield.benefit.redaction import LeakFinder, redaction_of
-from cranfield.benefit.result import BenefitResult, StratumKind, StratumVerdict, ValidityKind
-from cranfield.benefit.result_file import RESULT, read_result, write_result
+from cranfield.benefit.result import (
+    RESULT,
+    BenefitResult,
+    StratumKind,
+    StratumVerdict,
+    ValidityKind,
+    read_result,
+    write_result,
+)
 from cranfield.benefit.schedule import schedule
 from cranfield.benefit.score import Checkers, Scorer, SealedAnswer, seal, unscored, unseal
 from cranfield.benefit.source import TreeCheck, record_tree
+from cranfield.benefit.status import BenefitHistory, PastResult, PastStratum
 from cranfield.benefit.tool_check import tool_changes, try_tools
 from cranfield.benefit.validity import ExperimentRecords
 from cranfield.formats.io.delimited import file_versions, newest_version
 from cranfield.formats.io.files import read_inside, refusal, shown, write_text
+from cranfield.model import TestSet
 from cranfield.model.results import DamagedLine
 from cranfield.repo.git import is_same_commit, standing
 
@@ -695,3 +705,51 @@ def _required(result: BenefitResult, rules: BenefitRules) -> list[RuleOutcome]:
     if problems:
         raise InputError(problems)
     return outcomes
+
+
+@dataclass(frozen=True)
+class JudgedBy:
+    """The model of a judge."""
+
+    connection: Connection
+    settings: JudgeSettings
+    budget: Budget = field(default_factory=Budget)
+    calls: Path | None = None
+    """File in which its answers are kept: what it has is not requested again, in this run or another."""
+
+
+def score_file(
+    testset: TestSet,
+    answers: Path,
+    judged_by: JudgedBy | None = None,
+    *,
+    redact: tuple[str, ...] = (),
+    seed: int = 0,
+    source: Backend | None = None,
+) -> ScoredAnswers:
+    """Score the answers of a file.
+
+    Args:
+        testset: with labels, or with targets alone.
+        answers: JSON Lines.
+        judged_by: None: structure, and the facts that rules decide.
+        redact: regular expressions of what no judge reads.
+        seed: of the order in which answers are judged.
+        source: answers in the place of the model, for tests.
+
+    Raises:
+        InputError: the file, or that of the kept answers, cannot be read.
+        UsageError: an expression is none.
+    """
+    given, costs = read_answers(answers)
+    blind = blind_answers(testset, given, redact=redaction(redact), seed=seed)
+    scoring = score_answers(blind) if judged_by is None else _judged(blind, judged_by, source)
+    return replace(event_loop().run(scoring), costs=costs)
+
+
+async def _judged(blind: BlindAnswers, judged_by: JudgedBy, source: Backend | None) -> ScoredAnswers:
+    async with connected(judged_by.connection, judged_by.budget, source) as backend:
+        if judged_by.calls is None:
+            return await score_answers(blind, Judge(backend, judged_by.settings))
+        with closing(Kept(judged_by.calls, backend, keeps_rejections=False)) as kept:
+            return await score_answers(blind, Judge(kept, judged_by.settings))

@@ -32,7 +32,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 
-from cranfield.agents.tree_record import TreeRecord
+from cranfield.agents.record_folder import TreeRecord
 from cranfield.base.errors import shorten
 from cranfield.base.words import and_list, n_of
 from cranfield.benefit.codecheck.report import CodeCheck

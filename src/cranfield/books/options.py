@@ -37,7 +37,7 @@ def open_books(db: str = DEFAULT_DATABASE, *, create: bool = False) -> Store:
         UsageError: it cannot be opened, or is not there and `create` is false.
     """
     try:
-        from cranfield.books.store.database import open_store
+        from cranfield.books.store.store import open_store
     except ModuleNotFoundError:
         from cranfield.base.errors import MissingExtraError
 

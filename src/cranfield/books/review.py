@@ -13,7 +13,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from cranfield.base.errors import Problem
 from cranfield.books.settings import REVIEW_SCALE, BookSettings, Mode
-from cranfield.model.review import Disposition, FailureMode, ReviewVerdict, decision_problems
+from cranfield.model.judging import Disposition, FailureMode, ReviewVerdict, decision_problems
 
 if TYPE_CHECKING:
     from cranfield.books.store.values import ItemView, RatingRow

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from cranfield.config.models import Config
 from cranfield.formats.io.files import write_text
-from cranfield.formats.io.published_schema import published_schema, schema_text
+from cranfield.formats.io.validation import published_schema, schema_text
 
 SCHEMA_FILE = Path(__file__).with_name("cranfield.schema.json")
 

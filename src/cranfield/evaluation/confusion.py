@@ -15,7 +15,7 @@ from cranfield.model import TestSet
 from cranfield.model.answer_rule import answers_with_fields, field_of, is_absent
 from cranfield.model.query import CLASS, LETTERS, query_strata
 from cranfield.model.vocabulary import TASK_TYPE
-from cranfield.stats.proportion import wilson_interval
+from cranfield.stats.confusion import wilson_interval
 
 NO_VALUE = "no value"
 """Label of an answer without the field, or with null in it: no prediction, and so not right."""

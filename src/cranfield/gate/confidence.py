@@ -20,7 +20,7 @@ from cranfield.gate.result import RuleResult, Status
 from cranfield.measures.threshold import parse_threshold
 from cranfield.model.answer_rule import answers_with_fields, field_of, is_absent
 from cranfield.stats import calibration as stats
-from cranfield.stats.proportion import wilson_interval
+from cranfield.stats.confusion import wilson_interval
 
 FEWEST = 20
 """With fewer answers the ECE is not judged: the rule is inconclusive."""

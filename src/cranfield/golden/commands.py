@@ -30,9 +30,8 @@ from cranfield.golden.states import EntryStep
 
 if TYPE_CHECKING:
     from cranfield.golden.index import RecordStatus
-    from cranfield.golden.measured import DryRun
     from cranfield.golden.plan import Plan
-    from cranfield.golden.plan_cost import CostEstimate
+    from cranfield.golden.plan_cost import CostEstimate, DryRun
     from cranfield.golden.rows import CheckedRow
     from cranfield.golden.run import PipelineOutcome
     from cranfield.repo.snapshot import Snapshot
@@ -145,12 +144,11 @@ def run_command(
     from cranfield.agents.kept import Kept
     from cranfield.agents.record_folder import PLAN
     from cranfield.golden.folder import RunFolder
-    from cranfield.golden.pipeline import Until
     from cranfield.golden.plan import load_plan
     from cranfield.golden.plan_cost import estimate
     from cranfield.golden.reports.golden import run_document
     from cranfield.golden.reports.plan import cost_verdict
-    from cranfield.golden.run import PipelineOptions, execute, run_status
+    from cranfield.golden.run import PipelineOptions, Until, execute, run_status
     from cranfield.golden.use_cases.review import after_run
 
     if until not in list(Until):
@@ -196,7 +194,7 @@ class RunSource:
     @property
     def without(self) -> tuple[Path | None, ...]:
         """What is none of the source: what the call names, and what it named when the run began."""
-        from cranfield.agents.tree_record import left_out_of
+        from cranfield.agents.record_folder import left_out_of
 
         if self.resume is None:
             return self.given
@@ -253,7 +251,7 @@ class RunSource:
         Raises:
             UsageError: with the files.
         """
-        from cranfield.agents.tree_record import changed_since
+        from cranfield.agents.record_folder import changed_since
         from cranfield.golden.folder import RunFolder
         from cranfield.repo.tree import read_tree
 
@@ -388,8 +386,7 @@ def plan_command(
 def _measure(
     n: int, plan: str | None, source: RunSource, *, replay: Path | None, prompts: Path | None
 ) -> Iterator[Report]:
-    from cranfield.golden.measured import measure, part_of
-    from cranfield.golden.plan_cost import estimate
+    from cranfield.golden.plan_cost import estimate, measure, part_of
     from cranfield.golden.run import PipelineOptions
 
     if source.resume is None:
@@ -683,7 +680,7 @@ def models_command(
     """
     from cranfield.golden.folder import RunFolder
     from cranfield.golden.index import RunIndex
-    from cranfield.golden.model_records import model_records
+    from cranfield.golden.models import model_records
     from cranfield.golden.reports.sets import models_document
     from cranfield.golden.retirement import Decision, ModelTests, SequentialTest, model_histories
 

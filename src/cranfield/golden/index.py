@@ -15,7 +15,7 @@ from cranfield.golden.folder import RunFolder, Step
 from cranfield.golden.outcomes import AgreementRecord, GateFailure, QueueEntry, RecordFinding, Rejection, is_unreadable
 from cranfield.golden.records import AdversaryReport, HumanReview, OracleAnswer, QueryCandidate
 from cranfield.golden.states import ENTERS_AT, STATES, EntryStep, State
-from cranfield.model.review import Disposition
+from cranfield.model.judging import Disposition
 
 
 class _Attempted(Protocol):

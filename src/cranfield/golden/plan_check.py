@@ -52,7 +52,7 @@ def _of_cells(plan: Plan) -> Iterator[Problem]:
 
 def model_problems(plan: Plan) -> Iterator[Problem]:
     """What is wrong with the models of a plan."""
-    from cranfield.agents.connect import Connection
+    from cranfield.agents.settings import Connection
 
     models = plan.models
     if models.oracle.model == models.adversary.model and not plan.allow_same_model:

@@ -2,19 +2,26 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from pathlib import Path
 from statistics import median
+from tempfile import TemporaryDirectory
 from typing import TypeVar
 
 from cranfield.agents.budget import PER, TYPICAL_BYTES, Limit, Price
 from cranfield.agents.loop import RESULT_CHARS
 from cranfield.agents.protocol import Usage
+from cranfield.agents.record_folder import CALLS, PLAN, TreeRecord
 from cranfield.agents.settings import ModelSettings
-from cranfield.agents.tree_record import TreeRecord
+from cranfield.base.errors import UsageError
 from cranfield.base.numbers import total
+from cranfield.golden.folder import FEEDBACK, RunFolder, Step
+from cranfield.golden.outcomes import TranscriptLine
 from cranfield.golden.parsed import files_in
-from cranfield.golden.plan import Plan
+from cranfield.golden.plan import Plan, load_plan
+from cranfield.golden.run import PipelineOptions, PipelineOutcome, require_same, run_plan
 from cranfield.model.results import Record
 from cranfield.repo.snapshot import Snapshot
 from cranfield.stats.describe import total_interval
@@ -252,3 +259,71 @@ def _of_role(plan: Plan, role: str, settings: ModelSettings, records: int, resul
 
 def _highest(price: Price) -> float:
     return max(price.input, price.output, price.cache_read or 0, price.cache_write or 0)
+
+
+@dataclass(frozen=True)
+class DryRun:
+    """What a dry run did."""
+
+    whole: Plan
+    """The plan of the run folder."""
+    part: Plan
+    """The part of it that was run."""
+    uses: Mapping[str, RoleUse]
+    """Role to what it took; a role that no record reached is missing."""
+    outcome: PipelineOutcome
+
+
+def part_of(plan: Plan, n: int) -> Plan:
+    """The part of a plan with n of its queries, at equal distances in its cells, and one draft for each.
+
+    Raises:
+        UsageError: the plan has fewer queries.
+    """
+    if n > plan.total:
+        expected = f"{plan.total} or less, the queries of the plan"
+        raise UsageError(
+            "more queries to measure than the plan has", expected=expected, got=str(n), parameters=("measure",)
+        )
+    wanted = [place for place, cell in enumerate(plan.cells) for _ in range(cell.n)]
+    chosen = Counter(wanted[(2 * number + 1) * len(wanted) // (2 * n)] for number in range(n))
+    cells = tuple(plan.cells[place].model_copy(update={"n": times}) for place, times in sorted(chosen.items()))
+    return plan.model_copy(update={"cells": cells, "total": n, "headroom": 1.0})
+
+
+def measure(path: Path, snapshot: Snapshot, n: int, options: PipelineOptions | None = None) -> DryRun:
+    """Take n queries of the plan of a run folder through all steps, and keep the answers of the models there.
+
+    Args:
+        path: run folder; `golden run --resume` goes on with it.
+        snapshot: that the roles read.
+        n: queries.
+        options: see there.
+
+    Raises:
+        UsageError: the plan has fewer queries, the source is another one, or another process writes in the folder.
+        InputError: the folder is damaged.
+    """
+    chosen = options or PipelineOptions()
+    with RunFolder.writing(path) as folder, TemporaryDirectory() as scratch:
+        require_same(folder, snapshot, chosen)
+        plan = load_plan(path / PLAN)
+        part = part_of(plan, n)
+        feedback = path / FEEDBACK
+        copied = {FEEDBACK: feedback.read_bytes()} if feedback.is_file() else {}
+        with RunFolder.writing(RunFolder.create(Path(scratch), folder.manifest, copied)) as records:
+            outcome = run_plan(records, part, snapshot, chosen, calls=path / CALLS)
+            lines = records.read(Step.TRANSCRIPTS, TranscriptLine)
+    uses: dict[str, RoleUse] = {}
+    for line in lines:
+        uses[line.role] = _with(uses.get(line.role, RoleUse()), line, plan)
+    return DryRun(plan, part, uses, outcome)
+
+
+def _with(use: RoleUse, line: TranscriptLine, plan: Plan) -> RoleUse:
+    usage = line.usage
+    if usage is None or usage.unmeasured or usage.total is None:
+        return RoleUse(use.tokens, use.money, use.n_unreported + 1)
+    cost = plan.budget.prices.cost(getattr(plan.models, line.role).model, usage)
+    money = use.money if cost is None else (*use.money, cost)
+    return RoleUse((*use.tokens, usage.total), money, use.n_unreported)

@@ -9,7 +9,7 @@ from typing import Annotated, Literal, Self
 
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
-from cranfield.model.review import Disposition, FailureMode, ReviewVerdict, decision_problems
+from cranfield.model.judging import Disposition, FailureMode, ReviewVerdict, decision_problems
 
 SCHEMA_VERSION = "1.0.0"
 MOST_SPANS = 3

@@ -29,9 +29,9 @@ from cranfield.golden.records import (
     ReviewFeedback,
     TaskType,
 )
+from cranfield.model.judging import Disposition, FailureMode, ReviewVerdict
 from cranfield.model.results import Record
-from cranfield.model.review import Disposition, FailureMode, ReviewVerdict
-from cranfield.stats.proportion import exact_interval
+from cranfield.stats.confusion import exact_interval
 
 Cell = tuple[TaskType, Difficulty]
 LEVEL = 0.95

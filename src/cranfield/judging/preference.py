@@ -10,12 +10,11 @@ from typing import TYPE_CHECKING, Protocol
 from cranfield.base.errors import UsageError
 from cranfield.books.pool_file import Pool, PooledItem, PooledQuery, PooledRun
 from cranfield.books.store.schema import RaterKind
-from cranfield.judging.pools.candidates import fields_of
-from cranfield.judging.pools.results import SystemResults
+from cranfield.judging.pools.results import SystemResults, fields_of
 from cranfield.model import Hit, Query
 from cranfield.model.results import Record
+from cranfield.stats.confusion import exact_interval
 from cranfield.stats.paired import sign_test
-from cranfield.stats.proportion import exact_interval
 
 if TYPE_CHECKING:
     from cranfield.books.store.store import Store

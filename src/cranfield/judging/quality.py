@@ -11,9 +11,8 @@ from cranfield.books.settings import Mode
 from cranfield.books.store.schema import Action, Item, Origin, RaterKind
 from cranfield.books.store.store import Store
 from cranfield.books.store.values import BookInfo, Coverage, RatingRow
-from cranfield.judging.book.contents import contents_of
 from cranfield.judging.book.freeze import persons_testset
-from cranfield.judging.book.grades import rated_book
+from cranfield.judging.book.grades import contents_of, rated_book
 from cranfield.judging.raters.raters import RaterReport, rater_report
 from cranfield.judging.selection import day_of, is_fast, repeats_of
 from cranfield.stats.agreement import Coefficient, cohens_kappa

@@ -10,7 +10,7 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
 from sqlalchemy import ColumnElement, ScalarSelect, exists, func, select, true
 from sqlalchemy.orm import aliased
 
-from cranfield.books.store.filters import GRADES, needs_rater
+from cranfield.books.store.reading import GRADES, needs_rater
 from cranfield.books.store.schema import (
     Account,
     Action,

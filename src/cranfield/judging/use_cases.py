@@ -21,10 +21,9 @@ from cranfield.evaluation.options.blocks import CompareOptions, ScoringOptions
 from cranfield.evaluation.sensitivity import SENSITIVITY_DRAWS, Family, Sensitivity, Variation
 from cranfield.evaluation.values import Comparison, Evaluation
 from cranfield.formats.io.files import opened, stem
-from cranfield.judging.book.contents import BookContents, contents_of
 from cranfield.judging.book.freeze import persons_table
-from cranfield.judging.book.grades import RatedBook, people_grades, rated_book
-from cranfield.judging.book.sensitivity import BookSensitivity, BothMeans
+from cranfield.judging.book.grades import BookContents, RatedBook, contents_of, people_grades, rated_book
+from cranfield.judging.book.progress import BookSensitivity, BothMeans
 from cranfield.judging.models.compare import (
     Corrected,
     Grades,

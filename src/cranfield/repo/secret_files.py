@@ -16,7 +16,7 @@ from pathlib import Path
 
 from cranfield.base.errors import ConfigError, ProblemList
 from cranfield.repo.git import GitError, git
-from cranfield.repo.glob import glob_regex
+from cranfield.repo.hashes import glob_regex
 from cranfield.repo.snapshot import Snapshot, as_text
 
 IGNORE_FILE = ".gitignore"

@@ -16,9 +16,7 @@ from pathlib import Path
 
 from cranfield.base.errors import UsageError, shorten
 from cranfield.repo.git import GitError, commit_of, git, is_outside, listed
-from cranfield.repo.own_files import is_written
-from cranfield.repo.tree_state import TreeState
-from cranfield.repo.untracked import VERSION_CONTROL
+from cranfield.repo.tree_state import VERSION_CONTROL, TreeState, is_written
 
 MAX_BYTES = 4 * 1024 * 1024
 """Larger files are listed, but not read."""

@@ -18,7 +18,6 @@ from pathlib import Path
 from cranfield.base.errors import UsageError
 from cranfield.base.words import first_of, n_of
 from cranfield.repo.git import GitError, commit_of, git, is_outside
-from cranfield.repo.own_files import OwnFiles
 from cranfield.repo.snapshot import NO_SOURCE
 from cranfield.repo.stored import (
     POINTER,
@@ -34,8 +33,21 @@ from cranfield.repo.stored import (
     read_index,
     stored_ids,
 )
-from cranfield.repo.tree_state import NAMED, ChangeKind, FileChange, Hidden, TreeState, escaped_path
-from cranfield.repo.untracked import CACHES, ListedFile, by_content, digest_of, link_target, walk
+from cranfield.repo.tree_state import (
+    CACHES,
+    NAMED,
+    ChangeKind,
+    FileChange,
+    Hidden,
+    ListedFile,
+    OwnFiles,
+    TreeState,
+    by_content,
+    digest_of,
+    escaped_path,
+    link_target,
+    walk,
+)
 
 _LINK, _SUBMODULE, _PROGRAM = b"120000", b"160000", b"100755"
 

@@ -2,15 +2,124 @@
 
 from __future__ import annotations
 
+import os
 import re
-from collections.abc import Iterator, Mapping, Sequence
+import sqlite3
+import stat
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from contextlib import closing
 from dataclasses import dataclass, field
 from enum import StrEnum
 from functools import cached_property
-from hashlib import sha256
+from hashlib import file_digest, sha256
+from pathlib import Path
 
 from cranfield.base.words import first_of, n_of
-from cranfield.repo.own_files import with_folders
+
+META = ".meta.json"
+"""Ends the name of what stands beside a test set."""
+_PACKED = re.compile(r"(?<=.)\.(json|gz|bz2|xz|zst)$")
+_RESULT = re.compile(r"benefit_v\d+\.\d+\.json")
+_DATABASE = re.compile(r"(.+\.(?:db|sqlite3?))(-wal|-shm|-journal)?")
+_ENDS_OF_DATABASE = ("-wal", "-shm", "-journal")
+_LOCAL = ".cranfield"
+_TABLES = ("book", "book_query", "guideline")
+"""Tables of every database of books."""
+_HEAD_BYTES = 4096
+
+
+class OwnFiles:
+    """What is not looked at below a folder."""
+
+    def __init__(self, root: Path, named: Collection[Path | None]) -> None:
+        """Of a folder.
+
+        Args:
+            root: that names are counted from.
+            named: what a call is given or writes; files that stand beside a test set or a database go with it.
+        """
+        self.root, self.named = root, named
+        home = root.resolve()
+        places = set[Path]()
+        for each in filter(None, named):
+            for path in (each.resolve(), each.parent.resolve() / each.name):  # a link, and what it leads to
+                places |= {path, *_neighbours(path)}
+        inside = {each.relative_to(home).as_posix() for each in places if each.is_relative_to(home)}
+        self.names = inside - {"."}
+        self.found: set[str] = set()
+        """What Cranfield wrote, of what was asked for."""
+        self._known: dict[str, bool] = {}
+
+    def is_named(self, name: str) -> bool:
+        """Whether the call names a file, or a folder that it is in."""
+        return not self.names.isdisjoint(with_folders(name)) if self.names else False
+
+    def is_own(self, name: str) -> bool:
+        """Whether the call names a file that git does not track, or Cranfield wrote it or a folder that it is in."""
+        return self.is_named(name) or any(map(self._is_written, with_folders(name)))
+
+    def _is_written(self, name: str) -> bool:
+        if name not in self._known:
+            self._known[name] = is_written(self.root / name)
+            if self._known[name]:
+                self.found.add(name)
+        return self._known[name]
+
+
+def with_folders(name: str) -> list[str]:
+    """`a`, `a/b` and `a/b/c` of `a/b/c`."""
+    parts = name.rstrip("/").split("/")
+    return ["/".join(parts[:n]) for n in range(1, len(parts) + 1)]
+
+
+def _neighbours(path: Path) -> set[Path]:
+    """Names of what may stand beside a test set or a database."""
+    names = [path.name]
+    while (shorter := _PACKED.sub("", names[-1])) != names[-1]:
+        names.append(shorter)
+    found = [*(each + META for each in names), *(path.name + each for each in _ENDS_OF_DATABASE)]
+    return {path.with_name(each) for each in found}
+
+
+def is_written(path: Path) -> bool:
+    """Whether Cranfield wrote it: the folder of a run or of a check of rows, a result of an experiment, a database of books."""
+    try:
+        if path.is_symlink():
+            return False
+        if path.is_dir():
+            return (
+                path.name == _LOCAL
+                or _begins_with(path / "run.json", b'"cranfield_version"')
+                or all((path / name).is_file() for name in ("corrections.diff", "for_people.jsonl"))
+            )
+        if _RESULT.fullmatch(path.name):
+            return _begins_with(path, b'"cranfield_benefit_result"')
+        found = _DATABASE.fullmatch(path.name)
+        return found is not None and _has_books(path.with_name(found[1]))
+    except OSError:
+        return False
+
+
+def _begins_with(path: Path, words: bytes) -> bool:
+    if not path.is_file():
+        return False
+    with path.open("rb") as file:
+        return words in file.read(_HEAD_BYTES)
+
+
+def _has_books(path: Path) -> bool:
+    # Where no one has it open, nothing is written beside it. Where this process has, the file is opened by SQLite alone:
+    # to close it otherwise would end its locks.
+    if not path.is_file():
+        return False
+    mode = "mode=ro" if path.with_name(path.name + "-wal").exists() else "immutable=1"
+    try:
+        with closing(sqlite3.connect(f"{path.resolve().as_uri()}?{mode}", uri=True, timeout=0)) as connection:
+            found = connection.execute("SELECT name FROM sqlite_master WHERE type = 'table'").fetchall()
+    except sqlite3.Error:
+        return False
+    return set(_TABLES) <= {name for (name,) in found}
+
 
 NAMED = 5
 """Files that a sentence names; it counts the rest."""
@@ -186,3 +295,84 @@ def escaped_path(path: str) -> str:
     text = path.encode("utf-8", "surrogateescape").decode("utf-8", "surrogateescape")
     text = _ODD.sub(lambda found: "\\\\" if found[0] == "\\" else f"\\x{ord(found[0]):02x}", text)
     return text.encode("utf-8", "surrogateescape").decode("utf-8", "backslashreplace")
+
+
+CONTENT_BYTES = 256 * 1024 * 1024
+"""Files that git does not track are compared by content where they are together no larger than this."""
+CONTENT_FILES = 50_000
+"""And no more than these; otherwise by name, size and time of modification."""
+CACHES = frozenset({"__pycache__", ".mypy_cache", ".pytest_cache", ".ruff_cache"})
+"""Folders that programs write when code is only run or checked: their files count nowhere, unless git tracks them."""
+VERSION_CONTROL = frozenset({".git", ".hg", ".svn"})
+
+
+@dataclass(frozen=True, slots=True)
+class ListedFile:
+    """A file as the folder lists it."""
+
+    name: str
+    """Counted from the root, with `/`."""
+    size_bytes: int
+    time_ns: int
+    mode: int
+
+
+def walk(root: Path, name: str, skips: Callable[[str], bool], unreadable: list[str]) -> Iterator[ListedFile]:
+    """A file, or all files below a folder; links are not followed, and nothing of version control or `CACHES` is among them.
+
+    Args:
+        root: that names are counted from.
+        name: of the file or folder; a folder may end with `/`. Empty: the root.
+        skips: whether a name is left out, with everything below it.
+        unreadable: names of folders that cannot be read are added to it.
+    """
+    waiting = [name.rstrip("/")]
+    while waiting:
+        at = waiting.pop()
+        if (at and skips(at)) or at.rpartition("/")[2] in CACHES | VERSION_CONTROL:
+            continue
+        path = root / at
+        try:
+            about = path.lstat()
+            if stat.S_ISDIR(about.st_mode):
+                waiting += [f"{at}/{each.name}" if at else each.name for each in path.iterdir()]
+                continue
+        except FileNotFoundError:  # it was deleted since it was listed
+            continue
+        except OSError:
+            unreadable.append(at)
+            continue
+        yield ListedFile(at, about.st_size, about.st_mtime_ns, about.st_mode)
+
+
+def by_content(files: Iterable[ListedFile]) -> bool:
+    """Whether they are few and small enough to be read."""
+    sizes = [each.size_bytes for each in files]
+    return len(sizes) <= CONTENT_FILES and sum(sizes) <= CONTENT_BYTES
+
+
+def digest_of(root: Path, file: ListedFile, *, reads: bool) -> str:
+    """Digest of a file, half of a SHA-256: of its content, or of the target of a link; or size and time where it is not read.
+
+    Args:
+        root: that its name is counted from.
+        file: of any kind.
+        reads: read the content.
+    """
+    path = root / file.name
+    try:
+        if stat.S_ISLNK(file.mode):
+            return f"link {sha256(link_target(path)).hexdigest()[:32]}"
+        if not stat.S_ISREG(file.mode):
+            return "no regular file"
+        if not reads:
+            return f"{file.size_bytes} bytes at {file.time_ns}"
+        with path.open("rb") as opened:
+            return file_digest(opened, "sha256").hexdigest()[:32]
+    except OSError:
+        return "cannot be read"
+
+
+def link_target(path: Path) -> bytes:
+    """What a link says, which git stores as its content."""
+    return os.fsencode(path.readlink())

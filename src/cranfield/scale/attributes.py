@@ -26,7 +26,7 @@ from cranfield.formats.io.table import is_parquet
 from cranfield.ranking.counting import Counting, JudgedTexts, Texts, new_seed
 from cranfield.ranking.scan import ScanOptions
 from cranfield.scale.kernel import texts_of
-from cranfield.scale.result_files import batches_of
+from cranfield.scale.results import batches_of
 
 N_UNITS = 1 << 14
 """More queries, or clusters, than this are summed in so many groups of them."""

@@ -21,7 +21,6 @@ from cranfield.formats.testsets.beir import HEADER, beir_files, is_trec
 from cranfield.formats.testsets.judgment_table import REQUIRED, SheetSource, judgment_rows
 from cranfield.formats.testsets.trec import KEEP_EITHER, PLAIN, TestSetBuilder
 from cranfield.formats.testsets.trec import judgment_rows as qrels_rows
-from cranfield.scale.judgment_digest import digest_of
 from cranfield.scale.judgment_parquet import ParquetJudgments, is_plain
 from cranfield.scale.judgment_rows import CollectedRows, Pair, Progress, RowCollector
 from cranfield.scale.judgment_text import (
@@ -33,7 +32,7 @@ from cranfield.scale.judgment_text import (
     read_qrels_blocks,
     read_sheet_blocks,
 )
-from cranfield.scale.judgments import JudgmentTable
+from cranfield.scale.judgments import JudgmentTable, digest_of
 from cranfield.scale.query_texts import NotUnicodeError, QueryTexts, read_beir_texts
 from cranfield.scale.source import find_runs, is_large_run
 

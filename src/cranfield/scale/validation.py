@@ -126,8 +126,8 @@ def validate_large(
 
 
 def _read(source: JudgmentSource, queries: Path | None, progress: Progress | None) -> _LargeSet | None:
-    from cranfield.scale.judgment_digest import digest_of
     from cranfield.scale.judgment_files import read_set
+    from cranfield.scale.judgments import digest_of
     from cranfield.scale.query_texts import read_text_file
 
     table, texts = read_set(source, progress)

@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cranfield.stats.bootstrap import key_blocks
-from cranfield.stats.proportion import exact_interval, wilson_interval
+from cranfield.stats.confusion import exact_interval, wilson_interval
 
 Floats = NDArray[np.float64]
 Bools = NDArray[np.bool_]

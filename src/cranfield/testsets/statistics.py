@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from itertools import combinations
 from statistics import median
 
-from cranfield.evaluation.testset.drawing import strata_keys, stratum
 from cranfield.evaluation.testset.expected import judgments_of
+from cranfield.evaluation.testset.split import strata_keys, stratum
 from cranfield.model import Meta, TestSet
 from cranfield.model.query import negative_of
 from cranfield.model.results import Record, TestSetRecord

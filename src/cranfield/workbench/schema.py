@@ -8,7 +8,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from cranfield.formats.io.files import write_text
-from cranfield.formats.io.published_schema import published_schema, schema_text
+from cranfield.formats.io.validation import published_schema, schema_text
 from cranfield.workbench.config import Workbench
 
 WORKBENCH_FILE = Path(__file__).with_name("workbench.schema.json")

@@ -94,8 +94,8 @@ def reviewed() -> None:
     sys.path.insert(0, str(CHECKOUT))
     from tests.unit.golden import test_review_book as book
 
-    from cranfield.books.store.database import open_store
     from cranfield.books.store.schema import Role
+    from cranfield.books.store.store import open_store
     from cranfield.golden.folder import RunFolder, Step
     from cranfield.golden.outcomes import RunManifest
     from cranfield.golden.use_cases.review import make_review_book
@@ -132,7 +132,7 @@ def decide_rest() -> None:
     """Both people decide on the records that are left."""
     from tests.unit.golden.test_review_book import decide_rest
 
-    from cranfield.books.store.database import open_store
+    from cranfield.books.store.store import open_store
 
     store = open_store(f"{UNWATCHED}/books.db")
     decide_rest(store, "queued", "spot")
@@ -146,8 +146,7 @@ def benefit() -> None:
     from tests.unit.reporting.test_transcripts import record as transcript
 
     from cranfield.benefit.folder import ExperimentFolder
-    from cranfield.benefit.result import BenefitResult
-    from cranfield.benefit.result_file import write_result
+    from cranfield.benefit.result import BenefitResult, write_result
     from cranfield.benefit.use_cases import publish
 
     kept: list[dict[str, Any]] = []

@@ -150,7 +150,7 @@ def shop_is_committed() -> None:
 
 
 def rows_are_voted_on() -> None:
-    from cranfield.agents.scripted import Scripted
+    from cranfield.agents.recording import Scripted
     from cranfield.golden.use_cases.assemble import CheckOptions, check_set
 
     def vote(request: Any) -> str:
@@ -231,7 +231,7 @@ def trial_is_run() -> None:
 
 def experiment_is_there() -> None:
     """The folder of an experiment with all cells and their scores, as the unit tests make one."""
-    from cranfield.agents.scripted import Scripted
+    from cranfield.agents.recording import Scripted
 
     sys.path.insert(0, str(CHECKOUT))
     from tests.unit.benefit.test_result import absent, experiment, score_experiment

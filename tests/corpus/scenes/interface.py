@@ -26,7 +26,7 @@ def help_of_every_command() -> None:
 
 
 def openapi() -> None:
-    from cranfield.books.store.database import open_store
+    from cranfield.books.store.store import open_store
     from cranfield.workbench.server.app import create_app
     from cranfield.workbench.server.options import ServerOptions
 

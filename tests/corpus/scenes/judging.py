@@ -102,12 +102,12 @@ CLINIC = {
 
 def record_a_model() -> None:
     """A recording that stands for a model: 3 where the document has every word of the query, 9, which is no grade, for the fruit."""
-    from cranfield.agents.connect import Connection
     from cranfield.agents.protocol import Sampling
-    from cranfield.agents.scripted import Scripted
+    from cranfield.agents.recording import Scripted
+    from cranfield.agents.settings import Connection
     from cranfield.books.pool_file import Pool
     from cranfield.books.settings import BookSettings
-    from cranfield.books.store.database import open_store
+    from cranfield.books.store.store import open_store
     from cranfield.judging.documents.texts import DocumentTexts
     from cranfield.judging.models.jobs import RateOptions
     from cranfield.judging.models.prompt import load_prompt
@@ -137,8 +137,8 @@ def judge_two_lists() -> None:
     """What `cranfield judge a.run b.run` makes, and what two raters prefer."""
     from cranfield.app.loading import load
     from cranfield.books.settings import BookSettings, Mode
-    from cranfield.books.store.database import open_store
     from cranfield.books.store.schema import Action
+    from cranfield.books.store.store import open_store
     from cranfield.books.store.values import SaveRequest
     from cranfield.judging.preference import preference_pool
     from cranfield.judging.use_cases import read_systems

@@ -56,7 +56,7 @@ def program(name: str) -> ModuleType:
 @cache
 def team() -> SimpleNamespace:
     """A team with books and results, and the server of its pages."""
-    from cranfield.books.store.database import open_store
+    from cranfield.books.store.store import open_store
     from cranfield.workbench.server.app import create_app
     from cranfield.workbench.server.options import ServerOptions
     from cranfield.workbench.service.service import open_service
@@ -141,8 +141,8 @@ def api() -> SimpleNamespace:
     """A server with a config, and a client that may do everything."""
     from starlette.testclient import TestClient
 
-    from cranfield.books.store.database import open_store
     from cranfield.books.store.schema import Role
+    from cranfield.books.store.store import open_store
     from cranfield.workbench.server.app import create_app
     from cranfield.workbench.server.options import ServerOptions
     from cranfield.workbench.service.service import open_service

@@ -14,7 +14,7 @@ from pydantic import BaseModel
 from cranfield.agents.kept import Kept
 from cranfield.agents.loop import AgentLimits, AgentTask, End, NoTools, Read, ToolResult, Toolset, Transcript, run_agent
 from cranfield.agents.protocol import Backend, Failure, FailureKind, ModelAnswer, Request, Tool, ToolCall, Usage
-from cranfield.agents.scripted import Scripted
+from cranfield.agents.recording import Scripted
 from cranfield.base.errors import InputError
 
 

@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 from cranfield.agents.loop import RESULT_CHARS, Read, ToolResult
 from cranfield.agents.protocol import ToolCall
 from cranfield.agents.tools.source import HISTORY_TOOLS, TOOL_NAMES, AllowedTools, SourceTools, ToolLimits
-from cranfield.repo.glob import glob_regex
+from cranfield.repo.hashes import glob_regex
 from cranfield.repo.history import GitHistory
 from cranfield.repo.snapshot import Snapshot, take
 

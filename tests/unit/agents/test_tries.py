@@ -24,9 +24,8 @@ from cranfield.agents.protocol import (
     ToolCall,
     Usage,
 )
-from cranfield.agents.recording import Recording, Replaying
+from cranfield.agents.recording import Recording, Replaying, Scripted
 from cranfield.agents.retrying import Retrying
-from cranfield.agents.scripted import Scripted
 from cranfield.agents.tries import is_unreadable, run_kept
 from cranfield.base.errors import InputError
 

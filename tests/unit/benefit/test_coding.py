@@ -7,9 +7,8 @@ from pathlib import Path
 import pytest
 
 from cranfield.base.errors import ConfigError, UnknownNameError
-from cranfield.benefit.codecheck.deprecations import packaged_deprecations
 from cranfield.benefit.codecheck.registry import checker_for, current_symbol
-from cranfield.benefit.codecheck.report import CheckReport, CheckState, CodeCheck, Target
+from cranfield.benefit.codecheck.report import CheckReport, CheckState, CodeCheck, Target, packaged_deprecations
 from cranfield.benefit.coding import CodingTask, load_coding_tasks
 
 TASKS = """

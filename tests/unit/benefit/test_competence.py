@@ -6,11 +6,11 @@ from typing import Any
 
 import pytest
 
-from cranfield.benefit.competence import competence
 from cranfield.benefit.plan import ArmRole, BenefitPlan
 from cranfield.benefit.records import CellEnd, CellKey, CellRecord, CellUsage, Delivery, ScoreRecord, ToolCount
 from cranfield.benefit.result import ValidityKind
 from cranfield.benefit.tasks import Task, TaskSet
+from cranfield.benefit.tool_check import competence
 from cranfield.benefit.validity import ExperimentRecords
 
 UNKNOWN, INCOMPETENT = ValidityKind.COMPETENCE_UNKNOWN, ValidityKind.CONTROL_INCOMPETENT

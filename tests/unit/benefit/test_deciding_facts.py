@@ -11,7 +11,7 @@ from tests.unit.benefit.test_result import SET, absent, experiment, result
 
 from cranfield.agents.answers.rows import VOTE_COLUMNS
 from cranfield.agents.protocol import Request
-from cranfield.agents.scripted import Scripted
+from cranfield.agents.recording import Scripted
 from cranfield.benefit.records import ScoreReason, deciding_facts
 from cranfield.benefit.reports.benefit import benefit_document
 from cranfield.benefit.result import BenefitResult

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from cranfield.agents.protocol import Message, ModelAnswer, Request, Sampling, Tool, Usage
-from cranfield.agents.scripted import Scripted
+from cranfield.agents.recording import Scripted
 from cranfield.base.concurrency.loop import event_loop
 from cranfield.benefit.delivery import Called, measure_schema, run_delivery, served
 from cranfield.benefit.mcp_tools import McpTools

@@ -25,8 +25,7 @@ from cranfield.benefit.external.claude_code import ClaudeReader
 from cranfield.benefit.external.codex import CodexReader, as_toml
 from cranfield.benefit.external.command import PathsReader, TextReader
 from cranfield.benefit.external.events import Events
-from cranfield.benefit.external.isolation import make_place
-from cranfield.benefit.external.network import network_problem
+from cranfield.benefit.external.isolation import make_place, network_problem
 from cranfield.benefit.external.transcript import transcript_fields
 from cranfield.benefit.external.wire import offered_tools, response_of
 from cranfield.benefit.plan import ArmRole, BenefitPlan, OutputPaths, ToolServer

@@ -16,7 +16,7 @@ from tests.unit.benefit.test_reference_over_http import plan_of, scripted
 from tests.unit.benefit.test_result import PLAN_RECORD, SET, absent, experiment
 
 from cranfield.agents.protocol import ModelAnswer, Request, Usage, with_output
-from cranfield.agents.scripted import Scripted
+from cranfield.agents.recording import Scripted
 from cranfield.base.errors import SystemUnderTestError
 from cranfield.benefit.experiment import create_experiment, execute
 from cranfield.benefit.folder import ExperimentFolder

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from cranfield.agents.protocol import Failure, FailureKind, ModelAnswer, Request, Sampling, ToolCall, Usage
-from cranfield.agents.scripted import Scripted
+from cranfield.agents.recording import Scripted
 from cranfield.base.concurrency.loop import event_loop
 from cranfield.benefit.agent import AgentSetup, ArmAgent, CellRun, open_agents
 from cranfield.benefit.coding import CodingTask

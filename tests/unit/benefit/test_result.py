@@ -15,15 +15,14 @@ import yaml
 
 from cranfield.agents.protocol import Failure, FailureKind, ModelAnswer, Request
 from cranfield.agents.record_folder import PLAN
-from cranfield.agents.scripted import Scripted
+from cranfield.agents.recording import Scripted
 from cranfield.base.errors import InputError, UsageError
 from cranfield.base.numbers import format_points
 from cranfield.benefit.folder import ExperimentFile, ExperimentFolder, ExperimentManifest
 from cranfield.benefit.plan import ArmRole, BenefitPlan
 from cranfield.benefit.records import CellKey, CellRecord, PreflightRecord, ScoreReason
 from cranfield.benefit.reports.benefit import benefit_document
-from cranfield.benefit.result import BenefitResult, StratumKind, StratumVerdict, ValidityKind
-from cranfield.benefit.result_file import read_result, write_result
+from cranfield.benefit.result import BenefitResult, StratumKind, StratumVerdict, ValidityKind, read_result, write_result
 from cranfield.benefit.result_schema import SCHEMA_FILE, result_schema
 from cranfield.benefit.schedule import schedule
 from cranfield.benefit.status import status_of
@@ -39,7 +38,7 @@ from cranfield.benefit.use_cases import (
 )
 from cranfield.benefit.validity import ExperimentRecords, validity
 from cranfield.formats.io.delimited import file_versions
-from cranfield.formats.io.published_schema import schema_text
+from cranfield.formats.io.validation import schema_text
 from cranfield.reporting import render
 from cranfield.reporting.renderers.text import render_brief
 

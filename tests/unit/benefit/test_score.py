@@ -15,7 +15,7 @@ from cranfield.agents.answers import score as answer_scores
 from cranfield.agents.answers.judge import Judge, JudgeSettings
 from cranfield.agents.answers.places import Named
 from cranfield.agents.protocol import Failure, FailureKind, ModelAnswer, Request
-from cranfield.agents.scripted import Scripted
+from cranfield.agents.recording import Scripted
 from cranfield.benefit import score as scores
 from cranfield.benefit.codecheck.report import CheckReport, CheckState, CodeCheck, CodeFinding, Target
 from cranfield.benefit.coding import CodingTask, TargetSettings, Trap

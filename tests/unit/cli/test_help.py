@@ -12,8 +12,8 @@ import pytest
 from typer.main import get_command
 from typer.testing import CliRunner
 
-from cranfield.books.store.database import open_store
 from cranfield.books.store.schema import Role
+from cranfield.books.store.store import open_store
 from cranfield.cli.examples import EXAMPLES
 from cranfield.cli.main import command_line, command_table, requested_command
 from cranfield.model import CONVENTIONS

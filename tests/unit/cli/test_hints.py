@@ -49,6 +49,7 @@ NO_COMMANDS = {
     r"cranfield \w+( \w+)? 1(\0.*)?": "the head of what a digest is of",
     r"cranfield(?= k measures | takes settings |( benefit)? gate$)": "fields of a record, a marker of pytest, a name in JUnit",
     r"cranfield ARGUMENTS": "any command",
+    r"cranfield polls.*": "a command of the package that a page makes",
     r"cranfield [(\[].*": "the pattern of commands in texts for other programs",
 }
 

@@ -7,7 +7,7 @@ import yaml
 
 from cranfield.config.models import Config
 from cranfield.config.schema import SCHEMA_FILE
-from cranfield.formats.io.published_schema import published_schema, schema_text
+from cranfield.formats.io.validation import published_schema, schema_text
 from cranfield.workbench.config import Workbench
 from cranfield.workbench.schema import WORKBENCH_FILE
 

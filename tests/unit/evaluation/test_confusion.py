@@ -11,7 +11,7 @@ from cranfield.base.errors import UsageError
 from cranfield.evaluation.confusion import NO_VALUE, parse_pairs
 from cranfield.model import Label, Query
 from cranfield.reporting import evaluation_document, render
-from cranfield.stats.proportion import wilson_interval
+from cranfield.stats.confusion import wilson_interval
 
 TYPES = ["locate", "locate", "locate", "explain", "explain", "debug"]
 IDS = [f"q{number}" for number in range(len(TYPES))]

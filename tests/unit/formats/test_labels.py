@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from cranfield.base.errors import TestSetError
 from cranfield.evaluation.testset.expected import queries_of
 from cranfield.formats.convert import write_testset
-from cranfield.formats.io.published_schema import schema_text
+from cranfield.formats.io.validation import schema_text
 from cranfield.formats.sniff import read_testset
 from cranfield.formats.testsets import native_form
 from cranfield.formats.testsets.golden_record import SCHEMA_FILE, golden_schema

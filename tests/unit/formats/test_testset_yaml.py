@@ -15,7 +15,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from cranfield.base.errors import TestSetError
-from cranfield.formats.io.published_schema import schema_text
+from cranfield.formats.io.validation import schema_text
 from cranfield.formats.testsets import native_form as published
 from cranfield.formats.testsets.native import read_testset_yaml, write_testset_yaml
 from cranfield.formats.testsets.trec import read_qrels

@@ -40,7 +40,7 @@ from cranfield.golden.batch_drift import BatchVerdict
 from cranfield.golden.batch_review import next_sample, waiting_records
 from cranfield.golden.folder import RunFolder, Step
 from cranfield.golden.index import RunIndex
-from cranfield.golden.model_records import kept_records, model_records, read_kept
+from cranfield.golden.models import kept_records, model_records, read_kept
 from cranfield.golden.outcomes import AgreementRecord, GateFailure, RunManifest
 from cranfield.golden.records import AdversaryReport, HumanReview, OracleAnswer, QueryCandidate
 from cranfield.golden.reports.review import review_document

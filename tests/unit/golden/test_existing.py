@@ -12,7 +12,7 @@ import pytest
 from pydantic import ValidationError
 
 from cranfield.agents.protocol import ModelAnswer, Request, ToolCall
-from cranfield.agents.scripted import Scripted
+from cranfield.agents.recording import Scripted
 from cranfield.base.errors import ConfigError, TestSetError
 from cranfield.cli.main import run_command_line
 from cranfield.formats.testsets.golden_json import read_golden_json

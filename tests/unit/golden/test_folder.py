@@ -12,7 +12,7 @@ import jsonschema
 import pytest
 
 from cranfield.base.errors import InputError, UsageError
-from cranfield.formats.io.published_schema import schema_text
+from cranfield.formats.io.validation import schema_text
 from cranfield.golden.folder import FEEDBACK, RunFolder, Step
 from cranfield.golden.index import RunIndex
 from cranfield.golden.outcomes import (

@@ -10,14 +10,13 @@ from typing import Any
 import pytest
 
 from cranfield.agents.protocol import ModelAnswer, Request, Usage
-from cranfield.agents.scripted import Scripted
+from cranfield.agents.recording import Scripted
 from cranfield.base.errors import UsageError
 from cranfield.cli.main import run_command_line
 from cranfield.golden.folder import RunFolder
 from cranfield.golden.index import RunIndex
-from cranfield.golden.measured import measure, part_of
 from cranfield.golden.plan import Plan, shipped_plan
-from cranfield.golden.plan_cost import RoleUse, estimate
+from cranfield.golden.plan_cost import RoleUse, estimate, measure, part_of
 from cranfield.golden.reports.plan import cost_verdict
 from cranfield.golden.run import PipelineOptions, create_run, execute
 from cranfield.repo.snapshot import Snapshot

@@ -12,18 +12,18 @@ from typing import Any
 import pytest
 
 from cranfield.agents.protocol import Failure, FailureKind, ModelAnswer, Request, Usage
-from cranfield.agents.scripted import Scripted
-from cranfield.agents.tree_record import tree_files
+from cranfield.agents.record_folder import tree_files
+from cranfield.agents.recording import Scripted
 from cranfield.base.errors import ConfigError, InputError, UsageError
 from cranfield.golden.folder import RunFolder, Step
 from cranfield.golden.index import RunIndex
-from cranfield.golden.pipeline import Until
 from cranfield.golden.plan import Plan
 from cranfield.golden.records import HumanReview
 from cranfield.golden.reports.golden import run_document
 from cranfield.golden.run import (
     PipelineOptions,
     PipelineOutcome,
+    Until,
     create_run,
     execute,
     manifest_of,

@@ -25,7 +25,7 @@ from cranfield.golden.review import (
     draw_sample,
     pass_probability,
 )
-from cranfield.model.review import Disposition, FailureMode, ReviewVerdict, decision_problems
+from cranfield.model.judging import Disposition, FailureMode, ReviewVerdict, decision_problems
 from cranfield.reporting.renderers.text import render_text
 
 BOOTSTRAP, SCALE = PROFILES["bootstrap"], PROFILES["scale"]

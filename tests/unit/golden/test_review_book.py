@@ -11,8 +11,8 @@ from typer.testing import CliRunner
 
 from cranfield.base.errors import UsageError
 from cranfield.books.review import ReviewMaterial
-from cranfield.books.store.database import open_store
 from cranfield.books.store.schema import Action, RaterKind, Role, SkipReason
+from cranfield.books.store.store import open_store
 from cranfield.books.store.values import SaveRequest
 from cranfield.cli.main import command_line
 from cranfield.golden.batch_review import ReviewCase, planned_profile, read_sample, review_of
@@ -36,7 +36,7 @@ from cranfield.golden.use_cases.review import (
     material_of,
     people_steps,
 )
-from cranfield.model.review import Disposition, FailureMode, ReviewVerdict
+from cranfield.model.judging import Disposition, FailureMode, ReviewVerdict
 from cranfield.repo.snapshot import snapshot_digest, take
 from cranfield.reporting.renderers.text import render_text
 

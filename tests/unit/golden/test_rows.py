@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from cranfield.agents.protocol import Failure, FailureKind, ModelAnswer, Request
-from cranfield.agents.scripted import Scripted
+from cranfield.agents.recording import Scripted
 from cranfield.cli.main import run_command_line
 from cranfield.golden.parsed import ParsedSource
 from cranfield.golden.records import CitedLines, RowCheck

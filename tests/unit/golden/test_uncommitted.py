@@ -11,16 +11,15 @@ from typing import Any
 import pytest
 
 from cranfield.agents.budget import Spent
-from cranfield.agents.tree_record import TREE, TreeRecord
+from cranfield.agents.record_folder import TREE, TreeRecord
 from cranfield.base.errors import InputError, UsageError
 from cranfield.books.options import open_books
 from cranfield.cli.main import run_command_line
 from cranfield.formats.testsets.golden_json import read_golden_json
 from cranfield.golden.commands import RunSource
 from cranfield.golden.folder import RunFolder
-from cranfield.golden.pipeline import PipelineResult
 from cranfield.golden.plan import Plan, shipped_text
-from cranfield.golden.run import PipelineOptions, PipelineOutcome, create_run, execute
+from cranfield.golden.run import PipelineOptions, PipelineOutcome, PipelineResult, create_run, execute
 from cranfield.golden.use_cases.assemble import SetEvidence, assemble
 from cranfield.repo.source import source_snapshot
 

@@ -13,12 +13,11 @@ from tests.unit.golden.test_pipeline import SMALL, begin, contents, go_on
 from tests.unit.golden.test_rows import CSV, SOURCE, answers
 
 from cranfield.agents.protocol import Failure, FailureKind, ModelAnswer, Request, Usage, with_output
-from cranfield.agents.scripted import Scripted
+from cranfield.agents.recording import Scripted
 from cranfield.golden.folder import RunFolder, Step
 from cranfield.golden.index import RunIndex
 from cranfield.golden.outcomes import TranscriptLine
-from cranfield.golden.pipeline import Until
-from cranfield.golden.run import PipelineOptions, PipelineOutcome, execute
+from cranfield.golden.run import PipelineOptions, PipelineOutcome, Until, execute
 from cranfield.golden.states import State
 from cranfield.golden.use_cases.assemble import CheckOptions, check_set
 from cranfield.golden.use_cases.review import after_run

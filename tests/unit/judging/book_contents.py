@@ -5,7 +5,7 @@ from __future__ import annotations
 from cranfield.books.settings import DEFAULT_GUIDELINE, BookSettings
 from cranfield.books.store.schema import Action, BookState, ItemState, Origin, RaterKind, SkipReason
 from cranfield.books.store.values import BookInfo, GuidelineInfo, ItemView, QueryInfo, RatingRow
-from cranfield.judging.book.contents import BookContents
+from cranfield.judging.book.grades import BookContents
 
 KINDS = {"carried": RaterKind.CARRIED, "rule": RaterKind.RULE, "gpt": RaterKind.MODEL}
 SOURCE = {

@@ -12,8 +12,8 @@ from typer.testing import CliRunner
 from cranfield.app.loading import read_stored
 from cranfield.base.errors import UsageError
 from cranfield.books.pool_file import Pool
-from cranfield.books.store.database import open_store
 from cranfield.books.store.schema import Action, Role
+from cranfield.books.store.store import open_store
 from cranfield.books.store.values import SaveRequest
 from cranfield.cli.main import command_line
 from cranfield.judging.pools.alternatives import alternatives_of, with_alternatives, without_alternatives

@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner, Result
 
-from cranfield.books.store.database import open_store
 from cranfield.books.store.schema import Action
+from cranfield.books.store.store import open_store
 from cranfield.books.store.values import SaveRequest
 from cranfield.cli.main import command_line
 from cranfield.formats.sniff import read_testset

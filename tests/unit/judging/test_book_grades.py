@@ -19,7 +19,7 @@ from cranfield.formats.convert import write_testset
 from cranfield.judging.book.freeze import NoAgreementError, freeze
 from cranfield.judging.book.grades import rated_book
 from cranfield.judging.book.onto import put_onto
-from cranfield.judging.book.sensitivity import BothMeans
+from cranfield.judging.book.progress import BothMeans
 from cranfield.judging.use_cases import book_sensitivity
 from cranfield.model import JudgingOverruled, Meta, Negative, Pattern, Query, Rating, TestSet
 

@@ -9,13 +9,12 @@ from cranfield.base.errors import UnknownNameError, UsageError
 from cranfield.books.pool_file import Pool, PooledItem, PooledQuery, PooledRun
 from cranfield.books.settings import BookSettings
 from cranfield.books.store.book_records import RaterRecord
-from cranfield.books.store.database import open_store
 from cranfield.books.store.schema import RaterKind, Role
+from cranfield.books.store.store import open_store
 from cranfield.formats.convert import write_run, write_testset
 from cranfield.formats.sniff import read_testset
-from cranfield.judging.book.contents import contents_of
 from cranfield.judging.book.exports import judgments_of, pooled_run
-from cranfield.judging.book.grades import rated_book
+from cranfield.judging.book.grades import contents_of, rated_book
 from cranfield.judging.book.imports import book_of, import_judgments, scale_for
 from cranfield.model import Answer, Hit, Outcome, Query, Rating, Run, TestSet
 

@@ -17,8 +17,8 @@ from cranfield import Answer, Hit, Outcome, Run, write_run
 from cranfield.app.evaluate import evaluate
 from cranfield.app.loading import load
 from cranfield.books.settings import SCALES, BookSettings
-from cranfield.books.store.database import open_store
 from cranfield.books.store.schema import Action, Role
+from cranfield.books.store.store import open_store
 from cranfield.books.store.values import SaveRequest
 from cranfield.formats.runs.jsonl import write_run as write_jsonl
 from cranfield.judging.commands.book_results import freeze_command

@@ -11,12 +11,11 @@ from hypothesis import strategies as st
 from cranfield.base.errors import UsageError
 from cranfield.books.pool_file import Pool, PooledItem, PooledQuery, PooledRun
 from cranfield.books.settings import BookSettings
-from cranfield.books.store.database import open_store
 from cranfield.books.store.schema import Action, RaterKind, Role, SkipReason
+from cranfield.books.store.store import open_store
 from cranfield.books.store.values import CallRow, SaveRequest
-from cranfield.judging.book.book_file import BookFileError, is_book, read_book, write_book
-from cranfield.judging.book.contents import contents_of
-from cranfield.judging.book.grades import rated_book
+from cranfield.judging.book.exports import BookFileError, is_book, read_book, write_book
+from cranfield.judging.book.grades import contents_of, rated_book
 
 TEXTS = st.sampled_from(["", "because", "zwei\nZeilen", '"quoted", 日本', "'=1+1"])
 

@@ -19,7 +19,7 @@ from cranfield.judging.documents.guard import AddressGuard
 from cranfield.judging.documents.texts import DocumentTexts
 from cranfield.judging.documents.values import DocumentError, Wanted
 from cranfield.judging.documents.web import UrlReader, document_url
-from cranfield.systems.kinds.http_body import decode_text
+from cranfield.systems.kinds.http_request import decode_text
 from cranfield.workbench.config import Workbench
 
 NAMES = {

@@ -157,8 +157,8 @@ def test_grades_of_a_book_take_the_place_of_those_of_the_test_set(folder, call):
     Path("texts.tsv").write_text("".join(f"q{n}\tquery {n}\n" for n in range(N)))
     assert call(*holes, "--out", "h.pool.json", "--queries", "texts.tsv").returncode == 0
     assert call("book", "create", "h", "--pool", "h.pool.json", "--db", "h.db").returncode == 0
-    from cranfield.books.store.database import open_store
     from cranfield.books.store.schema import Action, Role
+    from cranfield.books.store.store import open_store
     from cranfield.books.store.values import SaveRequest
 
     store = open_store("h.db")

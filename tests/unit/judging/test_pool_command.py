@@ -163,7 +163,7 @@ def test_help_names_the_commands(cranfield: Command) -> None:
 
 
 def test_a_book_is_made_at_once(cranfield: Command, tmp_path: Path) -> None:
-    from cranfield.books.store.database import open_store
+    from cranfield.books.store.store import open_store
 
     given = (
         "a.run",

@@ -16,11 +16,9 @@ from cranfield.base.errors import TestSetError, UsageError
 from cranfield.books.pool_file import Pool
 from cranfield.books.settings import SCALES, scale_of
 from cranfield.judging.pools.build import BuiltPool, build_pool, by_usefulness
-from cranfield.judging.pools.candidates import only_by, union
-from cranfield.judging.pools.export import pool_qrels
-from cranfield.judging.pools.pool_io import read_pool, write_pool
+from cranfield.judging.pools.pool_io import pool_qrels, read_pool, write_pool
 from cranfield.judging.pools.request import PoolRequest, SampledRanks, parse_samples
-from cranfield.judging.pools.results import SystemResults, with_names
+from cranfield.judging.pools.results import SystemResults, only_by, union, with_names
 from cranfield.judging.pools.summary import DocumentsPerQuery, summarise_pool
 from cranfield.model import Answer, Hit, Meta, Outcome, Pattern, Query, Run, TestSet
 

@@ -7,8 +7,7 @@ from dataclasses import replace
 import pytest
 
 from cranfield.base.errors import UsageError
-from cranfield.judging.raters.files import merge_raters
-from cranfield.judging.raters.raters import rater_report
+from cranfield.judging.raters.raters import merge_raters, rater_report
 from cranfield.model import Label, Query, Rating, TestSet
 
 SLOTS = {

@@ -8,8 +8,8 @@ import subprocess
 import pytest
 
 from cranfield.app.loading import load
-from cranfield.books.store.database import open_store
 from cranfield.books.store.schema import Action, Role
+from cranfield.books.store.store import open_store
 from cranfield.books.store.values import SaveRequest
 
 pytestmark = pytest.mark.slow

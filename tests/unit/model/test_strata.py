@@ -4,7 +4,7 @@ import pytest
 
 from cranfield.app.evaluate import evaluate
 from cranfield.evaluation.evaluate import contrast_strata, strata_of
-from cranfield.evaluation.testset.drawing import cells
+from cranfield.evaluation.testset.split import cells
 from cranfield.gate.use_cases.calibration import LazyEvaluation, Scores
 from cranfield.model import Negative, Query, TestSet, is_in_stratum, query_strata
 

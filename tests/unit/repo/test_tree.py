@@ -287,7 +287,7 @@ def test_many_ignored_files_are_compared_by_size_and_time_which_is_said(
     for number in range(4):
         repository.write(f"out/{number}", "x")
     assert not any("time" in note for note in state(repository).notes)
-    monkeypatch.setattr("cranfield.repo.untracked.CONTENT_FILES", 3)
+    monkeypatch.setattr("cranfield.repo.tree_state.CONTENT_FILES", 3)
     found = state(repository)
     assert found.notes[-1] == (
         "Compared by name, size and time of modification, because they are many or large: 4 ignored files."

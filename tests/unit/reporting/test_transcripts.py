@@ -13,7 +13,7 @@ from pydantic import BaseModel
 
 from cranfield.agents.loop import AgentLimits, AgentTask, Read, ToolResult, run_agent
 from cranfield.agents.protocol import ModelAnswer, Tool, ToolCall, Usage
-from cranfield.agents.scripted import Scripted
+from cranfield.agents.recording import Scripted
 from cranfield.base.errors import InputError
 from cranfield.reporting.transcripts import transcripts_page
 

@@ -9,7 +9,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from cranfield.scale.spark.failures import cause_of
-from cranfield.scale.spark.places import groups_of, uri_to_read
+from cranfield.scale.spark.folder import groups_of, uri_to_read
 from cranfield.scale.spark.session import _not_started
 
 JAVA = """An error occurred while calling o53.parquet.

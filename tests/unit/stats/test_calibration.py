@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from cranfield.stats import calibration as c
-from cranfield.stats.proportion import exact_interval
+from cranfield.stats.confusion import exact_interval
 
 pairs = st.lists(st.tuples(st.integers(0, 100), st.booleans()), min_size=1, max_size=60)
 

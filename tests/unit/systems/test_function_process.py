@@ -13,8 +13,7 @@ from cranfield.formats.runs.record import answer_record, json_line
 from cranfield.model import Hit, Outcome, Query
 from cranfield.systems.collect.collection import collect
 from cranfield.systems.collect.preflight import preflight
-from cranfield.systems.kinds.plugin import PluginSystem
-from cranfield.systems.kinds.python import PythonSystem
+from cranfield.systems.kinds.python import PluginSystem, PythonSystem
 from cranfield.systems.system import CallInterruptedError
 
 SHAPES = r"""

@@ -17,14 +17,13 @@ from hypothesis import strategies as st
 
 from cranfield.base.concurrency.retry import retry_after_s
 from cranfield.base.errors import PreflightError
-from cranfield.config.services import Http
+from cranfield.config.hosts import Http
 from cranfield.model import Outcome, Query
 from cranfield.systems.calls.deaths import MOST_UNREACHED
 from cranfield.systems.calls.redact import Redactor, spellings
 from cranfield.systems.collect.preflight import preflight
 from cranfield.systems.kinds.http import HttpSystem
-from cranfield.systems.kinds.http_body import charset_of
-from cranfield.systems.kinds.http_request import build_request
+from cranfield.systems.kinds.http_request import build_request, charset_of
 from cranfield.systems.system import CallInterruptedError
 
 MB = 1024 * 1024

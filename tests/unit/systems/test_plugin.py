@@ -9,7 +9,7 @@ import pytest
 from cranfield.base.errors import PreflightError
 from cranfield.model import Hit, Outcome, Query
 from cranfield.systems.collect.preflight import preflight
-from cranfield.systems.kinds.plugin import PluginSystem
+from cranfield.systems.kinds.python import PluginSystem
 
 SOURCE = '''
 from cranfield.model import Answer, CallLog, Hit, Outcome

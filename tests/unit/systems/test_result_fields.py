@@ -9,7 +9,7 @@ import pytest
 from cranfield.base.errors import RunFormatError
 from cranfield.config import system_config
 from cranfield.formats.runs.jsonl import read_run, write_run
-from cranfield.judging.pools.candidates import fields_of
+from cranfield.judging.pools.results import fields_of
 from cranfield.model import Answer, Hit, Outcome, Run
 from cranfield.systems.calls.answer_schema import to_answer
 from cranfield.systems.calls.extract import Extractor

@@ -8,7 +8,7 @@ import pytest
 from typer.testing import CliRunner
 
 from cranfield.books.database.engine import Database, database_url
-from cranfield.books.store.database import open_store
+from cranfield.books.store.store import open_store
 from cranfield.cli.main import command_line
 
 

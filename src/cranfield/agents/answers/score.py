@@ -24,8 +24,8 @@ from cranfield.base.patterns import Expression, PatternError, compile_pattern, s
 from cranfield.model import MatchingRules, TestSet
 from cranfield.model.label import Fact, Label
 from cranfield.model.results import Record, TestSetRecord
+from cranfield.stats.confusion import wilson_interval
 from cranfield.stats.describe import describe, t_interval
-from cranfield.stats.proportion import wilson_interval
 
 REDACTED = "[redacted]"
 Redact = Callable[[str], str]

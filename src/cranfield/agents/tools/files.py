@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from cranfield.agents.loop import RESULT_CHARS, Read
 from cranfield.agents.prompt import clean
 from cranfield.base.words import first_of, n_of, printable
-from cranfield.repo.glob import glob_regex
+from cranfield.repo.hashes import glob_regex
 from cranfield.repo.snapshot import Snapshot, as_text
 
 

@@ -7,10 +7,9 @@ from functools import cache, partial
 from pathlib import Path
 
 from cranfield.base.errors import ConfigError, UnknownNameError
-from cranfield.benefit.codecheck.deprecations import Deprecation, packaged_deprecations
 from cranfield.benefit.codecheck.external import PRESETS, ExternalChecker
 from cranfield.benefit.codecheck.python.checker import PythonChecker
-from cranfield.benefit.codecheck.report import Checker, Target
+from cranfield.benefit.codecheck.report import Checker, Deprecation, Target, packaged_deprecations
 from cranfield.benefit.codecheck.settings import CheckerSettings
 from cranfield.formats.io.validation import load_model
 

@@ -8,8 +8,7 @@ from typing import Annotated, Literal, Self
 
 from pydantic import AfterValidator, Field, model_validator
 
-from cranfield.benefit.codecheck.deprecations import Deprecation
-from cranfield.benefit.codecheck.report import CodeCheck
+from cranfield.benefit.codecheck.report import CodeCheck, Deprecation
 from cranfield.formats.io.validation import ClosedModel, Filled
 
 

@@ -26,7 +26,7 @@ from cranfield.evaluation.options.declaration import Argument, Option
 
 if TYPE_CHECKING:
     from cranfield.agents.answers.score import ScoredAnswers
-    from cranfield.benefit.answers import JudgedBy
+    from cranfield.benefit.use_cases import JudgedBy
     from cranfield.evaluation.options.blocks import TestSetOptions
 
 SUBCOMMANDS = {"score": __name__}
@@ -94,13 +94,13 @@ def score_command(
 
     Exit codes: 0 scored; 3 votes of the judge are missing; 4 its budget was reached.
     """
-    from cranfield.agents.answers.answer_file import write_rows
     from cranfield.agents.answers.judge import JudgeSettings
-    from cranfield.agents.connect import Connection
+    from cranfield.agents.answers.rows import write_rows
+    from cranfield.agents.settings import Connection
     from cranfield.app.loading import load
     from cranfield.base.concurrency.interrupts import sigterm_interrupts
-    from cranfield.benefit.answers import JudgedBy, score_file
     from cranfield.benefit.reports.answers import answers_document
+    from cranfield.benefit.use_cases import JudgedBy, score_file
 
     judged_by = None
     if judge_model:

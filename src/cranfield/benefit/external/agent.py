@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import AsyncIterator, Collection, Iterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import asdict, dataclass, field, replace
 from functools import partial
+from pathlib import Path
 from typing import Any
 
 from cranfield.agents.budget import PriceList
@@ -21,18 +22,94 @@ from cranfield.benefit.delivery import Called, SchemaTax, run_delivery, tool_pre
 from cranfield.benefit.errors import CellError, error_in, error_of
 from cranfield.benefit.external.events import Events, RunOutputReader, plain_name, tool_name
 from cranfield.benefit.external.gateway import Gateway, ModelExchange, open_gateway
-from cranfield.benefit.external.isolation import RunFolders, make_place
-from cranfield.benefit.external.job import AgentJob, Launch, Preset, ServerEntry, entry_of
-from cranfield.benefit.external.network import without_network
+from cranfield.benefit.external.isolation import RunFolders, make_place, without_network
 from cranfield.benefit.external.transcript import transcript_fields
-from cranfield.benefit.mcp_tools import McpTools
-from cranfield.benefit.plan import ArmRole, BenefitPlan
+from cranfield.benefit.mcp_tools import McpTools, server_command, server_environment, server_variables
+from cranfield.benefit.plan import Agent, ArmRole, BenefitPlan
 from cranfield.benefit.records import CellEnd, CellUsage, Delivery, PreflightRecord, ReadLines
 from cranfield.benefit.shown import ShownLines
 from cranfield.benefit.tasks import Task
 from cranfield.benefit.usage import token_fields
+from cranfield.config.strict import fill_value
 from cranfield.repo.snapshot import Snapshot
 from cranfield.systems.calls.redact import Redactor
+
+
+@dataclass(frozen=True, slots=True)
+class ServerEntry:
+    """A tool under test, as the settings of agents have it."""
+
+    name: str
+    record: Mapping[str, Any]
+    """`command`, `args`, `env` and `cwd`; or `url` and `headers`."""
+    tools: tuple[str, ...]
+    """Tools that the agent is offered, by the server's own names."""
+    listed: tuple[str, ...]
+    """Tools of the server."""
+    start_timeout_s: float
+    call_timeout_s: float
+    result_tokens: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class AgentJob:
+    """What a run needs."""
+
+    agent: Agent
+    place: RunFolders
+    prompt: str
+    instructions: str
+    """Base prompt of the plan, and what travels with the tools."""
+    servers: tuple[ServerEntry, ...]
+    is_coding: bool
+    """It may write files."""
+    env: Mapping[str, str]
+    """Of the plan; what is of this run is not filled in."""
+    seed: int
+    turns: int
+    """At most."""
+    base_url: str
+    """Of the model; empty: the agent's own."""
+    key: str
+    """That the agent sends: not the user's."""
+    result_tokens: int | None
+    """Smallest limit of the plan, the same in both arms."""
+
+    @property
+    def model(self) -> str:
+        """Its name without the provider; empty: the agent's own choice."""
+        return "" if self.agent.model is None else self.agent.model.model.partition(":")[2]
+
+
+@dataclass(frozen=True, slots=True)
+class Launch:
+    """A program to run."""
+
+    argv: tuple[str, ...]
+    env: Mapping[str, str]
+    """Besides that of every agent."""
+    reader: RunOutputReader
+
+
+def entry_of(tools: McpTools) -> ServerEntry:
+    """A server as the settings of agents have it, after it was opened once: then its tools are known.
+
+    It has the environment and the folder that it has in a session of our own.
+    """
+    server = tools.server
+    if server.url:
+        values = server_variables(tools.name, server)
+        record = {"url": str(fill_value(server.url, values)), "headers": dict(fill_value(server.headers, values))}
+    else:
+        program, *arguments = server_command(server)
+        record = {"command": program, "args": arguments, "env": server_environment(tools.name, server)}
+        record["cwd"] = str(Path.cwd())
+    wanted = server.tools or tools.listed
+    times = (server.start_timeout_s, server.call_timeout_s)
+    return ServerEntry(tools.name, record, tuple(wanted), tools.listed, *times, server.result_tokens)
+
+
+Preset = Callable[[AgentJob], Launch]
 
 NO_KEY = "unused"
 """Key that the agent is given: the user's is put in on the way to the model."""

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from cranfield.agents.protocol import Usage
+from cranfield.benefit.external.agent import AgentJob, Launch, ServerEntry
 from cranfield.benefit.external.events import (
     MCP,
     EventReader,
@@ -18,7 +19,6 @@ from cranfield.benefit.external.events import (
     text_of,
     tool_name,
 )
-from cranfield.benefit.external.job import AgentJob, Launch, ServerEntry
 from cranfield.benefit.external.wire import anthropic_usage
 from cranfield.benefit.records import CellEnd
 

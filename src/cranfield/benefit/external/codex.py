@@ -7,8 +7,8 @@ from collections.abc import Mapping
 from typing import Any
 
 from cranfield.agents.protocol import Usage
+from cranfield.benefit.external.agent import AgentJob, Launch, ServerEntry
 from cranfield.benefit.external.events import EventReader, count_of, mapping_of, text_of, tool_name
-from cranfield.benefit.external.job import AgentJob, Launch, ServerEntry
 
 UPSTREAM = "https://api.openai.com/v1"
 _PROVIDER = "cranfield"

@@ -7,10 +7,10 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from cranfield.agents.protocol import Usage
+from cranfield.benefit.external.agent import AgentJob, Launch
 from cranfield.benefit.external.claude_code import ClaudeReader
 from cranfield.benefit.external.codex import CodexReader
 from cranfield.benefit.external.events import RunOutputReader, count_of, dicts_of, json_object, plain_name
-from cranfield.benefit.external.job import AgentJob, Launch
 from cranfield.benefit.plan import OutputPaths
 from cranfield.config.strict import fill_text
 

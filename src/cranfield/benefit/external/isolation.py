@@ -8,9 +8,12 @@ from __future__ import annotations
 
 import os
 import shutil
+import subprocess
+import sys
 import tempfile
-from collections.abc import Container, Mapping
+from collections.abc import Container, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 
 from cranfield.base.errors import UsageError
@@ -121,3 +124,27 @@ def _text(path: Path) -> str | None:
         return None if path.stat().st_size > MAX_BYTES or not path.is_file() else as_text(path.read_bytes())
     except OSError:
         return None
+
+
+_SCRIPT = Path(__file__).with_name("namespace.py")
+_TIMEOUT_S = 30
+
+
+def without_network(argv: Sequence[str], socket: Path | None, port: int) -> tuple[str, ...]:
+    """A command that runs another one in a network of its own; with a socket, its address 127.0.0.1:PORT leads there."""
+    return (sys.executable, "-I", "-S", str(_SCRIPT), "" if socket is None else str(socket), str(port), *argv)
+
+
+@cache
+def network_problem() -> str:
+    """Why this system runs no program without a network; empty where it does."""
+    if sys.platform != "linux":
+        return "it needs the namespaces of Linux"
+    argv = without_network([sys.executable, "-I", "-S", "-c", ""], None, 0)
+    try:
+        done = subprocess.run(
+            argv, capture_output=True, text=True, timeout=_TIMEOUT_S, env=dict(os.environ), check=False
+        )
+    except (OSError, subprocess.TimeoutExpired) as error:
+        return str(error)
+    return "" if done.returncode == 0 else (done.stderr.strip() or f"exit status {done.returncode}")

@@ -15,9 +15,8 @@ from cranfield.base.concurrency.loop import event_loop
 from cranfield.base.errors import ConfigError, Problem
 from cranfield.benefit.agent import AgentSetup, ArmAgent
 from cranfield.benefit.external import claude_code, codex, command
-from cranfield.benefit.external.agent import ExternalAgent
-from cranfield.benefit.external.job import Preset
-from cranfield.benefit.external.network import network_problem
+from cranfield.benefit.external.agent import ExternalAgent, Preset
+from cranfield.benefit.external.isolation import network_problem
 from cranfield.benefit.mcp_tools import McpTools, variables_of
 from cranfield.benefit.plan import Arm, ArmRole, BenefitPlan, OutputPaths
 from cranfield.benefit.shown import ShownLines

@@ -6,9 +6,9 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from cranfield.base.words import n_of
-from cranfield.benefit.history import BenefitHistory, PastResult, PastStratum
 from cranfield.benefit.reports.benefit import TONES
 from cranfield.benefit.result import StratumKind
+from cranfield.benefit.status import BenefitHistory, PastResult, PastStratum
 from cranfield.model.results import to_jsonable
 from cranfield.reporting.charts.history import Dot, over_time
 from cranfield.reporting.charts.spec import SCREENS

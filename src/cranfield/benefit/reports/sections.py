@@ -22,7 +22,7 @@ from cranfield.base.numbers import (
 from cranfield.base.words import and_list, n_of
 from cranfield.benefit.plan import ArmRole
 from cranfield.benefit.records import Delivery, deciding_facts
-from cranfield.benefit.reports.facts import Placed, fact_blocks
+from cranfield.benefit.reports.answers import Placed, fact_blocks
 from cranfield.benefit.result import (
     ArmMeans,
     BenefitResult,

@@ -13,6 +13,7 @@ from cranfield.base.words import n_of
 from cranfield.books.database.engine import Part
 from cranfield.books.review import review_problems
 from cranfield.books.settings import BookSettings, Mode
+from cranfield.books.store.queue import member_row, quota_left, was_given
 from cranfield.books.store.rows import account_row, as_value, book_row, guideline_version, item_row, settings_of
 from cranfield.books.store.schema import (
     Account,
@@ -29,7 +30,6 @@ from cranfield.books.store.schema import (
     SkipReason,
 )
 from cranfield.books.store.standing import apply, apply_many, refuse_own, update_state
-from cranfield.books.store.supply import member_row, quota_left, was_given
 from cranfield.books.store.values import (
     BookClosedError,
     EventRow,

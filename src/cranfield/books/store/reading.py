@@ -3,32 +3,202 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from statistics import median
+from typing import Any
 
-from sqlalchemy import ColumnElement, Row, Select, exists, func, select
+from sqlalchemy import ColumnElement, Row, Select, and_, case, exists, func, not_, select
 from sqlalchemy.orm import Session
 
 from cranfield.books.database.engine import Part
-from cranfield.books.store.coverage import book_coverage
-from cranfield.books.store.filters import GRADES, item_conditions
+from cranfield.books.store.queue import leased_to_others, left_for, member_row, n_put_off, quota_left, repeats_left
 from cranfield.books.store.rows import as_value, book_row, item_row, settings_of
 from cranfield.books.store.schema import (
     Account,
     Action,
+    Book,
     BookQuery,
     BookState,
     Event,
     Item,
     ItemJudgment,
     ItemState,
+    Member,
     Origin,
     RaterKind,
     SkipReason,
     Slot,
+    SlotState,
 )
-from cranfield.books.store.supply import leased_to_others, left_for, member_row, n_put_off, quota_left, repeats_left
-from cranfield.books.store.values import Coverage, ItemFilter, ItemView, JudgingProgress, QueryInfo, RatingRow
+from cranfield.books.store.standing import is_free
+from cranfield.books.store.values import (
+    Coverage,
+    ItemFilter,
+    ItemView,
+    JudgingProgress,
+    QueryCoverage,
+    QueryInfo,
+    RatingRow,
+)
+
+GRADES = (Action.GRADE, Action.CARRY)
+"""Judgments that have a grade."""
+
+
+def judgment_conditions(where: ItemFilter) -> list[ColumnElement[bool]]:
+    """Those that concern single judgments: of `ItemJudgment`, with its `Event` and `Account` joined."""
+    found: list[ColumnElement[bool]] = []
+    if where.rater is not None:
+        found.append(Account.name == where.rater)
+    if where.stale is not None:
+        found.append(ItemJudgment.stale.is_(where.stale))
+    if where.before_guideline is not None:
+        found.append(Event.guideline_version < where.before_guideline)
+    if where.skipped is not None:
+        found += [ItemJudgment.action == Action.SKIP, Event.skip_reason == where.skipped]
+    return found
+
+
+def item_conditions(where: ItemFilter) -> list[ColumnElement[bool]]:
+    """All conditions, of `Item`."""
+    found: list[ColumnElement[bool]] = []
+    if where.state is not None:
+        found.append(Item.state == where.state)
+    if where.flagged is not None:
+        found.append(Item.flagged.is_(where.flagged))
+    if where.query is not None:
+        found.append(Item.query_id.in_(select(BookQuery.id).where(BookQuery.name == where.query)))
+    if where.needs_rater is not None:
+        found.append(needs_rater() if where.needs_rater else not_(needs_rater()))
+    of_judgments = judgment_conditions(where)
+    if of_judgments:
+        found.append(_judged(*of_judgments))
+    return found
+
+
+def _judged(*conditions: ColumnElement[bool]) -> ColumnElement[bool]:
+    joined = (Event.id == ItemJudgment.event_id, Account.id == ItemJudgment.account_id)
+    return exists().where(ItemJudgment.item_id == Item.id, *joined, *conditions).correlate(Item)
+
+
+def needs_rater() -> ColumnElement[bool]:
+    """Open, judged by a person, and every active member of the book has graded or skipped it already."""
+    acted = exists().where(
+        ItemJudgment.item_id == Item.id,
+        ItemJudgment.account_id == Member.account_id,
+        ItemJudgment.action != Action.LATER,
+    )
+    could = exists().where(
+        Member.book_id == Item.book_id,
+        Account.id == Member.account_id,
+        Account.active,
+        Account.kind == RaterKind.PERSON,
+        not_(acted.correlate(Item, Member)),
+    )
+    by_person = _judged(Account.kind == RaterKind.PERSON)
+    return and_(Item.state == ItemState.OPEN, by_person, not_(could.correlate(Item)))
+
+
+def book_coverage(session: Session, book: Book, now: int) -> Coverage:
+    """Count items, slots and judgments; hidden repeats, and documents that are only for calibration, are left out.
+
+    Items that were skipped, flagged or are stale are listed to be looked at: those for calibration are among them.
+    """
+    shown = (Item.book_id == book.id, Item.origin != Origin.REPEAT)
+    counted = (*shown, Item.origin != Origin.CALIBRATION)
+    lowest = settings_of(book).scale.grades[0]
+    graded = (
+        select(
+            ItemJudgment.item_id.label("item_id"),
+            func.max(ItemJudgment.grade).label("highest"),
+            func.sum(case((Account.kind == RaterKind.PERSON, 1), else_=0)).label("persons"),
+        )
+        .join(Account, Account.id == ItemJudgment.account_id)
+        .where(ItemJudgment.action.in_(GRADES), ItemJudgment.grade.is_not(None))
+        .group_by(ItemJudgment.item_id)
+        .subquery()
+    )
+    rows = session.execute(
+        select(Item.query_id, Item.state, Item.final, graded.c.highest, graded.c.persons)
+        .outerjoin(graded, graded.c.item_id == Item.id)
+        .where(*counted)
+    ).all()
+    judged = [row for row in rows if row.highest is not None or row.final is not None]
+    lows = sum((row.highest if row.final is None else row.final) <= lowest for row in judged)
+    slots, judgments = _slots(session, counted, now), _judgments(session, shown)
+    states = Counter(ItemState(row.state) for row in rows)
+    return Coverage(
+        n_items=len(rows),
+        states={state: states[state] for state in ItemState},
+        judged_lowest=lows,
+        judged_higher=len(judged) - lows,
+        unjudged=len(rows) - len(judged),
+        by_persons=dict(sorted(Counter(int(row.persons or 0) for row in rows).items())),
+        n_slots=slots.total(),
+        n_slots_done=slots[SlotState.DONE],
+        n_leased=slots[SlotState.LEASED],
+        n_extra=judgments.extra,
+        n_skipped=judgments.skipped,
+        n_flagged=session.scalar(select(func.count(Item.id)).where(*shown, Item.flagged)) or 0,
+        n_stale=judgments.stale,
+        n_needs_rater=session.scalar(select(func.count(Item.id)).where(*counted, needs_rater())) or 0,
+        by_kind={kind: judgments.kinds[kind] for kind in RaterKind},
+        queries=_queries(session, book, rows),
+    )
+
+
+@dataclass(frozen=True)
+class _Judgments:
+    kinds: Counter[RaterKind]
+    skipped: int
+    """Items."""
+    stale: int
+    """Items."""
+    extra: int
+
+
+def _slots(session: Session, counted: tuple[ColumnElement[bool], ...], now: int) -> Counter[str]:
+    slots: Counter[str] = Counter()
+    of_slots = select(Slot.state, is_free(now)).join(Item, Item.id == Slot.item_id).where(*counted)
+    for state, has_no_rater in session.execute(of_slots):
+        slots[SlotState.OPEN if has_no_rater else state] += 1
+    return slots
+
+
+def _judgments(session: Session, shown: tuple[ColumnElement[bool], ...]) -> _Judgments:
+    found = (
+        select(Item.id, Item.origin, Account.kind, ItemJudgment.action, ItemJudgment.stale, Slot.id.is_(None))
+        .join(Account, Account.id == ItemJudgment.account_id)
+        .join(Item, Item.id == ItemJudgment.item_id)
+        .outerjoin(Slot, (Slot.item_id == Item.id) & (Slot.account_id == Account.id))
+        .where(*shown)
+    )
+    kinds, skipped, stale, extra = Counter[RaterKind](), set[int](), set[int](), 0
+    for item, origin, kind, action, is_stale, is_without in session.execute(found):
+        counted = origin != Origin.CALIBRATION
+        kinds[RaterKind(kind)] += counted and action in GRADES
+        if action == Action.SKIP:
+            skipped.add(item)
+        if is_stale:
+            stale.add(item)
+        extra += counted and kind == RaterKind.PERSON and action == Action.GRADE and is_without
+    return _Judgments(kinds, len(skipped), len(stale), extra)
+
+
+def _queries(session: Session, book: Book, rows: Iterable[Any]) -> tuple[QueryCoverage, ...]:
+    items, judged, done, waiting = Counter[int](), Counter[int](), Counter[int](), Counter[int]()
+    for query, state, final, highest, *_ in rows:
+        items[query] += 1
+        judged[query] += highest is not None or final is not None
+        done[query] += state in (ItemState.DONE, ItemState.ADJUDICATED)
+        waiting[query] += state == ItemState.ADJUDICATE
+    query = select(BookQuery).where(BookQuery.book_id == book.id).order_by(BookQuery.position, BookQuery.id)
+    return tuple(
+        QueryCoverage(row.id, row.name, row.text, items[row.id], judged[row.id], done[row.id], waiting[row.id])
+        for row in session.scalars(query)
+    )
+
 
 RECENT_GRADES = 50
 """Grades of a rater of whose times the median is taken."""

@@ -9,10 +9,10 @@ from datetime import date
 
 from cranfield.base.words import n_of
 from cranfield.evaluation.testset.check_judgments import Complaint
-from cranfield.evaluation.testset.drawing import strata_keys, stratum
 from cranfield.evaluation.testset.edit import counts_of
 from cranfield.evaluation.testset.expected import names_of
 from cranfield.evaluation.testset.similar import near_duplicates, too_many_met
+from cranfield.evaluation.testset.split import strata_keys, stratum
 from cranfield.model import TestSet
 
 FEWEST_FOR_A_TEST = 6

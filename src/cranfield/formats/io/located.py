@@ -1,7 +1,4 @@
-"""YAML and JSON files as plain data that keeps the line and column of every key and value.
-
-`yaml_text` and `json_text` parse; the models of each format say what the keys mean, and `validation.validate` applies one.
-"""
+"""YAML and JSON files as plain data that keeps the line and column of every key and value."""
 
 from __future__ import annotations
 

@@ -1,8 +1,4 @@
-"""Files of records: a list of queries in YAML or JSON, and JSON files of other tools.
-
-A pydantic model reports everything that is wrong with a file; a walk over the same data takes the valid parts, so that
-contradicting judgments are reported together with values of the wrong type.
-"""
+"""Files of records: a list of queries in YAML or JSON, and JSON files of other tools."""
 
 from __future__ import annotations
 

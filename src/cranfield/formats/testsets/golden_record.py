@@ -13,9 +13,9 @@ from typing import Annotated, Any
 from pydantic import ConfigDict, Field, JsonValue, ValidationInfo, field_validator
 
 from cranfield.formats.io.files import write_text
-from cranfield.formats.io.published_schema import published_schema, schema_text
 from cranfield.formats.io.records import OpenModel, StrictRecord
 from cranfield.formats.io.tree import plain_values
+from cranfield.formats.io.validation import published_schema, schema_text
 from cranfield.model import EntityRole, Fact, Label, Lines
 from cranfield.model.kinds import FilledText, Grade, Id, Text, UnfitError
 

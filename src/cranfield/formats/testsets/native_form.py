@@ -20,8 +20,8 @@ from pydantic.config import JsonDict, JsonValue
 
 from cranfield.base.words import n_of
 from cranfield.formats.io.files import write_text
-from cranfield.formats.io.published_schema import published_schema, schema_text
 from cranfield.formats.io.tree import describe
+from cranfield.formats.io.validation import published_schema, schema_text
 from cranfield.formats.testsets.golden_record import OF_QUERY, LabelModel, unknown_keys
 from cranfield.formats.testsets.vocabulary import KNOWN_VERSION, VERSION, is_known_version
 from cranfield.model import Legacy, Negative, Pattern, PredicateRule, Query, Span, TestSetHead

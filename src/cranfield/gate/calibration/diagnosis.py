@@ -7,7 +7,7 @@ from enum import StrEnum
 from statistics import NormalDist
 
 from cranfield.stats.calibration import NullTest
-from cranfield.stats.proportion import exact_interval
+from cranfield.stats.confusion import exact_interval
 
 FEWEST = 20
 """With fewer answers there is no diagnosis."""

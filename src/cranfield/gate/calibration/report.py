@@ -30,8 +30,8 @@ from cranfield.stats.calibration_slope import (
     slope_weights,
     spiegelhalter_weights,
 )
+from cranfield.stats.confusion import wilson_interval
 from cranfield.stats.describe import t_interval
-from cranfield.stats.proportion import wilson_interval
 
 MOST_VALUES = 12
 """A stratum with more values is reported only where it is asked for."""

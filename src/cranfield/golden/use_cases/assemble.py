@@ -15,14 +15,12 @@ from pathlib import Path
 from typing import Any
 
 from cranfield.agents.budget import Budget
-from cranfield.agents.connect import Connection, connected
 from cranfield.agents.kept import Kept, charge
 from cranfield.agents.loop import Transcript
 from cranfield.agents.protocol import Backend
-from cranfield.agents.record_folder import PLAN, now
-from cranfield.agents.settings import ModelSettings
+from cranfield.agents.record_folder import PLAN, left_out_of, now, require_same_tree
+from cranfield.agents.settings import Connection, ModelSettings, connected
 from cranfield.agents.tools.source import SourceTools
-from cranfield.agents.tree_record import left_out_of, require_same_tree
 from cranfield.app.drift import rehash
 from cranfield.app.loading import read_stored
 from cranfield.app.read_ahead import evaluate_files
@@ -59,8 +57,7 @@ from cranfield.golden.batch_review import planned_profile, read_sample, review_o
 from cranfield.golden.existing import CARRIED
 from cranfield.golden.folder import RunFolder, Step
 from cranfield.golden.index import RunIndex
-from cranfield.golden.model_records import kept_records, model_records, read_kept
-from cranfield.golden.models import ByModel
+from cranfield.golden.models import ByModel, kept_records, model_records, read_kept
 from cranfield.golden.outcomes import TranscriptLine
 from cranfield.golden.parsed import ParsedSource
 from cranfield.golden.plan import load_plan
@@ -85,9 +82,9 @@ from cranfield.golden.states import State
 from cranfield.golden.use_cases.review import after_breach
 from cranfield.measures import Measure
 from cranfield.model import TestSet
+from cranfield.model.judging import Disposition
 from cranfield.model.query_ids import ids_digest
 from cranfield.model.results import TestSetRecord, to_jsonable
-from cranfield.model.review import Disposition
 from cranfield.plugins import required
 from cranfield.repo.drift import verify
 from cranfield.repo.git import GitError, git

@@ -48,7 +48,7 @@ from cranfield.golden.review import (
     unconfirmed_because,
 )
 from cranfield.golden.states import PLANNED, STATES, State
-from cranfield.model.review import Disposition, ReviewVerdict
+from cranfield.model.judging import Disposition, ReviewVerdict
 from cranfield.ranking.matching.place import ENTITY_MARK
 from cranfield.repo.snapshot import Snapshot, snapshot_digest, take
 

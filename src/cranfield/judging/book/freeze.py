@@ -19,9 +19,8 @@ from cranfield.evaluation.testset.consensus import rated_pairs
 from cranfield.evaluation.testset.edit import recorded
 from cranfield.formats.io.yaml_text import yaml_text
 from cranfield.formats.testsets.native import document_of
-from cranfield.judging.book.contents import BookContents, contents_of
-from cranfield.judging.book.grades import RatedBook, rated_book
-from cranfield.judging.raters.kappa import RaterKappa
+from cranfield.judging.book.grades import BookContents, RatedBook, contents_of, rated_book
+from cranfield.judging.raters.raters import RaterKappa
 from cranfield.model import (
     Judging,
     JudgingAgreement,

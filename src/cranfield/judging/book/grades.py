@@ -8,16 +8,51 @@ otherwise is listed. A document without a grade is pooled and unjudged (-1), nev
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from cranfield.base.errors import UsageError
 from cranfield.books.settings import Mode
 from cranfield.books.store.names import ADJUDICATOR, GOLD
 from cranfield.books.store.schema import Action, Origin, RaterKind
-from cranfield.books.store.values import BookInfo, ItemView, RatingRow
+from cranfield.books.store.store import Store
+from cranfield.books.store.values import BookInfo, FrozenInfo, GuidelineInfo, ItemView, Json, QueryInfo, RatingRow
 from cranfield.evaluation.testset.consensus import on_other_scale, with_consensus
-from cranfield.judging.book.contents import BookContents
 from cranfield.model import Hit, MatchingRules, Meta, Query, Rating, TestSet
+
+
+@dataclass(frozen=True)
+class BookContents:
+    """A book at one moment."""
+
+    info: BookInfo
+    queries: tuple[QueryInfo, ...]
+    items: tuple[ItemView, ...]
+    """Without hidden repeats, by query and document."""
+    guidelines: tuple[GuidelineInfo, ...]
+    models: Mapping[str, Json] = field(default_factory=dict)
+    """Name of a model that rates to its settings."""
+    frozen: tuple[FrozenInfo, ...] = ()
+
+
+def contents_of(store: Store, book: str | int) -> BookContents:
+    """Read a book.
+
+    Raises:
+        UnknownNameError: there is no such book.
+    """
+    info = store.books.get(book)
+    items = store.reading.items(info.id)
+    rows = [row for item in items for row in item.ratings]
+    names = {row.rater for row in rows if row.kind is RaterKind.MODEL}
+    return BookContents(
+        info,
+        store.reading.queries(info.id),
+        items,
+        store.books.guidelines(info.id),
+        {name: store.people.get(name).settings for name in sorted(names)},
+        store.books.frozen(info.id),
+    )
+
 
 UNJUDGED = -1.0
 PRECEDENCE = (RaterKind.PERSON, RaterKind.CARRIED, RaterKind.RULE, RaterKind.MODEL)

@@ -17,9 +17,8 @@ from cranfield.books.store.schema import RaterKind
 from cranfield.books.store.values import BookInfo
 from cranfield.evaluation.testset.declared import off_the_scale
 from cranfield.evaluation.testset.edit import next_version, recorded
-from cranfield.judging.book.contents import BookContents
 from cranfield.judging.book.freeze import Freezing
-from cranfield.judging.book.grades import hit_of
+from cranfield.judging.book.grades import BookContents, hit_of
 from cranfield.judging.pools.rule_view import rule_view
 from cranfield.model import Answer, Judging, JudgingOverruled, Outcome, Rating, Run, TestSet
 from cranfield.model.note import info

@@ -9,7 +9,7 @@ from cranfield.books.pool_file import Pool, PooledItem, PooledQuery
 from cranfield.books.settings import BookSettings
 from cranfield.books.store.names import ADJUDICATOR
 from cranfield.books.store.schema import Origin, RaterKind
-from cranfield.judging.book.contents import BookContents
+from cranfield.judging.book.grades import BookContents
 from cranfield.judging.book.imports import scale_for
 from cranfield.judging.refresh.files import N_RATERS, Labels, RatedDocument
 from cranfield.judging.refresh.refresh import RefreshPlan

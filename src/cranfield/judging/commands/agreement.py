@@ -70,7 +70,7 @@ def _rated(files: Sequence[str], testset_format: str | None) -> TestSet:
     """The ratings of one file, or of several with a rater each."""
     from cranfield.base.errors import UsageError
     from cranfield.formats.sniff import read_testset
-    from cranfield.judging.raters.files import merge_raters
+    from cranfield.judging.raters.raters import merge_raters
 
     if len(files) == 1 and ("=" not in files[0] or Path(files[0]).exists()):
         return read_testset(Path(files[0]), testset_format)

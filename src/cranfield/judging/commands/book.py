@@ -327,7 +327,7 @@ def calibrate_command(
 ) -> None:
     """Add documents with a known grade: raters judge them as others, and do not learn which they are."""
     from cranfield.base.words import n_of
-    from cranfield.books.store.calibration_file import read_calibration
+    from cranfield.books.store.books import read_calibration
     from cranfield.books.store.schema import Origin
 
     rows = read_calibration(file)
@@ -405,7 +405,7 @@ EVENTS_AT_ONCE = 5_000
 def list_command(*, db: DbOption = DEFAULT_DATABASE) -> Report:
     """List all books with their progress."""
     from cranfield.judging.book.progress import all_books
-    from cranfield.judging.reports.book_progress import books_document
+    from cranfield.judging.reports.book import books_document
 
     with closing(open_books(db)) as store:
         return Report(document=books_document(all_books(store)))
@@ -414,7 +414,7 @@ def list_command(*, db: DbOption = DEFAULT_DATABASE) -> Report:
 def show_command(book: BookArgument, *, db: DbOption = DEFAULT_DATABASE) -> Report:
     """Show how far a book is: judged, judged 0 and unjudged documents, states, raters, queries."""
     from cranfield.judging.book.progress import book_progress
-    from cranfield.judging.reports.book_progress import book_document
+    from cranfield.judging.reports.book import book_document
 
     with closing(open_books(db)) as store:
         return Report(document=book_document(book_progress(store, book)))
@@ -440,7 +440,7 @@ def preference_command(book: BookArgument, *, db: DbOption = DEFAULT_DATABASE) -
     from cranfield.base.errors import UsageError
     from cranfield.books.settings import Mode
     from cranfield.judging.preference import book_preference
-    from cranfield.judging.reports.preference import preference_document
+    from cranfield.judging.reports.pool import preference_document
 
     with closing(open_books(db)) as store:
         info = store.books.get(book)

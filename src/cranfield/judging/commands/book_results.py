@@ -138,8 +138,8 @@ def rate_command(
     Each answer is kept as it comes. Repeat the command after an interruption or an empty budget: no answer is asked twice.
     Exit codes: 0 every item has an answer; 3 calls failed, answers were bad or texts are missing; 4 the budget was reached.
     """
-    from cranfield.agents.connect import Connection
     from cranfield.agents.protocol import Sampling
+    from cranfield.agents.settings import Connection
     from cranfield.app.loading import project_config
     from cranfield.judging.documents.texts import open_texts
     from cranfield.judging.models.jobs import RateOptions
@@ -348,8 +348,8 @@ def freeze_command(
     from cranfield.base.errors import UsageError
     from cranfield.base.words import n_of
     from cranfield.formats.testsets.storage import write_new
-    from cranfield.judging.book.contents import contents_of
     from cranfield.judging.book.freeze import NoAgreementError, freeze, record_frozen
+    from cranfield.judging.book.grades import contents_of
     from cranfield.judging.book.onto import left_out, onto_earlier
     from cranfield.judging.use_cases import earlier_set
 
@@ -423,8 +423,8 @@ def agreement_command(
 ) -> Report:
     """Report how far the persons of a book agree: coefficients with intervals, confusion, the rater who does not fit."""
     from cranfield.base.errors import UsageError
-    from cranfield.judging.book.contents import contents_of
     from cranfield.judging.book.freeze import persons_testset
+    from cranfield.judging.book.grades import contents_of
     from cranfield.judging.raters.raters import rater_report
     from cranfield.judging.reports.agreement import agreement_document
 
@@ -459,7 +459,7 @@ def sensitivity_command(
     """Compare two runs on the grades of a book under each consensus rule, and without each of its raters."""
     from cranfield.evaluation.options.blocks import CompareOptions
     from cranfield.evaluation.sensitivity import SENSITIVITY_DRAWS
-    from cranfield.judging.book.contents import contents_of
+    from cranfield.judging.book.grades import contents_of
     from cranfield.judging.reports.book import book_sensitivity_document
     from cranfield.judging.use_cases import book_sensitivity
 
@@ -501,7 +501,7 @@ def import_command(
     Raters that the file names are accounts of persons, without a password; judgments without a rater are carried over.
     """
     from cranfield.base.words import n_of
-    from cranfield.judging.book.book_file import is_book, read_book
+    from cranfield.judging.book.exports import is_book, read_book
 
     with closing(open_books(db, create=True)) as store:
         if testset_format is None and file.is_file() and is_book(file):
@@ -567,8 +567,8 @@ def export_command(
     """Export a whole book, its judgments in a format of another tool, or the pooled results of a run."""
     from cranfield.base.words import n_of
     from cranfield.formats.convert import write_run, write_testset
-    from cranfield.judging.book.contents import contents_of
     from cranfield.judging.book.exports import JUDGES, judgments_of, pooled_run
+    from cranfield.judging.book.grades import contents_of
 
     refuse_existing(out, force=force)
     with closing(open_books(db)) as store:
@@ -592,7 +592,7 @@ def export_command(
 
 def _export_whole(store: Store, book: str, out: Path, *, pseudonyms: bool) -> None:
     from cranfield.base.words import n_of
-    from cranfield.judging.book.book_file import write_book
+    from cranfield.judging.book.exports import write_book
 
     dump = store.transfer.dump(book, pseudonyms=pseudonyms)
     write_book(dump, out)

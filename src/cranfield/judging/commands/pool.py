@@ -170,8 +170,7 @@ def export_command(
 ) -> None:
     """Write TREC qrels: judged documents with their grade, those of the pool that are not judged with -1."""
     from cranfield.formats.testsets.trec import write_qrels
-    from cranfield.judging.pools.export import pool_qrels
-    from cranfield.judging.pools.pool_io import read_pool
+    from cranfield.judging.pools.pool_io import pool_qrels, read_pool
 
     found = pool_qrels(read_pool(pool), _load(testset, testset_format, options))
     for each in found.notes:
@@ -257,8 +256,7 @@ def accept_command(
 ) -> None:
     """Add the results of a pool that persons graded above 0 to a test set, at grade 1, with the systems that found them."""
     from cranfield.app.loading import read_stored
-    from cranfield.judging.book.contents import contents_of
-    from cranfield.judging.book.grades import people_grades
+    from cranfield.judging.book.grades import contents_of, people_grades
     from cranfield.judging.pools.alternatives import with_alternatives
     from cranfield.judging.pools.pool_io import read_pool
 
@@ -281,7 +279,7 @@ def alternatives_command(
     """Score runs with the alternatives of a test set and without them."""
     from cranfield.app.loading import load
     from cranfield.evaluation.options.blocks import ScoringOptions
-    from cranfield.judging.reports.alternatives import alternatives_document
+    from cranfield.judging.reports.pool import alternatives_document
     from cranfield.judging.use_cases import with_and_without
 
     found = with_and_without(load(testset), runs, measures, ScoringOptions(convention=convention))
@@ -367,8 +365,7 @@ def _people(book: str | None, db: str) -> Grades | None:
     if book is None:
         return None
     with closing(open_books(db)) as store:
-        from cranfield.judging.book.contents import contents_of
-        from cranfield.judging.book.grades import people_grades
+        from cranfield.judging.book.grades import contents_of, people_grades
 
         return people_grades(contents_of(store, book))
 

@@ -165,7 +165,7 @@ def _write_plan(
 ) -> None:
     from cranfield.base.errors import UsageError
     from cranfield.base.words import n_of
-    from cranfield.evaluation.testset.drawing import strata_keys
+    from cranfield.evaluation.testset.split import strata_keys
     from cranfield.judging.refresh.files import N_RATERS, write_sheet
     from cranfield.model.query import CLASS
 
@@ -234,7 +234,7 @@ def _labels(labels: Path | None, raters: str, book: str | None, db: str, kappa: 
 
     if labels is not None:
         return read_sheet(labels, [name.strip() for name in raters.split(",")]), kappa
-    from cranfield.judging.book.contents import contents_of
+    from cranfield.judging.book.grades import contents_of
     from cranfield.judging.book.refresh import labels_of
 
     with closing(open_books(db)) as store:

@@ -28,13 +28,10 @@ from cranfield.config.documents import (
 )
 from cranfield.config.load import load_config
 from cranfield.judging.documents.corpus import CorpusReader
-from cranfield.judging.documents.database import SqlReader
 from cranfield.judging.documents.files import CommandReader, FileReader
-from cranfield.judging.documents.guard import Resolver, system_resolver
-from cranfield.judging.documents.images import read_image
-from cranfield.judging.documents.limits import Slots, TimedCache
-from cranfield.judging.documents.plain import html_title, plain_text
-from cranfield.judging.documents.records import FieldsReader, as_text, run_fields
+from cranfield.judging.documents.guard import Resolver, Slots, TimedCache, system_resolver
+from cranfield.judging.documents.plain import html_title, plain_text, read_image
+from cranfield.judging.documents.records import FieldsReader, SqlReader, as_text, run_fields
 from cranfield.judging.documents.values import (
     Content,
     DocumentError,

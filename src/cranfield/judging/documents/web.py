@@ -15,7 +15,7 @@ from cranfield.base.concurrency.loop import FunctionError, event_loop
 from cranfield.config.documents import DocumentFormat, UrlSource, fill_placeholders
 from cranfield.judging.documents.guard import AddressGuard, Resolver, matches_host, refused, system_resolver
 from cranfield.judging.documents.values import Content, DocumentError, DocumentFailureKind, Reader, Wanted
-from cranfield.systems.kinds.http_body import BodyError, decode_body, decode_text
+from cranfield.systems.kinds.http_request import BodyError, decode_body, decode_text
 
 if TYPE_CHECKING:
     import httpx2

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from cranfield.books.store.schema import Origin
-from cranfield.judging.book.contents import BookContents
+from cranfield.judging.book.grades import BookContents
 from cranfield.judging.quality import FEWEST_PAIRS
 from cranfield.model import Query, TestSet
 from cranfield.model.results import Record

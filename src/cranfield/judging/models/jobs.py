@@ -8,16 +8,15 @@ from dataclasses import dataclass, field
 from itertools import groupby
 
 from cranfield.agents.budget import TYPICAL_BYTES, PriceList, estimate
-from cranfield.agents.connect import Connection
 from cranfield.agents.prompt import Prompt
 from cranfield.agents.protocol import Message, OutputMode, Request, Sampling, Usage
+from cranfield.agents.settings import Connection
 from cranfield.base.errors import UsageError
 from cranfield.books.settings import Mode
 from cranfield.books.store.schema import Action, Origin
 from cranfield.books.store.values import BookInfo, ItemView
 from cranfield.judging.documents.values import DocumentText
-from cranfield.judging.models.answers import answer_schema
-from cranfield.judging.models.prompt import Question, fill
+from cranfield.judging.models.prompt import Question, answer_schema, fill
 
 DEFAULT_SAMPLING = Sampling(temperature=0.0, max_tokens=1_000)
 DEFAULT_CHARS = 20_000

@@ -11,8 +11,8 @@ from functools import partial
 from typing import TypeVar
 
 from cranfield.agents.budget import Budget, Spent
-from cranfield.agents.connect import connected
 from cranfield.agents.protocol import Backend, Failure, FailureKind, ModelAnswer, read_answer
+from cranfield.agents.settings import connected
 from cranfield.base.concurrency.loop import FunctionError, event_loop, finish
 from cranfield.base.errors import UsageError
 from cranfield.books.store.accounts import AccountInfo
@@ -20,8 +20,8 @@ from cranfield.books.store.rows import checked_name
 from cranfield.books.store.schema import Action, BookState, RaterKind, Role, SkipReason
 from cranfield.books.store.store import Store
 from cranfield.books.store.values import BookClosedError, BookInfo, CallRow, ItemView, SaveRequest
-from cranfield.judging.models.answers import BadAnswer, Graded, read_grades
 from cranfield.judging.models.jobs import RateOptions, RatingJob, RatingSelection, Texts, make_jobs, select
+from cranfield.judging.models.prompt import BadAnswer, Graded, read_grades
 
 FAILURES_IN_A_ROW = 5
 """After so many calls without an answer, all retries included, the others would fail too."""

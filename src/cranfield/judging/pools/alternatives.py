@@ -17,7 +17,7 @@ from cranfield.base.errors import UsageError
 from cranfield.base.words import n_of
 from cranfield.books.pool_file import Pool
 from cranfield.evaluation.testset.edit import next_version, recorded
-from cranfield.judging.pools.candidates import Candidate
+from cranfield.judging.pools.results import Candidate
 from cranfield.model import Entity, File, Hit, Pattern, Predicate, Span, Target, TestSet
 from cranfield.model.label import Label
 from cranfield.model.results import Record, TestSetRecord

@@ -14,11 +14,10 @@ from cranfield.base.errors import UsageError, shorten
 from cranfield.base.words import first_of, n_of
 from cranfield.books.pool_file import Pool, PooledItem, PooledQuery, PooledRun
 from cranfield.evaluation.testset.declared import scale_to_judge
-from cranfield.evaluation.testset.drawing import share_of, shuffled
+from cranfield.evaluation.testset.split import share_of, shuffled
 from cranfield.judging.pools.alternatives import missed
-from cranfield.judging.pools.candidates import Candidate, is_storable, union
 from cranfield.judging.pools.request import PoolRequest
-from cranfield.judging.pools.results import SystemResults
+from cranfield.judging.pools.results import Candidate, SystemResults, is_storable, union
 from cranfield.model import Query, TestSet, query_strata
 
 

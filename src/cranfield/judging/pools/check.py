@@ -13,8 +13,7 @@ from statistics import mean
 
 from cranfield.base.errors import Problem, UsageError
 from cranfield.base.words import first_of
-from cranfield.judging.pools.candidates import only_by, union
-from cranfield.judging.pools.results import SystemResults
+from cranfield.judging.pools.results import SystemResults, only_by, union
 from cranfield.measures import CATALOGUE, Measure, compute
 from cranfield.model import Convention, TestSet
 from cranfield.model.results import Record, TestSetRecord

@@ -12,9 +12,8 @@ from cranfield.evaluation.unjudged import Case
 from cranfield.evaluation.values import Comparison
 from cranfield.evaluation.verdict_table import VerdictCode
 from cranfield.judging.pools.build import pooled_query
-from cranfield.judging.pools.candidates import union
 from cranfield.judging.pools.holes import Hole, HoleAnalysis
-from cranfield.judging.pools.results import SystemResults
+from cranfield.judging.pools.results import SystemResults, union
 from cranfield.judging.pools.rule_view import GradeDifference, Grades, RuleView
 from cranfield.measures import Measure
 from cranfield.model import TestSet

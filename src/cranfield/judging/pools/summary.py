@@ -12,7 +12,7 @@ from cranfield.base.words import and_list, first_of, n_of
 from cranfield.books.pool_file import PoolHead
 from cranfield.evaluation.testset.judging_notes import method_note
 from cranfield.judging.pools.build import BuiltPool
-from cranfield.judging.pools.candidates import Candidate, found_by, only_by
+from cranfield.judging.pools.results import Candidate, found_by, only_by
 from cranfield.model.results import Record
 
 

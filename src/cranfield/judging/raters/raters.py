@@ -4,25 +4,137 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
 
 from cranfield.base.display import Displayed, in_line
-from cranfield.base.errors import UsageError
-from cranfield.base.numbers import format_delta, format_delta_interval, format_level, format_p, format_value
-from cranfield.evaluation.testset.consensus import OnScale, Pair, rated_pairs, slots_on_scale
-from cranfield.evaluation.testset.drawing import cells, check_keys
-from cranfield.judging.raters.scale import at_threshold, has_binary_map, scaled_ratings
-from cranfield.model import TestSet
+from cranfield.base.errors import Problem, TestSetError, UsageError
+from cranfield.base.numbers import (
+    format_delta,
+    format_delta_interval,
+    format_interval,
+    format_level,
+    format_p,
+    format_value,
+)
+from cranfield.base.words import first_of, n_of
+from cranfield.evaluation.testset.consensus import OnScale, Pair, rated_pairs, ratings_of, slots_on_scale
+from cranfield.evaluation.testset.split import cells, check_keys
+from cranfield.formats.testsets.overlay import some_ids
+from cranfield.model import Label, Query, Rating, TestSet
+from cranfield.model.note import info
 from cranfield.model.results import Record, TestSetRecord
-from cranfield.stats.agreement import DEFAULT_DRAWS, Agreement, agreement
+from cranfield.stats.agreement import DEFAULT_DRAWS, Agreement, Coefficient, agreement
 from cranfield.stats.coefficients import MOST_RATERS
 from cranfield.stats.confusion import ConfusionMatrix, confusion_matrices
-from cranfield.stats.consensus import DEFAULT_RULE, SlotTable, combined, rule_named
+from cranfield.stats.consensus import DEFAULT_RULE, ConsensusRule, SlotTable, combined, rule_named
 from cranfield.stats.misfit import Misfit, RaterFit, misfit
-from cranfield.stats.scale import GradeMap
+from cranfield.stats.scale import LEVELS, GradeMap, binary_map, levels_of, map_grades, parse_levels, parse_target
+
+
+@dataclass(frozen=True)
+class ScaledRatings:
+    """Ratings as agreement is measured on them."""
+
+    slots: OnScale
+    for_rule: OnScale
+    """The same, as the consensus rule needs them."""
+    levels: tuple[float, ...]
+    """Grades of the scale, where it is declared or the ratings are mapped to it; else empty."""
+    label: str
+    """Name of the scale, or its grades; empty: none is known."""
+    notes: tuple[str, ...]
+
+
+def scaled_ratings(
+    table: SlotTable,
+    rule: ConsensusRule,
+    *,
+    scale: str | None = None,
+    to: str | GradeMap | None = None,
+    binary_at: float | None = None,
+    declared: Sequence[float] = (),
+) -> ScaledRatings:
+    """Check ratings against their scale, and map them.
+
+    Args:
+        table: who gave which item what.
+        rule: consensus rule.
+        scale: a name, or grades as `parse_levels` reads them; None: the declared one, or the smallest that fits.
+        to: scale, or map from grade to grade, that each rating is mapped to.
+        binary_at: grade from which a document counts as relevant; each rating is mapped to 0 or 1 by it.
+        declared: scale of the test set, used where all ratings are on it.
+
+    Raises:
+        UsageError: a grade that is not on its scale or not in the map; `to` beside `binary_at`; a map to a named scale, or a
+            rule that needs one, where the scale has no name.
+    """
+    if to is not None and binary_at is not None:
+        raise UsageError("{to_scale} and {binary_at} both map the ratings", expected="one", parameters=TO_AND_AT)
+    to = parse_target(to) if isinstance(to, str) else to
+    levels, notes = _levels(table, scale, declared)
+    named = scale if scale in LEVELS else None
+    if binary_at is not None:
+        to = binary_map(given_grades(table, levels), binary_at)
+        notes.append(f"relevant from grade {binary_at:g} on: each rating is mapped to 0 or 1 first")
+    elif not has_binary_map(levels) and (isinstance(to, str) or rule.needs_binary):
+        raise UsageError(_no_map(levels, rule, to))
+    slots, for_rule = (
+        slots_on_scale(table, row, to=to, scale=named, declared=levels) for row in (rule_named("mean"), rule)
+    )
+    if to is not None:
+        levels = levels_of(to)
+    label = next((name for name, known in LEVELS.items() if tuple(map(float, known)) == levels), "")
+    label = label or ", ".join(f"{level:g}" for level in levels) or (slots.scale or "")
+    mapped = () if binary_at is not None else (*slots.notes, *for_rule.notes)
+    return ScaledRatings(slots, for_rule, levels, label, (*notes, *mapped))
+
+
+KNOWN_LEVELS = frozenset(tuple(map(float, levels)) for levels in LEVELS.values())
+TO_AND_AT = ("to_scale", "binary_at")
+
+
+def has_binary_map(levels: Sequence[float]) -> bool:
+    """Whether a named scale says which grades of these are relevant: all of its own, or some of the graded one with its 0."""
+    return not levels or tuple(levels) in KNOWN_LEVELS or (levels[0] == 0 and set(levels) <= set(LEVELS["graded"]))
+
+
+def given_grades(table: SlotTable, levels: Sequence[float]) -> tuple[float, ...]:
+    """The grades of a scale, or those that were given where none is known."""
+    return tuple(levels) or tuple(np.unique(table.grade).tolist())
+
+
+def at_threshold(table: SlotTable, levels: Sequence[float], at: float) -> SlotTable:
+    """Each rating as 1 from `at` on, and 0 below."""
+    rules = binary_map(given_grades(table, levels), at)
+    return replace(table, grade=map_grades(table.grade, rules, "on the scale"))
+
+
+def _levels(table: SlotTable, scale: str | None, declared: Sequence[float]) -> tuple[tuple[float, ...], list[str]]:
+    """Grades of the scale, with a note where the declared one is not that of the ratings."""
+    if scale is not None:
+        levels = parse_levels(scale)
+        map_grades(table.grade, {level: level for level in levels}, f"on the scale {scale}")
+        return levels, []
+    outside = sorted(set(np.unique(table.grade).tolist()) - set(declared))
+    if declared and outside:
+        grades = first_of([f"{grade:g}" for grade in outside])
+        return (), [f"the ratings are not on the declared scale {_listed(declared)}: {grades}"]
+    return tuple(sorted(map(float, declared))), []
+
+
+def _no_map(levels: Sequence[float], rule: ConsensusRule, to: str | GradeMap | None) -> Problem:
+    what = f"there is no map from the scale {_listed(levels)} to {to}"
+    if not isinstance(to, str):
+        what = f"the rule {rule.name} needs binary ratings, and the scale is {_listed(levels)}"
+    return Problem(what, hint="{binary_at=GRADE} maps each rating to 0 or 1", parameters=("binary_at",))
+
+
+def _listed(levels: Sequence[float]) -> str:
+    return ", ".join(f"{level:g}" for level in levels)
+
 
 LARGEST = 10
 """Disagreements that are shown."""
@@ -249,3 +361,94 @@ def _outcome(rule: str, slots: OnScale) -> ConsensusOutcome:
         int(np.count_nonzero(~some & filled)),
         int(np.count_nonzero(~filled)),
     )
+
+
+@dataclass(frozen=True, slots=True)
+class RaterKappa:
+    """Cohen's kappa of two raters, with its interval, over what both labelled."""
+
+    raters: tuple[str, str]
+    kappa: Coefficient
+
+    def exceeds(self, bound: float) -> bool:
+        """Whether the raters agree beyond a bound; not where kappa is not defined."""
+        return self.kappa.value is not None and self.kappa.value > bound
+
+    @property
+    def sentence(self) -> str:
+        """How far the raters agree, in a line."""
+        kappa = self.kappa
+        raters = " and ".join(self.raters)
+        if kappa.value is None:
+            return f"Cohen's kappa of {raters} is not defined (n={kappa.n}): {kappa.note}"
+        note = f" ({kappa.note})" if kappa.note else ""
+        return f"Cohen's kappa of {raters} is {format_value(kappa.value)}{self.interval}, n={kappa.n}{note}"
+
+    @property
+    def interval(self) -> str:
+        """`, 95 % CI 0.3 to 0.7`; empty where there is none."""
+        kappa = self.kappa
+        return "" if kappa.ci_low is None else f", 95 % CI {format_interval((kappa.ci_low, kappa.ci_high))}"
+
+
+def merge_raters(files: Mapping[str, TestSet]) -> TestSet:
+    """A test set with the ratings of several files.
+
+    Args:
+        files: name of a rater to the judgments; the name is not used for a file whose ratings name their raters. Raters
+            of one name are one rater.
+
+    Returns:
+        A set with the queries of all files; texts, strata and labels are those of the first file that has them. Grades under 0
+        are no ratings. Its notes name the queries that only some files have.
+
+    Raises:
+        TestSetError: there is a file without graded ids, or no query is in two files.
+    """
+    first = next(iter(files.values()))
+    queries: dict[str, Query] = {}
+    ratings: dict[str, list[Rating]] = {}
+    places: dict[str, int] = {}
+    labels: dict[str, Label] = {}
+    for name, testset in files.items():
+        found = _ratings(name, testset)
+        labels = {**testset.labels, **labels}
+        for query in testset.queries:
+            known = queries.setdefault(query.id, query)
+            if query.text and not known.text:
+                queries[query.id] = replace(known, text=query.text)
+            if found.get(query.id):
+                ratings.setdefault(query.id, []).extend(found[query.id])
+                places[query.id] = places.get(query.id, 0) + 1
+    if not any(n > 1 for n in places.values()):
+        raise TestSetError(
+            f"no query is in two of the files {', '.join(files)}",
+            expected="judgments of the same queries",
+            got="; ".join(some_ids(testset.query_ids[:2]) for testset in files.values()),
+        )
+    some = [query_id for query_id, n in places.items() if n < len(files)]
+    notes = [f"{n_of(len(some), 'queries')} not in every file: {some_ids(some)}"] if some else []
+    return TestSet(
+        name=" + ".join(files),
+        queries=tuple(queries.values()),
+        ratings={query_id: tuple(found) for query_id, found in ratings.items()},
+        consensus=next((testset.consensus for testset in files.values() if testset.consensus), ""),
+        labels=labels,
+        meta=first.meta,
+        notes=(*(note for testset in files.values() for note in testset.notes), *info(*notes)),
+    )
+
+
+def _ratings(name: str, testset: TestSet) -> dict[str, tuple[Rating, ...]]:
+    """Query id to the ratings of a file, or to its judgments as ratings of one rater."""
+    rated = ratings_of(testset)
+    if any(rated.values()):
+        return {query_id: tuple(found) for query_id, found in rated.items()}
+    if not any(testset.grades.values()):
+        raise TestSetError(
+            f"test set {testset.name!r} has neither ratings nor graded ids", expected="grades of documents by query"
+        )
+    return {
+        query_id: tuple(Rating(doc_id, name, grade) for doc_id, grade in judged.items())
+        for query_id, judged in testset.grades.items()
+    }

@@ -15,12 +15,11 @@ from cranfield.base.errors import Problem, TestSetError, UsageError
 from cranfield.base.numbers import format_value
 from cranfield.base.words import n_of
 from cranfield.evaluation.testset.consensus import with_consensus
-from cranfield.evaluation.testset.drawing import draw, shuffled, shuffled_by_weight, strata_keys
 from cranfield.evaluation.testset.edit import next_version, recorded
 from cranfield.evaluation.testset.expected import is_relevant
 from cranfield.evaluation.testset.similar import lookup_for, same_form
-from cranfield.evaluation.testset.split import only
-from cranfield.judging.raters.kappa import RaterKappa
+from cranfield.evaluation.testset.split import draw, only, shuffled, shuffled_by_weight, strata_keys
+from cranfield.judging.raters.raters import RaterKappa
 from cranfield.judging.refresh.files import Labels, QueryLog
 from cranfield.model import Query, Rating, TestSet
 from cranfield.model.query import CLASS

@@ -8,7 +8,7 @@ from cranfield.base.numbers import format_p, format_value
 from cranfield.base.words import n_of
 from cranfield.judging.models.compare import Corrected, ModelAgreement, ModelReport, SystemOrder
 from cranfield.judging.quality import FEWEST_PAIRS
-from cranfield.judging.reports.raters import confusion_section
+from cranfield.judging.reports.agreement import confusion_section
 from cranfield.model.results import to_jsonable
 from cranfield.reporting.document import Block, Bullets, Document, KeyValues, Paragraph, Section, Table
 from cranfield.reporting.table_spec import Col, TableSpec

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
-from operator import itemgetter
+from operator import attrgetter, itemgetter
 
 from cranfield.base.numbers import (
     format_average,
@@ -11,14 +12,17 @@ from cranfield.base.numbers import (
     format_duration,
     format_interval,
     format_level,
+    format_p,
     format_percent,
     format_value,
 )
 from cranfield.base.words import n_of
 from cranfield.books.pool_file import PooledItem, PoolHead
+from cranfield.judging.pools.alternatives import WithAndWithout
 from cranfield.judging.pools.check import LeftOut, PoolCheck, PoolChecks
 from cranfield.judging.pools.estimate import PoolEstimate
 from cranfield.judging.pools.summary import PoolSummary
+from cranfield.judging.preference import PreferenceResult
 from cranfield.model.results import to_jsonable
 from cranfield.reporting.document import Bullets, Document, KeyValues, Paragraph, Section
 from cranfield.reporting.sections.subject import DIGEST_SHOWN, about_testset
@@ -218,4 +222,74 @@ def estimate_document(found: PoolEstimate) -> Document:
         sections=(Section("estimates", "Estimates", (facts, table.table(), *doubts)),),
         tidy=table.tidy,
         payload=lambda: to_jsonable(found),
+    )
+
+
+FAVOURS = (
+    "An alternative is in the set because a system of the pool found it: scores with them favour that system, and a system "
+    "that was not in the pool finds no place for its own. Compare systems by the scores without them."
+)
+
+
+def alternatives_document(found: WithAndWithout) -> Document:
+    """Both scores of each run, and which system found how many."""
+    scores = TableSpec(
+        "Means with the alternatives and without",
+        found.scores,
+        (
+            Col("run", lambda row: row.run),
+            Col("measure", lambda row: row.measure),
+            Col("without", lambda row: row.without, "value"),
+            Col("with", lambda row: row.with_them, "value"),
+            Col("change", lambda row: row.change, "delta"),
+        ),
+    )
+    by_system = TableSpec(
+        "Systems that found the alternatives",
+        sorted(Counter(name for each in found.alternatives for name in each.found_by).items()),
+        (Col("system", lambda row: row[0]), Col("alternatives", lambda row: row[1], "count")),
+    )
+    return Document(
+        title="Alternatives",
+        subtitle=about_testset(found.testset),
+        sections=(
+            Section("scores", "Scores", (scores.table(), Paragraph(FAVOURS))),
+            Section("found", "Found by", (by_system.table(),)),
+        ),
+        tidy=scores.tidy,
+        payload=lambda: to_jsonable(found),
+    )
+
+
+WHAT_IT_IS = (
+    "A query counts once, for the list that more of its raters prefer, or for the adjudicated one. The sign test is exact and two-sided, and leaves ties out; "
+    "the interval of the share is that of Clopper and Pearson."
+)
+
+
+def preference_rows(result: PreferenceResult) -> tuple[tuple[str, str], ...]:
+    """Wins, ties, the sign test and the interval, each with its name."""
+    rows: list[tuple[str, str]] = [
+        ("queries judged", f"{result.n} ({result.n_votes} judgments)"),
+        (f"{result.a} better", str(result.wins_a)),
+        (f"{result.b} better", str(result.wins_b)),
+        ("ties", str(result.ties)),
+    ]
+    if result.share_b is not None and result.ci_low is not None and result.ci_high is not None:
+        share = f"{format_percent(result.share_b)}, 95 % CI {format_percent(result.ci_low)} to {format_percent(result.ci_high)}"
+        rows.append((f"{result.b} better, of those without ties", share))
+    if result.p_value is not None:
+        rows.append(("sign test", f"p {format_p(result.p_value)}"))
+    return tuple(rows)
+
+
+def preference_document(result: PreferenceResult) -> Document:
+    """The result of a book of preferences."""
+    names = ("a", "b", "n", "wins_a", "wins_b", "ties", "n_votes", "p_value", "share_b", "ci_low", "ci_high")
+    return Document(
+        title="Preferences",
+        subtitle=(f"{result.book}: {result.a} or {result.b}",),
+        sections=(Section("result", "Result", (KeyValues(preference_rows(result)), Paragraph(WHAT_IT_IS, "note"))),),
+        payload=lambda: to_jsonable(result),
+        tidy=TableSpec("", (result,), tuple(Col(name, attrgetter(name)) for name in names)).tidy,
     )

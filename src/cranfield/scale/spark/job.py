@@ -22,10 +22,9 @@ from cranfield.scale.kernel import DUPLICATES_HINT, REPEATED
 from cranfield.scale.results import INFO_FILE, Results, ResultsInfo, finish_results, read_results
 from cranfield.scale.scoring import Scoring
 from cranfield.scale.spark.failures import cause_of, job_errors
-from cranfield.scale.spark.folder import ResultFolder
+from cranfield.scale.spark.folder import ResultFolder, groups_of, is_remote, local_path, places_of_runs
 from cranfield.scale.spark.order import FEW_ROWS, finish_in_order
 from cranfield.scale.spark.partition import VALUE
-from cranfield.scale.spark.places import groups_of, is_remote, local_path, places_of_runs
 from cranfield.scale.spark.session import send_package, spark_session
 from cranfield.scale.spark.table import (
     Columns,

@@ -26,7 +26,7 @@ SYSTEM_CLASSES = {
     "lines": "cranfield.systems.kinds.lines:LinesSystem",
     "run": "cranfield.systems.kinds.run_file:RunFileSystem",
     "fusion": "cranfield.systems.kinds.fusion:FusionSystem",
-    "plugin": "cranfield.systems.kinds.plugin:PluginSystem",
+    "plugin": "cranfield.systems.kinds.python:PluginSystem",
 }
 """Kind of system to its class, imported on use; presets are settings of one of these kinds."""
 

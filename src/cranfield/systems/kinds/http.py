@@ -29,13 +29,17 @@ from cranfield.config.systems import HttpConfig
 from cranfield.model import Outcome, Scalar
 from cranfield.systems.calls.redact import Redactor
 from cranfield.systems.configured import HEAD_CHARS, CheckFailedError, ConfiguredSystem, Received, Reply, Step, failed
-from cranfield.systems.kinds.http_body import ENCODINGS, TOO_LONG, BodyError, decode_body, decode_text
 from cranfield.systems.kinds.http_reasons import failure_reason, failures
 from cranfield.systems.kinds.http_request import (
+    ENCODINGS,
+    TOO_LONG,
+    BodyError,
     HttpRequest,
     IncompleteRequestError,
     basic_credentials,
     build_request,
+    decode_body,
+    decode_text,
     required_variables,
 )
 

@@ -18,8 +18,8 @@ from cranfield.base.certificates import trusted_certificates
 from cranfield.base.concurrency.child_process import MAX_OUTPUT_BYTES
 from cranfield.base.concurrency.retry import is_transient, retry_after_s
 from cranfield.systems.kinds.http import close_if_leftover, keep_quiet
-from cranfield.systems.kinds.http_body import TOO_LONG
 from cranfield.systems.kinds.http_reasons import failure_reason, failures
+from cranfield.systems.kinds.http_request import TOO_LONG
 
 _MARK = f"cranfield {secrets.token_hex(16)}"
 """A server cannot know it: what has it is ours."""

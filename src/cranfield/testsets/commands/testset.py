@@ -179,7 +179,7 @@ def stats_command(
     """Count the queries, judgments, grades and strata of a test set. Pairs of strata are cross-tabulated."""
     from itertools import combinations
 
-    from cranfield.evaluation.testset.drawing import check_keys, strata_keys
+    from cranfield.evaluation.testset.split import check_keys, strata_keys
     from cranfield.testsets.reports.testset import statistics_document
     from cranfield.testsets.statistics import statistics
 

@@ -12,7 +12,7 @@ from cranfield.reporting.document import Block, Bullets, Document, Paragraph, Se
 from cranfield.reporting.sections.subject import DIGEST_SHOWN, about_testset
 from cranfield.reporting.table_spec import Col, TableSpec
 from cranfield.testsets.diff import SetChanges
-from cranfield.testsets.overfit import Overfitting
+from cranfield.testsets.moves import Overfitting
 from cranfield.testsets.reports.testset import table_section
 
 if TYPE_CHECKING:

@@ -36,7 +36,7 @@ def upgrade_command(*, db: DbOption = DEFAULT_DATABASE) -> None:
 def revision_command(*, db: DbOption = DEFAULT_DATABASE) -> None:
     """Show the revision of the schema, and that of this version. Nothing is changed."""
     from cranfield.books.database.base import REVISION
-    from cranfield.books.store.database import read_revision
+    from cranfield.books.store.store import read_revision
 
     say(f"database: {read_revision(db) or 'none'}")
     say(f"this version: {REVISION}")
@@ -62,7 +62,7 @@ def backup_command(
 def open_database(db: str) -> Iterator[Database]:
     """A database of books that is there, of whatever version."""
     try:
-        from cranfield.books.store.database import existing_database
+        from cranfield.books.store.store import existing_database
     except ModuleNotFoundError:
         from cranfield.base.errors import MissingExtraError
 

@@ -322,7 +322,7 @@ def open_evidence(
         allowed: systems that may be asked; None: all of the config.
         writes: whether what is computed is stored, by the jobs of a running server; otherwise it is kept for the time of the block.
     """
-    from cranfield.books.store.database import open_store
+    from cranfield.books.store.store import open_store
 
     with ExitStack() as stack:
         stored = None if store is None else open_service(store, config)

@@ -16,7 +16,7 @@ from cranfield.base.concurrency.interrupts import sigterm_interrupts
 from cranfield.base.errors import UsageError
 from cranfield.workbench.config import DEFAULT_CONNECTIONS
 from cranfield.workbench.mcp.server import EVALUATE, READ, Token
-from cranfield.workbench.server.caller import TABLE, Access
+from cranfield.workbench.server.access import TABLE, Access
 from cranfield.workbench.server.connections import ACCEPTED_AT_ONCE, protocol_of
 from cranfield.workbench.server.logs import LOG, RequestLog, configure_logs, event
 from cranfield.workbench.server.options import is_loopback

@@ -6,10 +6,11 @@ import asyncio
 from collections import Counter
 from typing import TYPE_CHECKING
 
-from fastapi import FastAPI
+from fastapi import APIRouter, FastAPI
 from fastapi.staticfiles import StaticFiles
 from starlette.middleware.body_limit import RequestBodyLimitMiddleware
 
+from cranfield.plugins import part, products
 from cranfield.workbench.server.access import STATIC, check_routes
 from cranfield.workbench.server.connections import Room, most_requests
 from cranfield.workbench.server.error_handlers import add_handlers
@@ -24,6 +25,7 @@ if TYPE_CHECKING:
     from cranfield.judging.documents.texts import DocumentTexts
     from cranfield.workbench.server.options import ServerOptions
     from cranfield.workbench.service.service import Service
+
 
 LARGEST_BODY = 2_000_000
 """Bytes of a request: a batch of judgments, or a long guideline."""
@@ -45,7 +47,6 @@ def create_app(
         InternalError: a route does not declare who may use it.
     """
     from cranfield.judging.documents.texts import DocumentTexts
-    from cranfield.workbench.server.routers import routers
     from cranfield.workbench.service.metrics.scrape import Scraper
 
     app = FastAPI(docs_url=None, redoc_url=None, openapi_url=None)
@@ -76,3 +77,46 @@ def create_app(
     app.add_middleware(Probes, readiness=app.state.readiness)
     app.add_middleware(RequestLog)
     return app
+
+
+def routers(upload_mb: float | None = None) -> tuple[APIRouter, ...]:
+    """Every router of the application: each route in them declares who may use it.
+
+    Args:
+        upload_mb: size of the largest upload, in megabytes; None: the default of the operator's file.
+    """
+    from cranfield.workbench.server import (
+        adjudicate,
+        books,
+        comparisons,
+        evaluations,
+        grade_hole,
+        guide,
+        home,
+        jobs,
+        judging,
+        live,
+        live_measures,
+        metrics,
+        new_evaluation,
+        people,
+        queries,
+        review,
+        server_settings,
+        sign_in,
+        systems,
+        testsets,
+    )
+    from cranfield.workbench.server.v1 import openapi
+    from cranfield.workbench.server.v1.routers import LARGEST_UPLOAD, ROOM, api
+
+    of_books = (books, adjudicate, judging, review, live, people)
+    of_results = (testsets, evaluations, comparisons, queries, jobs, server_settings, guide, metrics)
+    of_teams = (new_evaluation, live_measures, grade_hole, systems)
+    modules = (sign_in, home, *of_books, *of_results, *of_teams, openapi)
+    largest = LARGEST_UPLOAD if upload_mb is None else round(upload_mb * 1e6)
+    uploads = APIRouter()
+    uploads.include_router(testsets.uploads, max_body_size=largest + ROOM)
+    of_products = [part(place) for product in products() for place in product.pages]
+    of_products = [each if isinstance(each, APIRouter) else each() for each in of_products]
+    return uploads, *(module.router for module in modules), api(largest), *of_products

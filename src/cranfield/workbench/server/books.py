@@ -17,11 +17,10 @@ from cranfield.books.settings import Mode
 from cranfield.books.store.schema import BookState, ItemState, Origin, SkipReason
 from cranfield.judging.preference import book_preference
 from cranfield.judging.quality import FEWEST_PAIRS, Quality, book_quality
-from cranfield.judging.reports.preference import WHAT_IT_IS as PREFERENCE_NOTE
-from cranfield.judging.reports.preference import preference_rows
+from cranfield.judging.reports.pool import WHAT_IT_IS as PREFERENCE_NOTE
+from cranfield.judging.reports.pool import preference_rows
 from cranfield.judging.selection import FAST_MS, Selection, n_selected, selected_items, withdrawn_by
-from cranfield.workbench.server.access import require
-from cranfield.workbench.server.caller import Caller
+from cranfield.workbench.server.access import Caller, require
 from cranfield.workbench.server.documents import RenderedDocument, rendered
 from cranfield.workbench.server.http_errors import not_found
 from cranfield.workbench.server.judging_cards import image_response, note_text
@@ -355,9 +354,9 @@ def freeze_book(
     request: Request, book: BookInfo, *, allow_partial: bool, pseudonyms: bool, without_earlier: bool
 ) -> FrozenInfo:
     """Freeze a book onto the test set that its pool was made over: the stored one, else the one of its file."""
-    from cranfield.judging.book.contents import contents_of
     from cranfield.judging.book.freeze import freeze as frozen_book
     from cranfield.judging.book.freeze import record_frozen
+    from cranfield.judging.book.grades import contents_of
     from cranfield.judging.book.onto import onto_earlier
     from cranfield.judging.use_cases import earlier_set
 

@@ -14,8 +14,7 @@ from cranfield.reporting.document import Block, Details, Document, HitLists, Lin
 from cranfield.reporting.documents.comparison import subject_document
 from cranfield.reporting.renderers.html import render_blocks
 from cranfield.testsets.diff import diff
-from cranfield.workbench.server.access import require
-from cranfield.workbench.server.caller import Caller
+from cranfield.workbench.server.access import Caller, require
 from cranfield.workbench.server.evaluations import compared
 from cranfield.workbench.server.grade_hole import counted_later
 from cranfield.workbench.server.page_parts import page_parts

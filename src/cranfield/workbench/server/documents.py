@@ -8,17 +8,19 @@ from __future__ import annotations
 import html
 import logging
 import re
+import unicodedata
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from functools import cache
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from markupsafe import Markup
 
 from cranfield.base.errors import shorten
+from cranfield.base.words import printable
 from cranfield.config.documents import DocumentFormat
 from cranfield.judging.documents.plain import DROPPED, without_depth
 from cranfield.judging.documents.values import DocumentFailureKind, DocumentProblem, DocumentText
-from cranfield.workbench.server.highlight import highlight
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -27,6 +29,86 @@ if TYPE_CHECKING:
     from markdown_it import MarkdownIt
 
     from cranfield.books.store.values import BookInfo
+
+
+MOST_TERMS = 40
+MOST_MARKS = 500
+"""Marks in one document: more help no reader."""
+_LONGEST_TERM = 64
+_TAG = re.compile(r'(<(?:[^<>"]|"[^"]*")*>)')
+"""A tag as nh3 writes it: attributes are in double quotes."""
+_WORD = re.compile(r"\w+")
+_NO_SPACES = "\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u9fff\uf900-\ufaff"
+"""Scripts that write words without spaces between them: Thai, Lao, Burmese, Khmer, Japanese, Chinese."""
+_UNSPACED = re.compile(f"[{_NO_SPACES}]")
+_FUNCTION_WORD_TEXT = (
+    "a an and are as at be by can do does for from has have how i in is it my not of on or that the this to was what "
+    "when where which who why will with you your"
+)
+_FUNCTION_WORDS = frozenset(_FUNCTION_WORD_TEXT.split())
+
+
+def query_terms(query: str) -> list[str]:
+    """The words of a query to mark, folded, the longest first; function words only where there is no other."""
+    folded, _ = _folded(query[: 20 * _LONGEST_TERM])
+    words = [word for word in dict.fromkeys(_WORD.findall(folded)) if len(word) <= _LONGEST_TERM]
+    content = [word for word in words if word not in _FUNCTION_WORDS] or words
+    return sorted(content[:MOST_TERMS], key=lambda word: (-len(word), word))
+
+
+def highlight(markup: Markup, query: str) -> Markup:
+    """Sanitised HTML with the terms of a query in `<mark>`, whatever their case and accents are.
+
+    Args:
+        markup: as nh3 or `escape` writes it. Tags are not changed, text is escaped anew.
+        query: its text.
+    """
+    terms = query_terms(query)
+    if not terms:
+        return markup
+    spaced = "|".join(re.escape(term) for term in terms if not _UNSPACED.search(term))
+    unspaced = [re.escape(term) for term in terms if _UNSPACED.search(term)]
+    alternatives = ([rf"(?<!\w)(?:{spaced})(?!\w)"] if spaced else []) + unspaced
+    pattern = re.compile("|".join(alternatives))
+    left = MOST_MARKS
+    parts = _TAG.split(markup)
+    for index in range(0, len(parts), 2):  # between two tags
+        if left > 0 and parts[index]:
+            parts[index], n_marks = _marked(html.unescape(parts[index]), pattern, left)
+            left -= n_marks
+    return Markup("".join(parts))  # noqa: S704  the tags of `markup`, and text that is escaped
+
+
+def _marked(text: str, pattern: re.Pattern[str], most: int) -> tuple[str, int]:
+    """A text with marks, escaped, and their number."""
+    folded, places = _folded(text)
+    pieces: list[str] = []
+    end = n_marks = 0
+    for found in pattern.finditer(folded):
+        if n_marks == most:
+            break
+        start, stop = places[found.start()], places[found.end()]
+        pieces += [html.escape(text[end:start]), "<mark>", html.escape(text[start:stop]), "</mark>"]
+        end = stop
+        n_marks += 1
+    return "".join([*pieces, html.escape(text[end:])]), n_marks
+
+
+def _folded(text: str) -> tuple[str, list[int]]:
+    """A text without case and accents, and for each of its characters, and its end, the place in the original."""
+    folded: list[str] = []
+    places: list[int] = []
+    for place, char in enumerate(text):
+        plain = char.lower() if char.isascii() else _plain(char)
+        folded.append(plain)
+        places += [place] * len(plain)
+    return "".join(folded), [*places, len(text)]
+
+
+def _plain(char: str) -> str:
+    """A character without its accents, in lower case; nothing for an accent by itself."""
+    return "".join(part for part in unicodedata.normalize("NFKD", char).casefold() if not unicodedata.combining(part))
+
 
 MOST_CHARS = 200_000
 """Characters of a document that are shown."""
@@ -196,3 +278,33 @@ _RENDERERS: Mapping[DocumentFormat, Callable[[str, int], str]] = {
     "html": _html,
     "code": _code,
 }
+
+Place = tuple[str | int, ...]
+"""Part of a request, then names and positions in it: `("body", "entries", 0, "key")`."""
+_UNFIT = re.compile("[\x00\ud800-\udfff]")
+"""What neither PostgreSQL, nor the name of a file, nor UTF-8 can hold."""
+
+
+def unfit_texts(texts: Iterable[tuple[Place, object]]) -> Iterator[dict[str, Any]]:
+    """The texts that no database and no answer can hold, as the framework reports what is wrong with a request.
+
+    Args:
+        texts: place in the request to its value, as JSON has it.
+    """
+    waiting = [*texts]
+    while waiting:
+        place, value = waiting.pop()
+        if isinstance(value, dict):
+            waiting += (((*place, name), inner) for name, inner in value.items())
+            waiting += (((*place, name), name) for name in value)
+        elif isinstance(value, list):
+            waiting += (((*place, number), inner) for number, inner in enumerate(value))
+        elif isinstance(value, str) and _UNFIT.search(value):
+            shown = tuple(printable(each) if isinstance(each, str) else each for each in place)
+            hint = "leave U+0000 and halves of surrogate pairs out"
+            yield {
+                "type": "text",
+                "loc": shown,
+                "msg": "the text is no Unicode that can be stored",
+                "ctx": {"hint": hint},
+            }

@@ -12,8 +12,7 @@ from pydantic import BaseModel
 from cranfield.base.errors import UsageError
 from cranfield.base.words import n_of
 from cranfield.evaluation.history import HistoryPoint, HistoryReport, Score, lines, measure_of
-from cranfield.workbench.server.access import require
-from cranfield.workbench.server.caller import Caller
+from cranfield.workbench.server.access import Caller, require
 from cranfield.workbench.server.grade_hole import counted_later
 from cranfield.workbench.server.guide import explained
 from cranfield.workbench.server.live_measures import SECONDS, live_values

@@ -10,8 +10,7 @@ from fastapi import APIRouter, Depends, Form, Query, Request
 from fastapi.responses import HTMLResponse, JSONResponse, Response
 
 from cranfield.books.settings import DEFAULT_GUIDELINE
-from cranfield.workbench.server.access import require
-from cranfield.workbench.server.caller import Caller
+from cranfield.workbench.server.access import Caller, require
 from cranfield.workbench.server.documents import rendered
 from cranfield.workbench.server.error_handlers import wants_json
 from cranfield.workbench.server.live_measures import recomputed

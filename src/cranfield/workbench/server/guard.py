@@ -9,9 +9,9 @@ from fastapi import Request
 from starlette.datastructures import Headers, MutableHeaders
 
 from cranfield.base.errors import Problem
+from cranfield.workbench.server.documents import Place, unfit_texts
 from cranfield.workbench.server.error_handlers import error_response, problem_of, unexpected
 from cranfield.workbench.server.http_errors import SAFE
-from cranfield.workbench.server.unfit_texts import Place, unfit_texts
 
 if TYPE_CHECKING:
     from starlette.types import ASGIApp, Message, Receive, Scope, Send

@@ -11,8 +11,7 @@ from cranfield.base.errors import CranfieldError
 from cranfield.measures import DEFAULT_MEASURES, parse
 from cranfield.measures.catalogue import CATALOGUE, by_family
 from cranfield.model.convention import CONVENTIONS
-from cranfield.workbench.server.access import require
-from cranfield.workbench.server.caller import Caller
+from cranfield.workbench.server.access import Caller, require
 from cranfield.workbench.server.pages import render_page
 
 if TYPE_CHECKING:

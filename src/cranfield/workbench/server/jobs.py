@@ -9,8 +9,7 @@ from fastapi import APIRouter, Depends, Query, Request
 from fastapi.responses import HTMLResponse, Response
 from fastapi.sse import EventSourceResponse, ServerSentEvent
 
-from cranfield.workbench.server.access import require
-from cranfield.workbench.server.caller import Access, Caller
+from cranfield.workbench.server.access import Access, Caller, require
 from cranfield.workbench.server.pages import render_page, see_other
 from cranfield.workbench.server.results import service_of
 from cranfield.workbench.server.streams import events, number_event

@@ -16,19 +16,17 @@ from pydantic import BaseModel, ConfigDict, Field, StringConstraints, Validation
 
 from cranfield.base.errors import CranfieldError, UnknownNameError, UsageError
 from cranfield.books.settings import BookSettings, Mode
-from cranfield.books.store.adding import plan_wanted
+from cranfield.books.store.books import plan_wanted
 from cranfield.books.store.schema import Action, BookState, Origin, RaterKind, SkipReason
 from cranfield.books.store.values import Assignment, BookInfo, ItemView, RatingRow, SaveRequest
-from cranfield.workbench.server.access import Require, require
+from cranfield.workbench.server.access import Access, Caller, Require, require
 from cranfield.workbench.server.books import book_of, book_path
-from cranfield.workbench.server.caller import Access, Caller
-from cranfield.workbench.server.documents import guideline_html
+from cranfield.workbench.server.documents import guideline_html, unfit_texts
 from cranfield.workbench.server.error_handlers import database_problem
 from cranfield.workbench.server.http_errors import NO_ANSWER, RefusedRequestError, not_found
 from cranfield.workbench.server.judging_cards import TEXTS_S, cards, choice_to_grade, image_response, note_text
 from cranfield.workbench.server.keymap import PageSettings, key_actions
 from cranfield.workbench.server.pages import render_page, see_other
-from cranfield.workbench.server.unfit_texts import unfit_texts
 
 if TYPE_CHECKING:
     from cranfield.books.store.store import Store

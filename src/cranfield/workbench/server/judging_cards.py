@@ -15,8 +15,7 @@ from markupsafe import Markup, escape
 from cranfield.books.settings import Mode
 from cranfield.books.store.schema import Action
 from cranfield.judging.documents.values import DocumentFailureKind
-from cranfield.workbench.server.documents import RenderedDocument, rendered
-from cranfield.workbench.server.highlight import highlight
+from cranfield.workbench.server.documents import RenderedDocument, highlight, rendered
 from cranfield.workbench.server.http_errors import not_found
 
 if TYPE_CHECKING:

@@ -11,8 +11,8 @@ from fastapi.responses import JSONResponse
 from fastapi.sse import EventSourceResponse, ServerSentEvent
 
 from cranfield.judging.selection import Selection
+from cranfield.workbench.server.access import Access
 from cranfield.workbench.server.books import Reader, book_of, books_selected, quality_of
-from cranfield.workbench.server.caller import Access
 from cranfield.workbench.server.streams import events, number_event
 
 if TYPE_CHECKING:

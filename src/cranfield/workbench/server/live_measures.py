@@ -10,9 +10,8 @@ from fastapi import APIRouter, Depends, Form, Request
 from fastapi.responses import Response
 
 from cranfield.base.errors import Problem, UsageError
-from cranfield.workbench.server.access import require
+from cranfield.workbench.server.access import Caller, require
 from cranfield.workbench.server.books import book_path, with_labels
-from cranfield.workbench.server.caller import Caller
 from cranfield.workbench.server.pages import lead_to, see_other
 from cranfield.workbench.server.results import RecentValues, service_of
 from cranfield.workbench.service.hole_grades import compare_again, freeze_onto, score_again

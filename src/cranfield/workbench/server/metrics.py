@@ -7,8 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 from fastapi import APIRouter, Depends, Request, Response
 
 from cranfield.base.version import __version__
-from cranfield.workbench.server.access import require
-from cranfield.workbench.server.caller import Caller
+from cranfield.workbench.server.access import Caller, require
 from cranfield.workbench.service.metrics.exposition import Exposition
 from cranfield.workbench.service.metrics.observed import MetricsSnapshot
 

@@ -10,7 +10,7 @@ from cranfield.plugins import products
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from cranfield.workbench.server.caller import Caller
+    from cranfield.workbench.server.access import Caller
 
 
 @dataclass(frozen=True, slots=True)

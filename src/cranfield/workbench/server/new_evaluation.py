@@ -11,8 +11,7 @@ from fastapi.responses import HTMLResponse, Response
 from cranfield.base.errors import Problem, UsageError
 from cranfield.books.settings import DEFAULT_GUIDELINE
 from cranfield.model import CONVENTIONS, DEFAULT_CONVENTION
-from cranfield.workbench.server.access import require
-from cranfield.workbench.server.caller import Caller
+from cranfield.workbench.server.access import Caller, require
 from cranfield.workbench.server.pages import render_page, see_other
 from cranfield.workbench.server.results import service_of
 from cranfield.workbench.service.team_evaluation import (

@@ -15,7 +15,7 @@ from cranfield.workbench.server.pages import environment, page_text
 if TYPE_CHECKING:
     from markupsafe import Markup
 
-    from cranfield.workbench.server.caller import Caller
+    from cranfield.workbench.server.access import Caller
 
 
 def page_parts(

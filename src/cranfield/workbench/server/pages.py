@@ -19,7 +19,7 @@ from cranfield.workbench.service.responses import JobKind
 if TYPE_CHECKING:
     from jinja2 import Environment
 
-    from cranfield.workbench.server.caller import Caller
+    from cranfield.workbench.server.access import Caller
     from cranfield.workbench.service.values import JobInfo
 
 FOLDER = Path(__file__).parent

@@ -9,8 +9,7 @@ from fastapi.responses import HTMLResponse, Response
 
 from cranfield.base.errors import UsageError
 from cranfield.books.store.schema import Role
-from cranfield.workbench.server.access import require
-from cranfield.workbench.server.caller import Caller
+from cranfield.workbench.server.access import Caller, require
 from cranfield.workbench.server.pages import render_page, see_other
 from cranfield.workbench.server.signing import reset_link
 

@@ -24,8 +24,7 @@ from cranfield.reporting.document import (
 )
 from cranfield.reporting.query_data import data_json
 from cranfield.reporting.sections.collection import EXPECTED_ITEMS
-from cranfield.workbench.server.access import require
-from cranfield.workbench.server.caller import Caller
+from cranfield.workbench.server.access import Caller, require
 from cranfield.workbench.server.grade_hole import SIDES, grade_path
 from cranfield.workbench.server.pages import render_page, segment
 from cranfield.workbench.server.results import comparison_queries, evaluation_queries, service_of

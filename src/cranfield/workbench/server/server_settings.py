@@ -13,11 +13,10 @@ from fastapi.responses import HTMLResponse
 from pydantic import BaseModel
 
 from cranfield.base.words import n_of
-from cranfield.config.services import SECRET_PARAMETERS
+from cranfield.config.hosts import SECRET_PARAMETERS
 from cranfield.evaluation.result import versions
 from cranfield.workbench.config import shown_settings
-from cranfield.workbench.server.access import require
-from cranfield.workbench.server.caller import Caller
+from cranfield.workbench.server.access import Caller, require
 from cranfield.workbench.server.pages import render_page
 from cranfield.workbench.server.results import service_of
 

@@ -11,9 +11,8 @@ from fastapi.responses import HTMLResponse, RedirectResponse, Response
 
 from cranfield.base.errors import UnknownNameError, UsageError
 from cranfield.base.words import command_word
-from cranfield.workbench.server.access import require
+from cranfield.workbench.server.access import Caller, require
 from cranfield.workbench.server.books import book_path
-from cranfield.workbench.server.caller import Caller
 from cranfield.workbench.server.http_errors import RefusedRequestError, not_found
 from cranfield.workbench.server.pages import local_path, render_page, see_other
 from cranfield.workbench.server.passwords import hash_password, is_password

@@ -12,8 +12,7 @@ from fastapi import Request
 from fastapi.sse import ServerSentEvent
 from starlette.concurrency import run_in_threadpool
 
-from cranfield.workbench.server.access import admit
-from cranfield.workbench.server.caller import Access, Caller
+from cranfield.workbench.server.access import Access, Caller, admit
 from cranfield.workbench.server.error_handlers import database_problem
 from cranfield.workbench.server.http_errors import NO_ANSWER, RefusedRequestError
 

@@ -15,8 +15,7 @@ from cranfield.base.errors import CranfieldError, Problem, UsageError
 from cranfield.config import Config, expand_preset
 from cranfield.measures import USUAL_K
 from cranfield.workbench.config import Range
-from cranfield.workbench.server.access import require
-from cranfield.workbench.server.caller import Caller
+from cranfield.workbench.server.access import Caller, require
 from cranfield.workbench.server.http_errors import not_found
 from cranfield.workbench.server.live_measures import SECONDS
 from cranfield.workbench.server.pages import lead_to, render_page, see_other, segment

@@ -18,8 +18,7 @@ from cranfield.testsets.diff import diff
 from cranfield.testsets.reports.testset import queries_document, statistics_document
 from cranfield.testsets.reports.versions import difference_document
 from cranfield.testsets.statistics import statistics
-from cranfield.workbench.server.access import require
-from cranfield.workbench.server.caller import Caller
+from cranfield.workbench.server.access import Caller, require
 from cranfield.workbench.server.http_errors import not_found
 from cranfield.workbench.server.page_parts import page_parts
 from cranfield.workbench.server.pages import environment, render_page, see_other, segment

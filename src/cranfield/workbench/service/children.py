@@ -6,12 +6,17 @@ import os
 import re
 import sys
 from collections.abc import Iterator, Mapping
+from typing import TYPE_CHECKING
 
 from pydantic import BaseModel, SecretStr
 
 from cranfield.config.models import Config
 from cranfield.config.strict import ENV, placeholders
 from cranfield.workbench.config import VARIABLE, Workbench
+
+if TYPE_CHECKING:
+    pass
+
 
 OF_SERVER = frozenset({"CRANFIELD_DB", "CRANFIELD_SECRET", "CRANFIELD_MCP_TOKEN", "CRANFIELD_PUSH_AUTH"})
 """Variables of the server that no system and no upload needs, with those of the options of `serve`."""

@@ -20,12 +20,11 @@ from cranfield.evaluation.values import RATED_BY_SLOT
 from cranfield.measures import Measure, deepest_cutoff, parse, parse_all
 from cranfield.model import DEFAULT_CONVENTION, Run, TestSet
 from cranfield.model.results import to_json
-from cranfield.workbench.service.contents import pack_run, run_file
 from cranfield.workbench.service.gating import rules_kept
-from cranfield.workbench.service.requests import CompareRequest, CompareResultsRequest, EvaluateRequest
+from cranfield.workbench.service.requests import CompareRequest, CompareResultsRequest, EvaluateRequest, Settings
 from cranfield.workbench.service.responses import JobState, StoredSource, Trigger
+from cranfield.workbench.service.runs import pack_run, run_file
 from cranfield.workbench.service.scoring import USUAL_MEASURES, figures_of, score, void_of
-from cranfield.workbench.service.settings import Settings
 from cranfield.workbench.service.systems import ChosenSystem, chosen_systems
 from cranfield.workbench.service.values import Json, NewComparison, NewEvaluation, NewRun, SetInfo
 
@@ -291,7 +290,7 @@ def _in_book(
 ) -> tuple[Settings, int, Evaluation]:
     """Put the results into the book of the request, and score them by its grades."""
     from cranfield.judging.documents.texts import DocumentTexts
-    from cranfield.workbench.service.contents import read_stored_run
+    from cranfield.workbench.service.runs import read_stored_run
     from cranfield.workbench.service.snapshot import take_snapshot
 
     run = replace(read_stored_run(path, run_format), name=settings.name)

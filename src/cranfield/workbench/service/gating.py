@@ -10,6 +10,7 @@ from cranfield.base.errors import CranfieldError
 from cranfield.books.database.engine import day_of
 from cranfield.config import Config
 from cranfield.evaluation.classes import deciding_key
+from cranfield.evaluation.values import Evaluation
 from cranfield.gate.baseline import Baseline, baseline_of, misfits
 from cranfield.gate.config import gate_of
 from cranfield.gate.gate_input import GateInput
@@ -18,8 +19,8 @@ from cranfield.gate.rules import RULES, compared_measures, in_classes, rules_of,
 
 if TYPE_CHECKING:
     from cranfield.app.experiment import Experiment
-    from cranfield.evaluation.values import Evaluation
     from cranfield.workbench.service.service import Service
+
 
 Gate = dict[str, bool | None]
 

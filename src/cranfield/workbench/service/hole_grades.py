@@ -18,9 +18,8 @@ from cranfield.books.store.rows import ChangedMeanwhileError
 from cranfield.books.store.schema import Action, RaterKind
 from cranfield.books.store.values import ItemFilter, SaveRequest
 from cranfield.evaluation.testset.split import only
-from cranfield.judging.book.contents import contents_of
 from cranfield.judging.book.freeze import freeze, record_frozen
-from cranfield.judging.book.grades import rated_book
+from cranfield.judging.book.grades import contents_of, rated_book
 from cranfield.judging.book.imports import scale_for
 from cranfield.judging.book.onto import put_onto
 from cranfield.stats.consensus import DEFAULT_RULE

@@ -17,6 +17,7 @@ from cranfield.workbench.service.values import Claim, Json
 if TYPE_CHECKING:
     from cranfield.workbench.service.context import Context
 
+
 PASSED_ON = {"jobs", "limits", "tunable", "watch"}
 """Blocks of the operator's file that a job needs."""
 

@@ -13,9 +13,8 @@ from cranfield.books.store.store import Store
 from cranfield.evaluation.options.blocks import Limits, ScoringOptions
 from cranfield.evaluation.testset.edit import recorded
 from cranfield.evaluation.values import RATED_BY_SLOT, Evaluation
-from cranfield.judging.book.contents import BookContents, contents_of
 from cranfield.judging.book.freeze import Freezing
-from cranfield.judging.book.grades import rated_book
+from cranfield.judging.book.grades import BookContents, contents_of, rated_book
 from cranfield.judging.book.onto import put_onto
 from cranfield.judging.pools.results import SystemResults
 from cranfield.measures import Measure

@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated
 
 from pydantic import BaseModel, ConfigDict, Field, field_validator
 
 from cranfield.evaluation.options.blocks import CompareOptions, ScoringOptions
 from cranfield.evaluation.options.keys import ShortText, at, key_of, model_with, open_kind
-from cranfield.model import Scalar
+from cranfield.model import Scalar, TestSet
+
+if TYPE_CHECKING:
+    from cranfield.app.experiment import Experiment
+
 
 MOST_NAMES = 50
 """Systems, runs, measures or tags of one request."""
@@ -99,3 +104,36 @@ class BenefitRequest(RequestBody):
 
 
 JobRequest = EvaluateRequest | CompareRequest | CompareResultsRequest | BenefitRequest
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Settings:
+    """What scores a run again as an experiment did: an evaluation keeps it as JSON."""
+
+    name: str = ""
+    pilot: bool = False
+    measures: tuple[str, ...] | None = None
+    k: int
+    scoring: ScoringOptions
+    compare: CompareOptions
+    """Its primary measure is there."""
+    book: str | None = None
+    newest_item: int | None = None
+
+    @classmethod
+    def of(cls, experiment: Experiment, *, name: str = "", pilot: bool = False) -> Settings:
+        """The settings of an experiment."""
+        measures = None if experiment.measures is None else tuple(experiment.measures)
+        scoring, compare = experiment.scoring, experiment.options
+        return cls(name=name, pilot=pilot, measures=measures, k=experiment.k, scoring=scoring, compare=compare)
+
+    def experiment(self, testset: TestSet) -> Experiment:
+        """The experiment on a test set, without systems."""
+        from cranfield.app.experiment import Experiment
+
+        return Experiment(testset, (), k=self.k, measures=self.measures, scoring=self.scoring, declared=self.compare)
+
+    @property
+    def primary(self) -> str:
+        """Spelling of the primary measure."""
+        return self.compare.primary or ""

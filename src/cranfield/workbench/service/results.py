@@ -10,8 +10,7 @@ from cranfield.base.errors import UsageError
 from cranfield.books.database.engine import Clock, Database
 from cranfield.evaluation.options.blocks import CompareOptions
 from cranfield.evaluation.options.keys import given_keys
-from cranfield.workbench.service.requests import CompareRequest
-from cranfield.workbench.service.settings import Settings
+from cranfield.workbench.service.requests import CompareRequest, Settings
 from cranfield.workbench.service.store.comparisons import StoredComparisons
 from cranfield.workbench.service.store.evaluations import StoredEvaluations
 from cranfield.workbench.service.values import EvaluationInfo
@@ -40,7 +39,7 @@ class Evaluations(StoredEvaluations):
         Raises:
             UnknownNameError: there is none of this number.
         """
-        from cranfield.workbench.service.contents import read_stored_run
+        from cranfield.workbench.service.runs import read_stored_run
         from cranfield.workbench.service.scoring import score
 
         info, settings = self.get(evaluation_id), self.settings(evaluation_id)

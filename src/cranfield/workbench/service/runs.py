@@ -2,19 +2,101 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import cache
 from pathlib import Path
-from typing import TYPE_CHECKING
+from tempfile import TemporaryDirectory
 
+from pydantic import TypeAdapter
+
+from cranfield.base.errors import CranfieldError, InternalError
 from cranfield.books.store.rows import checked_name
-from cranfield.workbench.service.contents import read_stored_run, run_file
+from cranfield.formats.runs.jsonl import LOG_KEY, log_path, write_run
+from cranfield.model import Meta, Run, TestSet
+from cranfield.model.kinds import as_stored
 from cranfield.workbench.service.responses import StoredSource
 from cranfield.workbench.service.store.runs import StoredRuns
 from cranfield.workbench.service.values import NewRun, RunInfo
 
-if TYPE_CHECKING:
-    from cranfield.model import Run
+
+@contextmanager
+def temporary_folder() -> Iterator[Path]:
+    """A folder for the time of the block; errors that leave it name its files alone."""
+    with TemporaryDirectory(prefix="cranfield-") as place:
+        try:
+            yield Path(place)
+        except CranfieldError as error:
+            error.hide_folder(Path(place))
+            raise
+
+
+@cache
+def _values() -> TypeAdapter[TestSet]:
+    with as_stored():
+        return TypeAdapter(TestSet)
+
+
+def pack_testset(testset: TestSet) -> bytes:
+    """The values of a test set as JSON, with what the formats of files leave out.
+
+    These are the ids that databases gave for predicates, the ids of queries under other rules, queries without a text, and notes
+    on what was done to the set since it was read.
+
+    Raises:
+        InternalError: reading it would give another one.
+    """
+    content = _values().dump_json(testset, by_alias=True)
+    again = unpack_testset(content)
+    if again != testset or again.digest != testset.digest:
+        raise InternalError(f"the test set {testset.name} cannot be stored: reading it would give another one")
+    return content
+
+
+def unpack_testset(content: bytes) -> TestSet:
+    """The test set of `pack_testset`."""
+    return _values().validate_json(content)
+
+
+def unpack_refresh_dates(content: bytes) -> Meta:
+    """When a stored test set was made and how often it is to be refreshed: of thousands of queries in milliseconds."""
+    meta = json.loads(content)["meta"]
+    return Meta(made=meta["made"], refresh_days=meta["refresh_days"])
+
+
+def pack_run(run: Run) -> bytes:
+    """A run with its log, in one content."""
+    with temporary_folder() as folder:
+        path = folder / "run.jsonl"
+        write_run(run, path)
+        log = log_path(path)
+        return path.read_bytes() + (log.read_bytes() if log.exists() else b"")
+
+
+@contextmanager
+def run_file(content: bytes, format_name: str) -> Iterator[Path]:
+    """A stored run as a file, with its log beside it where it has one."""
+    with temporary_folder() as folder:
+        path = folder / f"run.{format_name}"
+        run, log = content, b""
+        begins = content.find(b'\n{"' + LOG_KEY.encode()) if format_name == "jsonl" else -1
+        if begins >= 0:
+            run, log = content[: begins + 1], content[begins + 1 :]
+        path.write_bytes(run)
+        if log:
+            log_path(path).write_bytes(log)
+        yield path
+
+
+def read_stored_run(path: Path, format_name: str) -> Run:
+    """Read the file of a run, in a format by name."""
+    from cranfield.formats.runs.files import read_whole
+    from cranfield.formats.sniff import sniff_run
+    from cranfield.ranking.collected import read_run_file
+
+    found = sniff_run(path, format_name)
+    return read_run_file(path) if found.read is None else read_whole(found, path)
 
 
 class Runs(StoredRuns):

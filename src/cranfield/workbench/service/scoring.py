@@ -18,12 +18,13 @@ from cranfield.evaluation.evidence.inspection import inspect_systems
 from cranfield.evaluation.evidence.values import caveat_sentences, void_sentences
 from cranfield.evaluation.latency import latency_summary, timed_calls
 from cranfield.evaluation.values import Evaluation, Summary
+from cranfield.gate.gate_input import GateInput
 from cranfield.measures import DEFAULT_MEASURES, Measure
 from cranfield.measures.catalogue import sign_of
 from cranfield.model import TestSet
 from cranfield.model.query import CLASS
 from cranfield.model.vocabulary import TASK_TYPE
-from cranfield.workbench.service.settings import Settings
+from cranfield.workbench.service.requests import Settings
 from cranfield.workbench.service.values import EvaluationFigures, Json
 
 USUAL_MEASURES = (*DEFAULT_MEASURES, "RR")
@@ -100,8 +101,6 @@ def _strata(evaluation: Evaluation, measures: Sequence[Measure]) -> dict[str, di
 
 def failures_of(evaluation: Evaluation) -> dict[str, int]:
     """Kind to the number of queries that failed or have no answer, as the rule `failures` of a gate counts them."""
-    from cranfield.gate.gate_input import GateInput
-
     return dict(Counter(str(outcome) for outcome in GateInput(evaluation).unanswered.values()))
 
 

@@ -1,8 +1,4 @@
-"""Versions of a test set: the newest one with all that was judged, and the part of it that evaluations have in common.
-
-A test set of the config is read from its files, so what books add to it is stored under a name of its own, `NAME (judged)`:
-what the files say now, and in its place what books decided.
-"""
+"""Versions of a test set: the newest one with all that was judged, and the part of it that evaluations have in common."""
 
 from __future__ import annotations
 
@@ -13,11 +9,13 @@ from typing import TYPE_CHECKING
 from cranfield.base.errors import UsageError, shorten
 from cranfield.evaluation.testset.split import only
 from cranfield.workbench.service.responses import StoredSource
+from cranfield.workbench.service.values import SetInfo
 
 if TYPE_CHECKING:
     from cranfield.model import TestSet
     from cranfield.workbench.service.service import Service
-    from cranfield.workbench.service.values import EvaluationInfo, SetInfo
+    from cranfield.workbench.service.values import EvaluationInfo
+
 
 JUDGED = " (judged)"
 SHARED = " (shared queries)"

@@ -3,20 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated, TypeVar
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
 
-from cranfield.base.errors import CranfieldError, MeasureError, Problem, UsageError
+from cranfield.base.errors import CranfieldError, MeasureError, Problem, ProblemList, UsageError, shorten
 from cranfield.base.words import first_of
 from cranfield.books.settings import SCALES, BookSettings, GradeScale, Mode
 from cranfield.books.store.schema import BookState
 from cranfield.evaluation.values import RATED_BY_SLOT
 from cranfield.judging.book.imports import scale_for
 from cranfield.measures import USUAL_K, Measure, deepest_cutoff, parse_all
-from cranfield.model import DEFAULT_CONVENTION, TestSet, convention_named
+from cranfield.model import DEFAULT_CONVENTION, Query, TestSet, convention_named
+from cranfield.model.query_ids import is_unfit, text_ids
 from cranfield.stats.consensus import DEFAULT_RULE
-from cranfield.workbench.service.keywords import Keywords, keyword_testset, read_keywords
 from cranfield.workbench.service.live_measures import without_map
 from cranfield.workbench.service.requests import EvaluateRequest
 from cranfield.workbench.service.responses import Trigger
@@ -27,6 +28,76 @@ if TYPE_CHECKING:
     from cranfield.config.models import SetConfig
     from cranfield.workbench.service.service import Service
     from cranfield.workbench.service.values import JobInfo
+
+
+MOST_KEYWORDS = 20_000
+MOST_CHARS = 1_000
+"""Of one keyword."""
+
+
+@dataclass(frozen=True, slots=True)
+class Keywords:
+    """What was pasted."""
+
+    texts: tuple[str, ...]
+    """Each once, in the order of the first."""
+    repeated: tuple[tuple[int, int, str], ...]
+    """Line, the line that it repeats, and its text."""
+    blank: tuple[int, ...]
+    """Lines without a keyword that have one after them."""
+
+    @property
+    def left_out(self) -> tuple[str, ...]:
+        """A sentence for each line that is left out."""
+        lines = [(line, f"line {line} repeats line {first}: {shorten(text)}") for line, first, text in self.repeated]
+        lines += [(line, f"line {line} is blank") for line in self.blank]
+        return tuple(sentence for _, sentence in sorted(lines))
+
+
+def read_keywords(pasted: str) -> Keywords:
+    r"""Read one keyword a line; spaces around it do not count, and a tab counts as a space.
+
+    Raises:
+        UsageError: with every line that is no keyword, or there is none.
+
+    Example:
+        >>> found = read_keywords("red shoes\n\nboots\nred shoes\n")
+        >>> found.texts, found.left_out
+        (('red shoes', 'boots'), ('line 2 is blank', "line 4 repeats line 1: 'red shoes'"))
+    """
+    problems = ProblemList(UsageError)
+    lines = [line.replace("\t", " ").strip() for line in pasted.rstrip().replace("\r\n", "\n").split("\n")]
+    first: dict[str, int] = {}
+    repeated, blank = [], []
+    for number, text in enumerate(lines, start=1):
+        if not text:
+            blank.append(number)
+        elif is_unfit(text):
+            problems.add("the keyword has a control character", path=f"line {number}", got=shorten(text))
+        elif len(text) > MOST_CHARS:
+            problems.add(
+                "the keyword is too long",
+                path=f"line {number}",
+                expected=f"at most {MOST_CHARS} characters",
+                got=str(len(text)),
+            )
+        elif text in first:
+            repeated.append((number, first[text], text))
+        else:
+            first[text] = number
+    if len(first) > MOST_KEYWORDS:
+        problems.add("too many keywords", expected=f"at most {MOST_KEYWORDS}", got=str(len(first)))
+    if not first and not problems.problems:
+        problems.add("there is no keyword", expected="one a line")
+    problems.raise_if_any()
+    return Keywords(tuple(first), tuple(repeated), tuple(blank))
+
+
+def keyword_testset(name: str, texts: Sequence[str]) -> TestSet:
+    """A test set of queries without judgments. The id of a query is its text, so that a later list knows it again."""
+    queries = tuple(Query(query_id, text) for query_id, text in zip(text_ids(texts), texts, strict=True))
+    return TestSet(name, queries, {})
+
 
 NEW_BOOK = "/new"
 """No name of a book: a new one is made."""

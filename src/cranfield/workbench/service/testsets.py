@@ -10,13 +10,14 @@ from cranfield.base.errors import UnknownNameError, UsageError
 from cranfield.books.database.engine import Clock, Database
 from cranfield.books.store.rows import checked_name
 from cranfield.config import Config
-from cranfield.workbench.service.contents import pack_testset, unpack_refresh_dates, unpack_testset
 from cranfield.workbench.service.responses import StoredSource
+from cranfield.workbench.service.runs import pack_testset, unpack_refresh_dates, unpack_testset
 from cranfield.workbench.service.store.testsets import StoredSets
 from cranfield.workbench.service.values import SetInfo
 
 if TYPE_CHECKING:
     from cranfield.model import Meta, TestSet
+
 
 REFUSED = "@/"
 """Characters that no name of a test set has: `NAME@ID` is a version."""

@@ -84,7 +84,7 @@ def read_testset(task: UploadTask, path: Path) -> UploadOutcome:
     from cranfield.app.loading import apply_options, read_stored, refuse_undeclared
     from cranfield.evaluation.options.blocks import TestSetOptions
     from cranfield.formats.sniff import detect_format
-    from cranfield.workbench.service.contents import pack_testset
+    from cranfield.workbench.service.runs import pack_testset
 
     found = detect_format(path, "testset", task.format, TestSetError).name
     stored = read_stored(path, task.format)
@@ -139,7 +139,7 @@ def _line_of_databases(path: Path) -> int | None:
 def read_run(task: UploadTask, path: Path) -> UploadOutcome:
     """Read a run; it is kept as it is."""
     from cranfield.formats.sniff import sniff_run
-    from cranfield.workbench.service.contents import read_stored_run
+    from cranfield.workbench.service.runs import read_stored_run
 
     if path.is_dir():
         raise RunFormatError("this is an archive of several files", path=str(path), expected="one run")

@@ -16,7 +16,7 @@ from cranfield.base.concurrency.child_process import NotStartedError, TooMuchOut
 from cranfield.base.concurrency.loop import event_loop
 from cranfield.base.errors import CranfieldError, Problem
 from cranfield.workbench.service.children import child_command, reader_environment
-from cranfield.workbench.service.contents import temporary_folder
+from cranfield.workbench.service.runs import temporary_folder
 from cranfield.workbench.service.upload_child import UploadOutcome, UploadTask
 
 if TYPE_CHECKING:
@@ -56,7 +56,7 @@ def save_testset(service: Service, name: str, upload: Upload, by: int) -> SetInf
         InputError: with everything that is wrong with the file, or what it may not name.
         UsageError: not a name, or that of a test set of the config.
     """
-    from cranfield.workbench.service.contents import unpack_testset
+    from cranfield.workbench.service.runs import unpack_testset
 
     with _read(service, "testset", upload) as (path, found):
         testset = unpack_testset(path.read_bytes())

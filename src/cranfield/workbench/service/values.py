@@ -11,7 +11,7 @@ from pydantic import Field
 from cranfield.base.errors import Problem
 from cranfield.evaluation.verdict_table import VerdictCode
 from cranfield.workbench.service.outcome import BenefitOutcome
-from cranfield.workbench.service.requests import JobRequest
+from cranfield.workbench.service.requests import JobRequest, Settings
 from cranfield.workbench.service.responses import (
     ENDED,
     EvaluationState,
@@ -22,7 +22,6 @@ from cranfield.workbench.service.responses import (
     SetResponse,
     Trigger,
 )
-from cranfield.workbench.service.settings import Settings
 
 Json = dict[str, Any]
 

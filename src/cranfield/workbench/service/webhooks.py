@@ -53,8 +53,6 @@ _LIKENESS = {
 """Sign of markup to one that looks like it: chat programs differ in how, and whether, a sign is escaped."""
 TRIED_AGAIN = frozenset({408, 425, 429})
 """Statuses under 500 after which another attempt may succeed."""
-
-
 NEXT: Mapping[Event, str] = {
     "worse": "Look at the queries that lost most before it is released.",
     "gate-failed": "Look at its worst queries.",

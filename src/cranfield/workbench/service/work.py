@@ -158,7 +158,7 @@ def main() -> ProcessStatus:
 
 
 def _done(order: Order) -> ProcessStatus:
-    from cranfield.books.store.database import open_store
+    from cranfield.books.store.store import open_store
 
     with closing(open_store(order.database, create=False)) as store:
         config = None if order.config is None else Path(order.config)

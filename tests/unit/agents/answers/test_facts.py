@@ -17,7 +17,7 @@ from cranfield.agents.answers.judge import FAILURES_IN_A_ROW, Ballot, Judge, Jud
 from cranfield.agents.answers.narrative import NarrativeRating, score_narrative
 from cranfield.agents.kept import Kept
 from cranfield.agents.protocol import Failure, FailureKind, ModelAnswer, Request, Usage
-from cranfield.agents.scripted import Scripted
+from cranfield.agents.recording import Scripted
 from cranfield.base.errors import UsageError
 from cranfield.model.label import Fact, Label
 

@@ -16,7 +16,7 @@ from cranfield.agents.answers.rows import VOTE_COLUMNS, fact_rows
 from cranfield.agents.budget import Price, PriceList
 from cranfield.agents.kept import Kept
 from cranfield.agents.protocol import Failure, FailureKind, ModelAnswer, Request, Usage
-from cranfield.agents.scripted import Scripted
+from cranfield.agents.recording import Scripted
 from cranfield.benefit.commands.benefit import lost_replies
 from cranfield.model.label import Fact, Label
 

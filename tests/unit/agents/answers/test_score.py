@@ -10,16 +10,16 @@ from typing import Any
 import pytest
 from typer.testing import CliRunner
 
-from cranfield.agents.answers.answer_file import read_answers
 from cranfield.agents.answers.judge import JudgeSettings
+from cranfield.agents.answers.rows import read_answers
 from cranfield.agents.answers.score import NoNarrative, blind_answers, redaction
 from cranfield.agents.budget import Budget
-from cranfield.agents.connect import Connection
 from cranfield.agents.protocol import Failure, FailureKind, ModelAnswer, Request, Usage
-from cranfield.agents.scripted import Scripted
+from cranfield.agents.recording import Scripted
+from cranfield.agents.settings import Connection
 from cranfield.base.errors import InputError, UsageError
-from cranfield.benefit.answers import JudgedBy, score_file
 from cranfield.benefit.reports.answers import answers_document
+from cranfield.benefit.use_cases import JudgedBy, score_file
 from cranfield.cli.main import command_line
 from cranfield.model import Entity, MatchingRules, Query, TestSet
 from cranfield.model.label import Fact, Label

@@ -15,10 +15,16 @@ from tests.unit.benefit.codecheck.environments import THIS, environment
 
 from cranfield.base.concurrency.loop import event_loop
 from cranfield.base.errors import ConfigError
-from cranfield.benefit.codecheck.deprecations import is_older, packaged_deprecations, read_deprecations
 from cranfield.benefit.codecheck.python.checker import PythonChecker
 from cranfield.benefit.codecheck.python.ty import SYMBOL_RULES, VERSIONS, find_type_checker
-from cranfield.benefit.codecheck.report import CheckReport, CodeCheck, Target
+from cranfield.benefit.codecheck.report import (
+    CheckReport,
+    CodeCheck,
+    Target,
+    is_older,
+    packaged_deprecations,
+    read_deprecations,
+)
 
 MAP = packaged_deprecations("python")
 RUNNING = f"{sys.version_info[0]}.{sys.version_info[1]}"

@@ -7,9 +7,8 @@ from pathlib import Path
 import pytest
 from tests.npm_package import node_modules
 
-from cranfield.benefit.codecheck.deprecations import packaged_deprecations
 from cranfield.benefit.codecheck.registry import checker_for
-from cranfield.benefit.codecheck.report import CheckReport, CheckState, CodeCheck, Target
+from cranfield.benefit.codecheck.report import CheckReport, CheckState, CodeCheck, Target, packaged_deprecations
 from cranfield.benefit.codecheck.settings import CheckerSettings
 
 pytestmark = pytest.mark.slow  # a compiler is installed from npm, and started some ten times

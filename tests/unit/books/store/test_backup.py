@@ -20,8 +20,7 @@ from cranfield.base.errors import UsageError
 from cranfield.books.database.backup import back_up
 from cranfield.books.database.engine import Database, database_url
 from cranfield.books.settings import BookSettings
-from cranfield.books.store.database import open_store
-from cranfield.books.store.store import Store
+from cranfield.books.store.store import Store, open_store
 from cranfield.cli.main import run_command_line
 
 from .conftest import pool_of

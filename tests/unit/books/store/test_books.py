@@ -9,8 +9,8 @@ import pytest
 from cranfield.base.errors import UnknownNameError, UsageError
 from cranfield.books.pool_file import Pool, PooledItem, PooledQuery, PooledRun
 from cranfield.books.settings import DEFAULT_GUIDELINE, BookSettings
-from cranfield.books.store.database import open_store
 from cranfield.books.store.schema import Action, ItemState, Origin, RaterKind, Role, SkipReason
+from cranfield.books.store.store import open_store
 from cranfield.books.store.values import ItemFilter
 
 from .conftest import Desk, pool_of

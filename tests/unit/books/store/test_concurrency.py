@@ -11,8 +11,8 @@ from threading import Barrier
 
 import pytest
 
-from cranfield.books.store.database import open_store
 from cranfield.books.store.schema import Action, ItemState
+from cranfield.books.store.store import open_store
 from cranfield.books.store.values import SaveRequest
 
 from .conftest import Desk, pool_of
@@ -82,7 +82,7 @@ def test_one_key_at_once_is_saved_once(desk_of) -> None:
 
 PROGRAM = """
 import sys
-from cranfield.books.store.database import open_store
+from cranfield.books.store.store import open_store
 from cranfield.books.store.schema import Action
 from cranfield.books.store.values import SaveRequest
 address, name = sys.argv[1:]
@@ -119,7 +119,7 @@ def test_several_programs_use_one_database(store, address_of_store) -> None:
 
 @pytest.mark.slow
 def test_several_programs_make_one_database(tmp_path) -> None:
-    program = "import sys; from cranfield.books.store.database import open_store; open_store(sys.argv[1]).close()"
+    program = "import sys; from cranfield.books.store.store import open_store; open_store(sys.argv[1]).close()"
     path = tmp_path / "books.db"
     running = [subprocess.Popen([sys.executable, "-c", program, path], stderr=-1, text=True) for _ in range(5)]
     assert [process.communicate(timeout=120)[1] for process in running] == [""] * 5

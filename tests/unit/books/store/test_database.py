@@ -29,8 +29,7 @@ from cranfield.books.database.engine import Database, database_url
 from cranfield.books.database.migrate import upgrade
 from cranfield.books.settings import BookSettings
 from cranfield.books.store import schema
-from cranfield.books.store.database import existing_database, open_store, read_revision
-from cranfield.books.store.store import Store
+from cranfield.books.store.store import Store, existing_database, open_store, read_revision
 from cranfield.workbench.service.store import schema as service_schema
 
 from .conftest import pool_of

@@ -11,8 +11,16 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from cranfield.base.errors import TestSetError, UsageError
-from cranfield.evaluation.testset.drawing import allot, share_of, shuffled, shuffled_by_weight
-from cranfield.evaluation.testset.split import only, part, split, with_split
+from cranfield.evaluation.testset.split import (
+    allot,
+    only,
+    part,
+    share_of,
+    shuffled,
+    shuffled_by_weight,
+    split,
+    with_split,
+)
 from cranfield.model import Anchor, Entity, Fact, Label, Lines, Meta, Query, Split, TestSet
 from cranfield.model.query_ids import renamed
 

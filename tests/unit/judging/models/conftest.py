@@ -9,12 +9,11 @@ from pathlib import Path
 
 import pytest
 
-from cranfield.agents.connect import Connection
 from cranfield.agents.protocol import Request
+from cranfield.agents.settings import Connection
 from cranfield.books.pool_file import Pool, PooledItem, PooledQuery, PooledRun
 from cranfield.books.settings import BookSettings
-from cranfield.books.store.database import open_store
-from cranfield.books.store.store import Store
+from cranfield.books.store.store import Store, open_store
 from cranfield.judging.documents.texts import DocumentTexts
 from cranfield.judging.models.jobs import RateOptions, Texts
 from cranfield.judging.models.prompt import load_prompt

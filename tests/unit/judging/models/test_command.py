@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from cranfield.agents.scripted import Scripted
+from cranfield.agents.recording import Scripted
 from cranfield.books.settings import BookSettings
 from cranfield.books.store.schema import RaterKind, Role
 from cranfield.books.store.store import Store

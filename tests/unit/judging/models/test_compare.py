@@ -13,9 +13,8 @@ from sklearn.metrics import cohen_kappa_score
 from cranfield.base.errors import UsageError
 from cranfield.books.pool_file import Pool, PooledItem, PooledQuery, PooledRun
 from cranfield.books.settings import BookSettings
-from cranfield.books.store.database import open_store
 from cranfield.books.store.schema import Action, RaterKind, Role
-from cranfield.books.store.store import Store
+from cranfield.books.store.store import Store, open_store
 from cranfield.books.store.values import ImportedJudgment
 from cranfield.judging.reports.model_raters import model_document
 from cranfield.judging.use_cases import ModelReport, model_report

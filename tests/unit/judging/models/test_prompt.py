@@ -12,8 +12,7 @@ from hypothesis import strategies as st
 from cranfield.agents.protocol import Failure, FailureKind, Message, ModelAnswer, Request, with_output
 from cranfield.base.errors import ConfigError
 from cranfield.books.settings import DEFAULT_GUIDELINE, SCALES, GradeScale, Level
-from cranfield.judging.models.answers import BadAnswer, Graded, answer_schema, read_grades
-from cranfield.judging.models.prompt import Question, fill, load_prompt
+from cranfield.judging.models.prompt import BadAnswer, Graded, Question, answer_schema, fill, load_prompt, read_grades
 
 PROMPT = load_prompt()
 QUESTION = Question("lock a file", "How to keep others from writing", "fcntl counts")

@@ -12,7 +12,7 @@ import pytest
 from cranfield.agents.budget import Budget, Price, PriceList, estimate
 from cranfield.agents.prompt import Prompt
 from cranfield.agents.protocol import Failure, FailureKind, ModelAnswer, Request, Sampling, Usage, with_output
-from cranfield.agents.scripted import Scripted
+from cranfield.agents.recording import Scripted
 from cranfield.base.errors import UsageError
 from cranfield.books.settings import BookSettings, Mode
 from cranfield.books.store.schema import Action, RaterKind, Role, SkipReason

@@ -10,7 +10,7 @@ from pathlib import Path
 import anyio
 import pytest
 
-from cranfield.books.store.database import open_store
+from cranfield.books.store.store import open_store
 from cranfield.workbench.config import Workbench
 from cranfield.workbench.mcp.evidence import McpEvidence
 from cranfield.workbench.mcp.server import make_server

@@ -18,8 +18,7 @@ from tests.unit.workbench.service.shop import work_here
 
 from cranfield.app.loading import load
 from cranfield.base.errors import Problem, UnknownNameError, UsageError
-from cranfield.books.store.database import open_store
-from cranfield.books.store.store import Store
+from cranfield.books.store.store import Store, open_store
 from cranfield.evaluation.values import ByMeasure
 from cranfield.formats.runs.jsonl import write_run
 from cranfield.model import Answer, Outcome, Run

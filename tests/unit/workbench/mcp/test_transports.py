@@ -189,8 +189,8 @@ def test_a_token_of_the_environment_must_be_long() -> None:
 def test_tokens_of_accounts_are_admitted_by_role_and_scope(tmp_path: Path) -> None:
     from contextlib import closing
 
-    from cranfield.books.store.database import open_store
     from cranfield.books.store.schema import Role
+    from cranfield.books.store.store import open_store
 
     with closing(open_store(tmp_path / "books.db")) as store:
         tokens = Tokens(TOKEN, store)

@@ -16,8 +16,7 @@ from anyio.from_thread import start_blocking_portal
 from fastapi import FastAPI
 from starlette.testclient import TestClient
 
-from cranfield.books.store.database import open_store
-from cranfield.books.store.store import Store
+from cranfield.books.store.store import Store, open_store
 from cranfield.judging.documents.texts import DocumentTexts
 from cranfield.workbench.server.app import create_app
 from cranfield.workbench.server.options import ServerOptions

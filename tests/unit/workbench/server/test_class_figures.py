@@ -19,8 +19,8 @@ from cranfield.workbench.server.tables import state_cell
 from cranfield.workbench.server.v1.results import evaluation_summary
 from cranfield.workbench.service.metrics.observed import from_results
 from cranfield.workbench.service.metrics.scrape import measured
+from cranfield.workbench.service.requests import Settings
 from cranfield.workbench.service.scoring import figures_of
-from cranfield.workbench.service.settings import Settings
 from cranfield.workbench.service.values import EvaluationInfo
 
 KINDS = TestSet(

@@ -11,8 +11,15 @@ from cranfield.config.documents import FieldsSource
 from cranfield.judging.documents.texts import DocumentTexts
 from cranfield.judging.documents.values import DocumentText
 from cranfield.workbench.config import Workbench
-from cranfield.workbench.server.documents import ATTRIBUTES, TAGS, rendered, sanitise
-from cranfield.workbench.server.highlight import MOST_MARKS, highlight, query_terms
+from cranfield.workbench.server.documents import (
+    ATTRIBUTES,
+    MOST_MARKS,
+    TAGS,
+    highlight,
+    query_terms,
+    rendered,
+    sanitise,
+)
 
 
 def document(content, kind="html", **more):

@@ -16,9 +16,8 @@ from starlette.testclient import TestClient
 from cranfield.base.errors import UsageError
 from cranfield.books.pool_file import Pool, PooledItem, PooledQuery, PooledRun
 from cranfield.books.settings import BookSettings, Mode, scale_of
-from cranfield.books.store.database import open_store
 from cranfield.books.store.schema import Action, RaterKind, Role
-from cranfield.books.store.store import Store
+from cranfield.books.store.store import Store, open_store
 from cranfield.books.store.values import SaveRequest
 from cranfield.config.documents import Files, FileSource
 from cranfield.judging.documents.texts import DocumentTexts

@@ -10,7 +10,7 @@ import pytest
 
 from cranfield.books.settings import Mode
 from cranfield.judging.preference import PreferenceResult, preference_result
-from cranfield.judging.reports.preference import preference_document
+from cranfield.judging.reports.pool import preference_document
 from cranfield.reporting import render
 from cranfield.workbench.server.keymap import ACTIONS, SYMBOLS, key_actions
 

@@ -15,9 +15,8 @@ from tests.unit.workbench.server.conftest import ADDRESS, HTML, with_store
 
 from cranfield.books.pool_file import Pool, PooledItem, PooledQuery
 from cranfield.books.settings import BookSettings
-from cranfield.books.store.database import open_store
 from cranfield.books.store.schema import Action, Role
-from cranfield.books.store.store import Store
+from cranfield.books.store.store import Store, open_store
 from cranfield.books.store.values import SaveRequest
 from cranfield.model import Query, TestSet
 from cranfield.workbench.server.access import declared_access

@@ -14,13 +14,13 @@ from pathlib import Path
 
 import pytest
 
-from cranfield.books.store.database import open_store
 from cranfield.books.store.schema import Action
+from cranfield.books.store.store import open_store
 from cranfield.books.store.values import SaveRequest
 
 PROGRAM = """
 import sys
-from cranfield.books.store.database import open_store
+from cranfield.books.store.store import open_store
 from cranfield.workbench.server.options import ServerOptions
 from cranfield.workbench.server.run import run_server
 path, port = sys.argv[1:]

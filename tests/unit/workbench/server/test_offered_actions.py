@@ -33,10 +33,9 @@ from cranfield.model import DEFAULT_CONVENTION
 from cranfield.workbench.config import Workbench
 from cranfield.workbench.server.results import MOST_REPORTS, MOST_RESULTS, RecentValues
 from cranfield.workbench.service.hole_grades import grade_hole
-from cranfield.workbench.service.keywords import keyword_testset
 from cranfield.workbench.service.requests import CompareRequest, EvaluateRequest
 from cranfield.workbench.service.service import open_service
-from cranfield.workbench.service.team_evaluation import NEW_BOOK, TeamRequest, start_evaluation
+from cranfield.workbench.service.team_evaluation import NEW_BOOK, TeamRequest, keyword_testset, start_evaluation
 
 ROLES = ("nobody", "lee", "alex", "vic", "ann")
 UPLOAD = b"cranfield_testset: 1\nname: sent\nqueries:\n- {id: q1, text: red shoes, judgments: {a: 1}}\n"

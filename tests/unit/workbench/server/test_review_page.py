@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from cranfield.books.pool_file import Pool, PooledItem, PooledQuery
 from cranfield.books.review import FieldEdit, ReviewedLines, ReviewMaterial, StatedFact, review_settings
 from cranfield.books.store.schema import ItemState
-from cranfield.workbench.server.review_form import ReviewForm, decision_of, marked_edit
+from cranfield.workbench.server.review import ReviewForm, decision_of, marked_edit
 
 HOSTILE = "<script>alert(1)</script>"
 RECORD = {

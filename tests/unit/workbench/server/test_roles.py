@@ -7,8 +7,7 @@ import re
 import pytest
 
 from cranfield.books.store.schema import Role
-from cranfield.workbench.server.access import declared_access
-from cranfield.workbench.server.caller import Access
+from cranfield.workbench.server.access import Access, declared_access
 
 TOKENS = {"token read", "token judge", "token evaluate", "token manage"}
 PASSES = {

@@ -15,8 +15,8 @@ from pathlib import Path
 
 import httpx2
 
-from cranfield.books.store.database import open_store
 from cranfield.books.store.schema import Role
+from cranfield.books.store.store import open_store
 from cranfield.workbench.service.responses import JobState
 from cranfield.workbench.service.service import open_service
 

@@ -14,11 +14,10 @@ from tests.unit.workbench.service.shop import SEARCH, Shop, make_shop
 from cranfield.workbench.config import Workbench
 from cranfield.workbench.server.access import declared_access
 from cranfield.workbench.server.results import MOST_RESULTS, RecentValues
-from cranfield.workbench.service.keywords import keyword_testset
 from cranfield.workbench.service.requests import EvaluateRequest
 from cranfield.workbench.service.service import open_service
 from cranfield.workbench.service.store.schema import StoredEvaluation
-from cranfield.workbench.service.team_evaluation import TeamRequest, usual_k
+from cranfield.workbench.service.team_evaluation import TeamRequest, keyword_testset, usual_k
 from cranfield.workbench.service.webhooks import messages
 
 FORM = {

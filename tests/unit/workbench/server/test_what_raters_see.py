@@ -13,7 +13,7 @@ from cranfield.books.review import review_settings
 from cranfield.books.settings import BookSettings
 from cranfield.books.store.schema import Action
 from cranfield.books.store.values import BookInfo
-from cranfield.judging.book.contents import contents_of
+from cranfield.judging.book.grades import contents_of
 from cranfield.judging.quality import book_quality
 from cranfield.judging.selection import Selection, selected_items
 

@@ -22,7 +22,7 @@ from cranfield.workbench.config import Workbench
 from cranfield.workbench.server.app import LARGEST_BODY
 from cranfield.workbench.server.comparisons import flags
 from cranfield.workbench.server.evaluations import request_of, verdict_on
-from cranfield.workbench.server.overview import DAY_MS, VISIT_MS, visits
+from cranfield.workbench.server.home import DAY_MS, VISIT_MS, visits
 from cranfield.workbench.server.pages import FOLDER
 from cranfield.workbench.server.results import RecentValues
 from cranfield.workbench.server.server_settings import as_yaml, size_text, without_secrets

@@ -9,8 +9,7 @@ from pathlib import Path
 import pytest
 from tests.unit.conftest import HandClock
 
-from cranfield.books.store.database import open_store
-from cranfield.books.store.store import Store
+from cranfield.books.store.store import Store, open_store
 from cranfield.workbench.service.service import Service, open_service
 
 TESTSET = """cranfield_testset: 1

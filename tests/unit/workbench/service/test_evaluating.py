@@ -15,15 +15,15 @@ from cranfield.app.loading import load
 from cranfield.base.errors import UnknownNameError, UsageError
 from cranfield.books.database.backup import back_up
 from cranfield.books.settings import BookSettings
-from cranfield.books.store.database import open_store
+from cranfield.books.store.store import open_store
 from cranfield.evaluation.result import result_of
 from cranfield.measures import DEFAULT_MEASURES
 from cranfield.model import Predicate, Query, TestSet
 from cranfield.model.results import to_json
-from cranfield.workbench.service.contents import pack_testset, unpack_testset
 from cranfield.workbench.service.requests import CompareRequest, CompareResultsRequest, EvaluateRequest, JobRequest
 from cranfield.workbench.service.responses import JobState, Trigger
 from cranfield.workbench.service.results import compare_evaluations
+from cranfield.workbench.service.runs import pack_testset, unpack_testset
 from cranfield.workbench.service.scoring import USUAL_MEASURES, figures_of
 from cranfield.workbench.service.service import open_service
 from cranfield.workbench.service.snapshot import empty_pool

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from cranfield.base.errors import UsageError
-from cranfield.workbench.service.keywords import MOST_CHARS, keyword_testset, read_keywords
+from cranfield.workbench.service.team_evaluation import MOST_CHARS, keyword_testset, read_keywords
 
 
 def test_blank_and_repeated_lines_are_named():

@@ -10,11 +10,11 @@ from tests.unit.workbench.service.shop import grade
 from cranfield.books.settings import SCALES, BookSettings
 from cranfield.books.store.schema import Action
 from cranfield.books.store.values import SaveRequest
-from cranfield.judging.book.contents import contents_of
+from cranfield.judging.book.grades import contents_of
 from cranfield.model import Answer, Hit, Outcome, Query, Run, TestSet
-from cranfield.workbench.service.keywords import keyword_testset
 from cranfield.workbench.service.live_measures import evaluate_in_book, judged_so_far, live_measures
 from cranfield.workbench.service.snapshot import empty_pool, take_snapshot
+from cranfield.workbench.service.team_evaluation import keyword_testset
 
 N = None
 

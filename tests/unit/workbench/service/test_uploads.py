@@ -15,7 +15,7 @@ import pytest
 
 from cranfield.base.errors import CranfieldError, RunFormatError, TestSetError
 from cranfield.workbench.service.children import reader_environment
-from cranfield.workbench.service.contents import unpack_testset
+from cranfield.workbench.service.runs import unpack_testset
 from cranfield.workbench.service.upload_child import PACKED, UploadOutcome, UploadTask, read, unpacked
 from cranfield.workbench.service.uploads import read_apart, safe_name
 

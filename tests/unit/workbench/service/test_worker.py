@@ -18,7 +18,7 @@ from typing import Any, cast
 import pytest
 from tests.unit.workbench.service.shop import work_here
 
-from cranfield.books.store.database import open_store
+from cranfield.books.store.store import open_store
 from cranfield.workbench.config import Workbench
 from cranfield.workbench.service import work
 from cranfield.workbench.service.job_process import Order, ProcessStatus

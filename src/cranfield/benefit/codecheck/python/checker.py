@@ -11,7 +11,6 @@ from dataclasses import replace
 from pathlib import Path, PurePosixPath
 
 from cranfield.base.words import first_of
-from cranfield.benefit.codecheck.deprecations import DeprecationMap, is_older, packaged_deprecations
 from cranfield.benefit.codecheck.python.deprecated import Use, find_uses
 from cranfield.benefit.codecheck.python.environment import Environment, existing_environment
 from cranfield.benefit.codecheck.python.facts import FileFacts, inspect_files
@@ -33,7 +32,16 @@ from cranfield.benefit.codecheck.python.ty import (
     require_type_checker,
     write_settings,
 )
-from cranfield.benefit.codecheck.report import CheckReport, CheckState, CodeCheck, CodeFinding, Target
+from cranfield.benefit.codecheck.report import (
+    CheckReport,
+    CheckState,
+    CodeCheck,
+    CodeFinding,
+    DeprecationMap,
+    Target,
+    is_older,
+    packaged_deprecations,
+)
 
 At = tuple[str, int, int]
 _IGNORE = re.compile(r"#(?=[^\n]*\b(?:type|ty)\s*:\s*ignore)[^\n]*")

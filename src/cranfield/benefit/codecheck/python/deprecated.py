@@ -6,10 +6,10 @@ import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
-from cranfield.benefit.codecheck.deprecations import Deprecation
 from cranfield.benefit.codecheck.python.probes import PROBE_MODULE, in_turns, type_stub, with_typed_objects
 from cranfield.benefit.codecheck.python.symbols import AttributeRead, Sources
 from cranfield.benefit.codecheck.python.ty import NO_MODULE, Diagnostic, Workplace
+from cranfield.benefit.codecheck.report import Deprecation
 
 _CALL = re.compile(r"\.(is|any)_(\d+)\($")
 """What stands before the argument of a function of the probe."""

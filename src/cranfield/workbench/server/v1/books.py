@@ -153,8 +153,8 @@ def download_book(
     file say that its other judgments are not in it.
     """
     from cranfield.formats.convert import chosen_format, write_testset
-    from cranfield.judging.book.contents import contents_of
     from cranfield.judging.book.exports import JUDGES, judgments_of
+    from cranfield.judging.book.grades import contents_of
     from cranfield.workbench.service.uploads import safe_name
 
     entry = chosen_format(FilePath("testset"), format_name)

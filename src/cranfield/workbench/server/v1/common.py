@@ -14,8 +14,7 @@ from fastapi.responses import StreamingResponse
 from fastapi.routing import APIRoute
 from pydantic import BaseModel
 
-from cranfield.workbench.server.access import Require
-from cranfield.workbench.server.caller import Access, Caller
+from cranfield.workbench.server.access import Access, Caller, Require
 from cranfield.workbench.server.http_errors import SAFE, RefusedRequestError
 from cranfield.workbench.service.responses import ErrorResponse, Page
 

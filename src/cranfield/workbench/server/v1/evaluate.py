@@ -12,7 +12,7 @@ from fastapi.exceptions import RequestValidationError
 from pydantic import ConfigDict, ValidationError
 from starlette.concurrency import run_in_threadpool
 
-from cranfield.workbench.server.caller import Caller
+from cranfield.workbench.server.access import Caller
 from cranfield.workbench.server.http_errors import RefusedRequestError
 from cranfield.workbench.server.v1.common import FORM, JSON, EitherWay, Evaluating, Route, service_of
 from cranfield.workbench.server.v1.files import BINARY, SentForm, form_schema, sent_form

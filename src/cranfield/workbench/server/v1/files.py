@@ -15,12 +15,11 @@ from fastapi.exceptions import RequestValidationError
 from starlette.datastructures import UploadFile
 
 from cranfield.base.words import n_of
-from cranfield.workbench.server.access import CSRF_FIELD, read_form
-from cranfield.workbench.server.caller import Caller
+from cranfield.workbench.server.access import CSRF_FIELD, Caller, read_form
 from cranfield.workbench.server.http_errors import RefusedRequestError
 from cranfield.workbench.server.streams import counted
 from cranfield.workbench.server.v1.common import FORM
-from cranfield.workbench.service.contents import temporary_folder
+from cranfield.workbench.service.runs import temporary_folder
 from cranfield.workbench.service.uploads import Upload
 
 MOST_FIELDS = 500

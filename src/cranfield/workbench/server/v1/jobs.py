@@ -8,7 +8,7 @@ from typing import Annotated, Literal
 from fastapi import APIRouter, Depends, Path, Query, Request, Response
 from fastapi.sse import EventSourceResponse, ServerSentEvent
 
-from cranfield.workbench.server.caller import Access, Caller
+from cranfield.workbench.server.access import Access, Caller
 from cranfield.workbench.server.http_errors import RefusedRequestError
 from cranfield.workbench.server.streams import events
 from cranfield.workbench.server.v1.common import (

@@ -8,7 +8,7 @@ from typing import Annotated
 from fastapi import APIRouter, Depends, Header, Request
 from pydantic import BaseModel, BeforeValidator, Field, WithJsonSchema
 
-from cranfield.workbench.server.caller import Access, Caller
+from cranfield.workbench.server.access import Access, Caller
 from cranfield.workbench.server.v1.common import RESULTS, Require1, Route, service_of
 from cranfield.workbench.service.intake.intake import SOURCE_PATTERN, Taking
 from cranfield.workbench.service.intake.reading import MOST_TIMES, DropReason, LoggedQuery

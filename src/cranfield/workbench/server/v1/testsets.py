@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 from fastapi import APIRouter, Path, Query, Request, Response
 from starlette.concurrency import run_in_threadpool
 
-from cranfield.workbench.server.caller import Caller
+from cranfield.workbench.server.access import Caller
 from cranfield.workbench.server.pages import segment
 from cranfield.workbench.server.v1.common import (
     DEFAULT_LIMIT,

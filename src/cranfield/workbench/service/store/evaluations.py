@@ -16,8 +16,8 @@ from cranfield.base.errors import UsageError
 from cranfield.books.store.rows import as_value, checked_name
 from cranfield.books.store.schema import Book, BookState, Item, ItemState, Origin
 from cranfield.model.results import from_jsonable, to_jsonable
+from cranfield.workbench.service.requests import Settings
 from cranfield.workbench.service.responses import StoredSource, Trigger
-from cranfield.workbench.service.settings import Settings
 from cranfield.workbench.service.store.blobs import ServicePart, account_names, blob_json, keep_blob, row_of
 from cranfield.workbench.service.store.runs import keep_run
 from cranfield.workbench.service.store.schema import Blob, Job, StoredEvaluation, StoredSet

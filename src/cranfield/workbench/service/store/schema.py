@@ -39,7 +39,7 @@ class StoredSet(Base):
     source: Mapped[str] = mapped_column(String(20))
     format: Mapped[str] = mapped_column(String(40))
     blob: Mapped[str] = mapped_column(ForeignKey("blob.digest"))
-    """Its values as JSON: see `cranfield.workbench.service.contents`."""
+    """Its values as JSON: see `cranfield.workbench.service.runs`."""
     n_queries: Mapped[int]
     n_judgments: Mapped[int]
     created_at: Mapped[int]

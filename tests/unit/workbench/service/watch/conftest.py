@@ -6,11 +6,11 @@ from datetime import UTC, datetime
 
 import pytest
 
-from cranfield.books.store.database import open_store
+from cranfield.books.store.store import open_store
 from cranfield.evaluation.options.blocks import CompareOptions, ScoringOptions
 from cranfield.workbench.config import load_workbench
+from cranfield.workbench.service.requests import Settings
 from cranfield.workbench.service.service import open_service
-from cranfield.workbench.service.settings import Settings
 from cranfield.workbench.service.values import EvaluationFigures, NewComparison, NewEvaluation, NewRun
 from cranfield.workbench.service.watch.scheduler import Scheduler
 

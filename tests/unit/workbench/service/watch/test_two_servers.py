@@ -18,7 +18,7 @@ from threading import Barrier
 import pytest
 from tests.unit.workbench.service.conftest import write_project
 
-from cranfield.books.store.database import open_store
+from cranfield.books.store.store import open_store
 from cranfield.workbench.config import Workbench
 from cranfield.workbench.service.requests import EvaluateRequest
 from cranfield.workbench.service.responses import JobState, Trigger
