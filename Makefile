@@ -103,7 +103,7 @@ bench-scale: setup  ## measure runs of 20 and 100 million rows beside DuckDB's S
 	@scripts/setup-spark.sh
 	@$(BIN)/python bench/scale.py $(ARGS)
 
-release: setup  ## make sdist, wheel of this platform, bill of materials and hashes in dist/, and try the wheel; nothing is uploaded
+release: setup  ## make sdist, wheel of this platform, bill of materials, documentation and hashes in dist/, and try the wheel; nothing is uploaded
 	@scripts/release.sh $(PYTEST_PARALLEL) $(ARGS)
 
 clean:  ## remove the environment and everything made from the sources

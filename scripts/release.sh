@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
-# Make what a release consists of, in dist/: the sdist, the wheel of this platform, a software bill of materials and their hashes.
+# Make what a release consists of, in dist/: the sdist, the wheel of this platform, a software bill of materials, the built
+# documentation, and their hashes.
 # The wheel is tested as `make test-wheel` does, and installed by pip on every Python that it is for and that is there. Nothing is
 # uploaded. PYTHONS names the interpreters; by default those of 3.11 to 3.14 on the PATH and of pyenv.
 set -euo pipefail
@@ -46,8 +47,15 @@ done
 [ ${#tried[@]} -gt 0 ] || die "no Python from 3.11 on was found to install the wheel on; PYTHONS names some"
 
 say "software bill of materials"
-.venv/bin/uv --quiet pip compile --generate-hashes --no-emit-index-url --no-header --no-annotate --constraints requirements/dev.txt pyproject.toml -o "$place/requirements.txt" >/dev/null
-.venv/bin/cyclonedx-py requirements --pyproject pyproject.toml --mc-type library --output-reproducible --of JSON -o "dist/cranfield-$version.cdx.json" "$place/requirements.txt"
+# Of what pip installed last: the package and everything that it needs, without pip itself.
+"$place/venv/bin/python" -m pip uninstall -qq --yes pip setuptools 2>/dev/null || true
+sed "s/^dynamic = \\[\"version\"\\]/version = \"$version\"/" pyproject.toml >"$place/pyproject.toml"
+.venv/bin/cyclonedx-py environment --pyproject "$place/pyproject.toml" --mc-type library --output-reproducible --of JSON -o "dist/cranfield-$version.cdx.json" "$place/venv/bin/python"
+grep -q "\"version\": \"$version\"" "dist/cranfield-$version.cdx.json" || die "the bill of materials does not name the version"
+
+say "documentation"
+scripts/docs.sh
+tar -C docs/_build -czf "dist/cranfield-$version-docs.tar.gz" html
 
 (cd dist && sha256sum -- * >SHA256SUMS)
 say "Cranfield $version, installed on ${tried[*]}"
