@@ -27,7 +27,7 @@ from cranfield.repo.symbols import Symbol
 PACKAGE = Path(cranfield.__file__).parent
 ROOMS = ("agents/", "repo/", "matching/", "testsets/", "errors.py")
 N_RECORDS = 200
-MOST_OF_A_FILE = 5
+MAX_OF_A_FILE = 5
 SUBJECTS = [
     "lantern",
     "harbour",
@@ -77,9 +77,7 @@ def own_source(rooms: Sequence[str] = ROOMS) -> ParsedSource:
 def good_records(source: ParsedSource, n: int = N_RECORDS, seed: int = 0) -> list[Record]:
     """Records that break no rule, of every task type and difficulty in turn."""
     rng = random.Random(seed)
-    by_file = {
-        path: symbols for path in sorted(source.files) if len(symbols := _usable(path, source)) >= MOST_OF_A_FILE
-    }
+    by_file = {path: symbols for path in sorted(source.files) if len(symbols := _usable(path, source)) >= MAX_OF_A_FILE}
     return [_good(number, cell, by_file, source, rng) for number, cell in enumerate(islice(cycle(RULES), n), start=1)]
 
 

@@ -28,7 +28,7 @@ from tools import BENCH, CHECKOUT, COMMAND, DATA, OURS, RECORDS, THEIRS, say
 
 MEASURES = ("nDCG@10", "AP", "RR")
 SAMPLED_EVERY_S = 0.1
-MOST_APART = 1e-12
+MAX_APART = 1e-12
 
 
 @dataclass(frozen=True)
@@ -134,7 +134,7 @@ def compare(millions: int, rounds: int, *, with_spark: bool) -> str:
             if not np.array_equal(reference["query_id"], now["query_id"]):
                 sys.exit(f"{each.label}: other queries")
             apart[each.key] = max(float(np.abs(reference[name] - now[name]).max()) for name in MEASURES)
-            if not apart[each.key] <= MOST_APART:
+            if not apart[each.key] <= MAX_APART:
                 sys.exit(f"{each.label}: values differ by {apart[each.key]}")
     rows = []
     for each in everything:

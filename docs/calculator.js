@@ -9,8 +9,8 @@ function estimate(size, c) {
   const held = c.PROGRAM_BYTES + size.threads * c.THREAD_BYTES + judgments * c.JUDGMENT_BYTES;
   const divided = judgments * c.INDEX_BYTES + found + groups + rows * c.ROW_BYTES;
   const bytesOf = (parts) => held + Math.ceil(divided / parts);
-  const most = Math.min(c.MOST_PARTS, Math.max(size.queries, 1));
-  const fewest = Math.max(size.queries / Math.floor(c.MOST_GROUPS / size.systems), rows / c.MOST_ROWS);
+  const most = Math.min(c.MAX_PARTS, Math.max(size.queries, 1));
+  const fewest = Math.max(size.queries / Math.floor(c.MAX_GROUPS / size.systems), rows / c.MAX_ROWS);
   const fits = size.memory >= bytesOf(most);
   const least = Math.max(1, Math.ceil(divided / (size.memory - held)));
   const parts = fits ? Math.max(least, Math.min(Math.ceil(fewest), most)) : NaN;

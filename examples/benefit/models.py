@@ -28,7 +28,7 @@ HERE = Path(__file__).resolve().parent
 COMMON = {"what", "which", "where", "does", "code", "many", "somebody", "another", "function", "says", "that", "from"}
 SLIPS = 0.08
 """Share of the answers that forget what was found."""
-MOST_THOUGHTS = 2_000
+MAX_THOUGHTS = 2_000
 """Tokens of the reasoning before an answer."""
 
 
@@ -229,7 +229,7 @@ class Models:
             self.n_requests += 1
             time.sleep(self.wait_s)
             size = len(json.dumps([body["messages"], body.get("tools")])) // 4
-            thoughts = round(MOST_THOUGHTS * luck(body)) if body.get("max_completion_tokens") != 1 else 1
+            thoughts = round(MAX_THOUGHTS * luck(body)) if body.get("max_completion_tokens") != 1 else 1
             usage = {"prompt_tokens": size, "completion_tokens": thoughts, "total_tokens": size + thoughts,
                      "prompt_tokens_details": {"cached_tokens": 0}}  # fmt: skip
             if body["model"] == "judge":

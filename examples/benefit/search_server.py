@@ -67,7 +67,7 @@ LINES = [
 ]
 WORDS = {name: words(f"{name} {entity['code']} {DESCRIBED.get(name, '')}") for name, entity in ENTITIES.items()}
 RARE = {word: log(1 + len(WORDS) / n) for word, n in Counter(w for found in WORDS.values() for w in found).items()}
-MOST_BEFORE_IT_MOVES = 50
+MAX_BEFORE_IT_MOVES = 50
 PADDING = 120 * "The harbour is open on all days but those of storm, and its office answers questions of all kinds. "
 
 
@@ -102,7 +102,7 @@ def index_status() -> dict[str, str]:
     """Says which index is served, and of which commit."""
     commit = subprocess.run(["git", "rev-parse", "HEAD"], cwd=SOURCE, capture_output=True, text=True, check=True).stdout
     content = DESCRIPTIONS.read_bytes() if is_described else INDEX.encode()
-    if INDEX == "moved" and calls["find_code"] > MOST_BEFORE_IT_MOVES:
+    if INDEX == "moved" and calls["find_code"] > MAX_BEFORE_IT_MOVES:
         content += b"2"
     digest = hashlib.sha256(content).hexdigest()[:12]
     return {"index": digest, "version": "0.1", "commit": "0" * 40 if INDEX == "stale" else commit.strip()}

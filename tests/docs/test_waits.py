@@ -18,8 +18,8 @@ PAGE = Path(__file__).parents[2] / "docs" / "how-to" / "collect.md"
     "text",
     [
         f"{patterns.SEARCH_S:g} s for a query",
-        f"at most {retry.MAX_WAIT_S:g} s; after {deaths.MOST_UNREACHED} queries in a row",
-        f"after {deaths.MOST_DEATHS} queries in a row",
+        f"at most {retry.MAX_WAIT_S:g} s; after {deaths.MAX_UNREACHED} queries in a row",
+        f"after {deaths.MAX_DEATHS} queries in a row",
         f"again after {deaths.PAUSE_S:g} s",
         f"opens for writing: {files.WRITER_S:g} s",
         f"{api.TOTAL_S:g} s for a request, {api.ATTEMPTS} requests",

@@ -10,7 +10,7 @@
 
 int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t n);
 
-enum { MOST_BYTES = 1 << 14 };
+enum { MAX_BYTES = 1 << 14 };
 
 static uint64_t state = 0x9e3779b97f4a7c15ULL;
 
@@ -36,12 +36,12 @@ static size_t changed(uint8_t *bytes, size_t n) {
                 n -= length;
                 break;
             case 2: /* something twice */
-                if (n + length > MOST_BYTES) break;
+                if (n + length > MAX_BYTES) break;
                 memmove(bytes + at + length, bytes + at, n - at);
                 n += length;
                 break;
             case 3: /* a word more */
-                if (n + word_length > MOST_BYTES) break;
+                if (n + word_length > MAX_BYTES) break;
                 memmove(bytes + at + word_length, bytes + at, n - at);
                 memcpy(bytes + at, word, word_length);
                 n += word_length;
@@ -56,16 +56,16 @@ static size_t changed(uint8_t *bytes, size_t n) {
 int main(int n_arguments, char **arguments) {
     if (n_arguments < 3) return 2;
     time_t end = time(NULL) + atoi(arguments[1]);
-    static uint8_t original[MOST_BYTES];
+    static uint8_t original[MAX_BYTES];
     unsigned long runs = 0;
     do {
         for (int i = 2; i < n_arguments; i++) {
             FILE *file = fopen(arguments[i], "rb");
             if (!file) return 2;
-            size_t n = fread(original, 1, MOST_BYTES, file);
+            size_t n = fread(original, 1, MAX_BYTES, file);
             fclose(file);
             for (int times = 0; times < 200; times++, runs++) {
-                uint8_t *bytes = malloc(MOST_BYTES);
+                uint8_t *bytes = malloc(MAX_BYTES);
                 if (!bytes) return 2;
                 memcpy(bytes, original, n);
                 size_t changed_n = times ? changed(bytes, n) : n;

@@ -8,13 +8,13 @@
 #include "array.c"
 #include "count.c"
 
-enum { HEAD = 8, ROW = 4, MOST_ROWS = 128, N_QUERIES = 3, N_SYSTEMS = 2, N_GROUPS = N_QUERIES * N_SYSTEMS, N_NAMES = 12 };
+enum { HEAD = 8, ROW = 4, MAX_ROWS = 128, N_QUERIES = 3, N_SYSTEMS = 2, N_GROUPS = N_QUERIES * N_SYSTEMS, N_NAMES = 12 };
 static const char *const NAMES[N_NAMES] = {"",  "a",  "b",  "bb", "doc-1", "doc-2", "doc-10", "0123456789abcdef",
                                            "é", "a-document-of-more-than-sixteen-bytes", "zz", "0123456789abcdefg"};
 
 typedef struct {
-    uint8_t bytes[MOST_ROWS * 40];
-    int64_t offset[MOST_ROWS + 1];
+    uint8_t bytes[MAX_ROWS * 40];
+    int64_t offset[MAX_ROWS + 1];
     size_t n;
 } Column;
 
@@ -30,13 +30,13 @@ static Texts texts_of(const Column *column) {
 
 typedef struct {
     Column documents;
-    int32_t group[MOST_ROWS], name[MOST_ROWS];
-    double key[MOST_ROWS];
+    int32_t group[MAX_ROWS], name[MAX_ROWS];
+    double key[MAX_ROWS];
     size_t n;
 } Input;
 
 static void read_rows(const uint8_t *bytes, size_t n, Input *input) {
-    for (; n >= ROW && input->n < MOST_ROWS; bytes += ROW, n -= ROW) {
+    for (; n >= ROW && input->n < MAX_ROWS; bytes += ROW, n -= ROW) {
         input->group[input->n] = bytes[0] % (N_GROUPS + 1) - 1;
         input->name[input->n] = bytes[1] % N_NAMES;
         input->key[input->n++] = bytes[2] % 5 - 2.0;
@@ -66,9 +66,9 @@ static void check(Counter *counter, const Input *input, const Rows *rows, Array 
     FoundRow *judged = ELEMENTS(*found, FoundRow);
     sorted_input = input, sorted_ties = counter->ties;
     if (found->used) qsort(judged, found->used, sizeof *judged, by_place);
-    static double key[MOST_ROWS];
-    static int32_t judgment[MOST_ROWS], counts[3 * (MOST_ROWS + N_GROUPS)];
-    static uint64_t ordinal[MOST_ROWS];
+    static double key[MAX_ROWS];
+    static int32_t judgment[MAX_ROWS], counts[3 * (MAX_ROWS + N_GROUPS)];
+    static uint64_t ordinal[MAX_ROWS];
     int64_t start[N_GROUPS + 1] = {0};
     memset(counts, 0, sizeof counts);
     for (size_t i = 0; i < found->used; i++) {

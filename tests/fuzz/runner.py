@@ -29,7 +29,7 @@ LIMIT_S = 5.0
 """CPU time of one input."""
 LIMIT_BYTES = 4 << 30
 """Address space of the process."""
-MOST_FINDINGS = 20
+MAX_FINDINGS = 20
 """The run ends when it has found so many."""
 
 Make = Callable[[random.Random], Any]
@@ -64,7 +64,7 @@ def fuzz(
     findings, begin = Findings(), time.monotonic()
     with _alarm():
         for number in range(first, first + inputs):
-            if len(findings.found) >= MOST_FINDINGS or (seconds is not None and time.monotonic() - begin > seconds):
+            if len(findings.found) >= MAX_FINDINGS or (seconds is not None and time.monotonic() - begin > seconds):
                 break
             given: Any = None
             started = time.process_time()

@@ -13,7 +13,7 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from cranfield.agents.protocol import Backend, Failure, FailureKind, ModelAnswer, Request, Usage
 from cranfield.base.errors import ConfigError
-from cranfield.base.words import n_of
+from cranfield.base.words import count_noun
 from cranfield.formats.io.validation import load_model
 
 BYTES_PER_TOKEN = 2
@@ -109,9 +109,9 @@ class Spent:
 
     def text(self, currency: str) -> str:
         """`1,320 tokens (2 requests reported none), cost 0.0132 USD`."""
-        without = f" ({n_of(self.unmeasured, 'requests')} reported none)" if self.unmeasured else ""
+        without = f" ({count_noun(self.unmeasured, 'requests')} reported none)" if self.unmeasured else ""
         cost = "unknown" if self.money is None else f"{self.money:.4f} {currency}"
-        return f"{n_of(self.tokens, 'tokens', '{:,}'.format)}{without}, cost {cost}"
+        return f"{count_noun(self.tokens, 'tokens', '{:,}'.format)}{without}, cost {cost}"
 
     def add(self, other: Spent) -> None:
         """Count what something else used."""

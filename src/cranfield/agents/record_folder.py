@@ -231,7 +231,7 @@ def _record(model: type[AnyRecord], data: bytes, schema_version: str, add: Calla
 
 TREE = "tree.json"
 """The file: every changed file and every ignored one with its digest, by which a later state is compared."""
-MOST_NAMED = 20
+MAX_NAMED = 20
 _WHOLE = TypeAdapter(TreeState)
 
 
@@ -259,7 +259,7 @@ class TreeRecord(ClosedModel):
         return cls(
             uncommitted=tree.sentence,
             n_uncommitted=len(changed),
-            files=changed[:MOST_NAMED],
+            files=changed[:MAX_NAMED],
             digest=tree.digest,
             notes=tree.notes,
         )

@@ -60,7 +60,7 @@ class Output:
     html: Annotated[Path | None, Option("Also write the report to this HTML file.", metavar="FILE")] = None
     open: Annotated[bool, Option("Show the report in the browser.")] = False
 
-    def showing(self, *requested: object) -> "Output":
+    def with_full(self, *requested: object) -> "Output":
         """The same; with all of the text where an option requests more than the short form has."""
         return replace(self, full=self.full or any(requested))
 

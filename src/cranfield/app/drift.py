@@ -9,7 +9,7 @@ from datetime import UTC, date, datetime
 from pathlib import Path
 
 from cranfield.base.errors import Problem, TestSetError
-from cranfield.base.words import first_of, n_of
+from cranfield.base.words import count_noun, join_first
 from cranfield.evaluation.testset.edit import counts_of
 from cranfield.evaluation.testset.split import only
 from cranfield.model import Note, NoteKind, TestSet
@@ -72,7 +72,7 @@ def _intact(testset: TestSet, left_out: set[str], report: DriftReport) -> TestSe
     n = len(testset.queries)
     if len(left_out) == n:
         raise TestSetError(
-            f"test set {testset.name!r}: each of {n_of(n, 'queries')} expects a place that is not as it was in {report.where}",
+            f"test set {testset.name!r}: each of {count_noun(n, 'queries')} expects a place that is not as it was in {report.where}",
             hint=f"{REVIEW}, then rehash it (`cranfield testset rehash SET --repo DIR`)",
         )
     notes = _notes(report)
@@ -83,7 +83,7 @@ def _intact(testset: TestSet, left_out: set[str], report: DriftReport) -> TestSe
     gone = tuple(query_id for query_id in testset.query_ids if query_id in left_out)
     text = (
         f"Only intact queries are evaluated: {n - len(gone)} of {n}. Left out, because places that they expect are not as "
-        f"they were in {report.where} ({counted}): {first_of(gone)}."
+        f"they were in {report.where} ({counted}): {join_first(gone)}."
     )
     smaller = only(testset, set(testset.query_ids) - left_out)
     split = testset.meta.split
@@ -141,14 +141,14 @@ def rehash(
     anchors = {label: anchor for label, anchor in here.items() if not isinstance(anchor, str)}
     if expected and not anchors and not report.unparsed:
         raise TestSetError(
-            f"test set {testset.name!r}: none of {n_of(len(expected), 'expected places')} is in {report.where}",
+            f"test set {testset.name!r}: none of {count_noun(len(expected), 'expected places')} is in {report.where}",
             hint="{repo} is the folder that the paths of the set are relative to",
             parameters=("repo",),
         )
     missing = [f"{label} ({why})" for label, why in here.items() if isinstance(why, str)]
     source_files = _hashes(testset, {place.path for place in expected.values()}, snapshot)
     at_commit = f" at commit {report.commit[:12]}" if report.commit else ""
-    done = f"{_day(today)}: rehashed{at_commit}: {n_of(len(anchors), 'places')} in {n_of(len(source_files), 'files')}."
+    done = f"{_day(today)}: rehashed{at_commit}: {count_noun(len(anchors), 'places')} in {count_noun(len(source_files), 'files')}."
     notes = [f"Not there, and not anchored: {_some(missing)}."] if missing else []
     if report.uncommitted:
         done += f" {report.uncommitted}."
@@ -182,7 +182,7 @@ def _refusal(
     """The count first, then each place."""
     states = Counter(finding.state for finding in changed)
     counted = ", ".join(f"{states[state]} {state}" for state in STATES if states[state])
-    head = f"test set {testset.name!r}: {len(changed)} of {n_of(among, 'expected places')} not as they were in {report.where}: {counted}"
+    head = f"test set {testset.name!r}: {len(changed)} of {count_noun(among, 'expected places')} not as they were in {report.where}: {counted}"
     return [
         Problem(head, hint=hint, parameters=("allow_drift", "intact")),
         *(Problem(state_text(finding), path=finding.label) for finding in changed),
@@ -201,7 +201,7 @@ def _allowed(testset: TestSet, report: DriftReport) -> tuple[Note, ...]:
         return ()
     queries = {query_id for finding in report.drifted for query_id in finding.queries}
     drifted = [f"{finding.label} {state_text(finding)}" for finding in report.drifted]
-    of = n_of(len(report.findings), "expected places")
+    of = count_noun(len(report.findings), "expected places")
     text = f"Drift was allowed: {len(drifted)} of {of} not as they were: {_some(drifted)}."
     named = tuple(query_id for query_id in testset.query_ids if query_id in queries)
     return (Note(NoteKind.DRIFT, text, named, len(testset.queries)),)
@@ -213,9 +213,9 @@ def _notes(report: DriftReport) -> list[str]:
         notes.append("Nothing is expected in a file: the repository says nothing about this test set.")
     if report.moved:
         pairs = [f"{finding.label} to {finding.now}" for finding in report.moved]
-        notes.append(f"{n_of(len(pairs), 'places')} moved to where the text is now: {_some(pairs)}.")
+        notes.append(f"{count_noun(len(pairs), 'places')} moved to where the text is now: {_some(pairs)}.")
     if unanchored := report.counts["unanchored"]:
-        count = n_of(unanchored, "expected places")
+        count = count_noun(unanchored, "expected places")
         notes.append(
             f"{count} without an anchor: edits there go unseen until `cranfield testset rehash SET --repo DIR`."
         )
@@ -225,7 +225,7 @@ def _notes(report: DriftReport) -> list[str]:
 
 
 def _some(things: Iterable[str]) -> str:
-    return first_of(things, separator="; ")
+    return join_first(things, separator="; ")
 
 
 def _day(today: date | None) -> str:

@@ -21,14 +21,22 @@ from cranfield.app.loading import Judgments, RunLike, TestSetLike, load
 from cranfield.app.runs_by_name import ranked_by_name, with_ids
 from cranfield.base.display import Displayed
 from cranfield.base.errors import InternalError, NoCommonQueryError, UsageError
-from cranfield.base.words import and_list, first_of, n_of, shown_id
+from cranfield.base.words import and_list, count_noun, join_first, shown_id
 from cranfield.evaluation.absence import forced_zeros
 from cranfield.evaluation.evaluate import evaluate_ranking
 from cranfield.evaluation.evidence.inspection import refuse_unknown
 from cranfield.evaluation.options.blocks import CompareOptions, LatencyRule, Limits, ScoringOptions, VerdictRule
 from cranfield.evaluation.testset.consensus import rated_pairs, ratings_of, with_consensus
 from cranfield.evaluation.unseen import Caveat, CaveatKind
-from cranfield.evaluation.values import RATED_BY_SLOT, Comparison, Evaluation, among, joined, scale_for, with_columns
+from cranfield.evaluation.values import (
+    RATED_BY_SLOT,
+    Comparison,
+    Evaluation,
+    find_measure,
+    joined,
+    scale_for,
+    with_columns,
+)
 from cranfield.formats.io.delimited import forget_notes
 from cranfield.formats.sniff import sniff_run
 from cranfield.measures import DEFAULT_MEASURES, Measure, as_typed, deepest_cutoff, parse_all, parse_typed
@@ -191,10 +199,10 @@ def _reader_caveats(ranked: RankedRun, rules: Convention) -> Iterable[str]:
     """Caveats of a run file or table."""
     yield from _extra_queries(ranked.extra_queries)
     if ranked.misranked:
-        text = f"the rank column disagrees with the order by score in {n_of(len(ranked.misranked), 'queries')}"
-        yield Caveat(f"{text} ({first_of(ranked.misranked)}); the score counts", CaveatKind.RANK_COLUMN)
+        text = f"the rank column disagrees with the order by score in {count_noun(len(ranked.misranked), 'queries')}"
+        yield Caveat(f"{text} ({join_first(ranked.misranked)}); the score counts", CaveatKind.RANK_COLUMN)
     if ranked.n_tied:
-        ties = f"{n_of(ranked.n_tied, 'results')} {'ties' if ranked.n_tied == 1 else 'tie'}"
+        ties = f"{count_noun(ranked.n_tied, 'results')} {'ties' if ranked.n_tied == 1 else 'tie'}"
         text = f"{ties} with the one before; ties fall {TIES[rules.ties]}"
         yield Caveat(text, CaveatKind.TIES, rules.ties)
 
@@ -287,7 +295,7 @@ def _ordered_ties(run: Run, rules: Convention) -> Iterable[str]:
 
 def _extra_queries(extra: Sequence[str]) -> Iterable[str]:
     if extra:
-        ids = first_of(shown_id(each, quoted=False) for each in extra)
+        ids = join_first(shown_id(each, quoted=False) for each in extra)
         text = f"queries of the run that are not in the test set, ignored: {len(extra)} ({ids})"
         yield Caveat(text, CaveatKind.EXTRA_QUERIES)
 
@@ -710,7 +718,7 @@ def with_measure(evaluation: Evaluation, spelling: str | Measure | None) -> Eval
     if spelling is None:
         return evaluation
     measure = as_typed(str(spelling))
-    measure = among(measure if evaluation.scales else replace(measure, on_detail=False), evaluation.measures)
+    measure = find_measure(measure if evaluation.scales else replace(measure, on_detail=False), evaluation.measures)
     if measure in evaluation.measures and not evaluation.scales:
         return evaluation
     ranking, scales = evaluation.ranking, dict(evaluation.scales)

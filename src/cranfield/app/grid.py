@@ -10,7 +10,7 @@ from cranfield.app.experiment import AnswerCache, Experiment, prepare
 from cranfield.app.loading import NO_OVERRIDES, SetOverrides, with_held_out
 from cranfield.app.run import REPORT_FILES, require_folder
 from cranfield.base.errors import Problem, UnknownNameError, UsageError, unknown_name
-from cranfield.base.words import n_of
+from cranfield.base.words import count_noun
 from cranfield.config import Config, SystemConfig, load_config
 from cranfield.config.grid import Point, grid_points, with_systems
 from cranfield.config.models import HELD_OUT, GridConfig
@@ -276,7 +276,7 @@ def halves_of(testset: TestSet, grid: GridConfig) -> Halves:
         how = f"those of stratum {key}={value}"
         if stored is not None and set(stored.held_out) - held_out:
             n = len(set(stored.held_out) - held_out)
-            notes = (f"{n_of(n, 'queries')} that the test set holds back had a say in the choice",)
+            notes = (f"{count_noun(n, 'queries')} that the test set holds back had a say in the choice",)
     elif stored is not None:
         held_out = set(part(testset, "held-out").query_ids)
         how = "those that the test set holds back"
@@ -289,12 +289,10 @@ def halves_of(testset: TestSet, grid: GridConfig) -> Halves:
     tuning = set(testset.query_ids) - held_out
     if not tuning or not held_out:
         raise UsageError(
-            f"{n_of(len(held_out), 'queries')} held out of {len(testset.queries)}",
+            f"{count_noun(len(held_out), 'queries')} held out of {len(testset.queries)}",
             expected="at least one query in either part",
         )
-    sentence = (
-        f"chosen on {n_of(len(tuning), 'queries')}, judged on the {len(held_out)} others ({how}); no query is in both"
-    )
+    sentence = f"chosen on {count_noun(len(tuning), 'queries')}, judged on the {len(held_out)} others ({how}); no query is in both"
     return Halves(_named(testset, tuning, "tuning"), _named(testset, held_out, "held out"), sentence, notes)
 
 
@@ -325,7 +323,7 @@ def _about_same(points: list[Point]) -> tuple[str, ...]:
         return ()
     return (
         (
-            f"{n_of(n, 'points')} of {n + len(points)} come to the same system as another, and are not asked again: "
+            f"{count_noun(n, 'points')} of {n + len(points)} come to the same system as another, and are not asked again: "
             "rrf_k says nothing to sum, normalise nothing to rrf, and neither to one part alone"
         ),
     )

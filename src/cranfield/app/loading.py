@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
 
 from cranfield.base.errors import Problem, TestSetError, UsageError, did_you_mean, shorten
-from cranfield.base.words import first_of
+from cranfield.base.words import join_first
 from cranfield.evaluation.options.blocks import NO_OPTIONS, TestSetOptions
 from cranfield.formats.io.files import meta_path, shown
 from cranfield.formats.sniff import read_testset
@@ -425,7 +425,7 @@ def _refuse_judged_negatives(testset: TestSet, queries: Sequence[Query]) -> None
     ]
     if wrong:
         raise TestSetError(
-            f"something is relevant to queries that would be of class {NEGATIVE}: {first_of(wrong)}",
+            f"something is relevant to queries that would be of class {NEGATIVE}: {join_first(wrong)}",
             expected="no judgment where nothing should be found",
         )
 

@@ -24,7 +24,7 @@ LINE_COLUMNS, LINE_CHARS = 150, 170
 """Of the line that a value prints, without its class."""
 NAME_COLUMNS = 32
 """Of a name in it."""
-MOST_READ = 1000
+MAX_READ = 1000
 """Characters of a text that are looked at for a line: a name may be a megabyte long."""
 
 
@@ -49,7 +49,7 @@ def _displays() -> Displays:
 
 def in_line(text: str, columns: int = NAME_COLUMNS) -> str:
     """A text that may come from elsewhere, cut for a line and safe to print."""
-    return shorten_to(printable(text[:MOST_READ]), columns)
+    return shorten_to(printable(text[:MAX_READ]), columns)
 
 
 class OneLine:

@@ -31,14 +31,14 @@ SEARCH_S = 10.0
 _COMPILE_S = 1.0
 _SHORT_STEPS = 1e6
 """A search of at most so many steps takes some milliseconds."""
-_MOST_CHARS = 20_000
+_MAX_CHARS = 20_000
 """Of an expression: a longer one holds the interpreter lock for long while it is compiled."""
-_MOST_SIGNS = 30
+_MAX_SIGNS = 30
 _UNBOUNDED = re.compile(r"\)[*+{]|\\[1-9]|\(\?P=")
 """A group that is repeated, or compared with what it found."""
 _GROUP_START = re.compile(r"(?<!\\)\(\?")
 _VERBOSE = re.compile(r"\(\?[a-zA-Z]*x")
-_MOST_IDLE = 4
+_MAX_IDLE = 4
 _PROGRAM = """
 import json, re, signal, sys, warnings
 warnings.simplefilter("ignore")
@@ -178,8 +178,8 @@ def compile_pattern(text: str) -> re.Pattern[str]:
     Raises:
         PatternError: it is none, takes too long, or is too long.
     """
-    if len(text) > _MOST_CHARS:
-        raise PatternError(f"it has over {_MOST_CHARS:,} characters")
+    if len(text) > _MAX_CHARS:
+        raise PatternError(f"it has over {_MAX_CHARS:,} characters")
 
     def late() -> PatternError:
         return PatternError(f"it takes over {_COMPILE_S:g} s before it has read any text")
@@ -240,7 +240,7 @@ def most_steps(pattern: str, length: int, flags: int = 0) -> float:
         return math.inf
     repeats = sum(map(pattern.count, "*+{"))
     choices = pattern.count("|") + pattern.count("?") - len(_GROUP_START.findall(pattern))
-    if repeats + choices > _MOST_SIGNS:
+    if repeats + choices > _MAX_SIGNS:
         return math.inf
     ways = 2.0**choices * (length + 1.0) ** (repeats + 1) / math.factorial(repeats + 1)
     return ways * (len(pattern) + 1)
@@ -299,7 +299,7 @@ def _ask(pattern: str, flags: int, text: str, by: str | None = None) -> bool | s
     if not line:
         _end(child)
         raise _LateError
-    if len(_idle) < _MOST_IDLE:
+    if len(_idle) < _MAX_IDLE:
         _idle.append(child)
     else:
         _end(child)

@@ -41,7 +41,7 @@ def short_name(name: str) -> str:
     return name if len(name) <= NAME_CHARS else name[: NAME_CHARS - 1] + "…"
 
 
-def n_of(n: int, things: str, number: Callable[[int], str] = str) -> str:
+def count_noun(n: int, things: str, number: Callable[[int], str] = str) -> str:
     """`3 spans of lines`, and `1 span of lines`: the first plural of `things` is put in the singular."""
     return f"{number(n)} {noun(n, things)}"
 
@@ -64,7 +64,7 @@ def plural(word: str) -> str:
     return word + ("es" if word.endswith("s") else "s")
 
 
-def first_of(
+def join_first(
     items: Iterable[object], limit: int = 5, *, separator: str = ", ", number: Callable[[int], str] = str
 ) -> str:
     """The first items, and how many more there are: `q1, q2, q3 and 7 more`."""

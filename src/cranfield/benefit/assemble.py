@@ -9,7 +9,7 @@ from typing import Any
 from cranfield.agents.answers.rows import AnswerCost
 from cranfield.base.numbers import format_p
 from cranfield.base.version import __version__
-from cranfield.base.words import n_of
+from cranfield.base.words import count_noun
 from cranfield.benefit.analysis.analyse import analyse
 from cranfield.benefit.analysis.observation import CellObservation
 from cranfield.benefit.plan import ArmRole, BenefitPlan, SuccessBy
@@ -116,7 +116,7 @@ def sentence(plan: BenefitPlan, strata: Sequence[StratumResult], found: Sequence
     p = "" if test.p is None else f", McNemar p {format_p(test.p)}"
     if test.p is None or test.p > plan.rule.alpha:
         p += ": no significant difference"
-    tasks = n_of(test.n, "tasks") if test.n == row.n_tasks else f"{test.n} of {n_of(row.n_tasks, 'tasks')}"
+    tasks = count_noun(test.n, "tasks") if test.n == row.n_tasks else f"{test.n} of {count_noun(row.n_tasks, 'tasks')}"
     first = "".join(f"Caution: {each.message}. " for each in found if each.leads)
     return f"{first}{name} {verb} {rate} {values} on {tasks}{p}."
 

@@ -16,7 +16,7 @@ from typing import Annotated, Literal
 from pydantic import AfterValidator, Field
 
 from cranfield.base.errors import ConfigError, Problem, ProblemList, UnknownNameError
-from cranfield.base.words import first_of
+from cranfield.base.words import join_first
 from cranfield.benefit.codecheck.python.requirements import (
     read_requirements,
     required_packages,
@@ -33,7 +33,7 @@ SHIPPED = "package:"
 """Begins the source of a file that ships with Cranfield."""
 _MECHANICAL = (CodeCheck.COMPILES, CodeCheck.SYMBOLS, CodeCheck.AVAILABLE, CodeCheck.NOT_DEPRECATED)
 
-_MOST_NAMED = 40
+_MAX_NAMED = 40
 """Packages that a prompt names: a lock file has all that those need, too."""
 
 
@@ -115,7 +115,7 @@ class CodingTask(ClosedModel):
         target = self.target
         where = f"{target.platform} {target.version}" if target.platform else f"{target.language} {target.version}"
         named = [f"{name} {version}".strip() for name, version in target.packages.items()]
-        packages = first_of(named or required_packages(self.runs_on.requirements), _MOST_NAMED)
+        packages = join_first(named or required_packages(self.runs_on.requirements), _MAX_NAMED)
         lines = [
             f"{self.prompt.rstrip()}\n",
             f"Language: {target.language}. It must run on {where.strip()}, without deprecated calls.",

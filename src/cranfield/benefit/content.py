@@ -15,11 +15,11 @@ from typing import Any
 from cranfield.benefit.records import CellRecord, Flaw, ToolResultNote
 from cranfield.systems.kinds.mcp_schema import wrapped_text
 
-MOST_OF_A_PHRASE = 300
+MAX_OF_A_PHRASE = 300
 """Characters of a text that can be no more than `no results found for ...`, or an error without its cause."""
-MOST_OF_AN_ERROR = 4_000
+MAX_OF_AN_ERROR = 4_000
 """Characters of a text that begins as an error does: a stack of calls."""
-FEWEST_TASKS = 3
+MIN_TASKS = 3
 """That must have had the same result before it says anything of the tool."""
 _CONTENT = (
     *("content", "text", "result", "results", "matches", "hits", "items", "documents", "answer", "output", "data"),
@@ -99,7 +99,7 @@ def flaws_of(text: str, *, is_cut: bool = False, is_of_repository: bool = False)
 
 
 def same_for_different_tasks(cells: Iterable[CellRecord]) -> int:
-    """How often a tool gave its most frequent result word for word, to calls that differ and of `FEWEST_TASKS` tasks or more.
+    """How often a tool gave its most frequent result word for word, to calls that differ and of `MIN_TASKS` tasks or more.
 
     That a few similar questions have the same results is how searches are; that one result comes whatever is asked is not.
     Results without content are not counted again.
@@ -113,7 +113,7 @@ def same_for_different_tasks(cells: Iterable[CellRecord]) -> int:
         (
             len(found)
             for found in calls.values()
-            if len({arguments for arguments, _ in found}) > 1 and len({task for _, task in found}) >= FEWEST_TASKS
+            if len({arguments for arguments, _ in found}) > 1 and len({task for _, task in found}) >= MIN_TASKS
         ),
         default=0,
     )
@@ -136,7 +136,7 @@ def _ends_within_json(text: str, value: Any) -> bool:
 def _is_empty(value: Any) -> bool:
     if isinstance(value, str):
         plain = _without_mark(value)
-        return not plain or (len(plain) <= MOST_OF_A_PHRASE and _NOTHING.match(plain) is not None)
+        return not plain or (len(plain) <= MAX_OF_A_PHRASE and _NOTHING.match(plain) is not None)
     if isinstance(value, list):
         return all(_is_empty(each) for each in value)
     return _is_empty_object(value) if isinstance(value, dict) else value is None
@@ -158,7 +158,7 @@ def _is_empty_object(value: Mapping[str, Any]) -> bool:
 def _without_mark(text: str) -> str:
     """A text without the mark that it was cut, which says nothing of what is left."""
     plain = text.strip()
-    return plain if len(plain) > MOST_OF_A_PHRASE else _CUT.sub("", plain).strip(" \n.…[](){}")
+    return plain if len(plain) > MAX_OF_A_PHRASE else _CUT.sub("", plain).strip(" \n.…[](){}")
 
 
 def _lists(value: Mapping[str, Any]) -> Iterator[list[Any]]:
@@ -173,7 +173,7 @@ def _lists(value: Mapping[str, Any]) -> Iterator[list[Any]]:
 def _reads_as_error(value: Any) -> bool:
     if isinstance(value, str):
         plain = value.strip()
-        return len(plain) <= MOST_OF_AN_ERROR and bool(plain) and _FAILED.match(plain.splitlines()[0]) is not None
+        return len(plain) <= MAX_OF_AN_ERROR and bool(plain) and _FAILED.match(plain.splitlines()[0]) is not None
     if isinstance(value, list):
         return bool(value) and all(isinstance(each, dict) and _reads_as_error(each) for each in value)
     return isinstance(value, dict) and _is_error_object(value)

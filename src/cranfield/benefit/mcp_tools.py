@@ -23,7 +23,7 @@ from cranfield.agents.prompt import clean
 from cranfield.agents.protocol import Tool, ToolCall
 from cranfield.base.concurrency.retry import retry_policy
 from cranfield.base.errors import ConfigError, MissingExtraError, ProblemList
-from cranfield.base.words import first_of, printable
+from cranfield.base.words import join_first, printable
 from cranfield.benefit.content import parsed, unwrapped
 from cranfield.benefit.errors import CellError
 from cranfield.benefit.plan import ToolServer
@@ -197,13 +197,13 @@ class McpTools:
         wanted = self.server.tools or tuple(listed)
         missing = [name for name in wanted if name not in listed]
         if missing or not listed:
-            lists = first_of(sorted(listed), _SHOWN_NAMES) or "none"
-            lacks = f"has no tool {first_of(missing, _SHOWN_NAMES)}" if missing else "has no tools"
+            lists = join_first(sorted(listed), _SHOWN_NAMES) or "none"
+            lacks = f"has no tool {join_first(missing, _SHOWN_NAMES)}" if missing else "has no tools"
             raise self._fault(CellError.TOOL_CHANGED, f"{lacks}; it lists: {lists}")
         own = {self.offered_name(name): listed[name] for name in wanted}
         long = [name for name in own if len(name) > NAME_CHARS]
         if long or len(own) < len(set(wanted)):
-            why = f"over {NAME_CHARS} characters: {first_of(long, 3)}" if long else "two of them are the same"
+            why = f"over {NAME_CHARS} characters: {join_first(long, 3)}" if long else "two of them are the same"
             raise self._fault(CellError.TOOL_CHANGED, f"names of its tools cannot be sent to a model: {why}")
         limit = self.server.results_parameter
         if limit and not any(limit in _properties(tool) for tool in own.values()):

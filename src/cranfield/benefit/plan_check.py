@@ -14,7 +14,7 @@ from cranfield.agents.pydantic_ai_backend import split_model
 from cranfield.agents.record_folder import TreeRecord
 from cranfield.agents.settings import LimitSettings, ModelSettings
 from cranfield.base.errors import ConfigError, CranfieldError, Problem, did_you_mean, shorten
-from cranfield.base.words import and_list, first_of, n_of
+from cranfield.base.words import and_list, count_noun, join_first
 from cranfield.benefit.delivery import preflight_problems
 from cranfield.benefit.mcp_tools import server_command, variables_of
 from cranfield.benefit.plan import Agent, ArmRole, BenefitPlan, SuccessBy
@@ -247,7 +247,7 @@ def _arm_problems(plan: BenefitPlan) -> Iterator[Problem]:
     if (set(treatment.tools), set(treatment.native)) == (set(control.tools), set(control.native)):
         yield Problem("both arms have the same tools", path="arms", expected="arms that differ in `tools`")
     if control.tools and not treatment.tools:
-        hint = "a lift is that of the treatment over the control: swap the arms"
+        hint = "lift is treatment minus control; swap the arms"
         yield Problem("only the control arm has a tool under test", path="arms", hint=hint)
     if plan.repo and (control.native or control.tools) and set(treatment.native) != set(control.native):
         differing = and_list(sorted(set(treatment.native) ^ set(control.native)))
@@ -386,7 +386,7 @@ def _commit_problems(plan: BenefitPlan, tasks: TaskSet) -> Iterator[Problem]:
         and not is_same_commit(str(label.provenance.get("commit") or tasks.commit), tasks.commit)
     ]
     if others:
-        message = f"{n_of(len(others), 'records')} of the golden set name another commit than the set"
+        message = f"{count_noun(len(others), 'records')} of the golden set name another commit than the set"
         yield Problem(
             message,
             expected=tasks.commit,
@@ -424,7 +424,7 @@ def _source_problems(tasks: TaskSet, snapshot: Snapshot | None) -> Iterator[Prob
     stored = tasks.testset.meta.source_files
     differing = [path for path, digest in stored.items() if snapshot.sha256(path) != digest.removeprefix("sha256:")]
     if differing:
-        message = f"{n_of(len(differing), 'files')} are not as the golden set was verified against"
+        message = f"{count_noun(len(differing), 'files')} are not as the golden set was verified against"
         yield Problem(
             message, got=and_list(differing[:5]), hint="`cranfield testset verify SET --repo DIR` shows what moved"
         )
@@ -448,7 +448,11 @@ def _notes(plan: BenefitPlan, tasks: TaskSet) -> Iterator[str]:
         yield "There is no judge: facts that rules do not decide leave a task undecided."
     if tasks.left_out:
         reasons = Counter(tasks.left_out.values())
-        yield "Not in the experiment: " + "; ".join(f"{n_of(n, 'queries')}, {why}" for why, n in reasons.items()) + "."
+        yield (
+            "Not in the experiment: "
+            + "; ".join(f"{count_noun(n, 'queries')}, {why}" for why, n in reasons.items())
+            + "."
+        )
     if tasks.testset is not None and tasks.testset.meta.uncommitted:
         yield f"The golden set says of its repository: {tasks.testset.meta.uncommitted}"
     if tasks.source:
@@ -472,7 +476,7 @@ def _tree_notes(plan: BenefitPlan, snapshot: Snapshot, folder: Path, without: Co
     places = [*(each for each in without if not each.is_file()), *([tasks] if tasks.is_file() else ())]
     written = () if snapshot.tree is None else snapshot.tree.written
     if inside := {*(each.name for each in places if each.resolve().is_relative_to(root)), *written}:
-        names = first_of(sorted(inside))
+        names = join_first(sorted(inside))
         yield f"The repository holds {names}: a tool that reads its folder can find the expected answers there."
     if plan.tasks.testset is None:
         return

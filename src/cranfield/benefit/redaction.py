@@ -32,7 +32,7 @@ _JOINT = re.compile(r"[\W_]+|(?<=[a-z])(?=[A-Z])")
 _PLAIN = re.compile(r"[a-z]+")
 _START, _END = r"(?<![^\W_])", r"(?![^\W_])"
 _BETWEEN = r"[\W_]{0,3}"
-_FEWEST_LETTERS = 3
+_MIN_LETTERS = 3
 
 
 @dataclass(frozen=True)
@@ -85,7 +85,7 @@ def redaction_of(
     others |= treatment ^ control
     patterns = {name: _anywhere(name) for name in sorted(products) if name.lower() not in GENERIC}
     for name in sorted((others | products) - patterns.keys()):
-        if len(name) >= _FEWEST_LETTERS:
+        if len(name) >= _MIN_LETTERS:
             patterns[name] = _as_code(name) if _PLAIN.fullmatch(name) else _anywhere(name)
     longest_first = dict(sorted(patterns.items(), key=lambda item: (-len(item[0]), item[0])))
     return Redaction({MCP: _MCP, **longest_first, **_paths(plan)}, redaction(plan.success.redact))

@@ -15,9 +15,9 @@ from typing import Any
 from cranfield.agents.loop import Read
 from cranfield.repo.snapshot import Snapshot, as_text
 
-MOST_PLACES = 50
+MAX_PLACES = 50
 """A line that stands in more places than these is no anchor: it is only found beside one."""
-FEWEST_LINES = 2
+MIN_LINES = 2
 """Of a block that is found, blank ones not counted; a single line counts where it is long and stands in one place."""
 LONE_CHARS = 20
 """Of a single line."""
@@ -47,7 +47,7 @@ class ShownLines:
         for path, text in texts:
             lines = self._files[path] = [line.strip() for line in text.split("\n")]
             for number, line in enumerate(lines, start=1):
-                if line and len(self._places[line]) <= MOST_PLACES:
+                if line and len(self._places[line]) <= MAX_PLACES:
                     self._places[line].append((path, number))
 
     @classmethod
@@ -101,8 +101,8 @@ class ShownLines:
 
     def _counts(self, path: str, first: int, length: int) -> bool:
         lines = [line for line in self._files[path][first - 1 : first - 1 + length] if line]
-        if len(lines) >= FEWEST_LINES:
-            return any(len(self._places[line]) <= MOST_PLACES for line in lines)
+        if len(lines) >= MIN_LINES:
+            return any(len(self._places[line]) <= MAX_PLACES for line in lines)
         return len(lines[0]) >= LONE_CHARS and len(self._places[lines[0]]) == 1
 
 

@@ -6,9 +6,9 @@ from collections.abc import Collection
 from pathlib import Path
 from typing import Literal
 
-from cranfield.agents.record_folder import MOST_NAMED, changed_since, left_out_of, now, require_same_tree
+from cranfield.agents.record_folder import MAX_NAMED, changed_since, left_out_of, now, require_same_tree
 from cranfield.base.errors import CranfieldError, UsageError
-from cranfield.base.words import first_of, n_of
+from cranfield.base.words import count_noun, join_first
 from cranfield.benefit.folder import ExperimentFile, ExperimentFolder
 from cranfield.benefit.records import SCHEMA_VERSION
 from cranfield.formats.io.files import shown
@@ -49,8 +49,8 @@ class TreeCheck(ClosedModel):
         }
         if self.problem:
             return f"whether the folder of the repository changed {when[self.when]} is not known: {self.problem}"
-        n = n_of(self.n_source + self.n_ignored, "files")
-        text = f"the folder of the repository changed {when[self.when]} ({n}): {first_of(self.files)}"
+        n = count_noun(self.n_source + self.n_ignored, "files")
+        text = f"the folder of the repository changed {when[self.when]} ({n}): {join_first(self.files)}"
         return f"{text}; let git ignore what a tool writes there, or run with --allow-dirty" if self.is_void else text
 
 
@@ -108,7 +108,7 @@ def _record(
             when=when,
             n_source=len(found.source),
             n_ignored=len(found.ignored),
-            files=(*found.source, *found.ignored)[:MOST_NAMED],
+            files=(*found.source, *found.ignored)[:MAX_NAMED],
             allowed=allowed,
         )
         _append(folder, check)

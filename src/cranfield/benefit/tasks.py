@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from cranfield.agents.answers.places import expected_places
 from cranfield.base.errors import ConfigError, Problem, unknown_name
-from cranfield.base.words import and_list, n_of
+from cranfield.base.words import and_list, count_noun
 from cranfield.benefit.plan import BenefitPlan, SuccessBy, TaskSource
 from cranfield.formats.io.files import shown
 from cranfield.model.label import Label, Lines
@@ -146,7 +146,7 @@ def _strata_problems(plan: BenefitPlan, tasks: Sequence[Task]) -> list[Problem]:
         if without and len(without) == len(tasks):
             problems.append(unknown_name("stratum", name, _strata_of(tasks)))
         elif without:
-            message = f"{n_of(len(without), 'tasks')} without the stratum {name}"
+            message = f"{count_noun(len(without), 'tasks')} without the stratum {name}"
             problems.append(Problem(message, path="strata", got=and_list(without[:5])))
     return problems
 

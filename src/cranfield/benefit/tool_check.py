@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from statistics import fmean
 
 from cranfield.base.errors import PreflightError, Problem
-from cranfield.base.words import and_list, n_of
+from cranfield.base.words import and_list, count_noun
 from cranfield.benefit.agent import ArmAgent
 from cranfield.benefit.delivery import tool_preflight
 from cranfield.benefit.folder import ExperimentFile, ExperimentFolder
@@ -98,7 +98,7 @@ def _problems(record: PreflightRecord, first: PreflightRecord | None) -> list[Pr
     return [Problem(f"the tool is another than when the experiment began: {', '.join(changed)}", path=where, hint=hint)]
 
 
-_MOST_REASONS = 3
+_MAX_REASONS = 3
 
 
 def competence(evidence: ExperimentRecords, tasks: TaskSet) -> tuple[Validity, ...]:
@@ -125,7 +125,7 @@ def _success(evidence: ExperimentRecords, tasks: TaskSet) -> tuple[Validity, ...
     success = fmean(fmean(found) for found in by_task.values())
     if success >= floor:
         return ()
-    where = f"{n_of(len(by_task), 'tasks')} that can be done without the tool"
+    where = f"{count_noun(len(by_task), 'tasks')} that can be done without the tool"
     message = f"{arm} succeeds at {success:.0%} on {where}; the plan demands {floor:.0%}{_why(evidence, tasks)}"
     if not _can_search(evidence):
         message = (
@@ -142,7 +142,7 @@ def _why(evidence: ExperimentRecords, tasks: TaskSet) -> str:
     )
     failed = [score for score in control if score.success is False]
     whys = Counter(evidence.cells[score.key].error or (score.why.value if score.why else "") for score in failed)
-    reasons = and_list([f"{n} {why}" for why, n in whys.most_common(_MOST_REASONS) if why])
+    reasons = and_list([f"{n} {why}" for why, n in whys.most_common(_MAX_REASONS) if why])
     text = f" ({len(failed)} failed: {reasons})" if reasons else ""
     others = [score.success for score in treatment if score.success is not None]
     if others and fmean(others) < evidence.plan.competence.success:
@@ -169,7 +169,9 @@ def _search_use(evidence: ExperimentRecords, cells: Sequence[CellRecord]) -> tup
     if share >= floor:
         if len(known) == len(cells) or not floor:
             return ()
-        message = f"tool calls are not known of {len(cells) - len(known)} of {n_of(len(cells), 'cells')} of {arm}: nothing shows that it used its search tools there ({CALLS_HINT})"
+        message = f"tool calls are not known of {len(cells) - len(known)} of {count_noun(len(cells), 'cells')} of {arm}: nothing shows that it used its search tools there ({CALLS_HINT})"
         return (Validity(kind=ValidityKind.COMPETENCE_UNKNOWN, is_void=False, message=message),)
-    message = f"{arm} used its search tools in {share:.0%} of {n_of(len(known), 'cells')}; the plan demands {floor:.0%}"
+    message = (
+        f"{arm} used its search tools in {share:.0%} of {count_noun(len(known), 'cells')}; the plan demands {floor:.0%}"
+    )
     return (Validity(kind=ValidityKind.CONTROL_INCOMPETENT, is_void=True, message=message),)

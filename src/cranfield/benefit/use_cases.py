@@ -38,7 +38,7 @@ from cranfield.base.errors import (
     shorten,
     unknown_name,
 )
-from cranfield.base.words import first_of, n_of
+from cranfield.base.words import count_noun, join_first
 from cranfield.benefit.assemble import assemble, last_scores
 from cranfield.benefit.codecheck.registry import checker_for
 from cranfield.benefit.errors import CellError
@@ -291,7 +291,7 @@ def result_of(path: Path) -> BenefitResult:
     if missing := [str(key) for key in ended if key not in scores]:
         hint = f"score them first: cranfield benefit score {shown(path)}"
         raise UsageError(
-            f"{n_of(len(missing), 'cells')} without a score", path=shown(path), got=first_of(missing), hint=hint
+            f"{count_noun(len(missing), 'cells')} without a score", path=shown(path), got=join_first(missing), hint=hint
         )
     evidence = ExperimentRecords(
         plan,
@@ -384,14 +384,16 @@ def rerun(path: Path, results: Path, on_progress: OnProgress) -> tuple[str, Bene
     if not outcome.is_complete and outcome.stopped != CellError.BUDGET:
         first = outcome.waiting[0] if outcome.waiting else None
         why = f": {first.key}, {first.error}: {first.message}" if first else ""
-        message = f"{n_of(n_cells - outcome.n_scored, 'cells')} of {n_cells} have no end{why}"
+        message = f"{count_noun(n_cells - outcome.n_scored, 'cells')} of {n_cells} have no end{why}"
         raise SystemUnderTestError(message, hint="a retry goes on with them")
     on_progress("scoring", len(ended), n_cells)
     scored = score_experiment(path)
     stopped = None if scored.judge is None else scored.judge.stopped
     is_budget = stopped is not None and stopped.kind is FailureKind.BUDGET
     if scored.n_failed and not is_budget:
-        message = f"votes of the judge are missing in {n_of(scored.n_failed, 'cells')}, first {scored.first_missing}"
+        message = (
+            f"votes of the judge are missing in {count_noun(scored.n_failed, 'cells')}, first {scored.first_missing}"
+        )
         raise SystemUnderTestError(message, hint="a retry scores them again")
     file, not_remembered = publish(result_of(path), results)
     return file.name, read_result(file), not_remembered
@@ -656,7 +658,7 @@ def _wrong(result: BenefitResult, rules: BenefitRules, now: datetime) -> list[Ru
 
 
 def _wrong_age(result: BenefitResult, most: timedelta, now: datetime) -> list[RuleOutcome]:
-    rule = f"the result is at most {n_of(most.days, 'days')} old"
+    rule = f"the result is at most {count_noun(most.days, 'days')} old"
     try:
         made = datetime.fromisoformat(result.made_at).astimezone(UTC)
     except ValueError:
@@ -668,7 +670,7 @@ def _wrong_age(result: BenefitResult, most: timedelta, now: datetime) -> list[Ru
         ]
     if age <= most:
         return []
-    return [RuleOutcome(rule, RuleState.INVALID, f"it was made on {made:%Y-%m-%d}, {n_of(age.days, 'days')} ago")]
+    return [RuleOutcome(rule, RuleState.INVALID, f"it was made on {made:%Y-%m-%d}, {count_noun(age.days, 'days')} ago")]
 
 
 def _forbidden(result: BenefitResult, verdict: StratumVerdict) -> RuleOutcome:
@@ -677,12 +679,12 @@ def _forbidden(result: BenefitResult, verdict: StratumVerdict) -> RuleOutcome:
     unknown = [row for row in judged if row.verdict is StratumVerdict.INSUFFICIENT]
     rule = f"no stratum has the verdict {verdict.value}"
     if bad:
-        sentence = f"{len(bad)} of {n_of(len(judged), 'strata')}:"
+        sentence = f"{len(bad)} of {count_noun(len(judged), 'strata')}:"
         return RuleOutcome(rule, RuleState.FAILED, sentence, tuple(f"{row.label}: {row.reason}" for row in bad))
     if len(unknown) == len(judged):
-        return RuleOutcome(rule, RuleState.INCONCLUSIVE, f"none of {n_of(len(judged), 'strata')} has enough data")
+        return RuleOutcome(rule, RuleState.INCONCLUSIVE, f"none of {count_noun(len(judged), 'strata')} has enough data")
     left = f"; {len(unknown)} without enough data" if unknown else ""
-    return RuleOutcome(rule, RuleState.PASSED, f"none of {n_of(len(judged), 'strata')} has it{left}")
+    return RuleOutcome(rule, RuleState.PASSED, f"none of {count_noun(len(judged), 'strata')} has it{left}")
 
 
 def _required(result: BenefitResult, rules: BenefitRules) -> list[RuleOutcome]:

@@ -34,7 +34,7 @@ from functools import cached_property
 
 from cranfield.agents.record_folder import TreeRecord
 from cranfield.base.errors import shorten
-from cranfield.base.words import and_list, n_of
+from cranfield.base.words import and_list, count_noun
 from cranfield.benefit.codecheck.report import CodeCheck
 from cranfield.benefit.content import notes_of, same_for_different_tasks
 from cranfield.benefit.errors import CellError
@@ -44,12 +44,12 @@ from cranfield.benefit.result import DeliveredResults, Validity, ValidityKind
 from cranfield.benefit.source import TreeCheck
 from cranfield.repo.git import is_same_commit
 
-MOST_UNDELIVERED = 0.1
-FEWEST_PAIRS = 0.5
-MOST_UNDECIDED = 0.1
-MOST_LOST_MORE = 0.05
+MAX_UNDELIVERED = 0.1
+MIN_PAIRS = 0.5
+MAX_UNDECIDED = 0.1
+MAX_LOST_MORE = 0.05
 SAME_ANSWERS = 0.5
-MOST_NOTES = 2
+MAX_NOTES = 2
 CALLS_HINT = "`agent.usage.tool_calls` of the plan says where the output of an agent has them"
 _COMMIT = "commit"
 _PREFLIGHT_HINT = "`preflight` of the tool in the plan says how it is asked"
@@ -213,13 +213,13 @@ def _delivery(evidence: ExperimentRecords) -> Iterator[Validity]:
         n = len(cells) + len(never_up)
         without = sum(cell.delivery is None or not cell.delivery.offered for cell in cells) + len(never_up)
         if without:
-            message = f"the tool never came up in {without} of {n_of(n, 'cells')} of {arm}"
-            is_void = without > MOST_UNDELIVERED * n
+            message = f"the tool never came up in {without} of {count_noun(n, 'cells')} of {arm}"
+            is_void = without > MAX_UNDELIVERED * n
             yield Validity(kind=ValidityKind.TOOL_NOT_DELIVERED, is_void=is_void, message=message)
         calling = [cell.delivery for cell in cells if cell.delivery is not None and cell.delivery.called]
         blind = sum(cell.delivery is not None and cell.delivery.called is None for cell in cells)
         if blind:
-            message = f"whether the tool was called is not known in {blind} of {n_of(len(cells), 'cells')} of {arm}, as tool calls are not reported: the lift is that of offering it ({CALLS_HINT})"
+            message = f"whether the tool was called is not known in {blind} of {count_noun(len(cells), 'cells')} of {arm}, as tool calls are not reported: the lift is that of offering it ({CALLS_HINT})"
             yield Validity(kind=ValidityKind.CALLS_UNKNOWN, is_void=False, message=message)
         elif not calling and without < len(cells):
             message = f"no agent of {arm} called the tool: the lift is that of offering it"
@@ -229,8 +229,8 @@ def _delivery(evidence: ExperimentRecords) -> Iterator[Validity]:
             found = evidence.delivered[role]
             kinds = {"empty": found.empty, "reading as an error": found.error, "of another index": found.other_source}
             why = and_list([f"{n} {kind}" for kind, n in kinds.items() if n])
-            of_all = f": of {n_of(found.n, 'results')} {why}" if why else ""
-            message = f"no result of the tool had content in {silent} of {n_of(len(calling), 'cells')} of {arm} that called it{of_all}"
+            of_all = f": of {count_noun(found.n, 'results')} {why}" if why else ""
+            message = f"no result of the tool had content in {silent} of {count_noun(len(calling), 'cells')} of {arm} that called it{of_all}"
             is_void = silent > evidence.plan.delivery.silent * len(calling)
             yield Validity(kind=ValidityKind.TOOL_NOT_ANSWERED, is_void=is_void, message=message)
 
@@ -239,10 +239,10 @@ def _results(evidence: ExperimentRecords) -> Iterator[Validity]:
     for role, found in evidence.delivered.items():
         name = evidence.name(role)
         if found.cells_unknown:
-            message = f"what the tool returned is not known in {n_of(found.cells_unknown, 'cells')} of {name} that called it, as the agent reports no results: whether they had content is not known either"
+            message = f"what the tool returned is not known in {count_noun(found.cells_unknown, 'cells')} of {name} that called it, as the agent reports no results: whether they had content is not known either"
             yield Validity(kind=ValidityKind.RESULTS_UNKNOWN, is_void=False, message=message)
         if found.other_source:
-            message = f"{found.other_source} of {n_of(found.n, 'results')} of the tool in {name} state another index, version or commit than its preflight did"
+            message = f"{found.other_source} of {count_noun(found.n, 'results')} of the tool in {name} state another index, version or commit than its preflight did"
             yield Validity(kind=ValidityKind.RESULTS_OF_OTHER_SOURCE, is_void=True, message=message)
         bounds = evidence.plan.delivery
         kinds = {
@@ -254,7 +254,7 @@ def _results(evidence: ExperimentRecords) -> Iterator[Validity]:
         }
         for kind, (n, bound) in kinds.items():
             if n > bound * found.n:
-                message = f"{n} of {n_of(found.n, 'results')} of the tool in {name} {kind} ({n / found.n:.0%}; the plan allows {bound:.0%})"
+                message = f"{n} of {count_noun(found.n, 'results')} of the tool in {name} {kind} ({n / found.n:.0%}; the plan allows {bound:.0%})"
                 yield Validity(kind=ValidityKind.RESULTS_FLAWED, is_void=False, leads=True, message=message)
 
 
@@ -263,7 +263,7 @@ def _not_read(evidence: ExperimentRecords) -> Iterator[Validity]:
     for role in ArmRole:
         n, known = evidence.unread(role)
         if n > bound * known:
-            message = f"in {n} of {n_of(known, 'successes')} of {evidence.name(role)} no gold line was found in what was read, of the repository or of a result: the answers seem to come from elsewhere (the plan allows {bound:.0%})"
+            message = f"in {n} of {count_noun(known, 'successes')} of {evidence.name(role)} no gold line was found in what was read, of the repository or of a result: the answers seem to come from elsewhere (the plan allows {bound:.0%})"
             yield Validity(kind=ValidityKind.ANSWERS_NOT_READ, is_void=False, leads=True, message=message)
 
 
@@ -272,13 +272,13 @@ def _complete(evidence: ExperimentRecords) -> Iterator[Validity]:
     n = len(evidence.pairs)
     lost = {role: len(_lost(evidence, role)) for role in ArmRole}
     if n < n_pairs:
-        failed = f"; infrastructure failed in {n_of(sum(lost.values()), 'cells')}" if any(lost.values()) else ""
-        message = f"partial: {n} of {n_of(n_pairs, 'pairs')} of cells are scored{failed}"
-        is_void = n < FEWEST_PAIRS * n_pairs
+        failed = f"; infrastructure failed in {count_noun(sum(lost.values()), 'cells')}" if any(lost.values()) else ""
+        message = f"partial: {n} of {count_noun(n_pairs, 'pairs')} of cells are scored{failed}"
+        is_void = n < MIN_PAIRS * n_pairs
         yield Validity(kind=ValidityKind.INCOMPLETE, is_void=is_void, message=message)
     more = max(ArmRole, key=lambda role: lost[role])
     less = min(ArmRole, key=lambda role: lost[role])
-    if lost[more] - lost[less] > max(1, MOST_LOST_MORE * n_pairs):
+    if lost[more] - lost[less] > max(1, MAX_LOST_MORE * n_pairs):
         message = f"infrastructure failed in {lost[more]} cells of {evidence.name(more)} and in {lost[less]} of {evidence.name(less)}: what is left is a selection"
         yield Validity(kind=ValidityKind.INFRASTRUCTURE_DIFFERS, is_void=True, message=message)
 
@@ -330,11 +330,11 @@ def _undecided(evidence: ExperimentRecords) -> Iterator[Validity]:
         if open_scores:
             reasons = and_list(sorted({score.why.value for score in open_scores if score.why is not None}))
             notes = and_list(
-                list(dict.fromkeys(shorten(note) for score in open_scores for note in score.notes))[:MOST_NOTES]
+                list(dict.fromkeys(shorten(note) for score in open_scores for note in score.notes))[:MAX_NOTES]
             )
-            message = f"{len(open_scores)} of {n_of(len(scores), 'cells')} of {evidence.name(role)} are not decided: {reasons}"
+            message = f"{len(open_scores)} of {count_noun(len(scores), 'cells')} of {evidence.name(role)} are not decided: {reasons}"
             message += f" ({notes})" if notes else ""
-            is_void = len(open_scores) > MOST_UNDECIDED * len(scores)
+            is_void = len(open_scores) > MAX_UNDECIDED * len(scores)
             yield Validity(kind=ValidityKind.UNDECIDED, is_void=is_void, message=message)
 
 
@@ -351,7 +351,7 @@ def _same_answers(evidence: ExperimentRecords) -> Iterator[Validity]:
     answered = [(left, right) for left, right in evidence.pairs if left.answer or left.files]
     same = sum((left.answer, left.files) == (right.answer, right.files) for left, right in answered)
     if same and same >= SAME_ANSWERS * len(answered):
-        message = f"both arms gave the same answer in {same} of {n_of(len(answered), 'pairs')}"
+        message = f"both arms gave the same answer in {same} of {count_noun(len(answered), 'pairs')}"
         yield Validity(kind=ValidityKind.SAME_ANSWERS, is_void=False, message=message)
 
 
@@ -359,7 +359,7 @@ def _unmeasured(evidence: ExperimentRecords) -> Iterator[Validity]:
     for role, cells in evidence.by_arm.items():
         without = sum(cell.usage.total is None for cell in cells)
         if without:
-            message = f"tokens are not known of {without} of {n_of(len(cells), 'cells')} of {evidence.name(role)}"
+            message = f"tokens are not known of {without} of {count_noun(len(cells), 'cells')} of {evidence.name(role)}"
             yield Validity(kind=ValidityKind.UNMEASURED_TOKENS, is_void=False, message=message)
 
 
@@ -375,7 +375,7 @@ def _code_not_run(evidence: ExperimentRecords) -> Iterator[Validity]:
     is_run = CodeCheck.TESTS in evidence.plan.success.checks
     n = sum(not is_run or CodeCheck.TESTS not in checks for checks in checked.values())
     if n:
-        message = f"no test decides {n} of {n_of(len(checked), 'tasks')}: code that passes the other checks is a success there, whatever it does"
+        message = f"no test decides {n} of {count_noun(len(checked), 'tasks')}: code that passes the other checks is a success there, whatever it does"
         yield Validity(kind=ValidityKind.CODE_NOT_RUN, is_void=False, message=message)
 
 
@@ -385,8 +385,8 @@ def _symbols_unknown(evidence: ExperimentRecords) -> Iterator[Validity]:
         scores = evidence.scores_of(role)
         counts = [score.unknown_symbols for score in scores if score.unknown_symbols]
         if counts:
-            n = n_of(sum(counts), "symbols")
-            found.append(f"{n} in {len(counts)} of {n_of(len(scores), 'answers')} of {evidence.name(role)}")
+            n = count_noun(sum(counts), "symbols")
+            found.append(f"{n} in {len(counts)} of {count_noun(len(scores), 'answers')} of {evidence.name(role)}")
     if found:
         message = f"it is not known whether symbols of the code exist: {and_list(found)}; only tests that ran the code decide there"
         yield Validity(kind=ValidityKind.SYMBOLS_UNKNOWN, is_void=False, message=message)

@@ -18,7 +18,7 @@ from cranfield.app.command import Exit, Fields, Output, Report, RunNames, note
 from cranfield.base.errors import CranfieldError, UsageError
 from cranfield.base.words import and_list
 from cranfield.cli import registries
-from cranfield.cli.ending import collecting_stale, handled, note_stale, present, report_error
+from cranfield.cli.ending import handled, note_stale, present, report_error, warning_once_of_stale_runs
 from cranfield.evaluation.options.blocks import (
     SET_OPTIONS,
     CollectOptions,
@@ -484,7 +484,7 @@ def command_of(function: Callable[..., Report | Iterable[Report | CranfieldError
             kwargs.pop("project")
             kwargs["config"] = _one_config(config, kwargs["config"], project)
         resolve_testsets(kwargs, project)
-        with collecting_stale():
+        with warning_once_of_stale_runs():
             if runs is not None:
                 resolve_runs(kwargs, runs.parameters, kwargs["config"] if config is not None else project)
             values: dict[str, Any] = {

@@ -33,7 +33,7 @@ from cranfield.base.errors import (
     UsageError,
     spell_parameter,
 )
-from cranfield.base.words import and_list, first_of
+from cranfield.base.words import and_list, join_first
 
 if TYPE_CHECKING:
     from cranfield.reporting.document import Document, Tone
@@ -251,13 +251,13 @@ def finish_output(out: StandardStream) -> int:
     return EXIT_USAGE
 
 
-MOST_NAMED = 3
+MAX_NAMED = 3
 """Systems in the stamp."""
 _STALE: ContextVar[tuple[str, ...]] = ContextVar("stale", default=())
 
 
 @contextmanager
-def collecting_stale() -> Iterator[None]:
+def warning_once_of_stale_runs() -> Iterator[None]:
     """One command: what is noted inside is stamped on its report."""
     token = _STALE.set(())
     try:
@@ -278,7 +278,7 @@ def stamped(document: Document) -> Document:
     systems = _STALE.get()
     if not systems:
         return document
-    stamp = f"STALE: saved before the config or test set changed: {first_of(systems, MOST_NAMED)}"
+    stamp = f"STALE: saved before the config or test set changed: {join_first(systems, MAX_NAMED)}"
     return replace(document, stamps=(*document.stamps, stamp))
 
 
@@ -290,7 +290,7 @@ def present(report: Report, output: Output) -> None:
         show([to_json(report.record())])
     else:
         document = report.document() if callable(report.document) else report.document
-        deliver(document, output.showing(report.full), written=report.written)
+        print_and_save_report(document, output.with_full(report.full), written=report.written)
     for line in report.notes:
         note(line)
     if report.void:
@@ -309,7 +309,7 @@ def _tell_void(void: Mapping[str, Sequence[str]], output: Output) -> None:
             note(f"error: void: {sentence}")
 
 
-def deliver(document: Document, output: Output, *, written: Sequence[Path] = ()) -> None:
+def print_and_save_report(document: Document, output: Output, *, written: Sequence[Path] = ()) -> None:
     """Print the document on stdout in its form, write it as HTML where that was asked for, and name the files written.
 
     Args:

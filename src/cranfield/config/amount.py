@@ -13,7 +13,7 @@ from pydantic import BeforeValidator, WithJsonSchema
 from cranfield.formats.io.tree import describe
 from cranfield.model.kinds import SourceFloat, SourceInt
 
-MOST_DIGITS = 30
+MAX_DIGITS = 30
 """A bound has no more digits than this, before or after its point."""
 _PERCENT = re.compile(r"\s*(\S+?)\s*%\s*")
 
@@ -27,7 +27,7 @@ def _decimal(value: Any) -> Any:
     text = value.source if isinstance(value, (SourceInt, SourceFloat)) else repr(value)
     number = _read(text)
     if number is None:
-        raise ValueError(f"{text} is no number of at most {MOST_DIGITS} digits")
+        raise ValueError(f"{text} is no number of at most {MAX_DIGITS} digits")
     return number
 
 
@@ -36,7 +36,7 @@ def _read(text: str) -> Decimal | None:
         number = Decimal(text)
     except InvalidOperation:
         return None
-    if not number.is_finite() or len(number.as_tuple().digits) > MOST_DIGITS or abs(number.adjusted()) > MOST_DIGITS:
+    if not number.is_finite() or len(number.as_tuple().digits) > MAX_DIGITS or abs(number.adjusted()) > MAX_DIGITS:
         return None
     return number
 

@@ -313,7 +313,7 @@ class TextSources(Strict):
         """What paths are relative to: the folder of the file."""
         return self._folder
 
-    def lie_in(self, folder: Path) -> None:
+    def set_base_dir(self, folder: Path) -> None:
         """Set the folder of the file."""
         self._folder = folder
 
@@ -322,7 +322,7 @@ class TextSources(Strict):
         if self.documents or config is None or not config.documents:
             return self
         found = self.model_copy(update={"documents": config.documents})
-        found.lie_in(config.folder)
+        found.set_base_dir(config.folder)
         return found
 
 

@@ -20,7 +20,7 @@ from cranfield.config.systems import FusionConfig, SystemConfig, SystemRoot, exp
 from cranfield.formats.io.tree import Loc
 from cranfield.formats.io.validation import problems_of
 
-MOST_POINTS = 500
+MAX_POINTS = 500
 """Largest number of points of a grid; each is a system that answers every query."""
 TAKES_ANY_PARAM = frozenset({"python", "lines", "plugin"})
 """Kinds of system that are given all params, whatever they are called."""
@@ -76,9 +76,9 @@ def check_grid(config: Config) -> Iterator[Finding]:
         yield ("grid", "system"), unknown_name("system", grid.system, config.systems)
         return
     n = math.prod(len(values) for values in grid.over.values())
-    if n > MOST_POINTS:
+    if n > MAX_POINTS:
         hint = "try fewer values at a time."
-        yield ("grid", "over"), Problem("points of the grid", expected=f"at most {MOST_POINTS}", got=str(n), hint=hint)
+        yield ("grid", "over"), Problem("points of the grid", expected=f"at most {MAX_POINTS}", got=str(n), hint=hint)
         return
     if isinstance(grid.held_out, str) and not all(part.strip() for part in grid.held_out.partition("=")):
         expected = "a share such as 0.3, or KEY=VALUE such as split=test"

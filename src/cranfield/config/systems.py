@@ -238,7 +238,7 @@ class PythonConfig(SearchSystem):
     def problems(self, file: Mapping[str, Any]) -> Iterator[Finding]:
         """Also an environment that the function cannot see."""
         if self.env and self.with_ is None:
-            hint = "with `with`, what makes the function is given it as the parameter `environment`."
+            hint = "`with` arguments go to the factory; the environment is passed to it as `environment`."
             yield ("env",), Problem("a function has the environment of Cranfield's own process", hint=hint)
         yield from super().problems(file)
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from cranfield.base.words import and_list, first_of
+from cranfield.base.words import and_list, join_first
 from cranfield.evaluation.unseen import Caveat, CaveatKind
 from cranfield.measures import CATALOGUE, Measure, compute
 from cranfield.measures.kernels import expected_relevant, never_judged
@@ -40,31 +40,31 @@ def absence_sentences(
     unjudged = without_judgment(testset)
     for absence in dict.fromkeys(unjudged.values()):
         named = [query_id for query_id, why in unjudged.items() if why is absence]
-        sentence = f"{absence}: {len(named)} of {n_queries} queries ({OUT_OF_THE_MEANS}): {first_of(named)}"
+        sentence = f"{absence}: {len(named)} of {n_queries} queries ({OUT_OF_THE_MEANS}): {join_first(named)}"
         yield Caveat(sentence, CaveatKind.ABSENT, absence)
     for absence, places in without_relevant(ranking).items():
         if len(places):
             effect = in_brackets(effect_of(places, measures, values, scored))
-            names = first_of(ranking.query_ids[place] for place in places)
+            names = join_first(ranking.query_ids[place] for place in places)
             yield Caveat(f"{absence}: {len(places)} of {total} queries{effect}: {names}", CaveatKind.ABSENT, absence)
     missing, silent = unanswered(ranking)
     if silent:
         yield Caveat(
             "a run of this kind has no line for an answer without a result: no line counts as silence where nothing "
-            f"should be found: {first_of(silent)}",
+            f"should be found: {join_first(silent)}",
             CaveatKind.SILENT,
         )
     if missing:
         without = set(missing)
         places = np.flatnonzero([query_id in without for query_id in ranking.query_ids])
         effect = in_brackets(effect_of(places, measures, values, scored))
-        sentence = f"no answer in the run for {len(missing)} of {total} queries{effect}: {first_of(missing)}"
+        sentence = f"no answer in the run for {len(missing)} of {total} queries{effect}: {join_first(missing)}"
         yield Caveat(f"{Absence.NOT_RETURNED}: {sentence}", CaveatKind.ABSENT, Absence.NOT_RETURNED)
     known = {*ranking.query_ids, *unjudged}
     skipped = [query_id for query_id in testset.query_ids if query_id not in known]
     if skipped:
         sentence = f"no answer in the run for {len(skipped)} of {n_queries} queries ({OUT_OF_THE_MEANS})"
-        yield Caveat(f"{Absence.NOT_RETURNED}: {sentence}: {first_of(skipped)}", CaveatKind.ABSENT, OUT_OF_THE_MEANS)
+        yield Caveat(f"{Absence.NOT_RETURNED}: {sentence}: {join_first(skipped)}", CaveatKind.ABSENT, OUT_OF_THE_MEANS)
 
 
 def without_judgment(testset: TestSet) -> dict[str, Absence]:

@@ -23,7 +23,7 @@ import numpy as np
 
 from cranfield.base.errors import UnknownNameError, UsageError
 from cranfield.base.numbers import format_p, format_value
-from cranfield.base.words import first_of, n_of
+from cranfield.base.words import count_noun, join_first
 from cranfield.evaluation.evaluate import StratumSummary, clipped, difference_range, strata_of, summarise
 from cranfield.evaluation.options.blocks import CompareOptions
 from cranfield.evaluation.pairing import pair_values
@@ -545,7 +545,7 @@ def _direction(measure: Measure, overall: TestResult) -> VerdictCode:
 def _sentence(found: ClassVerdict, code: VerdictCode, comparison: Comparison, numbers: str) -> str:
     """The verdict, the numbers over all queries, and the classes behind it."""
     baseline, candidate = comparison.baseline.name, comparison.candidate.name
-    better, worse = (first_of(row.name for row in found.with_code(of)) for of in CHANGED)
+    better, worse = (join_first(row.name for row in found.with_code(of)) for of in CHANGED)
     lead = {
         VerdictCode.MIXED: f"{candidate} against {baseline} is mixed: better in {better}, worse in {worse}",
         VerdictCode.BETTER: f"{candidate} is better than {baseline}",
@@ -565,10 +565,12 @@ def _class_counts(found: ClassVerdict) -> str:
     parts = []
     for code in CHANGED:
         rows = found.with_code(code)
-        parts.append(f"{len(rows)} {code.text} ({first_of(row.name for row in rows)})" if rows else f"none {code.text}")
-    text = f"Of {n_of(len(found.rows), 'classes')}, {', '.join(parts)}"
+        parts.append(
+            f"{len(rows)} {code.text} ({join_first(row.name for row in rows)})" if rows else f"none {code.text}"
+        )
+    text = f"Of {count_noun(len(found.rows), 'classes')}, {', '.join(parts)}"
     if found.falling:
-        text += f"; {len(found.falling)} lower without significance ({first_of(row.name for row in found.falling)})"
+        text += f"; {len(found.falling)} lower without significance ({join_first(row.name for row in found.falling)})"
     return text
 
 
@@ -583,9 +585,9 @@ def _reasons(found: ClassVerdict, code: VerdictCode, comparison: Comparison) -> 
             opposite = worse if found.pooled is VerdictCode.BETTER else better
             why = f"no class is {found.pooled.text}"
             if opposite:
-                why += f", and {first_of(row.name for row in opposite)} {opposite[0].code.text}"
+                why += f", and {join_first(row.name for row in opposite)} {opposite[0].code.text}"
             else:
-                why += f" on its own, by p adjusted over {n_of(found.n_tested, 'classes')}"
+                why += f" on its own, by p adjusted over {count_noun(found.n_tested, 'classes')}"
         reasons.append(f"{why}; {mean}" if why else mean)
     if not found.n_tested:
         reasons.append("no class has enough queries to decide: the test over all queries decides")
@@ -593,8 +595,8 @@ def _reasons(found: ClassVerdict, code: VerdictCode, comparison: Comparison) -> 
     silent = [row for row in found.rows if not row.can_decide]
     few = [row.name for row in silent if row.n < needed]
     if few:
-        reasons.append(f"too few queries to decide, fewer than {needed}: {first_of(few)}")
+        reasons.append(f"too few queries to decide, fewer than {needed}: {join_first(few)}")
     if len(few) < len(silent):
-        untested = first_of(row.name for row in silent if row.n >= needed)
+        untested = join_first(row.name for row in silent if row.n >= needed)
         reasons.append(f"too few queries that differ for the {comparison.options.test} test: {untested}")
     return tuple(reasons)

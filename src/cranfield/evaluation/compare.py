@@ -9,7 +9,7 @@ from dataclasses import replace
 import numpy as np
 
 from cranfield.base.numbers import format_value
-from cranfield.base.words import first_of, n_of
+from cranfield.base.words import count_noun, join_first
 from cranfield.evaluation.classes import claims, decide_by_class
 from cranfield.evaluation.evaluate import clipped, difference_range
 from cranfield.evaluation.evidence.inspection import inspect_systems
@@ -91,10 +91,12 @@ def narrow_caveat(evaluation: Evaluation, rank: Callable[[Convention], Ranking])
             changes.append(f"{measure} {format_value(known_mean(there))} instead of {format_value(known_mean(here))}")
     if not changes:
         return ()
-    named = first_of([query for query, differs in zip(evaluation.query_ids, changed.tolist(), strict=True) if differs])
+    named = join_first(
+        [query for query, differs in zip(evaluation.query_ids, changed.tolist(), strict=True) if differs]
+    )
     sentence = (
         "scores that differ at 64 bits are equal at 32 bits, and tie in trec_eval 9 and pytrec_eval (convention trec9): "
-        f"{first_of(changes, SHOWN)} in {n_of(int(changed.sum()), 'queries')} ({named})"
+        f"{join_first(changes, SHOWN)} in {count_noun(int(changed.sum()), 'queries')} ({named})"
     )
     return (Caveat(sentence, CaveatKind.NARROW_SCORES),)
 

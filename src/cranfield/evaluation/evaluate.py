@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from cranfield.base.errors import MeasureError, Problem, UnknownNameError, UsageError
 from cranfield.base.numbers import format_value
-from cranfield.base.words import first_of, short_name
+from cranfield.base.words import join_first, short_name
 from cranfield.evaluation.absence import absence_sentences, without_judgment
 from cranfield.evaluation.margins import tie_margin
 from cranfield.evaluation.unseen import Caveat, CaveatKind
@@ -272,7 +272,7 @@ def _about_surplus(ranking: Ranking, queries: Sequence[str]) -> str:
     why, what = "more results match a pattern than its expected_count says", "R, AP and nDCG"
     if ranking.convention.credit == "every":
         why, what = f"{ranking.convention.name} pays an expected item more than once", "AP and nDCG"
-    return f"{why} in {len(queries)} of {ranking.n_queries} queries ({what} may exceed 1 there): {first_of(queries)}"
+    return f"{why} in {len(queries)} of {ranking.n_queries} queries ({what} may exceed 1 there): {join_first(queries)}"
 
 
 def _warnings(
@@ -287,7 +287,7 @@ def _warnings(
     if surplus:
         sentences.append(Caveat(_about_surplus(ranking, surplus), CaveatKind.SURPLUS))
     if negative.any():
-        named = first_of(itertools.compress(ranking.query_ids, negative.tolist()))
+        named = join_first(itertools.compress(ranking.query_ids, negative.tolist()))
         about = f"nothing should be found for {int(negative.sum())} of {total} queries (Silence alone has a value)"
         sentences.append(Caveat(f"{about}: {named}", CaveatKind.NEGATIVE))
     if ranking.unplaced is not None:
@@ -295,7 +295,7 @@ def _warnings(
         about = (
             f"{int(ranking.unplaced.sum())} results in {len(vague)} of {total} queries do not say which lines they are"
         )
-        text = f"{about}, and can be no place that is expected: {first_of(vague)}"
+        text = f"{about}, and can be no place that is expected: {join_first(vague)}"
         sentences.append(Caveat(text, CaveatKind.NO_LINES))
     n_duplicates = int(ranking.n_duplicates.sum())
     if n_duplicates:
@@ -325,7 +325,7 @@ def _unscored(ranking: Ranking, measures: Sequence[Measure], results: Mapping[Me
         have = "has" if len(same) == 1 else "have"
         yield Caveat(
             f"{', '.join(map(str, same))} {have} no value for {len(unscored)} of {ranking.n_queries} queries "
-            f"({why}): {first_of(unscored)}",
+            f"({why}): {join_first(unscored)}",
             *(CaveatKind.NO_VALUE, tuple(same), why),
         )
 
@@ -348,7 +348,7 @@ def _unbounded(testset: TestSet, ranking: Ranking, run: Run | None) -> list[str]
     if not bare:
         return []
     what = "the bound of a query where nothing should be found is on a score or a field that this run does not give"
-    return [Caveat(f"{what}, so any result counts: {first_of(bare)}", CaveatKind.NO_BOUND)]
+    return [Caveat(f"{what}, so any result counts: {join_first(bare)}", CaveatKind.NO_BOUND)]
 
 
 def _tied(ranking: Ranking, primary: Measure) -> str:

@@ -15,7 +15,7 @@ from typing import Literal
 
 from cranfield.base.display import Displayed
 from cranfield.base.errors import UnknownNameError, UsageError
-from cranfield.base.words import n_of
+from cranfield.base.words import count_noun
 from cranfield.evaluation.options.blocks import DEFAULT_TEST
 from cranfield.evaluation.unseen import ObservedEffect, Unseen, unseen_queries
 from cranfield.evaluation.verdict import verdict_of_p
@@ -209,7 +209,7 @@ class HistoryReport(Displayed, Record):
 
     def _summary(self) -> str:
         n = sum(len(line.points) for line in self.lines)
-        return f"{n_of(n, 'evaluations')} by {self.measure}, {n_of(len(self.lines), 'lines')}"
+        return f"{count_noun(n, 'evaluations')} by {self.measure}, {count_noun(len(self.lines), 'lines')}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -283,9 +283,9 @@ Judge = Callable[[HistoryPoint, HistoryPoint | None], str | None]
 """The rule of the gate that a point breaks, given the last good point; empty where it breaks none, None where it cannot be
 applied."""
 DEFAULT_ALPHA = 0.05
-MOST_CHANGES = 100
+MAX_CHANGES = 100
 """Neighbours of a line that are tested, the latest."""
-LEAST_DRAWS, MOST_DRAWS = 10_000, 1_000_000
+LEAST_DRAWS, MAX_DRAWS = 10_000, 1_000_000
 CLEAR = 20
 """A p-value of as many random draws, or more, is not computed again by more draws."""
 DECIMALS = 12
@@ -383,7 +383,7 @@ def compare_points(
         return Change(test)
     difference = differences([a[query_id] for query_id in shared], [b[query_id] for query_id in shared])
     baseline, candidate = (as_vector([side[query_id] for query_id in shared], "values") for side in (a, b))
-    draws = min(MOST_DRAWS, max(LEAST_DRAWS, round(10 * n_tests / alpha)))
+    draws = min(MAX_DRAWS, max(LEAST_DRAWS, round(10 * n_tests / alpha)))
     result = TESTS[test].run(Paired(baseline, candidate, difference, alpha, 0, draws))
     n_differ, delta = int((difference != 0).sum()), float(difference.mean())
     return Change(test, len(shared), n_differ, delta, result.ci_low, result.ci_high, result.p_two_sided)
@@ -393,7 +393,7 @@ def with_changes(line: Line, values_of: ValuesOf) -> Line:
     """The line with every point compared with the point before it, where both are of one test set and convention; Holm over those of
     the line.
     """
-    pairs = [(a, b) for points in line.comparable for a, b in pairwise(points)][-MOST_CHANGES:]
+    pairs = [(a, b) for points in line.comparable for a, b in pairwise(points)][-MAX_CHANGES:]
     found = [compare_points(a, b, line.measure, values_of, n_tests=len(pairs)) for a, b in pairs]
     adjusted = holm([change.p for change in found])
     changes = {

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from cranfield.evaluation.margins import best_assignment, ratios_of, why_no_bounds, why_unbounded, with_whole
 from cranfield.measures import Measure, compute
 from cranfield.model import TestSet
-from cranfield.ranking.value import FloatQ, RankedHit, Ranking, ResultState, supposing, unjudged_results
+from cranfield.ranking.value import FloatQ, RankedHit, Ranking, ResultState, unjudged_results, with_assumed_grades
 
 FloatN = NDArray[np.float64]
 Places = NDArray[np.intp]
@@ -37,9 +37,9 @@ SEPARABLE = frozenset({"AP", "F1", "ERR"})
 """Measures that fall, or stay, when a document is relevant that the list does not have: where
 assignments are too many, the bounds of either list at its own worst and best grades bound the difference."""
 
-MOST_OPEN = 200
+MAX_OPEN = 200
 """Unjudged documents of one query: the work grows with their square."""
-MOST_GRADES = 12_000_000
+MAX_GRADES = 12_000_000
 """Grades in all supposed lists of one analysis; that many take a minute."""
 ROWS_AT_A_TIME = 2_000_000
 
@@ -130,7 +130,7 @@ class OpenLists:
         owner, hole, gain, level = owner[named], hole[named], gain[named], level[named]
         columns = []
         for number, (side, place) in enumerate(zip(self.sides, self.places, strict=True)):
-            lists = supposing(side, place[query], owner, self.rank[hole, number], gain=gain, level=level)
+            lists = with_assumed_grades(side, place[query], owner, self.rank[hole, number], gain=gain, level=level)
             values, scored, _ = compute(self.measure, lists)
             columns.append(np.where(scored, values, np.nan))
         return np.column_stack(columns)
@@ -219,8 +219,8 @@ def open_lists(measure: Measure, sides: Sequence[Ranking], grades: Sequence[floa
             for hit in hits[:shown]:
                 if hit.state is not ResultState.JUDGED:
                     found.setdefault(hit.id, [0] * len(sides))[side] = hit.rank
-        if len(found) > MOST_OPEN:
-            return TOO_MANY.format(n=len(found), query=query_id, most=MOST_OPEN)
+        if len(found) > MAX_OPEN:
+            return TOO_MANY.format(n=len(found), query=query_id, most=MAX_OPEN)
         query += [number] * len(found)
         doc_ids += found
         rank += found.values()
@@ -236,7 +236,7 @@ def open_lists(measure: Measure, sides: Sequence[Ranking], grades: Sequence[floa
         known,
     )
     n_grades = int(lists.n_open @ lists.n_open) * len(grades)
-    return TOO_MUCH.format(n=len(doc_ids)) if n_grades > MOST_GRADES else _only_scored(lists)
+    return TOO_MUCH.format(n=len(doc_ids)) if n_grades > MAX_GRADES else _only_scored(lists)
 
 
 def _has_unjudged(measure: Measure, ranking: Ranking) -> NDArray[np.bool_]:
@@ -284,9 +284,9 @@ def _only_scored(lists: OpenLists) -> OpenLists:
     )
 
 
-MOST_ASSIGNMENTS = 4096
+MAX_ASSIGNMENTS = 4096
 """Of one query."""
-MOST_ENUMERATED = 1_000_000
+MAX_ENUMERATED = 1_000_000
 """Assignments of all queries together."""
 FEW_LISTS = 50_000
 """The same, where a second is the most that it may take."""
@@ -313,7 +313,7 @@ class JointBounds:
 
 
 def joint_bounds(
-    pair: OpenLists, *, most_lists: int = MOST_ENUMERATED, progress: Callable[[int, int], None] | None = None
+    pair: OpenLists, *, most_lists: int = MAX_ENUMERATED, progress: Callable[[int, int], None] | None = None
 ) -> JointBounds | str:
     """The lowest and highest difference of every query; the reason where a query has neither them nor a bound.
 
@@ -362,7 +362,7 @@ def _enumerable(pair: OpenLists, most_lists: int) -> set[int]:
     budget, found = most_lists, set()
     for query in np.argsort(pair.n_open, kind="stable").tolist():
         n_lists = each ** int(pair.n_open[query])
-        if n_lists > min(MOST_ASSIGNMENTS, budget):
+        if n_lists > min(MAX_ASSIGNMENTS, budget):
             break
         budget -= n_lists
         found.add(query)

@@ -14,7 +14,7 @@ from datetime import datetime
 import numpy as np
 from numpy.typing import NDArray
 
-from cranfield.base.words import n_of
+from cranfield.base.words import count_noun
 from cranfield.evaluation.many import ManyComparison
 from cranfield.evaluation.options.blocks import LatencyRule
 from cranfield.evaluation.values import Comparison, Evaluation
@@ -27,16 +27,16 @@ from cranfield.stats.describe import check_alpha, check_draws
 DEFAULT_RESAMPLES = 2_000
 """Resamples for an interval of a latency difference; Monte Carlo error of the ends is a few percent of its width."""
 
-FEWEST_QUERIES = 6
+MIN_QUERIES = 6
 """With fewer queries there is no interval."""
 
-FEWEST_FOR_P95 = 50
+MIN_FOR_P95 = 50
 """With fewer queries there is no interval of the 95th percentile: nominal 95 % intervals cover 75 % at 6 queries, 81 % at 10 and
 92 % at 20 (simulated, log-normal latencies)."""
 
 FAR_APART_S = 3600.0
 """Calls of one query to two systems that lie further apart, in seconds, are not comparable: the load of a machine changes."""
-MOST_FAR_APART = 0.1
+MAX_FAR_APART = 0.1
 """Share of the pairs that may be: those around the place where an interrupted collection was resumed."""
 
 Spread = tuple[float | None, float | None]
@@ -222,10 +222,10 @@ def _of_both(baseline: Evaluation, candidate: Evaluation, query_ids: Sequence[st
     a, b = timed_calls(baseline).logs, timed_calls(candidate).logs
     gaps = [gap for query_id in query_ids if (gap := _gap_s(a[query_id], b[query_id])) is not None]
     far = [gap for gap in gaps if gap > FAR_APART_S]
-    if len(far) > MOST_FAR_APART * len(query_ids):
+    if len(far) > MAX_FAR_APART * len(query_ids):
         hours = max(far) / 3600
         apart = f"{hours / 24:.0f} days" if hours >= 48 else f"{hours:.0f} hours" if hours >= 1.5 else "over an hour"
-        yield NoVerdict(f"the systems answered {n_of(len(far), 'queries')} up to {apart} apart")
+        yield NoVerdict(f"the systems answered {count_noun(len(far), 'queries')} up to {apart} apart")
 
 
 def _gap_s(a: CallLog, b: CallLog) -> float | None:
@@ -356,11 +356,11 @@ def _differences(
     p50, p95 = np.percentile(a, [50, 95]).tolist()
     observed = np.median(b - a), *(np.percentile(b, [50, 95]) - [p50, p95])
     intervals: list[Spread] = [(None, None)] * 3
-    if len(a) >= FEWEST_QUERIES:
+    if len(a) >= MIN_QUERIES:
         drawn = np.concatenate([_resampled(a, b, rows) for _, rows in index_blocks(seed, n_draws, len(a))])
         ends = np.percentile(drawn, [100 * alpha / 2, 100 * (1 - alpha / 2)], axis=0)
         intervals = [(low, high) for low, high in ends.T.tolist()]
-    if len(a) < FEWEST_FOR_P95:
+    if len(a) < MIN_FOR_P95:
         intervals[2] = (None, None)
     names = ("median difference", "difference of p50", "difference of p95")
     first, second, third = (
@@ -406,7 +406,7 @@ def _sentence(impact: LatencyImpact) -> str:
 
 def _sample(impact: LatencyImpact) -> str:
     """`n = 50, after a warm-up of 3 calls`."""
-    after = f", after a warm-up of {n_of(impact.warm_up, 'calls')}" if impact.warm_up else ""
+    after = f", after a warm-up of {count_noun(impact.warm_up, 'calls')}" if impact.warm_up else ""
     return f"n = {impact.n}{after}"
 
 

@@ -20,7 +20,7 @@ import numpy as np
 from cranfield.base.display import DisplayedByQuery, in_line
 from cranfield.base.errors import Problem, UnknownNameError, UsageError
 from cranfield.base.numbers import format_count, format_p, format_value
-from cranfield.base.words import and_list, first_of, n_of
+from cranfield.base.words import and_list, count_noun, join_first
 from cranfield.evaluation.classes import deciding_key
 from cranfield.evaluation.evidence.inspection import inspect_systems
 from cranfield.evaluation.evidence.values import Finding, void_sentences
@@ -273,8 +273,8 @@ class ManyComparison(DisplayedByQuery):
     def _summary(self) -> str:
         means = dict(zip(self.names, self.summaries[self.primary], strict=True))
         best = [f"{in_line(name)} {format_value(means[name].mean)}" for name in self.verdict.best]
-        named = f": {first_of(best, 2)}" if best else ""
-        about = f"{len(self.names)} systems by {self.primary}, {n_of(len(self.query_ids), 'queries')}"
+        named = f": {join_first(best, 2)}" if best else ""
+        about = f"{len(self.names)} systems by {self.primary}, {count_noun(len(self.query_ids), 'queries')}"
         return f"{about}: {self.verdict.name}{named}{invalid_reason(self.evaluations, self.evidence)}"
 
 
@@ -438,7 +438,7 @@ def verdict_of_many(many: ManyComparison) -> ManyVerdict:
         others = "each of the others" if over == k - 1 else some
         sentence = f"{shown[0]} is best of {k} systems: better than {others} {how}."
         return ManyVerdict(VerdictCode.ONE_BEST, sentence + _left_out(many, best), notes, found, best)
-    after = and_list(shown[1:]) if len(shown) <= NAMED else first_of(shown[1:], NAMED - 1)
+    after = and_list(shown[1:]) if len(shown) <= NAMED else join_first(shown[1:], NAMED - 1)
     verb = "is" if len(best) == 2 else "are"
     sentence = f"{shown[0]} is best of {k} systems; {after} {verb} not shown to be worse {how}."
     return ManyVerdict(VerdictCode.SEVERAL_BEST, sentence + _left_out(many, best), notes, found, best)
@@ -456,7 +456,7 @@ def _left_out(many: ManyComparison, best: Sequence[str]) -> str:
     over = [{pair.winner for pair in many.pairs if name in {pair.first, pair.second}} - {name} for name in left]
     common = [name for name in order if all(name in winners for winners in over)]
     shown = [f"{name} ({format_value(means[name])})" for name in left]
-    named = and_list(shown) if len(shown) <= NAMED else first_of(shown, NAMED)
+    named = and_list(shown) if len(shown) <= NAMED else join_first(shown, NAMED)
     have, are = ("has", "is") if len(left) == 1 else ("have", "are")
     than = common[0] if common else "another system"
     return f" {named} {have} a better mean than {lowest}, but {are} significantly worse than {than}."
@@ -496,13 +496,13 @@ def _family(many: ManyComparison) -> str:
 
 
 def _named(names: Sequence[str]) -> str:
-    return ", ".join(names) if len(names) <= NAMED else f"{len(names)} ({first_of(names, NAMED)})"
+    return ", ".join(names) if len(names) <= NAMED else f"{len(names)} ({join_first(names, NAMED)})"
 
 
 def _few_moving(many: ManyComparison) -> tuple[str, ...]:
     """How many queries tell systems apart, where most do not."""
     n, moving = many.procedure.n_queries, many.procedure.n_moving
-    return () if 2 * moving >= n else (f"the systems differ on {moving} of {n_of(n, 'queries')}",)
+    return () if 2 * moving >= n else (f"the systems differ on {moving} of {count_noun(n, 'queries')}",)
 
 
 def _disagreements(many: ManyComparison, best: Sequence[str]) -> tuple[str, ...]:
@@ -532,7 +532,7 @@ def _disagreements(many: ManyComparison, best: Sequence[str]) -> tuple[str, ...]
     return tuple(notes)
 
 
-MOST_VALUES = 3_000
+MAX_VALUES = 3_000
 """Queries times pairs: the tests of more take most of a second each time, and some ten are needed."""
 CANDIDATES = 3
 """Pairs whose judgments are tried, those that few are expected to turn first."""
@@ -558,14 +558,14 @@ class _Turn:
 def unjudged_of_many(many: ManyComparison) -> Unjudged | None:
     """The fewest judgments found with which other systems are best; None where nothing is unjudged, or it is not known.
 
-    It is not known of measures and conventions without joint bounds, and of more than `MOST_VALUES`. There the evidence
+    It is not known of measures and conventions without joint bounds, and of more than `MAX_VALUES`. There the evidence
     check on the judged share stands alone.
     """
     rankings = [side.ranking_for(many.primary) for side in many.evaluations]
     known = [ranking for ranking in rankings if ranking is not None]
     if many.verdict.code is VerdictCode.INVALID or len(known) < len(rankings):
         return None
-    if len(many.query_ids) * len(many.pairs) > MOST_VALUES:
+    if len(many.query_ids) * len(many.pairs) > MAX_VALUES:
         return None
     lists = open_lists(many.primary, known, grades_of(many.evaluations[0].testset))
     if isinstance(lists, str) or not len(lists.query) or lists.query_ids != many.query_ids:
@@ -690,7 +690,7 @@ def _best(many: ManyComparison) -> tuple[str, ...]:
     return tuple(name for name, (_, worse) in many.wins.items() if not worse)
 
 
-FEWEST_SYSTEMS = 3
+MIN_SYSTEMS = 3
 
 
 def compare_many(
@@ -779,14 +779,14 @@ def _class_note(many: ManyComparison, verdict: ManyVerdict, key: str) -> tuple[s
             overtaken.append(row.value)
     note = "the mean over all queries decides here; compare two of the systems for a verdict by class"
     if overtaken:
-        note += f" ({verdict.best[0]} is not first in {len(overtaken)} of {n_of(len(rows), 'classes')}: {first_of(overtaken)})"
+        note += f" ({verdict.best[0]} is not first in {len(overtaken)} of {count_noun(len(rows), 'classes')}: {join_first(overtaken)})"
     return (note,)
 
 
 def _check_names(evaluations: Sequence[Evaluation], baseline: str | None) -> list[str]:
     names = [evaluation.name for evaluation in evaluations]
     problems = []
-    if len(names) < FEWEST_SYSTEMS:
+    if len(names) < MIN_SYSTEMS:
         problems.append(Problem(f"{len(names)} systems", expected="three or more", hint="`compare` takes two"))
     twice = [name for name in dict.fromkeys(names) if names.count(name) > 1]
     if twice:

@@ -34,8 +34,8 @@ from cranfield.ranking.value import (
     exponential_gains,
     n_judged_tied,
     only_rows,
-    supposing,
     unjudged_results,
+    with_assumed_grades,
     with_gains,
     worst_case,
 )
@@ -43,7 +43,7 @@ from cranfield.ranking.value import (
 Floats = NDArray[np.float64]
 SMALL = 1e-13
 """Below it, N - x I is no gain but the rounding of one."""
-MOST_STEPS = 100
+MAX_STEPS = 100
 
 
 @dataclass(frozen=True, eq=False)
@@ -76,7 +76,7 @@ def best_assignment(ratio: Ratio) -> NDArray[np.intp]:
     ends = np.zeros(n_levels, dtype=np.intp)
     ends[-1] = n  # all have the lowest grade
     value = _value(ratio, gained, ends)
-    for _ in range(MOST_STEPS):
+    for _ in range(MAX_STEPS):
         most = np.where(np.arange(n + 1) == 0, 0.0, -np.inf)
         choices = []
         for worth, cost in zip(ratio.worth.tolist(), ratio.cost, strict=True):
@@ -199,9 +199,9 @@ RISES_WITH_RANK = frozenset(
 )
 """Measures of the catalogue that never fall when a result worth more changes places with one worth less above it."""
 
-MOST_WHOLE = 10
+MAX_WHOLE = 10
 """Up to this grade the whole numbers between the grades of a test set are grades too."""
-MOST_UNJUDGED = 200
+MAX_UNJUDGED = 200
 ROWS_AT_A_TIME = 1_000_000
 
 OF_ITS_DIVISOR = "it does not divide by all relevant documents"
@@ -322,7 +322,7 @@ def with_whole(given: Iterable[float]) -> tuple[float, ...]:
     """Grades that a judgment may have where some are given: those from 0 on, 0, and the whole numbers between whole ones."""
     found = {0.0, *(float(grade) for grade in given if grade >= 0)}
     highest = max(found)
-    if highest <= MOST_WHOLE and all(grade.is_integer() for grade in found):
+    if highest <= MAX_WHOLE and all(grade.is_integer() for grade in found):
         found |= set(map(float, range(1, max(int(highest), 1) + 1)))
     return tuple(sorted(found))
 
@@ -345,7 +345,7 @@ def why_untied(measure: Measure, ranking: Ranking) -> str:
     return DIVIDES_BY_THE_RETRIEVED if follows and measure.cutoff is not None else ""
 
 
-def bounds(measure: Measure, ranking: Ranking, *, most: int = MOST_UNJUDGED) -> tuple[FloatQ, FloatQ]:
+def bounds(measure: Measure, ranking: Ranking, *, most: int = MAX_UNJUDGED) -> tuple[FloatQ, FloatQ]:
     """What each value could become if the unjudged results within the cutoff (or the list) were judged.
 
     Each of them may have any grade of `grades_among`, and some assignment reaches either end. For most measures 0 and the
@@ -430,7 +430,7 @@ def _supposed(
     skipped = np.where(is_last, n_unjudged[query] - u, 0)
     gain, level = best_judgment(ranking)
     named = ranks[start[query[owner]] + skipped[owner] + nth]
-    lists = supposing(ranking, query, owner, named, gain=gain, level=level)
+    lists = with_assumed_grades(ranking, query, owner, named, gain=gain, level=level)
     return _values(measure, lists), query
 
 
@@ -461,7 +461,7 @@ def _best_assignments(
     grade, place, list_of = np.concatenate(chosen), np.concatenate(named), np.concatenate(owner)
     is_relevant = grade > 0
     gain = grade[is_relevant]
-    found = supposing(
+    found = with_assumed_grades(
         ranking,
         np.array(lists, dtype=np.intp),
         list_of[is_relevant],

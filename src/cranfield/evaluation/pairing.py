@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from cranfield.base.errors import UsageError
 from cranfield.evaluation.evaluate import strata_of, summarise
 from cranfield.evaluation.options.blocks import CompareOptions
-from cranfield.evaluation.values import Evaluation, Summary, among
+from cranfield.evaluation.values import Evaluation, Summary, find_measure
 from cranfield.measures import CATALOGUE, Measure, parse
 from cranfield.model import TestSet
 from cranfield.ranking.value import FloatQ
@@ -138,7 +138,7 @@ def primary_measure(shared: Sequence[Measure], options: CompareOptions) -> Measu
     Raises:
         UsageError: it was not evaluated on every system, or is a diagnostic measure.
     """
-    primary = among(shared[0] if options.primary is None else parse(options.primary), shared)
+    primary = find_measure(shared[0] if options.primary is None else parse(options.primary), shared)
     if primary not in shared:
         known = ", ".join(map(str, shared))
         raise UsageError(f"primary measure {primary} was not evaluated on every system", expected=f"one of {known}")

@@ -9,7 +9,7 @@ import numpy as np
 
 from cranfield.base.display import Displayed, in_line
 from cranfield.base.errors import UsageError
-from cranfield.base.words import n_of
+from cranfield.base.words import count_noun
 from cranfield.evaluation.evidence.inspection import inspect_systems
 from cranfield.evaluation.evidence.values import Finding
 from cranfield.evaluation.options.blocks import CompareOptions
@@ -79,7 +79,9 @@ class PowerPlan(Displayed, Record):
 
     def _summary(self) -> str:
         names = f"{in_line(self.baseline)} and {in_line(self.candidate)}"
-        return f"{names} by {self.measure}: {n_of(len(self.planned), 'plans')} from {n_of(self.n, 'queries')}"
+        return (
+            f"{names} by {self.measure}: {count_noun(len(self.planned), 'plans')} from {count_noun(self.n, 'queries')}"
+        )
 
 
 def plan(

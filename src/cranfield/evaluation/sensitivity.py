@@ -50,10 +50,10 @@ CUTOFFS = (1, 3, 5, 10, 20, 50, 100)
 SENSITIVITY_DRAWS = 10_000
 """Random draws of one variation; fewer than for a verdict, as there are many variations."""
 
-MOST_STRATA = 20
+MAX_STRATA = 20
 """Keys with more values are not varied."""
 
-FEWEST_QUERIES = 6
+MIN_QUERIES = 6
 """With fewer queries no test rejects at 5 %."""
 
 AGREEMENT = {
@@ -181,7 +181,7 @@ class _Analyses:
         """The variation of these values; the reason where too few are left."""
         comparison = self.comparison
         a, b = paired.values.T
-        if len(a) < FEWEST_QUERIES:
+        if len(a) < MIN_QUERIES:
             return f"{name}: {len(a)} queries are too few"
         spec = TESTS[test or comparison.options.test]
         difference = differences(a, b)
@@ -252,8 +252,8 @@ def _strata(analyses: _Analyses, paired: PairedValues) -> Iterator[Variation | s
     for key, value, part in paired.strata(analyses.comparison.baseline.testset):
         groups.setdefault(key, {})[value] = part
     for key, parts in groups.items():
-        if len(parts) > MOST_STRATA:
-            yield f"{key}: {len(parts)} values are more than {MOST_STRATA}, and none is left out"
+        if len(parts) > MAX_STRATA:
+            yield f"{key}: {len(parts)} values are more than {MAX_STRATA}, and none is left out"
             continue
         for value, part in parts.items():
             yield analyses.run("without a stratum", f"without {key}: {value}", paired.without(part.query_ids))

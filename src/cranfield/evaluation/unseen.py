@@ -111,7 +111,7 @@ class CaveatRecord:
 FEW = 50
 """From so many queries on, an unseen kind has a share under 6 %, and a verdict has no such sentence."""
 
-RestsOn = Literal["interval", "mean"]
+CoverageBasis = Literal["interval", "mean"]
 
 
 class UnseenKind(StrEnum):
@@ -143,7 +143,7 @@ class Unseen:
     change: UnseenChange | None = None
     size: float | None = None
     """Mean loss or gain on each unseen query that turns the verdict, above 0."""
-    rests_on: RestsOn | None = None
+    rests_on: CoverageBasis | None = None
     """What reaches the threshold: the end of the interval that the verdict rests on, or the mean difference."""
     threshold: float = 0.0
     """In favour of the candidate: 0, or the negative margin."""
@@ -231,17 +231,17 @@ def unseen_queries(
         return None
     delta, low, high = found.in_favour()
     if code is VerdictCode.BETTER and low is not None and low > 0:
-        return turned_by(found, alpha, low, rests_on="interval")
+        return tipping_point(found, alpha, low, rests_on="interval")
     if code is VerdictCode.WORSE and high is not None and high < 0:
-        return turned_by(found, alpha, high, rests_on="interval")
+        return tipping_point(found, alpha, high, rests_on="interval")
     if code is VerdictCode.EQUIVALENT and low is not None and margin is not None:
-        return turned_by(found, alpha, low, rests_on="interval", threshold=-margin)
+        return tipping_point(found, alpha, low, rests_on="interval", threshold=-margin)
     against = {VerdictCode.BETTER: -1, VerdictCode.WORSE: 1}.get(code, 0) * (delta or 0.0) > 0
-    return turned_by(found, alpha, None if against or code is VerdictCode.MIXED else delta, rests_on="mean")
+    return tipping_point(found, alpha, None if against or code is VerdictCode.MIXED else delta, rests_on="mean")
 
 
-def turned_by(
-    found: ObservedEffect, alpha: float, value: float | None, *, rests_on: RestsOn, threshold: float = 0.0
+def tipping_point(
+    found: ObservedEffect, alpha: float, value: float | None, *, rests_on: CoverageBasis, threshold: float = 0.0
 ) -> Unseen | None:
     """What moves a value, in favour of the candidate, to a threshold; None from `FEW` queries on, and without any.
 

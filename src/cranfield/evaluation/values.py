@@ -21,7 +21,7 @@ from cranfield.base.numbers import (
     format_percent,
     format_value,
 )
-from cranfield.base.words import and_list, n_of
+from cranfield.base.words import and_list, count_noun
 from cranfield.evaluation.absence import absence_sentences
 from cranfield.evaluation.evidence.inspection import inspect_systems
 from cranfield.evaluation.evidence.values import Finding, void_sentences
@@ -183,12 +183,12 @@ class Unjudged:
             shares = f"{' and '.join(self.low_shares)}, under {format_percent(self.limit)}"
             return f"most results are unjudged ({shares}), and what they can make of the verdict is not bounded: {self.why}"
         lead = f"{self.of}: " if self.of else ""
-        among = f"{n_of(self.n_results or 0, 'unjudged results', format_count)} in {n_of(self.n_queries or 0, 'queries', format_count)}"
+        among = f"{count_noun(self.n_results or 0, 'unjudged results', format_count)} in {count_noun(self.n_queries or 0, 'queries', format_count)}"
         if self.kind is UnjudgedKind.HOLDS:
             return f"{lead}the verdict holds whatever the unjudged results are ({among})"
         if self.n_judgments is None:
             return f"{lead}no judgments were found that turn the verdict, and none are excluded ({among})"
-        judgments = n_of(self.n_judgments, "judgments", format_count)
+        judgments = count_noun(self.n_judgments, "judgments", format_count)
         if self.verdict is not None:
             return f"{lead}{judgments} could turn it to {self.verdict.text} ({among})"
         best = f"{and_list(self.best)} {'are' if len(self.best) > 1 else 'is'} best" if self.best else "none is best"
@@ -218,7 +218,7 @@ def scale_for(measure: Measure) -> Scale | None:
     return "graded" if names & GAINS or "rel" not in names else "binary"
 
 
-def among(measure: Measure, measures: Iterable[Measure]) -> Measure:
+def find_measure(measure: Measure, measures: Iterable[Measure]) -> Measure:
     """The measure as it is among others: with the name that is printed there, and on the detail scale where it is there alone."""
     found = {known: known for known in measures}
     return found.get(measure) or found.get(replace(measure, on_detail=True)) or measure
@@ -297,7 +297,7 @@ class ByMeasure(Mapping[Measure, Value]):
         from cranfield.measures.parse import parse
 
         known = next((measure for measure in self._items if str(measure) == spelling), None)
-        return known or among(parse(spelling), self._items)
+        return known or find_measure(parse(spelling), self._items)
 
 
 def failed_text(evaluation: Evaluation) -> str:
@@ -421,7 +421,7 @@ class Evaluation(DisplayedByQuery):
 
     def _summary(self) -> str:
         means = [f"{measure} {format_value(self.summaries[measure].mean)}" for measure in self.measures[:3]]
-        counts = [n_of(len(self.query_ids), "queries"), *([failed_text(self)] if self.failures else [])]
+        counts = [count_noun(len(self.query_ids), "queries"), *([failed_text(self)] if self.failures else [])]
         about = f"{in_line(self.name)} on {in_line(self.testset.name)}"
         return f"{about}: {', '.join([*means, *counts, *(['pilot'] if self.pilot else [])])}"
 
@@ -470,7 +470,7 @@ class MeasureComparison(OneLine):
 
     def _summary(self) -> str:
         found = f"{format_delta(self.shown)} ({format_delta_interval((self.ci_low, self.ci_high))})"
-        return f"{self.measure}: {found}, {n_of(self.n, 'queries')}"
+        return f"{self.measure}: {found}, {count_noun(self.n, 'queries')}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -565,7 +565,7 @@ class Comparison(DisplayedByQuery):
         about = self.measures[self.primary]
         interval = f"{format_level(self.options.alpha)} CI {format_delta_interval((about.ci_low, about.ci_high))}"
         why = invalid_reason(self.evaluations, self.evidence)
-        found = f"{self.primary} {format_delta(about.shown)} ({interval}), {n_of(about.n, 'queries')}"
+        found = f"{self.primary} {format_delta(about.shown)} ({interval}), {count_noun(about.n, 'queries')}"
         return (
             f"{in_line(self.candidate.name)} against {in_line(self.baseline.name)}: {self.verdict.name}{why}, {found}"
         )

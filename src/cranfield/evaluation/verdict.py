@@ -18,7 +18,7 @@ from cranfield.base.numbers import (
     format_plain,
     format_value,
 )
-from cranfield.base.words import n_of
+from cranfield.base.words import count_noun
 from cranfield.evaluation.options.blocks import CompareOptions
 from cranfield.evaluation.unseen import Caveat, CaveatKind
 from cranfield.evaluation.values import MeasureComparison
@@ -74,7 +74,7 @@ class Procedure:
     def text(self) -> str:
         """`permutation, 10,153 pairs, max-T, 100,000 draws`."""
         drawn = (f"{format_count(self.n_draws)} draws",) if self.n_draws else ()
-        return ", ".join((self.options.test, n_of(self.n_pairs, "pairs", format_count), self.adjusted, *drawn))
+        return ", ".join((self.options.test, count_noun(self.n_pairs, "pairs", format_count), self.adjusted, *drawn))
 
     @property
     def why_not(self) -> str:
@@ -83,8 +83,8 @@ class Procedure:
             return "fewer than two queries have a value for every system: nothing can be tested"
         drawn = f" and {format_count(self.options.draws)} draws" if self._is_drawn else ""
         return (
-            f"{n_of(self.n_queries, 'queries', format_count)}{drawn} cannot make any of "
-            f"{n_of(self.n_pairs, 'pairs', format_count)} significant at alpha {format_plain(self.options.alpha)}: the smallest "
+            f"{count_noun(self.n_queries, 'queries', format_count)}{drawn} cannot make any of "
+            f"{count_noun(self.n_pairs, 'pairs', format_count)} significant at alpha {format_plain(self.options.alpha)}: the smallest "
             f"p that {self.options.test} with {ADJUSTMENTS[self.options.adjustment].title} can reach is "
             f"{format_plain(self.smallest_p)}; use {' or '.join(self._ways_out())}"
         )

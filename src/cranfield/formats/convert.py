@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Literal
 
 from cranfield.base.errors import Problem, ProblemList, RunFormatError, TestSetError, UnknownNameError, shorten
-from cranfield.base.words import first_of, is_formula, n_of
+from cranfield.base.words import count_noun, is_formula, join_first
 from cranfield.formats.features import FEATURES, QUIET, is_judged, only_grades
 from cranfield.formats.io.delimited import WHITE_SPACE
 from cranfield.formats.io.files import decode, read_bytes, suffix_of, unpacked_name
@@ -75,7 +75,7 @@ def formula_notes(path: Path) -> tuple[str, ...]:
     with suppress(csv.Error):  # a cell that csv does not read: over 128 kB
         for cell in chain.from_iterable(csv.reader(text, delimiter=separator, quoting=quoting)):
             n += is_formula(cell)
-    return (f"{n_of(n, 'cells')} {FORMULA}",) if n else ()
+    return (f"{count_noun(n, 'cells')} {FORMULA}",) if n else ()
 
 
 def write_run(run: Run, path: Path | str, format: str | None = None) -> tuple[str, ...]:  # noqa: A002  as above
@@ -113,8 +113,8 @@ def _without_white_space(run: Run) -> tuple[Run, tuple[str, ...]]:
         to[query_id]: replace(answer, hits=tuple(replace(hit, id=to[hit.id]) for hit in answer.hits))
         for query_id, answer in run.answers.items()
     }
-    changed = f"{n_of(len(spaced), 'ids')} with white space are percent-encoded, since a column holds none: "
-    return replace(run, answers=answers), (changed + first_of(f"{shorten(each)} is {to[each]}" for each in spaced),)
+    changed = f"{count_noun(len(spaced), 'ids')} with white space are percent-encoded, since a column holds none: "
+    return replace(run, answers=answers), (changed + join_first(f"{shorten(each)} is {to[each]}" for each in spaced),)
 
 
 def format_after(source: Format, path: Path, out: Path) -> Format:
@@ -185,18 +185,18 @@ def fitted(testset: TestSet, entry: Format, path: Path) -> tuple[TestSet, tuple[
             stripped = [query.id for query in testset.queries if not is_judged(testset, query) and query.id not in bare]
             if stripped:
                 sentences.append(
-                    f"left out: {n_of(len(stripped), 'queries')} whose truth it cannot hold ({first_of(stripped)})"
+                    f"left out: {count_noun(len(stripped), 'queries')} whose truth it cannot hold ({join_first(stripped)})"
                 )
                 testset = _without_queries(testset, stripped)
         if name not in entry.holds:
             n = feature.count(testset)
             if n and name not in QUIET:
-                sentences.append(f"not carried over: {n_of(n, feature.noun)}")
+                sentences.append(f"not carried over: {count_noun(n, feature.noun)}")
             testset = feature.without(testset) if n else testset
     testset = _with_room_for_strata(testset, entry, sentences)
     if not any(is_judged(testset, query) for query in testset.queries):
         holds = ", ".join(FEATURES[name].noun for name in FEATURES if name in entry.holds and FEATURES[name].is_truth)
-        has = ", ".join(n_of(f.count(given), f.noun) for f in FEATURES.values() if f.is_truth and f.count(given))
+        has = ", ".join(count_noun(f.count(given), f.noun) for f in FEATURES.values() if f.is_truth and f.count(given))
         raise TestSetError(
             f"not written: {entry.name} can hold nothing of what is expected",
             path=str(path),
@@ -208,7 +208,7 @@ def fitted(testset: TestSet, entry: Format, path: Path) -> tuple[TestSet, tuple[
     if entry.by_text:
         named = sum(query.id not in {query.text, id_of(query)} for query in testset.queries)
         if named:
-            sentences.append(f"not carried over: {n_of(named, 'ids of queries')}; a query goes by its text there")
+            sentences.append(f"not carried over: {count_noun(named, 'ids of queries')}; a query goes by its text there")
     ids = {query.id for query in testset.queries}
     fields = ("files", "legacy", "ratings", "groups", "labels")
     kept = {name: {q: value for q, value in getattr(testset, name).items() if q in ids} for name in fields}
@@ -224,7 +224,7 @@ def _by_lines(testset: TestSet, entry: Format, sentences: list[str]) -> TestSet:
     n = sum(isinstance(target, Entity) and bool(target.lines) for target in found)
     if not n or "entities" in entry.holds or "spans" not in entry.holds:
         return testset
-    sentences.append(f"{n_of(n, 'entities')} written as lines")
+    sentences.append(f"{count_noun(n, 'entities')} written as lines")
     targets: dict[str, tuple[Target, ...]] = {}
     for query_id, expected in testset.targets.items():
         parts: dict[str, Target] = {}
@@ -274,7 +274,9 @@ def _in_bounds(testset: TestSet, entry: Format, sentences: list[str]) -> TestSet
     kept = only_grades(testset, lambda grade: low <= grade <= high)
     lost = _size(testset) - _size(kept)
     if lost:
-        sentences.append(f"not carried over: {n_of(lost, 'judgments')} whose grade is not within {low:g} to {high:g}")
+        sentences.append(
+            f"not carried over: {count_noun(lost, 'judgments')} whose grade is not within {low:g} to {high:g}"
+        )
     return kept
 
 
@@ -294,7 +296,7 @@ def _with_room_for_strata(testset: TestSet, entry: Format, sentences: list[str])
     lost = sorted({key for query in testset.queries for key in query.strata if key not in room})
     if not lost:
         return testset
-    sentences.append(f"not carried over: the strata {first_of(lost)}; it has room for {', '.join(sorted(room))}")
+    sentences.append(f"not carried over: the strata {join_first(lost)}; it has room for {', '.join(sorted(room))}")
     kept = (
         replace(query, strata={key: value for key, value in query.strata.items() if key in room})
         for query in testset.queries
@@ -312,7 +314,7 @@ def _refuse_bare(testset: TestSet, entry: Format, path: Path) -> None:
             f"not written: {len(bare)} of {len(testset.queries)} queries have no text",
             path=str(path),
             expected=f"texts, which {entry.name} needs",
-            got=shorten(first_of(bare)),
+            got=shorten(join_first(bare)),
             hint="`cranfield testset convert IN OUT --queries FILE` takes texts by query id, topics, TSV or JSONL; qrels and CSV "
             "need none",
         )

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
-from cranfield.base.words import n_of
+from cranfield.base.words import count_noun
 from cranfield.model import (
     Entity,
     File,
@@ -263,4 +263,4 @@ def losses(testset: TestSet, holds: Iterable[str]) -> tuple[str, ...]:
     """A sentence for each thing a test set has that a format cannot hold."""
     kept = set(holds) | QUIET
     lost = ((feature, feature.count(testset)) for name, feature in FEATURES.items() if name not in kept)
-    return tuple(f"not carried over: {n_of(n, feature.noun)}" for feature, n in lost if n)
+    return tuple(f"not carried over: {count_noun(n, feature.noun)}" for feature, n in lost if n)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from fractions import Fraction
 
 from cranfield.base.numbers import format_count
-from cranfield.base.words import n_of
+from cranfield.base.words import count_noun
 from cranfield.gate.config_answers import EveryAnswer
 from cranfield.gate.gate_input import GateInput, named
 from cranfield.gate.result import RuleResult, Status
@@ -23,14 +23,14 @@ def every_answer(terms: EveryAnswer, given: GateInput) -> RuleResult:
         why = (
             "a run file of another tool has no fields"
             if run is None
-            else f"none of {n_of(len(queries), 'queries')} was answered"
+            else f"none of {count_noun(len(queries), 'queries')} was answered"
         )
         sentence = f"the rule applies to no answer{of} ({why}): it was not tested"
         return RuleResult("every_answer", words, "failed", "no answer", expected, sentence)
     broken = {query: why for query, why in violations(rule, run).items() if query in queries}
     allowed = Fraction(0) if terms.at_most is None else terms.at_most.of(Fraction(len(answered)))
     kept = len(broken) <= allowed
-    counted = f"{format_count(len(broken))} of {n_of(len(answered), 'answers', format_count)}"
+    counted = f"{format_count(len(broken))} of {count_noun(len(answered), 'answers', format_count)}"
     sentence = f"{counted}{of} {'breaks' if len(broken) == 1 else 'break'} the rule {rule}"
     if broken:
         sentence += f": {some_broken(broken)}"

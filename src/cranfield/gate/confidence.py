@@ -11,7 +11,7 @@ from fractions import Fraction
 import numpy as np
 
 from cranfield.base.numbers import format_count, format_interval, format_p
-from cranfield.base.words import first_of, n_of
+from cranfield.base.words import count_noun, join_first
 from cranfield.evaluation.confusion import Confusion, confusion
 from cranfield.gate.config_answers import Accuracy, CorrectAt, Ece
 from cranfield.gate.decimals import as_text
@@ -123,7 +123,7 @@ def correct_at(rule: CorrectAt, given: GateInput) -> RuleResult:
         status = "passed" if low >= bound else "failed" if high < bound else "inconclusive"
     got = as_text(share, bound)
     sentence = (
-        f"{format_count(right)} of {n_of(n, 'answers', format_count)} with {rule.field} >= {rule.threshold:f}"
+        f"{format_count(right)} of {count_noun(n, 'answers', format_count)} with {rule.field} >= {rule.threshold:f}"
         f"{_of(rule.where)} are correct: {got} (CI {format_interval((low, high))}), {expected} is required"
         f"{' of the lower bound' if rule.significant else ''} (n = {_n_text(len(stated.scores), stated)})"
     )
@@ -151,13 +151,13 @@ def accuracy(rule: Accuracy, given: GateInput) -> RuleResult:
     low = _low_recalls(table, _fraction(rule.each_at_least))
     is_kept = (bound is None or share >= bound) and not low
     got = as_text(share, bound)
-    unanswered = f"; {n_of(table.n_unanswered, 'queries')} without an answer" if table.n_unanswered else ""
+    unanswered = f"; {count_noun(table.n_unanswered, 'queries')} without an answer" if table.n_unanswered else ""
     sentence = (
         f"{rule.field} is {rule.expected_stratum} in {got} of the answers (CI {format_interval(table.interval)}), "
         f"{expected} is required (n = {format_count(table.n)}{unanswered})"
     )
     if low:
-        sentence += f"; less for {first_of(low, SHOWN)}"
+        sentence += f"; less for {join_first(low, SHOWN)}"
     if is_kept:
         return RuleResult("accuracy", words, "passed", got, expected, sentence)
     reasons = {query: f"{predicted} instead of {wanted}" for query, (wanted, predicted) in table.wrong.items()}
@@ -193,8 +193,8 @@ def _refused(kind: str, words: str, expected: str, field: str, stated: StatedCon
     """The failed result where answers state no confidence, or there is nothing to judge."""
     if stated.without_score:
         total = len(stated.scores) + len(stated.without_score) + len(stated.without_value)
-        counted = f"{format_count(len(stated.without_score))} of {n_of(total, 'answers', format_count)}"
-        ids = first_of(list(stated.without_score), SHOWN)
+        counted = f"{format_count(len(stated.without_score))} of {count_noun(total, 'answers', format_count)}"
+        ids = join_first(list(stated.without_score), SHOWN)
         sentence = f"{counted} without a number from 0 to 1 as {field}: {ids}"
         return RuleResult(kind, words, "failed", "no confidence", expected, sentence, stated.without_score)
     if stated.scores:
@@ -206,7 +206,7 @@ def _refused(kind: str, words: str, expected: str, field: str, stated: StatedCon
 def _n_text(n: int, stated: StatedConfidence) -> str:
     """`57; 2 queries failed or have no answer, 1 has no value`."""
     left = [
-        f"{n_of(len(ids), 'queries', format_count)} {what}"
+        f"{count_noun(len(ids), 'queries', format_count)} {what}"
         for ids, what in (
             (stated.unanswered, "without an answer"),
             (stated.without_value, "without a value of the measure"),

@@ -15,7 +15,7 @@ from cranfield.base.numbers import MINUS
 LARGEST_DENOMINATOR = 1_000_000
 SAME = Fraction(1, 2**50)
 """Maximum relative distance of a float from the fraction that it approximates: four units in its last place."""
-MOST_DECIMALS = 17
+MAX_DECIMALS = 17
 
 
 @lru_cache(maxsize=65_536)
@@ -52,7 +52,7 @@ def as_text(number: Fraction, against: Fraction | None = None, *, decimals: int 
         >>> as_text(Fraction("0.69996")), as_text(Fraction("0.69996"), Fraction("0.7"))
         ('0.7000', '0.69996')
     """
-    while against is not None and number != against and decimals < MOST_DECIMALS:
+    while against is not None and number != against and decimals < MAX_DECIMALS:
         if _rounded(number, decimals) != _rounded(against, decimals):
             break
         decimals += 1

@@ -13,9 +13,9 @@ from fractions import Fraction
 import numpy as np
 
 from cranfield.base.numbers import format_count, format_level
-from cranfield.base.words import first_of, n_of
+from cranfield.base.words import count_noun, join_first
 from cranfield.config.amount import Amount
-from cranfield.evaluation.unseen import ObservedEffect, RestsOn, Unseen, largest_difference, turned_by
+from cranfield.evaluation.unseen import CoverageBasis, ObservedEffect, Unseen, largest_difference, tipping_point
 from cranfield.gate.config import Drop, Failures, Floor, JudgedShare, LatencyCeiling, Ratchet
 from cranfield.gate.decimals import as_text, exact, mean, percent_text
 from cranfield.gate.gate_input import GateInput, Values, direction, named
@@ -24,7 +24,7 @@ from cranfield.measures import CATALOGUE, parse
 from cranfield.stats.describe import differences
 from cranfield.stats.table import TESTS, Paired
 
-MOST_QUERIES = 10
+MAX_QUERIES = 10
 """Maximum number of queries listed by a rule about a mean; a rule about single queries lists all."""
 WORST_FIRST: tuple[Status, ...] = ("failed", "inconclusive", "passed")
 
@@ -54,11 +54,9 @@ def floor(rule: Floor, given: GateInput) -> RuleResult:
     groups = []
     for label, queries in given.groups(rule.where, rule.by):
         scored = {query_id: values[query_id] for query_id in queries if query_id in values}
-        lost = _lost_now(rule.measure, queries, given)
+        lost = _newly_missing(rule.measure, queries, given)
         if lost:
-            sentence = (
-                f"{n_of(len(lost), 'queries')} without a value of {rule.measure} failed, or had a value in the baseline"
-            )
+            sentence = f"{count_noun(len(lost), 'queries')} without a value of {rule.measure} failed, or had a value in the baseline"
             groups.append(GroupResult(label, "failed", "no value", sentence + _of(label), lost))
             continue
         if not scored:
@@ -77,7 +75,7 @@ def floor(rule: Floor, given: GateInput) -> RuleResult:
     return _result("floor", floor_words(rule), how, groups)
 
 
-def _lost_now(measure: str, queries: Sequence[str], given: GateInput) -> tuple[str, ...]:
+def _newly_missing(measure: str, queries: Sequence[str], given: GateInput) -> tuple[str, ...]:
     """Queries without a value that failed, or that have a value in the baseline: leaving them out would bias the mean.
 
     A query that finds nothing is left out of the mean where the measure is defined so.
@@ -91,7 +89,7 @@ def _n_text(measure: str, scored: Values, queries: Sequence[str]) -> str:
     n, without = format_count(len(scored)), len(queries) - len(scored)
     if not without or not CATALOGUE[parse(measure).name].unscored_by_run:
         return n
-    return f"{n}; {n_of(without, 'queries')} {'has' if without == 1 else 'have'} no value"
+    return f"{n}; {count_noun(without, 'queries')} {'has' if without == 1 else 'have'} no value"
 
 
 def _bound(rule: Floor) -> tuple[str, Fraction, Callable[[Fraction], bool]]:
@@ -151,7 +149,7 @@ def drop(rule: Drop, given: GateInput) -> RuleResult:
                 mean([before[query_id] for query_id in pairs]),
                 mean([now[query_id] for query_id in pairs]),
             )
-            groups.append(_fall(rule, label, compared, falls, given))
+            groups.append(_relative_drop(rule, label, compared, falls, given))
     return _result("drop", drop_words(rule), f"a drop of at most {rule.at_most}", groups)
 
 
@@ -162,7 +160,7 @@ def drop_words(rule: Drop) -> str:
     return f"{rule.measure} drops by at most {rule.at_most}{within}{_of(named(rule.where))}{surely}"
 
 
-def _fall(
+def _relative_drop(
     rule: Drop, label: str, means: tuple[Fraction, Fraction], falls: Mapping[str, Fraction], given: GateInput
 ) -> GroupResult:
     """One group: the means before and now, and by how much each query fell."""
@@ -173,7 +171,7 @@ def _fall(
     status: Status = "passed" if fall <= margin else "failed"
     unseen = None
     if rule.significant:
-        status, interval, unseen = _surely(rule, falls, margin, given)
+        status, interval, unseen = _significance(rule, falls, margin, given)
         unseen = unseen and replace(unseen, of=label, among="its queries" if label else unseen.among)
         numbers += f", {interval}"
     sentence = f"{numbers}; a drop of at most {rule.at_most} is allowed (n = {format_count(len(falls))})"
@@ -191,7 +189,7 @@ def _fall_text(at_most: Amount, before: Fraction, fall: Fraction, margin: Fracti
     return as_text(change, bound, signed=True)
 
 
-def _surely(
+def _significance(
     rule: Drop, falls: Mapping[str, Fraction], margin: Fraction, given: GateInput
 ) -> tuple[Status, str, Unseen | None]:
     """Status and text of the interval of the mean drop: above the margin, below it, or overlapping it; and what would turn it."""
@@ -211,9 +209,9 @@ def _surely(
         value = None
     largest = largest_difference(parse(rule.measure), given.evaluation.ranking)
     found = ObservedEffect(len(falls), None, None, None, 1, largest)
-    rests_on: RestsOn = "interval" if is_sure else "mean"
+    rests_on: CoverageBasis = "interval" if is_sure else "mean"
     gain = None if value is None else -value
-    unseen = turned_by(found, alpha, gain, rests_on=rests_on, threshold=-float(margin))
+    unseen = tipping_point(found, alpha, gain, rests_on=rests_on, threshold=-float(margin))
     return status, interval, unseen and replace(unseen, turned="the result of this rule")
 
 
@@ -258,7 +256,7 @@ def ratchet_words(rule: Ratchet) -> str:
     """`RR does not get worse on q1, q7`."""
     if rule.queries is None:
         return f"{rule.measure} does not get worse on any query{_of(named(rule.where))}"
-    return f"{rule.measure} does not get worse on {first_of(rule.queries, MOST_QUERIES)}"
+    return f"{rule.measure} does not get worse on {join_first(rule.queries, MAX_QUERIES)}"
 
 
 def judged(rule: JudgedShare, given: GateInput) -> RuleResult:
@@ -344,7 +342,7 @@ def _result(kind: str, rule: str, expected: str, groups: Sequence[GroupResult]) 
         got = f"{nearest.label} {nearest.got}"
         sentence = f"{nearest.sentence}; that is the nearest of {format_count(len(groups))}"
     else:
-        got = first_of([f"{group.label} {group.got}" for group in worst], MOST_QUERIES)
+        got = join_first([f"{group.label} {group.got}" for group in worst], MAX_QUERIES)
         sentence = "; ".join(group.sentence for group in worst)
     queries = tuple(dict.fromkeys(query_id for group in worst for query_id in group.queries))
     unseen = tuple(group.unseen for group in worst if group.unseen is not None)
@@ -373,7 +371,7 @@ def _of(label: str) -> str:
 
 def lowest(values: Values, sign: int) -> tuple[str, ...]:
     """The ids of the worst few."""
-    return tuple(sorted(values, key=lambda query_id: (sign * values[query_id], query_id))[:MOST_QUERIES])
+    return tuple(sorted(values, key=lambda query_id: (sign * values[query_id], query_id))[:MAX_QUERIES])
 
 
 def _shifts(queries: Sequence[str], before: Values, now: Values) -> str:
@@ -383,4 +381,4 @@ def _shifts(queries: Sequence[str], before: Values, now: Values) -> str:
         after = as_text(now[query_id], before[query_id]) if query_id in now else "no value"
         return f"{query_id} {as_text(before[query_id])} to {after}"
 
-    return first_of([shift(query_id) for query_id in queries], MOST_QUERIES)
+    return join_first([shift(query_id) for query_id in queries], MAX_QUERIES)

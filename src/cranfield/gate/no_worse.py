@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from cranfield.base.numbers import format_count, format_p, format_plain
-from cranfield.base.words import first_of, n_of
+from cranfield.base.words import count_noun, join_first
 from cranfield.evaluation.classes import smallest_n
 from cranfield.evaluation.unseen import ObservedEffect, Unseen, largest_difference, unseen_queries
 from cranfield.evaluation.verdict import verdict_of_p
@@ -135,13 +135,13 @@ def _judged(rule: NoWorse, given: GateInput, overall: _Tested, classes: Sequence
     is_broken = bool(worse) or overall.code is VerdictCode.WORSE
     got = overall.code.text
     if worse:
-        lead = f"{VerdictCode.MIXED.text}: better in {first_of(each.label for each in better)}, " if better else ""
-        got = f"{lead}worse in {first_of(each.label for each in worse)}"
+        lead = f"{VerdictCode.MIXED.text}: better in {join_first(each.label for each in better)}, " if better else ""
+        got = f"{lead}worse in {join_first(each.label for each in worse)}"
     shown = [overall, *worse]
     sentence = "; ".join(_sentence(rule, given, each) for each in shown)
     silent = [each.label for each in classes if each.p is None]
     if silent:
-        sentence += f"; too few queries to decide: {first_of(silent)}"
+        sentence += f"; too few queries to decide: {join_first(silent)}"
     now, before, sign = given.sides(rule.measure)
     of = worse or [overall]
     losses = {q: loss for each in of for q in each.pairs if (loss := sign * (now[q] - before[q])) < 0}
@@ -160,7 +160,7 @@ def _undetectable_loss(rule: NoWorse, given: GateInput, pairs: Sequence[str]) ->
     fell = sign * (mean([now[query_id] for query_id in pairs]) - mean([before[query_id] for query_id in pairs])) < 0
     if not fell or TESTS[test].smallest_p(len(pairs), given.n_draws) <= alpha:
         return ""
-    counts = [n_of(len(pairs), "queries", format_count)]
+    counts = [count_noun(len(pairs), "queries", format_count)]
     if TESTS[test].smallest_p(len(pairs), 2**31) <= alpha:
         counts.append(f"{format_count(given.n_draws)} draws")
     return f"{' and '.join(counts)} cannot show any loss at alpha {format_plain(alpha)}"

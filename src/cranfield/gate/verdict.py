@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from cranfield.base.numbers import format_count, format_percent
-from cranfield.base.words import n_of, noun
+from cranfield.base.words import count_noun, noun
 from cranfield.evaluation.absence import forced_zeros
 from cranfield.evaluation.evaluate import strata_of
 from cranfield.evaluation.evidence.values import Finding, void_sentences
@@ -181,7 +181,7 @@ def _status(results: Sequence[RuleResult], broken: Sequence[str]) -> GateStatus:
 
 
 def _explanation(status: GateStatus, results: Sequence[RuleResult], broken: Sequence[str]) -> str:
-    total = n_of(len(results), "rules")
+    total = count_noun(len(results), "rules")
     if status == "invalid":
         return broken[0]
     if not results:
@@ -260,5 +260,5 @@ def _noticed(given: GateInput, terms: GateTerms) -> Iterator[str]:
         yield f"{format_count(cached)} of {format_count(len(logs))} answers and their latencies are from the {place}"
     unstable = [query_id for query_id, log in run.logs.items() if log.unstable] if run is not None else []
     if unstable:
-        yield f"{n_of(len(unstable), 'queries', format_count)} had different answers in repeated calls"
+        yield f"{count_noun(len(unstable), 'queries', format_count)} had different answers in repeated calls"
     yield from given.evaluation.warnings

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from cranfield.base.errors import UsageError
-from cranfield.base.words import first_of, n_of
+from cranfield.base.words import count_noun, join_first
 from cranfield.formats.io.delimited import FileVersion
 from cranfield.golden.batch_drift import BatchDrift, BatchVerdict
 from cranfield.golden.records import (
@@ -32,7 +32,7 @@ from cranfield.model import results
 from cranfield.model.results import TestSetRecord
 from cranfield.model.vocabulary import TASK_TYPE
 
-MOST_ATTRITION = Fraction(7, 100)
+MAX_ATTRITION = Fraction(7, 100)
 """Of the planned records that are missing; less than this, not equal."""
 LEAST_FILLED = Fraction(4, 5)
 """Of each cell."""
@@ -144,18 +144,20 @@ def check_counts(
         step: what to do where too many are missing.
     """
     n, n_kept = sum(planned.values()), sum(min(kept.get(cell, 0), wanted) for cell, wanted in planned.items())
-    most = max(ceil(MOST_ATTRITION * n) - 1, 0)
-    text = f"{n - n_kept} of {n_of(n, 'planned records')} {'is' if n == 1 else 'are'} missing; at most {most} may be"
+    most = max(ceil(MAX_ATTRITION * n) - 1, 0)
+    text = (
+        f"{n - n_kept} of {count_noun(n, 'planned records')} {'is' if n == 1 else 'are'} missing; at most {most} may be"
+    )
     few = [
         f"{task_type} {difficulty} has {has} of {wanted}, and needs {ceil(LEAST_FILLED * wanted)}"
         for (task_type, difficulty), wanted in planned.items()
         if (has := kept.get((task_type, difficulty), 0)) < LEAST_FILLED * wanted
     ]
     n_full = sum(kept.get(cell, 0) >= wanted for cell, wanted in planned.items())
-    cells = n_of(len(planned), "cells")
+    cells = count_noun(len(planned), "cells")
     enough = f"{n_full} of {cells} full" + ("" if n_full == len(planned) else "; the others have at least 80 %")
     return (
-        checked(Criterion.ATTRITION, text, step, is_met=n - n_kept < MOST_ATTRITION * n),
+        checked(Criterion.ATTRITION, text, step, is_met=n - n_kept < MAX_ATTRITION * n),
         checked(Criterion.CELLS, f"{len(few)} of {cells}: {'; '.join(few)}" if few else enough, step, is_met=not few),
     )
 
@@ -182,8 +184,8 @@ def check_review(
         found = f"ceiling reached: {', '.join(CEILINGS[each] for each in report.breached)}; {found}"
     if report.unreviewed:
         n = len(report.unreviewed) + report.n_reviewed
-        found += f"; {len(report.unreviewed)} of {n} {report.rules.lacking}: {first_of(report.unreviewed)}"
-    confirmed = f"all {n_of(report.n_reviewed, 'reviewed records')} confirmed; {report.agreement}"
+        found += f"; {len(report.unreviewed)} of {n} {report.rules.lacking}: {join_first(report.unreviewed)}"
+    confirmed = f"all {count_noun(report.n_reviewed, 'reviewed records')} confirmed; {report.agreement}"
     return (
         checked(Criterion.REVIEW, found, step, is_met=not report.breached and not report.unreviewed),
         checked(
@@ -201,10 +203,10 @@ def check_similar(drift: BatchDrift, step: str = "") -> CheckedCriterion:
         why = next((each.result.note for each in drift.metrics if each.result.note), "")
         return CheckedCriterion(Criterion.SIMILAR, CriterionResult.NOT_TESTED, f"no metric could be tested: {why}")
     if drift.verdict is BatchVerdict.SIMILAR:
-        found = f"none of {n_of(tested, 'metrics')} differs significantly; that is no proof that none differs"
+        found = f"none of {count_noun(tested, 'metrics')} differs significantly; that is no proof that none differs"
         return checked(Criterion.SIMILAR, found, is_met=True)
     names = ", ".join(drift.differing)
-    found = f"{len(drift.differing)} of {n_of(tested, 'metrics')} differ: {names}"
+    found = f"{len(drift.differing)} of {count_noun(tested, 'metrics')} differ: {names}"
     return checked(Criterion.SIMILAR, found, step, is_met=False)
 
 

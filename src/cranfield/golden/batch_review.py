@@ -8,7 +8,7 @@ from pathlib import Path
 
 from cranfield.agents.record_folder import PLAN
 from cranfield.base.errors import UsageError
-from cranfield.base.words import command_word, first_of, n_of
+from cranfield.base.words import command_word, count_noun, join_first
 from cranfield.formats.io.files import shown, write_text
 from cranfield.golden.folder import RunFolder, Step
 from cranfield.golden.index import RecordStatus, RunIndex
@@ -54,7 +54,7 @@ def waiting_records(index: RunIndex) -> list[ReviewCase]:
     if unfinished:
         wait = "waits" if len(unfinished) == 1 else "wait"
         raise UsageError(
-            f"the run is not finished: {n_of(len(unfinished), 'records')} {wait} for a step: {first_of(unfinished)}",
+            f"the run is not finished: {count_noun(len(unfinished), 'records')} {wait} for a step: {join_first(unfinished)}",
             path=shown(index.folder.path),
             hint=f"finish it: `cranfield golden run --resume {command_word(index.folder.path)} --repo DIR`",
         )

@@ -10,7 +10,7 @@ from typing import get_args
 from cranfield.agents.answers.places import Answered, ExpectedAnswer
 from cranfield.agents.answers.structure import score_structure
 from cranfield.agents.loop import Read
-from cranfield.base.words import n_of
+from cranfield.base.words import count_noun
 from cranfield.golden.lexical import found_by_grep
 from cranfield.golden.narrative import NamesAllowed, names_not_expected
 from cranfield.golden.parsed import LineCoverage, ParsedSource
@@ -148,7 +148,7 @@ def facts(record: CheckedRecord) -> Iterator[str]:
     }
     for noun, (count, bound) in counts.items():
         if count not in bound:
-            yield f"{n_of(count, noun)} where there should be {bound}"
+            yield f"{count_noun(count, noun)} where there should be {bound}"
     texts = [" ".join(fact.fact.casefold().split()) for fact in record.facts]
     for text in dict.fromkeys(text for text in texts if texts.count(text) > 1):
         yield f"a fact that stands there twice: {text!r}"
@@ -158,7 +158,7 @@ def narrative(record: CheckedRecord) -> Iterator[str]:
     """As long as the rules want."""
     words = len(record.answer.canonical_narrative.split())
     if words not in NARRATIVE_WORDS:
-        yield f"a narrative of {n_of(words, 'words')} where there should be {NARRATIVE_WORDS}"
+        yield f"a narrative of {count_noun(words, 'words')} where there should be {NARRATIVE_WORDS}"
 
 
 def roles(record: CheckedRecord) -> Iterator[str]:

@@ -23,7 +23,7 @@ from cranfield.app.commands.shared import (
     day_of,
 )
 from cranfield.base.errors import UsageError
-from cranfield.base.words import command_word, first_of, n_of, or_list, printable
+from cranfield.base.words import command_word, count_noun, join_first, or_list, printable
 from cranfield.books.options import DEFAULT_DATABASE, DbOption, open_books
 from cranfield.evaluation.options.declaration import Argument, Option
 from cranfield.golden.states import EntryStep
@@ -266,7 +266,7 @@ class RunSource:
             got = f"the records are of commit {snapshot.commit[:12]}, and stand"
             go_on = f"cranfield golden run --resume {command_word(run)}{self.resumed} --at {snapshot.commit[:12]}"
             hint = f"`{go_on}` goes on with the commit alone"
-        message = f"the folder of the repository changed during the run: {first_of(changed.source)}"
+        message = f"the folder of the repository changed during the run: {join_first(changed.source)}"
         raise UsageError(message, path=str(snapshot.root), got=got, hint=hint)
 
 
@@ -316,8 +316,8 @@ def print_status(status: RecordStatus) -> None:
 def print_usage(outcome: PipelineOutcome) -> None:
     """What all calls of a run used."""
     spent = outcome.spent
-    kept = f"; {n_of(outcome.n_kept, 'answers')} taken from the run folder" if outcome.n_kept else ""
-    note(f"the run so far: {n_of(spent.requests, 'requests')}, {spent.text(outcome.currency)}{kept}")
+    kept = f"; {count_noun(outcome.n_kept, 'answers')} taken from the run folder" if outcome.n_kept else ""
+    note(f"the run so far: {count_noun(spent.requests, 'requests')}, {spent.text(outcome.currency)}{kept}")
 
 
 def _print_unreadable(outcome: PipelineOutcome) -> None:
@@ -325,7 +325,7 @@ def _print_unreadable(outcome: PipelineOutcome) -> None:
     if not found:
         return
     first = found[0]
-    note(f"no reply could be read in {n_of(len(found), 'records')}")
+    note(f"no reply could be read in {count_noun(len(found), 'records')}")
     note(printable(f"first: {first.query_id}, {first.reasons[0].message}"))
     note(
         "Hint: if the same comes each time, the model needs another `output_mode` or more `limits.corrections`, in a new run."
@@ -336,7 +336,7 @@ def print_waiting(outcome: PipelineOutcome, command: str) -> None:
     """Which records have no answer for now, and the command that goes on with them."""
     waiting = outcome.result.waiting
     kinds = ", ".join(f"{kind} ({n})" for kind, n in Counter(each.kind for each in waiting).items())
-    note(f"not finished: {n_of(len(waiting), 'records')} without an answer: {kinds}")
+    note(f"not finished: {count_noun(len(waiting), 'records')} without an answer: {kinds}")
     first = waiting[0]
     note(printable(f"first: {first.query_id}, {first.role.value}: {first.message}"))
     note(f"next: `{command}` goes on with them")
@@ -408,7 +408,7 @@ def _measure(
 
 def _print_kept(found: DryRun, command: str) -> None:
     cells = ", ".join(f"{cell.n} of {cell.task_type} {cell.difficulty}" for cell in found.part.cells)
-    note(f"dry run of {n_of(found.part.total, 'queries')}: {cells}")
+    note(f"dry run of {count_noun(found.part.total, 'queries')}: {cells}")
     silent = {role: use.n_unreported for role, use in found.uses.items() if use.n_unreported}
     if silent:
         text = ", ".join(f"{n} of {role}" for role, n in silent.items())
@@ -476,9 +476,7 @@ def enter_command(
     repo: RepoOption = Path(),
     at: AtOption = None,
     allow_dirty: AllowDirtyOption = False,
-    step: Annotated[
-        EntryStep, Option("Step that the records go on from: what comes before is taken as done.")
-    ] = EntryStep.GATE,
+    step: Annotated[EntryStep, Option("Step to resume from; earlier steps are skipped.")] = EntryStep.GATE,
     plan: Annotated[
         str,
         Option("Plan whose models go on with the set; its cells are not used.", metavar="PLAN"),
@@ -494,7 +492,7 @@ def enter_command(
     goes on with the run.
     """
     from cranfield.app.loading import read_stored
-    from cranfield.base.words import n_of
+    from cranfield.base.words import count_noun
     from cranfield.golden.existing import Defaults, EntryPlan, enter, gate_set
     from cranfield.golden.folder import RunFolder
     from cranfield.golden.index import RunIndex
@@ -508,13 +506,13 @@ def enter_command(
     entered = enter(judged, snapshot, out, step, given, Defaults(task_type, difficulty))
     if step is EntryStep.GATE:
         yield Report(document=gate_document(gate_set(judged, entered.imported, snapshot, given.plan.bounds)))
-    note(f"{n_of(len(entered.imported.candidates), 'records')} entered; they go on at the step {step.value}")
+    note(f"{count_noun(len(entered.imported.candidates), 'records')} entered; they go on at the step {step.value}")
     note(f"wrote {entered.folder}")
     statuses = RunIndex(RunFolder.open(entered.folder)).statuses()
     note(f"next: {after_run(entered.folder, statuses, repo)}")
 
 
-MOST_VOTES = 99
+MAX_VOTES = 99
 
 
 def check_command(
@@ -527,7 +525,7 @@ def check_command(
         list[str],
         Option("Model that votes; several take turns.", flag="--model", metavar="PROVIDER:NAME"),
     ],
-    votes: Annotated[int, Option("Votes on each row.", metavar="N"), Interval(ge=1, le=MOST_VOTES)] = 3,
+    votes: Annotated[int, Option("Votes on each row.", metavar="N"), Interval(ge=1, le=MAX_VOTES)] = 3,
     out: Annotated[Path, Option("Folder of votes and results; a second call goes on from it.", metavar="DIR")] = Path(
         "row-check"
     ),
@@ -729,7 +727,7 @@ def review_command(
     After records were sent back and answered again, the same command adds them to the book. Where one person reviews, it opens
     the second look at what he or she decided a day before.
     """
-    from cranfield.base.words import n_of
+    from cranfield.base.words import count_noun
     from cranfield.golden.review import PROFILES
     from cranfield.golden.use_cases.review import make_review_book, people_steps, second_look_steps
 
@@ -739,15 +737,15 @@ def review_command(
     sample, reviewers = made.sample, PROFILES[made.sample.profile]
     who = "two reviewers" if made.second is None else "one reviewer, the first look"
     say(
-        f"book {made.book.name}: {n_of(made.n_new, 'new records')} for {who}, in {where}\n"
-        f"sample: {len(sample.sampled)} of {n_of(sample.n_batch, 'records')}; "
+        f"book {made.book.name}: {count_noun(made.n_new, 'new records')} for {who}, in {where}\n"
+        f"sample: {len(sample.sampled)} of {count_noun(sample.n_batch, 'records')}; "
         f"the share asks for {sample.n_by_share}, one of each cell for {sample.n_by_cells}\n"
         f"must be seen besides: {len(sample.must_see)}"
     )
     option = _db_option(db)
     steps = [f"`cranfield judge {command_word(made.book.name)}{option}`"] if made.is_open else []
     if (second := made.second) is not None:
-        say(f"book {second.book}: {n_of(second.n_new, 'new records')}, the second look")
+        say(f"book {second.book}: {count_noun(second.n_new, 'new records')}, the second look")
         steps += second_look_steps(run, second, repo=repo, db=option)
     steps += people_steps(run, reviewers, made.book.name, repo, option)
     for step in steps or [f"`cranfield golden reviewed {command_word(run)}{option}`"]:
@@ -773,7 +771,7 @@ def reviewed_command(
     to review_feedback.jsonl: give it to the next run with `golden run --feedback`.
     """
     from cranfield.app.command import Status
-    from cranfield.base.words import first_of, n_of
+    from cranfield.base.words import count_noun, join_first
     from cranfield.golden.batch_review import review_of, write_feedback
     from cranfield.golden.folder import RunFolder
     from cranfield.golden.reports.review import review_document
@@ -785,7 +783,7 @@ def reviewed_command(
     folder = RunFolder.open(run)
     report = review_of(folder, earlier or ())
     written = write_feedback(folder, report)
-    note(f"{n_of(found.n_new, 'new decisions')} of book {found.book}")
+    note(f"{count_noun(found.n_new, 'new decisions')} of book {found.book}")
     for names, what in (
         (found.undecided, "waiting for a reviewer"),
         ((*found.differing, *(found.second.skipped if found.second else ())), "waiting for a lead"),
@@ -797,7 +795,7 @@ def reviewed_command(
         (found.late, "changed after they were sent back, dropped or compared: what was decided stays"),
     ):
         if names:
-            note(f"{n_of(len(names), 'records')} {what}: {first_of(names)}")
+            note(f"{count_noun(len(names), 'records')} {what}: {join_first(names)}")
     report = replace(report, next_steps=after_review(run, found, report, folder.manifest.source, _db_option(db)))
     yield Report(document=review_document(report), written=written)
     code = {ReviewOutcome.BREACHED: Status.FAILED, ReviewOutcome.INCOMPLETE: Status.INCONCLUSIVE}.get(report.outcome)

@@ -17,7 +17,7 @@ from pydantic import ValidationError
 
 from cranfield.agents.record_folder import PLAN, TreeRecord, now, tree_files
 from cranfield.base.errors import Problem, TestSetError, shorten
-from cranfield.base.words import n_of
+from cranfield.base.words import count_noun
 from cranfield.golden.folder import RunFolder, Step
 from cranfield.golden.gate import CHECKS, CheckStatus, GateCheck, RecordGateReport, gate
 from cranfield.golden.parsed import ParsedSource
@@ -44,7 +44,7 @@ DIFFICULTY = "difficulty"
 DIFFICULTIES: tuple[str, ...] = get_args(Difficulty)
 CARRIED = "carried"
 """Key of the manifest of a run: `ExistingRecords.carried`."""
-MOST_SPANS = 3
+MAX_SPANS = 3
 """That a candidate names; its answer has all."""
 _EVIDENCE, _CONFIDENCE, _UNCERTAINTY = "source_evidence", "confidence", "uncertainty_notes"
 """Keys of a golden record that a label keeps among its other keys."""
@@ -104,7 +104,7 @@ def import_set(testset: TestSet, *, commit: str, at: str, defaults: Defaults | N
     return ExistingRecords(
         tuple(candidates),
         tuple(answers),
-        tuple(n_of(n, what) for what, n in lost.items() if n),
+        tuple(count_noun(n, what) for what, n in lost.items() if n),
         {query_id: values for query_id, values in carried.items() if values},
     )
 
@@ -150,8 +150,8 @@ def _is_grade(grade: float) -> bool:
 
 def _candidate(query: Query, targets: Sequence[Target], label: Label, lost: Counter[str]) -> dict[str, Any]:
     spans = [target for target in targets if isinstance(target, Span)]
-    named = sorted(spans, key=lambda span: -span.grade)[:MOST_SPANS]
-    lost["candidates with only the best three of their spans"] += len(spans) > MOST_SPANS
+    named = sorted(spans, key=lambda span: -span.grade)[:MAX_SPANS]
+    lost["candidates with only the best three of their spans"] += len(spans) > MAX_SPANS
     expectation = label.classifier_expectation.casefold()
     return {
         "query_text": query.text,

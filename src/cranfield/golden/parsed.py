@@ -11,7 +11,7 @@ from cranfield.ranking.matching.place import ENTITY_MARK, plain_name
 from cranfield.repo.snapshot import Snapshot
 from cranfield.repo.symbols import Outline, Symbol, language_of, outline_of
 
-MOST_LINES = 200
+MAX_LINES = 200
 """Lines that are kept of one word: a word that is on more is too frequent to find anything by."""
 PACKAGE_FILES = frozenset({"__init__", "index", "mod"})
 """Stems of files that have the name of their folder."""
@@ -164,18 +164,18 @@ class ParsedSource:
 
     @cached_property
     def _lines_of_words(self) -> Mapping[str, list[Place]]:
-        """Word, case folded, to the lines it is on, `MOST_LINES` and one more at most."""
+        """Word, case folded, to the lines it is on, `MAX_LINES` and one more at most."""
         found: dict[str, list[Place]] = {}
         for path in sorted(self.files):
             for number, line in enumerate(self.lines(path) or (), start=1):
                 for word in set(_WORD.findall(line.casefold())):
                     places = found.setdefault(word, [])
-                    if len(places) <= MOST_LINES:
+                    if len(places) <= MAX_LINES:
                         places.append((path, number))
         return found
 
     def lines_with(self, text: str) -> Sequence[Place] | None:
-        """Lines that `grep -i -F` finds, in the order of paths; None where they are more than `MOST_LINES`.
+        """Lines that `grep -i -F` finds, in the order of paths; None where they are more than `MAX_LINES`.
 
         Args:
             text: a word, or several; not blank.
@@ -189,11 +189,11 @@ class ParsedSource:
         places: set[Place] = set()
         for word in self._words_with(longest):
             places.update(index[word])
-            if len(index[word]) > MOST_LINES:
+            if len(index[word]) > MAX_LINES:
                 return self._scan(wanted) if longest != wanted else None
         if longest != wanted:
             places = {place for place in places if wanted in self._line(place)}
-        return sorted(places) if len(places) <= MOST_LINES else None
+        return sorted(places) if len(places) <= MAX_LINES else None
 
     @cached_property
     def _all_words(self) -> str:
@@ -218,7 +218,7 @@ class ParsedSource:
             for number, line in enumerate(self.lines(path) or (), start=1)
             if wanted in line.casefold()
         ]
-        return places if len(places) <= MOST_LINES else None
+        return places if len(places) <= MAX_LINES else None
 
 
 class LineCoverage:

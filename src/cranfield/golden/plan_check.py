@@ -7,10 +7,10 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
 
 from cranfield.base.errors import CranfieldError, Problem, did_you_mean, shorten
-from cranfield.base.words import n_of
+from cranfield.base.words import count_noun
 from cranfield.golden.parsed import files_in, folder_of, lies_in
 from cranfield.golden.plan import Plan
-from cranfield.golden.records import MOST_SPANS
+from cranfield.golden.records import MAX_SPANS
 from cranfield.golden.rules import RULES
 from cranfield.repo.snapshot import Snapshot
 from cranfield.repo.symbols import language_of
@@ -32,15 +32,15 @@ def check_plan(plan: Plan, snapshot: Snapshot | None = None) -> list[Problem]:
 def _of_cells(plan: Plan) -> Iterator[Problem]:
     total = sum(cell.n for cell in plan.cells)
     if total != plan.total:
-        got = f"{n_of(len(plan.cells), 'cells')} with {total}"
+        got = f"{count_noun(len(plan.cells), 'cells')} with {total}"
         yield Problem("the cells do not sum to the total", path="total", expected=str(plan.total), got=got)
     for (task_type, difficulty), times in Counter(cell.key for cell in plan.cells).items():
         if times > 1:
             yield Problem(f"{times} cells of {task_type}, {difficulty}", path="cells", expected="one")
     for number, cell in enumerate(plan.cells):
         rule = RULES[cell.key]
-        if plan.targets_of(cell) == "spans" and max(rule.entities.least, rule.files.least) > MOST_SPANS:
-            expected = f"targets of another kind: a query has {MOST_SPANS} spans at most, in {rule.files} files"
+        if plan.targets_of(cell) == "spans" and max(rule.entities.least, rule.files.least) > MAX_SPANS:
+            expected = f"targets of another kind: a query has {MAX_SPANS} spans at most, in {rule.files} files"
             yield Problem("its rule cannot be met by spans", path=f"cells[{number}]", expected=expected)
         for place in cell.focus:
             if plan.scope_of(cell) and not any(lies_in(place, scope) for scope in plan.scope_of(cell)):

@@ -12,7 +12,7 @@ from pydantic import BaseModel, ConfigDict, Field, model_validator
 from cranfield.model.judging import Disposition, FailureMode, ReviewVerdict, decision_problems
 
 SCHEMA_VERSION = "1.0.0"
-MOST_SPANS = 3
+MAX_SPANS = 3
 """Of a query whose targets are lines."""
 Filled = Annotated[str, Field(min_length=1, pattern=r"\S")]
 LineNumber = Annotated[int, Field(ge=1, le=999_999_999)]
@@ -115,7 +115,7 @@ class CandidateDraft(GoldenModel):
     target_entity_ids: list[Filled] = []
     """`path::Qual.name`, or `path.md::Heading > Heading` of a section of Markdown."""
     target_files: list[Filled] = []
-    target_spans: Annotated[list[TargetSpan], Field(max_length=MOST_SPANS)] = []
+    target_spans: Annotated[list[TargetSpan], Field(max_length=MAX_SPANS)] = []
     difficulty_rationale: str = ""
     """Why the query fits its tier; of medium and hard ones."""
     classifier_expectation: TaskType | None = None

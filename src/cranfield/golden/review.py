@@ -18,7 +18,7 @@ from hashlib import sha256
 from pydantic import Field
 
 from cranfield.base.errors import InputError
-from cranfield.base.words import first_of, n_of
+from cranfield.base.words import count_noun, join_first
 from cranfield.formats.io.validation import ClosedModel
 from cranfield.golden.records import (
     SCHEMA_VERSION,
@@ -326,11 +326,11 @@ class ReviewReport(Record):
     def missing(self) -> str:
         """Records without a decision, and those with one that nothing confirms; empty where there are none."""
         n = self.n_reviewed + len(self.unreviewed)
-        parts = [f"{len(self.unreviewed)} of {n} {self.rules.lacking}: {first_of(self.unreviewed)}"] * bool(
+        parts = [f"{len(self.unreviewed)} of {n} {self.rules.lacking}: {join_first(self.unreviewed)}"] * bool(
             self.unreviewed
         )
         if self.unconfirmed:
-            why = first_of(f"{name} ({why})" for name, why in self.unconfirmed.items())
+            why = join_first(f"{name} ({why})" for name, why in self.unconfirmed.items())
             parts.append(f"{len(self.unconfirmed)} of {n} not confirmed: {why}")
         return "; ".join(parts)
 
@@ -346,7 +346,7 @@ class ReviewReport(Record):
         if self.people == 1:
             by = f"reviewed by one person ({names}; stated, not verified)"
             return f"{by}, agreement is with themselves on a later day: {same}; {self.tally.n} sampled"
-        by = f"reviewed by {n_of(len(self.reviewers), 'people')} ({names}; stated, not verified)"
+        by = f"reviewed by {count_noun(len(self.reviewers), 'people')} ({names}; stated, not verified)"
         return f"{by}, {same}; {self.tally.n} sampled"
 
 
@@ -356,7 +356,7 @@ def _reviewed_by(profile: ReviewProfile, reviewers: Sequence[str], *, is_open: b
         sees = f"{'sees' if is_open else 'saw'} each record twice, at least {HOURS} apart and {NOT_SHOWN}"
         by = f"one person{names}, who {sees}; the name is stated, not verified"
     else:
-        who = "two people" if is_open else f"{n_of(len(reviewers), 'people')}{names}"
+        who = "two people" if is_open else f"{count_noun(len(reviewers), 'people')}{names}"
         by = f"{who}; that names are of different people is stated, not verified"
     return f"{'to be ' if is_open else ''}reviewed by {by}"
 
@@ -364,7 +364,7 @@ def _reviewed_by(profile: ReviewProfile, reviewers: Sequence[str], *, is_open: b
 def _agreement(profile: ReviewProfile, n_same: int, n_twice: int) -> str:
     if not n_twice:
         return "no record was seen twice"
-    same = f"the same verdict both times on {n_same} of {n_of(n_twice, 'records')}"
+    same = f"the same verdict both times on {n_same} of {count_noun(n_twice, 'records')}"
     if profile.people == 1:
         return f"{same}: agreement of one person with themselves on a later day (intra-rater), not of two people"
     return f"{same}, by two reviewers without sight of each other"
@@ -390,7 +390,7 @@ def unconfirmed_because(review: HumanReview, profile: ReviewProfile) -> str:
     """Why no second look confirms a decision, as the profile asks for; empty where one does."""
     if profile.people > 1:
         n = len(review.reviewers)
-        return "" if n >= profile.people else f"{n_of(n, 'reviewers')}, and {profile.people} are needed"
+        return "" if n >= profile.people else f"{count_noun(n, 'reviewers')}, and {profile.people} are needed"
     if len(review.opinions) < 2:
         return "no second look"
     first, second = review.opinions[:2]
@@ -502,9 +502,11 @@ def _feedback(review: HumanReview, cell: Cell) -> ReviewFeedback:
 
 def _notes(sample: Sample, profile: ReviewProfile) -> Iterable[str]:
     """Statements that go with the figures."""
-    share = f"{100 * float(profile.share):g} % of {n_of(sample.n_batch, 'records')} is {sample.n_by_share}"
+    share = f"{100 * float(profile.share):g} % of {count_noun(sample.n_batch, 'records')} is {sample.n_by_share}"
     if profile.one_per_cell:
-        share += f", one of each of {n_of(sample.n_by_cells, 'cells')} is {sample.n_by_cells}: the larger number holds"
+        share += (
+            f", one of each of {count_noun(sample.n_by_cells, 'cells')} is {sample.n_by_cells}: the larger number holds"
+        )
     yield f"{share}. Drawn from the {sample.n_unseen} records without a reason for review, with seed {sample.seed}."
     if sample.must_see:
         yield f"{len(sample.must_see)} more must be seen. They are not part of the sample: rates are of the sample alone."

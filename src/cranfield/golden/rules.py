@@ -27,7 +27,7 @@ from typing import Annotated
 
 from pydantic import Field
 
-from cranfield.base.words import n_of
+from cranfield.base.words import count_noun
 from cranfield.golden.parsed import folder_of
 from cranfield.golden.records import Difficulty, GoldenModel, TaskType
 
@@ -67,7 +67,7 @@ class DifficultyRule:
         wanted = {"entities": self.entities, "files": self.files, "folders": self.folders}
         counts = {"entities": extent.entities, "files": len(extent.files), "folders": len(extent.folders)}
         return [
-            f"{n_of(count, noun)} where there should be {wanted[noun]}"
+            f"{count_noun(count, noun)} where there should be {wanted[noun]}"
             for noun, count in counts.items()
             if count is not None and count not in wanted[noun]
         ]

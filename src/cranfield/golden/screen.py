@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from fractions import Fraction
 
-from cranfield.base.words import and_list, n_of
+from cranfield.base.words import and_list, count_noun
 from cranfield.golden.lexical import content_words, found_by_grep, jaccard
 from cranfield.golden.parsed import ParsedSource, lies_in
 from cranfield.golden.plan import Plan, Quota, TargetKind
@@ -137,7 +137,7 @@ class Screener:
         bounds = self.plan.bounds
         shared, smaller = targets.shared_with(of_candidate(earlier), self.source)
         if shared > smaller * Fraction(str(bounds.target_overlap)):
-            message = f"shares {n_of(shared, 'targets')} with {earlier.query_id}; the smaller set has {smaller}"
+            message = f"shares {count_noun(shared, 'targets')} with {earlier.query_id}; the smaller set has {smaller}"
             yield ScreenProblem(ScreenReason.TARGET_OVERLAP, message)
         common = jaccard(content_words(candidate.query_text), content_words(earlier.query_text))
         if common >= Fraction(str(bounds.text_overlap)):

@@ -17,7 +17,7 @@ from cranfield.judging.raters.raters import RaterReport, rater_report
 from cranfield.judging.selection import day_of, is_fast, repeats_of
 from cranfield.stats.agreement import Coefficient, cohens_kappa
 
-FEWEST_PAIRS = 50
+MIN_PAIRS = 50
 """Items judged by both, under which agreement is not reported: its interval says little."""
 WEIGHTS = "cohen-quadratic"
 PAIR = 2
@@ -101,7 +101,7 @@ class Quality:
     @property
     def too_few(self) -> bool:
         """Whether agreement is not reported."""
-        return self.n_twice < FEWEST_PAIRS
+        return self.n_twice < MIN_PAIRS
 
 
 def book_quality(store: Store, book: BookInfo) -> Quality:

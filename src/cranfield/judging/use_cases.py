@@ -14,7 +14,7 @@ from cranfield.app.loading import RunLike
 from cranfield.app.read_ahead import evaluate_files
 from cranfield.app.runs_by_name import with_ids
 from cranfield.base.errors import CranfieldError, InputError, Problem, RunFormatError, UsageError
-from cranfield.base.words import and_list, n_of
+from cranfield.base.words import and_list, count_noun
 from cranfield.books.store.store import Store
 from cranfield.evaluation.compare import compare
 from cranfield.evaluation.options.blocks import CompareOptions, ScoringOptions
@@ -225,7 +225,7 @@ def with_and_without(
     return WithAndWithout(testset=TestSetRecord.of(testset), alternatives=alternatives, scores=tuple(scores))
 
 
-FEWEST_RATERS = 2
+MIN_RATERS = 2
 """With one, leaving him or her out leaves nothing."""
 
 
@@ -295,7 +295,7 @@ def _line(found: Sensitivity) -> str:
     }
     counts = {family: sum(row.family == family for row in found.variations) for family in kinds}
     parts = [
-        n_of(n, kinds[family]) if family == "consensus rule" else f"{n} {kinds[family]}"
+        count_noun(n, kinds[family]) if family == "consensus rule" else f"{n} {kinds[family]}"
         for family, n in counts.items()
         if n
     ]
@@ -342,7 +342,7 @@ def _alternatives(
         yield "consensus rule", rule, {"rule": rule}
     if any(item.final is not None for item in contents.items):
         yield "adjudication", "not used", {"rule": declared, "adjudicated": False}
-    for rater in raters if len(raters) >= FEWEST_RATERS else ():
+    for rater in raters if len(raters) >= MIN_RATERS else ():
         yield "without a rater", f"without {rater}", {"rule": declared, "without": (rater,)}
 
 

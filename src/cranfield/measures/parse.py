@@ -72,7 +72,7 @@ def parse_all(texts: Sequence[str]) -> tuple[Measure, ...]:
 
 USUAL_K = 10
 """Results requested of a system, where no measure looks deeper."""
-MOST_K = 1000
+MAX_K = 1000
 """Results requested for a deeper cutoff; more are requested by a `k` that is declared."""
 
 
@@ -87,7 +87,7 @@ def deepest_cutoff(measures: Iterable[str | Measure], ranks: Iterable[int] = ())
     given = [each for each in listed if isinstance(each, Measure)]
     given += parse_all([each for each in listed if isinstance(each, str)])
     depths = [each.depth for each in given if each.depth is not None and not CATALOGUE[each.name].is_own]
-    return min(max([USUAL_K, *depths, *ranks]), MOST_K)
+    return min(max([USUAL_K, *depths, *ranks]), MAX_K)
 
 
 def parse_typed(texts: Sequence[str]) -> tuple[tuple[Measure, ...], list[str]]:

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from cranfield.base.errors import UsageError, shorten
-from cranfield.base.words import first_of
+from cranfield.base.words import join_first
 from cranfield.model.run import Answer, Outcome, Run
 
 EXPECTED = "FIELD OPERATOR VALUE, such as mode = semantic, confidence >= 0.5, routed in local, remote, or tokens exists"
@@ -167,7 +167,7 @@ def violations(rule: AnswerRule, run: Run) -> dict[str, str]:
 
 def some_broken(broken: Mapping[str, str]) -> str:
     """The first few violating answers of a rule: `q1 (mode is "lexical"), q2 (no field mode)`."""
-    return first_of([f"{query_id} ({why})" for query_id, why in broken.items()], SHOWN)
+    return join_first([f"{query_id} ({why})" for query_id, why in broken.items()], SHOWN)
 
 
 def _listed(text: str) -> list[str]:

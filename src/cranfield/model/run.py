@@ -11,7 +11,7 @@ from hashlib import sha256
 from typing import Any, Literal
 
 from cranfield.base.display import Displayed, in_line
-from cranfield.base.words import last_lines, n_of, shorten_to
+from cranfield.base.words import count_noun, last_lines, shorten_to
 
 Order = Literal["given", "descending", "ascending"]
 """How a run is ordered: as given, or by score (best first, in the direction named)."""
@@ -169,7 +169,10 @@ class Run(Displayed):
     def _summary(self) -> str:
         answers = self.answers.values()
         n_failed = sum(answer.outcome.is_failure for answer in answers)
-        counts = [n_of(len(answers), "queries"), n_of(sum(len(answer.hits) for answer in answers), "results")]
+        counts = [
+            count_noun(len(answers), "queries"),
+            count_noun(sum(len(answer.hits) for answer in answers), "results"),
+        ]
         counts += [f"{n_failed} failed"] if n_failed else []
         return f"{in_line(self.name)}: {', '.join([*counts, *(['pilot'] if self.pilot else [])])}"
 

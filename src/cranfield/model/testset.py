@@ -16,7 +16,7 @@ from hashlib import sha256
 from typing import Annotated, Any, ClassVar, Literal
 
 from cranfield.base.display import Displayed, in_line
-from cranfield.base.words import n_of
+from cranfield.base.words import count_noun
 from cranfield.model.judging import Judging
 from cranfield.model.kinds import (
     AnyJson,
@@ -320,7 +320,7 @@ class TestSet(TestSetHead, Displayed):
     def _summary(self) -> str:
         version = f" {in_line(self.version)}" if self.version else ""
         n_judged = sum(map(len, self.grades.values())) + sum(map(len, self.targets.values()))
-        return f"{in_line(self.name)}{version}: {n_of(len(self.queries), 'queries')}, {n_of(n_judged, 'judgments')}"
+        return f"{in_line(self.name)}{version}: {count_noun(len(self.queries), 'queries')}, {count_noun(n_judged, 'judgments')}"
 
 
 _KINDS = (Pattern, Span, Entity, File, Predicate)

@@ -50,7 +50,7 @@ PIECE_BYTES = 1024 * 1024
 """Bytes read at a time: hashed and scanned while in the processor's cache."""
 BLOCKS_PER_RANGE = 4
 """Digest blocks of a range; a smaller file is read by one thread."""
-MOST_THREADS = 8
+MAX_THREADS = 8
 LARGEST = 2**63 - 1
 ANSWERED = 6
 """Columns of the kernel's table of answered queries."""
@@ -88,7 +88,7 @@ def scan_file(
         source: a file (packed ones are recognised), or a stream of bytes, read from its position.
         index: the judgments.
         options: how the file is ordered and cut.
-        threads: of a plain file of several digest blocks; None is one per processor, at most MOST_THREADS.
+        threads: of a plain file of several digest blocks; None is one per processor, at most MAX_THREADS.
         block_bytes: of a digest block; ranges consist of such. Another number than BLOCK_BYTES gives another digest.
 
     Raises:
@@ -147,9 +147,9 @@ class PendingScan:
 
 
 def default_threads() -> int:
-    """One per processor available to this process, at most MOST_THREADS."""
+    """One per processor available to this process, at most MAX_THREADS."""
     affinity = getattr(os, "sched_getaffinity", None)
-    return min(MOST_THREADS, len(affinity(0)) if affinity else os.cpu_count() or 1)
+    return min(MAX_THREADS, len(affinity(0)) if affinity else os.cpu_count() or 1)
 
 
 @dataclass(frozen=True, slots=True)

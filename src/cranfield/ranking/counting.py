@@ -24,7 +24,7 @@ from cranfield.ranking.scan import Hit, JudgedRanks, ScanOptions
 FILTER_BITS = 16
 """Bits of the filter for each row: about one row in four hundred is looked at again though nothing repeats it."""
 LEAST_WORDS = 1 << 10
-MOST_SUSPECTS = 4_000_000
+MAX_SUSPECTS = 4_000_000
 """Rows that may be repetitions and are held, about 100 bytes each; of very many rows, one in `SUSPECT_SHARE`."""
 SUSPECT_SHARE = 200
 
@@ -84,7 +84,7 @@ def new_seed() -> bytes:
 
 
 class TooManySuspectsError(Exception):
-    """More rows may be repetitions than are held: many more than the filter takes for some; see `MOST_SUSPECTS`."""
+    """More rows may be repetitions than are held: many more than the filter takes for some; see `MAX_SUSPECTS`."""
 
 
 @dataclass
@@ -135,7 +135,7 @@ class Counting:
     @property
     def most_suspects(self) -> int:
         """Rows that may be repetitions and are held."""
-        return max(MOST_SUSPECTS, self.n_rows // SUSPECT_SHARE)
+        return max(MAX_SUSPECTS, self.n_rows // SUSPECT_SHARE)
 
     @property
     def n_queries(self) -> int:

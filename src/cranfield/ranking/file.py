@@ -46,7 +46,7 @@ DIGEST_BYTES = sha256().digest_size
 """An entry begins with the digest of what follows."""
 SMALLEST_BYTES = 4 * 1024 * 1024
 """A smaller file is read faster than its entry."""
-MOST_BYTES = 256 * 1024 * 1024
+MAX_BYTES = 256 * 1024 * 1024
 """Of all entries together; the least recently used are deleted first."""
 ARRAYS = (
     "query",
@@ -188,7 +188,7 @@ def _prune(folder: Path) -> None:
     total = 0
     for _, size, entry in entries:
         total += size
-        if total > MOST_BYTES:
+        if total > MAX_BYTES:
             entry.unlink(missing_ok=True)
 
 

@@ -24,7 +24,7 @@ from cranfield.base.patterns import search_limit
 from cranfield.base.words import shown_id
 from cranfield.formats.io.delimited import id_bytes, id_text
 from cranfield.model import Absence, Convention, Hit, Negative, Order, Outcome
-from cranfield.ranking.matching.expectation import Expectation, Lookout
+from cranfield.ranking.matching.expectation import Expectation, QueryMatcher
 from cranfield.ranking.matching.id_forms import query_form
 from cranfield.ranking.prepared import ExpectedItems, PreparedJudgments
 from cranfield.ranking.query_ranker import comparable, tie_bounds
@@ -78,7 +78,7 @@ NO_TIES: tuple[tuple[int, int], ...] = ()
 class FirstMatches:
     """Where the first of each thing looked for is, filled while a list is walked."""
 
-    lookout: Lookout
+    lookout: QueryMatcher
     _rank: dict[tuple[int, int], int] = field(default_factory=dict)
     _relevant: dict[tuple[int, int], int] = field(default_factory=dict)
 
@@ -428,7 +428,7 @@ class RankingBuilder:
         )
         if self._ranks is None:
             return listed
-        columns = _worth(self._ranks, self.judgments.expected)
+        columns = _judged_columns(self._ranks, self.judgments.expected)
         if not len(listed["query"]):
             return columns | {"tokens": listed["tokens"]}
         both = {name: np.concatenate((column, listed[name])) for name, column in columns.items()}
@@ -467,7 +467,7 @@ def ranking_by_id(
         convention: that ordered the results.
     """
     answered = ranks.answered.tolist()
-    columns: dict[str, Any] = _worth(ranks, expected)
+    columns: dict[str, Any] = _judged_columns(ranks, expected)
     return Ranking(
         query_ids=tuple(query_ids),
         **columns,
@@ -556,7 +556,7 @@ def _without_empty_columns(ranking: Ranking) -> Ranking:
     )
 
 
-def _worth(ranks: JudgedRanks, expected: ExpectedItems) -> dict[str, NDArray[Any]]:
+def _judged_columns(ranks: JudgedRanks, expected: ExpectedItems) -> dict[str, NDArray[Any]]:
     """The columns of judged results that were found by id: each item is there once, so each is credited."""
     entries = expected.start[ranks.query] + ranks.item
     level = expected.level[entries]

@@ -8,7 +8,7 @@ the best ranked result. A reader collects the first SHOWN_PROBLEMS problems.
 from __future__ import annotations
 
 from cranfield.base.errors import Problem, shorten
-from cranfield.formats.io.files import MOST_LINE_BYTES
+from cranfield.formats.io.files import MAX_LINE_BYTES
 
 _COLUMNS = "query Q0 document rank score tag"
 _LINE = f"lines `{_COLUMNS}` that end in line feeds"
@@ -17,8 +17,8 @@ GOT_BYTES = 1000
 
 
 def long_line(path: str, line: int) -> Problem:
-    """A line of more than MOST_LINE_BYTES; nothing behind it is read."""
-    return Problem(f"the line is longer than {MOST_LINE_BYTES} bytes", path=path, line=line, expected=_LINE)
+    """A line of more than MAX_LINE_BYTES; nothing behind it is read."""
+    return Problem(f"the line is longer than {MAX_LINE_BYTES} bytes", path=path, line=line, expected=_LINE)
 
 
 def short_line(path: str, line: int, n_columns: int, got: bytes) -> Problem:

@@ -20,7 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cranfield.base.errors import SHOWN_PROBLEMS, Problem, ProblemList, RunFormatError
-from cranfield.formats.io.files import BYTE_ORDER_MARK, MOST_LINE_BYTES, from_here, opened, seekable, shown
+from cranfield.formats.io.files import BYTE_ORDER_MARK, MAX_LINE_BYTES, from_here, opened, seekable, shown
 from cranfield.ranking import problems
 from cranfield.ranking.query_ranker import rank_query
 from cranfield.ranking.scan import (
@@ -123,7 +123,7 @@ class _Scanner:
         """
         digests = BlockDigests(block_bytes)
         for number, line in enumerate(_lines(stream, digests), start=1):
-            if len(line) > MOST_LINE_BYTES:
+            if len(line) > MAX_LINE_BYTES:
                 self._problems.problems.append(problems.long_line(self.path, number))
                 self._problems.raise_if_any()
             self._take(number, line.removeprefix(BYTE_ORDER_MARK) if number == 1 else line)
@@ -243,7 +243,7 @@ def _lines(stream: BinaryIO, digests: BlockDigests) -> Iterator[bytes]:
         digests.update(piece)
         first, *more = piece.split(b"\n")
         unfinished += first
-        if more or len(unfinished) > MOST_LINE_BYTES:
+        if more or len(unfinished) > MAX_LINE_BYTES:
             yield unfinished
             yield from more[:-1]
             unfinished = more[-1] if more else b""

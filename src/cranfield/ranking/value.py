@@ -19,7 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cranfield.base.display import OneLine
-from cranfield.base.words import n_of, printable, shorten_to
+from cranfield.base.words import count_noun, printable, shorten_to
 from cranfield.model import Convention, Grouping, Outcome, Run
 
 FloatQ = NDArray[np.float64]
@@ -209,7 +209,7 @@ class Ranking(OneLine):
         return f"{reason} ({count} of them)" if others else reason
 
     def _summary(self) -> str:
-        return f"{n_of(len(self.query_ids), 'queries')}, {n_of(int(self.n_returned.sum()), 'results')}"
+        return f"{count_noun(len(self.query_ids), 'queries')}, {count_noun(int(self.n_returned.sum()), 'results')}"
 
 
 ROWS = ("query", "rank", "gain", "level", "state", "item", "tie_first", "tie_last")
@@ -372,7 +372,7 @@ def unjudged_results(ranking: Ranking, cutoff: int | None) -> tuple[NDArray[np.i
     return query[is_unjudged], rank[is_unjudged]
 
 
-def supposing(
+def with_assumed_grades(
     ranking: Ranking,
     queries: NDArray[np.intp],
     owner: NDArray[np.intp],

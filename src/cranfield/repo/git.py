@@ -18,7 +18,7 @@ _SETTINGS = ("core.fsmonitor=false", "core.hooksPath=")
 SHORTEST_ID = 7
 """Digits of an abbreviated id of a commit that are compared."""
 COMMIT_ID = re.compile(rf"[0-9a-f]{{{SHORTEST_ID},64}}")
-MOST_COMMITS = 200
+MAX_COMMITS = 200
 """Largest number of commits that are listed, the latest first."""
 
 
@@ -152,7 +152,7 @@ def commits_between(folder: Path, after: str, until: str) -> tuple[str, ...] | N
     """
     if not (COMMIT_ID.fullmatch(after) and COMMIT_ID.fullmatch(until)):
         return None
-    options = ("--oneline", "--no-decorate", "--no-color", "--no-show-signature", f"--max-count={MOST_COMMITS}")
+    options = ("--oneline", "--no-decorate", "--no-color", "--no-show-signature", f"--max-count={MAX_COMMITS}")
     try:
         out = git(folder, "log", *options, "--end-of-options", f"{after}..{until}")
     except GitError:

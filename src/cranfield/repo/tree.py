@@ -16,7 +16,7 @@ from functools import cached_property
 from pathlib import Path
 
 from cranfield.base.errors import UsageError
-from cranfield.base.words import first_of, n_of
+from cranfield.base.words import count_noun, join_first
 from cranfield.repo.git import GitError, commit_of, git, is_outside
 from cranfield.repo.snapshot import NO_SOURCE
 from cranfield.repo.stored import (
@@ -257,7 +257,7 @@ class _Reading:
         files = self._group(looked_at)
         reads = by_content(files)
         if not reads:
-            self.by_time.append(n_of(len(files), "untracked files"))
+            self.by_time.append(count_noun(len(files), "untracked files"))
         for file in files:
             self.changes[file.name] = FileChange(ChangeKind.UNTRACKED, digest_of(self.root, file, reads=reads))
 
@@ -306,7 +306,7 @@ class _Reading:
             (self.unreadable, "Not compared, because they cannot be read"),
         ):
             if names:
-                yield f"{text} ({len(names)}): {first_of(map(escaped_path, sorted(names)), NAMED)}."
+                yield f"{text} ({len(names)}): {join_first(map(escaped_path, sorted(names)), NAMED)}."
         if self.by_time:
             yield _by_time(self.by_time)
         yield from self.remarks
@@ -327,12 +327,12 @@ def _plain(root: Path, apart: OwnFiles, *, tracked_only: bool) -> TreeState:
             groups.setdefault("/".join(parts[: place + 1]) + "/", []).append(file)
     reads = by_content(files)
     if not reads:
-        by_time.append(n_of(len(files), "files"))
+        by_time.append(count_noun(len(files), "files"))
     hidden = _hidden(root, groups, by_time)
     remarks = [_by_time(by_time)] if by_time else []
     if unreadable:
         remarks.append(
-            f"Folders that cannot be read ({len(unreadable)}): {first_of(map(escaped_path, unreadable), NAMED)}."
+            f"Folders that cannot be read ({len(unreadable)}): {join_first(map(escaped_path, unreadable), NAMED)}."
         )
     named, written = _left_out(apart)
     return TreeState(
@@ -356,7 +356,7 @@ def _hidden(root: Path, groups: Mapping[str, list[ListedFile]], by_time: list[st
     everything = [file for files in groups.values() for file in files]
     reads = by_content(everything)
     if not reads:
-        by_time.append(n_of(len(everything), "ignored files"))
+        by_time.append(count_noun(len(everything), "ignored files"))
     found = {}
     for name, files in groups.items():
         digest = hashlib.sha256()

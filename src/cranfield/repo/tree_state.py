@@ -14,7 +14,7 @@ from functools import cached_property
 from hashlib import file_digest, sha256
 from pathlib import Path
 
-from cranfield.base.words import first_of, n_of
+from cranfield.base.words import count_noun, join_first
 
 META = ".meta.json"
 """Ends the name of what stands beside a test set."""
@@ -219,19 +219,19 @@ class TreeState:
         where = f"in commit {self.commit[:12]}" if self.commit else "in any commit"
         are = "is" if len(self.changes) == 1 else "are"
         what = "Uncommitted changes" if self.head == self.commit else f"Another commit is checked out, {self.head[:12]}"
-        n = n_of(len(self.changes), "files", "{:,}".format)
-        return f"{what}: {n} {are} not as {where}: {first_of(self.uncommitted, NAMED)}"
+        n = count_noun(len(self.changes), "files", "{:,}".format)
+        return f"{what}: {n} {are} not as {where}: {join_first(self.uncommitted, NAMED)}"
 
     @property
     def notes(self) -> tuple[str, ...]:
         """Sentences on what else the commit does not say of the folder: of ignored files first."""
         found = []
         if self.ignored:
-            n = n_of(sum(each.n_files for each in self.ignored.values()), "ignored files", "{:,}".format)
+            n = count_noun(sum(each.n_files for each in self.ignored.values()), "ignored files", "{:,}".format)
             size = sum(each.size_bytes for each in self.ignored.values()) / 2**20
             where = "which no commit has" if self.commit else "which is not read here"
             found.append(
-                f"The folder also has {n} ({size:,.1f} MiB), {where}: {first_of(sorted(self.ignored), NAMED)}."
+                f"The folder also has {n} ({size:,.1f} MiB), {where}: {join_first(sorted(self.ignored), NAMED)}."
             )
         return (*found, *self.remarks)
 
@@ -250,7 +250,7 @@ class TreeDifference:
     @property
     def text(self) -> str:
         """The first files, and how many more."""
-        return first_of([*self.source, *self.ignored], NAMED)
+        return join_first([*self.source, *self.ignored], NAMED)
 
 
 def differences(before: TreeState, now: TreeState) -> TreeDifference:

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 from cranfield.base.errors import InputError, Problem
 from cranfield.base.numbers import format_count
 from cranfield.base.version import __version__
-from cranfield.base.words import capitalised, first_of, n_of, printable, printable_lines
+from cranfield.base.words import capitalised, count_noun, join_first, printable, printable_lines
 from cranfield.reporting.renderers.html import static_page
 
 if TYPE_CHECKING:
@@ -53,8 +53,8 @@ def transcripts_page(records: Iterable[Mapping[str, Any]], title: str = "Transcr
     agents = [agent for row in rows for agent in row.agents]
     failed = sum(not agent.answered for agent in agents)
     subtitle = [
-        f"{n_of(len(rows), 'records', format_count)}, {n_of(len(agents), 'agents', format_count)}",
-        f"{_requests(_sum([row.n_requests for row in rows]))}, {n_of(sum(row.n_calls for row in rows), 'calls', format_count)} of tools",
+        f"{count_noun(len(rows), 'records', format_count)}, {count_noun(len(agents), 'agents', format_count)}",
+        f"{_requests(_sum([row.n_requests for row in rows]))}, {count_noun(sum(row.n_calls for row in rows), 'calls', format_count)} of tools",
         f"{format_count(failed)} without an answer",
     ]
     return static_page("transcripts", title=title, subtitle=subtitle, records=rows, made_by=f"Cranfield {__version__}")
@@ -128,7 +128,7 @@ def _agent(record: Mapping[str, Any], anchor: str) -> _Agent:
     times = [f"{key} {record[key]}" for key in ("attempt", "vote") if record.get(key, 1) != 1]
     about = [
         ("model", printable(str(record["model"]))),
-        ("reported as", printable(first_of(record["models"])) or "not reported"),
+        ("reported as", printable(join_first(record["models"])) or "not reported"),
         ("tools", printable(", ".join(record["tools"])) or "none"),
         ("tokens in", _count(usage["input"])),
         ("from the cache", _count(usage["cache_read"])),
@@ -140,7 +140,7 @@ def _agent(record: Mapping[str, Any], anchor: str) -> _Agent:
         anchor=anchor,
         end=end,
         answered=end == ANSWERED,
-        summary=f"{end}, {_requests(n_requests)}, {n_of(n_calls, 'calls')} of tools, {_count(tokens)} tokens",
+        summary=f"{end}, {_requests(n_requests)}, {count_noun(n_calls, 'calls')} of tools, {_count(tokens)} tokens",
         about=about,
         system=_text(str(record["system"])),
         turns=_turns(record["messages"], record["uses"], "message" if "agent" in record else "request"),
@@ -175,12 +175,12 @@ def _call(call: Mapping[str, Any], result: str | None, use: Mapping[str, Any] | 
     if use is not None:
         is_error = bool(use["is_error"])
         places = [f"{each['path']}:{each['start']}-{each['end']}" for each in use["reads"]]
-        read = f"read {first_of(places, 8)}" if places else "showed no lines"
+        read = f"read {join_first(places, 8)}" if places else "showed no lines"
         note = f"step {int(use['step'])}, {'' if use['wall_s'] is None else _seconds(use['wall_s'], 2) + ', '}{'error' if is_error else read}"
     elif result is not None:
         note = "not run: no more calls were allowed"
     shown = None if result is None else str(result)
-    title = "" if shown is None else f"Result, {n_of(len(shown), 'characters', format_count)}"
+    title = "" if shown is None else f"Result, {count_noun(len(shown), 'characters', format_count)}"
     arguments = _text(_json(str(call["arguments"])))
     return _Call(
         printable(str(call["name"])),
@@ -217,7 +217,7 @@ def _count(number: int | None) -> str:
 
 
 def _requests(number: int | None) -> str:
-    return "an unknown number of requests" if number is None else n_of(number, "requests", format_count)
+    return "an unknown number of requests" if number is None else count_noun(number, "requests", format_count)
 
 
 def _seconds(number: float | None, digits: int) -> str:

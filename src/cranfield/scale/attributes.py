@@ -30,7 +30,7 @@ from cranfield.scale.results import batches_of
 
 N_UNITS = 1 << 14
 """More queries, or clusters, than this are summed in so many groups of them."""
-MOST_STRATA = 200
+MAX_STRATA = 200
 """Values of a column of strata."""
 NO_VALUE = "(no value)"
 """The stratum of a query without a value, or without a row."""
@@ -200,11 +200,11 @@ class _Parts:
         encoded = pc.if_else(pc.equal(column, ""), None, column).dictionary_encode()
         values = self.values[key]
         met = encoded.dictionary.to_pylist()
-        values += [value for value in met if value not in values][: MOST_STRATA + 1]
-        if len(values) > MOST_STRATA:
+        values += [value for value in met if value not in values][: MAX_STRATA + 1]
+        if len(values) > MAX_STRATA:
             hint = "a column with a value for each user or session is a cluster"
             self._refuse(
-                f"column {name} has more than {MOST_STRATA} values", "strata of many queries each", values[-1], hint
+                f"column {name} has more than {MAX_STRATA} values", "strata of many queries each", values[-1], hint
             )
         places = np.array([*(values.index(value) for value in met), UNKNOWN], dtype=np.int16)
         self.codes[key].append(places[np.asarray(encoded.indices.fill_null(UNKNOWN))])

@@ -23,7 +23,7 @@ POOL = pa.system_memory_pool()
 """Memory of large arrays goes back to the system at once; Arrow's own pool keeps it."""
 PIECE = 1 << 18
 """Rows that are put in order at once."""
-MOST_STRING_BYTES = 1 << 31
+MAX_STRING_BYTES = 1 << 31
 FAR = 8
 """So many times PIECE may lie between two of them, else all texts are in memory twice."""
 Pair = tuple[str, str]
@@ -153,7 +153,7 @@ def _in_order(parts: list[Any], order: NDArray[Any]) -> pa.LargeStringArray:
     n_bytes = sum(len(text_bytes(part)[1]) for part in parts)
     pieces = [order[first : first + PIECE] for first in range(0, len(order), PIECE)]
     if any(piece.max() - piece.min() > FAR * PIECE for piece in pieces):
-        kind = pa.string() if n_bytes < MOST_STRING_BYTES else pa.large_string()
+        kind = pa.string() if n_bytes < MAX_STRING_BYTES else pa.large_string()
         parts[:] = [pa.concat_arrays([part.cast(kind) for part in parts], memory_pool=POOL)]
     ends = np.cumsum([len(part) for part in parts])
     offsets, data = np.zeros(len(order) + 1, dtype=np.int64), np.empty(n_bytes, dtype=np.uint8)

@@ -22,7 +22,7 @@ import pyarrow.csv as pacsv
 
 from cranfield.base.errors import TestSetError
 from cranfield.formats.io.delimited import Sheet, id_text, number_of
-from cranfield.formats.io.files import BYTE_ORDER_MARK, MOST_LINE_BYTES, opened
+from cranfield.formats.io.files import BYTE_ORDER_MARK, MAX_LINE_BYTES, opened
 from cranfield.formats.testsets.judgment_table import REQUIRED, SheetSource, judgment_rows
 from cranfield.formats.testsets.trec import PLAIN, TestSetBuilder, column_rows
 from cranfield.scale.judgment_rows import POOL, JudgmentBlock, RowCollector
@@ -73,8 +73,8 @@ def read_qrels_blocks(path: Path, rows: RowCollector) -> TextFaults:
     """
     faults = TextFaults()
     with opened(path, TestSetError) as stream:
-        for number, data in enumerate(blocks(stream, MOST_LINE_BYTES)):
-            if longest_line(data) > MOST_LINE_BYTES:
+        for number, data in enumerate(blocks(stream, MAX_LINE_BYTES)):
+            if longest_line(data) > MAX_LINE_BYTES:
                 faults.any = True
                 break
             block = _qrels_block(data)

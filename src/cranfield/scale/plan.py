@@ -30,10 +30,10 @@ GROUP_BYTES = 120
 """A query of a system in a part."""
 ROW_BYTES = 2
 """A row of a part, in the filter that finds repeated documents."""
-MOST_PARTS = 1000
-MOST_GROUPS = 2**31 - 1
+MAX_PARTS = 1000
+MAX_GROUPS = 2**31 - 1
 """Queries of systems in a part, which are numbered by 32 bits."""
-MOST_ROWS = 2**33
+MAX_ROWS = 2**33
 """Rows in a part: the words of its filter are numbered by 32 bits."""
 
 START_S = 1.0
@@ -83,7 +83,7 @@ class Size:
         Raises:
             UsageError: none does.
         """
-        most = min(MOST_PARTS, max(self.n_queries, 1))
+        most = min(MAX_PARTS, max(self.n_queries, 1))
         least = self.bytes_of(most)
         if least > memory:
             raise UsageError(
@@ -92,8 +92,8 @@ class Size:
                     expected=f"{human(least)} or more",
                 )
             )
-        fewest = max(math.ceil(self.n_queries / (MOST_GROUPS // self.n_systems)), math.ceil(self.n_rows / MOST_ROWS), 1)
-        return next(n for n in range(min(fewest, most), MOST_PARTS + 1) if self.bytes_of(n) <= memory)
+        fewest = max(math.ceil(self.n_queries / (MAX_GROUPS // self.n_systems)), math.ceil(self.n_rows / MAX_ROWS), 1)
+        return next(n for n in range(min(fewest, most), MAX_PARTS + 1) if self.bytes_of(n) <= memory)
 
 
 def memory_bytes(text: str) -> int:

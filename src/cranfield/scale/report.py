@@ -13,7 +13,7 @@ from cranfield.base.numbers import (
     format_plain,
     format_value,
 )
-from cranfield.base.words import first_of, n_of
+from cranfield.base.words import count_noun, join_first
 from cranfield.evaluation.values import MeasureComparison
 from cranfield.evaluation.verdict_table import VerdictCode
 from cranfield.measures import CATALOGUE, Measure
@@ -45,7 +45,7 @@ from cranfield.reporting.sections.subject import interval_tone, mean_cells, news
 from cranfield.scale.values import PairSummary, ScaleSummary, StratumMeans, SystemSummary
 from cranfield.stats.table import TESTS
 
-MOST_DRAWN = 45
+MAX_DRAWN = 45
 STRATA_NOTE = (
     "t intervals, not adjusted for multiple comparisons: exploratory, not part of the verdict. A difference is that of the "
     "system with {baseline}."
@@ -81,7 +81,7 @@ def verdict_block(summary: ScaleSummary) -> VerdictBlock | None:
 
 
 def _listed(found: dict[VerdictCode, list[str]]) -> str:
-    return "; ".join(f"{code.text}: {first_of(names)}" for code, names in found.items())
+    return "; ".join(f"{code.text}: {join_first(names)}" for code, names in found.items())
 
 
 def _facts(summary: ScaleSummary, pair: PairSummary) -> Iterator[VerdictFact]:
@@ -160,7 +160,7 @@ def _figure(summary: ScaleSummary, level: str) -> tuple[Block, ...]:
         for about in pair.measures.values()
         if about.delta is not None and not CATALOGUE[about.measure.name].diagnostic
     ]
-    if not 0 < len(found) <= MOST_DRAWN:
+    if not 0 < len(found) <= MAX_DRAWN:
         return ()
     marks = [
         Whisker(name, about.delta, about.ci_low, about.ci_high, interval_tone(about, about.measure))
@@ -338,7 +338,7 @@ def _stratified(summary: ScaleSummary, key: str) -> tuple[Block, ...]:
         *(Column("difference", "delta"), Column(f"{level} CI", "delta interval")),
     )
     shares = f"shares are sums of {summary.weight}" if found[0].is_weighted else "shares are those of the queries"
-    caption = f"Stratified by {key}: share times mean, summed over {n_of(found[0].n_strata, 'strata')}; {shares}"
+    caption = f"Stratified by {key}: share times mean, summed over {count_noun(found[0].n_strata, 'strata')}; {shares}"
     return (Details(f"Stratified means by {key}", (Table(columns, rows, caption, shown=None),), in_text=True),)
 
 
@@ -381,8 +381,8 @@ def provenance(summary: ScaleSummary) -> Section:
 
 def _clusters(summary: ScaleSummary) -> str:
     units = summary.units
-    text = f"{n_of(units.n_clusters, 'clusters', format_count)} by {units.column}, the largest of {n_of(units.largest, 'queries', format_count)}"
-    return f"{text}; {n_of(units.n_without, 'queries', format_count)} without" if units.n_without else text
+    text = f"{count_noun(units.n_clusters, 'clusters', format_count)} by {units.column}, the largest of {count_noun(units.largest, 'queries', format_count)}"
+    return f"{text}; {count_noun(units.n_without, 'queries', format_count)} without" if units.n_without else text
 
 
 TIDY = (

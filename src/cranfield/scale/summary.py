@@ -8,13 +8,13 @@ from pathlib import Path
 
 from cranfield.base.errors import UsageError
 from cranfield.base.numbers import format_count, format_percent
-from cranfield.base.words import first_of, n_of, shown_id
+from cranfield.base.words import count_noun, join_first, shown_id
 from cranfield.evaluation.evidence.checks import mostly_unjudged_sentence
 from cranfield.evaluation.evidence.inspection import CHECKS, threshold_of
 from cranfield.evaluation.options.blocks import CompareOptions, Consequence, Setting
 from cranfield.evaluation.result import versions
 from cranfield.evaluation.unjudged import MOSTLY_UNJUDGED
-from cranfield.evaluation.values import among
+from cranfield.evaluation.values import find_measure
 from cranfield.measures import CATALOGUE, Measure, parse
 from cranfield.ranking.matching.id_forms import query_form
 from cranfield.scale.attributes import N_UNITS, AttributeColumns, Attributes, read_attributes
@@ -121,7 +121,7 @@ def _check(
     quality = quality_measures(measures)
     if options.primary is None:
         return (quality or list(measures))[0]
-    primary = among(parse(options.primary), measures)
+    primary = find_measure(parse(options.primary), measures)
     if primary not in measures:
         raise UsageError(f"primary measure {primary} was not evaluated", expected=", ".join(map(str, measures)))
     if primary not in quality:
@@ -180,7 +180,7 @@ def _nothing_judged(system: SystemSummary) -> str:
     n_answered = system.n_queries - system.n_missing
     if system.n_judged or n_answered < FEW_ANSWERED:
         return ""
-    queries = n_of(n_answered, "queries", format_count)
+    queries = count_noun(n_answered, "queries", format_count)
     return f"{system.name}: no result of {queries} is judged for its query: have the document ids another form?"
 
 
@@ -206,17 +206,17 @@ def _caveats(summary: ScaleSummary, tally: Tally) -> Iterator[str]:
     units, about, total = summary.units, summary.about, format_count(summary.n_queries)
     if units.is_clustered and units.n < FEW_CLUSTERS:
         yield (
-            f"there are only {n_of(units.n, 'clusters')}: intervals and p-values of so few are not reliable, however many "
+            f"there are only {count_noun(units.n, 'clusters')}: intervals and p-values of so few are not reliable, however many "
             "queries there are"
         )
     yield from _mostly_unjudged(summary)
     if units.kind in {UnitKind.GROUP, UnitKind.CLUSTER_GROUP} and summary.pairs:
         yield f"sign flips and resamples are of {units.text} (seed {summary.options.seed}), not of single queries"
     if units.n_without:
-        named = first_of(units.without) + (" …" if units.n_without > len(units.without) else "")
+        named = join_first(units.without) + (" …" if units.n_without > len(units.without) else "")
         yield f"queries without a cluster, each its own: {format_count(units.n_without)} of {total} ({named})"
     if summary.n_without_row and not (units.n_without == summary.n_without_row and not tally.strata):
-        named = first_of(summary.without_row) + (" …" if summary.n_without_row > len(summary.without_row) else "")
+        named = join_first(summary.without_row) + (" …" if summary.n_without_row > len(summary.without_row) else "")
         yield f"queries that are not in {summary.table}: {format_count(summary.n_without_row)} of {total} ({named})"
     yield from _extra_queries(summary, tally)
     yield from _identical(summary.systems)

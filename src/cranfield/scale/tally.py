@@ -24,7 +24,7 @@ CELLS = 1 << 19
 STRATUM_UNITS = 1 << 10
 """Most units within a stratum."""
 EXAMPLES = 5
-MOST_UNANSWERED = 100_000
+MAX_UNANSWERED = 100_000
 Progress = Callable[[int, int], None]
 """Called with the number of queries that are done, and of all."""
 
@@ -110,7 +110,7 @@ class Tally:
     n: int = 0
     n_missing: NDArray[np.int64] = field(init=False)
     unanswered: list[list[str]] = field(init=False)
-    """Of each system, `MOST_UNANSWERED` ids at most."""
+    """Of each system, `MAX_UNANSWERED` ids at most."""
     judged_shares: FloatN = field(init=False)
     n_with_share: NDArray[np.int64] = field(init=False)
     n_without_row: int = 0
@@ -184,7 +184,7 @@ class Tally:
         self.n_missing += (~block.answered).sum(axis=0)
         for system, known in enumerate(self.unanswered if self.with_unanswered else ()):
             places = np.flatnonzero(~block.answered[:, system])
-            known.extend(_examples(block.query_ids, places, MOST_UNANSWERED - len(known)))
+            known.extend(_examples(block.query_ids, places, MAX_UNANSWERED - len(known)))
         self.n_with_share += (~np.isnan(block.judged)).sum(axis=0)
         self.judged_shares += np.nansum(np.ascontiguousarray(block.judged.T), axis=1)  # pairwise
 

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from cranfield.app.loading import named_testset
-from cranfield.base.words import n_of
+from cranfield.base.words import count_noun
 from cranfield.evaluation.options.blocks import NO_OPTIONS, TestSetOptions
 from cranfield.evaluation.testset.check_judgments import Complaint, unknown_task_types
 from cranfield.evaluation.testset.check_queries import NO_TEXTS, small_strata
@@ -38,9 +38,9 @@ if TYPE_CHECKING:
 
 LARGE_BYTES = 1 << 25
 """Of the files of a test set; a smaller one is read whole."""
-MOST_NEAR = 100_000
+MAX_NEAR = 100_000
 """Texts of which each is compared with others that are nearly the same; of more, those of the same words are found."""
-MOST_FINDINGS = 10_000
+MAX_FINDINGS = 10_000
 """Of a check; the others are counted."""
 
 
@@ -159,7 +159,7 @@ def _some(find: Callable[[_LargeSet], Iterator[Complaint]], read: _LargeSet) -> 
     """The first complaints of a check, and the number of the others."""
     n_more = 0
     for number, complaint in enumerate(find(read)):
-        if number < MOST_FINDINGS:
+        if number < MAX_FINDINGS:
             yield complaint
         else:
             n_more += 1
@@ -196,7 +196,7 @@ def _missing_texts(read: _LargeSet) -> Iterator[Complaint]:
 
 def _near_repeats(read: _LargeSet) -> Iterator[Complaint]:
     ids = read.table.query_ids
-    if read.table.n_queries <= MOST_NEAR:
+    if read.table.n_queries <= MAX_NEAR:
         texts = {ids[place].as_py(): text for place, text in _texts(read)}
         pairs, n_cut = near_duplicates(texts.items())
         for earlier, query_id in pairs:
@@ -229,8 +229,8 @@ def _same_words(read: _LargeSet) -> list[tuple[int, int]]:
 
 
 def _notes(read: _LargeSet) -> Iterator[str]:
-    if read.texts is not None and read.table.n_queries > MOST_NEAR:
-        n = n_of(read.table.n_queries, "queries", "{:,}".format)
+    if read.texts is not None and read.table.n_queries > MAX_NEAR:
+        n = count_noun(read.table.n_queries, "queries", "{:,}".format)
         yield f"near duplicates: of {n}, texts with the same words were looked for, and no others"
 
 

@@ -8,7 +8,7 @@ from enum import StrEnum
 
 from cranfield.base.display import Displayed, in_line
 from cranfield.base.numbers import format_count, format_value
-from cranfield.base.words import first_of, n_of
+from cranfield.base.words import count_noun, join_first
 from cranfield.evaluation.options.blocks import CompareOptions
 from cranfield.evaluation.values import ByMeasure, MeasureComparison, StratumComparison, Summary, Verdict
 from cranfield.measures import Measure
@@ -51,7 +51,7 @@ class Units:
     @property
     def text(self) -> str:
         """`1,204 clusters of queries by user`."""
-        return n_of(self.n, f"{self.kind}{f' by {self.column}' if self.column else ''}", format_count)
+        return count_noun(self.n, f"{self.kind}{f' by {self.column}' if self.column else ''}", format_count)
 
 
 @dataclass(frozen=True, slots=True)
@@ -153,4 +153,6 @@ class ScaleSummary(Displayed, Record):
     def _summary(self) -> str:
         means = [f"{in_line(each.name)} {format_value(each.measures[self.primary].mean)}" for each in self.systems]
         verdict = f": {self.pairs[0].verdict.name}" if len(self.pairs) == 1 else ""
-        return f"{self.primary} of {first_of(means, 3)}; {n_of(self.n_queries, 'queries', format_count)}{verdict}"
+        return (
+            f"{self.primary} of {join_first(means, 3)}; {count_noun(self.n_queries, 'queries', format_count)}{verdict}"
+        )

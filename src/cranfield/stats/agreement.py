@@ -9,12 +9,12 @@ from dataclasses import dataclass
 import numpy as np
 
 from cranfield.base.display import Displayed
-from cranfield.base.words import n_of
+from cranfield.base.words import count_noun
 from cranfield.stats.bootstrap import index_blocks
 from cranfield.stats.coefficients import (
     COEFFICIENTS,
     DISTANCES,
-    MOST_RATERS,
+    MAX_RATERS,
     TWO_RATERS,
     Estimator,
     Floats,
@@ -28,11 +28,11 @@ from cranfield.stats.consensus import Slots, SlotTable, slot_table
 from cranfield.stats.describe import FloatN, check_alpha, check_draws
 
 DEFAULT_DRAWS = 1_000
-FEWEST_ITEMS = 6
+MIN_ITEMS = 6
 """Under this many items nothing is resampled, as for the queries of `bootstrap`."""
 FEW_COMMON = 20
 """Pairs of raters with fewer common items are named in a note."""
-MOST_CELLS = 1 << 22
+MAX_CELLS = 1 << 22
 """Weights in memory at once; does not change the result."""
 
 
@@ -85,7 +85,7 @@ class Agreement(Displayed):
     def _summary(self) -> str:
         found = self.coefficients.get("alpha-ordinal")
         value = f": alpha-ordinal {found.value:.4f}" if found is not None and found.value is not None else ""
-        return f"{n_of(len(self.by_rater), 'raters')}, {self.n_twice} of {n_of(self.n_items, 'items')} rated twice or more{value}"
+        return f"{count_noun(len(self.by_rater), 'raters')}, {self.n_twice} of {count_noun(self.n_items, 'items')} rated twice or more{value}"
 
 
 def agreement(
@@ -168,7 +168,7 @@ def cohens_kappa(
 def _rater_pairs(patterns: Patterns) -> Sequence[tuple[str, str, list[Estimator]]]:
     """Every pair of raters, where there are more than two."""
     names = patterns.raters
-    if not 2 < len(names) <= MOST_RATERS:
+    if not 2 < len(names) <= MAX_RATERS:
         return []
     return [
         (names[a], names[b], [raw_agreement(patterns, a, b), *(kappa(patterns, a, b, kind) for kind in DISTANCES)])
@@ -200,9 +200,9 @@ def _resampled(statistics: Sequence[Statistic], patterns: Patterns, seed: int, n
     """Each statistic of each resample of the items; empty where there are too few items."""
     n, width = len(patterns.of_item), len(patterns.counts)
     values: list[list[FloatN]] = [[np.empty(0)] for _ in statistics]
-    if n < FEWEST_ITEMS or not statistics:
+    if n < MIN_ITEMS or not statistics:
         return [np.empty(0) for _ in statistics]
-    weights = np.empty((min(n_draws, max(1, MOST_CELLS // width)), width))
+    weights = np.empty((min(n_draws, max(1, MAX_CELLS // width)), width))
     used = 0
     for _, indices in index_blocks(seed, n_draws, n):
         for row in patterns.of_item[indices]:
@@ -222,8 +222,8 @@ def _take(values: list[list[FloatN]], statistics: Sequence[Statistic], weights: 
 
 def _ends(sample: FloatN, n: int, alpha: float) -> tuple[float | None, float | None, str | None]:
     """The ends of the interval, and a note."""
-    if n < FEWEST_ITEMS:
-        return None, None, f"too few items to resample (n < {FEWEST_ITEMS})"
+    if n < MIN_ITEMS:
+        return None, None, f"too few items to resample (n < {MIN_ITEMS})"
     valued = np.sort(sample[~np.isnan(sample)])
     rank = int(alpha / 2 * (len(valued) + 1))
     if rank < 1:
@@ -239,8 +239,8 @@ def _notes(table: SlotTable, pairs: Sequence[RaterPair], *, pairwise: bool) -> l
     notes = []
     if len(table.raters) == 1:
         notes.append(f"only one rater, {table.raters[0]!r}: agreement needs two")
-    if pairwise and len(table.raters) > MOST_RATERS:
-        notes.append(f"pairs of raters are not compared: {len(table.raters)} raters are more than {MOST_RATERS}")
+    if pairwise and len(table.raters) > MAX_RATERS:
+        notes.append(f"pairs of raters are not compared: {len(table.raters)} raters are more than {MAX_RATERS}")
     few = [f"{pair.first} and {pair.second} ({pair.n})" for pair in pairs if pair.n < FEW_COMMON]
     if few:
         more = f" and {len(few) - 5} more pairs" if len(few) > 5 else ""

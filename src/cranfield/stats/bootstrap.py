@@ -216,7 +216,7 @@ def check_sizes(sizes: Values, n: int) -> FloatN:
 DEFAULT_RESAMPLES = 20_000
 """Monte Carlo error of the ends of a 95 % CI: about 1 % of its width."""
 
-FEWEST_QUERIES = 6
+MIN_QUERIES = 6
 """With fewer, all differences have one sign by chance in 1 of 20 samples or more, and the bootstrap would reject."""
 
 
@@ -262,8 +262,8 @@ def bootstrap(
     vector = as_vector(difference, "differences")
     if not vector.size:
         return untested(NO_QUERY)
-    if len(vector) < FEWEST_QUERIES:
-        return untested(f"too few queries to resample (n < {FEWEST_QUERIES})")
+    if len(vector) < MIN_QUERIES:
+        return untested(f"too few queries to resample (n < {MIN_QUERIES})")
     if sizes is None:
         return _bca(vector, vector, None, alpha, seed, n_draws)
     counts = check_sizes(sizes, len(vector))

@@ -26,9 +26,9 @@ Integers = NDArray[np.int64]
 Statistic = Callable[[Floats], FloatN]
 """Weights float64[B, U] to float64[B], NaN where it is not defined."""
 
-MOST_RATERS = 20
+MAX_RATERS = 20
 """Pairs of raters are compared up to this many raters."""
-MOST_GRADES = 200
+MAX_GRADES = 200
 """Largest number of different grades."""
 
 NOT_TWICE = "no item was rated twice"
@@ -42,7 +42,7 @@ class Patterns:
     grades: FloatN  # [K] ascending
     counts: Floats  # [U, K] ratings of each grade
     codes: Integers | None
-    """int64[U, R], position in `grades` of each rater's grade, -1 for none; None beyond `MOST_RATERS`."""
+    """int64[U, R], position in `grades` of each rater's grade, -1 for none; None beyond `MAX_RATERS`."""
     of_item: Integers  # [n] pattern of each item
     raters: tuple[str, ...]
 
@@ -80,18 +80,18 @@ def patterns_of(table: SlotTable) -> Patterns:
     """Group items by their ratings; items with fewer than two ratings are left out.
 
     Raises:
-        UsageError: more than `MOST_GRADES` different grades.
+        UsageError: more than `MAX_GRADES` different grades.
     """
     twice = table.filled >= 2
     rows = twice[table.item]
     place = (np.cumsum(twice) - 1)[table.item[rows]]
     grades, code = np.unique(table.grade[rows], return_inverse=True)
-    if len(grades) > MOST_GRADES:
+    if len(grades) > MAX_GRADES:
         raise UsageError(
-            f"{len(grades)} different grades", expected=f"{MOST_GRADES} at most", hint="map them to a scale"
+            f"{len(grades)} different grades", expected=f"{MAX_GRADES} at most", hint="map them to a scale"
         )
     n, n_raters = int(np.count_nonzero(twice)), len(table.raters)
-    by_rater = n_raters <= MOST_RATERS
+    by_rater = n_raters <= MAX_RATERS
     if by_rater:
         ratings = np.full((n, n_raters), -1, dtype=np.int64)
         ratings[place, table.rater[rows]] = code
@@ -190,7 +190,7 @@ DISTANCES: Mapping[str, Callable[[Floats], Floats]] = {
 def _two_raters(patterns: Patterns, kind: str) -> Estimator:
     n = len(patterns.raters)
     if n != 2:
-        hint = ": see the table of pairs" if 2 < n <= MOST_RATERS else ""
+        hint = ": see the table of pairs" if 2 < n <= MAX_RATERS else ""
         return Estimator(None, 0, f"defined for two raters; there {'is' if n == 1 else 'are'} {n}{hint}")
     return kappa(patterns, 0, 1, kind)
 

@@ -18,14 +18,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cranfield.stats.bootstrap import index_blocks, key_blocks
-from cranfield.stats.coefficients import MOST_RATERS, Floats, Integers, Patterns, Statistic, alpha_ordinal, patterns_of
+from cranfield.stats.coefficients import MAX_RATERS, Floats, Integers, Patterns, Statistic, alpha_ordinal, patterns_of
 from cranfield.stats.consensus import SlotTable
 from cranfield.stats.describe import FloatN, check_alpha, check_draws
 
 Unit = Literal["query", "pair"]
-FEWEST_UNITS = 6
+MIN_UNITS = 6
 """Under this many groups of items, each item is a unit; under this many items nothing is drawn."""
-FEWEST_RATERS = 3
+MIN_RATERS = 3
 ROUNDING = 1e-9
 
 
@@ -91,7 +91,7 @@ def misfit(
         n_draws: number of each.
 
     Conventions:
-        fewer than 3 raters, or more than `MOST_RATERS`: nothing is computed · fewer than 6 groups: items are the units ·
+        fewer than 3 raters, or more than `MAX_RATERS`: nothing is computed · fewer than 6 groups: items are the units ·
         a rater is permuted only within units in which he or she rated something.
 
     Source:
@@ -103,10 +103,10 @@ def misfit(
     patterns = patterns_of(table)
     n_raters = len(table.raters)
     empty = Misfit(None, (), "pair", 0, alpha, n_draws, seed)
-    if n_raters < FEWEST_RATERS:
+    if n_raters < MIN_RATERS:
         return replace(empty, note=f"{n_raters} raters: which of them does not fit is known from three on only")
     if patterns.codes is None:
-        return replace(empty, note=f"not computed: {n_raters} raters are more than {MOST_RATERS}")
+        return replace(empty, note=f"not computed: {n_raters} raters are more than {MAX_RATERS}")
     statistic = alpha_ordinal(patterns).statistic
     if statistic is None:
         return replace(empty, note="no item was rated twice")
@@ -119,7 +119,7 @@ def _units(table: SlotTable, groups: NDArray[np.int64] | None, n: int) -> tuple[
     """Unit of each item with two ratings or more, how many units there are, and what they are."""
     if groups is not None:
         named, place = np.unique(groups[table.filled >= 2], return_inverse=True)
-        if len(named) >= FEWEST_UNITS:
+        if len(named) >= MIN_UNITS:
             return place.astype(np.int64), len(named), "query"
     return np.arange(n), n, "pair"
 
@@ -185,7 +185,7 @@ def _found(work: _Work, empty: Misfit, unit: Unit) -> Misfit:
     without = work.without_each(work.codes)
     changes = without - overall
     n_draws, seed = empty.n_draws, empty.seed
-    few = work.n_units < FEWEST_UNITS
+    few = work.n_units < MIN_UNITS
     known = not few and not np.isnan(overall)
     largest = np.array(
         [_largest(work.without_each(codes) - overall) for codes in work.permuted(seed, n_draws)] if known else []
@@ -204,7 +204,7 @@ def _found(work: _Work, empty: Misfit, unit: Unit) -> Misfit:
         fits = None if p_value is None or change is None else not (change > 0 and p_value <= empty.level)
         value = None if np.isnan(without[place]) else float(without[place])
         raters.append(RaterFit(name, value, change, low, high, p_value, bias, n, fits))
-    note = f"too few units for intervals and p-values ({work.n_units}, {FEWEST_UNITS} are needed)" if few else ""
+    note = f"too few units for intervals and p-values ({work.n_units}, {MIN_UNITS} are needed)" if few else ""
     alpha_all = None if np.isnan(overall) else overall
     return replace(empty, alpha_all=alpha_all, raters=tuple(raters), unit=unit, n_units=work.n_units, note=note)
 

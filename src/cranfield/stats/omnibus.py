@@ -26,7 +26,7 @@ FloatS = NDArray[np.float64]
 DEFAULT_DRAWS = 9_999
 """Random arrangements, not counting the observed one."""
 
-MOST_COLUMNS = 2_000
+MAX_COLUMNS = 2_000
 """Of a letter display while it is made: insert-absorb of outcomes without any order can need very many."""
 
 EXACT_UP_TO = 1 << 16
@@ -220,7 +220,7 @@ def letter_display(n: int, different: Iterable[tuple[int, int]]) -> list[tuple[i
             others = [column for column in columns if column & pair == pair ^ bit]
             halves = [column ^ bit for column in split]
             columns += [half for half in halves if not any(half & other == half for other in others)]
-        if len(columns) > MOST_COLUMNS:
+        if len(columns) > MAX_COLUMNS:
             columns = _grown(n, different)
             break
     groups = sorted(tuple(system for system in range(n) if column >> system & 1) for column in columns)

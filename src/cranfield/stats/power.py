@@ -18,7 +18,7 @@ from cranfield.stats.permutation import permutation_p_values
 USUAL_POWER = 0.8
 """Usual power: probability of detecting a true difference."""
 
-MOST_QUERIES = 10_000_000
+MAX_QUERIES = 10_000_000
 """Largest number of queries considered."""
 
 TRIALS = 1_000
@@ -149,9 +149,9 @@ def queries_needed(std: float, difference: float, *, alpha: float = 0.05, power:
         raise UsageError(f"difference is {difference:g}", expected="a number that is not 0, in units of the measure")
     low, high = 1, 2  # `low` is not enough
     while power_of(std, difference, high, alpha=alpha) < power:
-        if high >= MOST_QUERIES:
+        if high >= MAX_QUERIES:
             return None
-        low, high = high, min(2 * high, MOST_QUERIES)
+        low, high = high, min(2 * high, MAX_QUERIES)
     while high - low > 1:
         middle = (low + high) // 2
         if power_of(std, difference, middle, alpha=alpha) < power:

@@ -18,9 +18,9 @@ import numpy as np
 from cranfield.base.errors import UsageError
 from cranfield.stats.describe import FloatN, Values, as_vector, t_quantile
 
-FEWEST_LABELS = 10
+MIN_LABELS = 10
 """No interval under this many labels."""
-FEWEST_OTHERS = 5
+MIN_OTHERS = 5
 """Labels that are not the most common one; with fewer the interval is too short (of 20 labels, 5 % of them relevant, it holds
 the mean in 6 of 10 samples)."""
 SAMPLE_LEVEL = 0.01
@@ -101,7 +101,7 @@ def corrected_mean(
     n, n_all = len(y), len(f)
     mean_f = float(f.mean()) if n_all else None
     if mean_f is None or n < 2:
-        note = f"{n} labels: a mean with an interval needs {FEWEST_LABELS}"
+        note = f"{n} labels: a mean with an interval needs {MIN_LABELS}"
         only = float(y[0]) if n else None
         return CorrectedMean(None, None, None, None, n, n_all, None, only, None, mean_f, None, note)
     return _corrected(_Sample(f, f[sampled], y), level, is_finite=finite)
@@ -130,13 +130,13 @@ def _corrected(sample: _Sample, level: float, *, is_finite: bool) -> CorrectedMe
     super_variance = 0.0 if is_finite else float(y.var(ddof=1)) / n_all
     se, label_se = (math.sqrt(others * float(v.var(ddof=1)) / n + super_variance) for v in (error, y))
     low = high = None
-    note = f"{n} labels: no interval under {FEWEST_LABELS}"
+    note = f"{n} labels: no interval under {MIN_LABELS}"
     n_others = n - int(np.unique(y, return_counts=True)[1].max())
-    if n >= FEWEST_LABELS and others and not n_others:
+    if n >= MIN_LABELS and others and not n_others:
         note = f"all {n} labels are the same: no interval"
-    elif n >= FEWEST_LABELS:
+    elif n >= MIN_LABELS:
         half = t_quantile((1 + level) / 2, n - 1) * se
-        is_short = others and n_others < FEWEST_OTHERS
+        is_short = others and n_others < MIN_OTHERS
         low, high = estimate - half, estimate + half
         note = f"{n - n_others} of {n} labels are the same: the interval is too short" if is_short else ""
     return CorrectedMean(

@@ -88,9 +88,9 @@ def _smallest_of_signs(n: int, _: int) -> float:
 
 
 def _smallest_of_ranks(n: int, _: int) -> float:
-    from cranfield.stats.wilcoxon import FEWEST_PAIRS
+    from cranfield.stats.wilcoxon import MIN_PAIRS
 
-    return _smallest_of_signs(n, 0) if n >= FEWEST_PAIRS else 1.0
+    return _smallest_of_signs(n, 0) if n >= MIN_PAIRS else 1.0
 
 
 def _smallest_of_draws(n: int, n_draws: int) -> float:
@@ -100,9 +100,9 @@ def _smallest_of_draws(n: int, n_draws: int) -> float:
 
 
 def _smallest_of_resamples(n: int, n_draws: int) -> float:
-    from cranfield.stats.bootstrap import DEFAULT_RESAMPLES, FEWEST_QUERIES
+    from cranfield.stats.bootstrap import DEFAULT_RESAMPLES, MIN_QUERIES
 
-    return 2 / min(n_draws, DEFAULT_RESAMPLES) if n >= FEWEST_QUERIES else 1.0
+    return 2 / min(n_draws, DEFAULT_RESAMPLES) if n >= MIN_QUERIES else 1.0
 
 
 def _permutation(given: Paired) -> TestResult:

@@ -11,7 +11,7 @@ from cranfield.stats.bootstrap import FixedPoint, fixed_point
 from cranfield.stats.describe import TOLERANCE, FloatN, Values, align_with_test, as_vector, check_alpha, nonzero
 from cranfield.stats.result import NO_QUERY, TestResult, untested
 
-FEWEST_PAIRS = 6
+MIN_PAIRS = 6
 """With fewer non-zero differences no two-sided p-value is below .05."""
 
 EXACT_UP_TO = 200
@@ -51,8 +51,8 @@ def wilcoxon(difference: Values, *, alpha: float = 0.05) -> TestResult:
     if not vector.size:
         return untested(NO_QUERY)
     kept = nonzero(vector)
-    if len(kept) < FEWEST_PAIRS:
-        return untested(f"too few non-zero pairs (n < {FEWEST_PAIRS})")
+    if len(kept) < MIN_PAIRS:
+        return untested(f"too few non-zero pairs (n < {MIN_PAIRS})")
     return _signed_ranks(kept, alpha, len(vector))
 
 

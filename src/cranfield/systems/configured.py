@@ -21,7 +21,7 @@ from cranfield.base.concurrency.loop import FunctionError, event_loop
 from cranfield.base.errors import UsageError
 from cranfield.model import Answer, CallLog, Order, Outcome, Query, Scalar
 from cranfield.systems.calls.answer_schema import REASON_CHARS, truncate
-from cranfield.systems.calls.deaths import Deaths
+from cranfield.systems.calls.deaths import CircuitBreaker
 from cranfield.systems.calls.redact import Redactor
 
 if TYPE_CHECKING:
@@ -137,7 +137,7 @@ class ConfiguredSystem(ABC):
         secrets = {key: value.get_secret_value() for key, value in self.config.env.items()}
         self.environment: Mapping[str, str] = {**os.environ, **secrets}
         self.prepare()
-        self._deaths = Deaths(self.config.concurrency, is_program=self.starts_program)
+        self._deaths = CircuitBreaker(self.config.concurrency, is_program=self.starts_program)
         self.redactor = Redactor(self.secrets())
 
     @classmethod

@@ -432,7 +432,7 @@ def load_workbench(path: Path | str) -> Workbench:
     problems.raise_if_any()
     if config is None:
         raise ConfigError("not a workbench file", path=shown(path))
-    config.lie_in(path.absolute().parent)
+    config.set_base_dir(path.absolute().parent)
     return config
 
 

@@ -20,7 +20,7 @@ from cranfield.compat import ir_measures, pytrec_eval
 from cranfield.config import load_config
 from cranfield.evaluation.options.blocks import ScoringOptions
 from cranfield.evaluation.values import Evaluation
-from cranfield.formats.io.files import MOST_LINE_BYTES
+from cranfield.formats.io.files import MAX_LINE_BYTES
 from cranfield.formats.runs.jsonl import read_run, write_run
 from cranfield.formats.testsets.trec import read_qrels, read_subtopic_qrels
 from cranfield.measures import parse
@@ -243,7 +243,7 @@ def test_a_long_tag_is_shortened_wherever_it_is_a_name(folder):
 
 @pytest.mark.parametrize("read", [read_qrels, read_subtopic_qrels])
 def test_a_long_line_of_judgments_is_an_error(tmp_path, read):
-    (tmp_path / "a.qrels").write_bytes(b"q1 0 a 1\nq1 0 " + b"b" * MOST_LINE_BYTES + b" 1\n")
+    (tmp_path / "a.qrels").write_bytes(b"q1 0 a 1\nq1 0 " + b"b" * MAX_LINE_BYTES + b" 1\n")
     with pytest.raises(TestSetError, match=r":2: the line is longer than 1048576 bytes\."):
         read(tmp_path / "a.qrels")
 

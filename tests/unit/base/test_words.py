@@ -9,10 +9,10 @@ from hypothesis import strategies as st
 from cranfield.base.words import (
     and_list,
     capitalised,
+    count_noun,
     first_line,
-    first_of,
+    join_first,
     last_lines,
-    n_of,
     plural,
     printable,
     printable_lines,
@@ -35,13 +35,13 @@ from cranfield.base.words import (
     ],
 )
 def test_one_thing_is_in_the_singular_and_more_are_as_they_stand(things: str, one: str) -> None:
-    assert n_of(1, things) == one
-    assert n_of(2, things) == f"2 {things}"
-    assert n_of(0, things) == f"0 {things}"
+    assert count_noun(1, things) == one
+    assert count_noun(2, things) == f"2 {things}"
+    assert count_noun(0, things) == f"0 {things}"
 
 
 def test_a_number_may_have_its_own_format() -> None:
-    assert n_of(12345, "queries", "{:,}".format) == "12,345 queries"
+    assert count_noun(12345, "queries", "{:,}".format) == "12,345 queries"
 
 
 @pytest.mark.parametrize(("word", "many"), [("query", "queries"), ("key", "keys"), ("class", "classes"), ("y", "ys")])
@@ -53,7 +53,7 @@ def test_plurals(word: str, many: str) -> None:
     ("n", "text"), [(0, ""), (1, "0"), (3, "0, 1, 2"), (4, "0, 1, 2 and 1 more"), (2000, "0, 1, 2 and 1,997 more")]
 )
 def test_the_first_of_many_are_listed_and_the_rest_counted(n: int, text: str) -> None:
-    assert first_of(range(n), 3, number="{:,}".format) == text
+    assert join_first(range(n), 3, number="{:,}".format) == text
 
 
 @pytest.mark.parametrize(

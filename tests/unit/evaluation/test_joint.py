@@ -126,7 +126,7 @@ def test_where_assignments_are_too_many_the_interval_is_a_bound_and_says_so(spel
         return
     found = joint.joint_bounds(pair)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(joint, "MOST_ASSIGNMENTS", 0)
+        patch.setattr(joint, "MAX_ASSIGNMENTS", 0)
         wide = joint.joint_bounds(pair)
     assert not wide.exact.any()
     assert np.isnan(wide.low_grades).all()
@@ -195,10 +195,10 @@ def test_hits_that_are_not_kept_and_work_that_is_too_much_are_refused(monkeypatc
     docs = [f"x{i}" for i in range(12)]
     sides = rankings({"a": 1}, docs, docs[::-1])
     assert "beyond rank 10" in open_lists(parse("AP"), sides, (0.0, 1.0))
-    monkeypatch.setattr(joint, "MOST_OPEN", 9)
+    monkeypatch.setattr(joint, "MAX_OPEN", 9)
     assert "more than 9" in open_lists(parse("P@10"), sides, (0.0, 1.0))
-    monkeypatch.setattr(joint, "MOST_OPEN", 200)
-    monkeypatch.setattr(joint, "MOST_GRADES", 10)
+    monkeypatch.setattr(joint, "MAX_OPEN", 200)
+    monkeypatch.setattr(joint, "MAX_GRADES", 10)
     assert "too many" in open_lists(parse("P@10"), sides, (0.0, 1.0))
 
 

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from cranfield.evaluation.margins import (
     BETWEEN,
     FALLING_GAINS,
-    MOST_UNJUDGED,
+    MAX_UNJUDGED,
     RISES_WITH_RANK,
     bounds,
     tie_bounds,
@@ -145,7 +145,7 @@ def test_gains_under_which_the_argument_fails_have_no_bounds(gains):
 
 def test_too_many_unjudged_results_have_no_bounds_and_their_neighbours_have():
     testset = TestSet("set", (Query("long"), Query("short")), {"long": {"a": 1}, "short": {"a": 1}})
-    long = tuple(Hit(f"x{i}") for i in range(MOST_UNJUDGED + 1))
+    long = tuple(Hit(f"x{i}") for i in range(MAX_UNJUDGED + 1))
     answers = {"long": Answer(Outcome.ANSWERED, long), "short": Answer(Outcome.ANSWERED, (Hit("u"), Hit("a")))}
     ranking = rank_run(testset, Run("run", answers), TREC)
     low, high = bounds(parse("RR"), ranking)

@@ -138,7 +138,7 @@ def test_a_document_of_both_lists_has_one_grade() -> None:
 
 
 def test_without_exact_extremes_each_list_has_grades_of_its_own(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("cranfield.evaluation.joint.MOST_GRADES", 0)
+    monkeypatch.setattr("cranfield.evaluation.joint.MAX_GRADES", 0)
     names = [one.name for one in sensitivity(clear()).variations if one.family == "unjudged documents"]
     assert names == ["only the candidate's relevant", "only the baseline's relevant"]
 

@@ -215,7 +215,7 @@ def test_of_three_systems_nothing_stands_without_unjudged_results_or_where_too_m
     testset = TestSet("set", tuple(map(Query, judgments)), judgments)
     sides = [evaluate(testset, {query: ["hit"] for query in judgments}, measures="P@1", name=name) for name in "ABC"]
     assert compare_many(sides).unjudged is None
-    monkeypatch.setattr("cranfield.evaluation.many.MOST_VALUES", 41)
+    monkeypatch.setattr("cranfield.evaluation.many.MAX_VALUES", 41)
     assert three_systems().unjudged is None  # 14 queries, 3 pairs
 
 

@@ -19,7 +19,7 @@ from hypothesis import strategies as st
 from tests.by_text import under_texts
 
 from cranfield.base.errors import TestSetError
-from cranfield.base.words import n_of
+from cranfield.base.words import count_noun
 from cranfield.formats.convert import fitted, write_testset
 from cranfield.formats.features import FEATURES, QUIET, is_judged
 from cranfield.formats.registry import Format
@@ -432,7 +432,7 @@ def test_what_a_format_does_not_hold_is_said(name: str, tmp_path: Path) -> None:
         for one in sentences
         if (found := re.fullmatch(r"not carried over: (\d+) .*", one))
     }
-    said = {row.name for row in FEATURES.values() for n in counted.values() if n_of(n, row.noun) in counted}
+    said = {row.name for row in FEATURES.values() for n in counted.values() if count_noun(n, row.noun) in counted}
     assert not said & entry.holds
     kinds = {feature.name for feature in FEATURES.values() if feature.is_truth}
     by_lines = {"entities"} if "1 entity written as lines" in sentences else set()
@@ -550,10 +550,16 @@ def with_words(draw: st.DrawFn, testset: TestSet, entry: Format, query: Query) -
     changed = replace(query, **draw(about(entry)))
     if changed.query_class != query.query_class and "negative" in {changed.query_class, query.query_class}:
         changed = replace(changed, query_class=query.query_class)
-    own_id = not testset.made_ids and not entry.by_text and query.id != id_of(query)
-    if not own_id:
+    canonical_query_id = not testset.made_ids and not entry.by_text and query.id != id_of(query)
+    if not canonical_query_id:
         changed = replace(changed, params=query.params)
-    if "texts" in entry.holds and query.text and own_id and entry.layout != "columns" and draw(st.booleans()):
+    if (
+        "texts" in entry.holds
+        and query.text
+        and canonical_query_id
+        and entry.layout != "columns"
+        and draw(st.booleans())
+    ):
         changed = replace(changed, text="another text")
     return replace(testset, queries=tuple(changed if q.id == query.id else q for q in testset.queries))
 

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from cranfield.golden.lexical import content_words, found_by_grep, grep_terms, leaks, overlap
-from cranfield.golden.parsed import MOST_LINES, ParsedSource
+from cranfield.golden.parsed import MAX_LINES, ParsedSource
 from cranfield.golden.plan import Plan
 from cranfield.golden.records import QueryCandidate
 from cranfield.golden.rules import Bounds
@@ -187,7 +187,7 @@ def test_a_search_answers_only_where_it_finds_every_target(source):
 @pytest.fixture(scope="module")
 def texts(tmp_path_factory):
     root = tmp_path_factory.mktemp("texts")
-    (root / "a.txt").write_text("Alpha beta\nalphabet soup\n\nBeta-alpha beta_gamma\n" + "often\n" * (MOST_LINES + 1))
+    (root / "a.txt").write_text("Alpha beta\nalphabet soup\n\nBeta-alpha beta_gamma\n" + "often\n" * (MAX_LINES + 1))
     (root / "b.txt").write_text("gamma\nALPHA BETA\n")
     return ParsedSource(take(root))
 
@@ -201,7 +201,7 @@ def test_the_index_of_words_finds_what_a_search_line_by_line_finds(texts, wanted
         if wanted.casefold() in line.casefold()
     ]
     if any(char.isalnum() or char == "_" for char in wanted):
-        assert texts.lines_with(wanted) == (places if len(places) <= MOST_LINES else None)
+        assert texts.lines_with(wanted) == (places if len(places) <= MAX_LINES else None)
     else:
         assert texts.lines_with(wanted) is None
 

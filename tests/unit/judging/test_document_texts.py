@@ -211,7 +211,7 @@ def test_a_late_function_is_abandoned_and_keeps_its_slot(short_wait):
 
 
 def test_few_documents_wait(monkeypatch):
-    monkeypatch.setattr("cranfield.judging.documents.guard.MOST_WAITING", 0)
+    monkeypatch.setattr("cranfield.judging.documents.guard.MAX_WAITING", 0)
     with pytest.raises(DocumentError, match="Try again in a moment"):
         Slots(1, 1.0).run(lambda: 1)
 

@@ -358,7 +358,7 @@ def test_what_stops_one_thread_stops_all(tmp_path, monkeypatch):
 
 
 def test_the_threads_are_as_many_as_processors_up_to_a_bound():
-    assert 1 <= c_reader.default_threads() <= c_reader.MOST_THREADS
+    assert 1 <= c_reader.default_threads() <= c_reader.MAX_THREADS
     assert c_reader.why_not() == ""
 
 

@@ -111,7 +111,7 @@ def test_what_was_not_used_for_longest_goes_first(folder, run, monkeypatch):
     rank_file(TESTSET, run, TREC, cache=True)
     (old,) = entries(folder)
     os.utime(old, (1, 1))
-    monkeypatch.setattr(run_file, "MOST_BYTES", old.stat().st_size + 10)
+    monkeypatch.setattr(run_file, "MAX_BYTES", old.stat().st_size + 10)
     rank_file(TESTSET, run, TREC, depth=1, cache=True)
     assert len(entries(folder)) == 1
     assert not old.exists()

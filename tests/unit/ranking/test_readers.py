@@ -25,7 +25,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from cranfield.base.errors import RunFormatError
-from cranfield.formats.io.files import GZIP_MAGIC, MOST_LINE_BYTES, ZSTD_MAGIC
+from cranfield.formats.io.files import GZIP_MAGIC, MAX_LINE_BYTES, ZSTD_MAGIC
 from cranfield.ranking import c_reader, python_reader
 from cranfield.ranking.scan import BLOCK_BYTES, UNJUDGED, JudgedIndex, Scan, ScanOptions
 
@@ -963,8 +963,8 @@ def test_both_readers_find_the_same_in_a_larger_file(data, tmp_path_factory):
 # ---------------------------------------------------------------- long lines
 
 
-LONG = "q1 Q0 a 1 1 " + "t" * MOST_LINE_BYTES
-TOO_LONG = f"the line is longer than {MOST_LINE_BYTES} bytes; expected lines `query Q0 document rank score tag` that end in line feeds."
+LONG = "q1 Q0 a 1 1 " + "t" * MAX_LINE_BYTES
+TOO_LONG = f"the line is longer than {MAX_LINE_BYTES} bytes; expected lines `query Q0 document rank score tag` that end in line feeds."
 
 
 @pytest.mark.parametrize("end", ["\n", "", "\nq1 Q0 b 2 x t\n"])
@@ -979,7 +979,7 @@ def test_a_line_over_a_megabyte_ends_the_reading(problems, before, line, end):
 @pytest.mark.parametrize("over", [0, 1])
 @pytest.mark.parametrize("before", ["", "q1 Q0 b 2 1 t\n" * 3])
 def test_the_limit_of_a_line_is_the_same_to_the_byte(scan, problems, over, before):
-    text = before.replace("b 2", "{} 2").format(*"bcd") + LONG[: MOST_LINE_BYTES + over] + "\n"
+    text = before.replace("b 2", "{} 2").format(*"bcd") + LONG[: MAX_LINE_BYTES + over] + "\n"
     if over:
         assert problems(text) == [f"{text.count(chr(10))}: {TOO_LONG}"]
     else:
@@ -1011,7 +1011,7 @@ def test_a_file_without_line_feeds_is_not_read_to_its_end(read, tmp_path):
 
         def readinto(self, buffer):
             self.n_read += len(buffer)
-            assert self.n_read < 20 * MOST_LINE_BYTES
+            assert self.n_read < 20 * MAX_LINE_BYTES
             buffer[:] = b"x" * len(buffer)
             return len(buffer)
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from cranfield.repo.git import MOST_COMMITS, Standing, commits_between, standing
+from cranfield.repo.git import MAX_COMMITS, Standing, commits_between, standing
 
 
 def test_a_clean_folder_stands_at_its_commit(repository: Any) -> None:
@@ -54,11 +54,11 @@ def test_no_more_than_so_many_commits_are_listed(repository: Any) -> None:
     first = repository.git("rev-parse", "HEAD")
     tree = repository.git("rev-parse", "HEAD^{tree}")
     last = first
-    for number in range(MOST_COMMITS + 3):
+    for number in range(MAX_COMMITS + 3):
         last = repository.git("commit-tree", tree, "-p", last, "-m", f"change {number}")
     found = commits_between(repository.root, first, last)
-    assert len(found) == MOST_COMMITS
-    assert found[0].endswith(f"change {MOST_COMMITS + 2}")
+    assert len(found) == MAX_COMMITS
+    assert found[0].endswith(f"change {MAX_COMMITS + 2}")
 
 
 @pytest.mark.parametrize("wrong", ["0" * 40, "--output=stolen", "HEAD", "main", "", "abc", "../x", "A" * 40])

@@ -25,7 +25,7 @@ from cranfield.reporting.document import (
     VerdictBlock,
     tidy_table,
 )
-from cranfield.reporting.renderers.text import COLUMNS, MOST_LINES, render_brief
+from cranfield.reporting.renderers.text import COLUMNS, MAX_LINES, render_brief
 
 from .conftest import answered
 
@@ -35,7 +35,7 @@ ESCAPE = re.compile(r"\x1b\[[0-9;]*m")
 def lines_of(document: Document, **options: int) -> list[str]:
     """The lines, each of which fits."""
     lines = render_brief(document, **options).splitlines()
-    assert len(lines) <= options.get("most", MOST_LINES)
+    assert len(lines) <= options.get("most", MAX_LINES)
     assert max(map(width, lines)) <= options.get("line", COLUMNS), lines
     return lines
 

@@ -27,7 +27,7 @@ from cranfield.gate.result import GateResult
 from cranfield.judging.raters.raters import rater_report
 from cranfield.model.testset import Rating
 from cranfield.plugins import built_in_products
-from cranfield.reporting.notebook.displays import MOST_BYTES
+from cranfield.reporting.notebook.displays import MAX_BYTES
 from cranfield.reporting.notebook.shapes import SHAPES
 from cranfield.scale.summary import summarise_results
 
@@ -112,7 +112,7 @@ def assert_safe(html: str) -> None:
     style = re.search("<style>(.*?)</style>", html, re.DOTALL)[1]
     assert not re.search(r"@import|url\(|expression|javascript", style)
     assert not UNPRINTABLE.search(html.replace("\n", ""))
-    assert len(html.encode()) <= MOST_BYTES
+    assert len(html.encode()) <= MAX_BYTES
 
 
 def test_a_card_has_no_list_of_pairs_and_hides_what_is_nothing_without_its_style(comparison: Comparison) -> None:
@@ -236,9 +236,9 @@ def test_the_card_of_many_queries_and_measures_stays_small() -> None:
 def test_a_card_that_would_be_too_large_has_fewer_rows_and_no_picture(comparison, monkeypatch) -> None:
     displays = importlib.import_module("cranfield.reporting.notebook.displays")
     whole = comparison._repr_html_()
-    monkeypatch.setattr(displays, "MOST_BYTES", len(whole.encode()) - 1)
+    monkeypatch.setattr(displays, "MAX_BYTES", len(whole.encode()) - 1)
     assert "<svg" not in comparison._repr_html_()
-    monkeypatch.setattr(displays, "MOST_BYTES", 10)
+    monkeypatch.setattr(displays, "MAX_BYTES", 10)
     assert "No significant difference" in comparison._repr_html_()
 
 

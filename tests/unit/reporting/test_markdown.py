@@ -8,7 +8,7 @@ from cranfield.base.words import HIDDEN
 from cranfield.evaluation.values import Comparison, Evaluation
 from cranfield.reporting import comparison_document, evaluation_document, render
 from cranfield.reporting.document import Column, Document, Link, Section, Table
-from cranfield.reporting.renderers.markdown import MOST_ROWS, code, escape, paragraph, render_markdown
+from cranfield.reporting.renderers.markdown import MAX_ROWS, code, escape, paragraph, render_markdown
 
 NOTHING = Table((Column("query"),), [], "nothing")
 
@@ -93,10 +93,10 @@ def test_alignment_follows_the_kind_of_a_column() -> None:
 
 
 def test_long_tables_are_cut_and_say_so() -> None:
-    table = Table((Column("n", "count"),), [(n,) for n in range(MOST_ROWS + 7)], "Numbers")
+    table = Table((Column("n", "count"),), [(n,) for n in range(MAX_ROWS + 7)], "Numbers")
     text = render_markdown(Document("T", (), (Section("s", "S", (table,)),), NOTHING, {}))
-    assert f"| {MOST_ROWS - 1} |" in text
-    assert f"| {MOST_ROWS} |" not in text
+    assert f"| {MAX_ROWS - 1} |" in text
+    assert f"| {MAX_ROWS} |" not in text
     assert "… and 7 more." in text
 
 

@@ -229,7 +229,7 @@ def test_rows_that_cannot_be_used_are_not_forgotten_by_an_interruption(tmp_path,
 
 
 def test_millions_of_repetitions_are_named_by_the_first(tmp_path, monkeypatch):
-    monkeypatch.setattr("cranfield.ranking.counting.MOST_SUSPECTS", 3)
+    monkeypatch.setattr("cranfield.ranking.counting.MAX_SUSPECTS", 3)
     run_of(tmp_path, [("q", f"d{number % 5}", 1.0) for number in range(20)])
     assert "lists document 'd0' twice" in problems(tmp_path, "run.parquet")[0]
     assert "millions of rows repeat" in problems(tmp_path, "run.parquet", duplicates="first")[0]
@@ -295,7 +295,7 @@ def test_columns_by_other_names(tmp_path):
 
 def test_repetitions_in_the_first_pass_are_not_held_without_end(tmp_path, monkeypatch):
     run_of(tmp_path, [("q", f"d{number % 400}", 1.0) for number in range(800)])
-    monkeypatch.setattr("cranfield.ranking.counting.MOST_SUSPECTS", 30)
+    monkeypatch.setattr("cranfield.ranking.counting.MAX_SUSPECTS", 30)
     monkeypatch.setattr(local, "LOOKED_FOR", 5)
     held = []
     turn = Counting.turn
@@ -309,7 +309,7 @@ def test_repetitions_in_the_first_pass_are_not_held_without_end(tmp_path, monkey
 def test_many_rows_that_repeat_nothing_are_not_taken_for_repetitions(tmp_path, monkeypatch):
     n = 60_000
     run_of(tmp_path, [("q", f"d{number}", 1.0) for number in range(n)])
-    monkeypatch.setattr("cranfield.ranking.counting.MOST_SUSPECTS", 30)
+    monkeypatch.setattr("cranfield.ranking.counting.MAX_SUSPECTS", 30)
     case = Case("", (), {"q": {"d1": 1}})
     runs = ParquetRuns(find_runs([str(tmp_path / "run.parquet")]), "score")
     results, counted = results_of(evaluation(case, runs))

@@ -125,7 +125,7 @@ def test_rows_in_a_file_are_not_memory_of_the_process() -> None:
 
 @pytest.mark.parametrize("duplicates", ["error", "first"])
 def test_very_many_repeated_rows_are_a_problem(monkeypatch, duplicates) -> None:
-    monkeypatch.setattr(counting, "MOST_SUSPECTS", 5)
+    monkeypatch.setattr(counting, "MAX_SUSPECTS", 5)
     scoring = Scoring.of(["run"], ["nDCG@5", "AP"], duplicates=duplicates)
     rows = [("q", f"d{n % 10}", float(n)) for n in range(40)]
     found = [

@@ -118,7 +118,7 @@ def test_a_folder_of_parquet_files_is_checked(tmp_path: Path) -> None:
 
 
 def test_of_many_texts_those_of_the_same_words_are_found(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(large_validation, "MOST_NEAR", 3)
+    monkeypatch.setattr(large_validation, "MAX_NEAR", 3)
     texts = ["one two", "Two, one!", "one two three four five", "one two three four", " ", ""]
     (tmp_path / "a.qrels").write_text("".join(f"q{number} 0 d 1\n" for number in range(len(texts))))
     lines = [
@@ -136,7 +136,7 @@ def test_of_many_texts_those_of_the_same_words_are_found(tmp_path: Path, monkeyp
 
 
 def test_many_findings_are_counted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(large_validation, "MOST_FINDINGS", 2)
+    monkeypatch.setattr(large_validation, "MAX_FINDINGS", 2)
     (tmp_path / "a.qrels").write_text("".join(f"q{number} 0 d 0\n" for number in range(5)))
     large = validate_large(tmp_path / "a.qrels")
     assert large is not None

@@ -220,7 +220,7 @@ def test_a_letter_is_shared_exactly_where_a_pair_is_not_significant(most, n, sha
     different = [pair if draw.random() < 0.5 else pair[::-1] for pair in pairs if draw.random() < share]
     draw.shuffle(different)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(omnibus, "MOST_COLUMNS", most)  # beyond it groups are grown and not split
+        patch.setattr(omnibus, "MAX_COLUMNS", most)  # beyond it groups are grown and not split
         groups = letter_display(n, different)
     together = {pair for group in groups for pair in itertools.combinations(group, 2)}
     assert together == set(pairs) - {(min(pair), max(pair)) for pair in different}

@@ -10,7 +10,7 @@ from statsmodels.stats.power import TTestPower
 
 from cranfield.base.errors import UsageError
 from cranfield.stats.power import (
-    MOST_QUERIES,
+    MAX_QUERIES,
     minimal_detectable_effect,
     power_of,
     queries_needed,
@@ -41,7 +41,7 @@ def test_queries_needed_equal_statsmodels(effect, power):
 def test_one_query_fewer_is_not_enough(effect, alpha, power):
     n = queries_needed(1.0, effect, alpha=alpha, power=power)
     if n is None:
-        assert power_of(1.0, effect, MOST_QUERIES, alpha=alpha) < power
+        assert power_of(1.0, effect, MAX_QUERIES, alpha=alpha) < power
         return
     assert power_of(1.0, effect, n, alpha=alpha) >= power
     assert n == 2 or power_of(1.0, effect, n - 1, alpha=alpha) < power

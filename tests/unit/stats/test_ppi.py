@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from cranfield.base.errors import UsageError
 from cranfield.stats.describe import t_interval
-from cranfield.stats.ppi import FEWEST_LABELS, CorrectedMean, corrected_mean
+from cranfield.stats.ppi import MIN_LABELS, CorrectedMean, corrected_mean
 
 
 def sample(rng: np.random.Generator, n: int, n_all: int, error: float = 0.7, bias: float = 0.4) -> tuple[list, list]:
@@ -96,7 +96,7 @@ def test_useless_predictions_are_ignored_and_good_ones_help() -> None:
     assert (constant.power, constant.estimate) == (0.0, pytest.approx(constant.label_mean))
 
 
-@pytest.mark.parametrize("n", [0, 1, 2, FEWEST_LABELS - 1])
+@pytest.mark.parametrize("n", [0, 1, 2, MIN_LABELS - 1])
 def test_too_few_labels_have_no_interval_and_say_so(n: int) -> None:
     predictions, labels = sample(np.random.default_rng(1), n, 30)
     found = corrected_mean(predictions, labels)

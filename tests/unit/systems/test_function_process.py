@@ -227,7 +227,7 @@ def test_a_process_that_dies_is_an_error_of_its_query_and_the_next_one_gets_anot
 
 @pytest.mark.parametrize("source", ["os._exit(0)\n", "def search(query, k):\n    os._exit(0)\n"])
 def test_a_process_that_ends_on_every_query_is_left_alone(system, source, monkeypatch):
-    monkeypatch.setattr("cranfield.systems.calls.deaths.MOST_DEATHS", 2)
+    monkeypatch.setattr("cranfield.systems.calls.deaths.MAX_DEATHS", 2)
     dying = system("import os\n" + source)
     reasons = [ask(dying)[0].reason for _ in range(3)]
     assert ["ended with exit status 0" in reason for reason in reasons] == [True] * 3

@@ -25,7 +25,7 @@ from cranfield.formats.runs.jsonl import read_run
 from cranfield.formats.runs.record import answer_record, json_line
 from cranfield.model import Outcome, Query
 from cranfield.systems import collect_all
-from cranfield.systems.calls.deaths import MOST_DEATHS
+from cranfield.systems.calls.deaths import MAX_DEATHS
 from cranfield.systems.calls.redact import Redactor
 from cranfield.systems.collect.collection import collect
 from cranfield.systems.collect.collector import Dispatcher, interleave
@@ -442,10 +442,10 @@ def test_whatever_a_tool_does_is_an_answer_or_a_failure_and_the_next_call_is_ans
 
 
 def test_a_server_that_dies_on_every_call_is_left_alone_after_some(mcp):
-    reasons = [ask(mcp, "half")[0].reason for _ in range(MOST_DEATHS + 1)]
+    reasons = [ask(mcp, "half")[0].reason for _ in range(MAX_DEATHS + 1)]
     ended = "the server ended with exit status 5"
     assert reasons == [
-        *[ended] * MOST_DEATHS,
+        *[ended] * MAX_DEATHS,
         f"not asked: the program ended 5 times in a row without an answer (the last time: {ended})",
     ]
 

@@ -19,7 +19,7 @@ from cranfield.base.concurrency.retry import retry_after_s
 from cranfield.base.errors import PreflightError
 from cranfield.config.hosts import Http
 from cranfield.model import Outcome, Query
-from cranfield.systems.calls.deaths import MOST_UNREACHED
+from cranfield.systems.calls.deaths import MAX_UNREACHED
 from cranfield.systems.calls.redact import Redactor, spellings
 from cranfield.systems.collect.preflight import preflight
 from cranfield.systems.kinds.http import HttpSystem
@@ -582,8 +582,8 @@ def test_a_system_made_in_code_needs_no_file(serve, servers, hit):
 
 def test_a_service_that_is_not_there_is_not_waited_for_again_and_again(servers, serve, http_system):
     system = http_system(f"http://127.0.0.1:{servers.refused_port()}", retries=1)
-    answers = [ask(system) for _ in range(MOST_UNREACHED + 2)]
-    assert [log.attempts for _, log in answers] == [*[2] * MOST_UNREACHED, 1, 1]  # from then on a try each
-    assert answers[MOST_UNREACHED][0].reason == (
-        f"the connection was refused; no retries, after {MOST_UNREACHED} queries in a row without a connection"
+    answers = [ask(system) for _ in range(MAX_UNREACHED + 2)]
+    assert [log.attempts for _, log in answers] == [*[2] * MAX_UNREACHED, 1, 1]  # from then on a try each
+    assert answers[MAX_UNREACHED][0].reason == (
+        f"the connection was refused; no retries, after {MAX_UNREACHED} queries in a row without a connection"
     )

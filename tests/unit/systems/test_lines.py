@@ -11,7 +11,7 @@ import pytest
 from cranfield.base.errors import PreflightError
 from cranfield.model import Answer, Hit, Outcome, Query
 from cranfield.systems.calls import deaths
-from cranfield.systems.calls.deaths import MOST_DEATHS
+from cranfield.systems.calls.deaths import MAX_DEATHS
 from cranfield.systems.collect.preflight import preflight
 from cranfield.systems.kinds.lines import LinesSystem
 from cranfield.systems.system import CallInterruptedError
@@ -459,42 +459,42 @@ for call in calls():
 
     def test_after_some_the_remaining_queries_are_not_asked(self, program, tmp_path):
         system = program(HEAD + self.DIES)
-        asked = [ask(system) for _ in range(MOST_DEATHS + 2)]
+        asked = [ask(system) for _ in range(MAX_DEATHS + 2)]
         how = "the last time: ended with exit status 3"
         assert [answer.reason for answer, _ in asked] == [
-            *["ended with exit status 3"] * MOST_DEATHS,
-            *[f"not asked: the program ended {MOST_DEATHS} times in a row without an answer ({how})"] * 2,
+            *["ended with exit status 3"] * MAX_DEATHS,
+            *[f"not asked: the program ended {MAX_DEATHS} times in a row without an answer ({how})"] * 2,
         ]
         assert {answer.outcome for answer, _ in asked} == {Outcome.ERROR}
-        assert [log.attempts for _, log in asked] == [*[1] * MOST_DEATHS, 0, 0]
-        assert self.starts(tmp_path) == MOST_DEATHS
+        assert [log.attempts for _, log in asked] == [*[1] * MAX_DEATHS, 0, 0]
+        assert self.starts(tmp_path) == MAX_DEATHS
 
     def test_after_a_pause_it_is_tried_once_more(self, program, tmp_path, monkeypatch):
         system = program(HEAD + self.DIES)
-        for _ in range(MOST_DEATHS):
+        for _ in range(MAX_DEATHS):
             ask(system)
         monkeypatch.setattr(deaths, "PAUSE_S", 0.0)
         assert ask(system)[0].reason == "ended with exit status 3"
         monkeypatch.setattr(deaths, "PAUSE_S", 60.0)
         assert ask(system)[0].reason.startswith("not asked")
-        assert self.starts(tmp_path) == MOST_DEATHS + 1
+        assert self.starts(tmp_path) == MAX_DEATHS + 1
 
     def test_an_answer_between_them_starts_the_count_anew(self, program):
         system = program(HEAD + self.DIES)
-        outcomes = [ask(system, text)[0].outcome for text in [*["x"] * (MOST_DEATHS - 1), "answered", "x", "answered"]]
+        outcomes = [ask(system, text)[0].outcome for text in [*["x"] * (MAX_DEATHS - 1), "answered", "x", "answered"]]
         assert outcomes[-3:] == [Outcome.EMPTY, Outcome.ERROR, Outcome.EMPTY]
 
     def test_calls_under_way_at_a_time_end_together(self):
-        counted = deaths.Deaths(3, is_program=True)
-        for _ in range(3 * MOST_DEATHS - 1):
+        counted = deaths.CircuitBreaker(3, is_program=True)
+        for _ in range(3 * MAX_DEATHS - 1):
             counted.count(None, died=True)
         assert not counted.is_pausing
         counted.count(None, died=True)
         assert counted.is_pausing
 
     def test_a_timeout_is_neither(self):
-        counted = deaths.Deaths(1, is_program=True)
-        for _ in range(MOST_DEATHS):
+        counted = deaths.CircuitBreaker(1, is_program=True)
+        for _ in range(MAX_DEATHS):
             counted.count(Answer(Outcome.TIMEOUT, reason="late"), died=False)
             counted.count(None, died=True)
         assert counted.is_pausing

@@ -37,11 +37,11 @@ from cranfield.agents.protocol import (
 )
 from cranfield.base.concurrency.retry import DEFAULT_ATTEMPTS
 from cranfield.base.errors import ConfigError, UsageError
-from cranfield.base.words import n_of
+from cranfield.base.words import count_noun
 from cranfield.formats.io.validation import load_model
 
 AnyVote = TypeVar("AnyVote", bound=BaseModel)
-MOST_ROUNDS = 2
+MAX_ROUNDS = 2
 """Calls with all their replies to a vote, after which it counts as an abstention."""
 FAILURES_IN_A_ROW = 5
 """After so many calls without an answer, all retries included, the others would fail too."""
@@ -203,11 +203,9 @@ class Judge:
                 self.unread[request.digest, number] = answer.usage
             is_refused = failure.kind not in UNREADABLE
             n_lost += attempts if is_refused else 1
-            if n_lost >= MOST_ROUNDS * attempts:
+            if n_lost >= MAX_ROUNDS * attempts:
                 self.never.add(first.digest)
-                message = (
-                    f"{n_of(number, 'replies')} and no vote, which counts as an abstention; the last: {failure.message}"
-                )
+                message = f"{count_noun(number, 'replies')} and no vote, which counts as an abstention; the last: {failure.message}"
                 return replace(vote, failure=replace(failure, message=message), is_final=True, n_replies=number)
             if not answer.is_kept and (is_refused or n_sent >= attempts):
                 break

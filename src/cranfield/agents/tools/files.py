@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 from cranfield.agents.loop import RESULT_CHARS, Read
 from cranfield.agents.prompt import clean
-from cranfield.base.words import first_of, n_of, printable
+from cranfield.base.words import count_noun, join_first, printable
 from cranfield.repo.hashes import glob_regex
 from cranfield.repo.snapshot import Snapshot, as_text
 
@@ -70,7 +70,7 @@ class SourceFiles:
         name = posixpath.basename(path)
         alike = sorted(known for known in self.texts if posixpath.basename(known) == name)
         hint = (
-            f"; files of that name: {first_of(map(printable, alike))}"
+            f"; files of that name: {join_first(map(printable, alike))}"
             if alike
             else "; list_files lists those there are"
         )
@@ -93,7 +93,7 @@ class SourceFiles:
 
     def size(self, path: str) -> str:
         """`12 lines`."""
-        return "no text" if self.texts[path] is None else n_of(len(self.lines(path)), "lines")
+        return "no text" if self.texts[path] is None else count_noun(len(self.lines(path)), "lines")
 
     def cut(self, line: str) -> str:
         """A line as it is shown."""

@@ -30,7 +30,7 @@ from cranfield.agents.tools.search_process import PatternSearchError, SearchProc
 from cranfield.base.concurrency.loop import FunctionError, event_loop
 from cranfield.base.errors import InternalError
 from cranfield.base.version import __version__
-from cranfield.base.words import n_of, printable
+from cranfield.base.words import count_noun, printable
 from cranfield.repo.git import GitError, git
 from cranfield.repo.history import GitHistory
 from cranfield.repo.snapshot import Snapshot
@@ -146,7 +146,9 @@ class SourceTools:
             return ToolResult("no file matches")
         entries = [f"{printable(path)} ({self._files.size(path)})" for path, _ in found.places]
         kept = _within(entries, self.limits.chars)
-        return ToolResult("\n".join([n_of(found.n_hits, "files"), *kept, *_left(found.n_hits - len(kept), "files")]))
+        return ToolResult(
+            "\n".join([count_noun(found.n_hits, "files"), *kept, *_left(found.n_hits - len(kept), "files")])
+        )
 
     async def _search(self, given: SearchArguments) -> ToolResult:
         if "\n" in given.pattern:
@@ -161,7 +163,7 @@ class SourceTools:
         if not found.n_hits:
             return ToolResult("no hits")
         shown, reads, n_shown = self._hits(found.places, given.context)
-        head = f"{n_of(found.n_hits, 'hits')} in {n_of(found.n_files, 'files')}"
+        head = f"{count_noun(found.n_hits, 'hits')} in {count_noun(found.n_files, 'files')}"
         return ToolResult("\n".join([head, *shown, *_left(found.n_hits - n_shown, "hits")]), reads)
 
     async def _read_file(self, given: ReadArguments) -> ToolResult:
@@ -172,7 +174,7 @@ class SourceTools:
         end = len(lines) if given.end is None else min(given.end, len(lines))
         if given.start > len(lines) or end < given.start:
             raise WrongCallError(
-                f"{printable(path)} has {n_of(len(lines), 'lines')}: lines {given.start} to {given.end or 'the end'} are none"
+                f"{printable(path)} has {count_noun(len(lines), 'lines')}: lines {given.start} to {given.end or 'the end'} are none"
             )
         numbers = range(given.start, min(end, given.start + self.limits.lines - 1) + 1)
         texts = [f"{number:>6}\t{self._files.cut(lines[number - 1])}" for number in numbers]
@@ -193,7 +195,7 @@ class SourceTools:
             for symbol in symbols[: self.limits.symbols]
         ]
         entries = _within(entries, self.limits.chars)
-        head = f"{printable(path)}: {n_of(n_lines, 'lines')}, {n_of(len(symbols), 'symbols')}"
+        head = f"{printable(path)}: {count_noun(n_lines, 'lines')}, {count_noun(len(symbols), 'symbols')}"
         trouble = (
             [f"the file does not parse, symbols are missing: {printable(outline.trouble)}"] if outline.trouble else []
         )
@@ -215,7 +217,7 @@ class SourceTools:
         n_lines, path, history = len(self._files.lines(given.path)), plain(given.path), self._git
         end = min(given.end, n_lines, given.start + self.limits.lines - 1)
         if end < given.start:
-            raise WrongCallError(f"{printable(path)} has {n_of(n_lines, 'lines')}: these lines are none")
+            raise WrongCallError(f"{printable(path)} has {count_noun(n_lines, 'lines')}: these lines are none")
         found = await _in_thread(lambda: history.blame(path, given.start, end))
         lines = [
             f"{each.start}-{each.end} {each.commit.id} {each.commit.date} {printable(each.commit.author)}: "
@@ -313,7 +315,7 @@ def _within(lines: Sequence[str], chars: int) -> list[str]:
 
 
 def _left(n: int, things: str) -> list[str]:
-    return [f"... {n_of(n, things)} more: ask more narrowly to see them"] if n > 0 else []
+    return [f"... {count_noun(n, things)} more: ask more narrowly to see them"] if n > 0 else []
 
 
 def _error(text: str) -> ToolResult:

@@ -23,7 +23,7 @@ def convert_command(
 
     `.run` (TREC), `.jsonl` or `.csv`: only `.jsonl` holds fields and failed queries.
     """
-    from cranfield.base.words import n_of
+    from cranfield.base.words import count_noun
     from cranfield.formats.convert import chosen_format, write_run
     from cranfield.ranking.collected import read_run_file
 
@@ -33,5 +33,5 @@ def convert_command(
         note(f"note: {sentence}")
     n_empty = sum(not answer.hits for answer in found.answers.values())
     if n_empty and chosen_format(out, to, "run").name != "jsonl":
-        note(f"note: not carried over: {n_of(n_empty, 'queries')} without results")
-    note(f"wrote {out}: {n_of(len(found.answers), 'queries')}")
+        note(f"note: not carried over: {count_noun(n_empty, 'queries')} without results")
+    note(f"wrote {out}: {count_noun(len(found.answers), 'queries')}")

@@ -57,7 +57,7 @@ def history_command(
     from dataclasses import replace
 
     from cranfield.app.history import FOLDER, KeptValues, read_history, report_places, with_commits
-    from cranfield.base.words import n_of
+    from cranfield.base.words import count_noun
     from cranfield.evaluation.history import HistoryFilter, Rule, history_report, shown_measure
     from cranfield.repo.git import commits_of_other_branches
     from cranfield.reporting.documents.history import history_document
@@ -74,7 +74,7 @@ def history_command(
         others = commits_of_other_branches(folder)
         kept = tuple(point for point in history.points if point.commit not in others)
         if n := len(history.points) - len(kept):
-            runs = n_of(n, "runs")
+            runs = count_noun(n, "runs")
             note(f"note: {runs} at commits of other branches left out; --all-branches includes them")
         history = replace(history, points=kept)
     chosen = HistoryFilter(measure, system, testset, _time(since), pilots, rule)

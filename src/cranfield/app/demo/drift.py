@@ -7,7 +7,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 from cranfield.app.demo.entity import Corpus
-from cranfield.base.words import n_of
+from cranfield.base.words import count_noun
 from cranfield.model import Entity, File, Legacy, Pattern, Predicate, Span, Target, TestSet
 
 
@@ -31,16 +31,16 @@ class Drift:
         sentences = []
         if self.ids:
             names = sorted({entity_id for _, entity_id in self.ids})
-            sentences.append(f"Python {self.python} lacks {n_of(len(names), 'judged entities')}, left out: ")
+            sentences.append(f"Python {self.python} lacks {count_noun(len(names), 'judged entities')}, left out: ")
             sentences[-1] += ", ".join(names) + "."
         if self.targets:
             names = [label for _, label in self.targets]
             sentences.append(f"Nothing in Python {self.python} matches {', '.join(names)}; left out.")
         if self.queries:
-            count = n_of(len(self.queries), "queries")
+            count = count_noun(len(self.queries), "queries")
             sentences.append(f"{count} left out, with nothing relevant here: {', '.join(self.queries)}.")
         if self.legacy:
-            count = n_of(len(self.legacy), "queries")
+            count = count_noun(len(self.legacy), "queries")
             sentences.append(f"{count} of no class, with no legacy form here: {', '.join(self.legacy)}.")
         return sentences
 

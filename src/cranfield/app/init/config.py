@@ -95,7 +95,7 @@ def comment(text: str) -> str:
 
 MAX_BYTES = 64 * 1024
 """Of a config file, and of a script that is searched for the names of config files."""
-MOST_SETTINGS = 3
+MAX_SETTINGS = 3
 MAX_VALUE = 200
 """Characters of a setting."""
 SUFFIXES = (".json", ".toml", ".yaml", ".yml")
@@ -164,11 +164,11 @@ def _checks_of(path: Path) -> Iterator[Mapping[str, Any]]:
             document = json.loads(text)
         except (ValueError, RecursionError):
             return
-        for place, value in [*_settings(document)][:MOST_SETTINGS]:
+        for place, value in [*_settings(document)][:MAX_SETTINGS]:
             yield {"file": file, "equals_json": {"path": place, "value": value}}
     else:
         lines = [match[0].strip() for match in _LINE.finditer(text) if _tells(match[1], match[2])]
-        for line in lines[:MOST_SETTINGS]:
+        for line in lines[:MAX_SETTINGS]:
             yield {"file": file, "contains": line}
 
 

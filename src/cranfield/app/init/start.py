@@ -45,7 +45,7 @@ from cranfield.base.errors import (
     shorten,
 )
 from cranfield.base.patterns import compile_pattern
-from cranfield.base.words import and_list, first_of, n_of, printable
+from cranfield.base.words import and_list, count_noun, join_first, printable
 from cranfield.config import Config, load_config
 from cranfield.config.models import SUMMARY_FILES
 from cranfield.evaluation.options.blocks import TestSetOptions
@@ -324,7 +324,7 @@ def choose_testset(files: Sequence[FoundFile], folder: Path) -> ChosenTestSet:
     sets = [file for file in files if file.role == "testset"]
     texts = [file for file in files if file.role in {"queries", "questions"}]
     if len(texts) > 1:
-        got = first_of([file.target.given for file in texts])
+        got = join_first([file.target.given for file in texts])
         raise UsageError(
             "several files of queries", expected="one", got=got, hint="name the one that goes with the runs"
         )
@@ -349,7 +349,7 @@ def _single(file: FoundFile, texts: Sequence[FoundFile], folder: Path) -> Chosen
         notes += [str(note) for note in loaded.notes if note.kind is NoteKind.UNUSED]
     elif texts:
         notes.append(f"{texts[0].target.given} is left out: the test set has the texts of its queries")
-    about += f": {n_of(len(loaded.queries), 'queries')}"
+    about += f": {count_noun(len(loaded.queries), 'queries')}"
     return ChosenTestSet(keys, about, loaded, file.path, has_judgments=True, notes=tuple(notes))
 
 
@@ -371,17 +371,21 @@ def _several(sets: Sequence[FoundFile], texts: Sequence[FoundFile], folder: Path
         keys["options"] = {"queries": written_path(texts[0].path, folder)}
         options = TestSetOptions(queries=texts[0].path)
     loaded = load(sets[0].path, options=options)
-    return ChosenTestSet(keys, f"{n_of(len(sets), 'test sets')}, run one after another", loaded, has_judgments=True)
+    return ChosenTestSet(
+        keys, f"{count_noun(len(sets), 'test sets')}, run one after another", loaded, has_judgments=True
+    )
 
 
 def _only_texts(file: FoundFile) -> ChosenTestSet:
     """Queries without judgments, from which a starter is made; with patterns it is whole."""
     testset = read_questions(file.path) if file.role == "questions" else read_queries(file.path)
     is_whole = all(testset.targets.get(query.id) or testset.grades.get(query.id) for query in testset.queries)
-    about = f"{file.what}: {n_of(len(testset.queries), 'queries')}"
+    about = f"{file.what}: {count_noun(len(testset.queries), 'queries')}"
     notes = [str(note) for note in testset.notes if note.kind is NoteKind.NOT_CARRIED]
     if without := [query.id for query in testset.queries if not query.text.strip()]:
-        notes.append(f"{n_of(len(without), 'queries')} without a text, which no system can answer: {first_of(without)}")
+        notes.append(
+            f"{count_noun(len(without), 'queries')} without a text, which no system can answer: {join_first(without)}"
+        )
     return ChosenTestSet({}, about, testset, has_judgments=is_whole, notes=tuple(notes))
 
 
@@ -583,7 +587,7 @@ def _run_system(file: FoundFile, chosen: ChosenTestSet, trial: Trial) -> FoundSy
     except NoCommonQueryError as error:
         raise UsageError([replace(problem, path=file.target.given) for problem in error.problems]) from None
     answered = {query_id: [hit.public_id for hit in answer.hits] for query_id, answer in run.answers.items()}
-    return replace(found, what=f"{file.what}: {n_of(len(answered), 'queries')}", ids=answered)
+    return replace(found, what=f"{file.what}: {count_noun(len(answered), 'queries')}", ids=answered)
 
 
 def _stem(path: Path) -> str:
@@ -606,7 +610,7 @@ def replace_starter(chosen: ChosenTestSet, trial: Trial, systems: Mapping[str, F
         return chosen
     queries = chosen.queries or trial.queries or _queries_of(systems)
     testset = starter_testset(queries, list(systems.values()), chosen.testset)
-    return replace(chosen, testset=testset, about=chosen.about or f"a starter: {n_of(len(queries), 'queries')}")
+    return replace(chosen, testset=testset, about=chosen.about or f"a starter: {count_noun(len(queries), 'queries')}")
 
 
 def _queries_of(systems: Mapping[str, FoundSystem]) -> tuple[Query, ...]:

@@ -44,7 +44,7 @@ from cranfield.app.init.trial import (
 )
 from cranfield.base.concurrency.loop import event_loop
 from cranfield.base.errors import CranfieldError, MissingExtraError, Problem, UsageError, shorten
-from cranfield.base.words import first_of, printable
+from cranfield.base.words import join_first, printable
 from cranfield.config.hosts import SECRET_PARAMETERS
 from cranfield.config.strict import fill, fill_value, placeholders, request_values
 from cranfield.config.systems import NAME_PATTERN
@@ -162,7 +162,7 @@ def mcp_system(target: TrialTarget, place: Settings, tools: Mapping[str, Tool], 
     around = {key: value for key, value in place.items() if key == "cwd"}
     usable = sorted(filter(None, map(search_tool, tools.values())), key=lambda tool: tool.rank, reverse=True)
     if not usable:
-        names = first_of(sorted(tools), _SHOWN) or "no tool"
+        names = join_first(sorted(tools), _SHOWN) or "no tool"
         expected = "a tool whose required arguments are a query, and perhaps a number of results"
         raise UsageError(
             "no tool of the MCP server searches", path=target.given, expected=expected, got=printable(names)
@@ -178,7 +178,7 @@ def mcp_system(target: TrialTarget, place: Settings, tools: Mapping[str, Tool], 
                                  expected="JSON with a list of results, or lines with ids", got=got,
                                  hint=query_hint(trial), parameters=("query",)))  # fmt: skip
     others = [tool.name for tool in usable if tool is not chosen]
-    notes = (f"other tools that take a query: {printable(first_of(others, _SHOWN))}",) if others else ()
+    notes = (f"other tools that take a query: {printable(join_first(others, _SHOWN))}",) if others else ()
     what = f"the tool {printable(chosen.name)} of an MCP server: {reading.shape.what}"
     whole = with_empty(reading, answers.outputs, k=trial.k)
     found = FoundSystem(target.given, target.name or chosen.name, whole, what, reading.ids)

@@ -17,7 +17,7 @@ from pathlib import Path
 MARK_NAME = "CRANFIELD_CHILD_OF"
 """Environment variable of every child process: marks, the outermost first, each followed by a blank."""
 _TERMINATION_S = 0.2
-_MOST_ROUNDS = 50
+_MAX_ROUNDS = 50
 
 
 def end_marked(mark: str) -> None:
@@ -35,7 +35,7 @@ def end_marked(mark: str) -> None:
         until = time.monotonic() + _TERMINATION_S
         while time.monotonic() < until and _signal_marked(text, signal.SIGCONT):
             time.sleep(_TERMINATION_S / 10)
-        for _ in range(_MOST_ROUNDS):  # it may have started others meanwhile
+        for _ in range(_MAX_ROUNDS):  # it may have started others meanwhile
             if not _signal_marked(text, signal.SIGKILL):
                 break
             time.sleep(_TERMINATION_S / 10)

@@ -21,7 +21,7 @@ from cranfield.stats.power import USUAL_POWER, minimal_detectable_effect
 from cranfield.stats.result import holm
 from cranfield.stats.unseen import unanimous_p
 
-MOST_UNMEASURED = 0.1
+MAX_UNMEASURED = 0.1
 """Share of the runs of an arm whose tokens are not known, up to which a verdict may rest on tokens."""
 
 _Format = Callable[[float | None], str]
@@ -44,7 +44,7 @@ class VerdictEvidence:
     @property
     def has_tokens(self) -> bool:
         """Runs whose tokens are not known are a selection: often those that were cut short, which are the expensive ones."""
-        return self.unmeasured <= MOST_UNMEASURED
+        return self.unmeasured <= MAX_UNMEASURED
 
 
 @dataclass(frozen=True, slots=True)
@@ -168,7 +168,7 @@ class _Claims:
         if self.p_saved is None:
             known = f"in both arms of {self.evidence.saved.n} tasks"
             if not self.evidence.has_tokens:
-                known, least = format_percent(1 - self.evidence.unmeasured), format_percent(1 - MOST_UNMEASURED)
+                known, least = format_percent(1 - self.evidence.unmeasured), format_percent(1 - MAX_UNMEASURED)
                 known = f"of {known} of the runs of an arm; a verdict on tokens needs those of {least}"
             return (
                 StratumVerdict.INSUFFICIENT,

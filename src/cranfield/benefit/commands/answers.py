@@ -21,7 +21,7 @@ from cranfield.agents.options import (
 from cranfield.app.command import Report, Status
 from cranfield.app.commands.shared import SeedOption, TestSetFormatOption
 from cranfield.base.concurrency.retry import DEFAULT_ATTEMPTS
-from cranfield.base.words import n_of
+from cranfield.base.words import count_noun
 from cranfield.evaluation.options.declaration import Argument, Option
 
 if TYPE_CHECKING:
@@ -146,7 +146,7 @@ def _missing_votes(scored: ScoredAnswers, judged_by: JudgedBy) -> tuple[Status, 
     )
     status, more_lines = missing_lines(
         judge,
-        f"{n_of(len(missing), 'votes')} of the judge are missing",
+        f"{count_noun(len(missing), 'votes')} of the judge are missing",
         f"{place}: {failure.kind}: {failure.detail}",
         f"the same command asks for these votes again, {others}",
     )

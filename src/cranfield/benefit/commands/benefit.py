@@ -11,7 +11,7 @@ from annotated_types import Ge
 from cranfield.app.command import Exit, Output, Report, Status, note, say
 from cranfield.app.commands.shared import AllowDirtyOption
 from cranfield.base.errors import UsageError
-from cranfield.base.words import command_word, n_of, printable
+from cranfield.base.words import command_word, count_noun, printable
 from cranfield.evaluation.options.declaration import Argument, Option
 
 if TYPE_CHECKING:
@@ -124,7 +124,7 @@ def _end(outcome: RunOutcome, path: Path) -> None:
     if outcome.is_complete:
         return
     n_left = outcome.n_cells - outcome.n_scored
-    note(f"not finished: {n_of(n_left, 'cells')} of {outcome.n_cells} have no end")
+    note(f"not finished: {count_noun(n_left, 'cells')} of {outcome.n_cells} have no end")
     known = BY_NAME[CellError(outcome.stopped)] if outcome.stopped else None
     is_down = known is not None and known.is_outage
     if known is not None:
@@ -161,9 +161,9 @@ def lost_replies(judge: Judge, prices: PriceList) -> list[str]:
     number, lines = "{:,}".format, list[str]()
     if n := len(judge.unread):
         took = judge.unread_spent(prices).text(prices.currency)
-        lines.append(f"{n_of(n, 'replies', number)} of the judge were no votes: {took}")
+        lines.append(f"{count_noun(n, 'replies', number)} of the judge were no votes: {took}")
     if n := len(judge.never):
-        lines.append(f"{n_of(n, 'votes', number)} that two calls did not get count as abstentions")
+        lines.append(f"{count_noun(n, 'votes', number)} that two calls did not get count as abstentions")
     return lines
 
 
@@ -180,7 +180,7 @@ def missing_lines(judge: Judge, missing: str, first: str, asks: str) -> tuple[St
         What the command came to, and the lines.
     """
     return Status.VOID, [
-        f"{missing}, after up to {n_of(judge.settings.attempts, 'replies')} to each in this call",
+        f"{missing}, after up to {count_noun(judge.settings.attempts, 'replies')} to each in this call",
         printable(f"first: {first}"),
         f"Hint: {asks}. {AGAIN}",
     ]
@@ -227,12 +227,14 @@ def score_command(run: ExperimentArgument) -> None:
         note(f"Hint: `cranfield benefit score {command_word(run)}` goes on")
         raise
     number = "{:,}".format
-    parts = [f"scored {n_of(outcome.n_scored, 'cells', number)}; {number(outcome.n_cells)} have ended"]
+    parts = [f"scored {count_noun(outcome.n_scored, 'cells', number)}; {number(outcome.n_cells)} have ended"]
     parts += [f"{outcome.n_undecided} undecided"] if outcome.n_undecided else []
-    parts += [f"names of tools removed from {n_of(outcome.n_leaks, 'answers', number)}"] if outcome.n_leaks else []
-    parts += [f"the judge used {n_of(outcome.spent.tokens, 'tokens', number)}"] if outcome.spent.tokens else []
+    parts += (
+        [f"names of tools removed from {count_noun(outcome.n_leaks, 'answers', number)}"] if outcome.n_leaks else []
+    )
+    parts += [f"the judge used {count_noun(outcome.spent.tokens, 'tokens', number)}"] if outcome.spent.tokens else []
     unmeasured = outcome.spent.unmeasured
-    parts += [f"of them estimated: those of {n_of(unmeasured, 'requests', number)}"] if unmeasured else []
+    parts += [f"of them estimated: those of {count_noun(unmeasured, 'requests', number)}"] if unmeasured else []
     judge, again = outcome.judge, f"`cranfield benefit score {command_word(run)}`"
     parts += [] if judge is None else lost_replies(judge, outcome.prices)
     say("; ".join(parts))
@@ -244,7 +246,7 @@ def score_command(run: ExperimentArgument) -> None:
         )
         _end_score(*stopped_lines(judge.stopped, f"{again} goes on.", more))
     if outcome.n_failed:
-        missing = f"votes of the judge are missing in {n_of(outcome.n_failed, 'cells', number)}"
+        missing = f"votes of the judge are missing in {count_noun(outcome.n_failed, 'cells', number)}"
         asks = f"{again} asks for these votes again, and for no other"
         _end_score(*missing_lines(judge, missing, outcome.first_missing, asks))
 
@@ -328,7 +330,7 @@ def transcripts_command(
 ) -> None:
     """Write the transcripts of an experiment as one HTML file, by task, seed and arm; it requests nothing from the network."""
     from cranfield.base.errors import UnknownNameError
-    from cranfield.base.words import first_of, n_of
+    from cranfield.base.words import count_noun, join_first
     from cranfield.benefit.plan import ArmRole
     from cranfield.benefit.use_cases import write_transcripts
 
@@ -336,9 +338,9 @@ def transcripts_command(
         raise UnknownNameError.among("arm", arm, list(ArmRole))
     arms = tuple(ArmRole) if arm is None else (ArmRole(arm),)
     n, without = write_transcripts(run, html, f"Transcripts of {run.resolve().name}", tasks=task or (), arms=arms)
-    say(f"wrote {html}: {n_of(n, 'transcripts')}")
+    say(f"wrote {html}: {count_noun(n, 'transcripts')}")
     if without:
-        note(f"{n_of(len(without), 'runs')} without a transcript: {first_of(without)}")
+        note(f"{count_noun(len(without), 'runs')} without a transcript: {join_first(without)}")
 
 
 ForbidOption = Annotated[

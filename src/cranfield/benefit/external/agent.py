@@ -113,7 +113,7 @@ Preset = Callable[[AgentJob], Launch]
 
 NO_KEY = "unused"
 """Key that the agent is given: the user's is put in on the way to the model."""
-_MOST_OUTPUT = 64 * 1024 * 1024
+_MAX_OUTPUT = 64 * 1024 * 1024
 _SHOWN = 500
 
 
@@ -266,7 +266,7 @@ class ExternalAgent:
         while (line := await child.read_line()) is not None:
             text = line.decode("utf-8", "replace")
             size += len(line)
-            if size > _MOST_OUTPUT:
+            if size > _MAX_OUTPUT:
                 raise TooMuchOutputError
             reader.line(text)
             if self._is_over(reader):

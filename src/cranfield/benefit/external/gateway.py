@@ -28,7 +28,7 @@ from cranfield.benefit.records import CellEnd
 if TYPE_CHECKING:
     import httpx2
 
-_MOST_BYTES = 64 * 1024 * 1024
+_MAX_BYTES = 64 * 1024 * 1024
 """Of a request, and of what is kept of a response."""
 _HEAD_BYTES = 64 * 1024
 _NOT_PASSED = frozenset(
@@ -160,7 +160,7 @@ class Gateway:
                 kind = answer.headers.get("content-type", "application/json")
                 writer.write(_head(answer.status_code, f"content-type: {kind}", "transfer-encoding: chunked"))
                 async for chunk in answer.aiter_bytes():
-                    if len(kept) < _MOST_BYTES:
+                    if len(kept) < _MAX_BYTES:
                         kept += chunk
                     writer.write(b"%x\r\n%b\r\n" % (len(chunk), chunk))
                     await writer.drain()
@@ -203,12 +203,12 @@ async def open_gateway(upstream: str, key: str, limits: LimitSettings, unix: Pat
 async def _body(reader: asyncio.StreamReader, headers: Mapping[str, str]) -> bytes:
     if headers.get("transfer-encoding", "").lower() != "chunked":
         length = int(headers.get("content-length", "0"))
-        if length > _MOST_BYTES:
+        if length > _MAX_BYTES:
             raise ValueError("too long")
         return await reader.readexactly(length)
     body = bytearray()
     while size := int((await reader.readuntil(b"\r\n")).split(b";")[0], 16):
-        if len(body) + size > _MOST_BYTES:
+        if len(body) + size > _MAX_BYTES:
             raise ValueError("too long")
         body += await reader.readexactly(size)
         await reader.readexactly(2)

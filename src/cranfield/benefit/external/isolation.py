@@ -25,7 +25,7 @@ AGENT_SETTINGS = frozenset({".mcp.json", ".claude", ".codex", ".cursor", ".gemin
 """Names in a repository that set up agents: servers, permissions, commands that are run. They are not exported."""
 OUTSIDE = (".git", ".hg", "AGENTS.md", "CLAUDE.md", *sorted(AGENT_SETTINGS))
 """Names in a folder above the working folder that agents read."""
-MOST_FILES = 200
+MAX_FILES = 200
 """That are taken from a run."""
 
 
@@ -62,7 +62,7 @@ class RunFolders:
             for path in (Path(folder) / name for name in sorted(names)):
                 name = path.relative_to(self.workdir).as_posix()
                 text = None if path.is_symlink() or self._is_same(name, path) else _text(path)
-                if text is not None and len(found) < MOST_FILES:
+                if text is not None and len(found) < MAX_FILES:
                     found[name] = text
         return found
 

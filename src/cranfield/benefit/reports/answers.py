@@ -9,7 +9,7 @@ from cranfield.agents.answers.facts import DecidedBy
 from cranfield.agents.answers.rows import AnswerRow, FactRow, VoteRow
 from cranfield.agents.answers.score import AnswersReport, NoNarrative, ScoredQuery
 from cranfield.base.numbers import Interval, format_count
-from cranfield.base.words import first_of, n_of
+from cranfield.base.words import count_noun, join_first
 from cranfield.model.results import to_jsonable
 from cranfield.reporting.document import Block, Bullets, Cell, Document, Paragraph, Section, Table, Tone, TonedCell
 from cranfield.reporting.sections.subject import about_testset
@@ -25,7 +25,7 @@ BY: Mapping[DecidedBy, str] = {
     DecidedBy.NO_MAJORITY: "no more than half of the votes agree",
     DecidedBy.FAILED: "votes of the judge are missing",
 }
-MOST_REASONS = 50
+MAX_REASONS = 50
 """Items of a list of reasons."""
 _TONES: dict[bool | None, Tone] = {True: "good", False: "bad", None: "open"}
 Placed = tuple[str, str, FactRow]
@@ -63,11 +63,11 @@ def reason_blocks(given: Iterable[tuple[str, str, Sequence[VoteRow]]]) -> list[B
             reasons.setdefault((name, text), []).append(place)
     blocks: list[Block] = []
     if reasons:
-        items = [f"{first_of(places)}, {name}: {text}" for (name, text), places in reasons.items()]
+        items = [f"{join_first(places)}, {name}: {text}" for (name, text), places in reasons.items()]
         blocks.append(Paragraph("What the judge quotes, and its reasons:", "note"))
-        blocks.append(Bullets(tuple(items[:MOST_REASONS])))
-        if len(items) > MOST_REASONS:
-            more = format_count(len(items) - MOST_REASONS)
+        blocks.append(Bullets(tuple(items[:MAX_REASONS])))
+        if len(items) > MAX_REASONS:
+            more = format_count(len(items) - MAX_REASONS)
             blocks.append(Paragraph(f"{more} more: `--format json` has the votes on all.", "note"))
     return blocks
 
@@ -85,7 +85,7 @@ def _spaced(verdict: str) -> str:
 def _vote_text(vote: VoteRow) -> str:
     """`supported: "takes a lock" (it says so)`; empty: the vote says no more than its verdict."""
     if vote.problem:
-        replies = f" after {n_of(vote.replies, 'replies')}" if vote.replies > 1 else ""
+        replies = f" after {count_noun(vote.replies, 'replies')}" if vote.replies > 1 else ""
         return f"missing{replies}: {vote.problem}"
     quote, reason = vote.quote and f'"{vote.quote}"', vote.reason and f"({vote.reason})"
     parts = " ".join(filter(None, (quote, reason)))
@@ -201,20 +201,24 @@ def _notes(report: AnswersReport) -> tuple[str, ...]:
     else:
         notes.append(f"Judge {report.judge.model}: {report.judge.votes} votes; more than half of them decide.")
     if missing:
-        notes.append(f"{n_of(len(missing), 'queries')} without an answer, scored as an empty one: {first_of(missing)}")
+        notes.append(
+            f"{count_noun(len(missing), 'queries')} without an answer, scored as an empty one: {join_first(missing)}"
+        )
     for by in NO_VERDICT:
         if n := sum(fact.by is by for row in rows for fact in row.facts):
             option = ": `--judge-model`" if by is DecidedBy.NO_JUDGE else ""
-            notes.append(f"{n_of(n, 'facts')} without a verdict: {BY[by]}{option}")
+            notes.append(f"{count_noun(n, 'facts')} without a verdict: {BY[by]}{option}")
     notes += _share_of_all([row.facts_correct for row in rows if row.facts])
     for reason, why in NO_RATING.items():
         if n := sum(query.why_not is reason for query in report.queries):
-            notes.append(f"{n_of(n, 'narratives')} {why}")
+            notes.append(f"{count_noun(n, 'narratives')} {why}")
     if report.unlabelled:
-        notes.append(f"{n_of(len(report.unlabelled), 'queries')} without a label: {first_of(report.unlabelled)}")
+        notes.append(
+            f"{count_noun(len(report.unlabelled), 'queries')} without a label: {join_first(report.unlabelled)}"
+        )
     if report.unknown:
-        others = n_of(len(report.unknown), "answers")
-        notes.append(f"{others} to queries that the test set does not have: {first_of(report.unknown)}")
+        others = count_noun(len(report.unknown), "answers")
+        notes.append(f"{others} to queries that the test set does not have: {join_first(report.unknown)}")
     return tuple(notes)
 
 
@@ -225,7 +229,7 @@ def _share_of_all(correct: list[bool | None]) -> list[str]:
         return []
     bounds = f"between {n_right / n:.4f} and {(n_right + n_open) / n:.4f}"
     why = "One wrong fact decides an answer, and a missing verdict leaves it out: the share above tends to be too low."
-    return [f"Facts correct, over all {n_of(n, 'queries')} with facts: {bounds}. {why}"]
+    return [f"Facts correct, over all {count_noun(n, 'queries')} with facts: {bounds}. {why}"]
 
 
 def _cell_of(name: str) -> Callable[[AnswerRow], Cell]:

@@ -15,7 +15,7 @@ from cranfield.base.numbers import (
     format_percent,
     format_points,
 )
-from cranfield.base.words import capitalised, n_of
+from cranfield.base.words import capitalised, count_noun
 from cranfield.benefit.plan import ArmRole
 from cranfield.benefit.reports.sections import (
     arms_sections,
@@ -98,7 +98,7 @@ def benefit_document(result: BenefitResult, transcripts: str = "") -> Document:
     return Document(
         title=f"Benefit: {treatment} against {control}",
         subtitle=(
-            f"{result.name}: {version}{n_of(len(result.tasks), 'tasks', format_count)}, {result.plan_digest[:15]}",
+            f"{result.name}: {version}{count_noun(len(result.tasks), 'tasks', format_count)}, {result.plan_digest[:15]}",
             *([f"commit {result.commit_text}"] if result.commit else []),
         ),
         sections=tuple(sections),
@@ -117,7 +117,7 @@ def _verdict(result: BenefitResult) -> VerdictBlock:
     if void:
         sentence = f"There is no verdict: {void[0]}."
         return VerdictBlock("invalid", sentence, "void", (), tuple(void[1:]), (), caveats)
-    sentence = f"Of {n_of(len(cells), 'strata')}: {_counted(cells)}. Each has a verdict of its own; a mean over all of them would hide where the tool helps and where it costs."
+    sentence = f"Of {count_noun(len(cells), 'strata')}: {_counted(cells)}. Each has a verdict of its own; a mean over all of them would hide where the tool helps and where it costs."
     if [row.kind for row in cells] == [StratumKind.ALL]:
         sentence = f"{capitalised(cells[0].verdict.value)} ({cells[0].claims}), over all tasks: none has a stratum. {cells[0].reason}"
     sentence = "".join(f"Caution: {each}. " for each in result.cautions) + sentence
@@ -164,7 +164,7 @@ def _counted(rows: Sequence[StratumResult]) -> str:
 
 
 def _legend(rows: Sequence[StratumResult]) -> str:
-    seeds = n_of(max(row.n_seeds for row in rows), "seeds")
+    seeds = count_noun(max(row.n_seeds for row in rows), "seeds")
     return (
         f"n: tasks whose success is decided in both arms, {seeds} each. Δ: treatment less control, means over tasks; of success in percentage points. "
         "Net tokens: saved by the treatment, all tokens of the tool included. "
@@ -282,7 +282,7 @@ def _all_tasks(result: BenefitResult) -> Section:
                     ("by the treatment alone", format_count(test.only_treatment)),
                     ("by the control alone", format_count(test.only_control)),
                     ("by neither", format_count(test.neither)),
-                    ("McNemar's exact test", f"p {format_p(test.p)}, {n_of(test.n, 'tasks')}"),
+                    ("McNemar's exact test", f"p {format_p(test.p)}, {count_noun(test.n, 'tasks')}"),
                     ("lift", f"{delta_text(row.success_lift.value)} ({range_text(row.success_lift, delta_text)})"),
                     ("smallest lift found with 80 % power", _detectable(row.minimal_detectable_lift)),
                     ("token ratio", f"{ratio_text(row.token_ratio.value)} ({range_text(row.token_ratio, ratio_text)})"),

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from cranfield.base.words import n_of
+from cranfield.base.words import count_noun
 from cranfield.benefit.reports.benefit import TONES
 from cranfield.benefit.result import StratumKind
 from cranfield.benefit.status import BenefitHistory, PastResult, PastStratum
@@ -47,7 +47,7 @@ def benefit_history_document(history: BenefitHistory, place: Place = lambda past
         sections.append(Section("damaged", "Notes", (Bullets(lines),)))
     return Document(
         title="History of benefit",
-        subtitle=(n_of(len(history.results), "results"),),
+        subtitle=(count_noun(len(history.results), "results"),),
         sections=tuple(sections),
         tidy=_all_results(history).tidy,
         payload=lambda: to_jsonable(history),

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from cranfield.base.numbers import UNKNOWN
-from cranfield.base.words import n_of
+from cranfield.base.words import count_noun
 from cranfield.model.results import to_jsonable
 from cranfield.reporting.document import Bullets, Document, KeyValues, Paragraph, Section, Table
 from cranfield.reporting.table_spec import Col, TableSpec
@@ -75,7 +75,7 @@ def _about_plan(plan: PlanResult) -> KeyValues:
     tokens, money = plan.tokens_by_limits, plan.money_by_limits
     about = (
         ("tasks", str(plan.n_tasks)),
-        ("cells", f"{len(plan.cells)}: {plan.n_tasks} tasks in 2 arms, {n_of(plan.seeds, 'seeds')} each"),
+        ("cells", f"{len(plan.cells)}: {plan.n_tasks} tasks in 2 arms, {count_noun(plan.seeds, 'seeds')} each"),
         *((str(role), name) for role, name in plan.arms.items()),
         ("commit", plan.commit or "none"),
         ("digest of the plan", plan.digest),

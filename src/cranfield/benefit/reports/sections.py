@@ -19,7 +19,7 @@ from cranfield.base.numbers import (
     format_statistic,
     format_value,
 )
-from cranfield.base.words import and_list, n_of
+from cranfield.base.words import and_list, count_noun
 from cranfield.benefit.plan import ArmRole
 from cranfield.benefit.records import Delivery, deciding_facts
 from cranfield.benefit.reports.answers import Placed, fact_blocks
@@ -194,7 +194,7 @@ def _delivery(result: BenefitResult, whole: StratumResult) -> Section:
         ("lift of offering the tool (intention to treat)", f"{delta_text(lift.value)} ({range_text(lift, delta_text)})")
     ]
     if complied is not None:
-        text = f"{delta_text(complied.value)} ({range_text(complied, delta_text)}), {n_of(complied.n, 'tasks')}"
+        text = f"{delta_text(complied.value)} ({range_text(complied, delta_text)}), {count_noun(complied.n, 'tasks')}"
         items.append(("lift where the tool was called (not randomised)", text))
     key_figure = f"called in {format_percent(whole.arms[ArmRole.TREATMENT].called)} of the cells"
     return Section("delivery", "Whether the tool was delivered", (*blocks, KeyValues(tuple(items))), key_figure)
@@ -273,7 +273,7 @@ def _code(result: BenefitResult) -> Iterable[Section]:
     blocks = [passed.table()]
     if found:
         blocks.append(TableSpec("Findings", found, columns).table(shown=20, wrap=True))
-    key_figure = n_of(len(found), "findings", format_count)
+    key_figure = count_noun(len(found), "findings", format_count)
     yield Section("code", "What the checks of code found", tuple(blocks), key_figure)
 
 
@@ -372,7 +372,7 @@ def _errors(result: BenefitResult, whole: StratumResult | None) -> Section:
             Col("runs of cells", lambda row: row[1], "count"),
         )
         blocks.append(TableSpec("Errors", named, of_errors).table())
-    key_figure = n_of(sum(result.errors.values()), "errors", format_count)
+    key_figure = count_noun(sum(result.errors.values()), "errors", format_count)
     return Section("errors", "How cells ended", tuple(blocks or (Paragraph("No cell failed."),)), key_figure)
 
 
@@ -387,7 +387,7 @@ def _setup(result: BenefitResult) -> Section:
         "Verdicts of the strata of one kind are adjusted together by Holm.",
         f"{format_count(len(result.tasks))} tasks were drawn up beforehand: the result holds for tasks like these, on this code.",
     )
-    key_figure = f"{n_of(len(result.tasks), 'tasks', format_count)}, Cranfield {result.cranfield_version}"
+    key_figure = f"{count_noun(len(result.tasks), 'tasks', format_count)}, Cranfield {result.cranfield_version}"
     return Section("setup", "How it was measured", (KeyValues(tuple(items)), Bullets(notes)), key_figure)
 
 
@@ -417,5 +417,5 @@ def facts_section(result: BenefitResult) -> Iterable[Section]:
     }
     blocks = [block for caption, rows in captions.items() if rows for block in fact_blocks(columns, rows, caption)]
     if blocks:
-        key_figure = f"{n_of(len(deciding), 'statements', format_count)} missing, wrong or open"
+        key_figure = f"{count_noun(len(deciding), 'statements', format_count)} missing, wrong or open"
         yield Section("facts", "Which facts decided", tuple(blocks), key_figure)

@@ -9,7 +9,7 @@ from sqlalchemy import select
 from sqlalchemy.orm import Session, aliased
 
 from cranfield.base.errors import Problem, ProblemList, UsageError, shorten
-from cranfield.base.words import n_of
+from cranfield.base.words import count_noun
 from cranfield.books.database.engine import Part
 from cranfield.books.review import review_problems
 from cranfield.books.settings import BookSettings, Mode
@@ -248,7 +248,7 @@ class _Judging:
             n = (self.left_before or 0) - left
             raise NotAllowedError(
                 f"the quota of {self.account.name} in book {self.book.name} is used up",
-                expected=f"{n_of(max(self.left_before or 0, 0), 'grades')} at most",
+                expected=f"{count_noun(max(self.left_before or 0, 0), 'grades')} at most",
                 got=str(n),
                 hint="a lead can raise it",
             )

@@ -202,7 +202,7 @@ def _queries(session: Session, book: Book, rows: Iterable[Any]) -> tuple[QueryCo
 
 RECENT_GRADES = 50
 """Grades of a rater of whose times the median is taken."""
-FEWEST_GRADES = 5
+MIN_GRADES = 5
 EVERYTHING = ItemFilter()
 IN_ORDER = (BookQuery.position, Item.doc_id, Item.id)
 """Of items."""
@@ -234,7 +234,7 @@ class BookReading(Part):
             waits = member is not None and book.state == BookState.OPEN and not n_left and (quota is None or quota > 0)
             leased = leased_to_others(session, book_id, account_id, self._clock()) if waits else (0, None)
             times = self._times(session, book_id, account_id)
-            middle = round(median(times)) if len(times) >= FEWEST_GRADES else None
+            middle = round(median(times)) if len(times) >= MIN_GRADES else None
             return JudgingProgress(
                 n_done=counts[Action.GRADE],
                 n_left=n_left,

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cranfield.base.errors import ProblemList, RunFormatError, TestSetError, UsageError, unknown_name
-from cranfield.base.words import first_of
+from cranfield.base.words import join_first
 from cranfield.compat.trec_eval.options import Options, QrelsFormat
 from cranfield.formats.io.files import opened, shown
 from cranfield.formats.testsets.trec import read_judge_qrels, read_preferences, read_qrels, read_qrels_as_preferences
@@ -46,7 +46,7 @@ class Inputs:
 
     def absence(self) -> str:
         """Say that they are left out."""
-        return f"judged queries without a result are left out: {first_of(self.absent)}; -c counts them as 0"
+        return f"judged queries without a result are left out: {join_first(self.absent)}; -c counts them as 0"
 
 
 def read_inputs(options: Options) -> Inputs:

@@ -12,7 +12,7 @@ from functools import partial
 from typing import Literal
 
 from cranfield.base.errors import Problem, UsageError, unknown_name
-from cranfield.base.words import first_of
+from cranfield.base.words import join_first
 from cranfield.compat.trec_eval.options import MeasureArgument, Options, QrelsFormat, Version
 from cranfield.measures import CATALOGUE, Measure, MeasureSpec
 from cranfield.measures.measure import Gains, Parameter
@@ -233,7 +233,7 @@ def _wrong_format(marked: set[str], qrels_format: QrelsFormat) -> list[Problem]:
     wrong = [row for row in TABLE if row.name in marked and qrels_format not in _reads(row)]
     if not wrong:
         return []
-    names = first_of((row.name for row in wrong), 3)
+    names = join_first((row.name for row in wrong), 3)
     fitting = {"qrels": "all_trec", "qrels_jg": "qrels_jg"}.get(qrels_format, "all_prefs")
     needed = " or ".join(f"-R {name}" for name in _reads(wrong[0]))
     return [

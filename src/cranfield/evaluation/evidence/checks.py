@@ -13,10 +13,10 @@ from numpy.typing import NDArray
 
 from cranfield.base.numbers import format_duration, format_percent, format_value
 from cranfield.base.patterns import any_match
-from cranfield.base.words import and_list, first_of, n_of
+from cranfield.base.words import and_list, count_noun, join_first
 from cranfield.evaluation.absence import judged_share, without_judgment, without_relevant
 from cranfield.evaluation.evidence.likeness import matching_form
-from cranfield.evaluation.evidence.values import MOST_LISTS, Found, Inspected, Scored, Sides, sample
+from cranfield.evaluation.evidence.values import MAX_LISTS, Found, Inspected, Scored, Sides, sample
 from cranfield.model import Absence, Answer, CallLog, NoteKind, Outcome
 from cranfield.ranking.matching.id_forms import query_form
 
@@ -26,12 +26,12 @@ if TYPE_CHECKING:
 
 FEWEST = 5
 """Queries below which a share of them proves nothing."""
-FEWEST_ALL = 3
+MIN_ALL = 3
 """Queries that prove it where it is true of all of them."""
-FEWEST_EMPTY = 2
-FEWEST_IDENTICAL = 2
-FEWEST_IDS = 3
-FEWEST_RESULTS = 10
+MIN_EMPTY = 2
+MIN_IDENTICAL = 2
+MIN_IDS = 3
+MIN_RESULTS = 10
 """Expected ids and results below which their characters prove nothing."""
 SHOWN_IDS = 2
 NEARLY_ALL = 0.9
@@ -43,7 +43,7 @@ def empty_answers(system: Inspected, limit: float) -> Iterator[Found]:
     total = int(system.expecting.sum())
     empty = system.expecting & ~system.has_results
     count = int(empty.sum())
-    if total >= (FEWEST_ALL if count == total else FEWEST) and count >= limit * total:
+    if total >= (MIN_ALL if count == total else FEWEST) and count >= limit * total:
         yield Found.of(
             f"{count} of {total} queries have no result: the score is that of an empty list",
             system.ids_of(empty),
@@ -69,9 +69,9 @@ def empty_on_one_side(sides: Sides, limit: float) -> Iterator[Found]:
             for query_id in system.ids_of(system.expecting & ~system.has_results)
             if query_id in answered and query_id not in failed
         ]
-        if max(limit * total, FEWEST_EMPTY) <= len(empty) < (NEARLY_ALL * total if total >= FEWEST else total):
+        if max(limit * total, MIN_EMPTY) <= len(empty) < (NEARLY_ALL * total if total >= FEWEST else total):
             yield Found.of(
-                f"{system.name}: {len(empty)} of {total} queries have no result, and another system has some ({first_of(empty)})",
+                f"{system.name}: {len(empty)} of {total} queries have no result, and another system has some ({join_first(empty)})",
                 empty,
                 total,
             )
@@ -85,7 +85,7 @@ def cut_short(sides: Sides, _: float) -> Iterator[Found]:
         is_deeper = kept is not None and primary.depth is not None and primary.depth > kept
         if is_deeper and primary in system.scored and not system.scored[primary].any():
             yield Found(
-                f"{system.name}: {primary} has no value, because the lists were cut at {n_of(kept or 0, 'results')}; "
+                f"{system.name}: {primary} has no value, because the lists were cut at {count_noun(kept or 0, 'results')}; "
                 f"ask for {primary.depth} (k)"
             )
 
@@ -105,7 +105,7 @@ def missing_queries(system: Inspected, limit: float) -> Iterator[Found]:
     is_tail = count > 1 and bool((places == np.flatnonzero(system.expecting)[-count:]).all())
     cut = ": the last ones of the test set, as in a file that was cut short" if is_tail else ""
     yield Found.of(
-        f"the run has no line for {count} of {total} queries ({first_of(system.ids_of(missing))}){cut}; they count as 0",
+        f"the run has no line for {count} of {total} queries ({join_first(system.ids_of(missing))}){cut}; they count as 0",
         system.ids_of(missing),
         total,
     )
@@ -123,7 +123,7 @@ def query_form_differs(system: Inspected, limit: float) -> Iterator[Found]:
         return
     in_run, in_set = form.example
     yield Found.of(
-        f"{n_of(len(form.names), 'queries')} of the test set have no answer, and would have one of the run if {form.what} "
+        f"{count_noun(len(form.names), 'queries')} of the test set have no answer, and would have one of the run if {form.what} "
         f"(in the run {in_run}, in the test set {in_set})",
         tuple(form.names.values()),
         len(system.testset.query_ids),
@@ -143,7 +143,7 @@ def nothing_matched(system: Inspected, limit: float) -> Iterator[Found]:
     if queries.sum() < limit and not why:
         return
     yield Found.of(
-        f"no result of {n_of(int(queries.sum()), 'queries')} is anything that the test set judges: results such as "
+        f"no result of {count_noun(int(queries.sum()), 'queries')} is anything that the test set judges: results such as "
         f"{_shown(sorted(returned))}; expected such as {_shown(sorted(system.universe))}{why and '; '}{why}",
         system.ids_of(queries),
         int(system.expecting.sum()),
@@ -152,7 +152,7 @@ def nothing_matched(system: Inspected, limit: float) -> Iterator[Found]:
 
 def _other_form(system: Inspected, returned: set[str]) -> str:
     """A character that every expected id has and no result has, or the reverse: proof of another form in a small test set."""
-    if len(system.universe) < FEWEST_IDS or sum(len(each.hits) for each in system.lists) < FEWEST_RESULTS:
+    if len(system.universe) < MIN_IDS or sum(len(each.hits) for each in system.lists) < MIN_RESULTS:
         return ""
     if system.patterns:
         return ""
@@ -213,16 +213,16 @@ def results_without_lines(system: Inspected, limit: float) -> Iterator[Found]:
 
 def self_retrieval(system: Inspected, limit: float) -> Iterator[Found]:
     """Most queries get a result with their own id at rank 1, which is not what they expect."""
-    places = sample(np.flatnonzero(system.has_results), MOST_LISTS)
+    places = sample(np.flatnonzero(system.has_results), MAX_LISTS)
     found = [
         query_id
         for place in places.tolist()
         if (query_id := system.query_ids[place]) not in system.expected_of(place)
         and any(hit.id == query_id for hit in system.ranking.top.get(query_id, ())[:1])
     ]
-    if len(found) >= max(limit * len(places), FEWEST_IDENTICAL):
+    if len(found) >= max(limit * len(places), MIN_IDENTICAL):
         yield Found.of(
-            f"{len(found)} of {n_of(len(places), 'queries')} get themselves at rank 1, a result whose id is that of "
+            f"{len(found)} of {count_noun(len(places), 'queries')} get themselves at rank 1, a result whose id is that of "
             "the query; leave such results out with --ignore-identical-ids",
             found,
             len(places),
@@ -235,7 +235,7 @@ def short_lists(sides: Sides, limit: float) -> Iterator[Found]:
     lengths: dict[str, float] = {}
     for system in sides.systems:
         returned = system.ranking.n_returned[system.ranking.n_returned > 0]
-        if len(returned) >= FEWEST_ALL:
+        if len(returned) >= MIN_ALL:
             lengths[system.name] = float((returned if depth is None else np.minimum(returned, depth)).mean())
     longest = max(lengths.values(), default=0.0)
     of = max(lengths, key=lengths.__getitem__, default="")
@@ -253,24 +253,24 @@ def short_lists(sides: Sides, limit: float) -> Iterator[Found]:
 def _shown(ids: list[str]) -> str:
     """The first ids, quoted."""
     shown = ", ".join(repr(text if len(text) <= 60 else text[:59] + "…") for text in ids[:SHOWN_IDS])
-    return shown or n_of(0, "ids")
+    return shown or count_noun(0, "ids")
 
 
-FEWEST_REPEATED_QUERIES = 10
+MIN_REPEATED_QUERIES = 10
 """Lists below which a repetition proves nothing."""
-FEWEST_LONG = 4
+MIN_LONG = 4
 """The same for equal lists of `LONG_LIST` results or more."""
 LONG_LIST = 5
-FEWEST_SHIFTED = 5
-MOST_OWN = 4
+MIN_SHIFTED = 5
+MAX_OWN = 4
 """Times as many queries match their neighbour as match what they expect."""
-FEWEST_HITS = 30
-FEWEST_IN_ANSWER = 4
+MIN_HITS = 30
+MIN_IN_ANSWER = 4
 
 
 def one_id(system: Inspected, limit: float) -> Iterator[Found]:
     """One id is a large part of all results, repeats in their lists, and is not what the queries expect."""
-    if len(system.lists) < FEWEST_REPEATED_QUERIES:
+    if len(system.lists) < MIN_REPEATED_QUERIES:
         return
     counts: Counter[tuple[str, str | None]] = Counter()
     total = 0
@@ -294,14 +294,14 @@ def one_id(system: Inspected, limit: float) -> Iterator[Found]:
 def few_ids(system: Inspected, limit: float) -> Iterator[Found]:
     """The results of many queries take few distinct ids, mostly as duplicates within a list."""
     hits = [hit for each in system.lists for hit in each.hits]
-    if system.run is None or len(system.lists) < FEWEST_REPEATED_QUERIES or len(hits) < FEWEST_HITS:
+    if system.run is None or len(system.lists) < MIN_REPEATED_QUERIES or len(hits) < MIN_HITS:
         return
     n_repeated = sum(len(each.hits) - len(set(each.hits)) for each in system.lists)
     distinct = dict.fromkeys(doc_id for doc_id, _ in hits)
     if len(distinct) <= limit * len(hits) and 2 * n_repeated >= len(hits):
         yield Found(
             f"{len(hits)} results of {len(system.lists)} queries have {len(distinct)} distinct ids "
-            f"({first_of(distinct)}){_extraction(system)}",
+            f"({join_first(distinct)}){_extraction(system)}",
             count=len(distinct),
             total=len(hits),
         )
@@ -311,10 +311,10 @@ def repeated_ids(answer: Answer, config: Mapping[str, object]) -> Found | None:
     """One answer in which most results repeat an id; None for any other, and for a short one."""
     hits = [(hit.public_id, hit.public_span) for hit in answer.hits]
     distinct = dict.fromkeys(hits)
-    if len(hits) < FEWEST_IN_ANSWER or 2 * len(distinct) > len(hits):
+    if len(hits) < MIN_IN_ANSWER or 2 * len(distinct) > len(hits):
         return None
-    ids = first_of(dict.fromkeys(doc_id for doc_id, _ in distinct))
-    sentence = f"{len(hits)} results have {n_of(len(distinct), 'distinct ids')} ({ids}){_regex_of(config)}"
+    ids = join_first(dict.fromkeys(doc_id for doc_id, _ in distinct))
+    sentence = f"{len(hits)} results have {count_noun(len(distinct), 'distinct ids')} ({ids}){_regex_of(config)}"
     return Found(sentence, count=len(distinct), total=len(hits))
 
 
@@ -345,7 +345,7 @@ def duplicates(system: Inspected, limit: float) -> Iterator[Found]:
 
 def same_list(system: Inspected, limit: float) -> Iterator[Found]:
     """Queries that expect different things get the same list."""
-    if len(system.lists) < FEWEST_LONG:
+    if len(system.lists) < MIN_LONG:
         return
     groups: dict[tuple[tuple[str, str | None], ...], set[frozenset[str]]] = {}
     queries: Counter[tuple[tuple[str, str | None], ...]] = Counter()
@@ -354,11 +354,11 @@ def same_list(system: Inspected, limit: float) -> Iterator[Found]:
         queries[each.hits] += 1
     hits, truths = max(groups.items(), key=lambda group: len(group[1]))
     total = len({system.expected_of(each.query) for each in system.lists})
-    fewest = FEWEST_LONG if len(hits) >= LONG_LIST else FEWEST_REPEATED_QUERIES
+    fewest = MIN_LONG if len(hits) >= LONG_LIST else MIN_REPEATED_QUERIES
     if len(truths) >= max(fewest, limit * total):
         yield Found(
             f"{queries[hits]} of {len(system.lists)} queries get the same list "
-            f"({first_of((doc_id for doc_id, _ in hits), 3)}): does the query reach the system?",
+            f"({join_first((doc_id for doc_id, _ in hits), 3)}): does the query reach the system?",
             count=queries[hits],
             total=len(system.lists),
         )
@@ -367,7 +367,7 @@ def same_list(system: Inspected, limit: float) -> Iterator[Found]:
 def shifted_answers(system: Inspected, limit: float) -> Iterator[Found]:
     """Queries have the results that the query before or after them expects, and not those that they expect."""
     lists = [each for each in system.lists if system.expected_of(each.query)]
-    if len(lists) < FEWEST_SHIFTED or MOST_OWN * int(system.found.sum()) >= int(system.has_results.sum()):
+    if len(lists) < MIN_SHIFTED or MAX_OWN * int(system.found.sum()) >= int(system.has_results.sum()):
         return
     for step, where in ((-1, "before"), (1, "after")):
         places = []
@@ -376,7 +376,7 @@ def shifted_answers(system: Inspected, limit: float) -> Iterator[Found]:
                 texts = system.expected_of(other) - system.expected_of(each.query)
                 places += [each.query] if not texts.isdisjoint(system.texts_of(each.query)) else []
         n_own = sum(bool(system.found[each.query]) for each in lists)
-        if len(places) >= max(FEWEST_SHIFTED, limit * len(lists), MOST_OWN * n_own):
+        if len(places) >= max(MIN_SHIFTED, limit * len(lists), MAX_OWN * n_own):
             yield Found.of(
                 f"{len(places)} of {len(lists)} queries have results that the query {where} them expects, and "
                 f"{n_own} that they expect: answers are paired with the wrong queries",
@@ -507,7 +507,7 @@ def nothing_judged(sides: Sides, limit: float) -> Iterator[Found]:
     n_queries = int((~ranking.is_negative).sum())
     if pooled and len(pooled) / n_queries >= limit:
         yield Found.of(
-            f"nothing is judged yet: {len(pooled)} of {n_of(n_queries, 'queries')} have no grade of 0 or more, and their values of 0 "
+            f"nothing is judged yet: {len(pooled)} of {count_noun(n_queries, 'queries')} have no grade of 0 or more, and their values of 0 "
             "say nothing about a system; judge results, then score them",
             pooled,
             n_queries,
@@ -534,8 +534,8 @@ def identical_runs(sides: Sides, _limit: float) -> Iterator[Found]:
             )
 
 
-FEWEST_ORDERED_QUERIES = 10
-FEWEST_ORDERED_RESULTS = 30
+MIN_ORDERED_QUERIES = 10
+MIN_ORDERED_RESULTS = 30
 """Relevant results below which their mean place proves nothing."""
 LEAST_LENGTH = 5
 """Results that a list must have for a place in it to mean something."""
@@ -552,7 +552,7 @@ def tied_scores(system: Inspected, limit: float) -> Iterator[Found]:
         return
     several = np.flatnonzero(np.bincount(ranking.query[length > 1], minlength=ranking.n_queries))
     tied = np.flatnonzero(np.bincount(ranking.query[whole], minlength=ranking.n_queries))
-    if len(several) >= FEWEST_ORDERED_QUERIES and len(tied) >= limit * len(several):
+    if len(several) >= MIN_ORDERED_QUERIES and len(tied) >= limit * len(several):
         yield Found.of(
             f"all results of a query have the same score in {len(tied)} of {len(several)} queries: the order "
             "is that of the document ids, not of the system",
@@ -568,7 +568,7 @@ def reversed_order(system: Inspected, limit: float) -> Iterator[Found]:
     rows = (
         ((ranking.level >= 1) | (ranking.gain > 0)) & (length >= LEAST_LENGTH) & (ranking.tie_first == ranking.tie_last)
     )
-    if rows.sum() < FEWEST_ORDERED_RESULTS:
+    if rows.sum() < MIN_ORDERED_RESULTS:
         return
     place = (ranking.rank[rows] - 0.5) / length[rows]
     # Uniform on 0 to 1 where the order says nothing: variance 1/12.
@@ -589,7 +589,7 @@ def judged_gap(sides: Sides, limit: float) -> Iterator[Found]:
         return  # only relevant documents are judged: a better system has more judged results
     found = {system.name: judged_share(system.ranking, sides.primary.depth) for system in sides.systems}
     shares = {
-        name: each.mean for name, each in found.items() if each.mean is not None and each.n >= FEWEST_ORDERED_QUERIES
+        name: each.mean for name, each in found.items() if each.mean is not None and each.n >= MIN_ORDERED_QUERIES
     }
     if len(shares) < 2:
         return
@@ -682,7 +682,7 @@ def broken_answer_rules(system: Scored, limit: float) -> Iterator[Found]:
         if broken and len(broken) / total > limit:
             verb = "breaks" if len(broken) == 1 else "break"
             yield Found.of(
-                f"{len(broken)} of {n_of(total, 'answers')} {verb} the rule that its config declares for "
+                f"{len(broken)} of {count_noun(total, 'answers')} {verb} the rule that its config declares for "
                 f"every answer, {rule}: {some_broken(broken)}",
                 broken,
                 total,
@@ -722,7 +722,7 @@ def queries_noted(kind: NoteKind) -> Callable[[Scored, float], Iterator[Found]]:
     return check
 
 
-FEWEST_QUERIES_OF_FAMILY = 3
+MIN_QUERIES_OF_FAMILY = 3
 _SEPARATED = re.compile(r"[^/:#]+(?:://|/|::|:|#)")
 
 
@@ -766,7 +766,7 @@ def missing_family(sides: Sides, limit: float) -> Iterator[Found]:
     reported: list[str] = []
     for family, queries in by_family.items():
         others = expecting - set(queries)
-        if len(queries) < FEWEST_QUERIES_OF_FAMILY or not others or any(family.startswith(wider) for wider in reported):
+        if len(queries) < MIN_QUERIES_OF_FAMILY or not others or any(family.startswith(wider) for wider in reported):
             continue
         rate = len(found & others) / len(others)
         # Were its queries as easy as the others, none of them would be found with this probability.
@@ -775,7 +775,7 @@ def missing_family(sides: Sides, limit: float) -> Iterator[Found]:
         reported.append(family)
         names = and_list([system.name for system in systems])
         yield Found.of(
-            f"{n_of(len(queries), 'queries')} expect ids under {family!r} only, and {names} never "
+            f"{count_noun(len(queries), 'queries')} expect ids under {family!r} only, and {names} never "
             f"{'returns' if len(systems) == 1 else 'return'} one, while {len(found & others)} of the {len(others)} other queries are "
             "answered: is that part of the corpus indexed?",
             queries,
@@ -785,7 +785,7 @@ def missing_family(sides: Sides, limit: float) -> Iterator[Found]:
 
 def _queries_by_family(system: Inspected) -> dict[str, list[str]]:
     """Family to the queries whose every expected id is in it; those of a sample of the queries."""
-    places = sample(np.flatnonzero(system.expecting), 2 * MOST_LISTS)
+    places = sample(np.flatnonzero(system.expecting), 2 * MAX_LISTS)
     queries: dict[str, list[str]] = {}
     for place in places.tolist():
         regexes = system.targets.get(place, ())
@@ -802,9 +802,9 @@ def _is_returned(systems: Sequence[Inspected], family: str, queries: list[str]) 
     for system in systems:
         lists = [each.hits for each in system.lists]
         places = [place for place, query_id in enumerate(system.query_ids) if query_id in wanted]
-        lists += [system.hits_of(place) for place in places[:MOST_LISTS]]
+        lists += [system.hits_of(place) for place in places[:MAX_LISTS]]
         if any(doc_id.startswith(family) for hits in lists for doc_id, _ in hits):
             return True
-        if any(text.startswith(family) for place in places[:MOST_LISTS] for text in system.texts_of(place)):
+        if any(text.startswith(family) for place in places[:MAX_LISTS] for text in system.texts_of(place)):
             return True
     return False

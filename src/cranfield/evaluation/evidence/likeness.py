@@ -18,17 +18,17 @@ from numpy.typing import NDArray
 
 from cranfield.base.patterns import Expression, any_match
 from cranfield.base.words import shown_id
-from cranfield.evaluation.evidence.values import MOST_LISTS, Found, Inspected, sample
+from cranfield.evaluation.evidence.values import MAX_LISTS, Found, Inspected, sample
 from cranfield.ranking.matching.id_forms import FORMS, Form, is_boundary
 
-FEWEST_QUERIES = 3
+MIN_QUERIES = 3
 
 
 PROVES = 2
 """Queries that a form must make match where no result of any query matches as it is."""
 FIRST_LISTS = 20
 """Queries that are searched first; the others where half as many as needed are found in these."""
-MOST_AFFIXES = 50
+MAX_AFFIXES = 50
 """Prefixes and suffixes that are counted over all results."""
 LEAST_SHARE = 0.5
 
@@ -52,15 +52,15 @@ def id_form(system: Inspected, limit: float) -> Iterator[Found]:
     """Results that would be relevant if their ids had the form of the expected ones."""
     unmatched = system.expecting & system.has_results & ~system.found
     total = int(system.expecting.sum())
-    least = max(FEWEST_QUERIES, limit * total)
+    least = max(MIN_QUERIES, limit * total)
     if int(unmatched.sum()) < least:
         return
     places = np.flatnonzero(unmatched)
-    for most in (FIRST_LISTS, MOST_LISTS):
+    for most in (FIRST_LISTS, MAX_LISTS):
         scale = max(len(places) / most, 1.0)
         pairs = _pairs(system, places, most)
         form, queries = _best(_by_affix(system, pairs) | _by_form(system, pairs) | _by_part(system, pairs))
-        if len(queries) * scale < (least / 2 if most < min(MOST_LISTS, len(places)) else least):
+        if len(queries) * scale < (least / 2 if most < min(MAX_LISTS, len(places)) else least):
             return
     about = "about " if scale > 1 else ""
     example = _example(pairs, queries[0])
@@ -165,12 +165,12 @@ def _by_affix(system: Inspected, pairs: Pairs) -> dict[str, list[int]]:
         for affix in affixes:
             found.setdefault(affix, []).append(place)
     kept: dict[str, list[int]] = {}
-    counts = Counter({affix: len(places) for affix, places in found.items() if len(places) >= FEWEST_QUERIES})
+    counts = Counter({affix: len(places) for affix, places in found.items() if len(places) >= MIN_QUERIES})
     if not counts:
         return kept
     returned = [system.text_of(each.query, hit) for each in system.lists for hit in each.hits]
     universe = [_beginning(text) if text in regexes else text for text in system.universe]
-    for affix, _ in counts.most_common(MOST_AFFIXES):
+    for affix, _ in counts.most_common(MAX_AFFIXES):
         what, side, text = affix
         texts = returned if what == "removed" else universe
         has = sum(each.startswith(text) if side == "prefix" else each.endswith(text) for each in texts)

@@ -23,7 +23,7 @@ from cranfield.ranking.value import FloatQ, RankedHit, Ranking
 _NUMBER = re.compile(r"\d+")
 _BEHIND_NUMBERS = re.compile(r"(.*\d[^\s:;,]*(?: [^()\d]*\)| %)?)([:;,]?(?: [^\s\d]+){3,})")
 """A sentence up to its last number, or the end of the brackets around it, and three or more words behind it."""
-MOST_LISTED = 4
+MAX_LISTED = 4
 """Findings of one check that each have their own sentence."""
 Settings = Mapping[str, Setting]
 """Name of a check to its setting; a check that is missing is as in the table."""
@@ -153,7 +153,7 @@ def _counted_once(findings: Iterable[Finding]) -> tuple[str, ...]:
     sentences: list[str] = []
     for found in by_check.values():
         systems = {finding.system for finding in found.values()}
-        if len(systems) <= MOST_LISTED:
+        if len(systems) <= MAX_LISTED:
             sentences += merged(
                 (each.system if each.text else "", each.text or sentence) for sentence, each in found.items()
             )
@@ -185,9 +185,9 @@ def merged(pairs: Iterable[tuple[str, str]]) -> list[str]:
     return sentences
 
 
-MOST_LISTS = 100
+MAX_LISTS = 100
 """Queries of a run file whose results are looked at; of more, this many are taken at equal distances."""
-MOST_HITS = 20
+MAX_HITS = 20
 """Results of one query that are looked at."""
 
 
@@ -255,7 +255,7 @@ class Inspected:
     def lists(self) -> tuple[ReturnedList, ...]:
         """The first results of the queries that have any; of a run file, of a sample of them and without duplicates."""
         places = np.flatnonzero(self.has_results)
-        places = sample(places, MOST_LISTS) if self.run is None else places
+        places = sample(places, MAX_LISTS) if self.run is None else places
         lists = (ReturnedList(place, self.hits_of(place)) for place in places.tolist())
         return tuple(each for each in lists if each.hits)
 
@@ -265,9 +265,9 @@ class Inspected:
         hits: Sequence[Hit | RankedHit] = ()
         if self.run is not None:
             answer = self.run.answers.get(query_id)
-            hits = () if answer is None or answer.outcome.is_failure else answer.hits[:MOST_HITS]
+            hits = () if answer is None or answer.outcome.is_failure else answer.hits[:MAX_HITS]
         else:
-            hits = self.ranking.top.get(query_id, ())[:MOST_HITS]
+            hits = self.ranking.top.get(query_id, ())[:MAX_HITS]
         return tuple((hit.id, hit.span) for hit in hits)
 
     def texts_of(self, place: int) -> tuple[str, ...]:

@@ -167,7 +167,7 @@ class Limits:
         object.__setattr__(self, "evidence", settings)
 
 
-MOST_KEPT = 100
+MAX_KEPT = 100
 """Hits of a query that are kept for the bounds of a measure with a deeper cutoff than reports show."""
 COMMAND = ("command",)
 EVERYWHERE = ("command", "config", "request", "schedule")
@@ -254,13 +254,13 @@ class ScoringOptions:
         return convention_named(self.convention).name
 
     def keeping(self, primary: str | None) -> "ScoringOptions":
-        """The options with the hits that bounds of the primary measure need, down to its cutoff; see `MOST_KEPT`.
+        """The options with the hits that bounds of the primary measure need, down to its cutoff; see `MAX_KEPT`.
 
         Args:
             primary: the measure that decides, as it is spelled; None: of the default list.
         """
         cutoff = re.search(r"@(\d+)", primary or "")
-        needed = 0 if cutoff is None else min(int(cutoff[1]), MOST_KEPT)
+        needed = 0 if cutoff is None else min(int(cutoff[1]), MAX_KEPT)
         return replace(self, keep=needed) if 0 < self.keep < needed else self
 
     def resolved(self) -> "tuple[ScoringOptions, Convention]":

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from itertools import combinations
 
 from cranfield.base.patterns import Expression, any_match, search_limit
-from cranfield.base.words import n_of
+from cranfield.base.words import count_noun
 from cranfield.evaluation.testset import declared
 from cranfield.evaluation.testset.expected import is_relevant, kind_of, paths_of, plain_label
 from cranfield.model import Absence, Entity, Hit, Legacy, Pattern, Span, Target, TestSet
@@ -18,7 +18,7 @@ Complaint = tuple[str, str]
 """Query id, empty where it is about the whole set, and what is wrong."""
 Answers = Mapping[str, Sequence[Hit]]
 """Query id to results, for all the queries of one run."""
-FEWEST_RESULTS = 2
+MIN_RESULTS = 2
 """Of one result, everything says nothing."""
 NAMED = 3
 
@@ -105,7 +105,7 @@ def shared_targets(testset: TestSet) -> Iterator[Complaint]:
         for earlier, n in shared.items():
             if 2 * n > len(labels):
                 are = "is one" if n == 1 else "are those"
-                yield query_id, f"{n} of its {n_of(len(labels), 'expected places')} {are} of query {earlier}"
+                yield query_id, f"{n} of its {count_noun(len(labels), 'expected places')} {are} of query {earlier}"
 
 
 def only_legacy(testset: TestSet) -> Iterator[Complaint]:
@@ -136,7 +136,7 @@ def idle_sources(testset: TestSet) -> Iterator[Complaint]:
         strange = sorted(doc_id for doc_id in doc_ids if not any(p.found_in(doc_id) for p in patterns.values()))
     if strange:
         are = "is" if len(strange) == 1 else "are"
-        yield "", f"{n_of(len(strange), 'judged documents')} {are} of no source (first: {strange[0]})"
+        yield "", f"{count_noun(len(strange), 'judged documents')} {are} of no source (first: {strange[0]})"
 
 
 def idle_patterns(testset: TestSet, runs: Mapping[str, Answers]) -> Iterator[Complaint]:
@@ -164,7 +164,7 @@ def _reach(pattern: Expression, own: Sequence[str], ids: Sequence[str]) -> str:
             return ""
         if not own_hit and not any(map(pattern.found_in, ids)):
             return f"no result of the runs, for any query ({len(ids)} tried)"
-        if len(ids) >= FEWEST_RESULTS and not own_miss and all(map(pattern.found_in, ids)):
+        if len(ids) >= MIN_RESULTS and not own_miss and all(map(pattern.found_in, ids)):
             return f"every result of the runs, for every query ({len(ids)} tried)"
     return ""
 

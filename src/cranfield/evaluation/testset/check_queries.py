@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Iterator
 from datetime import date
 
-from cranfield.base.words import n_of
+from cranfield.base.words import count_noun
 from cranfield.evaluation.testset.check_judgments import Complaint
 from cranfield.evaluation.testset.edit import counts_of
 from cranfield.evaluation.testset.expected import names_of
@@ -15,7 +15,7 @@ from cranfield.evaluation.testset.similar import near_duplicates, too_many_met
 from cranfield.evaluation.testset.split import strata_keys, stratum
 from cranfield.model import TestSet
 
-FEWEST_FOR_A_TEST = 6
+MIN_FOR_A_TEST = 6
 """All differences of one sign have a two-sided p of 2 / 2^n: .0625 at 5 queries, .03125 at 6."""
 NO_TEXTS = "no query has a text: no system can be asked, and queries cannot be compared"
 SHORTEST_NAME = 3
@@ -77,10 +77,10 @@ def small_strata(testset: TestSet) -> Iterator[Complaint]:
     """Strata and classes with fewer queries than any test needs to say something at .05."""
     for key in strata_keys(testset):
         for value, n in Counter(stratum(query, key) for query in testset.queries).items():
-            if value and n < FEWEST_FOR_A_TEST:
+            if value and n < MIN_FOR_A_TEST:
                 yield (
                     "",
-                    f"{key} {value} has {n_of(n, 'queries')}: no two-sided sign or permutation test of under 6 can reach .05",
+                    f"{key} {value} has {count_noun(n, 'queries')}: no two-sided sign or permutation test of under 6 can reach .05",
                 )
 
 
@@ -101,7 +101,7 @@ def lost_split(testset: TestSet) -> Iterator[Complaint]:
     gone = [] if split is None else [query_id for query_id in split.held_out if query_id not in testset.by_id]
     if gone:
         are = "is" if len(gone) == 1 else "are"
-        yield "", f"{n_of(len(gone), 'held-out queries')} {are} not in the set: {', '.join(gone[:5])}"
+        yield "", f"{count_noun(len(gone), 'held-out queries')} {are} not in the set: {', '.join(gone[:5])}"
 
 
 def unreadable_date(testset: TestSet) -> Iterator[Complaint]:

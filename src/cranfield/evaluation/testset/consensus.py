@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cranfield.base.errors import TestSetError, UsageError
-from cranfield.base.words import first_of, n_of
+from cranfield.base.words import count_noun, join_first
 from cranfield.model import Note, NoteKind, Rating, TestSet
 from cranfield.model.note import info
 from cranfield.stats.consensus import DEFAULT_RULE, ConsensusRule, SlotTable, combined, rule_named, slot_table
@@ -165,7 +165,7 @@ def with_consensus(
         testset = mapped_judgments(testset, to, scale=scale, without=rated.pairs if named else ())
     values = combined(on_scale.table.packed(), row.name, scale=on_scale.scale)
     grades, kept, changed = _regraded(testset, rated.pairs, values, keep=not named)
-    ratings, pairs = n_of(len(rated.table.item), "ratings"), n_of(len(rated.pairs), "pairs")
+    ratings, pairs = count_noun(len(rated.table.item), "ratings"), count_noun(len(rated.pairs), "pairs")
     made = f"grades are made of {ratings} of {pairs} by the rule {row.name}"
     notes = (
         *(rated.notes + on_scale.notes),
@@ -334,4 +334,4 @@ def without_grade(pairs: Sequence[Pair], table: SlotTable, values: FloatN) -> li
 
 
 def _named(pairs: Sequence[Pair], places: Sequence[int] | np.ndarray) -> str:
-    return first_of((" ".join(pairs[place]) for place in places), NAMED_PAIRS)
+    return join_first((" ".join(pairs[place]) for place in places), NAMED_PAIRS)

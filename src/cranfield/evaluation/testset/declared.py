@@ -9,7 +9,7 @@ from cranfield.base.errors import Problem, did_you_mean, shorten
 from cranfield.model import TestSet
 from cranfield.model.vocabulary import TASK_TYPE, TASK_TYPES
 
-MOST_GRADES = 20
+MAX_GRADES = 20
 """Of a scale that raters judge on."""
 
 
@@ -70,7 +70,7 @@ def scale_to_judge(testset: TestSet) -> tuple[float, ...]:
         return testset.meta.scale
     given = {grade for judged in testset.grades.values() for grade in judged.values() if grade >= 0}
     highest = max(given, default=0.0)
-    if not 3 < highest < MOST_GRADES or any(grade != int(grade) for grade in given) or any(testset.ratings.values()):
+    if not 3 < highest < MAX_GRADES or any(grade != int(grade) for grade in given) or any(testset.ratings.values()):
         return ()
     return tuple(map(float, range(int(highest == 10 and min(given) >= 1), int(highest) + 1)))
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 from datetime import date
 
 from cranfield.base.errors import Problem, UsageError
-from cranfield.base.words import n_of
+from cranfield.base.words import count_noun
 from cranfield.evaluation.testset.declared import undeclared
 from cranfield.evaluation.testset.expected import plain_label
 from cranfield.model import Entity, File, Negative, Query, Target, TestSet, class_named, content_id
@@ -141,8 +141,8 @@ def sentence_of(old: Query | None, query: Query, addition: Addition) -> str:
     """
     n = len(addition.grades) + len(addition.targets)
     if old is None:
-        return f"added query {query.id} ({'negative' if addition.negative else n_of(n, 'judgments')})"
-    parts = [f"{n_of(n, 'judgments')} added"] if n else []
+        return f"added query {query.id} ({'negative' if addition.negative else count_noun(n, 'judgments')})"
+    parts = [f"{count_noun(n, 'judgments')} added"] if n else []
     named = {"text": "text", "strata": "strata", "query_class": "class", "negative": "negative"}
     parts += [name for field, name in named.items() if getattr(old, field) != getattr(query, field)]
     return f"changed query {query.id} ({', '.join(parts)})"

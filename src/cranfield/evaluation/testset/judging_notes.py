@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from cranfield.base.errors import shorten
 from cranfield.base.numbers import format_interval, format_value
-from cranfield.base.words import and_list, first_of, n_of
+from cranfield.base.words import and_list, count_noun, join_first
 from cranfield.model import Judging, JudgingPool, TestSet
 
 SHOWN_DIGEST = 12
@@ -24,9 +24,13 @@ def _notes(judging: Judging) -> Iterator[str]:
     coverage = judging.coverage
     pooled, judged = coverage.get("pooled", 0), coverage.get("judged", 0)
     persons = sum(rater.kind == "person" for rater in judging.raters)
-    of = f"{judged} of {n_of(pooled, 'pooled documents')} judged" if pooled else n_of(judged, "judged documents")
+    of = (
+        f"{judged} of {count_noun(pooled, 'pooled documents')} judged"
+        if pooled
+        else count_noun(judged, "judged documents")
+    )
     yield (
-        f"judgments of the book {judging.book}, version {judging.number}: {of}, by {n_of(persons, 'persons')}, "
+        f"judgments of the book {judging.book}, version {judging.number}: {of}, by {count_noun(persons, 'persons')}, "
         f"grades by {judging.rule}{_agreement(judging)}"
     )
     others = {kind: coverage.get(f"by {kind}", 0) for kind in ("carried", "rule", "model")}
@@ -43,17 +47,17 @@ def _notes(judging: Judging) -> Iterator[str]:
 def _by_id_notes(judging: Judging) -> Iterator[str]:
     if judging.by_id:
         yield (
-            f"judged by ids of documents, no longer by targets: {n_of(len(judging.by_id), 'queries')} "
-            f"({first_of(judging.by_id)}); a document that is not in the pool is unjudged there, whatever it matches"
+            f"judged by ids of documents, no longer by targets: {count_noun(len(judging.by_id), 'queries')} "
+            f"({join_first(judging.by_id)}); a document that is not in the pool is unjudged there, whatever it matches"
         )
     if judging.unmatched:
-        n = n_of(len(judging.unmatched), "targets")
-        yield f"expected under their own names, as no pooled document matches: {n} ({first_of(judging.unmatched)})"
+        n = count_noun(len(judging.unmatched), "targets")
+        yield f"expected under their own names, as no pooled document matches: {n} ({join_first(judging.unmatched)})"
     if judging.overruled:
-        listed = first_of(
+        listed = join_first(
             f"{row.query} {shorten(row.doc)} {row.rule:g}, now {row.grade:g}" for row in judging.overruled
         )
-        yield f"graded otherwise than by their target: {n_of(len(judging.overruled), 'documents')} ({listed})"
+        yield f"graded otherwise than by their target: {count_noun(len(judging.overruled), 'documents')} ({listed})"
 
 
 def _agreement(judging: Judging) -> str:
@@ -96,7 +100,7 @@ def mixed_guidelines(judging: Judging) -> str:
     used = [row for row in judging.guidelines if row.n]
     if len({row.digest for row in used}) < 2:
         return ""
-    listed = and_list([f"version {row.version} ({n_of(row.n, 'grades')})" for row in used])
+    listed = and_list([f"version {row.version} ({count_noun(row.n, 'grades')})" for row in used])
     return f"judged by several versions of the guidelines: {listed}; their grades may not mean the same"
 
 

@@ -15,7 +15,7 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
-MOST_COMPARED = 500
+MAX_COMPARED = 500
 """A text is compared with so many earlier ones at most: where all texts are made of a few words, many meet at each."""
 NEAR = (4, 5)
 """Share of words, as a fraction: 4 of 5."""
@@ -57,7 +57,7 @@ class Lookup:
         """The first text added that is a near duplicate of this one; its key, None where there is none."""
         words = words_of(text)
         met = itertools.chain.from_iterable(self._by_word.get(word, ()) for word in self._rarest(words))
-        for key, other in itertools.islice(met, MOST_COMPARED):
+        for key, other in itertools.islice(met, MAX_COMPARED):
             if near(words, other):
                 return key
         self.n_cut += next(met, None) is not None
@@ -101,4 +101,4 @@ def near_duplicates(texts: Iterable[tuple[str, str]]) -> tuple[list[tuple[str, s
 
 def too_many_met(n: int) -> str:
     """What the second number of `near_duplicates` says, in a sentence's words."""
-    return f"texts that share rare words with more than {MOST_COMPARED} earlier ones, and were compared with so many alone: {n}"
+    return f"texts that share rare words with more than {MAX_COMPARED} earlier ones, and were compared with so many alone: {n}"

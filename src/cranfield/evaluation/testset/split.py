@@ -11,7 +11,7 @@ from hashlib import sha256
 from typing import Literal, TypeVar
 
 from cranfield.base.errors import TestSetError, UsageError, did_you_mean
-from cranfield.base.words import n_of
+from cranfield.base.words import count_noun
 from cranfield.evaluation.testset.expected import paths_of
 from cranfield.model import Meta, Query, Split, TestSet, query_strata
 from cranfield.model.note import info
@@ -139,14 +139,15 @@ def split(testset: TestSet, *, share: float = DEFAULT_SHARE, seed: int = 0, by: 
     total = share_of(n, share)
     if not 0 < total < n:
         raise UsageError(
-            f"a share of {share:g} of {n_of(n, 'queries')} is {total}", expected="at least one query in either part"
+            f"a share of {share:g} of {count_noun(n, 'queries')} is {total}",
+            expected="at least one query in either part",
         )
     return Split(seed, share, draw(testset, total, keys, seed, "held out"), by=keys)
 
 
 def with_split(testset: TestSet, drawn: Split, today: date) -> TestSet:
     """The set with a split stored, and a sentence of it in its history."""
-    share = f"{len(drawn.held_out)} of {n_of(len(testset.queries), 'queries')}"
+    share = f"{len(drawn.held_out)} of {count_noun(len(testset.queries), 'queries')}"
     within = f" within {', '.join(drawn.by)}" if drawn.by else ""
     sentence = f"{today.isoformat()}: held out {share}{within}, seed {drawn.seed}"
     return replace(testset, meta=replace(testset.meta, split=drawn, history=(*testset.meta.history, sentence)))
@@ -184,7 +185,7 @@ def evaluated_part(testset: TestSet) -> TestSet:
     if testset.meta.split is None:
         return testset
     smaller = part(testset, "evaluated")
-    n, total = len(smaller.queries), n_of(len(testset.queries), "queries")
+    n, total = len(smaller.queries), count_noun(len(testset.queries), "queries")
     note = f"only the evaluated part of the stored split: {n} of {total}; the part `all` is every query"
     return replace(smaller, notes=(*smaller.notes, *info(note)))
 

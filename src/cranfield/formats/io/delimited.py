@@ -22,7 +22,7 @@ from typing import Any, Literal, NamedTuple, NoReturn
 
 from cranfield.base.errors import CranfieldError, ProblemList, TestSetError, shorten
 from cranfield.base.patterns import PatternError, compile_pattern
-from cranfield.base.words import first_of, printable
+from cranfield.base.words import join_first, printable
 from cranfield.formats.io.files import MAX_PROBLEMS, decode, read_bytes, shown, suffix_of, write_text
 from cranfield.model.kinds import whole
 
@@ -243,7 +243,7 @@ def _note_once(folder: Path, path: Path, columns: tuple[str, ...]) -> None:
 
     named = path.relative_to(folder) if path.is_relative_to(folder) else path
     what = "columns" if len(columns) > 1 else "column"
-    names = first_of([repr(printable(column)) for column in columns], SHOWN_COLUMNS)
+    names = join_first([repr(printable(column)) for column in columns], SHOWN_COLUMNS)
     logging.getLogger("cranfield").warning("note: %s: not used: %s %s", named, what, names)
 
 
@@ -251,7 +251,7 @@ forget_notes = _note_once.cache_clear
 """A file whose columns were named is named again."""
 SHOWN_COLUMNS = 20
 """In a note."""
-MOST_COLUMNS = 2000
+MAX_COLUMNS = 2000
 """Of a table."""
 PIECE_CHARS = 1 << 22
 """Of a table, so many are cut into lines at once."""
@@ -380,9 +380,9 @@ class Sheet:
             self.fault(self.line, None, f"not a row of cells: {error}", expected="names of columns", got=raw)
             self.problems.raise_if_any()
         self.body, self.first = ends[-1], self.line + reader.line_num
-        if len(self.names) > MOST_COLUMNS:
+        if len(self.names) > MAX_COLUMNS:
             got = f"{len(self.names)}"
-            self.fault(self.line, None, "too many columns", expected=f"at most {MOST_COLUMNS} columns", got=got)
+            self.fault(self.line, None, "too many columns", expected=f"at most {MAX_COLUMNS} columns", got=got)
             self.problems.raise_if_any()
         first: dict[str, int] = {}
         for place, name in enumerate(self.names):

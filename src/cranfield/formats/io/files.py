@@ -361,11 +361,11 @@ STDIN = "-"
 """The path that stands for standard input."""
 
 
-MOST_LINE_BYTES = 1 << 20
+MAX_LINE_BYTES = 1 << 20
 """Of a line of columns, without its line feed: no id or tag is that long; the C kernel has the same limit."""
-MOST_RECORD_BYTES = 1 << 28
+MAX_RECORD_BYTES = 1 << 28
 """Of a line that holds a whole answer."""
-MOST_RATIO = 250
+MAX_RATIO = 250
 """Of the bytes of an unpacked file to those of the packed one, where it has more than FREE_BYTES: text is packed 3 to 50 times."""
 FREE_BYTES = 1 << 26
 BYTE_ORDER_MARK = b"\xef\xbb\xbf"
@@ -444,7 +444,7 @@ def refusal(path: Path, error: OSError | EOFError | zlib.error) -> Problem:  # n
     if isinstance(error, PermissionError):
         return Problem("permission denied", path=where)
     if isinstance(error, ExpandingError):
-        return Problem(f"the file unpacks to more than {MOST_RATIO} times its size", path=where, hint="unpack it first")
+        return Problem(f"the file unpacks to more than {MAX_RATIO} times its size", path=where, hint="unpack it first")
     if isinstance(error, DamagedZstdError):
         return Problem("the Zstandard data are damaged or cut short", path=where)
     if isinstance(error, (gzip.BadGzipFile, EOFError, zlib.error)):
@@ -546,11 +546,11 @@ def _limited(unpacked: Any, packed: BinaryIO) -> io.BufferedReader:
 
 
 class _LimitedReader(io.RawIOBase):
-    """Unpacked bytes, up to MOST_RATIO times the packed ones."""
+    """Unpacked bytes, up to MAX_RATIO times the packed ones."""
 
     def __init__(self, unpacked: Any, n_packed: int) -> None:
         self._unpacked = unpacked
-        self._left = max(FREE_BYTES, MOST_RATIO * n_packed)
+        self._left = max(FREE_BYTES, MAX_RATIO * n_packed)
 
     def readable(self) -> bool:
         return True

@@ -8,7 +8,7 @@ from typing import Any
 from cranfield.base.errors import CranfieldError, MissingExtraError, Problem, shorten
 
 LZ4_MAGIC = b"\x04\x22\x4d\x18"
-MOST_BYTES = 1 << 29
+MAX_BYTES = 1 << 29
 """Of what a file unpacks to."""
 
 
@@ -35,7 +35,7 @@ def unpacked_lz4(data: bytes, shown: str, error: type[CranfieldError]) -> bytes:
 
 def _frame(lz4_frame: Any, data: bytes) -> bytes:
     unpacker = lz4_frame.LZ4FrameDecompressor()
-    unpacked: bytes = unpacker.decompress(data, max_length=MOST_BYTES)
+    unpacked: bytes = unpacker.decompress(data, max_length=MAX_BYTES)
     if not unpacker.eof:
         raise ValueError("it does not end, or is too large")
     return unpacked

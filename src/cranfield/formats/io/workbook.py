@@ -13,7 +13,7 @@ from typing import Any
 from cranfield.base.errors import CranfieldError, MissingExtraError, Problem, shorten
 
 ZIP_MAGIC = b"PK\x03\x04"
-MOST_BYTES = 1 << 29
+MAX_BYTES = 1 << 29
 """Of an unpacked workbook."""
 
 
@@ -42,8 +42,8 @@ def sheet_text(path: Path, shown: str, error: type[CranfieldError]) -> bytes:
         raise MissingExtraError.for_extra(f"{shown}: an Excel file", "excel") from None
     try:
         with zipfile.ZipFile(path) as archive:
-            if sum(entry.file_size for entry in archive.infolist()) > MOST_BYTES:
-                raise error(Problem(f"the workbook unpacks to more than {MOST_BYTES >> 20} MB", path=shown))
+            if sum(entry.file_size for entry in archive.infolist()) > MAX_BYTES:
+                raise error(Problem(f"the workbook unpacks to more than {MAX_BYTES >> 20} MB", path=shown))
         stat = path.stat()
         sheets = _sheets(openpyxl, path, (stat.st_mtime_ns, stat.st_size))
     except (zipfile.BadZipFile, KeyError, ValueError, TypeError, EOFError, SyntaxError) as cause:  # XML is SyntaxError

@@ -14,7 +14,7 @@ from typing import Any, NoReturn, TypeVar, get_args
 
 from cranfield.base.errors import ProblemList, RunFormatError, shorten
 from cranfield.base.words import short_name
-from cranfield.formats.io.files import MOST_RECORD_BYTES, bounded_lines, opened, shown, write_text
+from cranfield.formats.io.files import MAX_RECORD_BYTES, bounded_lines, opened, shown, write_text
 from cranfield.formats.runs.record import RecordReader, answer_from_record, answer_record, json_line, log_record
 from cranfield.model import Answer, CallLog, Order, Run
 
@@ -197,7 +197,7 @@ class _LineReader:
 
     def records(self) -> Iterator[tuple[int, dict[str, Any]]]:
         with opened(self.path, RunFormatError) as stream:
-            lines = bounded_lines(stream, self.path, RunFormatError, MOST_RECORD_BYTES)
+            lines = bounded_lines(stream, self.path, RunFormatError, MAX_RECORD_BYTES)
             for line, data in enumerate(lines, start=1):
                 if not data.strip():
                     continue

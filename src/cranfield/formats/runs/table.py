@@ -20,7 +20,7 @@ from cranfield.formats.io.delimited import (
     short,
     write_sheet,
 )
-from cranfield.formats.io.files import MAX_PROBLEMS, MOST_LINE_BYTES, bounded_lines, opened, shown, stem
+from cranfield.formats.io.files import MAX_LINE_BYTES, MAX_PROBLEMS, bounded_lines, opened, shown, stem
 from cranfield.model import Answer, Hit, Order, Outcome, Run
 
 _MSMARCO = ("query", "document", "rank")
@@ -61,7 +61,7 @@ def read_msmarco_run(path: Path | str) -> Run:
     problems = ProblemList(RunFormatError)
     ranked: dict[str, dict[int, tuple[str, int]]] = {}
     with opened(path, RunFormatError) as stream:
-        for number, raw in enumerate(bounded_lines(stream, path, RunFormatError, MOST_LINE_BYTES), start=1):
+        for number, raw in enumerate(bounded_lines(stream, path, RunFormatError, MAX_LINE_BYTES), start=1):
             cells = [id_text(cell) for cell in raw.split()]
             place = {"path": shown(path), "line": number}
             if not cells:

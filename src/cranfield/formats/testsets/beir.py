@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from cranfield.base.errors import Problem, ProblemList, TestSetError, shorten
-from cranfield.base.words import n_of
+from cranfield.base.words import count_noun
 from cranfield.formats.io.delimited import read_sheet, short, write_sheet, write_unicode
 from cranfield.formats.io.files import BYTE_ORDER_MARK, opened, shown, stem
 from cranfield.formats.io.json_text import json_objects
@@ -193,9 +193,9 @@ class _Texts:
             return
         missing = sum(query_id not in self.texts for query_id in judged)
         if missing:
-            yield f"without a text: {n_of(missing, 'judged queries')} not in {self.path.name}"
+            yield f"without a text: {count_noun(missing, 'judged queries')} not in {self.path.name}"
         if self.n_others:
-            yield f"left out: {n_of(self.n_others, 'queries')} of {self.path.name} that these qrels do not judge"
+            yield f"left out: {count_noun(self.n_others, 'queries')} of {self.path.name} that these qrels do not judge"
 
 
 def describe_query(query_id: str, record: Mapping[str, Any], unknown_fields: UnknownFields) -> dict[str, str]:
@@ -239,10 +239,10 @@ def _unknown_documents(judged: TestSet, corpus: Path | None) -> Iterator[str]:
     missing = {doc_id for grades in judged.grades.values() for doc_id in grades}
     missing.difference_update(record["_id"] for _, record in query_objects(corpus, problems))
     if problems.problems:
-        yield f"{corpus.name}: {n_of(len(problems.problems), 'bad lines')}, the first {problems.problems[0].line}"
+        yield f"{corpus.name}: {count_noun(len(problems.problems), 'bad lines')}, the first {problems.problems[0].line}"
     if missing:
         least = min(missing)
-        yield f"not in {corpus.name}: {n_of(len(missing), 'judged documents')}, {shorten(least)}" + (
+        yield f"not in {corpus.name}: {count_noun(len(missing), 'judged documents')}, {shorten(least)}" + (
             ", …" if len(missing) > 1 else ""
         )
 

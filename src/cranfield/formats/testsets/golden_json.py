@@ -16,7 +16,7 @@ from typing import Annotated, Any
 from pydantic import Field
 
 from cranfield.base.errors import ProblemList, TestSetError, shorten
-from cranfield.base.words import n_of
+from cranfield.base.words import count_noun
 from cranfield.formats.io.located import Located
 from cranfield.formats.io.records import RECORDS, OpenModel, indexed_objects, load_records, write_records
 from cranfield.formats.io.validation import validate
@@ -88,7 +88,7 @@ def _testset(located: Located) -> tuple[TestSet, int | None]:
         if (label := _label(record, raw, targets)) is not None:
             labels[record.query_id] = label
     notes = [
-        *not_carried(n_of(n, what) for what, n in lost.items() if n),
+        *not_carried(count_noun(n, what) for what, n in lost.items() if n),
         *(note for note in more.notes() if note.kind is not NoteKind.NOT_CARRIED),
         *not_carried(f"the key {key!r} of the file" for key in model.model_extra or {}),
     ]
@@ -101,7 +101,7 @@ def _testset(located: Located) -> tuple[TestSet, int | None]:
         )
     )
     if n := sum(record.correct is False for record in model.queries):
-        notes += info(f"kept as queries: {n_of(n, 'records')} marked as not correct")
+        notes += info(f"kept as queries: {count_noun(n, 'records')} marked as not correct")
     files = {r.query_id: tuple(dict.fromkeys(r.expected_files)) for r in model.queries if r.expected_files}
     return builder.testset(notes, files=files, labels=labels), _reviewed(model.queries)
 

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from cranfield.base.errors import ProblemList, TestSetError, shorten
-from cranfield.base.words import first_of, n_of
+from cranfield.base.words import count_noun, join_first
 from cranfield.formats.io.delimited import (
     JUDGMENT_COLUMNS,
     LINE_COLUMNS,
@@ -168,7 +168,7 @@ class QueryColumns:
                 problem(
                     message,
                     "the same in all rows of a query",
-                    first_of(several),
+                    join_first(several),
                     NO_CLASS if role != "negative" else None,
                 )
             elif name in self._varying:
@@ -181,7 +181,7 @@ class QueryColumns:
                 classes |= names
                 yield from info(f"column {name!r} is read as the query class")
             elif role:
-                problem(f"unknown query class in column {name!r}", CLASS_WORDS, first_of(wrong), NO_CLASS)
+                problem(f"unknown query class in column {name!r}", CLASS_WORDS, join_first(wrong), NO_CLASS)
             else:
                 for query_id, value in by_query.items():
                     more.take(query_id, {name: value})
@@ -419,7 +419,7 @@ def read_judgment_table(path: Path | str) -> TestSet:
         builder.queries = {key: replace(query, text=query.id) for key, query in builder.queries.items()}
     n_final = sum(map(len, builder.grades.values.values())) if source.has_rater else 0
     notes = [*source.notes(), *of_queries, *builder.repeated()]
-    notes += info(f"{n_of(n_final, 'rows')} without a rater: taken as final") if n_final else ()
+    notes += info(f"{count_noun(n_final, 'rows')} without a rater: taken as final") if n_final else ()
     builder.makes_ids = source.has_texts_for_ids
     return builder.testset(notes, expected="a row per judgment")
 

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from cranfield.base.errors import Problem, ProblemList, TestSetError, shorten
-from cranfield.base.words import first_of
+from cranfield.base.words import join_first
 from cranfield.formats.io.files import shown, suffix_of, write_text
 from cranfield.formats.io.located import Located, load_located
 from cranfield.formats.io.records import read_back
@@ -168,7 +168,7 @@ def joined_classes(located: Located, problems: Sequence[Problem]) -> Iterator[Pr
         if problem not in unknown:
             yield problem
         elif problem is unknown[0]:
-            n, got = len(unknown), first_of(dict.fromkeys(each.got or "" for each in unknown))
+            n, got = len(unknown), join_first(dict.fromkeys(each.got or "" for each in unknown))
             message = problem.message if n == 1 else f"the classes of {n} queries are no query classes"
             strata = "other kinds of queries are strata: `strata: {kind: NAME}`"
             hint = f"{problem.hint} {strata[:1].upper()}{strata[1:]}" if problem.hint else strata

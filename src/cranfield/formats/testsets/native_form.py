@@ -18,7 +18,7 @@ from typing import Annotated, Any, ClassVar, Literal
 from pydantic import AfterValidator, BeforeValidator, Field, PlainSerializer, WrapSerializer
 from pydantic.config import JsonDict, JsonValue
 
-from cranfield.base.words import n_of
+from cranfield.base.words import count_noun
 from cranfield.formats.io.files import write_text
 from cranfield.formats.io.tree import describe
 from cranfield.formats.io.validation import published_schema, schema_text
@@ -176,7 +176,7 @@ def _of_label(label: LabelModel) -> LabelModel:
         each for each in label.expected_entities if isinstance(each, str) or not (each.role or each.rationale)
     ]:
         raise UnfitError(
-            f"has {n_of(len(plain), 'entities')} without a role", expected="entities with a role or a rationale"
+            f"has {count_noun(len(plain), 'entities')} without a role", expected="entities with a role or a rationale"
         )
     if not is_known_version(version := (label.model_extra or {}).get(VERSION)):
         raise UnfitError("has an unknown schema version", expected=KNOWN_VERSION, got=describe(version))

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from cranfield.base.errors import Problem, ProblemList, TestSetError, shorten
-from cranfield.base.words import first_of, n_of
+from cranfield.base.words import count_noun, join_first
 from cranfield.formats.io.delimited import Sheet, read_sheet
 from cranfield.formats.io.files import shown
 from cranfield.model import Absence, Note, OtherJudgments, Query, TestSet
@@ -53,7 +53,7 @@ def with_judgments(testset: TestSet, qrels: TestSet, *, fallback: bool = False) 
             judgments would stand beside others of another kind of group.
     """
     names = _paired(testset, qrels)
-    judged = {own_id for other_id, own_id in names.items() if _has_judgment(qrels, other_id)}
+    judged = {canonical_query_id for other_id, canonical_query_id in names.items() if _has_judgment(qrels, other_id)}
     _refuse_negative(testset, qrels, judged)
     own = [q.id for q in testset.queries if fallback and q.id not in judged and q.negative is None]
     own = [query_id for query_id in own if _has_judgment(testset, query_id)]
@@ -63,7 +63,9 @@ def with_judgments(testset: TestSet, qrels: TestSet, *, fallback: bool = False) 
 
     def taken(attribute: str) -> dict[str, Any]:
         mine, others = getattr(testset, attribute), getattr(qrels, attribute)
-        found = {own_id: others[other_id] for other_id, own_id in names.items() if other_id in others}
+        found = {
+            canonical_query_id: others[other_id] for other_id, canonical_query_id in names.items() if other_id in others
+        }
         return found | {query_id: mine[query_id] for query_id in mine if query_id in kept}
 
     unjudged = [q.id for q in testset.queries if q.id not in judged and q.id not in kept and q.negative is None]
@@ -93,21 +95,21 @@ def _overlay_notes(
 ) -> Iterator[str]:
     """What became of the queries that only one of the two has; `without` are those with own judgments, and without any."""
     own, unjudged = without
-    yield f"judgments of {qrels.name}: {_count(qrels, names)} for {n_of(len(names), 'queries', _thousands)}"
+    yield f"judgments of {qrels.name}: {_count(qrels, names)} for {count_noun(len(names), 'queries', _thousands)}"
     if by_text:
         yield f"the file of judgments {BY_TEXT}"
-    elif names and any(other_id != own_id for other_id, own_id in names.items()):
+    elif names and any(other_id != canonical_query_id for other_id, canonical_query_id in names.items()):
         yield "its query numbers are positions in the test set, counted from 1"
     if own:
-        queries = n_of(len(own), "queries", _thousands)
+        queries = count_noun(len(own), "queries", _thousands)
         yield f"{queries} not judged in {qrels.name}: scored by the judgments of the test set ({some_ids(own)})"
     if unjudged:
-        queries = n_of(len(unjudged), "queries", _thousands)
+        queries = count_noun(len(unjudged), "queries", _thousands)
         alternative = "" if source.fallback else "; qrels_fallback scores them by the judgments of the test set"
         yield f"{Absence.NEVER_JUDGED} in {qrels.name}, out of the means: {queries} ({some_ids(unjudged)}){alternative}"
     unknown = [query_id for query_id in qrels.query_ids if query_id not in names]
     if unknown:
-        queries = n_of(len(unknown), "queries", _thousands)
+        queries = count_noun(len(unknown), "queries", _thousands)
         yield f"{queries} judged there and not in the test set: {some_ids(unknown)}"
 
 
@@ -147,15 +149,15 @@ def with_queries(testset: TestSet, queries: TestSet) -> TestSet:
     if not shared:
         raise TestSetError(_nothing_shared(testset, queries, "a text for at least one query of the test set"))
     set_of_shared = set(shared)
-    notes = [f"texts of {queries.name}: for {n_of(len(shared), 'queries', _thousands)}"]
+    notes = [f"texts of {queries.name}: for {count_noun(len(shared), 'queries', _thousands)}"]
     without = [query.id for query in testset.queries if query.id not in texts and not query.text]
     unused = [query_id for query_id in texts if query_id not in set_of_shared]
     if without:
-        notes.append(f"{n_of(len(without), 'queries', _thousands)} without a text: {some_ids(without)}")
+        notes.append(f"{count_noun(len(without), 'queries', _thousands)} without a text: {some_ids(without)}")
     left_out: tuple[Note, ...] = ()
     if unused:
         text = (
-            f"{n_of(len(unused), 'texts', _thousands)} of no query in the test set, not used: {some_ids(unused)}; "
+            f"{count_noun(len(unused), 'texts', _thousands)} of no query in the test set, not used: {some_ids(unused)}; "
             "a query with nothing to find is `negative: true` in a YAML test set, `yes` under `negative` in a table"
         )
         left_out = (Note(NoteKind.UNUSED, text, tuple(unused)),)
@@ -215,14 +217,16 @@ def _count(testset: TestSet, query_ids: Iterable[str]) -> str:
     """How much is judged for these queries."""
     n = sum(len(testset.grades.get(q, ())) + len(testset.targets.get(q, ())) for q in query_ids)
     return (
-        n_of(n, "judgments", _thousands) if n else n_of(sum(map(len, testset.ratings.values())), "ratings", _thousands)
+        count_noun(n, "judgments", _thousands)
+        if n
+        else count_noun(sum(map(len, testset.ratings.values())), "ratings", _thousands)
     )
 
 
 def some_ids(ids: Sequence[str]) -> str:
     """The first query ids of many, and how many more there are."""
     texts = (shorten(query_id)[1:-1] if query_id.isprintable() else shorten(query_id) for query_id in ids)
-    return first_of(texts, SHOWN_IDS, number=_thousands)
+    return join_first(texts, SHOWN_IDS, number=_thousands)
 
 
 def with_strata(testset: TestSet, spec: str | Path) -> TestSet:
@@ -337,5 +341,5 @@ def _matched(testset: TestSet, path: Path, table: Mapping[str, Mapping[str, str]
             expected=f"query ids like {some_ids(testset.query_ids[:3])}",
             got=some_ids(list(table)[:3]) or "none",
         )
-    note = f"not in the test set: {n_of(len(unknown), 'queries')} of {path.name}, {some_ids(unknown)}"
+    note = f"not in the test set: {count_noun(len(unknown), 'queries')} of {path.name}, {some_ids(unknown)}"
     return keys, known, (*notes, note) if unknown else notes

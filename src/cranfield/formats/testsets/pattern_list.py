@@ -11,7 +11,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from cranfield.base.errors import ProblemList, TestSetError, shorten
-from cranfield.base.words import first_of, n_of
+from cranfield.base.words import count_noun, join_first
 from cranfield.formats.io.delimited import (
     STRATUM,
     Sheet,
@@ -186,7 +186,7 @@ class _Reader:
         """Refuse all words that are no class in one problem; queries without patterns are negative."""
         if self.no_classes:
             message = f"unknown query class in column {self.class_role!r}"
-            line, words = next(iter(self.no_classes.values())), first_of(self.no_classes)
+            line, words = next(iter(self.no_classes.values())), join_first(self.no_classes)
             self.sheet.fault(
                 line, self._place[self.class_role], message, expected=CLASS_WORDS, got=words, hint=NO_CLASS
             )
@@ -203,7 +203,7 @@ class _Reader:
         """What was noticed."""
         several = sum(len(entry.patterns) > 1 for entry in self.found.values())
         if several:
-            yield f"{n_of(several, 'queries')} of several rows: each row is a pattern of its query"
+            yield f"{count_noun(several, 'queries')} of several rows: each row is a pattern of its query"
         if self.class_role == "class" and any(entry.query.query_class for entry in self.found.values()):
             yield "column 'class' is read as the query class, and kept as a stratum"
 

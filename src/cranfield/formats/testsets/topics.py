@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from cranfield.base.errors import TestSetError, shorten
-from cranfield.base.words import n_of
+from cranfield.base.words import count_noun
 from cranfield.formats.io.delimited import QUERY_COLUMNS, read_sheet
 from cranfield.formats.io.files import decode, read_bytes, write_text
 from cranfield.formats.io.json_text import json_objects
@@ -200,7 +200,7 @@ def _xml_text(text: str) -> str:
 
 
 def _note_unread(builder: TestSetBuilder, counts: dict[str, int]) -> None:
-    listed = [n_of(n, name) for name, n in counts.items() if n]
+    listed = [count_noun(n, name) for name, n in counts.items() if n]
     if listed:
         builder.notes += info(f"not read beside the titles: {', '.join(listed)}")
 
@@ -347,7 +347,7 @@ def _write(testset: TestSet, path: Path, parts: Sequence[str], take: Callable[[s
     if texts != wanted or len(wanted) != len(testset.queries):
         different = [query.id for query in testset.queries if texts.get(query.id) != wanted[query.id]]
         raise TestSetError(
-            f"not written: {n_of(len(different), 'queries')} whose id, text or information need cannot stand in this format",
+            f"not written: {count_noun(len(different), 'queries')} whose id, text or information need cannot stand in this format",
             path=str(path),
             expected="filled ids, and texts without line ends, tags or doubled blanks",
             got=shorten(", ".join(different[:5])),

@@ -18,9 +18,9 @@ from pathlib import Path
 from typing import Any, TypedDict
 
 from cranfield.base.errors import ProblemList, TestSetError, shorten
-from cranfield.base.words import first_of, n_of
+from cranfield.base.words import count_noun, join_first
 from cranfield.formats.io.delimited import check_column, column_line, id_bytes, id_text, number_of, short
-from cranfield.formats.io.files import MAX_PROBLEMS, MOST_LINE_BYTES, bounded_lines, opened, shown, stem, write_bytes
+from cranfield.formats.io.files import MAX_LINE_BYTES, MAX_PROBLEMS, bounded_lines, opened, shown, stem, write_bytes
 from cranfield.formats.registry import NO_SUBGROUP
 from cranfield.formats.testsets.preferences import preference_problems
 from cranfield.model import GroupedJudgment, Grouping, Note, Query, Rating, Target, TestSet
@@ -217,7 +217,7 @@ class TestSetBuilder:
     def repeated(self) -> tuple[Note, ...]:
         """A note on judgments that were met again with the same grade; none where there are none."""
         n = self.n_repeated
-        return info(f"{n_of(n, 'repeated judgments')} with the same grade, counted once") if n else ()
+        return info(f"{count_noun(n, 'repeated judgments')} with the same grade, counted once") if n else ()
 
     def query_ids(self) -> Sequence[str]:
         """Ids of the queries, in their order."""
@@ -238,7 +238,7 @@ class TestSetBuilder:
             if len(same) > 1:
                 question = shorten(question_of(queries[same[0] - 1].text))
                 self.problems.add(
-                    f"the question {question} is that of queries {first_of(map(str, same))}",
+                    f"the question {question} is that of queries {join_first(map(str, same))}",
                     path=self.source,
                     expected="each question once: an id is made from it",
                     hint="write them as one query, or give the file a column of ids where its format has one",
@@ -337,13 +337,13 @@ class UnknownFields:
         """What was done with each, in sentences."""
         kept = self._grouping()
         alone = {key: len(values_by_query) for key, values_by_query in self.values.items() if key not in kept}
-        lost = [f"{n_of(n, 'values')} of {key!r}, no two of them the same" for key, n in alone.items()]
-        lost += [f"{n_of(n, 'values')} of {key!r}: lists or keys" for key, n in self.others.items()]
+        lost = [f"{count_noun(n, 'values')} of {key!r}, no two of them the same" for key, n in alone.items()]
+        lost += [f"{count_noun(n, 'values')} of {key!r}: lists or keys" for key, n in self.others.items()]
         return (
             *info(
                 *(
-                    f"kept as stratum {key!r}: {n_of(len(set(values_by_query.values())), 'values')}"
-                    f" in {n_of(len(values_by_query), 'queries')}"
+                    f"kept as stratum {key!r}: {count_noun(len(set(values_by_query.values())), 'values')}"
+                    f" in {count_noun(len(values_by_query), 'queries')}"
                     for key, values_by_query in kept.items()
                 )
             ),
@@ -511,7 +511,7 @@ def _read_groups(path: Path, layout: LineLayout) -> TestSet:
 
 def _rows(path: Path, layout: LineLayout, builder: TestSetBuilder) -> Iterator[tuple[int, list[bytes], float]]:
     with opened(path, TestSetError) as stream:
-        yield from column_rows(bounded_lines(stream, path, TestSetError, MOST_LINE_BYTES), layout, builder)
+        yield from column_rows(bounded_lines(stream, path, TestSetError, MAX_LINE_BYTES), layout, builder)
 
 
 def column_rows(

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from cranfield.base.errors import ProblemList, TestSetError, shorten
-from cranfield.base.words import n_of
+from cranfield.base.words import count_noun
 from cranfield.formats.io.delimited import JUDGMENT_COLUMNS, as_number, is_id
 from cranfield.formats.io.files import shown
 from cranfield.formats.io.records import first_of_keys, json_records
@@ -155,7 +155,7 @@ def _read(path: Path, what: str, fields_of: Any, answers_of: Any) -> TestSet:
         expected = "answers of annotators; predictions and suggestions are none"
         raise TestSetError(f"no {what} is annotated", path=shown(path), expected=expected)
     return builder.testset(
-        not_carried(n_of(n, things) if " " not in things else f"{things}: {n}" for things, n in lost.items() if n)
+        not_carried(count_noun(n, things) if " " not in things else f"{things}: {n}" for things, n in lost.items() if n)
     )
 
 

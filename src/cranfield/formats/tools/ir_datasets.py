@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from cranfield.base.errors import CranfieldError, MissingExtraError, TestSetError, UnknownNameError, shorten
-from cranfield.base.words import n_of
+from cranfield.base.words import count_noun
 from cranfield.formats.io.delimited import as_number
 from cranfield.formats.registry import CATALOGUE
 from cranfield.formats.testsets.judgments import JudgmentRow, qrels_from_rows
@@ -120,4 +120,4 @@ def _notes(texts: Mapping[str, str], made: TestSet, lowered: int) -> Iterator[st
         "judged queries without a text": sum(query_id not in texts for query_id in made.grades),
         "judgments against an earlier one: the highest grade counts": lowered,
     }
-    yield from (n_of(n, what) for what, n in counts.items() if n)
+    yield from (count_noun(n, what) for what, n in counts.items() if n)

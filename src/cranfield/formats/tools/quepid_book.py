@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from cranfield.base.errors import TestSetError
-from cranfield.base.words import n_of
+from cranfield.base.words import count_noun
 from cranfield.formats.io.delimited import as_number, number_of, read_sheet
 from cranfield.formats.io.records import Loose, indexed_objects, load_json, write_json
 from cranfield.formats.io.tree import Loc
@@ -156,7 +156,7 @@ class _Raters:
     def notes(self) -> Iterator[Note]:
         """What was left out, and what is empty."""
         yield from counted(self.lost)
-        yield from info(*(n_of(n, what) for what, n in sorted(self.empty.items(), reverse=True) if n))
+        yield from info(*(count_noun(n, what) for what, n in sorted(self.empty.items(), reverse=True) if n))
 
 
 def write_quepid_book(testset: TestSet, path: Path | str) -> None:

@@ -13,7 +13,7 @@ from typing import Annotated, Any
 from pydantic import Field, JsonValue
 
 from cranfield.base.errors import ProblemList, TestSetError, shorten
-from cranfield.base.words import n_of
+from cranfield.base.words import count_noun
 from cranfield.formats.io.delimited import as_number
 from cranfield.formats.io.records import Loose, indexed_objects, load_json, write_json
 from cranfield.formats.io.tree import Loc
@@ -73,7 +73,7 @@ def read_rank_eval(path: Path | str) -> TestSet:
             _judge(builder, query_id, request, loc, several=len(indices) > 1)
     notes = [*builder.repeated(), *counted({noun: n for noun, n in lost.items() if noun != _NO_TEXT})]
     if lost[_NO_TEXT]:
-        notes += info(n_of(lost[_NO_TEXT], _NO_TEXT))
+        notes += info(count_noun(lost[_NO_TEXT], _NO_TEXT))
     if len(indices) > 1:
         notes += info(f"documents are of {len(indices)} indices: their ids are `index/_id`")
     return builder.testset(notes, noun="query", name=indices[0] if len(indices) == 1 else "")

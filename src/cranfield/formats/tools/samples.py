@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from cranfield.base.errors import ProblemList, RunFormatError, TestSetError, shorten
-from cranfield.base.words import n_of
+from cranfield.base.words import count_noun
 from cranfield.formats.io.delimited import is_id
 from cranfield.formats.io.files import shown, stem
 from cranfield.formats.io.records import first_of_keys, json_records, load_json
@@ -66,9 +66,9 @@ def read_samples(path: Path | str) -> TestSet:
             expected=" or ".join((*REFERENCE_IDS, *REFERENCES)),
             hint="samples of retrieved contexts alone are a run: give a test set with the judgments first",
         )
-    notes = [*not_carried(f"{n_of(n, 'values')} of {name!r}" for name, n in others.items())]
+    notes = [*not_carried(f"{count_noun(n, 'values')} of {name!r}" for name, n in others.items())]
     if n_without:
-        notes += info(f"without reference contexts: {n_of(n_without, 'samples')}")
+        notes += info(f"without reference contexts: {count_noun(n_without, 'samples')}")
     return builder.testset(notes)
 
 
@@ -164,9 +164,11 @@ def read_llama_index(path: Path | str) -> TestSet:
     unknown = [doc_id for judged in builder.grades.values.values() for doc_id in judged if doc_id not in corpus]
     notes = [*builder.repeated()]
     if unknown and corpus:
-        notes += info(f"not in the corpus: {n_of(len(unknown), 'relevant documents')}, {shorten(unknown[0])}")
+        notes += info(f"not in the corpus: {count_noun(len(unknown), 'relevant documents')}, {shorten(unknown[0])}")
     if corpus:
-        notes += info(f"texts of {n_of(len(corpus), 'documents')}: a source `corpus: {{path: {path.name}}}` shows them")
+        notes += info(
+            f"texts of {count_noun(len(corpus), 'documents')}: a source `corpus: {{path: {path.name}}}` shows them"
+        )
     lost = [key for key in top if key not in {*parts, "mode"}]
     return builder.testset((*notes, *not_carried(f"the key {key!r} of the file" for key in lost)), noun="query")
 

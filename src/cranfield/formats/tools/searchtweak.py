@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from cranfield.base.errors import ProblemList, TestSetError, shorten
-from cranfield.base.words import n_of
+from cranfield.base.words import count_noun
 from cranfield.formats.io.delimited import number_of, read_sheet, short, write_sheet
 from cranfield.formats.io.tree import plain_number
 from cranfield.formats.testsets.trec import TestSetBuilder, by_line
@@ -39,7 +39,7 @@ class TextBuilder(TestSetBuilder):
 
 def counted(counts: Mapping[str, int]) -> tuple[Note, ...]:
     """Notes on what a file holds and a test set does not."""
-    return not_carried(n_of(n, noun) for noun, n in counts.items() if n)
+    return not_carried(count_noun(n, noun) for noun, n in counts.items() if n)
 
 
 def params_of(values: Mapping[str, Any], lost: Counter[str]) -> dict[str, Scalar]:

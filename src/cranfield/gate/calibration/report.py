@@ -33,7 +33,7 @@ from cranfield.stats.calibration_slope import (
 from cranfield.stats.confusion import wilson_interval
 from cranfield.stats.describe import t_interval
 
-MOST_VALUES = 12
+MAX_VALUES = 12
 """A stratum with more values is reported only where it is asked for."""
 
 
@@ -46,7 +46,7 @@ class CalibrationOptions:
     target: float = 0.8
     """Share of correct answers that an advised threshold must have."""
     by: Sequence[str] | None = None
-    """Strata; None: all with at most `MOST_VALUES` values."""
+    """Strata; None: all with at most `MAX_VALUES` values."""
     seed: int = 0
     draws: int = stats.DRAWS
 
@@ -198,7 +198,7 @@ def _stratum_keys(answers: Sequence[ScoredAnswer], by: Sequence[str] | None) -> 
         for key, value in answer.strata.items():
             values.setdefault(key, set()).add(value)
     if by is None:
-        return tuple(key for key, found in values.items() if 1 < len(found) <= MOST_VALUES)
+        return tuple(key for key, found in values.items() if 1 < len(found) <= MAX_VALUES)
     if problems := [unknown_name("stratum", key, values) for key in by if key not in values]:
         raise UsageError(problems)
     return tuple(by)

@@ -25,7 +25,7 @@ RunOption = Annotated[Path | None, Option("Use this run file, in any run format.
 ResumeOption = Annotated[
     Path | None,
     Option(
-        "Use the answers in this folder, which an interrupted call named, and query the system for the others.",
+        "Resume from the folder printed by an interrupted run; only the missing answers are requested.",
         flag="--resume",
         metavar="DIR",
     ),

@@ -14,7 +14,7 @@ from cranfield.base.numbers import (
     format_plain,
     format_value,
 )
-from cranfield.base.words import capitalised, first_of, n_of
+from cranfield.base.words import capitalised, count_noun, join_first
 from cranfield.gate.calibration.answers import Exclusion, ScoredAnswer
 from cranfield.gate.calibration.diagnosis import (
     ALPHA,
@@ -112,7 +112,7 @@ def calibration_document(report: CalibrationReport, answers: Sequence[ScoredAnsw
     return Document(
         title=f"Calibration: {source.score}",
         subtitle=(
-            f"{source.name}, {n_of(source.n_queries, 'queries', format_count)}",
+            f"{source.name}, {count_noun(source.n_queries, 'queries', format_count)}",
             *([f"test set {source.testset}"] if source.testset else ()),
             f"correctness: {counted}",
         ),
@@ -141,8 +141,8 @@ def _brief(report: CalibrationReport, reasons: Sequence[str]) -> Brief:
 
 
 def _excluded_text(why: Exclusion, queries: Sequence[str]) -> str:
-    ids = first_of(list(queries), SHOWN)
-    return f"not counted, {why.value}: {n_of(len(queries), 'queries', format_count)} ({ids})"
+    ids = join_first(list(queries), SHOWN)
+    return f"not counted, {why.value}: {count_noun(len(queries), 'queries', format_count)} ({ids})"
 
 
 def _sections(found: Calibration, report: CalibrationReport) -> list[Section]:
@@ -200,7 +200,7 @@ def _slope_rows(fit: LogisticFit | None, evidence: CalibrationEvidence | None) -
         slope = f"{format_delta(fit.slope)} (95 % CI {format_delta_interval(fit.slope_interval)}{p and f', {p}'})"
         intercept = f"{format_delta(fit.intercept)} (95 % CI {format_delta_interval(fit.intercept_interval)})"
         if fit.n_clipped:
-            intercept += f"; {n_of(fit.n_clipped, 'scores', format_count)} clipped to {CLIPPED}"
+            intercept += f"; {count_noun(fit.n_clipped, 'scores', format_count)} clipped to {CLIPPED}"
     within = z = TOO_FEW
     if evidence is not None:
         within = f"{SHOWN_OR_NOT[evidence.is_slope_shown]} (p {format_p(evidence.slope_shown_p)})"

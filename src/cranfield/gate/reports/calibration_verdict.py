@@ -12,7 +12,7 @@ from cranfield.base.numbers import (
     format_p,
     format_value,
 )
-from cranfield.base.words import n_of
+from cranfield.base.words import count_noun
 from cranfield.gate.calibration.diagnosis import (
     ALPHA_SHOWN,
     FEWEST,
@@ -77,14 +77,14 @@ def losses_text(losses: Losses) -> str:
     """How many answers lack facts, with the right structure and without."""
     lost = losses.n_retrieval + losses.n_synthesis
     return (
-        f"{format_count(lost)} of {n_of(losses.n, 'answers', format_count)} lack facts: "
+        f"{format_count(lost)} of {count_noun(losses.n, 'answers', format_count)} lack facts: "
         f"{format_count(losses.n_synthesis)} with the right structure, {format_count(losses.n_retrieval)} without"
     )
 
 
 def _sentence(found: Calibration, score: str) -> str:
     group = found.group
-    counted = f"{format_count(group.right)} of {n_of(group.n, 'answers', format_count)}"
+    counted = f"{format_count(group.right)} of {count_noun(group.n, 'answers', format_count)}"
     means = f"its mean is {format_value(group.mean_score)}, and {counted} are correct ({format_value(group.share)})"
     if group.diagnosis is Diagnosis.INSUFFICIENT_DATA:
         return f"These answers do not show whether {score} is calibrated: {means}. {_more_answers(found)}"
@@ -119,7 +119,7 @@ def _more_answers(found: Calibration) -> str:
         return "So many answers show it of most calibrated scores: this one is near a margin. Score more, or recalibrate it."
     unit = 10 ** max(0, len(str(evidence.n_needed)) - 2)
     needed = -(-evidence.n_needed // unit) * unit
-    return f"If it is, about {n_of(needed, 'answers', format_count)} with such scores would show it: score more."
+    return f"If it is, about {count_noun(needed, 'answers', format_count)} with such scores would show it: score more."
 
 
 def _reasons(found: Calibration) -> Iterator[str]:
@@ -157,7 +157,7 @@ def _reasons(found: Calibration) -> Iterator[str]:
         constant = f"no better than always stating {format_value(group.share)}"
         yield f"Brier skill {format_value(found.brier_skill)}: as it is, {constant}"
     if evidence.n_contradicted:
-        counted = n_of(evidence.n_contradicted, "answers", format_count)
+        counted = count_noun(evidence.n_contradicted, "answers", format_count)
         yield f"{counted} with a score of 1 wrong, or with 0 correct: a calibrated score has none"
 
 

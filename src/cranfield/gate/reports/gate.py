@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 
 from cranfield.base.numbers import format_count, format_level
-from cranfield.base.words import capitalised, n_of
+from cranfield.base.words import capitalised, count_noun
 from cranfield.evaluation.evidence.values import caveat_sentences
 from cranfield.evaluation.values import as_printed
 from cranfield.gate.result import (
@@ -87,7 +87,9 @@ def _brief(report: GateReport) -> Brief:
         if rule.status == status
     ]
     failing = [change.text or change.query_id for result in report.gates for change in result.worse]
-    named = f"{n_of(len(failing), 'queries', format_count)} got worse, broke a rule or failed: {'; '.join(failing)}"
+    named = (
+        f"{count_noun(len(failing), 'queries', format_count)} got worse, broke a rule or failed: {'; '.join(failing)}"
+    )
     notes = [
         _of(result, note)
         for result in report.gates
@@ -341,7 +343,9 @@ def _change(change: BaselineChange) -> Section:
     for title, queries in (("worse", change.worse), ("better", change.better)):
         if queries:
             table = _queries(queries, change.primary, f"Queries that are {title} on {change.primary}")
-            blocks.append(Details(f"{n_of(len(queries), 'queries', format_count)} {title}", (table,), in_text=True))
+            blocks.append(
+                Details(f"{count_noun(len(queries), 'queries', format_count)} {title}", (table,), in_text=True)
+            )
     return Section(change.testset or "baseline", change.testset or "Baseline", tuple(blocks))
 
 

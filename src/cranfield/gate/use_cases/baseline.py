@@ -10,7 +10,7 @@ from pathlib import Path
 from cranfield.app.experiment import Experiment
 from cranfield.app.loading import NO_OVERRIDES, SetOverrides
 from cranfield.base.errors import Problem, SystemUnderTestError, UsageError
-from cranfield.base.words import n_of
+from cranfield.base.words import count_noun
 from cranfield.evaluation.values import Evaluation
 from cranfield.formats.io.files import refusal, shown
 from cranfield.gate.baseline import Baseline, baseline_of, misfits, read_baseline, with_added, write_baseline
@@ -150,7 +150,9 @@ def _change(answers: AnsweredTestSet, old: Baseline | None, new: Baseline, path:
     worse, better = _moved(evaluation, compared, primary)
     notes = [NOT_TO_COMPARE] if old is not None and not fits else []
     if answers.n_earlier:
-        notes.append(f"{answers.n_earlier} of {n_of(len(experiment.testset.queries), 'answers')} are not of this call")
+        notes.append(
+            f"{answers.n_earlier} of {count_noun(len(experiment.testset.queries), 'answers')} are not of this call"
+        )
     return BaselineChange(experiment.name, shown(path), facts, tuple(measures), worse, better, primary, tuple(notes))
 
 

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from cranfield.app.evaluate import compare, with_measure
 from cranfield.base.errors import InputError, Problem, UnknownNameError, UsageError, shorten
-from cranfield.base.words import n_of, or_list
+from cranfield.base.words import count_noun, or_list
 from cranfield.evaluation.evaluate import summarise
 from cranfield.evaluation.evidence.values import caveat_sentences
 from cranfield.evaluation.values import Comparison, Evaluation
@@ -158,7 +158,7 @@ class Scores:
     def __repr__(self) -> str:
         """What a failed assertion shows: system, test set, queries."""
         which = f", {self.label}" if self.label else ""
-        return f"<{self.evaluation.name} on {self.evaluation.testset.name}: {n_of(len(self), 'queries')}{which}>"
+        return f"<{self.evaluation.name} on {self.evaluation.testset.name}: {count_noun(len(self), 'queries')}{which}>"
 
     def describe_worst(self, measure: Measure) -> str:
         """The queries with the lowest values of a measure, a line each, with what was found."""

@@ -11,7 +11,7 @@ from typing import Any, Literal
 from cranfield.app.experiment import ZERO, Experiment, prepare
 from cranfield.app.loading import load
 from cranfield.base.errors import Problem, SystemUnderTestError, UsageError, shorten
-from cranfield.base.words import first_of
+from cranfield.base.words import join_first
 from cranfield.config import Config, load_config
 from cranfield.evaluation.evidence.values import void_sentences
 from cranfield.evaluation.options.blocks import Limits
@@ -273,5 +273,5 @@ def _require_evidence(evaluation: Evaluation) -> None:
         if not reasons:
             run = evaluation.run
             missing = [query for query in evaluation.query_ids if run is not None and query not in run.answers]
-            reasons = [f"no answer to {first_of(missing)}"] if missing else []
+            reasons = [f"no answer to {join_first(missing)}"] if missing else []
         raise SystemUnderTestError([Problem(sentence, hint="; ".join(reasons) or None) for sentence in broken])

@@ -30,7 +30,7 @@ from cranfield.app.run import require_folder
 from cranfield.base.errors import ConfigError, CranfieldError, InputError, Problem, UsageError
 from cranfield.base.platforms import PROGRAMS, require
 from cranfield.base.version import __version__
-from cranfield.base.words import first_of, n_of
+from cranfield.base.words import count_noun, join_first
 from cranfield.config.load import placed
 from cranfield.config.strict import Finding
 from cranfield.evaluation.classes import deciding_key
@@ -124,7 +124,7 @@ def collection_folder(
             )
             others = [path for path in _left_folders(out) if path.name != folder.name]
             if others:
-                text = f"left by an interrupted gate, not used, and removed when this one has finished: {first_of(map(str, others))}"
+                text = f"left by an interrupted gate, not used, and removed when this one has finished: {join_first(map(str, others))}"
                 progress_on(sys.stderr).note(text)
             with _kept_if_interrupted(folder, keeps_nothing(ref)):
                 yield CollectionFolder(folder, _if_interrupted(folder, keeps_nothing(ref)))
@@ -389,7 +389,7 @@ def _evaluated(experiment: Experiment, run: Run | Path) -> tuple[Evaluation, tup
         evaluation = replace(cut, reading={**cut.reading, "depth": depth})  # declared; k is recorded by itself
     if not more:
         return evaluation, ()
-    what = f"{n_of(sum(more), 'results')} of {n_of(len(more), 'queries')} beyond k = {k}"
+    what = f"{count_noun(sum(more), 'results')} of {count_noun(len(more), 'queries')} beyond k = {k}"
     return evaluation, (f"{what} are not counted: a system under the gate is asked for {k}",)
 
 
@@ -681,10 +681,10 @@ def _differences(baseline: Baseline, evaluation: Evaluation, experiment: Experim
     """How the baseline was made differently, in ways that leave the numbers comparable."""
     digest = digest_of(evaluation, experiment)
     if baseline.added:
-        n, names = len(baseline.added), first_of(baseline.added)
+        n, names = len(baseline.added), join_first(baseline.added)
         is_queried = baseline.added[0] in experiment.testset.by_id
         what = "compared with it" if is_queried else "part of this gate"
-        yield f"{n_of(n, 'queries')} added since the baseline was accepted, not {what}: {names}"
+        yield f"{count_noun(n, 'queries')} added since the baseline was accepted, not {what}: {names}"
     if baseline.system != evaluation.name:
         yield f"the baseline is of the system {baseline.system}, and this is {evaluation.name}"
     if baseline.config_digest and digest and baseline.config_digest != digest:

@@ -17,7 +17,7 @@ from cranfield.app.experiment import load_configured
 from cranfield.app.history import KeptValues
 from cranfield.app.loading import SetOverrides, named_testset, read_stored
 from cranfield.base.errors import ConfigError, CranfieldError, Problem, UsageError
-from cranfield.base.words import first_of, n_of
+from cranfield.base.words import count_noun, join_first
 from cranfield.config import Config, SetConfig, load_config
 from cranfield.config.models import parts_of
 from cranfield.config.owners import differing, merged
@@ -246,10 +246,8 @@ def lost_anchors(plan: GatePlan, name: str) -> Iterator[Problem]:
         ("files", there.source_files.keys() - here.source_files),
     ):
         if lost:
-            message = (
-                f"{n_of(len(lost), what)} checked for drift in {plan.ref.name}, and not here: {first_of(sorted(lost))}"
-            )
-            hint = "write what ties the test set to the repository anew: `cranfield testset rehash SET --repo DIR`"
+            message = f"{count_noun(len(lost), what)} checked for drift in {plan.ref.name}, and not here: {join_first(sorted(lost))}"
+            hint = "update the anchors: `cranfield testset rehash SET --repo DIR`"
             yield Problem(message, path=shown(path), hint=hint)
 
 

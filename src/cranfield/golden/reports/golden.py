@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from cranfield.base.words import n_of
+from cranfield.base.words import count_noun
 from cranfield.model.results import to_jsonable
 from cranfield.reporting.document import Document, KeyValues, Section, Table
 from cranfield.reporting.table_spec import Col, TableSpec
@@ -41,7 +41,7 @@ def run_document(status: RunStatus) -> Document:
     planned = status.planned or 0
     about = (
         ("drafts", f"{n} in, {n_ended} ended, {n - n_ended} under way"),
-        *([("not written yet", f"{planned - n} of {n_of(planned, 'drafts')}")] if planned > n else ()),
+        *([("not written yet", f"{planned - n} of {count_noun(planned, 'drafts')}")] if planned > n else ()),
         ("source", manifest.source),
         *((("steps that did not run", SKIPPED[manifest.more[ENTERS_AT]]),) if ENTERS_AT in manifest.more else ()),
         ("commit", manifest.commit or "none"),
@@ -128,7 +128,7 @@ def gate_document(found: SetGate) -> Document:
         title=f"Gate of {found.testset.name}",
         subtitle=(
             *filter(None, [found.uncommitted]),
-            f"{n_of(n, 'records')} at {found.commit[:12] or 'no commit'}",
+            f"{count_noun(n, 'records')} at {found.commit[:12] or 'no commit'}",
             f"{found.n_passed} passed, {n - found.n_passed} failed; what is missing is not failed",
             *found.notes,
             *found.tree.notes,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from cranfield.base.words import and_list, n_of
+from cranfield.base.words import and_list, count_noun
 from cranfield.model.results import to_jsonable
 from cranfield.reporting.document import Document, Paragraph, Section, Table
 from cranfield.reporting.table_spec import Col, TableSpec
@@ -29,7 +29,7 @@ def plan_document(estimate: CostEstimate) -> Document:
         title=f"Plan {estimate.plan}",
         subtitle=(
             *filter(None, [estimate.uncommitted]),
-            f"{n_of(estimate.total, 'queries')}, at {estimate.commit[:12] or 'no commit'}",
+            f"{count_noun(estimate.total, 'queries')}, at {estimate.commit[:12] or 'no commit'}",
             cost_verdict(estimate),
             *estimate.tree.notes,
         ),

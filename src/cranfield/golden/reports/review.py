@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from cranfield.base.numbers import format_percent
-from cranfield.base.words import capitalised, n_of
+from cranfield.base.words import capitalised, count_noun
 from cranfield.golden.review import CEILINGS, Ceiling, ReviewOutcome, ReviewReport, ReviewTally
 from cranfield.model.results import to_jsonable
 from cranfield.reporting.document import Bullets, Document, KeyValues, Paragraph, Section, Table
@@ -98,7 +98,7 @@ def _evidence(report: ReviewReport) -> tuple[KeyValues | Table, ...]:
 
 def _bound(tally: ReviewTally, lacking: str) -> str:
     if tally.n_open:
-        return f"not known: {n_of(tally.n_open, 'records')} of the sample {lacking}"
+        return f"not known: {count_noun(tally.n_open, 'records')} of the sample {lacking}"
     return "none" if tally.upper is None else format_percent(tally.upper)
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from cranfield.base.words import n_of
+from cranfield.base.words import count_noun
 from cranfield.golden.assemble import AssemblyResult, CheckedCriterion, CriterionResult
 from cranfield.golden.batch_drift import BatchDrift, BatchVerdict, MetricDrift
 from cranfield.golden.retirement import Decision, ModelHistory, ModelTests
@@ -37,7 +37,7 @@ def rows_document(found: CheckedRows) -> Document:
             Col("decided by", lambda state: "a person" if state in FOR_PEOPLE else ""),
         ),
     )
-    votes = n_of(found.n_votes, "votes")
+    votes = count_noun(found.n_votes, "votes")
     blocks: list[Block] = [
         Paragraph(f"{votes} on each row; more than half of them decide. What has no majority goes to a person."),
         states.table(),
@@ -170,7 +170,7 @@ def assembly_document(found: AssemblyResult) -> Document:
     )
     of = {result: [each for each in found.criteria if each.result is result] for result in CriterionResult}
     names = {result: ", ".join(map(_spaced, of[result])) for result in CriterionResult}
-    text = f"The set is golden: {len(of[CriterionResult.MET])} of {n_of(len(found.criteria), 'criteria')} are met"
+    text = f"The set is golden: {len(of[CriterionResult.MET])} of {count_noun(len(found.criteria), 'criteria')} are met"
     text += f", and not tested: {names[CriterionResult.NOT_TESTED]}." if of[CriterionResult.NOT_TESTED] else "."
     if not found.is_golden:
         written = "Written as a draft." if found.is_draft else "Nothing was written."

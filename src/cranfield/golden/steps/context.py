@@ -18,7 +18,7 @@ from cranfield.agents.tools.source import SourceTools
 from cranfield.agents.tries import answers_of_try, is_unreadable
 from cranfield.base.concurrency.loop import FunctionError, event_loop
 from cranfield.base.numbers import total
-from cranfield.base.words import n_of
+from cranfield.base.words import count_noun
 from cranfield.golden.folder import Step
 from cranfield.golden.index import RecordStatus, RunIndex
 from cranfield.golden.models import role_settings
@@ -156,9 +156,9 @@ class StepContext:
         took, prices = Spent(), self.plan.budget.prices
         for usage in tries:
             took.add(Spent.of(prices, transcript.task.model, usage))
-        spent = f"{n_of(took.requests, 'requests')}, {took.text(prices.currency)}"
-        row = n_of(transcript.task.limits.corrections + 1, "replies")
-        message = f"{job.role}: {row} in a row cannot be read, {n_of(len(tries), 'tries')} so far ({spent}); the last: {failure.detail}"
+        spent = f"{count_noun(took.requests, 'requests')}, {took.text(prices.currency)}"
+        row = count_noun(transcript.task.limits.corrections + 1, "replies")
+        message = f"{job.role}: {row} in a row cannot be read, {count_noun(len(tries), 'tries')} so far ({spent}); the last: {failure.detail}"
         return RecordFinding(kind=failure.kind, message=message)
 
     def made(self, job: RoleJob, transcript: Transcript, task_type: TaskType) -> dict[str, Any]:

@@ -26,7 +26,7 @@ from cranfield.app.loading import read_stored
 from cranfield.app.read_ahead import evaluate_files
 from cranfield.base.concurrency.loop import event_loop
 from cranfield.base.errors import CranfieldError, InputError, TestSetError, UsageError
-from cranfield.base.words import command_word, first_of, n_of
+from cranfield.base.words import command_word, count_noun, join_first
 from cranfield.evaluation.evidence.inspection import inspect_systems
 from cranfield.evaluation.options.blocks import Limits, ScoringOptions
 from cranfield.evaluation.testset.edit import recorded
@@ -240,11 +240,11 @@ def _notes(testset: TestSet, source: ParsedSource) -> Iterator[str]:
     where = f"commit {source.snapshot.commit[:12]}" if source.snapshot.commit else "the folder"
     yield f"checked against {where}"
     if others := queries_without_rows(testset):
-        yield f"not checked, because they expect no place: {n_of(len(others), 'queries')} ({first_of(others)})"
+        yield f"not checked, because they expect no place: {count_noun(len(others), 'queries')} ({join_first(others)})"
 
 
 def _sentence(n: int, options: CheckOptions) -> str:
-    return f"{n_of(n, 'rows')} corrected by {options.votes} votes of {', '.join(options.models)}"
+    return f"{count_noun(n, 'rows')} corrected by {options.votes} votes of {', '.join(options.models)}"
 
 
 def _present_day() -> date:
@@ -591,7 +591,7 @@ def _refuse_drift(before: TestSet, path: Path, snapshot: Snapshot) -> None:
     report = verify(before, snapshot)
     if changed := [each.label for each in (*report.moved, *report.drifted)]:
         raise TestSetError(
-            f"places of the version before are not as they were in {report.where}: {first_of(changed)}",
+            f"places of the version before are not as they were in {report.where}: {join_first(changed)}",
             path=shown(path),
             hint="correct them: `cranfield testset verify SET --repo DIR --out FILE` writes moved lines, "
             "`cranfield testset rehash SET --repo DIR` the anchors",
@@ -621,7 +621,7 @@ def _harness(
 ) -> CheckedCriterion:
     """Places, validity, and the evaluation of runs; that the file can be read was needed to get here."""
     if drifted := [each.label for each in verify(testset, snapshot).drifted]:
-        found = f"not in the repository: {first_of(drifted)}"
+        found = f"not in the repository: {join_first(drifted)}"
         command = f"`cranfield testset verify {command_word(path)} --repo {command_word(snapshot.root)}`"
         step = f"correct the places: {command} lists them"
         return CheckedCriterion(Criterion.HARNESS, CriterionResult.NOT_MET, found, step)
@@ -629,7 +629,10 @@ def _harness(
     if errors:
         step = f"correct the set: `cranfield testset validate {command_word(path)}` lists what is wrong"
         return CheckedCriterion(
-            Criterion.HARNESS, CriterionResult.NOT_MET, f"{n_of(len(errors), 'errors')}: {first_of(errors)}", step
+            Criterion.HARNESS,
+            CriterionResult.NOT_MET,
+            f"{count_noun(len(errors), 'errors')}: {join_first(errors)}",
+            step,
         )
     step = "name a run of a system on it with --run RUN"
     if not runs:
@@ -730,7 +733,7 @@ def _named(testset: TestSet, batch: AssembledBatch, content: VersionContent, *, 
         made=testset.meta.history[-1][: len("2026-11-21")],
         counts={**testset.meta.counts, REVIEWED: _n_reviewed(testset)},
         previous="" if before is None else before.digest,
-        history=(*testset.meta.history, f"Version {version}: {n_of(len(testset.queries), 'records')}; {done}."),
+        history=(*testset.meta.history, f"Version {version}: {count_noun(len(testset.queries), 'records')}; {done}."),
         assembly=assembly,
     )
     return replace(testset, name=f"golden-{ONE_PERSON}" if alone else "golden", version=str(version), meta=meta)

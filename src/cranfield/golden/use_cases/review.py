@@ -12,7 +12,7 @@ from typing import Any
 
 from cranfield.agents.record_folder import PLAN
 from cranfield.base.errors import UnknownNameError, UsageError
-from cranfield.base.words import command_word, n_of
+from cranfield.base.words import command_word, count_noun
 from cranfield.books.pool_file import Pool, PooledItem, PooledQuery, PooledRun
 from cranfield.books.review import EDITED_FIELDS, VERDICTS, ReviewMaterial, SourceLines, data_of, review_settings
 from cranfield.books.settings import Mode
@@ -208,7 +208,7 @@ def _name(first: str) -> str:
 
 NEAR = 5
 """Lines between two cited places that are shown as well."""
-MOST_LINES = 300
+MAX_LINES = 300
 """Of one place."""
 _SKIPPED = "skipped"
 GUIDELINE = """\
@@ -377,7 +377,7 @@ def _lines(file: str, start: int, end: int, snapshot: Snapshot) -> SourceLines:
     if start > len(lines):
         problem = f"The file has {len(lines):,} lines: {start}-{end} are none of them."
         return SourceLines(file=file, start=start, end=end, problem=problem)
-    part = lines[start - 1 : min(end, start - 1 + MOST_LINES)]
+    part = lines[start - 1 : min(end, start - 1 + MAX_LINES)]
     more = min(end, len(lines)) - (start - 1) - len(part)
     plain = "\n".join(part).replace("\0", "\ufffd").encode("utf-8", "replace").decode()
     return SourceLines(
@@ -529,7 +529,7 @@ def after_run(run: Path, statuses: Sequence[RecordStatus], repo: Path | str = UN
         review = f"no record can be reviewed: `cranfield golden status {command_word(run)}` shows why"
     if not n_unreadable or (run / Step.REVIEW_SAMPLES).is_file():
         return review
-    records = f"{n_of(n_unreadable, 'records')} without a readable reply, where their cells have room"
+    records = f"{count_noun(n_unreadable, 'records')} without a readable reply, where their cells have room"
     return f"{resume} asks again for {records}; or {review}, after which nothing is asked again"
 
 
@@ -562,7 +562,7 @@ def after_review(run: Path, found: Collected, report: ReviewReport, source: str,
     """
     steps = []
     if found.sent_back:
-        n = n_of(len(found.sent_back), "records")
+        n = count_noun(len(found.sent_back), "records")
         steps.append(
             f"`cranfield golden run --resume {command_word(run)} --repo {UNKNOWN}`: {n} sent back to the oracle"
         )
@@ -587,12 +587,16 @@ def after_review(run: Path, found: Collected, report: ReviewReport, source: str,
 def _to_judge(book: str, n: int, what: str, db: str) -> list[str]:
     """The page of a book, where so many records wait."""
     wait = "waits" if n == 1 else "wait"
-    return [f"`cranfield judge {command_word(book)}{db}`: {n_of(n, 'records')} {wait} for {what}"] if n else []
+    return [f"`cranfield judge {command_word(book)}{db}`: {count_noun(n, 'records')} {wait} for {what}"] if n else []
 
 
 def _to_lead(book: str, n: int, who: str, db: str) -> list[str]:
     """The page of a book on which a lead decides so many records."""
-    return [f"`cranfield judge {command_word(book)}{db}`, page Adjudicate: {n_of(n, 'records')} for {who}"] if n else []
+    return (
+        [f"`cranfield judge {command_word(book)}{db}`, page Adjudicate: {count_noun(n, 'records')} for {who}"]
+        if n
+        else []
+    )
 
 
 def second_look_steps(
@@ -607,9 +611,9 @@ def second_look_steps(
     steps += _to_lead(second.book, len(second.skipped), "the same person as a lead", db)
     again = f"`cranfield golden review {command_word(run)} --repo {command_word(repo)}{db}`"
     if second.due:
-        steps.append(f"{again}: the second look at {n_of(len(second.due), 'records')} is due")
+        steps.append(f"{again}: the second look at {count_noun(len(second.due), 'records')} is due")
     if second.early:
-        n = n_of(len(second.early), "records")
+        n = count_noun(len(second.early), "records")
         steps.append(f"from {second.due_at} on, {again}: the second look at {n}, {HOURS} after the first")
     for name, why in unconfirmed.items():
         steps.append(f"`cranfield book reopen {command_word(second.book)} --query {command_word(name)}{db}`: {why}")

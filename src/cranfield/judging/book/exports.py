@@ -11,9 +11,9 @@ from typing import Any
 from pydantic import ValidationError
 
 from cranfield.base.errors import InputError, ProblemList, UnknownNameError, UsageError
-from cranfield.base.words import command_word, first_of, or_list
+from cranfield.base.words import command_word, join_first, or_list
 from cranfield.books.store.book_records import KINDS, BookDump, BookHeader, BookLine
-from cranfield.formats.io.files import MOST_RECORD_BYTES, bounded_lines, opened, shown, write_text
+from cranfield.formats.io.files import MAX_RECORD_BYTES, bounded_lines, opened, shown, write_text
 from cranfield.formats.io.json_text import json_objects
 from cranfield.judging.book.freeze import rater_names, renamed
 from cranfield.judging.book.grades import BookContents, rated_book
@@ -65,7 +65,7 @@ def judgments_of(
     }
     groups = {query_id: given for query_id, given in groups.items() if given}
     spaced = [rater for rater in raters if " " in rater]
-    names_note = f"spaces in the names of judges are written as _: {first_of(spaced)}" if spaced else ""
+    names_note = f"spaces in the names of judges are written as _: {join_first(spaced)}" if spaced else ""
     if not groups:
         raise UsageError(f"book {contents.info.name!r} holds no grade")
     return replace(
@@ -147,7 +147,7 @@ def read_book(path: Path) -> BookDump:
     header: BookHeader | None = None
     found: dict[str, list[Any]] = {kind: [] for kind in KINDS}
     with opened(path, BookFileError) as stream:
-        lines = bounded_lines(stream, path, BookFileError, MOST_RECORD_BYTES)
+        lines = bounded_lines(stream, path, BookFileError, MAX_RECORD_BYTES)
         for line, values in json_objects(lines, shown(path), problems):
             kind = "" if header is None else next(iter(values), "")
             if header is not None and (len(values) != 1 or kind not in KINDS):

@@ -11,7 +11,7 @@ from itertools import count
 from typing import cast
 
 from cranfield.base.errors import UnknownNameError, UsageError
-from cranfield.base.words import n_of
+from cranfield.base.words import count_noun
 from cranfield.books.store.schema import Action, ItemState, Origin, RaterKind
 from cranfield.books.store.store import Store
 from cranfield.books.store.values import FrozenInfo
@@ -93,7 +93,7 @@ def freeze(
     if unfinished and not allow_partial:
         n = sum(item.origin is not Origin.CALIBRATION for item in contents.items)
         raise UsageError(
-            f"book {name!r} is not finished: {unfinished} of {n_of(n, 'documents')} wait for a rater or for adjudication, or have no grade",
+            f"book {name!r} is not finished: {unfinished} of {count_noun(n, 'documents')} wait for a rater or for adjudication, or have no grade",
             hint="{allow_partial} freezes it as it is; what has no grade stays unjudged",
             parameters=("allow_partial",),
         )
@@ -104,7 +104,7 @@ def freeze(
     testset = replace(renamed(rated.testset, people), version=str(judging.number), notes=())
     previous = contents.frozen[-1].digest if contents.frozen else ""
     testset = replace(testset, meta=replace(testset.meta, judging=judging, previous=previous))
-    sentence = f"frozen from the book {name}: {judging.coverage['judged']} of {n_of(judging.coverage['pooled'], 'documents')} judged, grades by {judging.rule}"
+    sentence = f"frozen from the book {name}: {judging.coverage['judged']} of {count_noun(judging.coverage['pooled'], 'documents')} judged, grades by {judging.rule}"
     return Freezing(recorded(testset, sentence, today), rated, unfinished, kappa)
 
 

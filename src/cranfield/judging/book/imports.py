@@ -29,7 +29,7 @@ Unknown = Literal["error", "add", "skip"]
 CARRIED = RaterKind.CARRIED.value
 NO_GUIDELINE = 0
 """The version of an imported judgment: no guidelines of this book."""
-MOST_RATERS = 10
+MAX_RATERS = 10
 """Most raters of an item that a book may ask for."""
 DEFAULT_MOST = BookSettings.model_fields["most_raters"].default
 WITHOUT_REASON = "adjudicated before the import"
@@ -222,7 +222,7 @@ def book_of(store: Store, name: str, testset: TestSet) -> BookInfo:
     )
     rule = testset.consensus if testset.consensus in CONSENSUS else DEFAULT_RULE
     counts = Counter((query_id, r.doc_id) for query_id, given in testset.ratings.items() for r in given if not r.final)
-    raters = min(max(counts.values(), default=1), MOST_RATERS)
+    raters = min(max(counts.values(), default=1), MAX_RATERS)
     settings = BookSettings(
         scale=scale_for(testset), consensus=rule, raters_per_item=raters, most_raters=max(raters, DEFAULT_MOST)
     )

@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from datetime import date
 
 from cranfield.base.errors import Problem, UsageError, shorten
-from cranfield.base.words import first_of, n_of
+from cranfield.base.words import count_noun, join_first
 from cranfield.books.store.schema import RaterKind
 from cranfield.books.store.values import BookInfo
 from cranfield.evaluation.testset.declared import off_the_scale
@@ -179,14 +179,14 @@ def _notes(old: TestSet, made: Freezing, found: _Converted) -> Iterator[str]:
         yield "the pool of the book was made for another version of the test set"
     stay = [query_id for query_id in made.testset.query_ids if query_id in old.targets.keys() - found.grades]
     if stay:
-        n = n_of(len(stay), "queries")
-        yield f"still judged by targets, as the book has no grade but those of the rule: {n} ({first_of(stay)})"
+        n = count_noun(len(stay), "queries")
+        yield f"still judged by targets, as the book has no grade but those of the rule: {n} ({join_first(stay)})"
     expects_nothing = _negative(old)
     negative = {q: made.testset.grades[q] for q in made.testset.query_ids if q in expects_nothing}
     if negative:
-        found_good = first_of(f"{q} {shorten(doc)}" for q, docs in negative.items() for doc in docs if docs[doc] > 0)
+        found_good = join_first(f"{q} {shorten(doc)}" for q, docs in negative.items() for doc in docs if docs[doc] > 0)
         graded = f"; graded above 0 there, and not written: {found_good}" if found_good else ""
-        yield f"nothing should be found, which stays so: {n_of(len(negative), 'queries')} ({first_of(negative)}){graded}"
+        yield f"nothing should be found, which stays so: {count_noun(len(negative), 'queries')} ({join_first(negative)}){graded}"
     by_rule = max((target.grade for query_id in found.grades for target in old.targets[query_id]), default=0.0)
     highest = max(made.testset.meta.scale, default=by_rule)
     if found.grades and by_rule < highest:
@@ -200,7 +200,7 @@ def _problems(old: TestSet, frozen: TestSet) -> Iterator[Problem]:
     otherwise = [q for q, judged in old.grades.items() if any(map(names_lines, judged)) and not by_place(old, q)]
     if frozen.matching.places and otherwise:
         yield Problem(
-            f"the graded ids of {first_of(otherwise)} end in numbers and are matched by id alone, those of the book by "
+            f"the graded ids of {join_first(otherwise)} end in numbers and are matched by id alone, those of the book by "
             "id and lines",
             hint="with {without_earlier} the book becomes a test set of its own; or set `matching: {places: true}` "
             "in the set, where those ids name lines",

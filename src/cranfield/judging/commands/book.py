@@ -205,14 +205,14 @@ def create_command(
 
 def make_book(name: str, pool: Pool, settings: BookSettings, guideline: Path | None, db: str) -> None:
     """Make the book, and print what it holds."""
-    from cranfield.base.words import n_of
+    from cranfield.base.words import count_noun
     from cranfield.judging.pools.pool_io import require_texts
 
     text = None if guideline is None else read_guideline(guideline)
     require_texts(pool)
     with closing(open_books(db, create=True)) as store:
         info = store.books.create(name, pool, settings, guideline=text)
-    documents, queries = n_of(info.n_items, "documents"), n_of(info.n_queries, "queries")
+    documents, queries = count_noun(info.n_items, "documents"), count_noun(info.n_queries, "queries")
     say(f"book {info.name}: {documents} of {queries}, in {store.where}")
     say(f"next: `cranfield judge {command_word(info.name)}`")
 
@@ -326,14 +326,14 @@ def calibrate_command(
     db: DbOption = DEFAULT_DATABASE,
 ) -> None:
     """Add documents with a known grade: raters judge them as others, and do not learn which they are."""
-    from cranfield.base.words import n_of
+    from cranfield.base.words import count_noun
     from cranfield.books.store.books import read_calibration
     from cranfield.books.store.schema import Origin
 
     rows = read_calibration(file)
     with closing(open_books(db)) as store:
         info = store.books.get(book)
-        say(n_of(store.books.calibration(info.id, rows), "calibration items"))
+        say(count_noun(store.books.calibration(info.id, rows), "calibration items"))
         items = [item for item in store.reading.items(info.id) if item.origin is Origin.CALIBRATION]
         if n_bare := sum(not item.fields for item in items):
             say(f"{n_bare} without a title or text in the book: raters may tell these from the others")
@@ -359,7 +359,7 @@ def reopen_command(
 ) -> None:
     """Ask again for the items that match all options. The log keeps what is withdrawn."""
     from cranfield.base.errors import UsageError
-    from cranfield.base.words import n_of
+    from cranfield.base.words import count_noun
     from cranfield.books.store.schema import ItemState, SkipReason
     from cranfield.books.store.values import ItemFilter
 
@@ -380,9 +380,9 @@ def reopen_command(
         if rater is not None:
             store.people.get(rater)
         if dry_run:
-            say(f"{n_of(store.reading.count(number, where), 'items')} would be open again")
+            say(f"{count_noun(store.reading.count(number, where), 'items')} would be open again")
             return
-        say(f"{n_of(store.books.reopen(number, where, acting_account(store, by), reason), 'items')} open again")
+        say(f"{count_noun(store.books.reopen(number, where, acting_account(store, by), reason), 'items')} open again")
 
 
 def close_command(book: BookArgument, *, db: DbOption = DEFAULT_DATABASE) -> None:

@@ -35,7 +35,7 @@ from cranfield.app.commands.shared import (
     refuse_existing,
     require_single_stdin,
 )
-from cranfield.base.words import command_word, n_of
+from cranfield.base.words import command_word, count_noun
 from cranfield.books.options import DEFAULT_DATABASE, DbOption, WorkbenchOption, open_books
 from cranfield.evaluation.options.blocks import RULES, TARGETS
 from cranfield.evaluation.options.declaration import Argument, Option
@@ -208,7 +208,7 @@ def estimate_text(found: RatingDryRun) -> str:
     chosen = found.selection
     cost = "unknown (no price)" if found.cost is None else f"at most about {found.cost:.4f} {found.currency}"
     lines = [
-        f"{n_of(len(chosen.todo), 'items')} to rate, {chosen.n_before} rated before: {n_of(found.n_calls, 'calls')}",
+        f"{count_noun(len(chosen.todo), 'items')} to rate, {chosen.n_before} rated before: {count_noun(found.n_calls, 'calls')}",
         f"input about {found.input_tokens:,} tokens, output at most {found.output_tokens:,}",
         f"cost {cost}",
         *_text_lines(chosen),
@@ -218,25 +218,25 @@ def estimate_text(found: RatingDryRun) -> str:
 
 def _text_lines(chosen: RatingSelection) -> Iterator[str]:
     if chosen.without_text:
-        yield f"{n_of(len(chosen.without_text), 'items')} without a text left out; --workbench FILE says where texts are"
+        yield f"{count_noun(len(chosen.without_text), 'items')} without a text left out; --workbench FILE says where texts are"
         yield from (f"  {each}" for each in chosen.without_text[:SHOWN_ITEMS])
     if chosen.n_cut:
-        yield f"{n_of(chosen.n_cut, 'texts')} cut to --max-chars"
+        yield f"{count_noun(chosen.n_cut, 'texts')} cut to --max-chars"
 
 
 def outcome_text(outcome: RateOutcome, budget: Budget) -> str:
     """What came of a run, and what to do next."""
     spent, chosen = outcome.spent, outcome.selection
-    rated = f"{outcome.rater}: {n_of(outcome.n_graded, 'items')} rated"
+    rated = f"{outcome.rater}: {count_noun(outcome.n_graded, 'items')} rated"
     if outcome.n_declined:
         rated += f", {outcome.n_declined} skipped because the model cannot grade them"
     lines = [f"{rated}; {chosen.n_before} rated before, {outcome.n_left} left of {chosen.n_items}"]
     if outcome.n_cached:
         lines.append(f"{outcome.n_cached} from answers of an earlier run, without a call")
-    lines.append(f"{n_of(spent.requests, 'requests')}, {spent.text(budget.prices.currency)}")
+    lines.append(f"{count_noun(spent.requests, 'requests')}, {spent.text(budget.prices.currency)}")
     if outcome.n_bad or outcome.n_failed:
         lines.append(
-            f"{n_of(outcome.n_bad, 'bad answers')}, {outcome.n_failed} without an answer: these items stay unjudged"
+            f"{count_noun(outcome.n_bad, 'bad answers')}, {outcome.n_failed} without an answer: these items stay unjudged"
         )
         lines += [f"  {message}" for message in outcome.messages]
     lines += _text_lines(chosen)
@@ -314,7 +314,7 @@ OutOption = Annotated[
 OntoOption = Annotated[
     Path | None,
     Option(
-        "Test set whose next version it is: its other judgments stay; default: the one that the pool was made over.",
+        "Test set to update; its other judgments are kept. Default: the one that the pool was made over.",
         flag="--onto",
         metavar="SET",
     ),
@@ -346,7 +346,7 @@ def freeze_command(
 ) -> None:
     """Freeze a book as a version of a test set, with a manifest of who judged, how, and how far they agree."""
     from cranfield.base.errors import UsageError
-    from cranfield.base.words import n_of
+    from cranfield.base.words import count_noun
     from cranfield.formats.testsets.storage import write_new
     from cranfield.judging.book.freeze import NoAgreementError, freeze, record_frozen
     from cranfield.judging.book.grades import contents_of
@@ -381,12 +381,12 @@ def freeze_command(
     if earlier is not None:
         note(f"next version of {onto or contents.info.source['testset_file']}, whose other judgments stay")
     note(
-        f"wrote {out}: version {frozen.number} of book {book}, {n_of(len(made.testset.queries), 'queries')}, {frozen.digest[:19]}"
+        f"wrote {out}: version {frozen.number} of book {book}, {count_noun(len(made.testset.queries), 'queries')}, {frozen.digest[:19]}"
     )
 
 
 def _note_frozen(book: str, made: Freezing, losses: Sequence[str], without: str) -> None:
-    from cranfield.base.words import n_of
+    from cranfield.base.words import count_noun
     from cranfield.evaluation.testset.judging_notes import judging_notes
 
     for sentence in (*losses, *judging_notes(made.testset)):
@@ -396,7 +396,7 @@ def _note_frozen(book: str, made: Freezing, losses: Sequence[str], without: str)
     if made.kappa is not None:
         note(made.kappa.sentence)
     if made.rated.differences:
-        n = n_of(len(made.rated.differences), "grades")
+        n = count_noun(len(made.rated.differences), "grades")
         note(
             f"note: {n} of other sources differ from those that hold: "
             f"`cranfield book sensitivity {command_word(book)} BASELINE CANDIDATE` lists them"
@@ -500,15 +500,15 @@ def import_command(
 
     Raters that the file names are accounts of persons, without a password; judgments without a rater are carried over.
     """
-    from cranfield.base.words import n_of
+    from cranfield.base.words import count_noun
     from cranfield.judging.book.exports import is_book, read_book
 
     with closing(open_books(db, create=True)) as store:
         if testset_format is None and file.is_file() and is_book(file):
             dump = read_book(file)
             store.transfer.restore(dump, book)
-            queries, items = n_of(len(dump.query), "queries"), n_of(len(dump.item), "items")
-            note(f"imported book {book}: {queries}, {items}, {n_of(len(dump.event), 'events')}")
+            queries, items = count_noun(len(dump.query), "queries"), count_noun(len(dump.item), "items")
+            note(f"imported book {book}: {queries}, {items}, {count_noun(len(dump.event), 'events')}")
             return
         _import_judgments(store, book, file, testset_format, unknown, by)
 
@@ -522,7 +522,7 @@ def _import_judgments(
     by: str | None,
 ) -> None:
     from cranfield.app.loading import read_stored
-    from cranfield.base.words import first_of, n_of
+    from cranfield.base.words import count_noun, join_first
     from cranfield.judging.book.imports import book_of, import_judgments
 
     testset = read_stored(file, testset_format)
@@ -530,16 +530,16 @@ def _import_judgments(
         note(f"note: {each}")
     if book not in {info.name for info in store.books.all()}:
         info = book_of(store, book, testset)
-        note(f"made book {book}: {n_of(info.n_queries, 'queries')}, {n_of(info.n_items, 'items')}")
+        note(f"made book {book}: {count_noun(info.n_queries, 'queries')}, {count_noun(info.n_items, 'items')}")
     done = import_judgments(store, book, testset, file, by=acting_account(store, by), unknown=unknown)
     if done.skipped:
-        n = n_of(len(done.skipped), "queries and documents")
-        note(f"left out: {n} that the book does not have ({first_of(done.skipped)})")
+        n = count_noun(len(done.skipped), "queries and documents")
+        note(f"left out: {n} that the book does not have ({join_first(done.skipped)})")
     if done.n_added:
-        note(f"added: {n_of(done.n_added, 'documents')} that the book did not have")
+        note(f"added: {count_noun(done.n_added, 'documents')} that the book did not have")
     known = f"; {done.n_known} were there" if done.n_known else ""
-    final = f", {n_of(done.n_final, 'adjudicated grades')}" if done.n_final else ""
-    note(f"imported into book {book}: {n_of(done.n_new, 'judgments')}{final}{known}")
+    final = f", {count_noun(done.n_final, 'adjudicated grades')}" if done.n_final else ""
+    note(f"imported into book {book}: {count_noun(done.n_new, 'judgments')}{final}{known}")
 
 
 def export_command(
@@ -565,7 +565,7 @@ def export_command(
     db: DbOption = DEFAULT_DATABASE,
 ) -> None:
     """Export a whole book, its judgments in a format of another tool, or the pooled results of a run."""
-    from cranfield.base.words import n_of
+    from cranfield.base.words import count_noun
     from cranfield.formats.convert import write_run, write_testset
     from cranfield.judging.book.exports import JUDGES, judgments_of, pooled_run
     from cranfield.judging.book.grades import contents_of
@@ -580,20 +580,20 @@ def export_command(
         found = pooled_run(contents, run)
         for sentence in write_run(found, out, "trec" if file_format in {None, "trec-run"} else file_format):
             note(f"note: {sentence}")
-        note(f"wrote {out}: the pooled results of {run}, {n_of(len(found.answers), 'queries')}")
+        note(f"wrote {out}: the pooled results of {run}, {count_noun(len(found.answers), 'queries')}")
         return
     testset = judgments_of(contents, rule=rule, models=models, pseudonyms=pseudonyms, by_judge=file_format == JUDGES)
     for sentence in (*map(str, testset.notes), *write_testset(testset, out, file_format)):
         note(f"note: {sentence}")
     note(
-        f"wrote {out}: {n_of(sum(map(len, testset.grades.values())), 'documents')}, grades by {testset.consensus or 'judge'}"
+        f"wrote {out}: {count_noun(sum(map(len, testset.grades.values())), 'documents')}, grades by {testset.consensus or 'judge'}"
     )
 
 
 def _export_whole(store: Store, book: str, out: Path, *, pseudonyms: bool) -> None:
-    from cranfield.base.words import n_of
+    from cranfield.base.words import count_noun
     from cranfield.judging.book.exports import write_book
 
     dump = store.transfer.dump(book, pseudonyms=pseudonyms)
     write_book(dump, out)
-    note(f"wrote {out}: {n_of(len(dump.item), 'items')}, {n_of(len(dump.event), 'events')}")
+    note(f"wrote {out}: {count_noun(len(dump.item), 'items')}, {count_noun(len(dump.event), 'events')}")

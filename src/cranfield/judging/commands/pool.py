@@ -230,13 +230,13 @@ def _load(testset: Path | None, testset_format: str | None, options: TestSetOpti
 
 
 def _make_book(pool: Pool, judged: TestSet | None, name: str, db: str, raters: int) -> None:
-    from cranfield.base.words import n_of
+    from cranfield.base.words import count_noun
     from cranfield.books.settings import BookSettings, scale_of
 
     settings = BookSettings(scale=scale_of(pool.scale), raters_per_item=raters, seed=pool.seed)
     with closing(open_books(db, create=True)) as store:
         made = store.books.create(name, pool, settings)
-    size = f"{n_of(made.n_items, 'documents')} of {n_of(made.n_queries, 'queries')}"
+    size = f"{count_noun(made.n_items, 'documents')} of {count_noun(made.n_queries, 'queries')}"
     note(f"made book {made.name}: {size}")
     note_scale(settings.scale, judged)
 

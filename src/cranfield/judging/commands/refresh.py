@@ -164,7 +164,7 @@ def _write_plan(
     made: RefreshPlan, plan: Path, queries: Path | None, runs: list[Path], depth: int, raters: str, *, force: bool
 ) -> None:
     from cranfield.base.errors import UsageError
-    from cranfield.base.words import n_of
+    from cranfield.base.words import count_noun
     from cranfield.evaluation.testset.split import strata_keys
     from cranfield.judging.refresh.files import N_RATERS, write_sheet
     from cranfield.model.query import CLASS
@@ -183,7 +183,7 @@ def _write_plan(
     rows = write_sheet(plan, made.new, pools, names, keys)
     _write_queries(made, queries, force=True)
     _note_plan(made)
-    note(f"wrote {plan}: {n_of(rows, 'rows')} to label")
+    note(f"wrote {plan}: {count_noun(rows, 'rows')} to label")
     if not runs:
         note("note: no run was given, so the sheet names no documents: ask the systems, and plan again with --run")
 
@@ -197,9 +197,9 @@ def _write_queries(made: RefreshPlan, queries: Path | None, *, force: bool) -> N
 
 
 def _note_plan(made: RefreshPlan) -> None:
-    from cranfield.base.words import n_of
+    from cranfield.base.words import count_noun
 
-    note(f"drawn ({made.sample}, seed {made.seed}): {len(made.new)} of {n_of(made.n_log, 'queries')} of the log")
+    note(f"drawn ({made.sample}, seed {made.seed}): {len(made.new)} of {count_noun(made.n_log, 'queries')} of the log")
     if made.n_known:
         note(f"passed over: {made.n_known} that are in the set, or nearly so")
     note(f"leaving: {', '.join(made.leaving)}")
@@ -208,7 +208,7 @@ def _note_plan(made: RefreshPlan) -> None:
 def _make_book(made: RefreshPlan, book: str, db: str, runs: list[Path], depth: int, rules: tuple[float, str]) -> None:
     """A book of the results of the new queries, for two raters whose kappa has to be above the limit."""
     from cranfield.base.errors import UsageError
-    from cranfield.base.words import n_of
+    from cranfield.base.words import count_noun
     from cranfield.judging.refresh.refresh import candidates
 
     if not runs:
@@ -224,7 +224,7 @@ def _make_book(made: RefreshPlan, book: str, db: str, runs: list[Path], depth: i
         info = store.books.create(book, pool, refresh_settings(made, *rules))
     _note_plan(made)
     note(
-        f"made book {book}: {n_of(info.n_items, 'documents')} for two raters, whose kappa has to be above {rules[0]:g}"
+        f"made book {book}: {count_noun(info.n_items, 'documents')} for two raters, whose kappa has to be above {rules[0]:g}"
     )
 
 
@@ -244,7 +244,7 @@ def _labels(labels: Path | None, raters: str, book: str | None, db: str, kappa: 
 
 
 def _finish(renewal: Renewal, kappa: float, source: Path, out: Path) -> None:
-    from cranfield.base.words import n_of
+    from cranfield.base.words import count_noun
     from cranfield.formats.convert import format_after, write_testset
     from cranfield.formats.io.files import STDIN
     from cranfield.formats.testsets.meta_file import format_of
@@ -265,7 +265,7 @@ def _finish(renewal: Renewal, kappa: float, source: Path, out: Path) -> None:
         note(f"warning: {sentence}")
     old, new = renewal.plan.testset, renewal.testset
     note(
-        f"wrote {out}: version {new.version}, {n_of(len(new.queries), 'queries')}, {len(renewal.plan.new)} of them new"
+        f"wrote {out}: version {new.version}, {count_noun(len(new.queries), 'queries')}, {len(renewal.plan.new)} of them new"
     )
     if old.meta.split is not None:
         split = f"`cranfield testset split {command_word(out)}`"

@@ -22,7 +22,7 @@ from cranfield.config.documents import CorpusFile, CorpusSource
 from cranfield.judging.documents.records import as_text, record_content
 from cranfield.judging.documents.values import Content, DocumentError, DocumentFailureKind, Reader, Wanted
 
-MOST_UNPACKED = 20 * 1024**3
+MAX_UNPACKED = 20 * 1024**3
 """Bytes that a compressed corpus may unpack to."""
 _BLOCK = 1024 * 1024
 _BEGINNING = 1000
@@ -136,7 +136,7 @@ def _unpack(path: Path, unpacked: BinaryIO) -> None:
     with gzip.open(path) as packed:
         while block := packed.read(_BLOCK):
             unpacked.write(block)
-            if unpacked.tell() > MOST_UNPACKED or shutil.disk_usage(tempfile.gettempdir()).free < _BLOCK:
+            if unpacked.tell() > MAX_UNPACKED or shutil.disk_usage(tempfile.gettempdir()).free < _BLOCK:
                 raise OSError("unpacks to too much")
     unpacked.seek(0)
 

@@ -135,7 +135,7 @@ def refused(reason: str) -> DocumentError:
 
 WAIT_S = 2.0
 """Longest wait for another document of the same source to end."""
-MOST_WAITING = 16
+MAX_WAITING = 16
 """Documents of a source that wait; for further ones it is busy."""
 GRACE_S = 0.5
 """Seconds over its limit that a source has to report its own end."""
@@ -147,7 +147,7 @@ class Slots:
 
     def __init__(self, concurrency: int, timeout_s: float) -> None:
         self._running = threading.BoundedSemaphore(concurrency)
-        self._waiting = threading.BoundedSemaphore(MOST_WAITING)
+        self._waiting = threading.BoundedSemaphore(MAX_WAITING)
         self._timeout_s = timeout_s
 
     def run(self, work: Callable[[], Value]) -> Value:

@@ -23,8 +23,8 @@ DROPPED = frozenset(_DROPPED_NAMES.split())
 """Elements whose content is no text of the document."""
 _TAG = re.compile(r"</?[a-z0-9]+>")
 _TITLE = re.compile(r"<title[^<>]*>([^<]*)<", re.IGNORECASE)
-_MOST_CHARS = 1_000_000
-_MOST_DEPTH = 300
+_MAX_CHARS = 1_000_000
+_MAX_DEPTH = 300
 _OPENED_OR_CLOSED = re.compile(r"<(/?)([a-z][a-z0-9]*)", re.IGNORECASE)
 _NOT_NESTED_NAMES = (
     "area base br col dd dt hr img input li link meta option p source tbody td tfoot th thead tr track wbr"
@@ -44,7 +44,7 @@ def plain_text(content: str, kind: DocumentFormat) -> str:
     except ImportError:
         raise MissingExtraError.for_extra("reading HTML", "web") from None
     blocks = nh3.clean(
-        without_depth(content[:_MOST_CHARS]),
+        without_depth(content[:_MAX_CHARS]),
         tags=set(_BLOCK_NAMES.split()),
         clean_content_tags=set(DROPPED),
         attributes={},
@@ -68,7 +68,7 @@ def without_depth(markup: str) -> str:
         elif unclosed[name]:
             unclosed[name] -= 1
             depth -= 1
-        if depth > _MOST_DEPTH:
+        if depth > _MAX_DEPTH:
             return markup[: found.start()]
     return markup
 

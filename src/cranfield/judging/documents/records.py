@@ -16,7 +16,7 @@ from cranfield.systems.predicates.rows import RowReader, opened_rows
 
 TEXT_NAMES = ("text", "body", "content", "snippet", "description")
 """Fields of runs that hold a text, the first one counts."""
-_MOST_NAMES = 50
+_MAX_NAMES = 50
 _HIDDEN = frozenset({"rank", "position", "score", "distance", "similarity", "system", "engine", "run"})
 """Fields of runs that a rater may not see before the item is graded, whatever underscores are around them."""
 
@@ -28,7 +28,7 @@ def record_content(record: Mapping[str, object], names: RecordNames) -> Content:
     if not text:
         parts = {names.title, names.url, names.image, "id"}
         rows = [(name, as_text(value)) for name, value in record.items() if name not in parts]
-        text = "\n".join(f"{name}: {value}" for name, value in rows[:_MOST_NAMES] if value)
+        text = "\n".join(f"{name}: {value}" for name, value in rows[:_MAX_NAMES] if value)
     return Content(text, title=title, url=url, image=image, values=record, has_text=has_text)
 
 

@@ -20,7 +20,7 @@ from cranfield.systems.kinds.http_request import BodyError, decode_body, decode_
 if TYPE_CHECKING:
     import httpx2
 
-MOST_REDIRECTS = 3
+MAX_REDIRECTS = 3
 _CHARSET = re.compile(rb"charset=[\"']?([A-Za-z0-9_-]+)")
 _REDIRECTS = frozenset({301, 302, 303, 307, 308})
 _FORMATS: Mapping[str, DocumentFormat] = {
@@ -85,12 +85,12 @@ class WebClient:
 
     async def _get(self, url: str, accept: str) -> Response:
         async with asyncio.timeout(self._timeout_s):
-            for _ in range(MOST_REDIRECTS + 1):
+            for _ in range(MAX_REDIRECTS + 1):
                 answer = await self._requested(url, accept)
                 if isinstance(answer, Response):
                     return answer
                 url = answer
-        raise DocumentError(DocumentFailureKind.FAILED, f"The web server redirects more than {MOST_REDIRECTS} times.")
+        raise DocumentError(DocumentFailureKind.FAILED, f"The web server redirects more than {MAX_REDIRECTS} times.")
 
     async def _requested(self, url: str, accept: str) -> Response | str:
         """The response, or the address that it redirects to."""

@@ -9,7 +9,7 @@ import numpy as np
 
 from cranfield.books.store.schema import Origin
 from cranfield.judging.book.grades import BookContents
-from cranfield.judging.quality import FEWEST_PAIRS
+from cranfield.judging.quality import MIN_PAIRS
 from cranfield.model import Query, TestSet
 from cranfield.model.results import Record
 from cranfield.stats.agreement import Agreement, agreement
@@ -36,7 +36,7 @@ class ModelAgreement:
     n_people: int
     n_pairs: int
     agreement: Agreement | None
-    """None under `FEWEST_PAIRS` pairs."""
+    """None under `MIN_PAIRS` pairs."""
     confusion: ConfusionMatrix | None
     bias: float | None
     """Mean grade of the model minus that of people, over the pairs."""
@@ -121,10 +121,10 @@ def compare_model(contents: BookContents, rater: str, grades: Grades, people: Gr
         n_model=sum(map(len, grades.values())),
         n_people=sum(map(len, people.values())),
         n_pairs=len(shared),
-        agreement=agreement(table, seed=seed, pairwise=False) if len(shared) >= FEWEST_PAIRS else None,
+        agreement=agreement(table, seed=seed, pairwise=False) if len(shared) >= MIN_PAIRS else None,
         confusion=matrices[0] if matrices else None,
         bias=float(np.mean(differences)) if differences else None,
-        bias_interval=t_interval(differences) if len(shared) >= FEWEST_PAIRS else None,
+        bias_interval=t_interval(differences) if len(shared) >= MIN_PAIRS else None,
     )
 
 

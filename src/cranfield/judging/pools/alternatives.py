@@ -14,7 +14,7 @@ from datetime import date
 from typing import Any
 
 from cranfield.base.errors import UsageError
-from cranfield.base.words import n_of
+from cranfield.base.words import count_noun
 from cranfield.books.pool_file import Pool
 from cranfield.evaluation.testset.edit import next_version, recorded
 from cranfield.judging.pools.results import Candidate
@@ -106,7 +106,9 @@ def with_alternatives(testset: TestSet, pool: Pool, grades: Grades, today: date)
         meta=replace(testset.meta, previous=testset.digest),
     )
     names = sorted({name for item in accepted for name in item.runs})
-    return recorded(changed, f"{n_of(len(accepted), 'alternatives')} of grade 1, found by {', '.join(names)}", today)
+    return recorded(
+        changed, f"{count_noun(len(accepted), 'alternatives')} of grade 1, found by {', '.join(names)}", today
+    )
 
 
 def alternatives_of(testset: TestSet) -> tuple[Alternative, ...]:

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from itertools import groupby
 
 from cranfield.base.errors import UsageError, shorten
-from cranfield.base.words import first_of, n_of
+from cranfield.base.words import count_noun, join_first
 from cranfield.books.pool_file import Pool, PooledItem, PooledQuery, PooledRun
 from cranfield.evaluation.testset.declared import scale_to_judge
 from cranfield.evaluation.testset.split import share_of, shuffled
@@ -115,9 +115,9 @@ def build_pool(
 def _require_storable(candidates: Sequence[Candidate]) -> None:
     bad = [each for each in candidates if not (is_storable(each.doc_id) and is_storable(each.query_id))]
     if bad:
-        listed = first_of(f"{shorten(each.doc_id)} of query {shorten(each.query_id)}" for each in bad)
+        listed = join_first(f"{shorten(each.doc_id)} of query {shorten(each.query_id)}" for each in bad)
         raise UsageError(
-            f"{n_of(len(bad), 'documents')} whose id is not UTF-8 text, or holds NUL: {listed}",
+            f"{count_noun(len(bad), 'documents')} whose id is not UTF-8 text, or holds NUL: {listed}",
             expected="ids that a JSON file and a database can hold",
         )
 

@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from statistics import mean
 
 from cranfield.base.errors import Problem, UsageError
-from cranfield.base.words import first_of
+from cranfield.base.words import join_first
 from cranfield.judging.pools.results import SystemResults, only_by, union
 from cranfield.measures import CATALOGUE, Measure, compute
 from cranfield.model import Convention, TestSet
@@ -136,7 +136,7 @@ def _require(systems: Sequence[SystemResults], testset: TestSet, measures: Seque
     if depth < 1:
         problems.append(Problem(f"the depth of the pool is {depth}", expected="1 or more"))
     if testset.targets:
-        queries = first_of(testset.targets)
+        queries = join_first(testset.targets)
         problems.append(
             Problem(
                 f"the truth of {len(testset.targets)} queries is a rule ({queries}): no system gives it judgments",

@@ -19,7 +19,7 @@ from cranfield.evaluation.unjudged import Case, Verdicts, expected_effect, order
 from cranfield.evaluation.values import Comparison
 from cranfield.evaluation.verdict_table import VerdictCode
 
-MOST_TURNS = 50
+MAX_TURNS = 50
 """Holes whose judgment alone is tested for turning the verdict."""
 
 
@@ -85,7 +85,7 @@ def find_holes(
 
     Args:
         comparison: of two evaluations whose rankings keep their hits down to the cutoff of the primary measure.
-        n_turns: first holes that are tested one by one for turning the verdict, `MOST_TURNS` at most.
+        n_turns: first holes that are tested one by one for turning the verdict, `MAX_TURNS` at most.
         progress: called with the queries bounded and their number.
 
     Raises:
@@ -109,7 +109,7 @@ def find_holes(
     expected = expected_effect(pair, change)
     effect = np.abs(change).max(axis=1, initial=0.0) / len(base)
     order = order_of_holes(pair, change)
-    n_tested = min(n_turns, MOST_TURNS)
+    n_tested = min(n_turns, MAX_TURNS)
     return HoleAnalysis(
         comparison,
         comparison.pooled_code,

@@ -10,7 +10,7 @@ from pathlib import Path
 from pydantic import ValidationError
 
 from cranfield.base.errors import Problem, ProblemList, TestSetError, UsageError
-from cranfield.base.words import first_of, n_of
+from cranfield.base.words import count_noun, join_first
 from cranfield.books.pool_file import Pool
 from cranfield.formats.io.files import STDIN, read_bytes, shown, write_text
 from cranfield.formats.io.validation import load_model
@@ -78,7 +78,7 @@ def require_texts(pool: Pool) -> None:
     without = [query.id for query in pool.queries if not query.text.strip()]
     if without:
         raise UsageError(
-            f"{n_of(len(without), 'queries')} of the pool without a text, which no rater can judge: {first_of(without)}",
+            f"{count_noun(len(without), 'queries')} of the pool without a text, which no rater can judge: {join_first(without)}",
             hint="make the pool with texts: `cranfield pool RUN... --queries FILE` takes them by query id; with --testset they "
             "are those of the test set",
         )
@@ -141,7 +141,7 @@ def pool_qrels(pool: Pool, judged: TestSet | None) -> PoolQrels:
         )
     if judged is not None and judged.targets:
         raise TestSetError(
-            f"the truth of {len(judged.targets)} queries is a rule, which qrels cannot hold: {first_of(judged.targets)}",
+            f"the truth of {len(judged.targets)} queries is a rule, which qrels cannot hold: {join_first(judged.targets)}",
             expected="a test set judged by document id",
         )
     queries = {query.id: query for query in (Query(each.id, each.text) for each in pool.queries)}

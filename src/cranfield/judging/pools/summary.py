@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from statistics import median
 
 from cranfield.base.errors import Problem, UsageError
-from cranfield.base.words import and_list, first_of, n_of
+from cranfield.base.words import and_list, count_noun, join_first
 from cranfield.books.pool_file import PoolHead
 from cranfield.evaluation.testset.judging_notes import method_note
 from cranfield.judging.pools.build import BuiltPool
@@ -155,7 +155,7 @@ def _run_notes(built: BuiltPool) -> Iterator[str]:
         by_results.setdefault(results, []).append(system.name)
         longest = max(map(len, system.hits.values()), default=0)
         if longest < built.request.last:
-            yield f"{system.name}: at most {n_of(longest, 'results')} a query, of {built.request.last} ranks looked at"
+            yield f"{system.name}: at most {count_noun(longest, 'results')} a query, of {built.request.last} ranks looked at"
     for names in by_results.values():
         if len(names) > 1:
             yield f"{and_list(names)} hold the same results: neither has a unique contribution"
@@ -163,10 +163,10 @@ def _run_notes(built: BuiltPool) -> Iterator[str]:
 
 def _query_notes(built: BuiltPool) -> Iterator[str]:
     if built.unknown_queries:
-        n = n_of(len(built.unknown_queries), "queries")
-        yield f"in the runs, but not in the test set, left out: {n} ({first_of(built.unknown_queries)})"
+        n = count_noun(len(built.unknown_queries), "queries")
+        yield f"in the runs, but not in the test set, left out: {n} ({join_first(built.unknown_queries)})"
     if built.unanswered:
-        yield f"{n_of(len(built.unanswered), 'queries')} without a result in any run: {first_of(built.unanswered)}"
+        yield f"{count_noun(len(built.unanswered), 'queries')} without a result in any run: {join_first(built.unanswered)}"
     without = [query.id for query in built.pool.queries if not query.text]
     if without:
-        yield f"{n_of(len(without), 'queries')} without a text, which no rater can judge: {first_of(without)}"
+        yield f"{count_noun(len(without), 'queries')} without a text, which no rater can judge: {join_first(without)}"

@@ -19,7 +19,7 @@ from cranfield.base.numbers import (
     format_p,
     format_value,
 )
-from cranfield.base.words import first_of, n_of
+from cranfield.base.words import count_noun, join_first
 from cranfield.evaluation.testset.consensus import OnScale, Pair, rated_pairs, ratings_of, slots_on_scale
 from cranfield.evaluation.testset.split import cells, check_keys
 from cranfield.formats.testsets.overlay import some_ids
@@ -27,7 +27,7 @@ from cranfield.model import Label, Query, Rating, TestSet
 from cranfield.model.note import info
 from cranfield.model.results import Record, TestSetRecord
 from cranfield.stats.agreement import DEFAULT_DRAWS, Agreement, Coefficient, agreement
-from cranfield.stats.coefficients import MOST_RATERS
+from cranfield.stats.coefficients import MAX_RATERS
 from cranfield.stats.confusion import ConfusionMatrix, confusion_matrices
 from cranfield.stats.consensus import DEFAULT_RULE, ConsensusRule, SlotTable, combined, rule_named
 from cranfield.stats.misfit import Misfit, RaterFit, misfit
@@ -120,7 +120,7 @@ def _levels(table: SlotTable, scale: str | None, declared: Sequence[float]) -> t
         return levels, []
     outside = sorted(set(np.unique(table.grade).tolist()) - set(declared))
     if declared and outside:
-        grades = first_of([f"{grade:g}" for grade in outside])
+        grades = join_first([f"{grade:g}" for grade in outside])
         return (), [f"the ratings are not on the declared scale {_listed(declared)}: {grades}"]
     return tuple(sorted(map(float, declared))), []
 
@@ -265,7 +265,7 @@ def rater_report(  # noqa: PLR0913 - keyword options that change the numbers
         scale=scaled.label,
         notes=tuple(dict.fromkeys((*map(str, testset.notes), *rated.notes, *scaled.notes, *found.notes))),
         levels=scaled.levels,
-        confusion=confusion_matrices(table, scaled.levels, most_raters=MOST_RATERS),
+        confusion=confusion_matrices(table, scaled.levels, most_raters=MAX_RATERS),
         misfit=fits,
         misfit_sentence=_misfit_sentence(fits),
         thresholds={grade: measured(at_threshold(table, scaled.levels, grade)) for grade in several},
@@ -427,7 +427,7 @@ def merge_raters(files: Mapping[str, TestSet]) -> TestSet:
             got="; ".join(some_ids(testset.query_ids[:2]) for testset in files.values()),
         )
     some = [query_id for query_id, n in places.items() if n < len(files)]
-    notes = [f"{n_of(len(some), 'queries')} not in every file: {some_ids(some)}"] if some else []
+    notes = [f"{count_noun(len(some), 'queries')} not in every file: {some_ids(some)}"] if some else []
     return TestSet(
         name=" + ".join(files),
         queries=tuple(queries.values()),

@@ -13,7 +13,7 @@ from typing import Literal
 from cranfield.app.named_runs import answers_of
 from cranfield.base.errors import Problem, TestSetError, UsageError
 from cranfield.base.numbers import format_value
-from cranfield.base.words import n_of
+from cranfield.base.words import count_noun
 from cranfield.evaluation.testset.consensus import with_consensus
 from cranfield.evaluation.testset.edit import next_version, recorded
 from cranfield.evaluation.testset.expected import is_relevant
@@ -111,20 +111,20 @@ def plan_refresh(
         raise UsageError(f"sample is {sample!r}", expected=", ".join(SAMPLES))
     if not 1 <= n <= len(testset.queries):
         raise UsageError(
-            f"{n_of(n, 'queries')} to be replaced", expected=f"1 to {len(testset.queries)}, as the set has"
+            f"{count_noun(n, 'queries')} to be replaced", expected=f"1 to {len(testset.queries)}, as the set has"
         )
     unknown = [query_id for query_id in drop if query_id not in testset.by_id]
     if unknown:
         raise UsageError(f"queries to drop that are not in the set: {', '.join(unknown)}")
     dropped = set(drop)
     if drop and len(dropped) != n:
-        raise UsageError(f"{n_of(len(dropped), 'queries')} to be dropped", expected=f"{n}, as many as come")
+        raise UsageError(f"{count_noun(len(dropped), 'queries')} to be dropped", expected=f"{n}, as many as come")
     chosen, n_known = _chosen(testset, log, n, sample, seed)
     if len(chosen) < n:
         raise UsageError(
-            f"the log has {n_of(len(chosen), 'queries')} that the set has not",
+            f"the log has {count_noun(len(chosen), 'queries')} that the set has not",
             expected=f"{n}",
-            got=f"{n_of(len(log.counts), 'queries')}, {n_known} of them in the set or nearly so",
+            got=f"{count_noun(len(log.counts), 'queries')}, {n_known} of them in the set or nearly so",
         )
     leaving = (
         tuple(query_id for query_id in testset.query_ids if query_id in dropped)
@@ -208,7 +208,7 @@ def renew(
     n = len(plan.new)
     written = "not defined" if kappa.value is None else format_value(kappa.value)
     sentence = (
-        f"replaced {n} of {n_of(len(plan.testset.queries), 'queries')} by queries of a log (sample {plan.sample}, seed {plan.seed}), "
+        f"replaced {n} of {count_noun(len(plan.testset.queries), 'queries')} by queries of a log (sample {plan.sample}, seed {plan.seed}), "
         f"labelled by {' and '.join(labels.raters)}, Cohen's kappa {written}{RaterKappa(labels.raters, kappa).interval}, n={kappa.n}, grades by {rule}"
     )
     graded = replace(graded, version=version or next_version(plan.testset.version, today), notes=())

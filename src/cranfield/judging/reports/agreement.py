@@ -7,7 +7,7 @@ from operator import itemgetter
 from typing import NamedTuple
 
 from cranfield.base.numbers import Interval, format_level, format_p, format_percent, format_plain, format_value
-from cranfield.base.words import n_of
+from cranfield.base.words import count_noun
 from cranfield.judging.raters.raters import RaterReport
 from cranfield.model.results import to_jsonable
 from cranfield.reporting.document import Block, Bullets, Document, KeyValues, Paragraph, Section, Table
@@ -47,7 +47,7 @@ def _matrix(matrix: ConfusionMatrix) -> Table:
     titles = map(format_plain, matrix.grades)
     columns: list[Col[tuple[str | int, ...]]] = [Col(matrix.first, itemgetter(0))]
     columns += [Col(title, itemgetter(place), "count") for place, title in enumerate(titles, start=1)]
-    caption = f"{matrix.first} (rows) and {matrix.second} (columns), {n_of(matrix.n, 'pairs')}"
+    caption = f"{matrix.first} (rows) and {matrix.second} (columns), {count_noun(matrix.n, 'pairs')}"
     return TableSpec(caption, rows, tuple(columns)).table()
 
 

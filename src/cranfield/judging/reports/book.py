@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from cranfield.base.words import n_of
+from cranfield.base.words import count_noun
 from cranfield.books.store.values import Coverage
 from cranfield.judging.book.progress import BookList, BookProgress, BookSensitivity
 from cranfield.model.results import to_jsonable
@@ -84,7 +84,7 @@ def books_document(found: BookList) -> Document:
     )
     return Document(
         title="Books",
-        subtitle=(f"{found.database}: {n_of(len(found.books), 'books')}",),
+        subtitle=(f"{found.database}: {count_noun(len(found.books), 'books')}",),
         sections=(Section("books", "Books", (spec.table(),)),) if found.books else (),
         tidy=spec.tidy,
         payload=lambda: to_jsonable(found),

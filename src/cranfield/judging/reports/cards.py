@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from cranfield.base.numbers import format_count
-from cranfield.base.words import n_of
+from cranfield.base.words import count_noun
 from cranfield.reporting.document import (
     Document,
     Table,
@@ -21,7 +21,7 @@ def agreement_card(found: Agreement) -> Document:
     """Every coefficient with its interval."""
     from cranfield.judging.reports.agreement import coefficients_section
 
-    about = f"{n_of(len(found.by_rater), 'raters')}, {n_of(found.n_items, 'items', format_count)}"
+    about = f"{count_noun(len(found.by_rater), 'raters')}, {count_noun(found.n_items, 'items', format_count)}"
     return plain_card("Agreement of raters", (about,), [coefficients_section(found)])
 
 

@@ -6,7 +6,7 @@ import math
 from collections.abc import Iterator
 
 from cranfield.base.numbers import format_count, format_delta, format_delta_interval, format_level
-from cranfield.base.words import first_of, n_of, or_list
+from cranfield.base.words import count_noun, join_first, or_list
 from cranfield.evaluation.unjudged import Case
 from cranfield.evaluation.verdict_table import VerdictCode
 from cranfield.judging.pools.found_holes import Holes
@@ -93,7 +93,7 @@ def _lowest(found: Holes) -> str:
 def _next_pool(found: Holes, n: int, written: str) -> Iterator[Block]:
     if not written:
         yield Paragraph(
-            f"The same command with `--out {POOL}` writes the first {n_of(n, 'holes')} as a pool. Judge it:"
+            f"The same command with `--out {POOL}` writes the first {count_noun(n, 'holes')} as a pool. Judge it:"
         )
     yield Code(f"cranfield book create NAME --pool {written or POOL}\ncranfield judge NAME", in_text=True)
     by_id = ", whose queries that were judged are judged by ids of documents from then on" if found.is_rule else ""
@@ -128,8 +128,8 @@ def _facts(found: Holes) -> Iterator[tuple[str, str]]:
         yield "neither found nor excluded", _names(found.unknown)
     for code, n in found.fewest.items():
         yield "fewest found to turn it", f"{format_count(n)} if all turn out that way: {code.text}"
-    total = n_of(len(found.holes), "holes", format_count)
-    in_queries = n_of(len({hole.query for hole in found.holes}), "queries", format_count)
+    total = count_noun(len(found.holes), "holes", format_count)
+    in_queries = count_noun(len({hole.query for hole in found.holes}), "queries", format_count)
     yield "unjudged within the cutoff", f"{total} in {in_queries}"
     if found.n_by_persons is not None:
         others = f", and {format_count(found.n_ignored)} of queries that the test set does not have"
@@ -157,13 +157,13 @@ def _notes(found: Holes) -> Iterator[Block]:
     if found.is_rule:
         notes.append(RULE_VIEW)
     if found.without_text:
-        n = n_of(len(found.without_text), "queries")
+        n = count_noun(len(found.without_text), "queries")
         notes.append(
-            f"{n} with holes and without a text, which no rater can judge: {first_of(found.without_text)}. `--queries FILE` gives texts."
+            f"{n} with holes and without a text, which no rater can judge: {join_first(found.without_text)}. `--queries FILE` gives texts."
         )
     if found.n_negative:
         text = "nothing should be found: they have no holes, and take no part"
-        notes.append(f"{n_of(found.n_negative, 'queries')} for which {text}.")
+        notes.append(f"{count_noun(found.n_negative, 'queries')} for which {text}.")
     if found.invalid:
         notes.append(f"The comparison does not count: {'; '.join(found.invalid)}.")
     if notes:

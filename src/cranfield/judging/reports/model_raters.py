@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from cranfield.base.numbers import format_p, format_value
-from cranfield.base.words import n_of
+from cranfield.base.words import count_noun
 from cranfield.judging.models.compare import Corrected, ModelAgreement, ModelReport, SystemOrder
-from cranfield.judging.quality import FEWEST_PAIRS
+from cranfield.judging.quality import MIN_PAIRS
 from cranfield.judging.reports.agreement import confusion_section
 from cranfield.model.results import to_jsonable
 from cranfield.reporting.document import Block, Bullets, Document, KeyValues, Paragraph, Section, Table
@@ -31,7 +31,7 @@ def model_document(report: ModelReport) -> Document:
         sections.append(_corrected(report))
     return Document(
         title="Models as raters",
-        subtitle=(f"book {report.book}: {n_of(len(models), 'models')}, {report.n_people} documents by people",),
+        subtitle=(f"book {report.book}: {count_noun(len(models), 'models')}, {report.n_people} documents by people",),
         sections=tuple(section for section in sections if section.blocks),
         tidy=lambda: _tidy(report),
         payload=lambda: to_jsonable(report),
@@ -52,7 +52,7 @@ def _section(model: ModelAgreement) -> Section:
 
 def _agreement(model: ModelAgreement) -> Iterator[Block]:
     if model.agreement is None:
-        sentence = f"Agreement: too few to say ({n_of(model.n_pairs, 'pairs')}; {FEWEST_PAIRS} are needed)."
+        sentence = f"Agreement: too few to say ({count_noun(model.n_pairs, 'pairs')}; {MIN_PAIRS} are needed)."
         yield Paragraph(sentence, "note")
         return
     found = [(COEFFICIENTS[name].title, model.agreement.coefficients[name]) for name in SHOWN]
@@ -62,7 +62,7 @@ def _agreement(model: ModelAgreement) -> Iterator[Block]:
     ]
     notes = [*(f"{title}: {each.note}" for title, each in found if each.value is None), *_constant(model)]
     yield TableSpec(
-        f"Agreement with people on {n_of(model.n_pairs, 'documents')}",
+        f"Agreement with people on {count_noun(model.n_pairs, 'documents')}",
         rows,
         (
             Col("measure", lambda row: row[0]),
@@ -89,7 +89,7 @@ def _orders(orders: tuple[SystemOrder, ...]) -> Section:
     blocks: list[Block] = []
     for order in orders:
         table = TableSpec(
-            f"{order.rater}: mean {order.measure} of {n_of(order.n_queries, 'queries')}, on the documents by both",
+            f"{order.rater}: mean {order.measure} of {count_noun(order.n_queries, 'queries')}, on the documents by both",
             [*zip(order.systems, order.by_people, order.by_model, strict=True)],
             (
                 Col("system", lambda row: row[0]),

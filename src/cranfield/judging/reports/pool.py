@@ -16,7 +16,7 @@ from cranfield.base.numbers import (
     format_percent,
     format_value,
 )
-from cranfield.base.words import n_of
+from cranfield.base.words import count_noun
 from cranfield.books.pool_file import PooledItem, PoolHead
 from cranfield.judging.pools.alternatives import WithAndWithout
 from cranfield.judging.pools.check import LeftOut, PoolCheck, PoolChecks
@@ -69,12 +69,12 @@ def pool_document(summary: PoolSummary, items: Sequence[PooledItem]) -> Document
 
 def _headline(pool: PoolHead) -> str:
     named = f", for {pool.testset}, {pool.testset_digest[:DIGEST_SHOWN]}" if pool.testset else ""
-    return f"{pool.name}: {METHODS[pool.method]}, depth {pool.depth}, {n_of(len(pool.runs), 'runs')}{named}"
+    return f"{pool.name}: {METHODS[pool.method]}, depth {pool.depth}, {count_noun(len(pool.runs), 'runs')}{named}"
 
 
 def _size(summary: PoolSummary) -> Section:
     pool, cost, per_query = summary.pool, summary.cost, summary.per_query
-    each = f"{n_of(cost.raters, 'raters')}, {cost.seconds_each:g} s each"
+    each = f"{count_noun(cost.raters, 'raters')}, {cost.seconds_each:g} s each"
     facts = [
         ("queries", str(summary.n_queries)),
         ("documents found", str(summary.n_candidates)),
@@ -181,7 +181,7 @@ def _sentence(check: PoolCheck) -> str:
         )
     worst = max(check.systems, key=lambda system: abs(system.change))
     share = f" ({format_percent(worst.change / worst.value)})" if worst.value else ""
-    moved = f"{check.n_moved} of {n_of(len(check.systems), 'runs')} change rank"
+    moved = f"{check.n_moved} of {count_noun(len(check.systems), 'runs')} change rank"
     return (
         f"A run that is not in the pool should expect a change of about {format_value(check.mean_change)} "
         f"(mean absolute change); the largest is {format_delta(worst.change)}{share}, of {worst.name}. {moved}. A run of another "
@@ -209,7 +209,7 @@ def estimate_document(found: PoolEstimate) -> Document:
     )
     each = f"{format_average(relevant.mean)}, {level} CI {format_interval((relevant.ci_low, relevant.ci_high))}"
     facts = KeyValues((("queries", str(relevant.n)), ("relevant documents per query", each)))
-    n_missing, n_outside = (n_of(n, "documents") for n in (found.n_missing, found.n_outside))
+    n_missing, n_outside = (count_noun(n, "documents") for n in (found.n_missing, found.n_outside))
     notes = (
         *([f"{n_missing} of the pool without a grade: estimates are too low"] if found.n_missing else []),
         *([f"{n_outside} judged and not drawn: estimates are too high"] if found.n_outside else []),

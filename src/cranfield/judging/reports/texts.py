@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from cranfield.base.words import n_of
+from cranfield.base.words import count_noun
 from cranfield.reporting.document import Code, Document, KeyValues, Section
 from cranfield.reporting.table_spec import Col, TableSpec
 
@@ -22,7 +22,7 @@ def texts_document(found: Sequence[DocumentText]) -> Document:
     facts = _facts(found).tidy()
     return Document(
         title="Texts of documents",
-        subtitle=(f"{n_of(len(found), 'documents')}, {without} without a text",),
+        subtitle=(f"{count_noun(len(found), 'documents')}, {without} without a text",),
         sections=tuple(_section(number, document) for number, document in enumerate(found, start=1)),
         tidy=lambda: facts,
         payload=lambda: {

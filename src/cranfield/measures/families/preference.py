@@ -159,14 +159,14 @@ def _ratio(numerator: NDArray[np.float64], denominator: NDArray[np.float64]) -> 
 # Several judges
 
 
-def as_judged(ranking: Ranking) -> Iterator[tuple[NDArray[np.bool_], Ranking]]:
+def rankings_by_judge(ranking: Ranking) -> Iterator[tuple[NDArray[np.bool_], Ranking]]:
     """The ranking as the first judge of each query sees it, then the second, and so on; with the queries that have one."""
     groups = groups_of(ranking)
     for judge in range(int(groups.group.max(initial=-1)) + 1):
-        yield _seen_by(ranking, groups, groups.group == judge)
+        yield _restrict_to_judge(ranking, groups, groups.group == judge)
 
 
-def _seen_by(ranking: Ranking, groups: Groups, rows: BoolG) -> tuple[NDArray[np.bool_], Ranking]:
+def _restrict_to_judge(ranking: Ranking, groups: Groups, rows: BoolG) -> tuple[NDArray[np.bool_], Ranking]:
     query, entry, value = groups.query[rows], groups.entry[rows], groups.value[rows]
     best_first = np.lexsort((-value, query))
     query, entry, value = query[best_first], entry[best_first], value[best_first]
@@ -200,7 +200,7 @@ def _seen_by(ranking: Ranking, groups: Groups, rows: BoolG) -> tuple[NDArray[np.
 def _over_judges(kernel: Callable[[Ranking], FloatQ], ranking: Ranking, *, own_list: bool) -> FloatQ:
     """float64[Q]: mean of a kernel over the judges of a query; NaN where it has none."""
     total, n_judges = np.zeros(ranking.n_queries), np.zeros(ranking.n_queries)
-    for has_judge, seen in as_judged(ranking):
+    for has_judge, seen in rankings_by_judge(ranking):
         values = kernel(condensed(seen) if own_list else seen)
         total[has_judge] += values[has_judge]
         n_judges += has_judge

@@ -23,7 +23,7 @@ static const double POWERS_OF_10[] = {1e0,  1e1,  1e2,  1e3,  1e4,  1e5,  1e6,  
                                       1e12, 1e13, 1e14, 1e15, 1e16, 1e17, 1e18, 1e19, 1e20, 1e21, 1e22};
 static const uint64_t WHOLE_POWERS_OF_10[] = {1, 10, 100, 1000, 10000, 100000, 1000000, 10000000, 100000000};
 static const uint64_t EXACT_INTEGERS = 1ULL << 53;
-enum { EXACT_POWERS = 22, DIVISIBLE_POWERS = 27, MOST_DIGITS = 19 };
+enum { EXACT_POWERS = 22, DIVISIBLE_POWERS = 27, MAX_DIGITS = 19 };
 
 static inline bool is_digit(uint8_t byte) { return (uint8_t)(byte - '0') <= 9; }
 
@@ -86,7 +86,7 @@ static inline bool parse_plain_score(const uint8_t *p, size_t n, double *value) 
     } else {
         places = n - whole - 1;
         const uint8_t *fraction = p + whole + 1;
-        if (!whole || !places || places > 16 || whole + places > MOST_DIGITS || p[whole] != '.') return false;
+        if (!whole || !places || places > 16 || whole + places > MAX_DIGITS || p[whole] != '.') return false;
         if (!parse_digits(p, whole, &mantissa)) return false;
         if (places > 8) {
             if (!parse_digits(fraction, 8, &digits)) return false;
@@ -133,7 +133,7 @@ static NumberStatus parse_score(const uint8_t *text, size_t n, locale_t locale, 
         n_digits++;
         exponent -= dot;
         significant += significant || *p != '0';
-        if (significant <= MOST_DIGITS) mantissa = mantissa * 10 + (*p - '0');
+        if (significant <= MAX_DIGITS) mantissa = mantissa * 10 + (*p - '0');
     }
     if (!n_digits) return NUMBER_BAD;
     if (p < end && (*p == 'e' || *p == 'E')) {
@@ -146,7 +146,7 @@ static NumberStatus parse_score(const uint8_t *text, size_t n, locale_t locale, 
         exponent += down ? -written : written;
     }
     if (p < end) return NUMBER_BAD;
-    bool small = significant <= MOST_DIGITS && exponent >= -DIVISIBLE_POWERS && exponent <= EXACT_POWERS;
+    bool small = significant <= MAX_DIGITS && exponent >= -DIVISIBLE_POWERS && exponent <= EXACT_POWERS;
     if (small && scaled(mantissa, (int)exponent, value)) {
         if (negative) *value = -*value;
         return NUMBER_FINE;

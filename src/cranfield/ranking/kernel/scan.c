@@ -4,7 +4,7 @@
 #include "finish.h"
 #include "number.h"
 
-enum { RUN_COLUMNS = 6, GOT_BYTES = 4096, SPARE = 16, MOST_SHORT_DIGITS = 8, MOST_LINE_BYTES = 1 << 20 };
+enum { RUN_COLUMNS = 6, GOT_BYTES = 4096, SPARE = 16, MAX_SHORT_DIGITS = 8, MAX_LINE_BYTES = 1 << 20 };
 
 /* A line in its columns. */
 typedef struct {
@@ -132,7 +132,7 @@ static inline bool is_current_query(const Scanner *scanner, const Line *line) {
 
 static inline int64_t rank_of(const Line *line) {
     uint64_t rank;
-    if (LIKELY(line->readable && line->rank.length <= MOST_SHORT_DIGITS) &&
+    if (LIKELY(line->readable && line->rank.length <= MAX_SHORT_DIGITS) &&
         LIKELY(parse_digits(line->rank.bytes, line->rank.length, &rank)))
         return (int64_t)rank;
     return parse_rank(line->rank.bytes, line->rank.length);
@@ -258,7 +258,7 @@ static const uint8_t *read_lines(Scanner *scanner, const uint8_t *p, const uint8
         const uint8_t *start = p;
         p = line_end + 1;
         scanner->line++;
-        if (UNLIKELY(line_end - start > MOST_LINE_BYTES)) {
+        if (UNLIKELY(line_end - start > MAX_LINE_BYTES)) {
             refuse_long_line(scanner);
             break;
         }
@@ -298,7 +298,7 @@ ScanStatus scanner_feed(Scanner *scanner, const void *bytes, size_t n_bytes) {
         const uint8_t *newline = memchr(p, '\n', n_bytes);
         size_t taken = newline ? (size_t)(newline + 1 - p) : n_bytes;
         if (!append_bytes(&scanner->carry, p, taken, READABLE)) return fail(scanner);
-        if (!newline && scanner->carry.used > MOST_LINE_BYTES) {
+        if (!newline && scanner->carry.used > MAX_LINE_BYTES) {
             scanner->line++;
             return refuse_long_line(scanner);
         }

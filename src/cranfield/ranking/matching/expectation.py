@@ -47,7 +47,7 @@ Test = Callable[[Hit, Place], bool]
 
 
 @dataclass(frozen=True, slots=True)
-class Lookout:
+class QueryMatcher:
     """What one query looks for; empty where it looks for nothing."""
 
     files: tuple[str, ...] = ()
@@ -88,7 +88,7 @@ class Expectation:
     """True when what matches nothing is known not to be relevant."""
     matches: Callable[[Hit], Sequence[int]]
     """Result to the items it matches, best first."""
-    lookout: Lookout = field(default_factory=Lookout)
+    lookout: QueryMatcher = field(default_factory=QueryMatcher)
     """What is looked for besides the items."""
     negative: Negative | None = None
     """Where nothing should be found."""
@@ -198,7 +198,7 @@ def _from_targets(
     targets: Sequence[Target | _Document],
     rules: MatchingRules,
     convention: Convention,
-    lookout: Lookout,
+    lookout: QueryMatcher,
     negative: Negative | None,
 ) -> Expectation:
     ordered = sorted(targets, key=lambda target: -target.grade)
@@ -273,17 +273,17 @@ def _gains(grades: Sequence[float], convention: Convention) -> tuple[float, ...]
     return tuple(max(grade, 0.0) for grade in grades)
 
 
-def looks_for(testset: TestSet, query_id: str) -> Lookout:
+def looks_for(testset: TestSet, query_id: str) -> QueryMatcher:
     """What is looked for besides the expected items of a query."""
     rules = testset.matching
     sources = tuple(Expression(source.pattern) for source in testset.sources)
     answered_by: frozenset[int] = frozenset()
     if sources and query_id not in testset.targets:
         relevant = [doc_id for doc_id, grade in testset.grades.get(query_id, {}).items() if grade >= 1]
-        found = (Lookout(sources=sources).source_of(doc_id) for doc_id in relevant)
+        found = (QueryMatcher(sources=sources).source_of(doc_id) for doc_id in relevant)
         with search_limit(f"sources of the relevant documents of query {query_id}"):
             answered_by = frozenset(place for place in found if place is not None)
-    return Lookout(
+    return QueryMatcher(
         files=tuple(dict.fromkeys(path_of(path, rules) for path in testset.files.get(query_id, ()))),
         file_of=lambda hit: place_of(hit, rules).path,
         is_legacy=_legacy(testset, query_id),

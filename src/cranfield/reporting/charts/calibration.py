@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from cranfield.base.numbers import format_interval, format_value
-from cranfield.base.words import n_of
+from cranfield.base.words import count_noun
 from cranfield.reporting.charts.spec import BETTER, SAME, WORSE, Rule, Screen, Spec, frame_of, spec_of, tip_of
 from cranfield.stats.calibration import Bin, CoveragePoint
 
@@ -26,7 +26,7 @@ def reliability_diagram(bins: Sequence[Bin], screen: Screen) -> Spec:
             "high": each.interval[1],
             "size": SMALLEST + (LARGEST - SMALLEST) * each.n / most,
             "tip": tip_of(
-                f"mean score {format_value(each.mean_score)}: {each.right} of {n_of(each.n, 'answers')} correct, "
+                f"mean score {format_value(each.mean_score)}: {each.right} of {count_noun(each.n, 'answers')} correct, "
                 f"{format_value(each.share)} ({format_interval(each.interval)})"
             ),
         }

@@ -10,7 +10,7 @@ from types import MappingProxyType
 from typing import Any, TypeVar
 
 from cranfield.base.numbers import format_count, format_delta, format_delta_interval, format_interval, format_value
-from cranfield.base.words import n_of
+from cranfield.base.words import count_noun
 from cranfield.reporting.charts.spec import (
     BAND,
     BETTER,
@@ -355,7 +355,8 @@ def _lines(
             "colour": gain_colour(place[before] - place[after]),
             "thick": max(1.2, 13 * (count / most) ** 0.5),
             "tip": tip_of(
-                f"{before} on A, {after} on B: {n_of(count, 'queries', format_count)}", queries.get((before, after), "")
+                f"{before} on A, {after} on B: {count_noun(count, 'queries', format_count)}",
+                queries.get((before, after), ""),
             ),
         }
         for (before, after), count in sorted(pairs.items(), key=lambda item: (-item[1], item[0]))

@@ -17,7 +17,7 @@ from cranfield.base.numbers import (
     format_percent,
     format_value,
 )
-from cranfield.base.words import and_list, capitalised, n_of, shorten_to
+from cranfield.base.words import and_list, capitalised, count_noun, shorten_to
 from cranfield.evaluation.contribution import Contribution, Contributions
 from cranfield.evaluation.evaluate import ContrastSpec
 from cranfield.evaluation.latency import CallsResult
@@ -214,7 +214,7 @@ def _changes(comparison: ComparisonResult) -> tuple[str, ...]:
     for word, way in (("better", sign), ("worse", -sign)):
         moved = [query for query in found if found[query] * way > 0]
         counts.append(
-            f"{n_of(len(moved), 'queries', format_count) if way == sign else format_count(len(moved))} {word}"
+            f"{count_noun(len(moved), 'queries', format_count) if way == sign else format_count(len(moved))} {word}"
         )
         if moved:
             most = max(moved, key=lambda query: abs(found[query]))
@@ -287,7 +287,7 @@ def _side_by_side(subject: Subject) -> Table:
 
 MEASURED = ("value", "baseline", "candidate", "delta")
 """Columns of the tidy rows that are numbers."""
-MOST_LISTED = 12
+MAX_LISTED = 12
 """Systems that are listed under the title."""
 EXPECTED_OF_PLUGINS = "a function of a Subject that returns a Section or None"
 
@@ -414,7 +414,7 @@ def subject_document(subject: Subject) -> Document:
 def _listed(labels: Sequence[tuple[str, str]]) -> tuple[str, ...]:
     """A line for each system with its role; of many one line with their number and the baseline."""
     lines = [f"{label} ({role})" if role else label for label, role in labels]
-    if len(labels) <= MOST_LISTED:
+    if len(labels) <= MAX_LISTED:
         return tuple(lines)
     baselines = [line for line, (_, role) in zip(lines, labels, strict=True) if role == "baseline"]
     return (", ".join([f"{format_count(len(labels))} systems", *baselines]),)

@@ -6,9 +6,9 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from cranfield.base.numbers import format_count, format_delta, format_interval, format_p, format_plain, format_value
-from cranfield.base.words import capitalised, n_of
+from cranfield.base.words import capitalised, count_noun
 from cranfield.evaluation.history import (
-    MOST_CHANGES,
+    MAX_CHANGES,
     Change,
     FirstBad,
     HistoryPoint,
@@ -282,7 +282,7 @@ class _LineSection:
             yield Paragraph(f"Of the significant changes, the one that turns first: {unseen.sentence}.", "note")
         missing = [point for point in self.line.points if point.values is None]
         if missing and len(self.line.points) > 1:
-            n = n_of(len(missing), "runs", format_count)
+            n = count_noun(len(missing), "runs", format_count)
             yield Paragraph(f"{n} without values by query: not tested.", "note")
         folders = {
             path.rpartition("/")[0] for point in self.line.points if point.report and (path := self.places(point))
@@ -300,10 +300,10 @@ def _delta(change: Change | None) -> Cell:
 def _about_changes(tested: Sequence[Change], n_all: int) -> str:
     """What the columns of the change are."""
     tests = ", ".join(dict.fromkeys(TESTS[change.test].title for change in tested))
-    last = f"; the latest {MOST_CHANGES} are tested" if n_all == MOST_CHANGES else ""
+    last = f"; the latest {MAX_CHANGES} are tested" if n_all == MAX_CHANGES else ""
     return (
         f"Change: against the run before it, over the queries of both ({tests}; p adjusted by Holm for "
-        f"{n_of(len(tested), 'comparisons', format_count)}{last}). A dot in colour is a significant change."
+        f"{count_noun(len(tested), 'comparisons', format_count)}{last}). A dot in colour is a significant change."
     )
 
 
@@ -313,7 +313,9 @@ def _unchanged(point: LinePoint) -> str:
     shown = ", ".join(commits[:SHOWN_COMMITS]) + (
         f" and {len(commits) - SHOWN_COMMITS} more" if len(commits) > SHOWN_COMMITS else ""
     )
-    return f"same answers in {n_of(len(point.unchanged), 'later runs', format_count)}" + (f": {shown}" if shown else "")
+    return f"same answers in {count_noun(len(point.unchanged), 'later runs', format_count)}" + (
+        f": {shown}" if shown else ""
+    )
 
 
 def _what_changed(before: HistoryPoint | None, point: HistoryPoint) -> Iterator[tuple[str, str]]:
@@ -390,7 +392,7 @@ def _untested(found: FirstBad) -> tuple[Block, ...]:
     if not found.n_untested:
         return ()
     why = "values by query are not kept" + (", or are of another version of the test set" if found.rule.gate else "")
-    what = f"{n_of(found.n_untested, 'runs', format_count)} could not be tested ({why})"
+    what = f"{count_noun(found.n_untested, 'runs', format_count)} could not be tested ({why})"
     return (Paragraph(f"{what}: --drop and --below use the means alone.", "warning"),)
 
 
@@ -401,7 +403,8 @@ def _not_looked_at(line: Line) -> tuple[Block, ...]:
     where = "on earlier versions of the test set or by another convention"
     return (
         Paragraph(
-            f"{capitalised(n_of(n, 'runs', format_count))} {where} {'is' if n == 1 else 'are'} not compared.", "note"
+            f"{capitalised(count_noun(n, 'runs', format_count))} {where} {'is' if n == 1 else 'are'} not compared.",
+            "note",
         ),
     )
 
@@ -446,17 +449,17 @@ def _commits(found: FirstBad) -> tuple[Block, ...]:
 def _notes(report: HistoryReport) -> tuple[str, ...]:
     notes = []
     if report.n_pilots:
-        notes.append(f"{n_of(report.n_pilots, 'pilots', format_count)} left out")
+        notes.append(f"{count_noun(report.n_pilots, 'pilots', format_count)} left out")
     if report.n_without:
         notes.append(
-            f"{n_of(report.n_without, 'evaluations', format_count)} without a mean of {report.measure} left out"
+            f"{count_noun(report.n_without, 'evaluations', format_count)} without a mean of {report.measure} left out"
         )
     if report.damaged:
         lines = ", ".join(f"{each.line} ({each.why})" for each in report.damaged[:10])
         more = ", …" if len(report.damaged) > 10 else ""
         n = len(report.damaged)
         notes.append(
-            f"{n_of(n, 'lines', format_count)} of the history cannot be read and {'is' if n == 1 else 'are'} left out: {lines}{more}"
+            f"{count_noun(n, 'lines', format_count)} of the history cannot be read and {'is' if n == 1 else 'are'} left out: {lines}{more}"
         )
     if any(point.dirty for line in report.lines for first in line.points for point in (first, *first.unchanged)):
         notes.append("* after a commit: with uncommitted changes")

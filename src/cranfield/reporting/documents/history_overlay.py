@@ -9,7 +9,7 @@ from functools import partial
 from itertools import pairwise
 
 from cranfield.base.numbers import format_value
-from cranfield.base.words import n_of
+from cranfield.base.words import count_noun
 from cranfield.evaluation.history import HistoryPoint, Line, LinePoint
 from cranfield.reporting.charts.history import Begin, Dot
 from cranfield.reporting.charts.overlay import SystemLine, systems_over_time
@@ -18,7 +18,7 @@ from cranfield.reporting.document import Block, Cell, Chart, Link, Paragraph, Se
 from cranfield.reporting.documents.history_labels import commit_of, time_of
 from cranfield.reporting.table_spec import Col, TableSpec
 
-MOST_SYSTEMS = 12
+MAX_SYSTEMS = 12
 """Systems in one picture: those with the latest runs."""
 SAME_RUN = timedelta(minutes=10)
 """Points of different systems and of one commit that are closer are of one run; without a commit only those of one time."""
@@ -51,7 +51,7 @@ def overlay_section(
         label: what stands under a run: its commit, or its time.
         where: the report of a point.
     """
-    shown = sorted(lines, key=lambda line: line.points[-1].time, reverse=True)[:MOST_SYSTEMS]
+    shown = sorted(lines, key=lambda line: line.points[-1].time, reverse=True)[:MAX_SYSTEMS]
     shown = [line for line in lines if line in shown]
     runs = _runs(shown)
     if len(runs) < 2:
@@ -62,8 +62,8 @@ def overlay_section(
     specs = [systems_over_time(drawn, labels, begins, lines[0].measure, screen) for screen in SCREENS]
     figure = Chart(
         name=f"history-set-{number}",
-        title=f"{lines[0].measure} of {n_of(len(shown), 'systems')} over time",
-        alt=f"{title}: {n_of(len(shown), 'systems')} in {n_of(len(runs), 'runs')} in order of time; see the table.",
+        title=f"{lines[0].measure} of {count_noun(len(shown), 'systems')} over time",
+        alt=f"{title}: {count_noun(len(shown), 'systems')} in {count_noun(len(runs), 'runs')} in order of time; see the table.",
         spec=specs[0],
         narrow_spec=specs[1],
         table=_table(shown, runs, title, where),

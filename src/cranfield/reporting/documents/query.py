@@ -11,7 +11,7 @@ from typing import Any, Literal
 
 from cranfield.base.errors import Problem, UnknownNameError, shorten
 from cranfield.base.numbers import format_count, format_ms
-from cranfield.base.words import first_of, n_of, or_list, printable, shorten_to
+from cranfield.base.words import count_noun, join_first, or_list, printable, shorten_to
 from cranfield.model import TestSet
 from cranfield.reporting.document import (
     VOID_STAMP,
@@ -33,7 +33,7 @@ from cranfield.reporting.document import (
 
 Detail = Mapping[str, Any]
 """As of `query_data.query_detail`."""
-MOST_ITEMS = 6
+MAX_ITEMS = 6
 """Expected items that are named above the lists."""
 MISSED = "missed"
 NEAR = 3
@@ -82,9 +82,10 @@ def find_query(testset: TestSet, wanted: str) -> str:
     if len(named) == 1:
         return named[0]
     if named:
-        ids = first_of((printable(shorten_to(query_id, NAME_COLUMNS)) for query_id in named), NEAR * 2)
+        ids = join_first((printable(shorten_to(query_id, NAME_COLUMNS)) for query_id in named), NEAR * 2)
         raise UnknownNameError(
-            f"{n_of(len(named), 'queries', format_count)} have the text {shorten(wanted)}", expected=f"one id: {ids}"
+            f"{count_noun(len(named), 'queries', format_count)} have the text {shorten(wanted)}",
+            expected=f"one id: {ids}",
         )
     raise UnknownNameError(_unknown(testset, wanted))
 
@@ -99,7 +100,7 @@ def _unknown(testset: TestSet, wanted: str) -> Problem:
     first = ", ".join(printable(shorten_to(query.id, NAME_COLUMNS)) for query in testset.queries[:NEAR])
     return Problem(
         f"unknown query {shorten(wanted)}",
-        expected=f"the id or the exact text of one of {n_of(len(testset.queries), 'queries', format_count)}, such as {first}",
+        expected=f"the id or the exact text of one of {count_noun(len(testset.queries), 'queries', format_count)}, such as {first}",
         hint=f"did you mean {or_list(names[:NEAR])}?" if names else None,
     )
 
@@ -198,7 +199,7 @@ def _side_by_side(detail: Detail) -> HitLists:
             for hit, moved in zip(side["hits"], _movements(side, other), strict=True)
         )
         lists.append(HitList(side["system"], _note(side), lines))
-    return HitLists(first_of(wanted, MOST_ITEMS) or detail["expected_none"], tuple(lists))
+    return HitLists(join_first(wanted, MAX_ITEMS) or detail["expected_none"], tuple(lists))
 
 
 def _movements(side: Mapping[str, Any], other: Mapping[str, Any] | None) -> list[str]:

@@ -9,7 +9,7 @@ from statistics import median
 from typing import TYPE_CHECKING, Any, cast
 
 from cranfield.base.numbers import format_count, format_ms, format_percent
-from cranfield.base.words import n_of
+from cranfield.base.words import count_noun
 from cranfield.model import Run
 from cranfield.reporting.document import (
     PILOT_STAMP,
@@ -35,9 +35,9 @@ if TYPE_CHECKING:
     from cranfield.evaluation.values import Comparison, Evaluation
     from cranfield.reporting.sections.subject import Subject
 
-MOST_MEASURES = 10
+MAX_MEASURES = 10
 """Measures in the picture of a comparison."""
-MOST_WARNINGS = 5
+MAX_WARNINGS = 5
 """Of an evaluation, on its card."""
 FIRST_SECTIONS = 2
 """Sections of a report that its card has, where none is named."""
@@ -50,7 +50,7 @@ def comparison_card(result: Comparison) -> Document:
     from cranfield.reporting.sections.subject import Subject
 
     subject = Subject.of(result)
-    few = dict([*result.measures.items()][:MOST_MEASURES]) | {result.primary: result.measures[result.primary]}
+    few = dict([*result.measures.items()][:MAX_MEASURES]) | {result.primary: result.measures[result.primary]}
     section = compared_measures(replace(cast("ComparisonResult", subject.record), comparisons=few))
     blocks = [each for each in section.blocks if isinstance(each, Chart)]
     left_out = len(result.measures) - len(few)
@@ -102,9 +102,9 @@ def evaluation_card(result: Evaluation) -> Document:
         means = [class_means((system,))]
     sections = [Section("counts", "Counts", (KeyValues(tuple(facts)),)), Section("measures", "Measures", tuple(means))]
     if result.warnings:
-        shown = result.warnings[:MOST_WARNINGS]
+        shown = result.warnings[:MAX_WARNINGS]
         left = len(result.warnings) - len(shown)
-        more = [f"{n_of(left, 'warnings')} more in the report"] if left else []
+        more = [f"{count_noun(left, 'warnings')} more in the report"] if left else []
         sections.append(Section("warnings", "Warnings", (Bullets((*map(str, shown), *more)),)))
     return _card(result.name, (test_set_line(subject.record),), sections, subject)
 

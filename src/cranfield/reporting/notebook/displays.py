@@ -16,7 +16,7 @@ from cranfield.reporting.renderers.html import render_card
 from cranfield.reporting.renderers.text import render_text
 from cranfield.reporting.sections.subject import Subject
 
-MOST_BYTES = 100_000
+MAX_BYTES = 100_000
 """Of a card: it is stored in the file of the notebook."""
 CARD_ROWS, QUERY_ROWS = 12, 60
 """Rows of a table in a card."""
@@ -59,7 +59,7 @@ def _card(document: Document, most_rows: int) -> str:
     for rows in (most_rows, most_rows // 2, 2):
         shown = _shortened(document, rows, with_pictures=rows == most_rows)
         html = render_card(shown)
-        if len(html.encode("utf-8", "replace")) <= MOST_BYTES:
+        if len(html.encode("utf-8", "replace")) <= MAX_BYTES:
             return html
     return render_card(replace(document, sections=()))
 

@@ -40,9 +40,9 @@ ATTRIBUTES = {
     *("transform", "fill", "fill-opacity", "stroke", "stroke-width", "stroke-opacity", "stroke-linecap"),
     *("stroke-miterlimit", "stroke-dasharray", "opacity", "text-anchor", "font-size", "font-weight"),
 }
-MOST_ROWS = 2000
+MAX_ROWS = 2000
 """Rows of a table in a file that has the query view, which has all queries."""
-MOST_CHARS, PIECE = 1000, 100
+MAX_CHARS, PIECE = 1000, 100
 """Characters of a text that are shown at first, and without a place where the line may break; as in `static/report/text.js`."""
 LEADING_SECTIONS = 3
 """Sections of which the first picture stands in the panel of the verdict."""
@@ -80,7 +80,7 @@ def render_html(document: Document) -> str:
     script = _script()
     packed = pack(document.queries) if document.queries else ()
     if packed:
-        document = _with_fewer_rows(document, MOST_ROWS)
+        document = _with_fewer_rows(document, MAX_ROWS)
     page = _template("page.html").render(
         document=document,
         style=style,
@@ -216,7 +216,7 @@ def _environment() -> Environment:
 def _cut(text: str) -> str:
     """A text that is cut where pages are no longer read."""
     text = printable(text)
-    return text if len(text) <= MOST_CHARS else text[: MOST_CHARS - 1] + "…"
+    return text if len(text) <= MAX_CHARS else text[: MAX_CHARS - 1] + "…"
 
 
 def _long(text: str) -> str:

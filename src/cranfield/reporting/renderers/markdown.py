@@ -28,7 +28,7 @@ from cranfield.reporting.document import (
     VerdictBlock,
 )
 
-MOST_ROWS = 50
+MAX_ROWS = 50
 """Longer tables are cut, for a comment on GitHub may hold 65,536 characters."""
 
 _MARKUP = re.compile(r"([\\`*_\[\]{}|~!^$])")
@@ -126,7 +126,7 @@ def table_markdown(table: Table) -> Iterator[str]:
     """Headings, rows and footer, without the caption."""
     yield _row([escape(column.title) for column in table.columns])
     yield _row(["---:" if column.is_numeric else ":---" for column in table.columns])
-    shown = table.rows if table.shown is None else table.rows[: max(table.shown, MOST_ROWS)]
+    shown = table.rows if table.shown is None else table.rows[: max(table.shown, MAX_ROWS)]
     for row in shown:
         yield _row([_cell(column, cell) for column, cell in zip(table.columns, row, strict=True)])
     if table.footer is not None:

@@ -16,7 +16,7 @@ from dataclasses import replace
 from itertools import zip_longest
 from typing import Any, ClassVar
 
-from cranfield.base.words import capitalised, n_of, printable, shorten_to, width
+from cranfield.base.words import capitalised, count_noun, printable, shorten_to, width
 from cranfield.reporting.document import (
     VOID_STAMP,
     Block,
@@ -37,7 +37,7 @@ from cranfield.reporting.document import (
 )
 from cranfield.reporting.renderers.markdown import escape, paragraph, table_markdown
 
-MOST_HEADING_LINES = 8
+MAX_HEADING_LINES = 8
 NARROWEST = 12
 """A column of text is not cut below this."""
 NARROWEST_WRAPPED = 24
@@ -116,7 +116,7 @@ def _widths(columns: Sequence[Column], rows: Sequence[Sequence[str]], line: int,
     widths = [max(width(column.title), room) for column, room in zip(columns, cells, strict=True)]
     if wrap:
         _narrow_texts(columns, widths, NARROWEST_WRAPPED, line)
-    for most_lines in range(2, MOST_HEADING_LINES + 1):
+    for most_lines in range(2, MAX_HEADING_LINES + 1):
         _fold_headings(columns, cells, widths, most_lines, line)
     _narrow_texts(columns, widths, NARROWEST, line)
     return widths
@@ -354,18 +354,18 @@ def _underlined(title: str, mark: str) -> tuple[str, str]:
 
 
 COLUMNS = 80
-MOST_LINES = 20
+MAX_LINES = 20
 """A terminal of 24 lines holds them with the names of the files written, the next step and the prompt."""
-MOST_ROWS = 10
-FEWEST_ROWS = 6
+MAX_ROWS = 10
+MIN_ROWS = 6
 """Where lines do not suffice: rows of the table that stay."""
-MOST_SENTENCE_LINES, MOST_DOUBT_LINES, MOST_FINDING_LINES = 5, 3, 3
+MAX_SENTENCE_LINES, MAX_DOUBT_LINES, MAX_FINDING_LINES = 5, 3, 3
 """Of the verdict's sentence, of a caveat, and of a finding."""
-MOST_DOUBTS = 5
+MAX_DOUBTS = 5
 """Caveats in Markdown."""
 
 
-def render_brief(document: Document, *, line: int = COLUMNS, most: int = MOST_LINES, paint: Paint = no_colour) -> str:
+def render_brief(document: Document, *, line: int = COLUMNS, most: int = MAX_LINES, paint: Paint = no_colour) -> str:
     """The short form for a terminal.
 
     Args:
@@ -378,7 +378,7 @@ def render_brief(document: Document, *, line: int = COLUMNS, most: int = MOST_LI
     stamps = [each for each in document.stamps if each != VOID_STAMP or brief.table is not None]
     head = _head(document, stamps, line, paint)
     is_void = document.verdict is not None and document.verdict.tone == "void"
-    most_each = MOST_SENTENCE_LINES if is_void else MOST_DOUBT_LINES
+    most_each = MAX_SENTENCE_LINES if is_void else MAX_DOUBT_LINES
     wanted = len(_doubt(brief.doubts[0], line, most_each)) if brief.doubts else 0
     fitted, rows = _fitted(brief, line, most - len(head) - 1, wanted)
     body = _body(fitted, rows, line, paint)
@@ -396,8 +396,8 @@ def _fitted(brief: Brief, line: int, room: int, wanted: int) -> tuple[Brief, int
         room: lines of table, changes and caveats.
         wanted: lines of the gravest caveat.
     """
-    rows = 0 if brief.table is None else min(len(brief.table.rows), MOST_ROWS)
-    least = min(rows, FEWEST_ROWS)
+    rows = 0 if brief.table is None else min(len(brief.table.rows), MAX_ROWS)
+    least = min(rows, MIN_ROWS)
     while rows > least and len(_body(brief, rows, line, no_colour)) + wanted > room:
         rows -= 1
     while len(brief.changes) > 1 and len(_body(brief, rows, line, no_colour)) + wanted > room:
@@ -428,7 +428,7 @@ def _head(document: Document, stamps: Sequence[str], line: int, paint: Paint) ->
     if document.verdict is not None:
         verdict = document.verdict
         lines.append(paint(f"VERDICT: {verdict.name}", verdict.tone or "open"))
-        lines += _cut(folded(verdict.sentence, line), MOST_SENTENCE_LINES, line)
+        lines += _cut(folded(verdict.sentence, line), MAX_SENTENCE_LINES, line)
     return lines
 
 
@@ -438,9 +438,9 @@ def _body(brief: Brief, rows: int, line: int, paint: Paint) -> list[str]:
     if brief.table is not None and brief.table.rows:
         lines += ["", *table_lines(_first(brief.table, rows), line, paint, compact=True)]
     if brief.rules is not None:
-        lines += ["", *table_lines(_first(brief.rules, MOST_ROWS), line, paint, compact=True)]
+        lines += ["", *table_lines(_first(brief.rules, MAX_ROWS), line, paint, compact=True)]
     for finding in brief.findings:
-        lines += _cut(folded(finding, line), MOST_FINDING_LINES, line)
+        lines += _cut(folded(finding, line), MAX_FINDING_LINES, line)
     return [*lines, *(shorten_to(printable(change), line) for change in brief.changes)]
 
 
@@ -496,16 +496,16 @@ def _rest(document: Document, brief: Brief, fitted: Brief, rows: int, n_doubts: 
     """The last line: what is left out, and how to see it."""
     left = []
     n_rows = len(brief.table.rows) - rows if brief.table is not None else 0
-    n_rows += max(0, len(brief.rules.rows) - MOST_ROWS) if brief.rules is not None else 0
+    n_rows += max(0, len(brief.rules.rows) - MAX_ROWS) if brief.rules is not None else 0
     if n_rows:
-        left.append(n_of(n_rows, "rows"))
+        left.append(count_noun(n_rows, "rows"))
     if brief.table is not None and (n_columns := columns_left_out(_first(brief.table, rows), line)):
-        left.append(n_of(n_columns, "columns"))
+        left.append(count_noun(n_columns, "columns"))
     if len(brief.changes) > len(fitted.changes):
-        left.append(n_of(len(brief.changes) - len(fitted.changes), "lines"))
+        left.append(count_noun(len(brief.changes) - len(fitted.changes), "lines"))
     if len(brief.doubts) > n_doubts:
-        left.append(n_of(len(brief.doubts) - n_doubts, "caveats"))
-    left.append(n_of(len(document.sections), "sections"))
+        left.append(count_noun(len(brief.doubts) - n_doubts, "caveats"))
+    left.append(count_noun(len(document.sections), "sections"))
     return f"--full prints everything: {', '.join(left)} more"
 
 
@@ -521,13 +521,13 @@ def render_brief_markdown(document: Document) -> str:
         lines += ["", paragraph("; ".join(document.subtitle))]
     for table in (brief.table, brief.rules):
         if table is not None and table.rows:
-            lines += ["", *table_markdown(_first(table, MOST_ROWS))]
-            if len(table.rows) > MOST_ROWS:
-                lines.append(f"… and {n_of(len(table.rows) - MOST_ROWS, 'rows')} more")
+            lines += ["", *table_markdown(_first(table, MAX_ROWS))]
+            if len(table.rows) > MAX_ROWS:
+                lines.append(f"… and {count_noun(len(table.rows) - MAX_ROWS, 'rows')} more")
     if brief.findings or brief.changes:
         lines += ["", *(f"- {paragraph(each)}" for each in (*brief.findings, *brief.changes))]
     if brief.doubts:
-        lines += ["", "Caveats:", *(f"- {paragraph(doubt)}" for doubt in brief.doubts[:MOST_DOUBTS])]
-        if len(brief.doubts) > MOST_DOUBTS:
-            lines.append(f"- and {n_of(len(brief.doubts) - MOST_DOUBTS, 'caveats')} more in the report")
+        lines += ["", "Caveats:", *(f"- {paragraph(doubt)}" for doubt in brief.doubts[:MAX_DOUBTS])]
+        if len(brief.doubts) > MAX_DOUBTS:
+            lines.append(f"- and {count_noun(len(brief.doubts) - MAX_DOUBTS, 'caveats')} more in the report")
     return "\n".join([*lines, "", escape(document.made_by)]) + "\n"

@@ -10,7 +10,7 @@ from statistics import fmean
 from typing import Any
 
 from cranfield.base.numbers import format_count, format_delta, format_level, format_ms, format_percent, format_value
-from cranfield.base.words import and_list, first_line, first_of, last_lines, n_of, printable, shorten_to
+from cranfield.base.words import and_list, count_noun, first_line, join_first, last_lines, printable, shorten_to
 from cranfield.evaluation.absence import in_brackets
 from cranfield.evaluation.confusion import Confusion
 from cranfield.evaluation.evidence.values import caveat_sentences, merged
@@ -49,7 +49,7 @@ from cranfield.reporting.document import (
 from cranfield.reporting.sections.subject import Subject, Systems, has_texts, lettered, query_text
 from cranfield.reporting.sections.verdict import query_table, rank_cells
 
-MOST_LISTED = 8
+MAX_LISTED = 8
 """Systems of which each has its own warnings; of more, warnings that are alike are given once."""
 SHOWN_SYSTEMS = 3
 SHOWN_FAILURES = SHOWN_CHANGES = 10
@@ -90,7 +90,7 @@ def warnings(subject: Subject) -> Section | None:
         for line in (*_failed(system, subject), *_unsteady(subject.calls.systems[system.name]), *system.warnings)
         if line not in shared and not _is_found(line, system, subject)
     ]
-    sentences += _counted_once(own) if len(subject.systems) > MOST_LISTED else merged(own)
+    sentences += _counted_once(own) if len(subject.systems) > MAX_LISTED else merged(own)
     return Section("warnings", "Caveats", (Bullets(tuple(sentences), "warning"),)) if sentences else None
 
 
@@ -111,7 +111,7 @@ def _counted_once(own: Sequence[tuple[str, str]]) -> list[str]:
     for found in alike.values():
         labels = [label for label, _ in found]
         same = len({line for _, line in found}) == 1
-        of = f"{len(found)} systems ({first_of(labels, SHOWN_SYSTEMS)})" if len(found) > 1 else labels[0]
+        of = f"{len(found)} systems ({join_first(labels, SHOWN_SYSTEMS)})" if len(found) > 1 else labels[0]
         example = "" if same else f", for example {labels[0]}"
         sentences.append(f"{of}{example}: {found[0][1]}")
     return sentences
@@ -135,7 +135,7 @@ def collection(subject: Subject) -> Section:
 def _key_figure(systems: Systems) -> str:
     """How many queries failed, on which systems."""
     failed = [f"{label} {format_count(n)}" for label, system in systems if (n := system.n_failed)]
-    return f"failed queries: {first_of(failed, SHOWN_SYSTEMS)}" if failed else "no failures"
+    return f"failed queries: {join_first(failed, SHOWN_SYSTEMS)}" if failed else "no failures"
 
 
 def _overdue(testset: TestSetRecord, today: date | None) -> list[str]:
@@ -143,8 +143,8 @@ def _overdue(testset: TestSetRecord, today: date | None) -> list[str]:
     late = 0 if today is None else days_overdue(testset.made, testset.refresh_days, today)
     if not late:
         return []
-    days = n_of(late, "days", format_count)
-    age = f"made on {testset.made}, to be refreshed after {n_of(testset.refresh_days, 'days', format_count)}"
+    days = count_noun(late, "days", format_count)
+    age = f"made on {testset.made}, to be refreshed after {count_noun(testset.refresh_days, 'days', format_count)}"
     return [f"test set {testset.name} is overdue for new queries by {days}: {age}"]
 
 
@@ -155,9 +155,9 @@ def _left_out(dropped: Mapping[str, str], primary: str) -> list[Block]:
     reasons: dict[str, list[str]] = {}
     for query_id, why in dropped.items():
         reasons.setdefault(why, []).append(query_id)
-    rows: list[tuple[Cell, ...]] = [(why, len(ids), first_of(ids)) for why, ids in reasons.items()]
+    rows: list[tuple[Cell, ...]] = [(why, len(ids), join_first(ids)) for why, ids in reasons.items()]
     columns = (Column("why"), Column("queries", "count"), Column("which", "code"))
-    queries = n_of(len(dropped), "queries", format_count)
+    queries = count_noun(len(dropped), "queries", format_count)
     names = tuple((f"{why} ({format_count(len(ids))})", ", ".join(ids)) for why, ids in reasons.items())
     return [
         Paragraph(f"{queries} could not be paired on {primary}.", "warning"),
@@ -194,7 +194,7 @@ def _outcomes(systems: Systems) -> Table:
     counts = [system.outcomes for _, system in systems]
     rows: list[tuple[Cell, ...]] = []
     listed = list(zip(systems, counts, strict=True))
-    if len(systems) > MOST_LISTED:  # those with queries that have no answer first
+    if len(systems) > MAX_LISTED:  # those with queries that have no answer first
         listed.sort(key=lambda row: not any(row[1].get(name) for name in NO_ANSWER))
     for (label, system), counted in listed:
         cells: list[Cell] = [TonedCell(n, "bad") if n and name in NO_ANSWER else n for name, n in counted.items()]
@@ -223,7 +223,7 @@ def _failures(subject: Subject) -> list[Block]:
     if not groups:
         return []
     rows: list[tuple[Cell, ...]] = [
-        (label, outcome, reason, len(query_ids), first_of(query_ids, SHOWN_QUERIES), cause)
+        (label, outcome, reason, len(query_ids), join_first(query_ids, SHOWN_QUERIES), cause)
         for (label, outcome, reason, cause), query_ids in groups.items()
     ]
     columns = (
@@ -307,7 +307,7 @@ def _changed_answers(subject: Subject) -> list[Block]:
             what = "once" if times == 1 else f"{format_count(times)} times"
             notes.append(
                 Paragraph(
-                    f"{label}: {n_of(len(again), 'queries', format_count)} {'was' if len(again) == 1 else 'were'} "
+                    f"{label}: {count_noun(len(again), 'queries', format_count)} {'was' if len(again) == 1 else 'were'} "
                     f"repeated {what}; no answer changed."
                 )
             )
@@ -451,7 +451,7 @@ def _rule(subject: Subject) -> list[Block]:
     sentences = []
     if n_left_out - {0}:
         fewest, most = min(n_left_out), max(n_left_out)
-        calls = n_of(most, "calls") if fewest == most else f"{fewest} to {most} calls"
+        calls = count_noun(most, "calls") if fewest == most else f"{fewest} to {most} calls"
         sentences.append(f"The first {calls} of each system are a warm-up, without a timing.")
     if subject.compared is not None:
         smallest = subject.calls.rule.smallest
@@ -608,7 +608,7 @@ def _lowest_table(record: EvaluationResult, measure: Measure, query_ids: Sequenc
             system.queries[query_id][measure],
             ranks[query_id],
             queries[query_id].sides[0].outcome,
-            first_of(queries[query_id].sides[0].missed, MISSED_ITEMS),
+            join_first(queries[query_id].sides[0].missed, MISSED_ITEMS),
         )
         for query_id in query_ids
     ]
@@ -643,13 +643,13 @@ def by_query(subject: Subject) -> Section | None:
                 *([queries[query_id].text] if texts else []),
             ]
             found = [values.get(measure) for measure in measures]
-            rows.append((*about, side.outcome, *found, first_of(side.missed, MISSED_ITEMS)))
+            rows.append((*about, side.outcome, *found, join_first(side.missed, MISSED_ITEMS)))
     columns = [Column("query", "query id")]
     columns += [Column("system")] if several else []
     columns += [Column("text", "code")] if texts else []
     columns += [Column("outcome"), *(Column(str(measure), "value") for measure in measures)]
     table = replace(_without_empty_missed((*columns, MISSED), rows, "Every query"), shown=None)
-    return Section("queries", "Per-query results", (table,), n_of(len(rows), "rows", format_count))
+    return Section("queries", "Per-query results", (table,), count_noun(len(rows), "rows", format_count))
 
 
 def _without_empty_missed(columns: Sequence[Column], rows: Sequence[tuple[Cell, ...]], caption: str) -> Table:
@@ -667,7 +667,7 @@ def query_label(record: EvaluationResult, query_id: str) -> str:
 def side_by_side(record: EvaluationResult, query_id: str, titles: Sequence[str]) -> HitLists:
     """The expected items of a query, and the results of each system."""
     query = (record.queries or {})[query_id]
-    named = first_of((f"{each.item} (grade {each.grade:g})" for each in query.expected), EXPECTED_ITEMS)
+    named = join_first((f"{each.item} (grade {each.grade:g})" for each in query.expected), EXPECTED_ITEMS)
     lists = (
         HitList(title, list_note(side), tuple(map(hit_line, side.hits)) if has_list(side) else ())
         for title, side in zip(titles, query.sides, strict=True)
@@ -692,7 +692,7 @@ def list_note(side: SystemAnswer) -> str:
         return "no results returned"
     rank = side.first_relevant_rank
     note = "no relevant result" if rank is None else f"first relevant result at rank {rank}"
-    dropped = f", {n_of(side.n_duplicates, 'duplicates')} dropped" if side.n_duplicates else ""
+    dropped = f", {count_noun(side.n_duplicates, 'duplicates')} dropped" if side.n_duplicates else ""
     return f"{note}; {side.n_returned} returned{dropped}"
 
 
@@ -723,7 +723,7 @@ def _rank_words(cell: str | int) -> str:
 
 SHOWN = 4
 """Accuracies in the line of the section while it is closed."""
-MOST_LABELS = 12
+MAX_LABELS = 12
 """Predicted values that have a column; the others are one column together."""
 
 
@@ -747,7 +747,7 @@ def confusion(subject: Subject) -> Section | None:
     for label, found in tables:
         blocks += _counts(label, found)
     accuracies = [f"{label} {format_value(found.accuracy)}" for label, found in tables if found.accuracy is not None]
-    key_figure = f"accuracy {first_of(accuracies, SHOWN)}" if accuracies else "no accuracy"
+    key_figure = f"accuracy {join_first(accuracies, SHOWN)}" if accuracies else "no accuracy"
     return Section("confusion", "Predicted and expected", tuple(blocks), key_figure)
 
 
@@ -776,15 +776,15 @@ def _expected_errors(tables: Sequence[tuple[str, Confusion]]) -> list[Block]:
 
 
 def _counts(label: str, found: Confusion) -> list[Block]:
-    shown, rest = found.predicted[:MOST_LABELS], len(found.predicted) - MOST_LABELS
+    shown, rest = found.predicted[:MAX_LABELS], len(found.predicted) - MAX_LABELS
     others = (Column(f"{format_count(rest)} others", "count"),) if rest > 0 else ()
     columns = (Column(found.stratum), *(Column(name, "count") for name in shown), *others)
     columns += (Column("n", "count"), Column("recall", "value"))
     rows: list[tuple[Cell, ...]] = [
         (
             name,
-            *counts[:MOST_LABELS],
-            *([sum(counts[MOST_LABELS:])] if others else []),
+            *counts[:MAX_LABELS],
+            *([sum(counts[MAX_LABELS:])] if others else []),
             *(sum(counts), found.recall[name]),
         )
         for name, counts in zip(found.expected, found.counts, strict=True)
@@ -807,7 +807,7 @@ def _counts(label: str, found: Confusion) -> list[Block]:
         pairs = and_list([f"{value} is {expected}" for value, expected in found.differs_by_case.items()])
         blocks.append(Paragraph(f"{label}: {pairs} in another case, and counts as another value.", "warning"))
     if found.n_unanswered:
-        left_out = n_of(found.n_unanswered, "queries", format_count)
+        left_out = count_noun(found.n_unanswered, "queries", format_count)
         have, are = ("has", "is") if found.n_unanswered == 1 else ("have", "are")
         blocks.append(Paragraph(f"{label}: {left_out} failed or {have} no answer, and {are} not in the table.", "note"))
     return blocks

@@ -46,12 +46,12 @@ from cranfield.reporting.sections.measures import CLAIMS, interval_figure, margi
 from cranfield.reporting.sections.subject import Subject, lettered, mean_cells, news_of, shaded, short_names
 from cranfield.stats.table import TESTS
 
-MOST_PAIRS_LISTED, MOST_PAIRS_DRAWN = 15, 45
+MAX_PAIRS_LISTED, MAX_PAIRS_DRAWN = 15, 45
 """Six systems have 15 pairs, ten have 45. More are listed on request only, and more are not drawn."""
 EACH_SYSTEM = "Each system"
-MOST_RANKS_DRAWN = 40
+MAX_RANKS_DRAWN = 40
 """Systems in the picture of mean ranks; of more there is a table."""
-MOST_IN_MATRIX = 12
+MAX_IN_MATRIX = 12
 """Systems in the matrix of wins."""
 
 
@@ -64,7 +64,7 @@ def against_baseline(subject: Subject) -> Section | None:
     others = [labels[pair.second] for pair in many.against_baseline]
     caption = f"Each system minus {labels[many.baseline or '']}, {many.primary}"
     table = _pair_table(many.against_baseline, many, others, caption, with_tukey=False)
-    if len(others) > MOST_PAIRS_DRAWN and not subject.show_pairs:
+    if len(others) > MAX_PAIRS_DRAWN and not subject.show_pairs:
         found = Paragraph(f"{_against_counts(many)}. `--pairs` lists them.")
         return Section("against", f"Against {many.baseline}", (found, Details(EACH_SYSTEM, (table,))))
     blocks: tuple[Block, ...] = (
@@ -73,7 +73,7 @@ def against_baseline(subject: Subject) -> Section | None:
             f"{_of_intervals(many)}"
         ),
         *_forest("against", many.against_baseline, many, others, "minus the baseline"),
-        *((Details(EACH_SYSTEM, (table,), in_text=True),) if len(others) > MOST_PAIRS_LISTED else (table,)),
+        *((Details(EACH_SYSTEM, (table,), in_text=True),) if len(others) > MAX_PAIRS_LISTED else (table,)),
     )
     return Section("against", f"Against {many.baseline}", blocks)
 
@@ -94,7 +94,7 @@ def pairs(subject: Subject) -> Section | None:
     n = len(many.pairs)
     n_significant = sum(pair.is_significant for pair in many.pairs)
     key_figure = f"{format_count(n_significant)} of {format_count(n)} pairs differ significantly"
-    if n > MOST_PAIRS_LISTED and not subject.show_pairs:
+    if n > MAX_PAIRS_LISTED and not subject.show_pairs:
         what = f"{key_figure} ({many.procedure})."
         tukey = f" {_tukey_count(many)}" if many.can_find else ""
         found = Paragraph(f"{what}{tukey} `--pairs` lists them; results.json has them all.")
@@ -136,7 +136,7 @@ def _tukey_count(many: ManyResult) -> str:
 
 
 def _matrix(many: ManyResult, labels: Sequence[str]) -> tuple[Block, ...]:
-    if len(many.names) > MOST_IN_MATRIX:
+    if len(many.names) > MAX_IN_MATRIX:
         return ()
     return (Details("Wins, ties and losses as a matrix", (_wins(many, labels),)),)
 
@@ -185,7 +185,7 @@ def _forest(
     name: str, pairs: Sequence[PairComparison], many: ManyResult, labels: Sequence[str], what: str
 ) -> tuple[Chart, ...]:
     """The figure of some pairs; nothing where there are too many."""
-    if not 0 < len(pairs) <= MOST_PAIRS_DRAWN:
+    if not 0 < len(pairs) <= MAX_PAIRS_DRAWN:
         return ()
     marks = [
         Whisker(
@@ -253,7 +253,7 @@ def ranks(subject: Subject) -> Section | None:
         columns, rows, "Omnibus tests. A small p: not all systems are equal; it does not say which differ", shown=None
     )
     about = Details("About the tests", (Bullets(ABOUT_THE_TESTS),))
-    if len(many.names) > MOST_RANKS_DRAWN:
+    if len(many.names) > MAX_RANKS_DRAWN:
         means: Block = Details("Mean ranks", (_rank_table(many, many.ranks, subject.labels),))
     else:
         means = _rank_figure(many, many.ranks, subject.labels)
@@ -353,7 +353,7 @@ SORTS = ("mean", "name", "given", "rank")
 """Orders of a leaderboard, besides every measure: `rank` is the mean rank."""
 SHOWN_MEASURES = 3
 """Measures beside the primary one in the leaderboard; all are in the table below it and in the CSV of means."""
-MOST_DRAWN = 40
+MAX_DRAWN = 40
 """Systems in the picture of means."""
 LEGEND: tuple[tuple[Swatch, str], ...] = (
     ("good", "best: no system is significantly better"),
@@ -490,7 +490,7 @@ def _board(many: ManyResult, sort: str) -> Table:
 
 def _means_figure(many: ManyResult, sort: str, board: Table) -> tuple[Chart, ...]:
     """A row for each system, its mean and interval, with the letters at its end; nothing where there are too many."""
-    if len(many.names) > MOST_DRAWN or not many.n:
+    if len(many.names) > MAX_DRAWN or not many.n:
         return ()
     drawn = board_lines(many, sort)
     marks = [

@@ -18,7 +18,7 @@ from cranfield.base.numbers import (
     format_p,
     format_value,
 )
-from cranfield.base.words import and_list, capitalised, first_of, n_of
+from cranfield.base.words import and_list, capitalised, count_noun, join_first
 from cranfield.evaluation.absence import effect_text, in_brackets
 from cranfield.evaluation.classes import ClassComparison, ClassResult, FormWins, smallest_n
 from cranfield.evaluation.evaluate import ContrastSpec, StrataContrast, contrast_gain, contrast_strata
@@ -123,7 +123,7 @@ def _classes_compared(comparison: ComparisonResult) -> Section | None:
     blocks: list[Block] = [Paragraph(f"{OWN_TERMS}. Each class is tested on its first measure.{many}")]
     for of_class in compared:
         blocks += _compared(of_class, comparison)
-    key_figure = f"{n_of(len(compared), 'classes', format_count)}, each on its own measures"
+    key_figure = f"{count_noun(len(compared), 'classes', format_count)}, each on its own measures"
     return Section("classes", TITLE, tuple(blocks), key_figure)
 
 
@@ -198,7 +198,7 @@ def _compared(compared: ClassComparison, comparison: ComparisonResult) -> list[B
             effect = effect_text(
                 (m.measure, [m.values.get(query_id) for query_id in side.failed]) for m in side.measures
             )
-            notes.append(f"{name}: {len(side.failed)} failed{in_brackets(effect)}: {first_of(side.failed)}.")
+            notes.append(f"{name}: {len(side.failed)} failed{in_brackets(effect)}: {join_first(side.failed)}.")
         notes += [f"{name}: {sentence}" for sentence in _unscored(side)]
     if notes:
         blocks.append(Bullets(tuple(notes)))
@@ -207,7 +207,7 @@ def _compared(compared: ClassComparison, comparison: ComparisonResult) -> list[B
 
 def _caption(query_class: QueryClass, result: ClassResult) -> str:
     n = len(result.query_ids)
-    queries = n_of(n, "queries", format_count)
+    queries = count_noun(n, "queries", format_count)
     return f"{query_class.letter}, {query_class.title}, {queries}. {query_class.sentence.rstrip('.')}"
 
 
@@ -228,7 +228,7 @@ def _unscored(result: ClassResult) -> list[str]:
         for query_id, why in measure.unscored.items():
             reasons.setdefault(why, []).append(query_id)
         sentences += [
-            f"{measure.measure} has no value for {len(queries)} of {len(result.query_ids)} ({why}): {first_of(queries)}."
+            f"{measure.measure} has no value for {len(queries)} of {len(result.query_ids)} ({why}): {join_first(queries)}."
             for why, queries in reasons.items()
         ]
     return sentences
@@ -503,9 +503,9 @@ def margin_legend(margin: float | None) -> tuple[tuple[Swatch, str], ...]:
     return () if margin is None else (("band", f"margin of ±{margin:g}"),)
 
 
-MOST_ROWS_DRAWN = 30
+MAX_ROWS_DRAWN = 30
 OTHERS = "Other measures by stratum"
-MOST_COLUMNS = 12
+MAX_COLUMNS = 12
 """Systems that have a column each; of more each has a row."""
 CONTRASTS = "The queries of two strata are not paired: Welch's interval, and p of a permutation test over labellings."
 
@@ -615,7 +615,7 @@ def _pair_blocks(pair: ComparisonResult, place: int, key: str, strata: Sequence[
     )
     table = Table(columns, rows, f"{pair.primary} by {key}")
     drawn = [stratum for stratum in strata if stratum.delta is not None]
-    if not 2 <= len(drawn) <= MOST_ROWS_DRAWN:
+    if not 2 <= len(drawn) <= MAX_ROWS_DRAWN:
         return (table,)
     marks = [
         Whisker(
@@ -642,12 +642,12 @@ def _many_blocks(
     many: ManyResult, labels: Sequence[str], place: int, key: str, strata: Sequence[StratumRow]
 ) -> Sequence[Block]:
     """The means of a stratum key as a table, behind a heat map where they are few enough to be drawn."""
-    if len(labels) > MOST_COLUMNS:
+    if len(labels) > MAX_COLUMNS:
         return (Details(f"By {key}", (_systems_by_stratum(many, labels, key, strata),)),)
     columns = (Column(key), Column("n", "count"), *(Column(label, "value") for label in labels))
     rows: list[tuple[Cell, ...]] = [(row.value, row.n, *mean_cells(_means(row), many.primary)) for row in strata]
     table = Table(columns, rows, f"Mean {many.primary} by {key}")
-    if not 2 <= len(strata) <= MOST_ROWS_DRAWN:
+    if not 2 <= len(strata) <= MAX_ROWS_DRAWN:
         return (table,)
     drawn = [HeatRow(f"{row.value} ({row.n})", _means(row), best_places(_means(row), many.primary)) for row in strata]
     sign = int(sign_of(many.primary))

@@ -14,7 +14,7 @@ from typing import Any, TypeVar
 
 from cranfield.base.errors import InputError
 from cranfield.base.numbers import format_count, format_percent, format_plain
-from cranfield.base.words import n_of, short_name
+from cranfield.base.words import count_noun, short_name
 from cranfield.evaluation.classes import ClassDifference
 from cranfield.evaluation.evaluate import StrataContrast
 from cranfield.evaluation.latency import NOT_MADE, CallsResult, calls_of
@@ -80,7 +80,7 @@ def testset_label(testset: TestSet | TestSetRecord) -> str:
     """`handbook 1.2, 60 queries`; with other judgments also whose, and of how many queries."""
     version = f" {testset.version}" if testset.version else ""
     n_queries = len(testset.queries) if isinstance(testset, TestSet) else testset.n_queries
-    label = f"{short_name(testset.name)}{version}, {n_of(n_queries, 'queries', format_count)}"
+    label = f"{short_name(testset.name)}{version}, {count_noun(n_queries, 'queries', format_count)}"
     source = testset.other_judgments
     if source is None:
         return label
@@ -391,6 +391,6 @@ DIGEST_SHOWN = 19
 def about_testset(testset: TestSetRecord) -> tuple[str, ...]:
     """Lines under the title of a report about a test set: its changes, name, version, digest and review."""
     name = f"{testset.name} {testset.version}".strip()
-    facts = f"{name}: {n_of(testset.n_queries, 'queries')}, {testset.digest[:DIGEST_SHOWN]}"
+    facts = f"{name}: {count_noun(testset.n_queries, 'queries')}, {testset.digest[:DIGEST_SHOWN]}"
     review = f"review: {testset.review}" if testset.review else ""
     return tuple(filter(None, (testset.uncommitted, facts, review)))

@@ -16,7 +16,7 @@ from cranfield.base.numbers import (
     format_plain,
     format_value,
 )
-from cranfield.base.words import and_list, first_of, n_of
+from cranfield.base.words import and_list, count_noun, join_first
 from cranfield.evaluation.evidence.values import caveat_sentences, void_sentences
 from cranfield.evaluation.result import ComparisonResult, EvaluationResult, ManyResult
 from cranfield.evaluation.sensitivity import Sensitivity, Variation
@@ -303,7 +303,7 @@ def paired_tests(subject: Subject) -> Section | None:
     )
     known = [p for result in about.tests.values() if (p := result.p_two_sided) is not None]
     n_small = sum(p <= comparison.alpha for p in known)
-    key_figure = f"p is {format_plain(comparison.alpha)} or less in {n_small} of {n_of(len(known), 'tests')}"
+    key_figure = f"p is {format_plain(comparison.alpha)} or less in {n_small} of {count_noun(len(known), 'tests')}"
     details = Details("About the tests", (Bullets(_descriptions(comparison)),))
     return Section("tests", "Paired tests", (table, details), key_figure)
 
@@ -345,7 +345,7 @@ def rank_one_sentence(comparison: ComparisonResult) -> str:
 def rank_one_count(result: TestResult, side: str) -> str:
     """Queries with a relevant result at rank 1 on one side: `candidate_only`, `baseline_only`."""
     count = result.extra.get(side)
-    return n_of(int(count), "queries", format_count) if isinstance(count, int) else UNKNOWN
+    return count_noun(int(count), "queries", format_count) if isinstance(count, int) else UNKNOWN
 
 
 def sensitivity_section(subject: Subject) -> Section | None:
@@ -512,7 +512,7 @@ def _partition(parts: Mapping[str, Sequence[str]], caption: str, heading: str, p
             ),
             len(query_ids),
             len(query_ids) / total if total else None,
-            first_of(query_ids),
+            join_first(query_ids),
         )
         for name, query_ids in parts.items()
         if query_ids or not name.startswith(FAILED)
@@ -667,7 +667,7 @@ def _slope_figure(comparison: ComparisonResult) -> Chart | None:
 def _rank_changes(went: Mapping[tuple[str, str], Sequence[str]], place: Mapping[str, int]) -> Table:
     """The queries of each line of the picture."""
     rows: list[tuple[Cell, ...]] = [
-        (before, after, len(went[before, after]), first_of(went[before, after]))
+        (before, after, len(went[before, after]), join_first(went[before, after]))
         for before, after in sorted(went, key=lambda pair: (place[pair[0]], place[pair[1]]))
     ]
     columns = (Column("on A"), Column("on B"), Column("queries", "count"), Column("which", "code"))

@@ -40,7 +40,7 @@ from cranfield.scale.spark.table import (
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-MOST_SYSTEMS = 1000
+MAX_SYSTEMS = 1000
 """Names of systems that are read from a table."""
 
 
@@ -163,11 +163,11 @@ def systems_of(frames: Sequence[tuple[str, DataFrame]], columns: Columns | None)
     if bare:
         raise RunFormatError("no column system, which other runs have", path=bare[0], expected="one in all runs")
     parts = [frame.select(frame[column].cast("string").alias("system")) for _, frame, column in found]
-    together = reduce(lambda a, b: a.unionByName(b), parts).distinct().limit(MOST_SYSTEMS + 1).collect()
+    together = reduce(lambda a, b: a.unionByName(b), parts).distinct().limit(MAX_SYSTEMS + 1).collect()
     names = sorted(row["system"] for row in together if row["system"] is not None)
-    if len(together) > MOST_SYSTEMS:
+    if len(together) > MAX_SYSTEMS:
         got = f"{names[0]!r}, {names[1]!r}, …"
-        raise UsageError(f"more than {MOST_SYSTEMS} systems in a column", got=got, hint="name those to evaluate")
+        raise UsageError(f"more than {MAX_SYSTEMS} systems in a column", got=got, hint="name those to evaluate")
     return tuple(names) or tuple(dict.fromkeys(name for name, _ in frames))
 
 

@@ -11,13 +11,13 @@ from dataclasses import replace
 
 from cranfield.model import Answer, Outcome
 
-MOST_DEATHS = 5
+MAX_DEATHS = 5
 
 
 """Queries in a row on which a program may end, for each call that may be under way."""
 
 
-MOST_UNREACHED = 20
+MAX_UNREACHED = 20
 
 
 """Queries in a row that may not reach a service, with all of their retries: it may be starting anew."""
@@ -29,11 +29,11 @@ PAUSE_S = 30.0
 """Time without starts and retries after the last of them, in seconds."""
 
 
-class Deaths:
+class CircuitBreaker:
     """Counts the calls in a row on which a system ended, or could not be reached."""
 
     def __init__(self, concurrency: int, *, is_program: bool) -> None:
-        self._most = (MOST_DEATHS if is_program else MOST_UNREACHED) * concurrency
+        self._most = (MAX_DEATHS if is_program else MAX_UNREACHED) * concurrency
         self._in_a_row = 0
         self._last_at = 0.0
         self._how = ""

@@ -20,7 +20,7 @@ from pathlib import Path
 
 from cranfield.base.concurrency.loop import FunctionError, Threads, event_loop, finish
 from cranfield.base.errors import Problem, SystemUnderTestError, TestSetError
-from cranfield.base.words import first_of, n_of, printable
+from cranfield.base.words import count_noun, join_first, printable
 from cranfield.evaluation.options.blocks import CollectOptions
 from cranfield.model import Answer, CallLog, Outcome, Query, Run, TestSet
 from cranfield.systems.collect.cache import Cache, DamagedError, cache_key
@@ -239,10 +239,10 @@ def require_texts(testset: TestSet) -> None:
     if blank:
         verb = "has" if len(blank) == 1 else "have"
         raise TestSetError(
-            f"{len(blank)} of {n_of(len(testset.queries), 'queries')} {verb} no text to send",
+            f"{len(blank)} of {count_noun(len(testset.queries), 'queries')} {verb} no text to send",
             path=testset.name,
             expected="a text for each query",
-            got=f"no text: {first_of(blank, 3)}",
+            got=f"no text: {join_first(blank, 3)}",
             hint="name a file of topics: {queries=FILE}, `queries` in the block `options` of a config, or an argument of "
             "`cranfield init`",
             parameters=("queries",),
@@ -346,7 +346,7 @@ class Collector:
         first = self.testset.queries[: self.options.warm_up]
         systems = [system for system in self.systems if self.answers[system.name].n_calls < self._n_calls]
         if first and systems:
-            self.progress.note(f"warm-up: {n_of(len(first), 'queries')}, answers discarded")
+            self.progress.note(f"warm-up: {count_noun(len(first), 'queries')}, answers discarded")
             dispatcher.ask(interleave(first, systems, seed=self.options.seed, repetition=0), lambda *_: None)
 
     def _number_calls(self) -> None:
@@ -394,7 +394,7 @@ class Collector:
                     f"the first {ALIKE} queries all failed alike: {answer.outcome.value}"
                     + (f": {printable(cause)}" if cause else ""),
                     path=f"system {name}",
-                    hint=f"{n_of(left, 'queries')} {'was' if left == 1 else 'were'} not sent; "
+                    hint=f"{count_noun(left, 'queries')} {'was' if left == 1 else 'were'} not sent; "
                     "{keep_going} sends every query all the same"
                     if left
                     else None,

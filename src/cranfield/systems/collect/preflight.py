@@ -14,7 +14,7 @@ from pathlib import Path
 
 from cranfield.base.concurrency.interrupts import sigterm_interrupts
 from cranfield.base.errors import PreflightError, Problem, shorten
-from cranfield.base.words import n_of
+from cranfield.base.words import count_noun
 from cranfield.config.reading import BinaryCheck, EveryAnswerCheck, FileCheck, JsonValue, ProbeCheck, compile_path
 from cranfield.formats.io.files import UnreadableError, refuse_device
 from cranfield.model import Answer, Query
@@ -125,7 +125,7 @@ def _keeps(rule: AnswerRule, answers: Mapping[str, Answer]) -> str:
         if broken is not None:
             there = ", ".join(answer.fields) or "none: extract.fields names them"
             raise CheckFailedError(str(rule), f"{broken} in the answer to {shorten(text)}", f"fields of it: {there}")
-    return f"kept in {n_of(len(answers), 'answers')}"
+    return f"kept in {count_noun(len(answers), 'answers')}"
 
 
 def _folder(path: Path) -> str:
@@ -177,7 +177,7 @@ def _probe(system: ConfiguredSystem, text: str, k: int, answers: dict[str, Answe
     answer, log = system.search(Query("preflight", text), k)
     if answer.hits:
         answers[text] = answer
-        return n_of(len(answer.hits), "results")
+        return count_noun(len(answer.hits), "results")
     found = answer.outcome.value + (f" ({answer.reason})" if answer.reason else "")
     raise CheckFailedError("at least one result", found, output_hint(log.stderr_head) or output_hint(log.stdout_head))
 

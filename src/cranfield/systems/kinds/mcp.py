@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 from cranfield.base.concurrency.loop import event_loop
 from cranfield.base.errors import MissingExtraError, shorten, unknown_name
-from cranfield.base.words import first_of
+from cranfield.base.words import join_first
 from cranfield.config.hosts import McpProgram, McpServer
 from cranfield.config.reading import JsonExtract, JsonLinesExtract, RegexExtract, compile_list_path
 from cranfield.config.strict import environment_names, fill, fill_value, request_values
@@ -219,7 +219,7 @@ class McpSystem(ConfiguredSystem):
         tool = self._mcp.tool
         if tool not in tools:
             problem = unknown_name("tool", tool, tools)
-            named = first_of(sorted(tools), _SHOWN_NAMES) or "no tool"
+            named = join_first(sorted(tools), _SHOWN_NAMES) or "no tool"
             raise CheckFailedError(f"the tool {tool}", named, problem.hint)
         self._check_arguments(tools[tool])
         return "there, and it takes the arguments"
@@ -248,9 +248,9 @@ class McpSystem(ConfiguredSystem):
         sample = self._arguments(SAMPLE_QUERY, 10, {**self.config.params, **self.set_params})
         wrong += _wrong_types(sample, known)
         if wrong:
-            takes = first_of(known, _SHOWN_NAMES) or "no arguments"
+            takes = join_first(known, _SHOWN_NAMES) or "no arguments"
             raise CheckFailedError(
-                f"arguments that the tool takes ({takes})", first_of(wrong, _SHOWN_NAMES, separator="; "), hint
+                f"arguments that the tool takes ({takes})", join_first(wrong, _SHOWN_NAMES, separator="; "), hint
             )
 
 

@@ -8,13 +8,13 @@ from functools import cached_property
 from pathlib import Path
 
 from cranfield.base.errors import InputError
-from cranfield.base.words import n_of, noun
+from cranfield.base.words import count_noun, noun
 from cranfield.config.systems import RunConfig
 from cranfield.model import Answer, CallLog, Order, Outcome, Query, Run, Scalar
 from cranfield.systems.configured import CheckFailedError, ConfiguredSystem, Exchange, Received, Reply, Step
 
 NOT_THERE = "the run file holds no answer for it"
-MOST_EXTRA = 1000
+MAX_EXTRA = 1000
 """Ids of queries that no test set has, which a collected run keeps."""
 
 
@@ -95,7 +95,7 @@ class RunFileSystem(ConfiguredSystem):
     def extra_queries(self, known: Container[str]) -> tuple[str, ...]:
         """The first ids of the file that no query has."""
         found = (*self.run.extra_queries, *(query_id for query_id in self.run.answers if query_id not in known))
-        return tuple(dict.fromkeys(found))[:MOST_EXTRA]
+        return tuple(dict.fromkeys(found))[:MAX_EXTRA]
 
     @property
     def machine(self) -> str | None:
@@ -118,4 +118,4 @@ class RunFileSystem(ConfiguredSystem):
             found = f"{where}{first.message}{more}"
             hint = None if first.parameters else first.hint  # those are of a call, and no keys of a config
             raise CheckFailedError(first.expected or "a run file", found, hint) from None
-        return n_of(n_answers, "answers")
+        return count_noun(n_answers, "answers")

@@ -12,7 +12,7 @@ from hashlib import sha256
 from pathlib import Path
 
 from cranfield.base.errors import Problem, ProblemList, TestSetError, unknown_name
-from cranfield.base.words import first_of, n_of, noun
+from cranfield.base.words import count_noun, join_first, noun
 from cranfield.model import Predicate, Target, TestSet
 from cranfield.model.note import info
 
@@ -149,10 +149,10 @@ def _note(name: str, questions: Sequence[_Question], answers: Mapping[tuple[str,
         hasher.update(json.dumps([question.sql, ids]).encode())
     n, d = len(questions), len(documents)
     return (
-        f"Database {name!r} was asked {n_of(n, 'predicates')} and named {n_of(d, 'documents')} "
+        f"Database {name!r} was asked {count_noun(n, 'predicates')} and named {count_noun(d, 'documents')} "
         f"(answers sha256:{hasher.hexdigest()[:16]})."
     )
 
 
 def _named(query_ids: Sequence[str]) -> str:
-    return f"{noun(len(query_ids), 'queries')} {first_of(map(repr, query_ids), SHOWN_QUERIES)}"
+    return f"{noun(len(query_ids), 'queries')} {join_first(map(repr, query_ids), SHOWN_QUERIES)}"

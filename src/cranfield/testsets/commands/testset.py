@@ -31,7 +31,7 @@ from cranfield.app.commands.shared import (
     save_set,
 )
 from cranfield.base.errors import CranfieldError, UsageError
-from cranfield.base.words import n_of
+from cranfield.base.words import count_noun
 from cranfield.evaluation.options.declaration import Argument, Option
 from cranfield.plugins import provided
 
@@ -305,7 +305,7 @@ def add_command(
     for path in saved:
         if path != (out or testset) and (out or testset).is_file():
             note(f"wrote {path}: counts, date and history")
-    note(f"wrote {out or testset}: {what}; {n_of(len(changed.queries), 'queries')}, {changed.digest[:19]}")
+    note(f"wrote {out or testset}: {what}; {count_noun(len(changed.queries), 'queries')}, {changed.digest[:19]}")
 
 
 def _pairs(texts: Sequence[str]) -> dict[str, str]:
@@ -410,7 +410,7 @@ def split_command(
     n = len(drawn.held_out)
     within = f", drawn within {', '.join(drawn.by)}" if drawn.by else ""
     note(
-        f"wrote {out or testset}: {n_of(len(judged.queries) - n, 'queries')} to evaluate, {n} held out{within}, seed {seed}"
+        f"wrote {out or testset}: {count_noun(len(judged.queries) - n, 'queries')} to evaluate, {n} held out{within}, seed {seed}"
     )
 
 
@@ -477,4 +477,4 @@ def convert_command(
         note(f"hint: {same_format}")
     n, n_read = len(written.queries), len(testset.queries)
     of = "" if n == n_read else f"{n} of "
-    note(f"wrote {out}: {of}{n_of(n_read, 'queries')}, {written.digest[:19]}")
+    note(f"wrote {out}: {of}{count_noun(n_read, 'queries')}, {written.digest[:19]}")

@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Mapping
 from operator import itemgetter
 
-from cranfield.base.words import n_of
+from cranfield.base.words import count_noun
 from cranfield.evaluation.testset.expected import ExpectedGrade, JudgedQuery, Queries
 from cranfield.evaluation.testset.validate import Validation
 from cranfield.model import Label, Query
@@ -67,7 +67,7 @@ def _pairs(mapping: Mapping[str, object]) -> str:
 def _expectation(of: JudgedQuery) -> str:
     kinds = Counter(judgment.kind for judgment in of.expected)
     nothing = "nothing" if negative_of(of.query) is None else "nothing should be found"
-    return ", ".join(n_of(n, PLURALS[kind]) for kind, n in kinds.items()) or nothing
+    return ", ".join(count_noun(n, PLURALS[kind]) for kind, n in kinds.items()) or nothing
 
 
 def _overview(found: Queries) -> Section:
@@ -144,9 +144,9 @@ def _about_set(found: Queries | Statistics) -> list[Section]:
         ("sources", ", ".join(source.name for source in found.sources)),
         ("scale", ", ".join(f"{grade:g}" for grade in meta.scale)),
         ("made", meta.made),
-        ("refreshed every", n_of(meta.refresh_days, "days") if meta.made else ""),
+        ("refreshed every", count_noun(meta.refresh_days, "days") if meta.made else ""),
         ("commit", meta.commit),
-        ("held out", "" if meta.split is None else n_of(len(meta.split.held_out), "queries")),
+        ("held out", "" if meta.split is None else count_noun(len(meta.split.held_out), "queries")),
         ("made from", meta.previous),
     )
     known_facts = tuple((name, value) for name, value in facts if value)
@@ -162,7 +162,7 @@ def findings_document(found: Validation) -> Document:
         Section(
             "result",
             "Result",
-            (Paragraph(f"{n_of(found.n_errors, 'errors')}, {n_of(found.n_warnings, 'warnings')}."),),
+            (Paragraph(f"{count_noun(found.n_errors, 'errors')}, {count_noun(found.n_warnings, 'warnings')}."),),
         )
     ]
     clean = []
@@ -177,7 +177,7 @@ def findings_document(found: Validation) -> Document:
             continue
         more = [f"and {len(messages) - SHOWN_OF_A_CHECK} more"] if len(messages) > SHOWN_OF_A_CHECK else []
         blocks = (Paragraph(f"The rule: {check.rule}"), Bullets((*messages[:SHOWN_OF_A_CHECK], *more)))
-        title = f"{n_of(len(messages), f'{check.level}s').capitalize()}: {check.name}"
+        title = f"{count_noun(len(messages), f'{check.level}s').capitalize()}: {check.name}"
         sections.append(Section(check.name.replace(" ", "-"), title, blocks))
     if clean:
         sections.append(Section("clean", "Checks without findings", (Paragraph(", ".join(clean) + "."),)))

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from operator import itemgetter
 from typing import TYPE_CHECKING
 
-from cranfield.base.words import n_of
+from cranfield.base.words import count_noun
 from cranfield.model.results import to_jsonable
 from cranfield.reporting.document import Block, Bullets, Document, Paragraph, Section
 from cranfield.reporting.sections.subject import DIGEST_SHOWN, about_testset
@@ -164,7 +164,7 @@ def overfit_document(found: Overfitting) -> Document:
         ),
     )
     split = found.split
-    drawn = "" if split is None else f"{n_of(len(split.held_out), 'queries')} held out, seed {split.seed}."
+    drawn = "" if split is None else f"{count_noun(len(split.held_out), 'queries')} held out, seed {split.seed}."
     sentences = (Paragraph(row.sentence) for row in found.measures[:1])
     section = Section("overfit", "Evaluated against held out", (*sentences, Paragraph(drawn), means.table()))
     return Document(
@@ -206,7 +206,7 @@ def drift_document(report: DriftReport) -> Document:
         title=f"Drift of {report.testset.name}",
         subtitle=(
             *filter(None, [report.uncommitted]),
-            f"{n_of(len(report.findings), 'expected places')}, {len(report.drifted)} drifted; looked at {report.where}",
+            f"{count_noun(len(report.findings), 'expected places')}, {len(report.drifted)} drifted; looked at {report.where}",
         ),
         sections=tuple(sections),
         tidy=_places("", report.findings).tidy,

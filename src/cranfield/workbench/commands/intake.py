@@ -89,16 +89,16 @@ def add_command(
 
 
 def _summary(counts: IntakeCounts, source: str) -> Iterator[str]:
-    from cranfield.base.words import n_of
+    from cranfield.base.words import count_noun
 
-    yield f"{source}: read {n_of(counts.n_read, 'records')}, kept {counts.n_kept} ({n_of(counts.n_queries, 'queries')})"
+    yield f"{source}: read {count_noun(counts.n_read, 'records')}, kept {counts.n_kept} ({count_noun(counts.n_queries, 'queries')})"
     if counts.dropped:
         parts = (f"{n} {reason.replace('_', ' ')}" for reason, n in counts.dropped.most_common())
         yield f"dropped {counts.dropped.total()}: {', '.join(parts)}"
     if counts.redacted.total():
         yield f"redacted: {', '.join(f'{n} {kind}' for kind, n in counts.redacted.most_common() if n)}"
     if counts.n_known:
-        yield f"not counted again: {n_of(counts.n_known, 'records')} (read before)"
+        yield f"not counted again: {count_noun(counts.n_known, 'records')} (read before)"
     if counts.unfinished:
         yield "the last line of the file has no end: it is read the next time, when it has one"
 
@@ -116,7 +116,7 @@ def list_command(
     import json
     from dataclasses import asdict
 
-    from cranfield.base.words import n_of
+    from cranfield.base.words import count_noun
 
     with _opened(db, workbench) as (queries, config):
         found = queries.counts()
@@ -125,7 +125,7 @@ def list_command(
         return
     for each in found:
         days = f"{each.first_day} to {each.last_day}"
-        say(f"{each.source}: {n_of(each.n, 'queries')}, {each.n_texts} of them different, {days}")
+        say(f"{each.source}: {count_noun(each.n, 'queries')}, {each.n_texts} of them different, {days}")
     if not found:
         say(f"no queries are stored (they are kept for {config.keep_days} days)")
 
@@ -146,7 +146,7 @@ def export_command(
     from cranfield.app.command import note
     from cranfield.app.commands.shared import refuse_existing
     from cranfield.base.errors import UsageError
-    from cranfield.base.words import n_of
+    from cranfield.base.words import count_noun
     from cranfield.formats.io.files import STDIN, write_text
     from cranfield.workbench.service.intake.intake import check_day
 
@@ -164,7 +164,7 @@ def export_command(
         say("".join(lines), end="")
         return
     write_text(out, lines)
-    note(f"wrote {out}: {n_of(len(found), 'queries')}, {n_of(sum(each.n for each in found), 'times')}")
+    note(f"wrote {out}: {count_noun(len(found), 'queries')}, {count_noun(sum(each.n for each in found), 'times')}")
 
 
 def purge_command(
@@ -174,10 +174,10 @@ def purge_command(
     db: DbOption = DEFAULT_DATABASE,
 ) -> None:
     """Delete queries that are older than the operator's file keeps them, as every command does, or all of a source."""
-    from cranfield.base.words import n_of
+    from cranfield.base.words import count_noun
 
     with _opened(db, workbench) as (queries, config):
         if source is not None:
-            say(f"deleted {n_of(queries.delete(source), 'rows')} of {source}")
+            say(f"deleted {count_noun(queries.delete(source), 'rows')} of {source}")
         kept = sum(each.n for each in queries.counts())
-    say(f"{n_of(kept, 'queries')} of the last {config.keep_days} days are stored")
+    say(f"{count_noun(kept, 'queries')} of the last {config.keep_days} days are stored")

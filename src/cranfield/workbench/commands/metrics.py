@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 from cranfield.app.command import note, say
 from cranfield.base.errors import MissingExtraError
-from cranfield.base.words import n_of
+from cranfield.base.words import count_noun
 from cranfield.evaluation.options.declaration import Argument, Option
 
 if TYPE_CHECKING:
@@ -78,6 +78,6 @@ def metrics_command(
         note(f"wrote {textfile}")
     if push is not None:
         groups = one_shot.push(push, job, observations, naming, instance=instance)
-        note(f"pushed {n_of(groups, 'groups')} of the job {job}")
+        note(f"pushed {count_noun(groups, 'groups')} of the job {job}")
     if textfile is None and push is None:
         say(text.decode(), end="")

@@ -93,14 +93,14 @@ def _run_once(scheduler: Scheduler, schedule: Schedule) -> int:
     """Run a schedule in this process, and print its result; the exit code."""
     from cranfield.workbench.service.watch.status import Result, watch_state
     from cranfield.workbench.service.webhooks import sending
-    from cranfield.workbench.service.worker import work_off
+    from cranfield.workbench.service.worker import run_job_inline
 
     service = scheduler.service
     with sending(service, service.workbench.server.url, to_the_end=True) as job_ended:
-        job = work_off(service, scheduler.start(schedule).id)
+        job = run_job_inline(service, scheduler.start(schedule).id)
         job_ended(job)
         for comparison in scheduler.compare(schedule, job):
-            job_ended(work_off(service, comparison.id))
+            job_ended(run_job_inline(service, comparison.id))
     state = watch_state(scheduler, schedule)
     say("\n".join((*_result_lines(state), *state.notes())))
     codes = {Result.VOID: Status.VOID, Result.WORSE: Status.FAILED, Result.GATE_FAILED: Status.FAILED, Result.PASSED: 0}

@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 
 KEPT = 20
 """Evaluations and comparisons that are kept in memory."""
-MOST_FILES = 5_000
+MAX_FILES = 5_000
 """Files that are looked at for runs."""
 RUN_SUFFIXES = frozenset({".jsonl", ".trec", ".run", ".txt", ".parquet", ".tsv", ".csv", ".gz", ".zst", ".res"})
 SECONDS_TO_WAIT = 50
@@ -294,7 +294,7 @@ def _run_files(folder: Path) -> Iterator[Path]:
         folders[:] = sorted(name for name in folders if not name.startswith("."))
         for name in sorted(names):
             n += 1
-            if n > MOST_FILES:
+            if n > MAX_FILES:
                 return
             path = Path(top) / name
             if _may_be_run(Path(name)) and not path.is_symlink() and path.is_file():

@@ -19,10 +19,10 @@ from cranfield.workbench.mcp.answers import untrusted
 from cranfield.workbench.service.responses import EvaluationState
 from cranfield.workbench.service.values import EvaluationInfo
 
-MOST_STRATA = 50
-MOST_ITEMS = 50
+MAX_STRATA = 50
+MAX_ITEMS = 50
 """Expected items, and results of a system, of one query."""
-MOST_WARNINGS = 20
+MAX_WARNINGS = 20
 REPORT_CHARACTERS = 20_000
 
 
@@ -105,7 +105,7 @@ def result_page(found: Sequence[FoundResult], next_before: int | None) -> answer
     return answers.ResultPage(results=[evaluation_answer(each, 0) for each in found], next_before=next_before)
 
 
-def evaluation_answer(found: FoundResult, most_strata: int = MOST_STRATA) -> answers.EvaluationAnswer:
+def evaluation_answer(found: FoundResult, most_strata: int = MAX_STRATA) -> answers.EvaluationAnswer:
     """The figures of an evaluation."""
     info = found.info
     if info is None:
@@ -133,7 +133,7 @@ def evaluation_answer(found: FoundResult, most_strata: int = MOST_STRATA) -> ans
             "at": datetime.fromtimestamp(info.at / 1000, UTC).isoformat(timespec="seconds"),
             "strata": by_key,
             "n_strata": len(strata),
-            "warnings": list(map(untrusted, figures.warnings[:MOST_WARNINGS])),
+            "warnings": list(map(untrusted, figures.warnings[:MAX_WARNINGS])),
             "pinned": info.pinned,
             "tags": list(map(untrusted, info.tags)),
         }
@@ -161,7 +161,7 @@ def comparison_answer(found: FoundResult) -> answers.ComparisonAnswer:
         alpha=compared.options.alpha,
         differences=[_difference(compared.measures[measure], compared.options.test) for measure in measures],
         n_unpaired=len(compared.dropped),
-        warnings=list(map(untrusted, dict.fromkeys((*caveat_sentences(compared.evidence), *warnings))))[:MOST_WARNINGS],
+        warnings=list(map(untrusted, dict.fromkeys((*caveat_sentences(compared.evidence), *warnings))))[:MAX_WARNINGS],
         pilot=compared.pilot,
     )
 
@@ -244,7 +244,7 @@ def explain_query(found: FoundResult, query: str) -> answers.QueryExplanation:
         values=[answers.MeasureValues(measure=each["measure"], values=each["values"]) for each in detail["values"]],
         expected=[
             answers.Expected(item=untrusted(each["item"]), grade=each["grade"], ranks=each["ranks"])
-            for each in detail["expected"][:MOST_ITEMS]
+            for each in detail["expected"][:MAX_ITEMS]
         ],
         n_expected=len(detail["expected"]),
         sides=[_side(each) for each in detail["sides"]],
@@ -266,7 +266,7 @@ def _side(side: dict[str, Any]) -> answers.Side:
                 state=hit["state"],
                 note=untrusted(hit["note"]),
             )
-            for hit in found[:MOST_ITEMS]
+            for hit in found[:MAX_ITEMS]
         ],
         n_hits=len(found),
     )

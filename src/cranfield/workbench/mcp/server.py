@@ -20,7 +20,7 @@ from cranfield.base.errors import CranfieldError
 from cranfield.base.version import __version__
 from cranfield.workbench.mcp import answers, results
 from cranfield.workbench.mcp.refusal import tool_error
-from cranfield.workbench.service.requests import MOST_NAMES, CompareRequest, ComparisonOptions, EvaluateRequest, Name
+from cranfield.workbench.service.requests import MAX_NAMES, CompareRequest, ComparisonOptions, EvaluateRequest, Name
 
 if TYPE_CHECKING:
     from mcp.server.auth.provider import TokenVerifier
@@ -193,7 +193,7 @@ def _add_evaluating(server: MCPServer, tools: _Tools) -> None:
         testset: Annotated[Name, Field(description="A test set of `list_systems`.")],
         system: Annotated[Name, Field(description="A system of `list_systems` that is allowed.")] | None = None,
         run: Annotated[Text, Field(description="`run` of `list_runs`.")] | None = None,
-        measures: Annotated[tuple[Spelling, ...], Field(min_length=1, max_length=MOST_NAMES)] | None = None,
+        measures: Annotated[tuple[Spelling, ...], Field(min_length=1, max_length=MAX_NAMES)] | None = None,
         primary: Annotated[Spelling, Field(description="The measure that decides; default: the first.")] | None = None,
         k: Annotated[int, Field(ge=1, le=10_000, description="Results of each query to ask a system for.")]
         | None = None,

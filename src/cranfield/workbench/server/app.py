@@ -18,7 +18,7 @@ from cranfield.workbench.server.guard import Guard
 from cranfield.workbench.server.health import Probes, Readiness
 from cranfield.workbench.server.logs import RequestLog
 from cranfield.workbench.server.pages import FOLDER
-from cranfield.workbench.server.results import MOST_REPORTS, MOST_RESULTS, RecentValues
+from cranfield.workbench.server.results import MAX_REPORTS, MAX_RESULTS, RecentValues
 
 if TYPE_CHECKING:
     from cranfield.books.store.store import Store
@@ -54,10 +54,10 @@ def create_app(
     app.state.options = options
     app.state.texts = texts or DocumentTexts()
     app.state.stopping = asyncio.Event()
-    app.state.reports = RecentValues(MOST_REPORTS)
+    app.state.reports = RecentValues(MAX_REPORTS)
     app.state.streams, app.state.uploads = Counter[int](), Counter[int]()
     app.state.service = service
-    app.state.results = RecentValues(MOST_RESULTS)
+    app.state.results = RecentValues(MAX_RESULTS)
     app.state.rates = {}
     app.state.scraper = None if service is None else Scraper(service)
     app.state.open_metrics = service is not None and service.workbench.metrics.anonymous

@@ -16,7 +16,7 @@ from cranfield.books.database.engine import day_of
 from cranfield.books.settings import Mode
 from cranfield.books.store.schema import BookState, ItemState, Origin, SkipReason
 from cranfield.judging.preference import book_preference
-from cranfield.judging.quality import FEWEST_PAIRS, Quality, book_quality
+from cranfield.judging.quality import MIN_PAIRS, Quality, book_quality
 from cranfield.judging.reports.pool import WHAT_IT_IS as PREFERENCE_NOTE
 from cranfield.judging.reports.pool import preference_rows
 from cranfield.judging.selection import FAST_MS, Selection, n_selected, selected_items, withdrawn_by
@@ -107,7 +107,7 @@ def dashboard(request: Request, caller: Reader) -> HTMLResponse:
         preference=preference_rows(book_preference(store, book)) if is_preference else (),
         preference_note=PREFERENCE_NOTE,
         quality=quality_of(request, book),
-        fewest=FEWEST_PAIRS,
+        fewest=MIN_PAIRS,
         fast_ms=FAST_MS,
         n_queue=n_selected(store, book.id, lowest_grade(book), Selection(waits=True)),
         frozen=store.books.frozen(book.id),

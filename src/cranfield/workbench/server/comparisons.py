@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 from fastapi import APIRouter, Depends, Form, Query, Request
 from fastapi.responses import Response, StreamingResponse
 
-from cranfield.base.words import first_of, n_of
+from cranfield.base.words import count_noun, join_first
 from cranfield.reporting.document import Block, Details, Document, HitLists, Link, Table
 from cranfield.reporting.documents.comparison import subject_document
 from cranfield.reporting.renderers.html import render_blocks
@@ -21,7 +21,7 @@ from cranfield.workbench.server.page_parts import page_parts
 from cranfield.workbench.server.pages import render_page
 from cranfield.workbench.server.results import comparison_queries, is_comparison_kept, service_of
 from cranfield.workbench.server.tables import (
-    MOST_CSV,
+    MAX_CSV,
     code_of,
     comparison_table,
     csv_response,
@@ -43,11 +43,11 @@ router = APIRouter()
 Reader = Annotated[Caller, Depends(require("results"))]
 Evaluator = Annotated[Caller, Depends(require("evaluate"))]
 PAGE = 50
-MOST_CHOICES = 200
-MOST_ROWS = 30
+MAX_CHOICES = 200
+MAX_ROWS = 30
 """Of a table of the report in the page: the query view has all queries."""
 WAITING = "The rest of this page is read: a moment."
-MOST_NAMED = 5
+MAX_NAMED = 5
 """Queries of a flag that are named."""
 
 
@@ -64,20 +64,20 @@ def comparisons(
     """Choose two evaluations; list the comparisons that were made."""
     service = service_of(request)
     if form == "csv":
-        return csv_response(comparison_table(service.comparisons.all(limit=MOST_CSV), ""), "comparisons")
+        return csv_response(comparison_table(service.comparisons.all(limit=MAX_CSV), ""), "comparisons")
     found = service.comparisons.all(limit=PAGE + 1, before=before)
     caption = list_caption("Comparisons", whole=before is None and len(found) <= PAGE)
     table = comparison_table(found[:PAGE], caption)
     chosen = [service.evaluations.get(int(side)) if side.isdecimal() else None for side in (baseline, candidate)]
-    latest = service.evaluations.all(EvaluationFilter(limit=MOST_CHOICES))
-    pinned = service.evaluations.all(EvaluationFilter(pinned=True, limit=MOST_CHOICES))
+    latest = service.evaluations.all(EvaluationFilter(limit=MAX_CHOICES))
+    pinned = service.evaluations.all(EvaluationFilter(pinned=True, limit=MAX_CHOICES))
     choices = {each.id: each for each in (*latest, *pinned, *filter(None, chosen))}
     return render_page(
         request,
         "comparisons.html",
         caller,
         choices=list(choices.values()),
-        most_choices=MOST_CHOICES if len(latest) == MOST_CHOICES else 0,
+        most_choices=MAX_CHOICES if len(latest) == MAX_CHOICES else 0,
         chosen=chosen,
         both=chosen[0] is not None and chosen[1] is not None,
         flags=list(flags(service, chosen[0], chosen[1], ahead=True)) if chosen[0] and chosen[1] else [],
@@ -133,7 +133,7 @@ def _set_flags(service: Service, baseline: EvaluationInfo, candidate: Evaluation
         (found.judged, "with other judgments"),
     ):
         if ids := list(dict.fromkeys(each.query_id for each in changed)):
-            yield f"Different test set: {n_of(len(ids), 'queries')} {what} ({first_of(ids, MOST_NAMED)})."
+            yield f"Different test set: {count_noun(len(ids), 'queries')} {what} ({join_first(ids, MAX_NAMED)})."
     if found.guidelines:
         yield f"{found.guidelines[:1].upper()}{found.guidelines[1:]}"
 
@@ -168,7 +168,7 @@ def comparison(request: Request, caller: Reader, comparison_id: int) -> Response
 
     def content() -> Markup:
         document = with_query_pages(subject_document(comparison_queries(request, info.id).subject), str(info.id))
-        return render_blocks(document, queries=(f"{base}/queries.json", f"{base}/query.json"), most_rows=MOST_ROWS)
+        return render_blocks(document, queries=(f"{base}/queries.json", f"{base}/query.json"), most_rows=MAX_ROWS)
 
     if is_comparison_kept(request, info.id):
         return render_page(request, "comparison.html", caller, content=content(), **values)

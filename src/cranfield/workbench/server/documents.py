@@ -31,8 +31,8 @@ if TYPE_CHECKING:
     from cranfield.books.store.values import BookInfo
 
 
-MOST_TERMS = 40
-MOST_MARKS = 500
+MAX_TERMS = 40
+MAX_MARKS = 500
 """Marks in one document: more help no reader."""
 _LONGEST_TERM = 64
 _TAG = re.compile(r'(<(?:[^<>"]|"[^"]*")*>)')
@@ -53,7 +53,7 @@ def query_terms(query: str) -> list[str]:
     folded, _ = _folded(query[: 20 * _LONGEST_TERM])
     words = [word for word in dict.fromkeys(_WORD.findall(folded)) if len(word) <= _LONGEST_TERM]
     content = [word for word in words if word not in _FUNCTION_WORDS] or words
-    return sorted(content[:MOST_TERMS], key=lambda word: (-len(word), word))
+    return sorted(content[:MAX_TERMS], key=lambda word: (-len(word), word))
 
 
 def highlight(markup: Markup, query: str) -> Markup:
@@ -70,7 +70,7 @@ def highlight(markup: Markup, query: str) -> Markup:
     unspaced = [re.escape(term) for term in terms if _UNSPACED.search(term)]
     alternatives = ([rf"(?<!\w)(?:{spaced})(?!\w)"] if spaced else []) + unspaced
     pattern = re.compile("|".join(alternatives))
-    left = MOST_MARKS
+    left = MAX_MARKS
     parts = _TAG.split(markup)
     for index in range(0, len(parts), 2):  # between two tags
         if left > 0 and parts[index]:
@@ -110,7 +110,7 @@ def _plain(char: str) -> str:
     return "".join(part for part in unicodedata.normalize("NFKD", char).casefold() if not unicodedata.combining(part))
 
 
-MOST_CHARS = 200_000
+MAX_CHARS = 200_000
 """Characters of a document that are shown."""
 _TAG_NAMES = (
     "a abbr article b blockquote br caption cite code col colgroup dd del details dfn div dl dt em figcaption figure "
@@ -187,15 +187,15 @@ def rendered(document: DocumentText, terms: str = "") -> RenderedDocument:
 
 def _body(document: DocumentText) -> Markup:
     """The whole document, sanitised."""
-    body = sanitise(_RENDERERS[document.format](document.content[:MOST_CHARS], document.first_line))
-    if len(document.content) > MOST_CHARS:
-        body += Markup("<p>{}</p>").format(_CUT.format(most=MOST_CHARS, all=len(document.content)))
+    body = sanitise(_RENDERERS[document.format](document.content[:MAX_CHARS], document.first_line))
+    if len(document.content) > MAX_CHARS:
+        body += Markup("<p>{}</p>").format(_CUT.format(most=MAX_CHARS, all=len(document.content)))
     if document.template is None:
         return body
     values = {
         "id": document.doc_id,
         "title": document.title,
-        "text": document.text[:MOST_CHARS],
+        "text": document.text[:MAX_CHARS],
         "url": document.url,
         "fields": document.values,
         "body": body,
@@ -214,7 +214,7 @@ def _filled(template: Template, values: Mapping[str, object]) -> str:
     for piece in template.generate(values):
         pieces.append(piece)
         length += len(piece)
-        if length > 4 * MOST_CHARS:
+        if length > 4 * MAX_CHARS:
             break
     return "".join(pieces)
 

@@ -120,7 +120,7 @@ def _http(request: Request, error: Exception) -> Response:
         raise error
     if error.status_code == HTTPStatus.METHOD_NOT_ALLOWED:
         allowed = ", ".join(sorted(_methods_of(request)))
-        problem = Problem(f"{request.method} does not go here", expected=allowed)
+        problem = Problem(f"method {request.method} is not allowed for this URL", expected=allowed)
         return error_response(
             request, error.status_code, [problem], headers={**(error.headers or {}), "Allow": allowed}
         )

@@ -10,7 +10,7 @@ from fastapi.responses import HTMLResponse, Response, StreamingResponse
 from pydantic import BaseModel
 
 from cranfield.base.errors import UsageError
-from cranfield.base.words import n_of
+from cranfield.base.words import count_noun
 from cranfield.evaluation.history import HistoryPoint, HistoryReport, Score, lines, measure_of
 from cranfield.workbench.server.access import Caller, require
 from cranfield.workbench.server.grade_hole import counted_later
@@ -20,7 +20,7 @@ from cranfield.workbench.server.page_parts import page_parts
 from cranfield.workbench.server.pages import lead_to, render_page, see_other
 from cranfield.workbench.server.results import service_of
 from cranfield.workbench.server.summary import headline, summary_sections
-from cranfield.workbench.server.tables import MOST_CSV, blocks, csv_response, evaluation_table, list_caption, listed
+from cranfield.workbench.server.tables import MAX_CSV, blocks, csv_response, evaluation_table, list_caption, listed
 from cranfield.workbench.service.hole_grades import compare_on_newest
 from cranfield.workbench.service.requests import CompareRequest, EvaluateRequest, Id
 from cranfield.workbench.service.responses import StoredSource, Trigger
@@ -37,9 +37,9 @@ router = APIRouter()
 Reader = Annotated[Caller, Depends(require("results"))]
 Evaluator = Annotated[Caller, Depends(require("evaluate"))]
 PAGE = 50
-MOST_POINTS = 100
+MAX_POINTS = 100
 """Evaluations of a history."""
-SOON_S = 2.0
+SHORT_WAIT_S = 2.0
 """A job that is done so soon leads to its result, and not to its progress."""
 Form_ = Annotated[str, Form(max_length=10_000)]
 
@@ -97,7 +97,7 @@ def evaluations(
     """List evaluations, the latest first; with a test set chosen, their history too."""
     service = service_of(request)
     if form == "csv":
-        return csv_response(evaluation_table(service.evaluations.all(chosen.filter(MOST_CSV)), ""), "evaluations")
+        return csv_response(evaluation_table(service.evaluations.all(chosen.filter(MAX_CSV)), ""), "evaluations")
     found = service.evaluations.all(chosen.filter(PAGE + 1))
     shown = found[:PAGE]
     caption = list_caption("Evaluations", whole=chosen.before is None and len(found) <= PAGE)
@@ -122,8 +122,8 @@ def history(service: Service, chosen: Chosen) -> Markup:
     from cranfield.reporting.documents.history import history_document
     from cranfield.reporting.renderers.html import render_blocks
 
-    found = service.evaluations.all(chosen.filter(MOST_POINTS + 1))
-    shown = found[:MOST_POINTS]
+    found = service.evaluations.all(chosen.filter(MAX_POINTS + 1))
+    shown = found[:MAX_POINTS]
     points = [history_point(info) for info in reversed(shown) if not info.void and not info.figures.pilot]
     measure = chosen.measure or measure_of(points) or ""
     found_lines = lines(points, measure)
@@ -131,9 +131,9 @@ def history(service: Service, chosen: Chosen) -> Markup:
     n_void = sum(bool(info.void) for info in shown)
     n_pilots = len(shown) - len(points) - n_void
     notes = (
-        (f"The latest {MOST_POINTS} evaluations; a system or a date above takes others.", len(found) > MOST_POINTS),
-        (f"{n_of(n_void, 'evaluations')} left out: the figures do not count.", n_void),
-        (f"{n_of(n_pilots, 'pilots')} left out.", n_pilots),
+        (f"The latest {MAX_POINTS} evaluations; a system or a date above takes others.", len(found) > MAX_POINTS),
+        (f"{count_noun(n_void, 'evaluations')} left out: the figures do not count.", n_void),
+        (f"{count_noun(n_pilots, 'pilots')} left out.", n_pilots),
         (f"No evaluation here has a mean of {measure}.", measure and not found_lines),
         ("A line needs two evaluations of a system.", found_lines and not drawn),
     )
@@ -281,4 +281,4 @@ def compared(service: Service, wanted: CompareRequest, caller: Caller) -> Respon
     if are_versions_of_one(baseline, candidate):
         job = compare_on_newest(service, baseline, candidate, by, wanted)
         return lead_to(service.jobs.wait(job.id, SECONDS), done="on-newest")
-    return lead_to(service.jobs.wait(service.jobs.submit(wanted, trigger=Trigger.PAGE, by=by).id, SOON_S))
+    return lead_to(service.jobs.wait(service.jobs.submit(wanted, trigger=Trigger.PAGE, by=by).id, SHORT_WAIT_S))

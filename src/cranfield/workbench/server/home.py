@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 from fastapi import APIRouter, Depends, Request
 from fastapi.responses import HTMLResponse
 
-from cranfield.base.words import n_of
+from cranfield.base.words import count_noun
 from cranfield.books.store.schema import BookState, ItemState, Role
 from cranfield.books.store.values import ItemFilter
 from cranfield.evaluation.verdict_table import VerdictCode
@@ -52,7 +52,7 @@ class Regression:
     def sentence(self) -> str:
         """What it lost, and what it breaks."""
         rules = self.info.broken_rules
-        broken = f"it breaks {n_of(len(rules), 'rules')} of the gate: {'; '.join(rules)}" if rules else ""
+        broken = f"it breaks {count_noun(len(rules), 'rules')} of the gate: {'; '.join(rules)}" if rules else ""
         lost = "" if self.comparison is None else self.comparison.sentence
         return ". ".join(filter(None, (lost.rstrip("."), broken)))
 

@@ -14,7 +14,7 @@ from cranfield.workbench.server.pages import render_page, see_other
 from cranfield.workbench.server.results import service_of
 from cranfield.workbench.server.streams import events, number_event
 from cranfield.workbench.server.tables import (
-    MOST_CSV,
+    MAX_CSV,
     JobNames,
     csv_response,
     job_subject,
@@ -51,7 +51,7 @@ def jobs(
     """List jobs, the latest first."""
     service, state = service_of(request), chosen or None
     if form == "csv":
-        found = service.jobs.all(state, limit=MOST_CSV)
+        found = service.jobs.all(state, limit=MAX_CSV)
         names, waiting = JobNames.read(service, found), _waiting(service, found)
         return csv_response(job_table(found, "", names=names, waiting=waiting), "jobs")
     event = service.jobs.last_change()  # before the jobs are read: a later change is shown by the script

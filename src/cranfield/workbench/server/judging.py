@@ -33,10 +33,10 @@ if TYPE_CHECKING:
     from cranfield.judging.documents.texts import DocumentTexts
 
 LOG = logging.getLogger("cranfield.workbench.server")
-MOST_ITEMS = 50
-MOST_ENTRIES = 200
-MOST_RECENT = 50
-MOST_DIGITS = 19
+MAX_ITEMS = 50
+MAX_ENTRIES = 200
+MAX_RECENT = 50
+MAX_DIGITS = 19
 """Of an id: longer numbers are none."""
 WAIT_S = 60.0
 """Longest wait for one text."""
@@ -85,7 +85,7 @@ class Entry(BaseModel):
 class Batch(BaseModel):
     """Judgments, each of which is answered on its own."""
 
-    entries: Annotated[list[dict[str, object]], Field(max_length=MOST_ENTRIES)]
+    entries: Annotated[list[dict[str, object]], Field(max_length=MAX_ENTRIES)]
     book: str | None = None
     """Of the page: another database may have a book of the same name at the same address."""
     account: int | None = None
@@ -174,13 +174,13 @@ def judge_page(request: Request, caller: Judge) -> Response:
 def next_items(
     request: Request,
     caller: Judge,
-    n: Annotated[int, Query(ge=0, le=MOST_ITEMS)] = 5,
+    n: Annotated[int, Query(ge=0, le=MAX_ITEMS)] = 5,
     holding: Annotated[str, Query(max_length=20_000, pattern=r"^[0-9, ]*$")] = "",
-    recent: Annotated[int, Query(ge=0, le=MOST_RECENT)] = 0,
+    recent: Annotated[int, Query(ge=0, le=MAX_RECENT)] = 0,
 ) -> dict[str, object]:
     """The next items of this rater, with their texts; those that the rater judged last, oldest first; the progress."""
     store, book, rater = store_of(request), book_of(caller), caller.account.id
-    fetched = {int(each) for each in holding.replace(",", " ").split() if len(each) < MOST_DIGITS}
+    fetched = {int(each) for each in holding.replace(",", " ").split() if len(each) < MAX_DIGITS}
     if not n:
         store.queue.renew(book.id, rater)
     given = store.queue.next_items(book.id, rater, n, holding=fetched) if n else ()

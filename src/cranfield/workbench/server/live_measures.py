@@ -27,9 +27,9 @@ router = APIRouter()
 Evaluator = Annotated[Caller, Depends(require("evaluate"))]
 SECONDS = 15.0
 """Longest wait for a job before its page is shown."""
-MOST_QUERIES = 200
+MAX_QUERIES = 200
 """Queries that are listed."""
-MOST_OTHERS = 50
+MAX_OTHERS = 50
 
 
 @dataclass(frozen=True)
@@ -59,8 +59,8 @@ def live_values(request: Request, info: EvaluationInfo) -> LiveView | None:
         return None
     service = service_of(request)
     book = service.store.books.get(info.book_id)
-    in_book = service.evaluations.all(EvaluationFilter(book=book.id, limit=MOST_OTHERS + 1))
-    others = [each for each in in_book if each.id != info.id][:MOST_OTHERS]
+    in_book = service.evaluations.all(EvaluationFilter(book=book.id, limit=MAX_OTHERS + 1))
+    others = [each for each in in_book if each.id != info.id][:MAX_OTHERS]
     event = service.store.reading.last_event_id(book.id)
     kept: RecentValues = request.app.state.results
     try:  # measured again only after an event of the book, once for all who look
@@ -75,7 +75,7 @@ def live_values(request: Request, info: EvaluationInfo) -> LiveView | None:
             [found.value(row.measure, query) for row in found.rows],
             found.why_null(query),
         )
-        for query, text in list(found.texts.items())[:MOST_QUERIES]
+        for query, text in list(found.texts.items())[:MAX_QUERIES]
     ]
     from cranfield.judging.book.freeze import is_unfinished
 

@@ -90,9 +90,9 @@ class TextForm(_Form):
         return line if frames is None else f"{line}\n  " + str(frames).replace("\n", "\n  ")
 
 
-MOST_ALIKE = 200
+MAX_ALIKE = 200
 """Lines of one kind in a window; the others are counted."""
-MOST_BYTES_ALIKE = 64_000
+MAX_BYTES_ALIKE = 64_000
 """Of such lines, with their tracebacks."""
 WINDOW_S = 10
 
@@ -108,7 +108,7 @@ class _Kind:
 
 
 class BoundedHandler(logging.StreamHandler[TextIO]):
-    """Writes at most `MOST_ALIKE` lines and `MOST_BYTES_ALIKE` of one kind in a window of time, then how many more there were.
+    """Writes at most `MAX_ALIKE` lines and `MAX_BYTES_ALIKE` of one kind in a window of time, then how many more there were.
 
     Of one kind are lines of one message before its values are put in; requests, also of one route and status. The counts are
     written with the first line after the window, or when the log is closed.
@@ -129,7 +129,7 @@ class BoundedHandler(logging.StreamHandler[TextIO]):
         name = (record.name, record.levelno, str(record.msg), error, fields.get("route"), fields.get("status"))
         kind = self._kinds.setdefault(name, _Kind(record))
         kind.last = record
-        if kind.n_written >= MOST_ALIKE or kind.n_bytes >= MOST_BYTES_ALIKE:
+        if kind.n_written >= MAX_ALIKE or kind.n_bytes >= MAX_BYTES_ALIKE:
             kind.n_more += 1
             return
         before = self._n_bytes

@@ -11,7 +11,7 @@ from urllib.parse import quote
 from fastapi import Request
 from fastapi.responses import HTMLResponse, RedirectResponse, Response
 
-from cranfield.base.words import command_word, n_of, printable_lines
+from cranfield.base.words import command_word, count_noun, printable_lines
 from cranfield.workbench.server.navigation import entries
 from cranfield.workbench.server.signing import add_form_token, form_token, new_form_token
 from cranfield.workbench.service.responses import JobKind
@@ -38,7 +38,7 @@ def environment() -> Environment:
         loader=FileSystemLoader(FOLDER / "templates"),
     )
     made.filters |= {"when": when, "grade": grade_text, "figure": figure, "share": share, "segment": segment}
-    made.filters |= {"lines": printable_lines, "n_of": n_of, "command_word": command_word}
+    made.filters |= {"lines": printable_lines, "n_of": count_noun, "command_word": command_word}
     return made
 
 

@@ -9,7 +9,7 @@ from fastapi import APIRouter, Depends, Query, Request
 from fastapi.responses import HTMLResponse, Response
 
 from cranfield.base.errors import UnknownNameError
-from cranfield.base.words import first_of
+from cranfield.base.words import join_first
 from cranfield.evaluation.verdict_table import VerdictCode
 from cranfield.reporting.document import (
     Cell,
@@ -124,7 +124,7 @@ def _page(
 
 
 def _lists(detail: Mapping[str, Any]) -> HitLists:
-    expected = first_of((f"{each['item']} (grade {each['grade']:g})" for each in detail["expected"]), EXPECTED_ITEMS)
+    expected = join_first((f"{each['item']} (grade {each['grade']:g})" for each in detail["expected"]), EXPECTED_ITEMS)
     keys = ("rank", "id", "title", "note", "tone")
     lists = (
         HitList(side["system"], side["note"], tuple(HitLine(*(hit[key] for key in keys)) for hit in side["hits"]))

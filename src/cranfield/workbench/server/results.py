@@ -50,9 +50,9 @@ class RecentValues:
             return made
 
 
-MOST_REPORTS = 32
+MAX_REPORTS = 32
 """Reports on books in memory."""
-MOST_RESULTS = 4
+MAX_RESULTS = 4
 """Evaluations or comparisons in memory: of 7,000 queries, one takes some hundred MB."""
 
 

@@ -46,11 +46,11 @@ if TYPE_CHECKING:
     from cranfield.books.store.values import BookInfo, ItemView
 
 
-MOST_FACTS = 300
-MOST_WORDS = 4_000
+MAX_FACTS = 300
+MAX_WORDS = 4_000
 """Of a text whose changes are marked word by word; a longer one is shown before and after."""
 Long = Annotated[str, StringConstraints(max_length=20_000, pattern=r"^[^\x00]*$")]
-Rows = Annotated[list[Long], Field(max_length=MOST_FACTS)]
+Rows = Annotated[list[Long], Field(max_length=MAX_FACTS)]
 _CITATION = re.compile(r"(?P<file>.*\S):(?P<start>[1-9]\d{0,8})(?:-(?P<end>[1-9]\d{0,8}))?")
 _WORDS = re.compile(r"\s+|\w+|[^\w\s]")
 
@@ -146,7 +146,7 @@ def value_text(value: Sequence[StatedFact] | str) -> str:
 def marked_edit(edit: FieldEdit) -> Markup:
     """The text with `<del>` and `<ins>` round what an edit removes and adds."""
     before, after = (_WORDS.findall(value_text(value)) for value in (edit.before, edit.after))
-    if len(before) + len(after) > MOST_WORDS:
+    if len(before) + len(after) > MAX_WORDS:
         return Markup("<del>{}</del>\n<ins>{}</ins>").format("".join(before), "".join(after))
     parts = []
     for tag, first, last, start, end in SequenceMatcher(None, before, after, autojunk=False).get_opcodes():

@@ -12,7 +12,7 @@ from fastapi import APIRouter, Depends, Request
 from fastapi.responses import HTMLResponse
 from pydantic import BaseModel
 
-from cranfield.base.words import n_of
+from cranfield.base.words import count_noun
 from cranfield.config.hosts import SECRET_PARAMETERS
 from cranfield.evaluation.result import versions
 from cranfield.workbench.config import shown_settings
@@ -52,7 +52,7 @@ def as_yaml(model: BaseModel) -> str:
 
 def size_text(n: int) -> str:
     """Bytes in words: `3.2 MB`."""
-    return next((f"{n / unit:.1f} {name}" for unit, name in SIZES if n >= unit), n_of(n, "bytes"))
+    return next((f"{n / unit:.1f} {name}" for unit, name in SIZES if n >= unit), count_noun(n, "bytes"))
 
 
 @router.get("/settings")

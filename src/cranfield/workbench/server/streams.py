@@ -17,9 +17,9 @@ from cranfield.workbench.server.error_handlers import database_problem
 from cranfield.workbench.server.http_errors import NO_ANSWER, RefusedRequestError
 
 T = TypeVar("T")
-MOST_STREAMS = 30
+MAX_STREAMS = 30
 """Of an account at a time: each looks at the database every second."""
-LOOK_S = 1.0
+POLL_S = 1.0
 """Between two looks."""
 LOOKS_PER_CHECK = 30
 """After so many looks a stream checks that its caller may still read."""
@@ -62,7 +62,7 @@ async def events(
         is_last: whether none follows a value.
     """
     streams: Counter[int] = request.app.state.streams
-    with counted(streams, caller.account.id, MOST_STREAMS) as is_free:
+    with counted(streams, caller.account.id, MAX_STREAMS) as is_free:
         if not is_free or streams.total() > request.app.state.most_streams:
             whose = "on this server" if is_free else "of this account"
             yield ServerSentEvent(comment=f"too many streams {whose}", retry=60_000)
@@ -91,4 +91,4 @@ async def _changes(request: Request, access: Access, look: Callable[[], T]) -> A
             except RefusedRequestError:
                 return
         with suppress(TimeoutError):
-            await asyncio.wait_for(stopping.wait(), LOOK_S)
+            await asyncio.wait_for(stopping.wait(), POLL_S)

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from itertools import chain
 from typing import TYPE_CHECKING, Any
 
-from cranfield.base.words import n_of
+from cranfield.base.words import count_noun
 from cranfield.evaluation.verdict_table import VerdictCode
 from cranfield.measures import CATALOGUE, parse
 from cranfield.reporting.charts.spec import SCREENS
@@ -36,7 +36,7 @@ from cranfield.workbench.service.responses import EvaluationState
 if TYPE_CHECKING:
     from cranfield.workbench.service.values import ComparisonInfo, EvaluationInfo
 
-MOST_DRAWN = 24
+MAX_DRAWN = 24
 """Rows of a heat map; more are a table alone."""
 DIGEST_SHOWN = 19
 PARTLY = "One side is a pilot, or of other components: that says nothing of the whole system."
@@ -58,7 +58,7 @@ def headline(
     if info.state is EvaluationState.VOID:
         return VerdictBlock(code.text, f"The figures of {info.label} do not count.", code.tone, facts, info.void)
     if info.state in {EvaluationState.WAITING, EvaluationState.GRADED}:
-        left = f"Grades are missing for {n_of(info.n_waiting, 'results')} of its book. " if info.n_waiting else ""
+        left = f"Grades are missing for {count_noun(info.n_waiting, 'results')} of its book. " if info.n_waiting else ""
         then = (
             "The figures here are of the time when the results were collected; its measures follow the grades of its book."
             if figures.has_value
@@ -98,7 +98,7 @@ def _of_record(
     else:
         sentence = _uncompared(info, baseline)
     if broken:
-        rules = f"It breaks {len(broken)} of {n_of(len(gate), 'rules')} of the gate: {'; '.join(broken)}."
+        rules = f"It breaks {len(broken)} of {count_noun(len(gate), 'rules')} of the gate: {'; '.join(broken)}."
         is_worse = comparison is not None and comparison.is_regression
         name, sentence = (
             (f"{name}, gate failed", f"{sentence} {rules}") if is_worse else ("gate failed", f"{rules} {sentence}")
@@ -195,14 +195,14 @@ def _stratum_blocks(
         for value, found in values.items()
     ]
     table = Table(columns, rows, f"Means by {key}", shown=None)
-    if drawn and 2 <= len(values) <= MOST_DRAWN:
+    if drawn and 2 <= len(values) <= MAX_DRAWN:
         heat = [
             HeatRow(f"{row[0]} ({row[1]})", tuple(found.get(name, {}).get("mean") for name in drawn), frozenset())
             for row, found in zip(rows, values.values(), strict=True)
         ]
         spec, narrow = (heat_map(heat, drawn, drawn, screen) for screen in SCREENS)
         legend: tuple[tuple[Swatch, str], ...] = (("good", "the stronger the colour, the higher the mean"),)
-        alt = f"Means of {n_of(len(heat), 'groups')} by {key}; the table has the numbers."
+        alt = f"Means of {count_noun(len(heat), 'groups')} by {key}; the table has the numbers."
         yield Chart(f"heat-{place}", f"Measures by {key}", alt, spec, narrow, table, legend, table_follows=True)
     yield table
     intervals: list[tuple[Cell, ...]] = [

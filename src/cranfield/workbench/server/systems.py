@@ -43,7 +43,7 @@ Lead = Annotated[Caller, Depends(require("manage"))]
 Text = Annotated[str, Form(max_length=10_000)]
 PREFIX = "set:"
 """Of the fields of a form that set a parameter."""
-MOST_RESULTS = 100
+MAX_RESULTS = 100
 
 
 async def sent_settings(request: Request) -> dict[str, str]:
@@ -165,7 +165,7 @@ def side_by_side(probed: Sequence[Probed]) -> list[dict[str, object]]:
     plain, tuned = (each.hits[: each.exchange.get("k")] for each in probed[:2])
     before = {hit.get("id"): rank for rank, hit in enumerate(plain, start=1)}
     rows: list[dict[str, object]] = []
-    for rank in range(1, min(max(len(plain), len(tuned)), MOST_RESULTS) + 1):
+    for rank in range(1, min(max(len(plain), len(tuned)), MAX_RESULTS) + 1):
         left = plain[rank - 1] if rank <= len(plain) else None
         right = tuned[rank - 1] if rank <= len(tuned) else None
         moved = "" if right is None else _moved(before.get(right.get("id")), rank)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from fastapi import Response
 
-from cranfield.base.words import n_of
+from cranfield.base.words import count_noun
 from cranfield.evaluation.verdict_table import VerdictCode
 from cranfield.reporting.document import Cell, Column, Document, Link, Section, Table, TonedCell, VerdictBlock
 from cranfield.reporting.renderers.data import csv_text
@@ -35,7 +35,7 @@ STATES: Mapping[EvaluationState, TonedCell] = {
     EvaluationState.VALID: TonedCell("valid", ""),
 }
 """Words and tone of the state of an evaluation."""
-MOST_CSV = 10_000
+MAX_CSV = 10_000
 """Rows of a list as CSV, the latest ones."""
 
 
@@ -120,7 +120,7 @@ def _evaluation_row(info: EvaluationInfo, root: str) -> tuple[Cell, ...]:
 def state_cell(info: EvaluationInfo) -> TonedCell:
     """Whether the figures count, and where they do, whether they break rules of the gate."""
     if broken := info.broken_rules:
-        return TonedCell(f"breaks {len(broken)} of {n_of(len(info.figures.gate or {}), 'rules')}", "bad")
+        return TonedCell(f"breaks {len(broken)} of {count_noun(len(info.figures.gate or {}), 'rules')}", "bad")
     return STATES[info.state]
 
 
@@ -177,7 +177,7 @@ class JobNames:
         runs = {number for each in requests if isinstance(each, EvaluateRequest) for number in each.runs}
         compared = [each for each in requests if isinstance(each, CompareRequest)]
         sides = {number for each in compared for number in (each.baseline, each.candidate)}
-        return cls(service.runs.names(sorted(runs)[-MOST_CSV:]), service.evaluations.labels(sorted(sides)[-MOST_CSV:]))
+        return cls(service.runs.names(sorted(runs)[-MAX_CSV:]), service.evaluations.labels(sorted(sides)[-MAX_CSV:]))
 
 
 NO_NAMES = JobNames()

@@ -22,7 +22,7 @@ EXPERIMENT = "experiment"
 """File in the folder of a job: the path of its experiment."""
 
 
-def experimented(
+def run_experiment_job(
     context: Context, request: BenefitRequest, folder: Path, on_progress: Callable[[str, int, int], None]
 ) -> BenefitOutcome:
     """Run the experiment of a schedule: check, cells, scores, result.

@@ -34,7 +34,7 @@ class ProcessStatus(IntEnum):
 
 
 @dataclass(frozen=True)
-class Order:
+class JobTask:
     """What the server writes to the process."""
 
     claim: Claim
@@ -49,7 +49,7 @@ class Order:
     """Of PostgreSQL's library, for this process and not for the systems that it starts."""
 
     @classmethod
-    def of(cls, context: Context, claim: Claim, folder: Path, *, with_messages: bool = False) -> Order:
+    def of(cls, context: Context, claim: Claim, folder: Path, *, with_messages: bool = False) -> JobTask:
         """The order for a job of a server."""
         database, config = context.store.database, context.config_file.path
         path = database.path
@@ -69,7 +69,7 @@ class Order:
         return json.dumps(asdict(self))
 
     @classmethod
-    def read(cls, stream: TextIO) -> Order:
+    def read(cls, stream: TextIO) -> JobTask:
         """The order of a line."""
         stored = json.loads(stream.readline())
         return cls(Claim(**stored.pop("claim")), **stored)

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
     from cranfield.workbench.service.context import Context
 
-LOOKS_S = (0.02, 0.05, 0.1, 0.25)
+POLL_INTERVALS_S = (0.02, 0.05, 0.1, 0.25)
 """Seconds between two looks at a job that is waited for; the last one is repeated."""
 
 
@@ -72,8 +72,8 @@ class Jobs(StoredJobs):
     def wait(self, job_id: int, seconds: float) -> JobInfo:
         """Wait until a job is ended, or for so many seconds; the job as it is then."""
         until = time.monotonic() + seconds
-        looks = iter(LOOKS_S)
-        pause = LOOKS_S[-1]
+        looks = iter(POLL_INTERVALS_S)
+        pause = POLL_INTERVALS_S[-1]
         while not (found := self.get(job_id)).has_ended and time.monotonic() < until:
             pause = next(looks, pause)
             time.sleep(max(0.0, min(pause, until - time.monotonic())))

@@ -25,7 +25,7 @@ from cranfield.workbench.service.tuning import tuned_config
 
 LIMIT_S = 60.0
 """Longest time of a probe, preflight included."""
-MOST_CHARS = 20_000
+MAX_CHARS = 20_000
 """Of a request, an output or what was written to stderr that is shown."""
 
 
@@ -130,7 +130,7 @@ def _ask(order: Mapping[str, Any], settings: Mapping[str, Scalar]) -> dict[str, 
         return {"exchange": {}, "problems": problems}
     for name in ("request", "output", "stderr"):
         text = exchange[name]
-        exchange[name] = text if len(text) <= MOST_CHARS else f"{text[:MOST_CHARS]} …"
+        exchange[name] = text if len(text) <= MAX_CHARS else f"{text[:MAX_CHARS]} …"
     return {"exchange": exchange, "problems": []}
 
 

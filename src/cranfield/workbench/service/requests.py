@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from cranfield.app.experiment import Experiment
 
 
-MOST_NAMES = 50
+MAX_NAMES = 50
 """Systems, runs, measures or tags of one request."""
 Name = Annotated[str, Field(min_length=1, max_length=200)]
 Id = Annotated[int, Field(ge=1, lt=2**63)]
@@ -33,17 +33,17 @@ class EvaluateRequest(RequestBody):
 
     testset: Name
     """Name of a test set, of the config or uploaded: its latest version. `NAME@ID` is one version."""
-    systems: Annotated[tuple[Name, ...], Field(max_length=MOST_NAMES)] = ()
+    systems: Annotated[tuple[Name, ...], Field(max_length=MAX_NAMES)] = ()
     """Names in the config. Without systems and runs: the candidate of the config, else its only system."""
-    runs: Annotated[tuple[Id, ...], Field(max_length=MOST_NAMES)] = ()
+    runs: Annotated[tuple[Id, ...], Field(max_length=MAX_NAMES)] = ()
     """Ids of stored runs: nothing is asked again."""
     variant: Annotated[str, Field(max_length=200)] = ""
     """Name of a stored variant; its system stands in `systems` or is the only one."""
-    components: Annotated[tuple[Name, ...], Field(max_length=MOST_NAMES)] = ()
+    components: Annotated[tuple[Name, ...], Field(max_length=MAX_NAMES)] = ()
     """Evaluate each system with these components alone."""
     k: Annotated[int, Field(ge=1, le=1_000_000)] | None = None
     """Results requested for each query; default: that of the config, else as deep as the measures look, 10 or more."""
-    measures: Annotated[tuple[Name, ...], Field(min_length=1, max_length=MOST_NAMES)] | None = None
+    measures: Annotated[tuple[Name, ...], Field(min_length=1, max_length=MAX_NAMES)] | None = None
     """Spellings; default: those of the config."""
     primary: Annotated[str, Field(max_length=200)] | None = None
     """Default: that of the config, else the first measure."""
@@ -55,9 +55,9 @@ class EvaluateRequest(RequestBody):
     then needs no judgments."""
     pilot: bool = False
     """Mark the evaluation as not for the record."""
-    tags: Annotated[tuple[Name, ...], Field(max_length=MOST_NAMES)] = ()
+    tags: Annotated[tuple[Name, ...], Field(max_length=MAX_NAMES)] = ()
     note: Annotated[str, Field(max_length=10_000)] = ""
-    params: Annotated[dict[str, Scalar], Field(max_length=MOST_NAMES)] = Field(default_factory=dict)
+    params: Annotated[dict[str, Scalar], Field(max_length=MAX_NAMES)] = Field(default_factory=dict)
     """Values of parameters that the operator's workbench file opens (`tunable:`), as a variant has them."""
 
     @field_validator("systems", "components", "measures", "tags")

@@ -16,7 +16,7 @@ from cranfield.workbench.service.tuning import tuned_system
 if TYPE_CHECKING:
     from cranfield.workbench.service.context import Context
 
-MOST_VARIANT = 200
+MAX_VARIANT = 200
 """Characters of a variant that are stored."""
 
 
@@ -64,7 +64,7 @@ def chosen_systems(context: Context, request: EvaluateRequest) -> tuple[ChosenSy
 def variant_of(request: EvaluateRequest) -> str:
     """What the evaluations of a request are called besides their system: the variant, and the values that are tried."""
     parts = (request.variant, label_of(request.params) if request.params else "")
-    return ", ".join(filter(None, parts))[:MOST_VARIANT]
+    return ", ".join(filter(None, parts))[:MAX_VARIANT]
 
 
 def _usual_system(config: Config) -> str:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, TypeVar
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
 
 from cranfield.base.errors import CranfieldError, MeasureError, Problem, ProblemList, UsageError, shorten
-from cranfield.base.words import first_of
+from cranfield.base.words import join_first
 from cranfield.books.settings import SCALES, BookSettings, GradeScale, Mode
 from cranfield.books.store.schema import BookState
 from cranfield.evaluation.values import RATED_BY_SLOT
@@ -30,8 +30,8 @@ if TYPE_CHECKING:
     from cranfield.workbench.service.values import JobInfo
 
 
-MOST_KEYWORDS = 20_000
-MOST_CHARS = 1_000
+MAX_KEYWORDS = 20_000
+MAX_CHARS = 1_000
 """Of one keyword."""
 
 
@@ -74,19 +74,19 @@ def read_keywords(pasted: str) -> Keywords:
             blank.append(number)
         elif is_unfit(text):
             problems.add("the keyword has a control character", path=f"line {number}", got=shorten(text))
-        elif len(text) > MOST_CHARS:
+        elif len(text) > MAX_CHARS:
             problems.add(
                 "the keyword is too long",
                 path=f"line {number}",
-                expected=f"at most {MOST_CHARS} characters",
+                expected=f"at most {MAX_CHARS} characters",
                 got=str(len(text)),
             )
         elif text in first:
             repeated.append((number, first[text], text))
         else:
             first[text] = number
-    if len(first) > MOST_KEYWORDS:
-        problems.add("too many keywords", expected=f"at most {MOST_KEYWORDS}", got=str(len(first)))
+    if len(first) > MAX_KEYWORDS:
+        problems.add("too many keywords", expected=f"at most {MAX_KEYWORDS}", got=str(len(first)))
     if not first and not problems.problems:
         problems.add("there is no keyword", expected="one a line")
     problems.raise_if_any()
@@ -109,9 +109,9 @@ where it takes grades, else `NEW_BOOK`."""
 OWN_SCALE = "of the test set"
 DEFAULT_MEASURES = "MAP@{k}, MRR@{k}, nDCG@{k}"
 """Of keywords, at their depth."""
-MOST_NAMED = 20
+MAX_NAMED = 20
 """Lines left out that are named one by one."""
-MOST_TEXT = 5_000_000
+MAX_TEXT = 5_000_000
 T = TypeVar("T")
 Line = Annotated[str, Field(max_length=1_000)]
 
@@ -123,7 +123,7 @@ class TeamRequest(BaseModel):
 
     name: Annotated[str, Field(max_length=200)] = ""
     """Of the list of keywords, and of a new book."""
-    keywords: Annotated[str, Field(max_length=MOST_TEXT)] = ""
+    keywords: Annotated[str, Field(max_length=MAX_TEXT)] = ""
     testset: Line = ""
     systems: list[Line] = Field(default_factory=list)
     variants: list[Line] = Field(default_factory=list)
@@ -223,7 +223,7 @@ def _note(keywords: Keywords | None) -> str:
     """Which lines of the keywords are left out; empty where none is."""
     if keywords is None or not keywords.left_out:
         return ""
-    return f"left out of the keywords: {first_of(keywords.left_out, MOST_NAMED)}"
+    return f"left out of the keywords: {join_first(keywords.left_out, MAX_NAMED)}"
 
 
 def _tried(problems: list[Problem], make: Callable[[], T]) -> T | None:

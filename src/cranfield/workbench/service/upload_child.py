@@ -19,11 +19,11 @@ from pathlib import Path, PurePosixPath
 from typing import Any, Literal
 
 from cranfield.base.errors import CranfieldError, Problem, RunFormatError, TestSetError, shorten
-from cranfield.base.words import first_of, n_of
+from cranfield.base.words import count_noun, join_first
 
 PACKED = ".packed"
 """File in the folder that holds the test set that was read."""
-MOST_FILES = 1000
+MAX_FILES = 1000
 """In an archive."""
 NOT_FROM_FILES = frozenset({"ir_datasets"})
 """Formats whose reader goes by a name and loads what is elsewhere."""
@@ -107,7 +107,7 @@ def _reaching(testset: Any, path: Path) -> Iterator[Problem]:
 
     if testset.databases:
         yield Problem(
-            f"the test set names {n_of(len(testset.databases), 'databases')}: {first_of(sorted(testset.databases))}",
+            f"the test set names {count_noun(len(testset.databases), 'databases')}: {join_first(sorted(testset.databases))}",
             path=str(path),
             line=_line_of_databases(path),
             expected="no `databases`",
@@ -201,14 +201,14 @@ def unpacked(path: Path, task: UploadTask) -> Path:
     beir = [each.parent for each in main if each.name.startswith("queries.jsonl")]
     if len(beir) != 1 or task.kind != "testset":
         expected = "one file, or a BEIR folder with `queries.jsonl`"
-        raise task.error(f"the archive holds {n_of(len(main), 'files')}", path=str(path), expected=expected)
+        raise task.error(f"the archive holds {count_noun(len(main), 'files')}", path=str(path), expected=expected)
     return beir[0]
 
 
 def _extract(archive: zipfile.ZipFile, folder: Path, path: Path, task: UploadTask) -> None:
     entries = [entry for entry in archive.infolist() if not entry.is_dir()]
-    if len(entries) > MOST_FILES:
-        raise task.error(f"the archive holds {len(entries)} files", path=str(path), expected=f"{MOST_FILES} at most")
+    if len(entries) > MAX_FILES:
+        raise task.error(f"the archive holds {len(entries)} files", path=str(path), expected=f"{MAX_FILES} at most")
     left = task.n_bytes
     for entry in entries:
         name = PurePosixPath(entry.filename)

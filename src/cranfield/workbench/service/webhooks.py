@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
 from cranfield.base.errors import Problem, UsageError
-from cranfield.base.words import inert, n_of, printable
+from cranfield.base.words import count_noun, inert, printable
 from cranfield.evaluation.verdict_table import VerdictCode
 from cranfield.judging.documents.guard import AddressGuard, Resolver, system_resolver
 from cranfield.judging.documents.values import DocumentError, DocumentFailureKind
@@ -121,7 +121,7 @@ def _of_evaluation(info: EvaluationInfo, job: JobInfo, number: int) -> Iterator[
         text = f"The evaluation of {what} is void: {info.void[0]}"
         yield WebhookMessage("void", text, job.id, number, place, {**facts, "reasons": list(info.void)})
     elif info.state is EvaluationState.WAITING:
-        text = f"{what} waits for grades of {n_of(info.n_waiting, 'results')} in its book"
+        text = f"{what} waits for grades of {count_noun(info.n_waiting, 'results')} in its book"
         yield WebhookMessage("waiting-for-grades", text, job.id, number, place, {**facts, "results": info.n_waiting})
     elif broken:
         text = f"{what} breaks {len(broken)} of {len(info.figures.gate or {})} rules of the gate: {'; '.join(broken)}"

@@ -23,8 +23,8 @@ from cranfield.formats.io.files import path_lock
 from cranfield.systems.collect.progress import Silent
 from cranfield.workbench.config import Workbench
 from cranfield.workbench.service.evaluating import compared, evaluated
-from cranfield.workbench.service.experiments import experimented
-from cranfield.workbench.service.job_process import Order, ProcessStatus
+from cranfield.workbench.service.experiments import run_experiment_job
+from cranfield.workbench.service.job_process import JobTask, ProcessStatus
 from cranfield.workbench.service.requests import BenefitRequest, EvaluateRequest
 from cranfield.workbench.service.service import Service, open_service
 from cranfield.workbench.service.store.jobs import ProblemCode, job_problem
@@ -119,7 +119,7 @@ def work_on(service: Service, claim: Claim, folder: Path) -> ProcessStatus:
                         evaluated(service, job.request, job.trigger, folder, progress)
                     )
                 elif isinstance(job.request, BenefitRequest):
-                    made = [experimented(service, job.request, folder, progress.say)]
+                    made = [run_experiment_job(service, job.request, folder, progress.say)]
                 else:
                     made = [compared(service, job.request)]
             progress.tell()
@@ -146,7 +146,7 @@ def problems_of(error: CranfieldError) -> list[JobProblem]:
 
 def main() -> ProcessStatus:
     """Do the job of the order on stdin; a bug fails it, and its reason is for the log of the server."""
-    order = Order.read(sys.stdin)
+    order = JobTask.read(sys.stdin)
     for name, value in order.database_variables.items():
         os.putenv(name, value)  # for the library alone: `os.environ`, which systems get, has them not
     threading.Thread(target=_end_with_server, name="cranfield-server", daemon=True).start()
@@ -157,14 +157,14 @@ def main() -> ProcessStatus:
         return ProcessStatus.INTERRUPTED
 
 
-def _done(order: Order) -> ProcessStatus:
+def _done(order: JobTask) -> ProcessStatus:
     from cranfield.books.store.store import open_store
 
     with closing(open_store(order.database, create=False)) as store:
         config = None if order.config is None else Path(order.config)
         try:
             workbench = Workbench.model_validate(order.workbench)
-            workbench.lie_in(Path(order.workbench_folder))
+            workbench.set_base_dir(Path(order.workbench_folder))
             service = open_service(store, config, workbench)
         except CranfieldError as error:  # the config was broken meanwhile
             jobs = open_service(store).jobs
@@ -172,7 +172,7 @@ def _done(order: Order) -> ProcessStatus:
         return _guarded(service, order)
 
 
-def _guarded(service: Service, order: Order) -> ProcessStatus:
+def _guarded(service: Service, order: JobTask) -> ProcessStatus:
     folder = _free_folder(Path(order.folder), order.claim)
     try:
         status = work_on(service, order.claim, folder)

@@ -28,7 +28,7 @@ from cranfield.base.concurrency.loop import event_loop
 from cranfield.base.errors import Problem, UnknownNameError, UsageError
 from cranfield.formats.io.files import refusal
 from cranfield.workbench.service.children import child_command, system_environment
-from cranfield.workbench.service.job_process import Order, ProcessStatus
+from cranfield.workbench.service.job_process import JobTask, ProcessStatus
 from cranfield.workbench.service.store.jobs import ProblemCode, job_problem
 from cranfield.workbench.service.values import Claim, JobInfo
 
@@ -36,15 +36,15 @@ if TYPE_CHECKING:
     from cranfield.workbench.service.service import Service
 
 LOG = logging.getLogger("cranfield.jobs")
-LOOK_S = 1.0
+POLL_S = 1.0
 """Between two looks at the queue, and at a job that runs: whether it is to stop."""
-AWAY_S = 3.0
+DB_RETRY_S = 3.0
 """Wait after the database did not answer."""
 STOP_S = 10.0
 """An interrupted job has this time to end its calls; what it has collected is kept in any case."""
 RENEWALS = 3
 """Renewals in the time of a lease."""
-TIDY_S = 3600.0
+CLEAN_UP_S = 3600.0
 FOLDERS = Path(".cranfield", "jobs")
 _FOLDER_NAME = re.compile(r"\d{1,18}-\d+(-\d+)?")
 OnEnd = Callable[[JobInfo], object]
@@ -132,15 +132,15 @@ class Worker:
                     self._work(claim)
                     continue
                 self._tidy()
-                self._jobs.submitted.wait(LOOK_S)
+                self._jobs.submitted.wait(POLL_S)
                 self._jobs.submitted.clear()
             except DBAPIError as error:
                 is_sqlite = self._service.store.database.is_sqlite  # of a server, the message may name its address
                 LOG.warning("no database: %s", error.orig if is_sqlite else type(error.orig).__name__)
-                self._stopping.wait(AWAY_S)
+                self._stopping.wait(DB_RETRY_S)
             except Exception:
                 LOG.exception("a job could not be worked on")
-                self._stopping.wait(AWAY_S)
+                self._stopping.wait(DB_RETRY_S)
 
     def _work(self, claim: Claim) -> None:
         """Do a job in a child process."""
@@ -159,12 +159,12 @@ class Worker:
             LOG.warning("the process of job %d could not be started: %s", job.id, error)
             self._jobs.release(claim, is_failure=True)
             self._ended(claim)
-            self._stopping.wait(AWAY_S)
+            self._stopping.wait(DB_RETRY_S)
             return
         now = time.monotonic()
         watched = _Watched(claim, child, now, now)
         try:
-            order = Order.of(self._service, claim, folder, with_messages=self._with_messages)
+            order = JobTask.of(self._service, claim, folder, with_messages=self._with_messages)
             with suppress(OSError):  # it has ended already: its exit status says so
                 event_loop().run(child.write_line(order.line))
             self._watch(watched)
@@ -176,7 +176,7 @@ class Worker:
         """Wait for the end of the process; renew the lease meanwhile, and interrupt it where it is to stop."""
         interrupted: float | None = None
         while not watched.child.has_ended:
-            event_loop().run(_wait(watched.child, LOOK_S))
+            event_loop().run(_wait(watched.child, POLL_S))
             if interrupted is None:
                 with suppress(DBAPIError):  # the lease may end meanwhile: the fence sees to what follows
                     watched.stop = self._reason_to_stop(watched)
@@ -238,7 +238,7 @@ class Worker:
     def _tidy(self) -> None:
         """Remove the folders of jobs that ended long ago."""
         now = time.time()
-        if now - self._tidied < TIDY_S:
+        if now - self._tidied < CLEAN_UP_S:
             return
         self._tidied = now
         for folder in self.folder.iterdir() if self.folder.is_dir() else ():
@@ -274,12 +274,12 @@ def jobs_folder(service: Service) -> Path:
     return folder.absolute()
 
 
-def work_off(service: Service, job_id: int) -> JobInfo:
+def run_job_inline(service: Service, job_id: int) -> JobInfo:
     """Do one job as a server does, without a server, and wait for its end; Ctrl-C puts it back into the queue."""
     worker = Worker(service, n=1, only=job_id)
     worker.start()
     try:
-        while not (job := service.jobs.wait(job_id, LOOK_S)).has_ended:
+        while not (job := service.jobs.wait(job_id, POLL_S)).has_ended:
             pass
         return job
     finally:

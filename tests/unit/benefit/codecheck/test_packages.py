@@ -556,7 +556,7 @@ def test_texts_of_packages_are_read_once_and_those_that_are_too_large_may_define
     monkeypatch.setattr(Path, "read_text", lambda *_, **__: pytest.fail("read again"))
     assert Environment(existing_folder(where)).may_define("Client")
     monkeypatch.undo()
-    monkeypatch.setattr(python_environment, "_MOST_BYTES", 10)
+    monkeypatch.setattr(python_environment, "_MAX_BYTES", 10)
     (existing_folder(where) / "more.py").write_text("x = 1\n")
     assert existing_environment(where).may_define("Klient")
 

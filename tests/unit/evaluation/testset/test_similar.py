@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from cranfield.evaluation.testset.similar import MOST_COMPARED, Lookup, near, near_duplicates, words_of
+from cranfield.evaluation.testset.similar import MAX_COMPARED, Lookup, near, near_duplicates, words_of
 
 TEXTS = st.lists(st.lists(st.sampled_from("abcdefg"), min_size=1, max_size=7).map(" ".join), max_size=12)
 
@@ -48,7 +48,7 @@ def test_blank_texts_are_no_duplicates():
 def test_texts_that_meet_too_many_others_are_counted():
     """Without frequencies the words count as rare in the order of the alphabet, so that all of these meet at `a`."""
     lookup = Lookup({})
-    for n in range(MOST_COMPARED):
+    for n in range(MAX_COMPARED):
         lookup.add(str(n), f"a b{n} c{n} d{n} e{n}")
     assert lookup.nearest("a z1 z2 z3 z4") is None
     assert lookup.n_cut == 0

@@ -20,7 +20,7 @@ from cranfield.books.store.store import Store, open_store
 from cranfield.judging.documents.texts import DocumentTexts
 from cranfield.workbench.server.app import create_app
 from cranfield.workbench.server.options import ServerOptions
-from cranfield.workbench.server.results import MOST_REPORTS, MOST_RESULTS, RecentValues
+from cranfield.workbench.server.results import MAX_REPORTS, MAX_RESULTS, RecentValues
 from cranfield.workbench.service.service import Service, open_service
 
 ADDRESS = "http://127.0.0.1:8000"
@@ -93,7 +93,7 @@ def team_app() -> FastAPI:
 
 def with_store(app: FastAPI, store: Store, service: Service | None = None) -> FastAPI:
     """The application, as it is made with these books."""
-    app.state.store, app.state.reports = store, RecentValues(MOST_REPORTS)
+    app.state.store, app.state.reports = store, RecentValues(MAX_REPORTS)
     app.state.texts, app.state.rates = DocumentTexts(), {}
     app.state.service = service or open_service(store)
     return app
@@ -165,7 +165,7 @@ def bench(with_results: Path, team: Team) -> Iterator[Bench]:
     shutil.copy(with_results / "books.db", Path(team.store.database.where))
     service = open_service(team.store)
     team.app.state.service = service
-    team.app.state.results = RecentValues(MOST_RESULTS)
+    team.app.state.results = RecentValues(MAX_RESULTS)
     yield Bench(team, service, json.loads((with_results / "ids.json").read_text(encoding="utf-8")))
     team.app.state.service = None
 
@@ -185,7 +185,7 @@ def postgres_bench(
     store = open_store(postgres_address, clock=lambda: now[0])
     service = open_service(store)
     ids = workbench_books.fill(service, tmp_path)
-    team_app.state.results = RecentValues(MOST_RESULTS)
+    team_app.state.results = RecentValues(MAX_RESULTS)
     yield Bench(Team(with_store(team_app, store, service), store, now), service, ids)
     team_app.state.service = None
     store.close()

@@ -13,7 +13,7 @@ from cranfield.judging.documents.values import DocumentText
 from cranfield.workbench.config import Workbench
 from cranfield.workbench.server.documents import (
     ATTRIBUTES,
-    MOST_MARKS,
+    MAX_MARKS,
     TAGS,
     highlight,
     query_terms,
@@ -222,7 +222,7 @@ def test_attributes_and_tags_are_not_marked():
 
 
 def test_marks_and_terms_have_a_limit():
-    assert highlight("x " * 2 * MOST_MARKS, "x").count("<mark>") == MOST_MARKS
+    assert highlight("x " * 2 * MAX_MARKS, "x").count("<mark>") == MAX_MARKS
     assert len(query_terms(" ".join(f"word{number}" for number in range(200)))) == 40
     assert query_terms("x" * 100) == []
 
@@ -264,7 +264,7 @@ def test_a_template_cannot_leave_its_sandbox():
 
 
 def test_what_a_template_gives_has_a_limit(monkeypatch):
-    monkeypatch.setattr("cranfield.workbench.server.documents.MOST_CHARS", 1_000)
+    monkeypatch.setattr("cranfield.workbench.server.documents.MAX_CHARS", 1_000)
     assert len(shown_by("{% for i in range(90000) %}<p>{{ text }}</p>{% endfor %}", text="x" * 100)) < 10_000
 
 

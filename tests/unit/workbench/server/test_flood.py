@@ -180,7 +180,7 @@ def test_streams_take_at_most_half_of_the_requests(team) -> None:
 @pytest.fixture
 def flooded(monkeypatch: pytest.MonkeyPatch) -> Iterator[tuple[logging.Logger, StringIO]]:
     """A log with a limit of three lines of a kind."""
-    monkeypatch.setattr(logs, "MOST_ALIKE", 3)
+    monkeypatch.setattr(logs, "MAX_ALIKE", 3)
     stream, log = StringIO(), logging.getLogger("cranfield.flood")
     handler = BoundedHandler(stream)
     handler.setFormatter(JsonForm(with_messages=False))
@@ -217,8 +217,8 @@ def test_a_flood_of_lines_is_counted(flooded, monkeypatch: pytest.MonkeyPatch) -
 
 def test_a_flood_of_tracebacks_is_counted_by_its_bytes(flooded, monkeypatch: pytest.MonkeyPatch) -> None:
     log, stream = flooded
-    monkeypatch.setattr(logs, "MOST_ALIKE", 1_000)
-    monkeypatch.setattr(logs, "MOST_BYTES_ALIKE", 5_000)
+    monkeypatch.setattr(logs, "MAX_ALIKE", 1_000)
+    monkeypatch.setattr(logs, "MAX_BYTES_ALIKE", 5_000)
     for _ in range(100):
         try:
             json.loads("[")

@@ -65,7 +65,7 @@ def test_a_stream_of_a_job_that_is_not_there_is_refused(team, path: str) -> None
 
 
 def test_an_account_has_a_number_of_streams(team, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(streams, "MOST_STREAMS", 0)
+    monkeypatch.setattr(streams, "MAX_STREAMS", 0)
     answer = team.browser("lee").get("/books/shop/live")  # ends at once
     assert "too many streams" in answer.text
     assert not team.app.state.streams.total()

@@ -25,7 +25,7 @@ from cranfield.judging.preference import preference_result
 from cranfield.workbench.config import Workbench
 from cranfield.workbench.server.app import create_app
 from cranfield.workbench.server.options import ServerOptions
-from cranfield.workbench.server.results import MOST_REPORTS, RecentValues
+from cranfield.workbench.server.results import MAX_REPORTS, RecentValues
 
 OPTIONS = ServerOptions(port=8000)
 ADDRESS = "http://127.0.0.1:8000"
@@ -88,7 +88,7 @@ def app() -> FastAPI:
 @pytest.fixture
 def client(store: Store, app: FastAPI) -> Iterator[TestClient]:
     """Signed in on the judging page, with its CSRF token."""
-    app.state.store, app.state.reports, app.state.texts = store, RecentValues(MOST_REPORTS), DocumentTexts()
+    app.state.store, app.state.reports, app.state.texts = store, RecentValues(MAX_REPORTS), DocumentTexts()
     with TestClient(app, base_url=ADDRESS) as browser:
         page = browser.get(f"/start?token={OPTIONS.start_token}&next=/books/shop/judge")
         assert page.status_code == 200, page.text
@@ -143,7 +143,7 @@ def test_a_document_is_escaped_and_its_query_words_are_marked(client):
 def test_judgments_of_a_text_that_has_changed_are_stale(client, store, tmp_path, monkeypatch):
     source = FileSource(file=Files(root="."))
     config = Workbench(documents=[source], cache_s=0)
-    config.lie_in(tmp_path)
+    config.set_base_dir(tmp_path)
     monkeypatch.setattr(client.app.state, "texts", DocumentTexts(config))
     book = store.books.get("shop").id
     texts = {item.doc: (tmp_path / item.doc) for item in store.reading.items(book)}

@@ -31,7 +31,7 @@ from cranfield.books.review import review_settings
 from cranfield.books.settings import BookSettings, Mode
 from cranfield.model import DEFAULT_CONVENTION
 from cranfield.workbench.config import Workbench
-from cranfield.workbench.server.results import MOST_REPORTS, MOST_RESULTS, RecentValues
+from cranfield.workbench.server.results import MAX_REPORTS, MAX_RESULTS, RecentValues
 from cranfield.workbench.service.hole_grades import grade_hole
 from cranfield.workbench.service.requests import CompareRequest, EvaluateRequest
 from cranfield.workbench.service.service import open_service
@@ -44,8 +44,8 @@ TYPED = {
     "keywords": "boots", "query": "red shoes", "variant": "other",
 }  # fmt: skip
 """What a person writes into a field that has to be filled in."""
-FEWEST_PAGES = {"nobody": 3, "lee": 200, "alex": 2, "vic": 120, "ann": 8}
-FEWEST_SENT = {"nobody": 3, "lee": 280, "alex": 40, "vic": 4, "ann": 20}
+MIN_PAGES = {"nobody": 3, "lee": 200, "alex": 2, "vic": 120, "ann": 8}
+MIN_SENT = {"nobody": 3, "lee": 280, "alex": 40, "vic": 4, "ann": 20}
 """Pages and forms of each role; of alex only those that lee does not see."""
 WALKED = (
     "/comparisons/make /comparisons/N/grade /comparisons/N/recompute /evaluations/N/compare /evaluations/N/compare-graded "
@@ -264,7 +264,7 @@ class World:
         self.team.store.close()
         shutil.copy(self.start, Path(self.team.store.database.where))
         state = self.team.app.state
-        state.results, state.reports = RecentValues(MOST_RESULTS), RecentValues(MOST_REPORTS)
+        state.results, state.reports = RecentValues(MAX_RESULTS), RecentValues(MAX_REPORTS)
         self.shop.service.testsets._unpacked.cache_clear()
 
     def client(self, role: str) -> TestClient:
@@ -421,7 +421,7 @@ def world(team: Team, workbench_books, tmp_path: Path) -> Iterator[World]:
     shop = Shop(service, folder, lead)
     shop.answers(red_shoes="abcd", boots="xy", laces="")
     team.app.state.service = service
-    team.app.state.results = RecentValues(MOST_RESULTS)
+    team.app.state.results = RecentValues(MAX_RESULTS)
     jobs = service.jobs
     workbench_books.fill(
         service, folder, n_queries=4
@@ -515,7 +515,7 @@ def test_nothing_that_a_page_offers_is_refused(world: World) -> None:
     assert world.refused == []
     n_pages = Counter(role for role, _ in world.pages)
     n_sent = Counter(action.role for action in offered.values() if action.method == "post")
-    assert {role: n for role, n in FEWEST_PAGES.items() if n_pages[role] < n} == {}
-    assert {role: n for role, n in FEWEST_SENT.items() if n_sent[role] < n} == {}
+    assert {role: n for role, n in MIN_PAGES.items() if n_pages[role] < n} == {}
+    assert {role: n for role, n in MIN_SENT.items() if n_sent[role] < n} == {}
     assert set(WALKED.split()) - {shape_of(action.address).partition("?")[0] for action in offered.values()} == set()
     assert {book for (role, book), n in judged.items() if role == "ann" and n > 10} == {"lists", "shoes", "shop"}

@@ -13,7 +13,7 @@ from tests.unit.workbench.service.shop import SEARCH, Shop, make_shop
 
 from cranfield.workbench.config import Workbench
 from cranfield.workbench.server.access import declared_access
-from cranfield.workbench.server.results import MOST_RESULTS, RecentValues
+from cranfield.workbench.server.results import MAX_RESULTS, RecentValues
 from cranfield.workbench.service.requests import EvaluateRequest
 from cranfield.workbench.service.service import open_service
 from cranfield.workbench.service.store.schema import StoredEvaluation
@@ -72,7 +72,7 @@ class Pages:
 def pages(team: Team, tmp_path):
     shop = make_shop(team.store, tmp_path, team.store.people.get("lee").id)
     team.app.state.service = shop.service
-    team.app.state.results = RecentValues(MOST_RESULTS)
+    team.app.state.results = RecentValues(MAX_RESULTS)
     yield Pages(team, shop)
     team.app.state.service = None
 
@@ -467,7 +467,7 @@ def test_before_the_first_grade_a_page_says_nothing_graded_yet_and_not_invalid(p
 
 def test_compare_is_offered_where_it_is_accepted_and_nowhere_else(pages, monkeypatch):
     """Every pair of three evaluations: two by the judgments of `own`, one in a book, and each with itself."""
-    monkeypatch.setattr("cranfield.workbench.server.evaluations.SOON_S", 0.0)  # no server works here
+    monkeypatch.setattr("cranfield.workbench.server.evaluations.SHORT_WAIT_S", 0.0)  # no server works here
     pages.shop.answers(red_shoes="ab")
     plain = {"keywords": "", "testset": "own", "name": "", "measures": "P@4", "convention": ""}
     numbers = [pages.evaluated(**plain, book="/") for _ in range(2)] + [pages.evaluated(**plain, book="/new")]

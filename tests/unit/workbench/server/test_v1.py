@@ -24,7 +24,7 @@ from cranfield.books.pool_file import Pool, PooledItem, PooledQuery
 from cranfield.books.settings import BookSettings
 from cranfield.workbench.client import Client, JobFailedError, NotAuthorisedError, NotFoundError, RefusedError
 from cranfield.workbench.config import LimitsConfig
-from cranfield.workbench.server.v1.files import MOST_UPLOADS
+from cranfield.workbench.server.v1.files import MAX_UPLOADS
 from cranfield.workbench.server.v1.results import seconds_to_wait
 from cranfield.workbench.service import responses
 from cranfield.workbench.service.outcome import BenefitOutcome
@@ -258,7 +258,7 @@ def test_no_field_of_a_form_is_ignored(
 def test_uploads_of_an_account_at_a_time_are_limited(api: Api) -> None:
     uploads = api.bench.team.app.state.uploads
     lee = api.bench.team.store.people.get("lee").id
-    uploads[lee] = MOST_UPLOADS
+    uploads[lee] = MAX_UPLOADS
     try:
         assert api().post("/v1/runs", files={"file": ("a.run", RUN)}).headers["retry-after"] == "2"
         assert api(who="alex").post("/v1/runs", files={"nope": ("a.run", RUN)}).status_code == 422

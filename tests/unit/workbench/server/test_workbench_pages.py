@@ -28,7 +28,7 @@ from cranfield.workbench.server.results import RecentValues
 from cranfield.workbench.server.server_settings import as_yaml, size_text, without_secrets
 from cranfield.workbench.server.summary import PARTLY, headline
 from cranfield.workbench.server.tables import job_subject
-from cranfield.workbench.server.v1.files import MOST_UPLOADS
+from cranfield.workbench.server.v1.files import MAX_UPLOADS
 from cranfield.workbench.service.requests import CompareRequest, EvaluateRequest
 from cranfield.workbench.service.responses import JobState, Trigger
 from cranfield.workbench.service.results import Comparisons
@@ -348,7 +348,7 @@ def test_run_again_takes_the_latest_test_set_and_the_same_run(bench) -> None:
 
 
 def test_compare_leads_to_the_job_until_there_is_a_result(bench, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("cranfield.workbench.server.evaluations.SOON_S", 0.0)
+    monkeypatch.setattr("cranfield.workbench.server.evaluations.SHORT_WAIT_S", 0.0)
     answer = bench.team.post("lee", "/evaluations/2/compare", baseline=1)
     number = int(answer.headers["location"].removeprefix("/jobs/"))
     assert bench.service.jobs.get(number).request == CompareRequest(baseline=1, candidate=2)
@@ -525,7 +525,7 @@ def test_an_upload_makes_a_version_and_a_wrong_file_is_refused_in_words(bench) -
     assert len(large) > LARGEST_BODY  # of any other form
     assert send(large).headers["location"] == "/testsets/tiny?done=uploaded"
     uploads, lee = bench.team.app.state.uploads, bench.team.store.people.get("lee").id
-    uploads[lee] = MOST_UPLOADS
+    uploads[lee] = MAX_UPLOADS
     assert send(text).status_code == 429
     del uploads[lee]
     refused = send("cranfield_testset: 1\nqueries: 3\n")

@@ -185,23 +185,23 @@ def test_evaluations_of_different_queries_are_not_compared(project) -> None:
 
 
 def test_what_made_no_two_evaluations_is_not_compared(project) -> None:
-    def work_off(number: int) -> JobInfo:
+    def run_job_inline(number: int) -> JobInfo:
         return work_here(project.service, number, project.folder / "job")
 
     jobs, one = project.service.jobs, EvaluateRequest(testset="help", systems=["old"])
     first, second = jobs.submit(one), jobs.submit(one.model_copy(update={"systems": ("search",)}))
     both = jobs.submit(CompareResultsRequest(jobs=(first.id, second.id)))
     jobs.cancel(second.id)
-    work_off(first.id)
-    (problem,) = work_off(both.id).problems
+    run_job_inline(first.id)
+    (problem,) = run_job_inline(both.id).problems
     assert problem.message == f"job {second.id}, whose result was to be compared, is cancelled."
     assert problem.hint == "try it again, then this one."
     (problem,) = work(project, CompareResultsRequest(jobs=(first.id,))).problems
     assert problem.message == "the jobs did not make two evaluations; got 1."
     jobs.retry(second.id)
     jobs.retry(both.id)
-    work_off(second.id)
-    (number,) = work_off(both.id).results
+    run_job_inline(second.id)
+    (number,) = run_job_inline(both.id).results
     found = project.service.comparisons.get(number)
     assert (found.baseline.system, found.candidate.system) == ("old", "search")
     with pytest.raises(UsageError, match="job 99"):

@@ -232,7 +232,7 @@ def test_metrics_follow_what_is_configured_and_void_evaluations_hide_no_values(
     bare: Service, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """One whose figures count, then void ones, then one that is not as configured."""
-    monkeypatch.setattr("cranfield.workbench.service.store.evaluations.MOST_FOLLOWED", 2)
+    monkeypatch.setattr("cranfield.workbench.service.store.evaluations.MAX_FOLLOWED", 2)
     for void, configured in [("", True), *[("no answers", True)] * 3, ("", False)]:
         add(bare)
         made = replace(result(bare), void=(void,) * bool(void), configured=configured)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from cranfield.base.errors import UsageError
-from cranfield.workbench.service.team_evaluation import MOST_CHARS, keyword_testset, read_keywords
+from cranfield.workbench.service.team_evaluation import MAX_CHARS, keyword_testset, read_keywords
 
 
 def test_blank_and_repeated_lines_are_named():
@@ -17,7 +17,7 @@ def test_blank_and_repeated_lines_are_named():
     assert read_keywords("a\nb\n\n").left_out == ()
 
 
-@pytest.mark.parametrize("pasted", ["", " \n\t\n", "\ufeff\x00a", "a\x1bb", "x" * (MOST_CHARS + 1)])
+@pytest.mark.parametrize("pasted", ["", " \n\t\n", "\ufeff\x00a", "a\x1bb", "x" * (MAX_CHARS + 1)])
 def test_what_is_no_keyword_is_refused(pasted):
     with pytest.raises(UsageError):
         read_keywords(pasted)

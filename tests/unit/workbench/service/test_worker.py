@@ -21,7 +21,7 @@ from tests.unit.workbench.service.shop import work_here
 from cranfield.books.store.store import open_store
 from cranfield.workbench.config import Workbench
 from cranfield.workbench.service import work
-from cranfield.workbench.service.job_process import Order, ProcessStatus
+from cranfield.workbench.service.job_process import JobTask, ProcessStatus
 from cranfield.workbench.service.requests import EvaluateRequest
 from cranfield.workbench.service.responses import JobState
 from cranfield.workbench.service.service import Service, open_service
@@ -145,10 +145,10 @@ def test_a_running_job_is_cancelled_and_goes_on_when_it_is_tried_again(place: Pl
 def test_a_bug_of_a_job_is_logged_without_its_message(
     with_messages: bool, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    def fail(_: Order) -> ProcessStatus:
+    def fail(_: JobTask) -> ProcessStatus:
         raise ValueError("the query open file")
 
-    order = Order(Claim(1, 1, "one"), "sqlite:books.db", None, {}, ".", "jobs/1-1", with_messages)
+    order = JobTask(Claim(1, 1, "one"), "sqlite:books.db", None, {}, ".", "jobs/1-1", with_messages)
     monkeypatch.setattr(sys, "stdin", StringIO(order.line + "\n"))
     monkeypatch.setattr(work, "_end_with_server", lambda: None)
     monkeypatch.setattr(work, "_done", fail)

@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path, PurePosixPath
 
-from cranfield.base.words import first_of
+from cranfield.base.words import join_first
 from cranfield.benefit.codecheck.python.deprecated import Use, find_uses
 from cranfield.benefit.codecheck.python.environment import Environment, existing_environment
 from cranfield.benefit.codecheck.python.facts import FileFacts, inspect_files
@@ -48,7 +48,7 @@ _IGNORE = re.compile(r"#(?=[^\n]*\b(?:type|ty)\s*:\s*ignore)[^\n]*")
 """Comments by which code tells a type checker not to look."""
 CODE_CHECKS = tuple(check for check in CodeCheck if check is not CodeCheck.TESTS)
 _TYPED = (CodeCheck.SYMBOLS, CodeCheck.AVAILABLE, CodeCheck.NOT_DEPRECATED)
-_MOST_NOTED = 5
+_MAX_NOTED = 5
 """Unknown symbols that a note names."""
 
 
@@ -184,7 +184,7 @@ class _Work:
             by_reason.setdefault(each.message, []).append(f"{each.file}:{each.line} {each.symbol}".strip())
         if unknown:
             of = f" of {self._n_symbols}" if self._n_symbols >= len(unknown) else ""
-            reasons = (f"{first_of(names, _MOST_NOTED)}: {reason}" for reason, names in by_reason.items())
+            reasons = (f"{join_first(names, _MAX_NOTED)}: {reason}" for reason, names in by_reason.items())
             yield f"{len(unknown)}{of} symbols are unknown: {'; '.join(reasons)}"
         yield from dict.fromkeys(each.message for each in self._unknown if each.check is CodeCheck.NOT_DEPRECATED)
 

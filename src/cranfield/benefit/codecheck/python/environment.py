@@ -19,7 +19,7 @@ from cranfield.benefit.codecheck.python.ty import CheckerError
 _MODULE_SUFFIXES = {".py", ".so", ".pyd", ".pyi"}
 _STUBS = "-stubs"
 _CLASS = re.compile(r"^\s*class\s+(\w+)", re.MULTILINE)
-_MOST_BYTES = 256 << 20
+_MAX_BYTES = 256 << 20
 """Of texts that are searched for the names of classes."""
 OF_FOLDER, OF_LINKED = PACKAGES = ("/packages/folder", "/packages/linked")
 """Where packages lie in a sandbox."""
@@ -231,7 +231,7 @@ def _classes(places: tuple[tuple[Path, int], ...]) -> frozenset[str] | None:
         for path in place.rglob("*.py") if place.is_dir() else (place,):
             if path.suffix == ".py" and path.is_file():
                 n_bytes += path.stat().st_size
-                if n_bytes > _MOST_BYTES:
+                if n_bytes > _MAX_BYTES:
                     return None
                 names.update(_CLASS.findall(path.read_text("utf-8", errors="replace")))
     return frozenset(names)

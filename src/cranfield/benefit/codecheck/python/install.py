@@ -34,7 +34,7 @@ _PLAIN = re.compile(r"\d+(\.\d+)*")
 _SIGNS = re.compile(r"^(error:|[\s×╰─▶])*", re.IGNORECASE)
 """Before a line of an installer's report."""
 _REASON_CHARS = 600
-_MOST_ALONE = 20
+_MAX_ALONE = 20
 """Requirements that are tried one by one after a failure, to find all that cannot be installed."""
 
 _RETRY_S = 60.0
@@ -108,7 +108,7 @@ async def _install(requirements: Sequence[str], version: str, folder: Path) -> P
 
 async def _all_that_fail(requirements: Sequence[str], version: str, folder: Path) -> list[str]:
     """The requirements that cannot be installed even alone, each with the reason."""
-    tried = [line for line in requirements if not line.startswith("-")][:_MOST_ALONE]
+    tried = [line for line in requirements if not line.startswith("-")][:_MAX_ALONE]
     options = [line for line in requirements if line.startswith("-")]
     reasons = [await _run([*options, line], version, folder, is_trial=True) for line in tried]
     found = [f"{line.split()[0]}: {reason}" for line, reason in zip(tried, reasons, strict=True) if reason]

@@ -17,7 +17,7 @@ from cranfield.benefit.codecheck.python.sandbox import sandboxed_python
 from cranfield.benefit.codecheck.python.ty import CheckerError, ProgramOutput, run_limited
 
 _SECONDS, _BYTES, _PROCESSES = 30, 6 << 30, 64
-_MOST_ENDS = 3
+_MAX_ENDS = 3
 """Times that a package may end the process before the rest is given up."""
 _FOLDER = "/lookup"
 
@@ -89,7 +89,7 @@ class _Lookups:
         self._found: dict[Lookup, LookupAnswer] = {}
 
     async def answers(self) -> Mapping[Lookup, LookupAnswer]:
-        for _ in range(_MOST_ENDS + 1):
+        for _ in range(_MAX_ENDS + 1):
             if not self._left:
                 return self._found
             output, rows = await self._run()
@@ -101,7 +101,7 @@ class _Lookups:
             self._left = [each for each in self._left if each not in answers]
             if self._left:
                 self._give_up(imported, output, is_in_lookups=bool(answers))
-        why = f"packages ended the process that imports them {_MOST_ENDS + 1} times"
+        why = f"packages ended the process that imports them {_MAX_ENDS + 1} times"
         return {**self._found, **dict.fromkeys(self._left, LookupAnswer(Presence.UNKNOWN, why))}
 
     async def _run(self) -> tuple[ProgramOutput, list[dict[str, Any]]]:

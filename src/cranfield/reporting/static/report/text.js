@@ -1,7 +1,7 @@
 /* Text of pages: numbers, words, elements. Text of systems and documents gets onto the page as text alone. */
 
 export const MINUS = "\u2212", UNKNOWN = "\u2013";
-const MOST_CHARS = 1000, PIECES = /[^]{1,100}/gu;
+const MAX_CHARS = 1000, PIECES = /[^]{1,100}/gu;
 export const collator = new Intl.Collator("en", { numeric: true });
 const UNPRINTABLE = /[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069\u2028\u2029\ufeff\ufff9-\ufffb\ufffe\uffff\ud800-\udfff]/gu;
 
@@ -9,11 +9,11 @@ export const printable = text => String(text).replace(/[\t\r\n]+/g, " ")
   .replace(UNPRINTABLE, one => "\\u" + one.charCodeAt(0).toString(16).padStart(4, "0"));
 
 /** A long text, cut where pages are no longer read: a browser takes minutes for a word of 100,000 characters in some scripts. */
-export const cut = text => text.length > MOST_CHARS ? text.slice(0, MOST_CHARS - 1).replace(/\p{Surrogate}$/u, "") + "\u2026" : text;
+export const cut = text => text.length > MAX_CHARS ? text.slice(0, MAX_CHARS - 1).replace(/\p{Surrogate}$/u, "") + "\u2026" : text;
 
 /** The same with the rest behind a button, in pieces between which a line may break. */
 function shown(text) {
-  if (text.length <= MOST_CHARS) return text;
+  if (text.length <= MAX_CHARS) return text;
   const node = make("span", { class: "long" }, cut(text));
   node.whole = text;
   const all = make("button", { type: "button", onclick: () => {

@@ -9,7 +9,7 @@ import { Settings } from "./judge/settings.js";
 import { View } from "./judge/view.js";
 
 const AHEAD = 10;
-const FEWEST_AHEAD = 5;
+const MIN_AHEAD = 5;
 const RECENT = 20;
 const RENEW_MS = 180_000;
 const RETRY_MS = 2000;
@@ -116,7 +116,7 @@ async function loadLate(card) {
 }
 
 function refillIfShort() {
-  if (!done && queue.held().length <= FEWEST_AHEAD) refill();
+  if (!done && queue.held().length <= MIN_AHEAD) refill();
 }
 
 // --- moving

@@ -24,10 +24,10 @@ if TYPE_CHECKING:
 
 JSON = "application/json"
 FORM = "multipart/form-data"
-MOST_ACCOUNTS = 10_000
+MAX_ACCOUNTS = 10_000
 """Of which the rate is known; beyond it the memory of all is dropped."""
 DEFAULT_LIMIT = 50
-MOST_ROWS = 500
+MAX_ROWS = 500
 """Of a page."""
 RETRY_S = 5
 ERRORS: dict[int | str, dict[str, Any]] = {
@@ -50,7 +50,7 @@ ERRORS: dict[int | str, dict[str, Any]] = {
 
 
 @dataclass(frozen=True)
-class Require1(Require):
+class ApiRequire(Require):
     """The dependency of a route of the API: it finds the caller, counts the request, and looks at its content type."""
 
     content: tuple[str, ...] = (JSON,)
@@ -92,7 +92,7 @@ def count_request(request: Request, account_id: int, clock: Callable[[], float] 
         return
     clock = getattr(state, "monotonic", clock)
     known: dict[int, tuple[float, float]] = state.rates
-    if len(known) > MOST_ACCOUNTS:
+    if len(known) > MAX_ACCOUNTS:
         known.clear()
     now, burst = clock(), max(10.0, per_minute / 10)
     left, at = known.get(account_id, (burst, now))
@@ -104,19 +104,19 @@ def count_request(request: Request, account_id: int, clock: Callable[[], float] 
         raise RefusedRequestError(429, "too many requests", hint, "rate", {"Retry-After": str(wait)})
 
 
-ANYONE = Depends(Require1(Access.PUBLIC))
-RESULTS = Depends(Require1(Access.RESULTS))
-EVALUATE = Depends(Require1(Access.EVALUATE))
-READ = Depends(Require1(Access.READ))
+ANYONE = Depends(ApiRequire(Access.PUBLIC))
+RESULTS = Depends(ApiRequire(Access.RESULTS))
+EVALUATE = Depends(ApiRequire(Access.EVALUATE))
+READ = Depends(ApiRequire(Access.READ))
 """For routes that need no caller; the others name one of these types."""
 Results = Annotated[Caller, RESULTS]
 Evaluating = Annotated[Caller, EVALUATE]
-Uploading = Annotated[Caller, Depends(Require1(Access.EVALUATE, (FORM,)))]
-EitherWay = Annotated[Caller, Depends(Require1(Access.EVALUATE, (FORM, JSON)))]
+Uploading = Annotated[Caller, Depends(ApiRequire(Access.EVALUATE, (FORM,)))]
+EitherWay = Annotated[Caller, Depends(ApiRequire(Access.EVALUATE, (FORM, JSON)))]
 Reading = Annotated[Caller, READ]
-Judging = Annotated[Caller, Depends(Require1(Access.JUDGE))]
+Judging = Annotated[Caller, Depends(ApiRequire(Access.JUDGE))]
 
-Limit = Annotated[int, Query(ge=1, le=MOST_ROWS, description="Most entries of the page.")]
+Limit = Annotated[int, Query(ge=1, le=MAX_ROWS, description="Most entries of the page.")]
 Cursor = Annotated[
     int | None, Query(ge=1, lt=2**63, description="Where the page begins: as in `next` of the page before.")
 ]

@@ -13,7 +13,7 @@ from cranfield.workbench.server.results import comparison_queries, evaluation_qu
 from cranfield.workbench.server.v1.common import (
     DEFAULT_LIMIT,
     EVALUATE,
-    MOST_ROWS,
+    MAX_ROWS,
     RESULTS,
     Cursor,
     Limit,
@@ -67,7 +67,7 @@ class Conditions(BaseModel):
     pinned: bool | None = None
     since: Annotated[int | None, Field(ge=0, lt=2**53)] = None
     """Made at this time or later, in milliseconds since 1970 (UTC)."""
-    limit: Annotated[int, Field(ge=1, le=MOST_ROWS)] = DEFAULT_LIMIT
+    limit: Annotated[int, Field(ge=1, le=MAX_ROWS)] = DEFAULT_LIMIT
     cursor: Annotated[int | None, Field(ge=1, lt=2**63)] = None
 
 

@@ -14,7 +14,7 @@ from fastapi import Query, Request, Response
 from fastapi.exceptions import RequestValidationError
 from starlette.datastructures import UploadFile
 
-from cranfield.base.words import n_of
+from cranfield.base.words import count_noun
 from cranfield.workbench.server.access import CSRF_FIELD, Caller, read_form
 from cranfield.workbench.server.http_errors import RefusedRequestError
 from cranfield.workbench.server.streams import counted
@@ -22,9 +22,9 @@ from cranfield.workbench.server.v1.common import FORM
 from cranfield.workbench.service.runs import temporary_folder
 from cranfield.workbench.service.uploads import Upload
 
-MOST_FIELDS = 500
-MOST_FILES = 30
-MOST_UPLOADS = 4
+MAX_FIELDS = 500
+MAX_FILES = 30
+MAX_UPLOADS = 4
 """Of an account at a time: each is read by a process of its own."""
 FILE: dict[int | str, dict[str, Any]] = {200: {"content": {"application/octet-stream": {}}, "description": "The file."}}
 FormatName = Annotated[str, Query(alias="format", max_length=40)]
@@ -77,14 +77,14 @@ async def sent_form(
         RequestValidationError: every unknown field, and every one with too much in it; as `read_form`.
         RefusedError: too many uploads at a time.
     """
-    with counted(request.app.state.uploads, caller.account.id, MOST_UPLOADS) as is_free:
+    with counted(request.app.state.uploads, caller.account.id, MAX_UPLOADS) as is_free:
         if not is_free:
             await request.close()  # a form of a page has been read to find its token
-            hint = f"send {MOST_UPLOADS} at a time"
+            hint = f"send {MAX_UPLOADS} at a time"
             raise RefusedRequestError(
                 429, "too many uploads of this account at a time", hint, "rate", {"Retry-After": "2"}
             )
-        form = await read_form(request, max_files=MOST_FILES, max_fields=MOST_FIELDS)
+        form = await read_form(request, max_files=MAX_FILES, max_fields=MAX_FIELDS)
         try:
             found = SentForm()
             for name, value in form.multi_items():
@@ -104,7 +104,9 @@ def _wrong_fields(
     form: SentForm, most: Mapping[str, int], texts: Collection[str], lists: Collection[str]
 ) -> Iterator[dict[str, object]]:
     """The fields that a form should not have, or not so often, as `sent_form` takes them."""
-    wrong = [(name, n_of(len(files), "files")) for name, files in form.files.items() if len(files) > most.get(name, 0)]
+    wrong = [
+        (name, count_noun(len(files), "files")) for name, files in form.files.items() if len(files) > most.get(name, 0)
+    ]
     for name, values in form.texts.items():
         if name not in texts:
             wrong.append((name, "unknown field"))

@@ -9,14 +9,14 @@ from fastapi import APIRouter, Depends, Header, Request
 from pydantic import BaseModel, BeforeValidator, Field, WithJsonSchema
 
 from cranfield.workbench.server.access import Access, Caller
-from cranfield.workbench.server.v1.common import RESULTS, Require1, Route, service_of
+from cranfield.workbench.server.v1.common import RESULTS, ApiRequire, Route, service_of
 from cranfield.workbench.service.intake.intake import SOURCE_PATTERN, Taking
-from cranfield.workbench.service.intake.reading import MOST_TIMES, DropReason, LoggedQuery
+from cranfield.workbench.service.intake.reading import MAX_TIMES, DropReason, LoggedQuery
 from cranfield.workbench.service.responses import IntakeResponse, QuerySources
 
 router = APIRouter(route_class=Route)
-Sending = Annotated[Caller, Depends(Require1(Access.EVALUATE, checks_texts=False))]
-MOST_QUERIES = 10_000
+Sending = Annotated[Caller, Depends(ApiRequire(Access.EVALUATE, checks_texts=False))]
+MAX_QUERIES = 10_000
 """Of one batch."""
 
 
@@ -39,7 +39,7 @@ class SubmittedQuery(BaseModel):
 
     text: Annotated[str | None, BeforeValidator(_readable), WithJsonSchema({"type": "string"})]
     """As it was typed: it is redacted before it is stored."""
-    n: Annotated[int, Field(strict=True, ge=1, le=MOST_TIMES)] = 1
+    n: Annotated[int, Field(strict=True, ge=1, le=MAX_TIMES)] = 1
     """How often it came."""
     day: Annotated[date, BeforeValidator(_as_text)] | None = None
     """Day (UTC); default: today."""
@@ -50,7 +50,7 @@ class QueryBatch(BaseModel):
 
     source: Annotated[str, Field(pattern=SOURCE_PATTERN)]
     """Name of where they are from."""
-    queries: Annotated[list[SubmittedQuery], Field(min_length=1, max_length=MOST_QUERIES)]
+    queries: Annotated[list[SubmittedQuery], Field(min_length=1, max_length=MAX_QUERIES)]
 
 
 KeyHeader = Annotated[

@@ -16,7 +16,7 @@ from cranfield.base.errors import Problem
 from cranfield.workbench.server.error_handlers import error_response
 from cranfield.workbench.server.http_errors import RefusedRequestError
 from cranfield.workbench.server.v1.common import RETRY_S, answer, service_of
-from cranfield.workbench.service.jobs import LOOKS_S
+from cranfield.workbench.service.jobs import POLL_INTERVALS_S
 from cranfield.workbench.service.outcome import BenefitOutcome
 from cranfield.workbench.service.responses import (
     ComparedRow,
@@ -40,7 +40,7 @@ if TYPE_CHECKING:
 
 WAIT_S = 10.0
 """How long a request waits for its job, where `Prefer` does not say."""
-MOST_WAIT_S = 120.0
+MAX_WAIT_S = 120.0
 _WAIT = re.compile(r"(?:^|[,;\s])wait\s*=\s*\"?(\d{1,18})\"?\s*(?:$|[,;])")
 SYSTEM_FAILED = 424
 JOB_LINKS: dict[str, Any] = {
@@ -55,7 +55,7 @@ JOB_LINKS: dict[str, Any] = {
 
 
 class ResultResponse(RootModel[EvaluationResponse | list[EvaluationResponse] | ComparisonResponse | BenefitOutcome]):
-    """Of one system its evaluation, of several a list of the same shape; or a comparison; or what an experiment came to."""
+    """An evaluation, a list of evaluations (one per system), a comparison, or an experiment result."""
 
 
 RESULT_RESPONSES: dict[int | str, dict[str, Any]] = {
@@ -79,7 +79,7 @@ def seconds_to_wait(prefer: str | None) -> float:
     """How long a request waits, by its header `Prefer`: `wait=N`, or `respond-async`."""
     found = _WAIT.search(prefer or "")
     if found:
-        return min(float(found[1]), MOST_WAIT_S)
+        return min(float(found[1]), MAX_WAIT_S)
     return 0.0 if "respond-async" in (prefer or "") else WAIT_S
 
 
@@ -90,7 +90,7 @@ async def ended(request: Request, job_id: int, seconds: float) -> JobInfo:
     until, looks = loop.time() + seconds, 0
     found: JobInfo = await run_in_threadpool(jobs.get, job_id)
     while not found.has_ended and loop.time() < until and not stopping.is_set():
-        await asyncio.sleep(min(LOOKS_S[min(looks, len(LOOKS_S) - 1)], max(0.0, until - loop.time())))
+        await asyncio.sleep(min(POLL_INTERVALS_S[min(looks, len(POLL_INTERVALS_S) - 1)], max(0.0, until - loop.time())))
         if await request.is_disconnected():
             break
         looks += 1

@@ -18,7 +18,7 @@ from cranfield.workbench.config import LogFormat
 from cranfield.workbench.service.intake.redaction import SEARCH_S
 
 LONGEST_LINE = 65_536
-MOST_TIMES = 1_000_000_000
+MAX_TIMES = 1_000_000_000
 TEXT_KEYS = ("query", "text", "query_text", "keyword", "q")
 COUNT_KEYS = ("count", "n")
 DAY_KEYS = ("day", "date", "time", "timestamp")
@@ -172,7 +172,7 @@ def _logged(text: object, count: object = None, day: object = None) -> LoggedQue
         when = None if day is None else _utc_day(datetime.fromisoformat(str(day)))
     except ValueError:
         return DropReason.UNREADABLE
-    if not isinstance(text, str) or not isinstance(n, int) or isinstance(n, bool) or not 1 <= n <= MOST_TIMES:
+    if not isinstance(text, str) or not isinstance(n, int) or isinstance(n, bool) or not 1 <= n <= MAX_TIMES:
         return DropReason.UNREADABLE
     return LoggedQuery(text, n, when)
 

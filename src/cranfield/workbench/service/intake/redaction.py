@@ -18,7 +18,7 @@ SEARCH_S = 0.5
 """Longest search of a custom pattern in one query."""
 BATCH_SEARCH_S = 10.0
 """Longest time of custom patterns that found no end, in one batch."""
-MOST_FOUND = 20_000
+MAX_FOUND = 20_000
 """More than a query has characters."""
 ENCODINGS = 3
 """Encodings, one in the other, that hide nothing."""
@@ -78,7 +78,7 @@ class QueryRedactor:
             raise PatternTimeoutError
         begun = time.monotonic()
         try:
-            found = find(f"intake.patterns.{name}", re.compile(pattern), text, MOST_FOUND, SEARCH_S)
+            found = find(f"intake.patterns.{name}", re.compile(pattern), text, MAX_FOUND, SEARCH_S)
         except SearchError:
             self._lost_s += time.monotonic() - begun
             raise PatternTimeoutError from None

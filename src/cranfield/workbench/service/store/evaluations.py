@@ -30,8 +30,8 @@ from cranfield.workbench.service.values import (
     label_of,
 )
 
-MOST_TAGS = 50
-MOST_FOLLOWED = 20
+MAX_TAGS = 50
+MAX_FOLLOWED = 20
 """Evaluations of one system on one test set among which the last value of each measure is looked for."""
 ALL = EvaluationFilter()
 JUDGED_ORIGINS = (Origin.POOL, Origin.ADDED)
@@ -61,7 +61,7 @@ class StoredEvaluations(ServicePart):
         place = func.row_number().over(partition_by=(*group, is_void), order_by=row.id.desc())
         chosen = (row.configured.is_(True), row.at >= since, row.trigger.in_(triggers))
         numbered = select(row.id, place.label("place")).where(*chosen).subquery()
-        last = select(numbered.c.id).where(numbered.c.place <= MOST_FOLLOWED)
+        last = select(numbered.c.id).where(numbered.c.place <= MAX_FOLLOWED)
         with self._database.read() as session:
             found = session.scalars(select(row).where(row.id.in_(last)).order_by(*group, row.id.desc()))
             return evaluation_infos(session, found.all())
@@ -187,8 +187,8 @@ def checked_tags(tags: Sequence[str]) -> list[str]:
         UsageError: not a tag, or too many.
     """
     found = list(dict.fromkeys(checked_name(tag) for tag in tags))
-    if len(found) > MOST_TAGS:
-        raise UsageError(f"{len(found)} tags", path="tags", expected=f"{MOST_TAGS} or fewer")
+    if len(found) > MAX_TAGS:
+        raise UsageError(f"{len(found)} tags", path="tags", expected=f"{MAX_TAGS} or fewer")
     return found
 
 

@@ -43,7 +43,7 @@ KINDS: Mapping[type[JobRequest], JobKind] = {
     CompareResultsRequest: JobKind.COMPARE,
     BenefitRequest: JobKind.BENEFIT,
 }
-MOST_ATTEMPTS = 3
+MAX_ATTEMPTS = 3
 """Claims of a job whose worker died each time; then it has failed."""
 DIED = "the process that worked on it ended in the middle of it, {n} times"
 
@@ -217,7 +217,7 @@ class StoredJobs(ServicePart):
                 row.fence += 1
                 if row.cancel:
                     self._set_end(row, JobState.CANCELLED)
-                elif row.attempts >= MOST_ATTEMPTS:
+                elif row.attempts >= MAX_ATTEMPTS:
                     self._set_end(row, JobState.FAILED, [_died(row)])
                 else:
                     row.state, row.worker, row.lease_until = JobState.RUNNING, worker, now + self._lease_ms
@@ -263,13 +263,13 @@ class StoredJobs(ServicePart):
 
         Args:
             claim: of this worker.
-            is_failure: its process died: after `MOST_ATTEMPTS` of these the job has failed.
+            is_failure: its process died: after `MAX_ATTEMPTS` of these the job has failed.
         """
         with self._database.write() as session:
             row = session.scalar(select(Job).where(*_holds(claim)).with_for_update())
             if row is None:
                 return False
-            if is_failure and row.attempts >= MOST_ATTEMPTS:
+            if is_failure and row.attempts >= MAX_ATTEMPTS:
                 self._set_end(row, JobState.FAILED, [_died(row)])
                 return True
             row.state, row.lease_until, row.changed_at = JobState.QUEUED, None, self._clock()

@@ -15,7 +15,7 @@ from enum import StrEnum
 from typing import TYPE_CHECKING
 
 from cranfield.base.errors import CranfieldError, UnknownNameError
-from cranfield.base.words import n_of
+from cranfield.base.words import count_noun
 from cranfield.evaluation.options.blocks import CompareOptions
 from cranfield.evaluation.options.keys import given_keys
 from cranfield.workbench.service.hole_grades import compare_on_newest
@@ -196,7 +196,7 @@ class Scheduler:
         if last is None:
             return schedule.missed(self._started, now)
         if (n := schedule.n_skipped(last, now)) and not last.has_ended:
-            self._log_once(schedule, logging.WARNING, f"skipped {n_of(n, 'times')}: job {last.id} still runs")
+            self._log_once(schedule, logging.WARNING, f"skipped {count_noun(n, 'times')}: job {last.id} still runs")
         if not last.has_ended:
             return None
         ended = moment(last.finished_at or last.created_at)
@@ -207,7 +207,7 @@ class Scheduler:
         if self._purged is None or (now - self._purged).total_seconds() >= PURGE_S:
             self._purged = now
             if n := purge(self.service.queries, self.service.workbench.intake, self.service.clock):
-                LOG.info("deleted %s of production queries that are too old", n_of(n, "rows"))
+                LOG.info("deleted %s of production queries that are too old", count_noun(n, "rows"))
 
     def _log_once(self, schedule: Schedule, level: int, text: str) -> None:
         if self._logged.get(schedule.name) != text:
@@ -267,4 +267,4 @@ def overdue_note(service: Service, name: str, today: date, *, as_it_stands: bool
     info = testsets.snapshot_of_config(name) if is_read else testsets.get(name)
     days = testsets.refresh_dates(info.id or 0).days_overdue(today)
     version = f" (version {info.version})" if info.version else ""
-    return f"The refresh of test set {name}{version} is overdue by {n_of(days, 'days')}." if days else ""
+    return f"The refresh of test set {name}{version} is overdue by {count_noun(days, 'days')}." if days else ""

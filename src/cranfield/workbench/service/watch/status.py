@@ -10,7 +10,7 @@ from itertools import islice
 from typing import TYPE_CHECKING
 
 from cranfield.base.errors import CranfieldError, Problem, unknown_name
-from cranfield.base.words import n_of
+from cranfield.base.words import count_noun
 from cranfield.benefit.plan import load_plan
 from cranfield.evaluation.verdict_table import VerdictCode
 from cranfield.workbench.service.responses import JobState
@@ -136,7 +136,7 @@ class WatchState:
         if self.last is not None and not self.last.comparisons and self.uncompared in UNCOMPARED:
             yield f"not compared: {UNCOMPARED[self.uncompared]}"
         if self.n_skipped:
-            yield f"skipped: {n_of(self.n_skipped, 'times')}, while a job was waiting or running"
+            yield f"skipped: {count_noun(self.n_skipped, 'times')}, while a job was waiting or running"
         if self.overdue:
             yield self.overdue
 

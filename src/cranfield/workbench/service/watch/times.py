@@ -14,7 +14,7 @@ from itertools import islice, takewhile
 from cranfield.workbench.service.values import JobInfo
 from cranfield.workbench.watch_config import AnyWatch
 
-MOST_SKIPPED = 1_000
+MAX_SKIPPED = 1_000
 """Times that are counted of one run."""
 _KEY_TIME = "%Y-%m-%dT%H:%MZ"
 
@@ -73,7 +73,7 @@ class Schedule:
         """How many times became due while a job was waiting or running: none of them is run."""
         end = moment(job.finished_at) if job.finished_at is not None else now
         due = takewhile(lambda time: time <= end, self.upcoming(self.due(self.time_of(job))))
-        return sum(1 for _ in islice(due, MOST_SKIPPED))
+        return sum(1 for _ in islice(due, MAX_SKIPPED))
 
 
 def moment(ms: int) -> datetime:
