@@ -21,7 +21,7 @@ BYTES_PER_TOKEN = 2
 TYPICAL_BYTES = 4
 """For estimates."""
 OVERHEAD_TOKENS = 200
-"""Of the format of a conversation and of a schema, beyond their text."""
+"""Tokens of the format of a conversation and of a schema, beyond their text."""
 DEFAULT_OUTPUT = 4_096
 """Output tokens that are reserved where the request has no maximum."""
 PER = 1_000_000
@@ -31,7 +31,7 @@ _Money = Annotated[float, Field(ge=0)]
 
 
 class Price(BaseModel):
-    """Of a million tokens."""
+    """Price of a million tokens."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
@@ -42,7 +42,7 @@ class Price(BaseModel):
     cache_write: _Money | None = None
 
     def cost(self, usage: Usage) -> float | None:
-        """Of the tokens; None where they are not known. Input without a report of its cache is priced as uncached."""
+        """Cost of the tokens; None where not known. Input without a report of its cache is priced as uncached."""
         if usage.input is None or usage.output is None:
             return None
         read, write = usage.cache_read or 0, usage.cache_write or 0

@@ -30,7 +30,7 @@ from cranfield.agents.protocol import (
 from cranfield.base.numbers import total
 
 RESULT_CHARS = 40_000
-"""Of the text that a tool gives back to the model."""
+"""Most characters of the text that a tool gives back to the model."""
 
 
 class End(StrEnum):
@@ -48,7 +48,7 @@ class End(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class AgentLimits:
-    """Of one agent; None: no limit."""
+    """Limits of one agent; None: no limit."""
 
     turns: int = 40
     """Requests to the model, corrections included."""
@@ -98,7 +98,7 @@ class Toolset(Protocol):
 
 
 class NoTools:
-    """Of roles that only judge."""
+    """Empty set of tools, for roles that only judge."""
 
     tools: Sequence[Tool] = ()
 
@@ -119,7 +119,7 @@ class AgentTask:
     sampling: Sampling = field(default_factory=Sampling)
     output_mode: OutputMode = "tool"
     timeout_s: float = 120.0
-    """Of one request."""
+    """Timeout of one request, in seconds."""
     limits: AgentLimits = field(default_factory=AgentLimits)
 
 
@@ -144,7 +144,7 @@ class Transcript:
     messages: list[Message] = field(default_factory=list)
     uses: list[ToolUse] = field(default_factory=list)
     usages: list[Usage] = field(default_factory=list)
-    """Of each request."""
+    """Usage of each request."""
     n_sent: int = 0
     """Requests whose answer was not kept from an earlier call."""
     models: list[str] = field(default_factory=list)
@@ -154,7 +154,7 @@ class Transcript:
     output: BaseModel | None = None
     wall_s: float = 0.0
     model_s: float = 0.0
-    """Of `wall_s`, the time in requests."""
+    """Part of `wall_s` that was spent in requests."""
 
     @property
     def turns(self) -> int:
@@ -163,7 +163,7 @@ class Transcript:
 
     @property
     def usage(self) -> Usage:
-        """Of all requests; a part that one did not report is not known."""
+        """Usage of all requests; a part that one did not report is not known."""
         return total_usage(self.usages)
 
     @property

@@ -42,9 +42,9 @@ class Message:
     role: Role
     text: str
     tool_calls: tuple[ToolCall, ...] = ()
-    """Of the assistant."""
+    """Tool calls of a message of the assistant."""
     tool_call_id: str = ""
-    """Of a tool's result: the call that it answers."""
+    """Id of the call that the result of a tool answers."""
     tool_name: str = ""
 
 
@@ -83,7 +83,7 @@ class Request:
     sampling: Sampling = Sampling()
     output_mode: OutputMode = "native"
     timeout_s: float = 120.0
-    """Of one attempt. Not part of the record."""
+    """Timeout of one attempt, in seconds. Not part of the record."""
 
     def record(self) -> dict[str, Any]:
         """Everything that decides the answer, as JSON."""
@@ -161,7 +161,7 @@ class Failure:
     kind: FailureKind
     message: str
     status: int | None = None
-    """Of HTTP."""
+    """Status of the HTTP response."""
     retry_after_s: float | None = None
     got: str = ""
     """What came, quoted and shortened; empty: nothing, or it is not known."""

@@ -31,7 +31,7 @@ NO_KEY = "none"
 """Sent to servers that need no key: the client requires one."""
 REDIRECTS = range(300, 400)
 MESSAGE_CHARS = 500
-"""Of an error of a provider."""
+"""Most characters of an error of a provider."""
 ANSWER_CHARS = 2_000_000
 """A longer answer is refused: no model writes so much in one call."""
 _UNUSED = Usage(input=0, output=0)

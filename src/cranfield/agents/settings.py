@@ -83,7 +83,7 @@ _Seconds = Annotated[float, Field(gt=0, le=86_400)]
 
 
 class LimitSettings(ClosedModel):
-    """Of the work of an agent on one thing; None: no limit."""
+    """Limits on the work of an agent on one thing; None: no limit."""
 
     turns: _Count = 40
     tool_calls: _Count = 120
@@ -108,12 +108,13 @@ class ModelSettings(ClosedModel):
     top_p: Annotated[float, Field(gt=0, le=1)] | None = None
     seed: int | None = None
     max_tokens: _Count | None = None
-    """Of one answer."""
+    """Most tokens of one answer."""
     output_mode: OutputMode = "tool"
     timeout_s: _Seconds = 120.0
-    """Of one request."""
+    """Timeout of one request, in seconds."""
     attempts: Annotated[int, Field(ge=1, le=20)] = DEFAULT_ATTEMPTS
-    """Of one request, the first included, where it is limited, lost or garbled; and of the reply to each vote of a judge."""
+    """Attempts at one request, the first included, where it is limited, lost or garbled; and at the reply to each vote
+    of a judge."""
     concurrency: _Count = 4
     """Agents at a time."""
     per_minute: Annotated[float, Field(gt=0)] | None = None
@@ -144,7 +145,7 @@ class ModelSettings(ClosedModel):
 
 
 class BudgetSettings(ClosedModel):
-    """Of a whole run; None: no limit."""
+    """Budget of a whole run; None: no limit."""
 
     tokens: _Count | None = None
     money: Annotated[float, Field(gt=0)] | None = None

@@ -56,7 +56,7 @@ class Experiment:
     """What is declared before the numbers are seen; without a primary measure, the first one is."""
     collecting: CollectOptions = field(default_factory=CollectOptions)
     name: str = ""
-    """Of the test set in a config with several."""
+    """Name of the test set in a config with several."""
     params: Mapping[str, Scalar] = field(default_factory=dict)
     """Sent to the systems with every query."""
 

@@ -48,7 +48,7 @@ class ComponentsJob:
     document: Document
     result: Contributions
     void_reasons: tuple[str, ...]
-    """Of the whole system."""
+    """Why the result of the whole system is void; empty where it is not."""
     written: tuple[Path, ...]
 
 
@@ -190,7 +190,8 @@ class GridJob:
     document: Document
     result: GridResult
     void_reasons: tuple[str, ...]
-    """Of the winner and of the config as written, on the held-out queries."""
+    """Why the result of the winner, or of the config as written, is void on the held-out queries; empty where neither
+    is."""
     written: tuple[Path, ...]
 
 

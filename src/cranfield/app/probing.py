@@ -63,7 +63,7 @@ class ProbeResult(Record):
 
     system: str
     kind: str
-    """Of the system."""
+    """Kind of the system."""
     query: str
     query_id: str | None
     """None where the query is not one of the test set."""

@@ -241,12 +241,12 @@ class SetResult:
     measure: str
     n: int
     means: tuple[float | None, float | None, float | None] = (None, None, None)
-    """Of A, of B, and their difference, on the measure."""
+    """Means of A, of B, and their difference, on the measure."""
     verdict: Cell = ""
     remark: str = ""
     """What judgments of the unjudged results, and queries of an unseen kind, can make of the verdict."""
     evaluations: tuple[Evaluation, ...] = ()
-    """Of each system, in order."""
+    """Evaluation of each system, in order."""
 
 
 def summary_document(results: Sequence[SetResult]) -> Document:
@@ -354,9 +354,9 @@ class CompletedRun:
     document: Document
     """The report; of several test sets a summary."""
     evaluations: tuple[Evaluation, ...]
-    """Of one test set; empty for several."""
+    """Evaluations of one test set; empty for several."""
     comparison: Comparison | None
-    """Of two systems; None for one, for three or more, and for several test sets."""
+    """Comparison of two systems; None for one, for three or more, and for several test sets."""
     void: tuple[str, ...]
     """Why the scores do not count; empty where they do."""
     written: tuple[Path, ...]
@@ -364,9 +364,9 @@ class CompletedRun:
     primary: Measure | None = None
     """The measure that decides; None for several test sets."""
     many: ManyComparison | None = None
-    """Of three systems or more."""
+    """Comparison of three systems or more."""
     parts: tuple[CompletedRun, ...] = ()
-    """Of several test sets, the job of each."""
+    """Completed run of each test set, where there are several."""
     floors: JudgedFloors | None = None
     """What the floors of the call came to."""
     rescore: str = ""

@@ -21,9 +21,9 @@ if TYPE_CHECKING:
 Library = Literal["pandas", "polars", "pyarrow"]
 
 LINE_COLUMNS, LINE_CHARS = 150, 170
-"""Of the line that a value prints, without its class."""
+"""Most columns and characters of the line that a value prints, without its class."""
 NAME_COLUMNS = 32
-"""Of a name in it."""
+"""Most columns of a name in it."""
 MAX_READ = 1000
 """Characters of a text that are looked at for a line: a name may be a megabyte long."""
 

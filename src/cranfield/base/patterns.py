@@ -32,7 +32,7 @@ _COMPILE_S = 1.0
 _SHORT_STEPS = 1e6
 """A search of at most so many steps takes some milliseconds."""
 _MAX_CHARS = 20_000
-"""Of an expression: a longer one holds the interpreter lock for long while it is compiled."""
+"""Most characters of an expression: a longer one holds the interpreter lock for long while it is compiled."""
 _MAX_SIGNS = 30
 _UNBOUNDED = re.compile(r"\)[*+{]|\\[1-9]|\(\?P=")
 """A group that is repeated, or compared with what it found."""
@@ -130,7 +130,7 @@ def limited(seconds: float, late: Callable[[], Exception]) -> Iterator[None]:
 
 
 class _Own(threading.local):
-    """Of one thread."""
+    """Deadline of one thread."""
 
     deadline: float | None = None
 

@@ -33,7 +33,7 @@ _ACTIVE = re.compile(
 """What a forge or a chat program turns into a mention, a reference or a link."""
 
 NAME_CHARS = 100
-"""Of the name of a run or a test set that comes from a file."""
+"""Most characters of the name of a run or a test set that comes from a file."""
 
 
 def short_name(name: str) -> str:

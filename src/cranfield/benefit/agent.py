@@ -70,9 +70,9 @@ class AgentSetup:
 
     plan: BenefitPlan
     folder: Path
-    """Of the experiment: answers of models are kept in it."""
+    """Folder of the experiment: answers of models are kept in it."""
     snapshot: Snapshot | None = None
-    """Of the repository; None: the tasks need none."""
+    """Snapshot of the repository; None: the tasks need none."""
     source: Backend | None = None
     """Answers in the place of the model, for tests."""
 

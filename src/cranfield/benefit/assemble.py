@@ -33,9 +33,9 @@ from cranfield.benefit.validity import ExperimentRecords, validity
 VOID_REASON = "The comparison is invalid."
 _MECHANICAL = frozenset({"compiles"})
 _SETTINGS = {"tools", "results", "result_tokens", "results_parameter"}
-"""Of a tool, that a result repeats."""
+"""Settings of a tool that a result repeats."""
 _PRIVATE = {"base_url", "api_key_env"}
-"""Of a model: an address may hold a secret."""
+"""Settings of a model that a result leaves out: an address may hold a secret."""
 _PRIVATE_OF_SUCCESS: dict[str, Any] = {"judge": _PRIVATE, "checkers": {"__all__": {"env"}}}
 _OF_A_RUN = {"schema_version", "arm"}
 """Fields of a preflight that it does not."""

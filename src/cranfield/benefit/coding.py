@@ -55,7 +55,7 @@ class TargetSettings(ClosedModel):
     platform: str = ""
     """`macos`, `linux`, `node`; empty: any."""
     version: Text = ""
-    """Of the platform or the language: `3.11`, `14.0`."""
+    """Version of the platform or the language: `3.11`, `14.0`."""
     packages: Mapping[Filled, Text] = {}
     """Third-party packages that are there, with versions: `2.3` is any 2.3.x. They are installed where nothing else is named."""
     requirements: Filled | tuple[Filled, ...] = ()
@@ -131,7 +131,7 @@ class CodingFile(ClosedModel):
     cranfield_coding_tasks: Literal[1]
     name: Filled
     target: TargetSettings
-    """Of all tasks, where a task does not say otherwise."""
+    """Target of all tasks, where a task does not name another one."""
     verified: bool = True
     """Whether a checker has passed every reference and failed every trap."""
     unverified_reason: str = ""

@@ -134,7 +134,7 @@ class SchemaTax:
     """Input of a request with them less that of one without; None: the provider does not report tokens, or the same ones."""
     estimated: int
     usage: Usage
-    """Of both requests."""
+    """Usage of both requests."""
 
 
 async def measure_schema(backend: Backend, request: Request, under_test: Sequence[Tool]) -> SchemaTax:
@@ -170,7 +170,7 @@ class Called:
     """As JSON."""
     is_error: bool
     text: str
-    """Of the result; empty where it is not known."""
+    """Text of the result; empty where it is not known."""
     is_cut: bool = False
     """The text is a part of it, as we cut it."""
     shows_lines: bool = False

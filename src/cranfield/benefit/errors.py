@@ -69,7 +69,7 @@ class ErrorClass:
     kinds: tuple[FailureKind, ...] = ()
     """Failures of requests that it is known by."""
     statuses: tuple[int, ...] = ()
-    """Of these failures; empty: any."""
+    """HTTP statuses of these failures; empty: any."""
     says: str = ""
     """What the message of these failures must say, as a regular expression; empty: anything."""
     output: str = ""

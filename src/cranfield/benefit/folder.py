@@ -43,9 +43,9 @@ class ExperimentManifest(ClosedModel):
     labels_digest: str = ""
     commit: str = ""
     snapshot_digest: str = ""
-    """Of the paths and contents of all files of the repository; empty: the tasks need none."""
+    """Digest of the paths and contents of all files of the repository; empty: the tasks need none."""
     tree: TreeRecord = TreeRecord()
-    """Of its folder, which a tool under test may read."""
+    """State of the folder of the repository, which a tool under test may read."""
     notes: tuple[str, ...] = ()
     schema_version: str = SCHEMA_VERSION
 
@@ -97,7 +97,7 @@ class ExperimentFolder(RecordFolder[ExperimentManifest]):
         return found
 
     def scored_cells(self) -> dict[CellKey, CellRecord]:
-        """Of every cell that ended, the run that is scored."""
+        """Scored run of every cell that ended."""
         return {cell.key: cell for cell in self.cells() if cell.end.is_scored}
 
     def n_interrupted(self) -> int:
@@ -107,7 +107,7 @@ class ExperimentFolder(RecordFolder[ExperimentManifest]):
         return sum(begun.values())
 
     def preflights(self) -> list[PreflightRecord]:
-        """Of every time the experiment was run."""
+        """Records of the preflights of every time the experiment was run."""
         return self.read(ExperimentFile.PREFLIGHT, PreflightRecord)
 
     def scores(self) -> list[ScoreRecord]:

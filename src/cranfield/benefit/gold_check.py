@@ -47,7 +47,7 @@ _OPEN: Mapping[ScoreReason | None, ScoringFault] = {
     ScoreReason.CHECK_MISSING: ScoringFault.NOT_CHECKED,
     ScoreReason.SYMBOLS_UNKNOWN: ScoringFault.SYMBOLS_UNKNOWN,
 }
-"""Of a gold answer that is not decided."""
+"""Fault of a gold answer that is not decided, by the reason."""
 _IDLE = "pass\n"
 """Code that does nothing: tests must fail it."""
 

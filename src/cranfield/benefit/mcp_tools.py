@@ -140,7 +140,7 @@ class McpTools:
 
     @property
     def prefix(self) -> str:
-        """Of the names of its tools."""
+        """Prefix of the names of its tools."""
         return _NOT_IN_A_NAME.sub("_", self.name) + SEPARATOR
 
     def offered_name(self, tool: str) -> str:

@@ -49,7 +49,7 @@ class Preflight(ClosedModel):
     """How a tool is asked which index and which version it serves."""
 
     tool: Filled
-    """Of the server: `index_status`."""
+    """Tool of the server that is asked: `index_status`."""
     arguments: Mapping[str, Any] = {}
     index: str = ""
     """JMESPath of the index in the result; empty: not checked."""
@@ -66,13 +66,14 @@ class ToolServer(ClosedModel):
     """A tool under test: an MCP server, with what travels with it."""
 
     command: tuple[Filled, ...] = ()
-    """Of a server on stdio; no shell reads it. `{python}` is the interpreter of Cranfield."""
+    """Command of a server on stdio; no shell reads it. `{python}` is the interpreter of Cranfield."""
     url: str = ""
-    """Of a server over HTTP."""
+    """Address of a server over HTTP."""
     headers: Mapping[str, str] = {}
-    """Of requests to the `url`."""
+    """Headers of requests to the `url`."""
     env: Mapping[str, str] = {}
-    """Of a command. In it, in `headers` and in `url`, `{env.NAME}` is filled in: a secret is not written into the plan."""
+    """Environment variables of a command. In it, in `headers` and in `url`, `{env.NAME}` is filled in: a secret is not
+    written into the plan."""
     tools: tuple[Filled, ...] = ()
     """Tools of the server that the agent is offered; empty: all."""
     instructions: str = ""
@@ -82,7 +83,7 @@ class ToolServer(ClosedModel):
     results: Annotated[int, Field(ge=1, le=100)] | None = None
     """Results per call."""
     result_tokens: _Count | None = None
-    """Of one result; what is longer is cut."""
+    """Most tokens of one result; what is longer is cut."""
     start_timeout_s: Annotated[float, Field(gt=0, le=600)] = 30.0
     call_timeout_s: Annotated[float, Field(gt=0, le=3600)] = 60.0
     preflight: Preflight | None = None
@@ -135,14 +136,15 @@ class Agent(ClosedModel):
 
     kind: Literal["reference", "command", "codex", "claude-code"] = "reference"
     model: ModelSettings | None = None
-    """Of the reference agent; what is pinned of it is recorded. External agents get its name, base URL and key."""
+    """Model of the reference agent; what is pinned of it is recorded. External agents get its name, base URL and
+    key."""
     system: str = ""
     """Base prompt, in the place of that of the package; the same in both arms."""
     command: tuple[Filled, ...] = ()
-    """Of `command`, and the executable of a preset: placeholders {prompt}, {model}, {workdir}, {home}, {mcp_config}, {seed},
-    {base_url}, {key}."""
+    """Command line of the kind `command`, and the executable of a preset: placeholders {prompt}, {model}, {workdir},
+    {home}, {mcp_config}, {seed}, {base_url}, {key}."""
     usage: Literal["", "codex", "claude-code"] | OutputPaths = ""
-    """Of `command`: how its output is read; empty: it is the answer, and nothing is known of its usage."""
+    """How the output of the kind `command` is read; empty: it is the answer, and nothing is known of its usage."""
     env: Mapping[str, str] = {}
     network: Literal["inherit", "none"] = "inherit"
     """`none`: in a network namespace of its own, refused where the system does not allow one."""
@@ -194,9 +196,9 @@ class Success(ClosedModel):
     )
     """Those of them that are criteria of a task decide it."""
     checkers: Mapping[str, CheckerSettings] = {}
-    """Of code, by language, that are commands; they come before those of the package."""
+    """Checkers of code, by language, that are commands; they come before those of the package."""
     judge: ModelSettings | None = None
-    """Of facts that rules do not decide."""
+    """Model that judges facts that rules do not decide."""
     judge_votes: Annotated[int, Field(ge=1, le=9)] = 3
     redact: tuple[Filled, ...] = ()
     """Regular expressions that no judge reads, besides the names of tools and arms."""
@@ -237,23 +239,24 @@ class DeliveryBounds(ClosedModel):
     """How much of what the tools under test give may be no content: above it a comparison is void, or says so first."""
 
     silent: _Share = 0.5
-    """Of the cells that called the tool, those without any result that has content; above it the comparison is void."""
+    """Largest share of cells without any result that has content, of those that called the tool; above it the
+    comparison is void."""
     flawed: _Share = 0.2
-    """Of the results: those that are empty, that read as an error, that were cut, or that are one result for different tasks.
-    Each kind by itself; above it, it stands first."""
+    """Largest share of results that are empty, that read as an error, that were cut, or that are one result for
+    different tasks. Each kind by itself; above it, it is stated first."""
     foreign: _Share = 0.5
-    """Of the results, where the plan has a repository: those with content that show no line and name no file of it. Above it,
-    that stands first. 1: of a tool that is about something else, such as documentation."""
+    """Largest share of results with content that show no line and name no file of the repository, where the plan has
+    one. Above it, that is stated first. 1: for a tool that is about something else, such as documentation."""
     unread: _Share = 0.2
-    """Of the successes of an arm: those in which no gold line was read, in the repository or in a result. Above it, that
-    stands first. 1: of a tool that gives answers and no lines."""
+    """Largest share of the successes of an arm in which no gold line was read, in the repository or in a result. Above
+    it, that is stated first. 1: for a tool that gives answers and no lines."""
 
 
 class BenefitBudget(BudgetSettings):
-    """Of all calls together; `tokens` and `money` are those of the agents. None: no limit."""
+    """Budget of all calls together; `tokens` and `money` are those of the agents. None: no limit."""
 
     judge_tokens: _Count | None = None
-    """Of the judge: what the agents use is not taken from it."""
+    """Most tokens of the judge: what the agents use is not taken from it."""
     judge_money: Annotated[float, Field(gt=0)] | None = None
 
 
@@ -273,9 +276,9 @@ class BenefitPlan(ClosedModel):
     seeds: Annotated[int, Field(ge=1, le=100)] = 3
     """Runs of each task in each arm."""
     limits: LimitSettings = LimitSettings()
-    """Of a cell; reaching one is a failure of the cell, which is scored."""
+    """Limits of a cell; reaching one is a failure of the cell, which is scored."""
     attempts: Annotated[int, Field(ge=1, le=10)] = 3
-    """Of a cell whose infrastructure fails."""
+    """Most attempts at a cell whose infrastructure fails."""
     success: Success
     rule: VerdictRule = VerdictRule()
     weights: TokenWeights = TokenWeights()
@@ -284,7 +287,7 @@ class BenefitPlan(ClosedModel):
     strata: tuple[Filled, ...] = ("task_type", "difficulty")
     budget: BenefitBudget = BenefitBudget()
     seed: int = 0
-    """Of the order of cells, of sealed ids and of resampling."""
+    """Seed of the order of cells, of sealed ids and of resampling."""
 
     @property
     def judge(self) -> ModelSettings | None:

@@ -46,18 +46,18 @@ class CheckedPlan:
     plan: BenefitPlan
     tasks: TaskSet
     snapshot: Snapshot | None
-    """Of the repository; None: the tasks need none."""
+    """Snapshot of the repository; None: the tasks need none."""
     notes: tuple[str, ...]
     """What is allowed, and worth knowing before the run."""
 
     @property
     def commit(self) -> str:
-        """Of the repository; empty without one."""
+        """Commit of the repository; empty without one."""
         return "" if self.snapshot is None else self.snapshot.commit
 
     @property
     def tree(self) -> TreeRecord:
-        """Of the folder of the repository."""
+        """State of the folder of the repository."""
         return TreeRecord.of(self.snapshot)
 
     @property
@@ -140,13 +140,13 @@ class PlanResult(Record):
     """In their order."""
     currency: str
     tokens_by_limits: int | None
-    """Of all cells, by the limits of a cell; None: no limit."""
+    """Tokens of all cells, by the limits of a cell; None: no limit."""
     money_by_limits: float | None
     has_judge: bool
     judge_tokens_at_most: int | None
     judge_money_at_most: float | None
     spread: float
-    """Of the differences of tasks, which `strata` assume."""
+    """Spread of the differences of tasks, which `strata` assume."""
     strata: tuple[StratumPower, ...]
     tools: tuple[PreflightRecord, ...]
     """What each tool under test serves."""

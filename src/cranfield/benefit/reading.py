@@ -28,13 +28,13 @@ class CellReading:
     """What one cell read."""
 
     recall: float | None
-    """Of the gold lines; None: there are none, or what was read is not known."""
+    """Recall of the gold lines; None: there are none, or what was read is not known."""
     by_turn: tuple[float, ...]
     """After turn 1, 2, ...; empty where there are no gold lines."""
     used: float | None
     """Share of the gold spans of which a line was read and that the answer names."""
     lines: int | None
-    """Of all files, each line once."""
+    """Number of lines of all files, each line once."""
 
 
 def cell_reading(

@@ -75,12 +75,12 @@ class CellUsage(ClosedModel):
     tool_calls: Mapping[str, ToolCount] | None = {}
     wall_s: Annotated[float, Field(ge=0)]
     model_s: Annotated[float, Field(ge=0)] | None = None
-    """Of `wall_s`, the time in requests."""
+    """Part of `wall_s` that was spent in requests."""
     money: Annotated[float, Field(ge=0)] | None = None
 
     @property
     def n_tool_calls(self) -> int | None:
-        """Of all tools."""
+        """Number of calls of all tools."""
         if self.tool_calls is None:
             return None
         return sum(count.ok + count.error for count in self.tool_calls.values())
@@ -134,7 +134,7 @@ class Delivery(ClosedModel):
     answered: _Count | None = 0
     """Calls with a result that has content: no error, and nothing that is empty or reads as an error."""
     results: tuple[ToolResultNote, ...] | None = None
-    """Of the calls whose result is no error by its server, in their order; None: their texts are not known."""
+    """Results of the calls whose result is no error by its server, in their order; None: their texts are not known."""
     instructions_tokens: _Count | None = None
     """Estimated."""
     schema_tokens: _Count | None = None
@@ -197,7 +197,7 @@ class CellRecord(ClosedModel):
     models: tuple[str, ...] = ()
     """Names by which the provider reported the model."""
     versions: Mapping[str, str] = {}
-    """Of the agent, and of each server."""
+    """Versions of the agent, and of each server."""
     transcript: str = ""
     """Name of its file in the run folder: `sha256-....json`."""
 
@@ -222,7 +222,8 @@ class PreflightRecord(ClosedModel):
     instructions_digest: str = ""
     schema_digest: str = ""
     usage: CellUsage | None = None
-    """Of the requests that measured the schemas of the arm: in its first record, every time. They are sent once."""
+    """Usage of the requests that measured the schemas of the arm: in its first record, every time. They are sent
+    once."""
 
 
 class ScoreReason(StrEnum):
@@ -286,7 +287,7 @@ class ScoreRecord(ClosedModel):
     unknown_symbols: int = 0
     """Symbols of the code of which no check knows whether they exist."""
     findings: tuple[Mapping[str, Any], ...] = ()
-    """Of the checks: file, line, symbol, message."""
+    """Findings of the checks: file, line, symbol, message."""
     notes: tuple[str, ...] = ()
     """Why checks did not decide."""
     gold_recall: float | None = None

@@ -97,7 +97,7 @@ class ReferenceAgent:
     commit: str
     versions: Mapping[str, str]
     tax: SchemaTax | None = None
-    """Of the schemas of its servers, once the preflight has measured it."""
+    """Tokens of the schemas of its servers, once the preflight has measured them."""
 
     async def preflight(self) -> tuple[PreflightRecord, ...]:
         """Ask every server what it serves; where all are there, measure what their schemas cost, once."""
@@ -143,7 +143,7 @@ class ReferenceAgent:
 
     @property
     def instructions(self) -> str:
-        """Of the tools under test, each under the name of its server."""
+        """Instructions of the tools under test, each under the name of its server."""
         parts = [
             f"Instructions for the tools whose names begin with {server.prefix}:\n{server.instructions}"
             for server in self.servers
@@ -283,7 +283,7 @@ async def open_reference(setup: AgentSetup) -> AsyncIterator[Mapping[ArmRole, Ar
 
 
 def _versions(plan: BenefitPlan, source: SourceTools | None) -> dict[str, str]:
-    """Of what every run of both arms is made of."""
+    """Versions of the parts that every run of both arms is made of."""
     found = dict(source.tool_versions()) if source is not None else {}
     if plan.agent.system.strip():
         return found | {"prompt": "sha256:" + sha256(plan.agent.system.encode()).hexdigest()}

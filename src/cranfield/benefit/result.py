@@ -59,7 +59,7 @@ class Estimate(ClosedModel):
     high: float | None = None
     """Student's t on task means; None: no interval, and `note` says why."""
     bootstrap: tuple[float, float] | None = None
-    """Of tasks, beside it: from 30 tasks."""
+    """Bootstrap interval over tasks, in addition; from 30 tasks on."""
     p: float | None = None
     p_adjusted: float | None = None
     """By Holm, over the strata of its kind."""
@@ -92,7 +92,7 @@ class ArmMeans(ClosedModel):
     called: float | None = None
     answered: float | None = None
     schema_tokens: float | None = None
-    """Of one request, measured."""
+    """Tokens of the schemas in one request, measured."""
     schema_tokens_estimated: float | None = None
     """By the length of the schemas."""
     payload_tokens: float | None = None
@@ -149,7 +149,7 @@ class StratumResult(ClosedModel):
     turns: Estimate
     latency_ratio: Estimate
     per_protocol_lift: Estimate | None = None
-    """Of the cells whose tool was called; not randomised, so no verdict rests on it."""
+    """Lift in success over the cells whose tool was called; not randomised, so no verdict rests on it."""
     mcnemar: McNemar
     minimal_detectable_lift: float | None
     verdict: StratumVerdict
@@ -276,7 +276,7 @@ class Reading(ClosedModel):
     recall_by_turn: tuple[float, ...] = ()
     """Recall after turn 1, 2, ...; a cell that ended keeps its last value."""
     n_successes: int = 0
-    """Of cells with gold lines of which it is known what was read."""
+    """Successes among the cells with gold lines of which it is known what was read."""
     n_unread: int = 0
     """Those of them in which no gold line was read: the answer came from elsewhere."""
 
@@ -337,7 +337,7 @@ class BenefitResult(ClosedModel):
     strata: tuple[StratumResult, ...]
     variance: tuple[VarianceAdvice, ...]
     delivered: Mapping[ArmRole, DeliveredResults] = {}
-    """Of the arms with a tool under test."""
+    """Delivered results of the arms with a tool under test."""
     reading: Mapping[ArmRole, Reading]
     losses: tuple[Loss, ...]
     tasks: tuple[TaskRow, ...]

@@ -35,7 +35,7 @@ class RunOutcome:
 
     n_cells: int
     n_scored: int
-    """Of all calls."""
+    """Cells with a scored run, by all calls."""
     n_run: int
     """Runs that this call ended."""
     waiting: tuple[CellRecord, ...]

@@ -75,7 +75,7 @@ class SealedScore:
     checks: Mapping[CodeCheck, CheckState] = field(default_factory=dict)
     findings: tuple[Mapping[str, object], ...] = ()
     notes: tuple[str, ...] = ()
-    """Of a checker that could not decide everything: why."""
+    """Why a checker could not decide everything."""
     unknown_symbols: int = 0
     """Symbols of which no check knows whether they exist."""
 

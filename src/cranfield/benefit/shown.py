@@ -18,9 +18,10 @@ from cranfield.repo.snapshot import Snapshot, as_text
 MAX_PLACES = 50
 """A line that stands in more places than these is no anchor: it is only found beside one."""
 MIN_LINES = 2
-"""Of a block that is found, blank ones not counted; a single line counts where it is long and stands in one place."""
+"""Fewest lines of a block that is found, blank ones not counted; a single line counts where it is long and stands in
+one place."""
 LONE_CHARS = 20
-"""Of a single line."""
+"""Fewest characters of a single line."""
 _PATH = re.compile(r"[\w.@+-]+(?:[/\\]+[\w.@+-]+)*")
 _EVERYWHERE = frozenset(
     {"README.md", "LICENSE", "setup.py", "pyproject.toml", "__init__.py", "package.json", "Makefile"}
@@ -52,7 +53,7 @@ class ShownLines:
 
     @classmethod
     def of(cls, snapshot: Snapshot, withheld: Container[str] = ()) -> ShownLines:
-        """Of the text files of a repository but those that are withheld."""
+        """Lines of the text files of a repository but those that are withheld."""
         texts = ((path, as_text(data)) for path, data in snapshot.each() if path not in withheld)
         return cls((path, text) for path, text in texts if text is not None)
 

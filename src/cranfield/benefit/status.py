@@ -20,7 +20,7 @@ _Number = TypeVar("_Number", int, float)
 
 @dataclass(frozen=True, slots=True)
 class ArmStatus:
-    """Of an arm."""
+    """State of an arm."""
 
     role: ArmRole
     name: str
@@ -28,11 +28,11 @@ class ArmStatus:
     n_scored: int
     """Cells that ended."""
     ends: Mapping[CellEnd, int]
-    """Of the cells that ended."""
+    """Number of cells that ended, by end."""
     errors: Mapping[str, int]
     """Name in the catalogue of errors to its number, over all runs."""
     tokens: int | None
-    """Of all runs; None: those of some are not known."""
+    """Tokens of all runs; None: those of some are not known."""
     money: float | None
     offered: int
     called: int | None
@@ -42,7 +42,7 @@ class ArmStatus:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ExperimentStatus(Record):
-    """Of an experiment."""
+    """State of an experiment."""
 
     uncommitted: str
     """That of the manifest."""
@@ -54,7 +54,7 @@ class ExperimentStatus(Record):
     """Runs that were begun and did not end."""
     arms: tuple[ArmStatus, ...]
     waiting: tuple[CellRecord, ...]
-    """Of cells without an end that were run: the last run."""
+    """Last run of each cell without an end that was run."""
 
 
 def status_of(folder: ExperimentFolder) -> ExperimentStatus:
@@ -121,7 +121,7 @@ class PastResult(ClosedModel):
     cranfield_benefit_history: Literal[1] = 1
     time: Filled
     git_commit: str | None = None
-    """Of the repository that the folder of results is in; None outside of one."""
+    """Commit of the repository that the folder of results is in; None outside of one."""
     dirty: bool = False
     name: str
     run: str
@@ -130,7 +130,7 @@ class PastResult(ClosedModel):
     plan_digest: str
     labels_digest: str = ""
     commit: str = ""
-    """Of the repository that the tasks are about."""
+    """Commit of the repository that the tasks are about."""
     uncommitted: str = ""
     """A sentence on changes of its folder that no commit has; empty: none."""
     arms: Mapping[str, str]

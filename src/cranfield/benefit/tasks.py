@@ -36,9 +36,9 @@ class Task:
     gold: tuple[Lines, ...] = ()
     """Lines that the answer lies in."""
     query: Query | None = None
-    """Of a golden set."""
+    """Query of a golden set."""
     coding: CodingTask | None = None
-    """Of a file of coding tasks."""
+    """Task of a file of coding tasks."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,9 +49,9 @@ class TaskSet:
     testset: TestSet | None = None
     """With the labels by which answers are scored."""
     commit: str = ""
-    """Of the repository, as the golden set has it."""
+    """Commit of the repository, as the golden set has it."""
     labels_digest: str = ""
-    """Of what answers are scored by."""
+    """Digest of the labels that answers are scored by."""
     left_out: Mapping[str, str] = field(default_factory=dict)
     """Task to why it is not in the experiment, besides those that `tasks.only` leaves out."""
 

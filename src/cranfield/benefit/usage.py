@@ -12,7 +12,7 @@ from cranfield.base.words import printable
 from cranfield.benefit.records import CellUsage, ToolCount
 
 _NAME_CHARS = 100
-"""Of the name of a tool, which a model may have invented."""
+"""Most characters of the name of a tool, which a model may have invented."""
 
 
 def cell_usage(transcript: Transcript, prices: PriceList) -> CellUsage:
@@ -71,5 +71,5 @@ def tool_counts(transcript: Transcript) -> Mapping[str, ToolCount]:
 
 
 def estimated_tokens(text: str) -> int:
-    """Of a text, by its length."""
+    """Tokens of a text, estimated by its length."""
     return -(-len(text.encode("utf-8", "replace")) // TYPICAL_BYTES)

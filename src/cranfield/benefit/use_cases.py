@@ -162,15 +162,15 @@ class ScoringOutcome:
     """What a call of the scorer did."""
 
     n_cells: int
-    """Of the experiment, that have ended."""
+    """Cells of the experiment that have ended."""
     n_scored: int
     """By this call."""
     n_undecided: int
-    """Of all."""
+    """Cells of the experiment that are not decided."""
     n_leaks: int
     """Answers of all that name a tool or an arm, which was removed."""
     n_failed: int
-    """Of the undecided, those whose judge failed."""
+    """Undecided cells whose judge failed."""
     first_missing: str
     """Cell and statement of the first vote that is missing, and what came instead; empty: none is."""
     judge: Judge | None
@@ -531,7 +531,8 @@ _SOUND: Mapping[ValidityKind, str] = {
 }
 """What a caution puts in doubt: no verdict passes or fails a gate on it alone."""
 _CLOCKS_DIFFER = timedelta(hours=1)
-"""Of two machines, at most: a result that is later is of a wrong clock, and its age is not known."""
+"""Largest difference of the clocks of two machines: a result that is later is of a wrong clock, and its age is not
+known."""
 
 
 class RuleState(StrEnum):

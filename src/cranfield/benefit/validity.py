@@ -66,11 +66,11 @@ class ExperimentRecords:
     scores: Mapping[CellKey, ScoreRecord]
     preflights: Sequence[PreflightRecord]
     commit: str
-    """Of the golden set; empty: it has none."""
+    """Commit of the golden set; empty: it has none."""
     read_commit: str
-    """Of the repository that was read; empty: without git."""
+    """Commit of the repository that was read; empty: without git."""
     tree: TreeRecord = field(default_factory=TreeRecord)
-    """Of the folder of the repository when the experiment began."""
+    """State of the folder of the repository when the experiment began."""
     tree_checks: Sequence[TreeCheck] = ()
     """Every time it was found otherwise."""
 
@@ -115,7 +115,7 @@ class ExperimentRecords:
         return sum(not recall for recall in known), len(known)
 
     def scores_of(self, role: ArmRole) -> Sequence[ScoreRecord]:
-        """Of the scored runs of an arm."""
+        """Scores of the scored runs of an arm."""
         return [self.scores[cell.key] for cell in self.by_arm[role] if cell.key in self.scores]
 
     @cached_property

@@ -85,7 +85,7 @@ class ReviewMaterial(_Part):
     difficulty: str
     difficulty_rationale: str = ""
     targets: list[str] = []
-    """Of the author."""
+    """Targets of the author."""
     expected_entities: list[ReviewedEntity] = []
     expected_files: list[str] = []
     expected_line_ranges: list[ReviewedLines] = []

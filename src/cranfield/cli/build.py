@@ -44,7 +44,7 @@ CONFIG_HELP = (
 SAME_CONFIG_HELP = "The same as CONFIG; every command takes it so."
 
 LOG_ENDING = ".log.jsonl"
-"""Of the log that `run` writes beside each run."""
+"""Ending of the log that `run` writes beside each run."""
 
 
 def resolve_testsets(kwargs: dict[str, Any], config: Path | None) -> None:

@@ -21,7 +21,7 @@ DEPTHS = ("*.html", "*/*.html", "*/*/*.html")
 HEAD_BYTES = 4000
 """Mark and title are in these."""
 MARK = r"<html\b[^>]*\bclass=\"report\""
-"""Of every page that Cranfield writes into a file."""
+"""Pattern found in every page that Cranfield writes into a file."""
 TITLE = r"(?s)<title>(.*?)</title>"
 HINT = "`cranfield run` writes a report, and `cranfield demo` too; so does --html of commands that evaluate or compare."
 

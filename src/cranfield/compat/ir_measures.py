@@ -48,7 +48,7 @@ from cranfield.ranking.value import FloatQ, Ranking
 from cranfield.stats.describe import geometric_mean
 
 __version__ = "0.4.3"
-"""Of ir_measures: the version whose interface and values these are."""
+"""Version of ir_measures whose interface and values these are."""
 _CONVENTION = convention_named("ir_measures")
 ALPHA = "\N{GREEK SMALL LETTER ALPHA}"
 """Some write alpha_nDCG with it."""
@@ -272,7 +272,7 @@ class Evaluator:
 
 @dataclass(frozen=True, eq=False)
 class _Values:
-    """Of the queries that have a value."""
+    """Values of the queries that have one."""
 
     measure: Measure
     query_ids: list[str]
@@ -370,7 +370,7 @@ def measure_names() -> list[str]:
 
 
 def _changes(value: Value) -> Value:
-    """Of a map from grade to gain, what it changes."""
+    """Grades whose gain a map from grade to gain changes; any other value as it is."""
     return {grade: gain for grade, gain in value.items() if grade != gain} if isinstance(value, Mapping) else value
 
 

@@ -36,7 +36,7 @@ from cranfield.ranking.prepared import PreparedJudgments
 from cranfield.ranking.value import FloatQ, Ranking, condensed
 
 __version__ = "0.5.11"
-"""Of pytrec_eval-terrier: the version whose interface and values these are."""
+"""Version of pytrec_eval-terrier whose interface and values these are."""
 VERSION = 9
 
 supported_measures: set[str] = {row.name for row in TABLE if row.name in NICKNAMES["all_trec"] and row.since <= VERSION}

@@ -31,8 +31,8 @@ class Point:
     """One setting of the system."""
 
     name: str
-    """Of the system that it makes: `hybrid.3f9a01bc`, the same in any grid; the system's own where it is the config as
-    written."""
+    """Name of the system that it makes: `hybrid.3f9a01bc`, the same in any grid; the system's own where it is the
+    config as written."""
     settings: Mapping[str, Any]
     """Dotted place to value."""
     system: SystemConfig

@@ -30,7 +30,7 @@ class ExpectedErrors:
     n_right: int
     """Answers with the task type of the query."""
     level: float = 0.95
-    """Of the interval."""
+    """Confidence level of the interval."""
     n: int = dataclasses.field(init=False, default=0)
     """Answers to queries with such a label."""
     n_as_expected: int = dataclasses.field(init=False, default=0)
@@ -72,9 +72,9 @@ class Confusion:
     n_unanswered: int
     """Queries with the stratum that failed or have no answer: not in the table."""
     level: float = 0.95
-    """Of the interval."""
+    """Confidence level of the interval."""
     expected_errors: ExpectedErrors | None = None
-    """Of task types, where labels of queries expect a classifier to pick another one."""
+    """Expected errors in task types, where labels of queries expect a classifier to pick another one."""
 
     n: int = dataclasses.field(init=False, default=0)
     """Answers in the table."""

@@ -28,7 +28,7 @@ class Contribution:
     without: str
     """The system with all components but this one; of two components, the other alone."""
     alone_summary: Summary
-    """Of the primary measure, as of `without`."""
+    """Summary of the primary measure for `alone`, as `without_summary` is for `without`."""
     without_summary: Summary
     effect: MeasureComparison
     """All but this one against all, on the primary measure."""
@@ -63,7 +63,7 @@ class Contributions(EvaluationResult):
     whole: str
     """The variant with all components."""
     whole_summary: Summary
-    """Of the primary measure."""
+    """Summary of the primary measure for `whole`."""
     components: tuple[Contribution, ...]
 
 

@@ -35,7 +35,7 @@ class ExpectedItem:
     """Document id, or pattern."""
     grade: float
     rank: int | None
-    """Of the first result that is this item; None: it was not returned."""
+    """Rank of the first result that is this item; None: it was not returned."""
 
 
 class ExpectedItemsByQuery(Mapping[str, tuple[ExpectedItem, ...]]):

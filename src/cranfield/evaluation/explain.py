@@ -300,7 +300,7 @@ class QueryEffect:
     causes: tuple[str, ...]
     """Choices that change it, in the order they are switched."""
     narrow_tie: NarrowTie | None
-    """Of a query that changes by the width of scores."""
+    """Tie that changes the query, where it changes by the width of scores."""
     why_not_a: str | None
     why_not_b: str | None
 
@@ -348,7 +348,7 @@ class ExplanationResult(Record):
     choices: tuple[Choice, ...]
     """On which the two differ."""
     unused: tuple[str, ...]
-    """Of these, those that change no value here."""
+    """Choices of these that change no value here."""
     measures: Mapping[Measure, MeasureEffect]
     ties: tuple[MeanBounds, ...]
     """Over the orders of equal scores; empty where they were not asked for."""

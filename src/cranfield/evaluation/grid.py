@@ -24,7 +24,7 @@ class ScoredPoint:
     """One setting of a system, scored on both parts of a test set."""
 
     name: str
-    """Of its run; the system's own name where it is the config as written."""
+    """Name of its run; the system's own name where it is the config as written."""
     settings: Mapping[str, Any]
     """Dotted place in the system's config to value; empty for a config as written that is no point of the grid."""
     tuning: Evaluation
@@ -43,9 +43,9 @@ class GridPoint:
     settings: Mapping[str, Any]
     same: tuple[Mapping[str, Any], ...]
     tuning_mean: float | None
-    """Of the primary measure on the tuning queries."""
+    """Mean of the primary measure on the tuning queries."""
     n_tuning: int
-    """Of them, queries with a value."""
+    """Number of tuning queries with a value."""
     held_out_mean: float | None
     n_held_out: int
     broken_limits: tuple[str, ...]

@@ -51,7 +51,7 @@ class HistoryPoint:
     testset: str
     version: str
     digest: str
-    """Of the test set."""
+    """Digest of the test set."""
     system: str
     convention: str
     measures: Mapping[str, Score]
@@ -64,7 +64,7 @@ class HistoryPoint:
     primary: str | None = None
     """Measure that decides."""
     config_digest: str | None = None
-    """Of the system's configuration."""
+    """Digest of the system's configuration."""
     run_digest: str | None = None
     k: int | None = None
     n_queries: int = 0
@@ -92,7 +92,7 @@ class Change:
     """Queries with a value at both."""
     n_differ: int = 0
     delta: float | None = None
-    """Of the means over these queries: later minus earlier."""
+    """Difference of the means over these queries: later minus earlier."""
     ci_low: float | None = None
     ci_high: float | None = None
     p: float | None = None

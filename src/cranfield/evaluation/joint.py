@@ -80,7 +80,7 @@ class OpenLists:
     rank: NDArray[np.int32]
     """int32[N, S]: in each list; 0 where it is not within the cutoff."""
     hits: tuple[dict[str, tuple[RankedHit, ...]], ...] = field(repr=False)
-    """Of each side the results of the queries that have such documents, which take long to look up."""
+    """Results of the queries that have such documents, for each side; they take long to look up."""
 
     @cached_property
     def start(self) -> Places:
@@ -285,7 +285,7 @@ def _only_scored(lists: OpenLists) -> OpenLists:
 
 
 MAX_ASSIGNMENTS = 4096
-"""Of one query."""
+"""Most assignments of one query."""
 MAX_ENUMERATED = 1_000_000
 """Assignments of all queries together."""
 FEW_LISTS = 50_000

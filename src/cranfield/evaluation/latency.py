@@ -143,7 +143,7 @@ class LatencyImpact:
     n: int
     """Queries answered on both sides: a failed call has no latency that could be compared."""
     median: LatencyDifference | None
-    """Of the differences query by query; None where no query was answered on both sides."""
+    """Median of the differences query by query; None where no query was answered on both sides."""
     p50: LatencyDifference | None
     p95: LatencyDifference | None
     names: tuple[str, str]
@@ -435,7 +435,7 @@ class SystemCalls:
     n_left_out: int
     """First calls whose times do not count."""
     latency_ms: Mapping[str, float]
-    """Of each query."""
+    """Latency of each query, in milliseconds."""
     failed: Mapping[str, CallLog]
     repeated: Mapping[str, CallLog]
     """Queries that were sent several times."""
@@ -448,7 +448,8 @@ class CallsResult(Record):
     rule: LatencyRule
     systems: Mapping[str, SystemCalls]
     impacts: Mapping[str, LatencyImpact]
-    """Of the candidate against the baseline, or of each of many systems against theirs, where calls were timed."""
+    """Impact of the candidate against the baseline, or of each of many systems against theirs, where calls were
+    timed."""
 
     preflight: tuple[tuple[str, str, str], ...] = ()
     """System, check and what was found, of every check that passed before the first query."""
@@ -460,7 +461,7 @@ class CallsResult(Record):
 
 
 NOT_MADE = SystemCalls(None, 0, {}, {}, {})
-"""Of a system whose answers were read from a file."""
+"""Calls of a system whose answers were read from a file."""
 
 
 def calls_of(

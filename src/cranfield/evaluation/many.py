@@ -81,8 +81,8 @@ class PairComparison:
     ties: int
     losses: int
     verdict: VerdictCode
-    """Of `second` against `first`, by the adjusted p: better, worse or not significant; invalid where no pair could have been
-    significant."""
+    """Verdict on `second` against `first`, by the adjusted p: better, worse or not significant; invalid where no pair
+    could have been significant."""
     p_tukey: float | None = None
     """Adjusted p of Tukey's honestly significant difference, which does not decide."""
     unseen: Unseen | None = None
@@ -171,7 +171,7 @@ class ManyComparison(DisplayedByQuery):
     query_ids: tuple[str, ...]
     """Queries that count for the primary measure."""
     summaries: Mapping[Measure, tuple[Summary, ...]]
-    """Of each measure, every system's, over the queries that all systems have a value of it for."""
+    """Summaries of each measure, one per system, over the queries that all systems have a value of it for."""
     pairs: tuple[PairComparison, ...]
     """All pairs, in the order of the systems; p adjusted over all of them."""
     omnibus: Mapping[str, TestResult]
@@ -245,7 +245,7 @@ class ManyComparison(DisplayedByQuery):
 
     @cached_property
     def wins(self) -> Mapping[str, tuple[int, int]]:
-        """Of each system, how many others it is significantly better than, and how many are significantly better than it."""
+        """Per system: number of others it is significantly better than, and number significantly better than it."""
         better, worse = dict.fromkeys(self.names, 0), dict.fromkeys(self.names, 0)
         for pair in self.pairs:
             if pair.winner is not None:
@@ -595,7 +595,7 @@ def unjudged_of_many(many: ManyComparison) -> Unjudged | None:
 
 
 def _turns(many: ManyComparison, lists: OpenLists, base: FloatN) -> Iterator[_Turn]:
-    """Of each two systems, for either, the judgments in its favour with which other systems are expected to be best."""
+    """Judgments in favour of either system of each pair with which other systems are expected to be best."""
     sign, place, best = sign_of(many.primary), {name: n for n, name in enumerate(many.names)}, set(_best(many))
     _, _, changes = lists.changes(np.arange(len(lists.query_ids)), np.full(len(lists.query), np.nan))
     sides = [(place[pair.first], place[pair.second]) for pair in many.pairs]

@@ -58,7 +58,7 @@ class Ratio:
     level: NDArray[np.intp]
     """intp[L]: which grade each of them is."""
     cost: tuple[Floats, ...]
-    """Of each grade float64[n + 1, n + 1]: what I gains when u to v - 1, in the order of the grades, have it."""
+    """Cost of each grade, float64[n + 1, n + 1]: what I gains when u to v - 1, in the order of the grades, have it."""
     rest: float
     """What I gains besides."""
 

@@ -97,14 +97,14 @@ class SystemResult:
 
     name: str
     digest: str
-    """Of its run."""
+    """Digest of its run."""
     config_digest: str | None
-    """Of the settings of the system; None for a run that was not collected from one."""
+    """Digest of the settings of the system; None for a run that was not collected from one."""
     pilot: bool
     config: Mapping[str, Any] | None
     """Those settings, without secrets."""
     order: str
-    """Of its results: `given`, or by score: `descending`, `ascending`."""
+    """Order of its results: `given`, or by score: `descending`, `ascending`."""
     reading: Mapping[str, str | int | None]
     """Options of the reader: depth, missing, duplicates."""
     n_queries: int
@@ -175,7 +175,7 @@ class ExpectedRecord:
     """Document id, pattern or place."""
     grade: float
     ranks: tuple[int | None, ...]
-    """Of the first result that is this item, on each system; None: it was not returned."""
+    """Ranks of the first result that is this item, on each system; None: it was not returned."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -192,9 +192,9 @@ class QueryRecord:
     """Why there is none; empty where there are any."""
     sides: tuple[SystemAnswer, ...]
     bucket: str = ""
-    """Of a comparison of two: improved, regressed and so on."""
+    """Bucket of the query in a comparison of two: improved, regressed and so on."""
     move: str = ""
-    """Of the first relevant result, of a comparison of two."""
+    """Move of the first relevant result, in a comparison of two."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -89,7 +89,7 @@ class Sensitivity:
     """The alternative analyses and the declared verdict."""
 
     verdict: VerdictCode
-    """Of the declared comparison."""
+    """Verdict of the declared comparison."""
     variations: tuple[Variation, ...]
     left_out: tuple[str, ...]
     """Alternatives that are not applicable, with the reason, a sentence each."""

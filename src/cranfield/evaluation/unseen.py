@@ -56,7 +56,7 @@ class CaveatKind(Enum):
     UNSTEADY = auto()
     NARROW_SCORES = auto()
     FINDING = auto()
-    """Of a verdict: a result, and nothing to doubt."""
+    """Finding of a verdict: a result, and nothing to doubt."""
 
 
 class Caveat(str):

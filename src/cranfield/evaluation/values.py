@@ -66,7 +66,8 @@ class ClassRow:
     delta: float | None
     ci_low: float | None
     ci_high: float | None
-    """Of the mean difference, or of what the test estimates; not adjusted for the number of classes."""
+    """Upper end of the interval of the mean difference, or of what the test estimates; not adjusted for the number of
+    classes."""
     result: TestResult | None
     """None where no query has a pair; its `p_adjusted` is None where the class cannot decide."""
     code: VerdictCode = VerdictCode.NOT_SIGNIFICANT
@@ -168,7 +169,7 @@ class Unjudged:
     command: str = ""
     """The command that makes a pool of these results."""
     best: tuple[str, ...] = ()
-    """Of three systems and more: those that are best with these judgments; empty where no two differ significantly then."""
+    """Systems that are best with these judgments, of three and more; empty where no two differ significantly then."""
 
     sentence: str = field(init=False, default="")
     """One sentence for reports; empty where there is nothing to say."""
@@ -347,7 +348,7 @@ class Evaluation(DisplayedByQuery):
     on_scales: Mapping[str, Ranking] = field(default_factory=dict)
     """The ranking of each of these scales."""
     limits: Limits = field(default_factory=Limits)
-    """Of the evidence checks."""
+    """Limits of the evidence checks."""
     latency_rule: LatencyRule = field(default_factory=LatencyRule)
     """Which timings count, and when a difference of latencies is a claim."""
 

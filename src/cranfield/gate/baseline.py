@@ -39,7 +39,7 @@ class Baseline:
 
     system: str
     config_digest: str
-    """Of the system's config; empty where a run file did not say."""
+    """Digest of the system's config; empty where a run file did not state it."""
     testset: str
     testset_version: str
     testset_digest: str
@@ -53,11 +53,12 @@ class Baseline:
     accepted: str
     """ISO date."""
     commit: str
-    """Of the repository when it was accepted; empty outside of one."""
+    """Commit of the repository when it was accepted; empty outside of one."""
     reason: str
     cranfield: str = __version__
     answers_digest: str = ""
-    """Of what databases answered to the predicates of the test set, which its own digest leaves out; empty without any."""
+    """Digest of the answers of databases to the predicates of the test set, which its own digest leaves out; empty
+    without any."""
     depth: int | None = None
     """Results of each query that were looked at; None: all."""
     added: tuple[str, ...] = ()

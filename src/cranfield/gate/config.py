@@ -213,9 +213,9 @@ class BaseRule(Strict):
     testsets: Annotated[list[TestsetName], Field(min_length=1)] | None = None
     """Test sets to which the rule applies, if the config has several; default: all."""
     wait: Annotated[Duration | None, Field(alias="for")] = None
-    """Of its alert: how long the rule must be broken before the alert fires, `15m`; default: at once."""
+    """How long the rule must be broken before its alert fires, `15m`; default: at once."""
     severity: Annotated[str, Field(pattern=r"^[A-Za-z][A-Za-z0-9_-]*$", max_length=40)] | None = None
-    """Of its alert: the label `severity`; default: `warning`."""
+    """Label `severity` of its alert; default: `warning`."""
 
     @property
     def terms(self) -> Terms:

@@ -42,7 +42,8 @@ class GroupResult:
     room: Fraction = Fraction(0)
     """Distance to the bound; of several groups that passed, the one with the smallest is reported."""
     unseen: Unseen | None = None
-    """Of a rule with a significance test."""
+    """Queries of a kind that is not in the group, and what would turn the result, for a rule with a significance
+    test."""
 
 
 def floor(rule: Floor, given: GateInput) -> RuleResult:

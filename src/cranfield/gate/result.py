@@ -58,8 +58,8 @@ class RuleResult:
     reasons: Mapping[str, str] = field(default_factory=dict)
     """Query id to how its answer broke the rule, of a rule on answers."""
     unseen: tuple[Unseen, ...] = ()
-    """Of a rule with a significance test, for all queries and for each group of fewer than 50: queries of a kind that is not
-    among them, and what would turn the result."""
+    """Queries of a kind that is not among those tested, and what would turn the result: of a rule with a significance
+    test, for all queries and for each group of fewer than 50."""
     as_written: str = ""
     """The rule as the config has it: its name in metrics."""
 
@@ -129,7 +129,7 @@ class GateResult(Displayed):
     """All rules of one system on one test set, and the evidence."""
 
     name: str = ""
-    """Of the test set in the config; empty where that has one."""
+    """Name of the test set in the config; empty where that has one."""
     status: GateStatus
     explanation: str
     """Why it has this status: `2 of 7 rules broken`."""
@@ -155,7 +155,7 @@ class GateResult(Displayed):
     evidence: tuple[Finding, ...] = ()
     """What the evidence checks found, what makes the result invalid first."""
     alpha: float = 0.05
-    """Of the intervals of `measures`: they cover 1 - alpha."""
+    """Significance level of the intervals of `measures`: they cover 1 - alpha."""
     test: str = "permutation"
     """The test that the intervals belong to."""
     earlier: tuple[EarlierSource, ...] = ()

@@ -107,7 +107,7 @@ class Overlap:
 
     @property
     def jaccard(self) -> Fraction:
-        """Of the expected ones, and those that the adversary supports or adds; 1 where there are none."""
+        """Jaccard index of the expected items and those that the adversary supports or adds; 1 where there are none."""
         n = len(self.supported) + len(self.unsupported) + len(self.missing)
         return Fraction(len(self.supported), n) if n else Fraction(1)
 

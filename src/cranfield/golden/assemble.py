@@ -33,9 +33,9 @@ from cranfield.model.results import TestSetRecord
 from cranfield.model.vocabulary import TASK_TYPE
 
 MAX_ATTRITION = Fraction(7, 100)
-"""Of the planned records that are missing; less than this, not equal."""
+"""Limit on the share of planned records that are missing; less than this, not equal."""
 LEAST_FILLED = Fraction(4, 5)
-"""Of each cell."""
+"""Smallest share of each cell that must be filled."""
 
 
 class Criterion(StrEnum):

@@ -34,7 +34,7 @@ class MetricKind(StrEnum):
     STRUCTURE = "structure"
     TEXT = "text"
     SCORE = "score"
-    """Of a system, query by query."""
+    """Score of a system, query by query."""
 
 
 class BatchVerdict(StrEnum):
@@ -103,7 +103,7 @@ def _words(text: str) -> int:
 
 
 def _share(text: str, names: Sequence[str]) -> float | None:
-    """Of the content words of a text, those that stand in names; None of a text without any."""
+    """Share of the content words of a text that stand in names; None for a text without any."""
     found, n = overlap(text, names)
     return found / n if n else None
 
@@ -162,7 +162,7 @@ class BatchDrift(results.Record):
     """A batch against the blessed records."""
 
     testset: TestSetRecord
-    """Of the batch."""
+    """Test set of the batch."""
     verdict: BatchVerdict
     alpha: float
     n_blessed: int

@@ -49,7 +49,7 @@ class CheckedRecord:
 
     @property
     def facts(self) -> list[CitedFact]:
-        """Of both kinds."""
+        """Facts of both kinds."""
         return [*self.answer.must_mention_facts, *self.answer.must_not_mention_facts]
 
 

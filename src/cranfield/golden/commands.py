@@ -434,10 +434,10 @@ def status_command(run: RunArgument) -> Iterator[Report]:
 
 GateArgument = Annotated[Path, Argument("Test set whose queries expect places of a repository.", metavar="SET")]
 TaskTypeOption = Annotated[
-    str, Option("Of queries that have none: locate, explain, debug, ...", flag="--task-type", metavar="NAME")
+    str, Option("Task type of queries that have none: locate, explain, debug, ...", flag="--task-type", metavar="NAME")
 ]
 DifficultyOption = Annotated[
-    str, Option("Of queries that have none: easy, medium or hard.", flag="--difficulty", metavar="NAME")
+    str, Option("Difficulty of queries that have none: easy, medium or hard.", flag="--difficulty", metavar="NAME")
 ]
 
 

@@ -52,7 +52,7 @@ _EVIDENCE, _CONFIDENCE, _UNCERTAINTY = "source_evidence", "confidence", "uncerta
 
 @dataclass(frozen=True, slots=True)
 class Defaults:
-    """Of queries that do not say."""
+    """Values for queries that do not state them."""
 
     task_type: str = ""
     difficulty: str = ""

@@ -46,7 +46,7 @@ class CheckStatus(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class GateOutcome:
-    """Of one check."""
+    """Outcome of one check."""
 
     status: CheckStatus
     problems: tuple[str, ...] = ()
@@ -55,7 +55,7 @@ class GateOutcome:
 
 @dataclass(frozen=True)
 class RecordGateReport:
-    """Of one record."""
+    """Report on one record."""
 
     passed: bool
     """Whether no check failed."""

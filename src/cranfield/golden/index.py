@@ -139,7 +139,7 @@ class RunIndex:
         return sent[-1].hint if sent else ""
 
     def status(self, query_id: str) -> RecordStatus:
-        """Of a candidate, or of a draft that did not become one."""
+        """Status of a candidate, or of a draft that did not become one."""
         attempt = self.attempt(query_id)
         state, reasons = self._by_people(query_id, attempt)
         rejection = self.rejections.get(query_id, attempt)
@@ -149,7 +149,7 @@ class RunIndex:
         return RecordStatus(query_id, task_type or "", difficulty or "", state, attempt, tuple(reasons), agreement)
 
     def statuses(self) -> list[RecordStatus]:
-        """Of every draft by its id, those that did not become a candidate included."""
+        """Status of every draft by its id, those that did not become a candidate included."""
         return [
             self.status(query_id)
             for query_id in sorted({*self.candidates, *(each.query_id for each in self.rejections)})

@@ -104,7 +104,7 @@ _CARELESS = frozenset(
 
 
 def model_records(index: RunIndex) -> list[ModelRecord]:
-    """Of the oracle and the adversary of a run, in the order of its candidates; without records that are undecided.
+    """Records of the oracle and the adversary of a run, in the order of its candidates; undecided ones are left out.
 
     A record of the oracle is rejected where it gave no answer, the gate or the adversary stopped it, or people dropped it or
     found it seriously wrong. One of the adversary is where it gave no report, left claims without a verdict that holds, or

@@ -82,7 +82,7 @@ class Rejection(Decided):
     """One of `states.REJECTIONS`."""
     reasons: tuple[RecordFinding, ...] = ()
     task_type: TaskType | None = None
-    """Of a draft that never became a candidate."""
+    """Task type of a draft that never became a candidate."""
     difficulty: Difficulty | None = None
 
 
@@ -95,7 +95,7 @@ class TranscriptLine(BaseModel):
     role: Filled
     attempt: Annotated[int, Field(ge=1)] = 1
     vote: Annotated[int, Field(ge=1)] = 1
-    """Of roles that are asked several times."""
+    """Number of the vote, of roles that are asked several times."""
     at: str
     schema_version: str = SCHEMA_VERSION
     failure: Failure | None = None
@@ -117,9 +117,9 @@ class RunManifest(GoldenModel):
     plan_digest: str = ""
     commit: str = ""
     snapshot_digest: str
-    """Of the paths and contents of all files."""
+    """Digest of the paths and contents of all files."""
     tree: TreeRecord = TreeRecord()
-    """Of the folder of the repository; not looked at where only the commit was read, which the call named."""
+    """State of the folder of the repository; not looked at where only the commit was read, which the call named."""
     source: Filled = "plan"
     """`plan`, or the name of the existing set whose records entered."""
     models: Mapping[str, str] = {}

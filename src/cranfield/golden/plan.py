@@ -31,9 +31,9 @@ class RoleModels(ClosedModel):
     oracle: ModelSettings
     adversary: ModelSettings
     judge: ModelSettings
-    """Of narratives."""
+    """Model that judges narratives."""
     checker: ModelSettings | None = None
-    """Of the rows of an existing set; a plan of new queries needs none."""
+    """Model that checks the rows of an existing set; a plan of new queries needs none."""
 
 
 class Cell(ClosedModel):
@@ -88,7 +88,7 @@ class Plan(ClosedModel):
     headroom: Annotated[float, Field(ge=1, le=10)] = 1.5
     """Candidates that are written for each that is wanted, because some are rejected."""
     profile: Literal["bootstrap", "scale", "bootstrap-one-person", "scale-one-person"] = "bootstrap"
-    """Of the review by people: by two; or by one, who looks at each record again a day later."""
+    """Profile of the review by people: by two; or by one, who looks at each record again a day later."""
     scope: tuple[Filled, ...] = ()
     """Folders and files; empty: the whole repository."""
     targets: TargetKind = "entities"

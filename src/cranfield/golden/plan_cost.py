@@ -41,9 +41,9 @@ class _Work:
 
 
 PROMPT_TOKENS = 2_500
-"""Of a role's prompt, its tools and the schema of its answer."""
+"""Tokens of a role's prompt, its tools and the schema of its answer."""
 CALL_TOKENS = 150
-"""Of a turn that calls tools, as the model writes it."""
+"""Tokens of a turn that calls tools, as the model writes it."""
 TYPICAL_WORK = {
     "author": _Work(6, 400),
     "oracle": _Work(10, 1_800),
@@ -58,15 +58,15 @@ class RoleUse:
     """What a role took in a dry run, record by record; of a judge, vote by vote."""
 
     tokens: tuple[int, ...] = ()
-    """Of the records whose model reported them."""
+    """Tokens of the records whose model reported them."""
     money: tuple[float, ...] = ()
-    """Of the same, where the model has a price."""
+    """Money of the same records, where the model has a price."""
     n_unreported: int = 0
 
 
 @dataclass(frozen=True, slots=True)
 class RoleEstimate:
-    """Of one role."""
+    """Estimate of one role."""
 
     role: str
     model: str
@@ -78,7 +78,7 @@ class RoleEstimate:
     token_limit: int | None
     """Tokens that its limits allow, but for the request in which a limit is reached; None: no limit is set."""
     money_limit: float | None
-    """Of that many tokens, at the higher of its prices."""
+    """Money for that many tokens, at the higher of its prices."""
     measured: int = 0
     """Records of a dry run that the estimate is made from; 0: it is assumed."""
     token_interval: Interval | None = None
@@ -133,7 +133,7 @@ class CostEstimate(Record):
     is_measured: bool
     """Whether a dry run measured any role."""
     tokens: int
-    """Of all roles, as the next ones."""
+    """Tokens of all roles; the next fields are of all roles too."""
     token_limit: int | None
     """The sum of the limits of roles, or the budget, whichever is less; None: neither is set."""
     token_interval: Interval | None

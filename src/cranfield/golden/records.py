@@ -13,7 +13,7 @@ from cranfield.model.judging import Disposition, FailureMode, ReviewVerdict, dec
 
 SCHEMA_VERSION = "1.0.0"
 MAX_SPANS = 3
-"""Of a query whose targets are lines."""
+"""Most spans of a query whose targets are lines."""
 Filled = Annotated[str, Field(min_length=1, pattern=r"\S")]
 LineNumber = Annotated[int, Field(ge=1, le=999_999_999)]
 TaskType = Literal["locate", "explain", "debug", "extend", "review", "general"]
@@ -298,9 +298,9 @@ class HumanReview(ReviewDecision):
 
     query_id: Filled
     attempt: Annotated[int, Field(ge=1)] = 1
-    """Of the oracle; one more after each time that the record was sent back."""
+    """Attempt of the oracle; one more after each time that the record was sent back."""
     opinions: list[Opinion]
-    """Of the reviewers, in the order in which they were given."""
+    """Opinions of the reviewers, in the order in which they were given."""
     lead: str = ""
     """Who decided between them; empty: they agree, or they are two looks of one person, of which the worse verdict holds, and what is further from keeping."""
     book: str

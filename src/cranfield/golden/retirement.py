@@ -63,7 +63,7 @@ class SequentialTest:
 
     @property
     def bounds(self) -> tuple[float, float]:
-        """Of that log: at the lower one the model is kept, at the upper one it is retired."""
+        """Bounds of that log: at the lower one the model is kept, at the upper one it is retired."""
         return math.log(self.beta / (1 - self.alpha)), math.log((1 - self.beta) / self.alpha)
 
     def decision(self, log_ratio: float) -> Decision:

@@ -72,7 +72,7 @@ class ReviewProfile:
 
     name: str
     share: Fraction
-    """Of the batch."""
+    """Share of the batch that is reviewed."""
     one_per_cell: bool
     serious: Fraction
     """A share of the sample must be less than this, not equal."""
@@ -147,9 +147,9 @@ class Sample(ClosedModel):
     sampled: tuple[str, ...]
     must_see: dict[str, tuple[str, ...]]
     cells: dict[str, Cell]
-    """Of everything to review."""
+    """Cells of everything to review."""
     attempts: dict[str, int] = Field(default_factory=dict)
-    """Of the oracle, which is reviewed; 1 where nothing else stands."""
+    """Attempts of the oracle that are reviewed; 1 where nothing else stands."""
     book: str = ""
     schema_version: str = SCHEMA_VERSION
 
@@ -265,15 +265,15 @@ class ReviewReport(Record):
     """One of `PROFILES`."""
     people: int
     tally: ReviewTally
-    """Of the sample alone."""
+    """Tally of the sample alone."""
     cumulative: ReviewTally
     """With the earlier batches."""
     breached: tuple[Ceiling, ...]
     verdicts: Mapping[ReviewVerdict, int]
-    """Of the sample."""
+    """Number of records of the sample, by verdict."""
     verdicts_must_see: Mapping[ReviewVerdict, int]
     dispositions: Mapping[Disposition, int]
-    """Of everything that was reviewed."""
+    """Number of records that were reviewed, by disposition."""
     n_edited: int
     unreviewed: tuple[str, ...]
     """Without a decision that holds."""
@@ -294,7 +294,7 @@ class ReviewReport(Record):
     n_spot_failed: int
     """Those with an edit of the narrative, or a failure of it."""
     characteristic: tuple[PassChance, ...]
-    """Of a sample of this size."""
+    """Chances that a batch passes, for a sample of this size."""
     feedback: tuple[ReviewFeedback, ...]
     notes: tuple[str, ...]
     next_steps: tuple[str, ...] = ()

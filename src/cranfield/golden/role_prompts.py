@@ -17,9 +17,9 @@ from cranfield.formats.io.validation import load_model
 from cranfield.golden.records import Difficulty, Filled, GoldenModel, PromptUsed, TaskType
 
 NAMES = (*(f"author-{each}" for each in get_args(TaskType)), "oracle", "adversary", "narrative", "checker")
-"""Of all prompts."""
+"""Names of all prompts."""
 VERSIONS: Mapping[str, int] = dict.fromkeys(NAMES, 1)
-"""Of the package's files, the one that is used."""
+"""Version of the package's file of each prompt that is used."""
 _COMMON, _RULES = "author-common-1", "@@rules@@"
 
 

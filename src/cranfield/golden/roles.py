@@ -49,9 +49,9 @@ class GoldenRole(StrEnum):
     ORACLE = "oracle"
     ADVERSARY = "adversary"
     JUDGE = "judge"
-    """Of narratives."""
+    """Judge of narratives."""
     CHECKER = "checker"
-    """Of rows of an existing set."""
+    """Checker of rows of an existing set."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,7 +105,7 @@ class CellBrief:
     feedback: tuple[str, ...] = ()
     """Failures that people found in an earlier batch."""
     hint: str = ""
-    """Of a person."""
+    """Hint of a person."""
 
 
 class CheckedPlace(Protocol):

@@ -26,7 +26,7 @@ class Checkers:
     """Who votes, and with what."""
 
     settings: Sequence[ModelSettings]
-    """Of the models, which take turns."""
+    """Settings of the models, which take turns."""
     n_votes: int
     """On each row."""
     kept: Kept
@@ -60,7 +60,7 @@ class CheckResult:
     n_votes: int
     """On each row that was put to the vote."""
     usages: tuple[Usage, ...]
-    """Of the votes."""
+    """Usage of each vote."""
     missing: Counter[str]
     """Votes that did not come, by kind of the end or the failure."""
 

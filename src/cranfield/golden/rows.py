@@ -105,7 +105,7 @@ class RowRecord:
     why: str
     """A person decides."""
     reasons: tuple[str, ...]
-    """Of the votes."""
+    """Reasons of the votes."""
 
 
 @dataclass(frozen=True, slots=True)

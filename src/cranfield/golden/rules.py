@@ -56,7 +56,7 @@ class DifficultyRule:
     """What the targets of a query are, for it to be of its difficulty."""
 
     entities: Bound
-    """Of the targets that are no whole files: entities, or spans where there are no entities."""
+    """Bound on the number of targets that are no whole files: entities, or spans where there are no entities."""
     files: Bound
     folders: Bound
     source: str
@@ -83,7 +83,7 @@ class Extent:
 
     @property
     def folders(self) -> frozenset[str]:
-        """Of the files."""
+        """Folders of the files."""
         return frozenset(map(folder_of, self.files))
 
 

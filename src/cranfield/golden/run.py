@@ -161,7 +161,7 @@ class PipelineOutcome:
     spent: Spent
     """By all calls of the run."""
     currency: str
-    """Of its money."""
+    """Currency of its money."""
     n_kept: int
     """Answers that were taken from the run folder."""
 

@@ -62,7 +62,7 @@ class PreferenceResult(Record):
     p_value: float | None
     """Two-sided sign test; None without a query."""
     share_b: float | None
-    """Of the queries that are no tie, those that B wins; None where all are ties."""
+    """Share of queries that B wins, among those that are no tie; None where all are ties."""
     ci_low: float | None
     ci_high: float | None
     """Exact 95 % interval of that share."""

@@ -66,7 +66,7 @@ class Quality:
 
     coverage: Coverage
     report: RaterReport | None
-    """Of the persons' grades, without calibration items; None where there are none, or preferences."""
+    """Report on the persons' grades, without calibration items; None where there are none, or preferences."""
     raters: tuple[RaterLine, ...]
     """Persons, then models, rules and carried grades."""
     days: tuple[DayLine, ...]

@@ -96,7 +96,7 @@ class Kind:
     write: Callable[[Any], Any] | None = None
     """The value as it is written."""
     bounds: Mapping[str, Any] = field(default_factory=dict)
-    """Of a number, by the names of pydantic's schemas: `ge`, `le`, `allow_inf_nan`."""
+    """Bounds of a number, by the names of pydantic's schemas: `ge`, `le`, `allow_inf_nan`."""
     described: Mapping[str, Any] | None = None
     """JSON Schema; None: that of the type."""
 

@@ -67,7 +67,7 @@ class Label:
     """What a record of a golden set says beyond its query, its strata and its targets."""
 
     roles: tuple[EntityRole, ...] = ()
-    """Of the expected entities that have a role or a rationale."""
+    """Roles of the expected entities that have a role or a rationale."""
     line_ranges: tuple[Lines, ...] = ()
     """All that the record has, in their order."""
     must_mention: tuple[Fact, ...] = ()

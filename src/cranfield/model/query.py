@@ -223,7 +223,7 @@ class Query(InFile):
     """Notes on the query. Shown to raters."""
 
     def __hash__(self) -> int:
-        """Of id and text: equal queries have equal hashes."""
+        """Hash of id and text: equal queries have equal hashes."""
         return hash((self.id, self.text))
 
 

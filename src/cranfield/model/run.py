@@ -16,7 +16,7 @@ from cranfield.base.words import count_noun, last_lines, shorten_to
 Order = Literal["given", "descending", "ascending"]
 """How a run is ordered: as given, or by score (best first, in the direction named)."""
 CAUSE_COLUMNS = 300
-"""Of a line of stderr in the reason of a failure."""
+"""Most columns of a line of stderr in the reason of a failure."""
 
 
 class Outcome(StrEnum):
@@ -59,7 +59,7 @@ class Hit:
     """What the system says of the document, for raters: `text`, `url`, `image`; None where it says nothing."""
 
     def __hash__(self) -> int:
-        """Of the id: equal results have equal hashes."""
+        """Hash of the id: equal results have equal hashes."""
         return hash(self.id)
 
     @property
@@ -85,7 +85,7 @@ class Answer:
     """Per-query extras the config extracts: confidence, answer, tokens."""
 
     def __hash__(self) -> int:
-        """Of the results: equal answers have equal hashes."""
+        """Hash of the outcome and the results: equal answers have equal hashes."""
         return hash((self.outcome, self.hits))
 
 
@@ -94,7 +94,7 @@ class CallLog:
     """What differs from one collection to the next: kept beside a run, never in its digest."""
 
     latency_ms: float
-    """Of the attempt that ended the call; waiting between attempts is not in it."""
+    """Latency of the attempt that ended the call, in milliseconds; waiting between attempts is not in it."""
     stdout_head: str = ""
     """The first characters of the raw output, so that a parse problem can be seen."""
     stderr_head: str = ""
@@ -151,7 +151,7 @@ class Run(Displayed):
     """Ids of the file that the answers were looked up in and that no query of the test set has; a thousand at most."""
 
     def __hash__(self) -> int:
-        """Of the name and the queries: equal runs have equal hashes."""
+        """Hash of the name and the queries: equal runs have equal hashes."""
         return hash((self.name, frozenset(self.answers)))
 
     @cached_property

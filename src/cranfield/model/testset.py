@@ -161,7 +161,7 @@ class OtherJudgments:
 
     name: str
     digest: str
-    """Of the other judgments alone."""
+    """Digest of the other judgments alone."""
     fallback: bool
     """Whether queries that they do not judge keep the judgments of the set."""
     n_judged: int
@@ -226,7 +226,7 @@ class TestSet(TestSetHead, Displayed):
     """Query id to what answers of agents are scored by; no judgment, and no part of the digest."""
 
     def __hash__(self) -> int:
-        """Of the name and the queries' ids: equal sets have equal hashes."""
+        """Hash of the name and the queries' ids: equal sets have equal hashes."""
         return hash((self.name, self.query_ids))
 
     @cached_property

@@ -67,7 +67,7 @@ class Duplicate:
     group: int
     document: bytes
     ordinals: tuple[int, int]
-    """Of the row that counts, and of the one that does not."""
+    """Ordinals of the row that counts, and of the one that does not."""
 
 
 class _Counter(Protocol):
@@ -102,7 +102,7 @@ class Counting:
     n_rows: int
     """How many rows there are, about: the size of the filter."""
     seed: bytes
-    """Of the hashes of rows: 16 bytes that who wrote the rows does not know; see `new_seed`."""
+    """Seed of the hashes of rows: 16 bytes that who wrote the rows does not know; see `new_seed`."""
     duplicates: list[Duplicate] = field(default_factory=list)
     """After `finish`: rows that repeat a document, and are not counted."""
 

@@ -47,7 +47,7 @@ DIGEST_BYTES = sha256().digest_size
 SMALLEST_BYTES = 4 * 1024 * 1024
 """A smaller file is read faster than its entry."""
 MAX_BYTES = 256 * 1024 * 1024
-"""Of all entries together; the least recently used are deleted first."""
+"""Most bytes of all entries together; the least recently used are deleted first."""
 ARRAYS = (
     "query",
     "rank",

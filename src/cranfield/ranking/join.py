@@ -630,7 +630,7 @@ class RankedRun:
     narrow: tuple[str, ...] = ()
     """Queries of a file with two scores among the hits kept for reports that are equal as 32-bit floats, and not at 64 bits."""
     columns: Mapping[Role, str] = field(default_factory=dict)
-    """Of a table: the name there of each column that was used."""
+    """Names of the columns of a table that were used, by role."""
     make_digest: Callable[[], str] = field(default=str, repr=False, compare=False)
 
     @cached_property

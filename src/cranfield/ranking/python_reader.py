@@ -97,9 +97,9 @@ class _Scanner:
     gather: bool = False
     """Keep the rows of all judged queries until the end: they may be interleaved."""
     _position: dict[bytes, int] = field(init=False)
-    """Of each judged query."""
+    """Position of each judged query."""
     _rows: dict[bytes, list[_Row]] = field(default_factory=dict)
-    """Of the current query; when gathering, of all judged queries so far."""
+    """Rows of the current query; when gathering, of all judged queries so far."""
     _met: dict[bytes, None] = field(default_factory=dict)
     """The queries so far."""
     _current: bytes | None = None

@@ -146,7 +146,7 @@ class BlockDigests:
                 self._close()
 
     def digests(self) -> tuple[bytes, ...]:
-        """Of all blocks; the last one may be shorter."""
+        """Digests of all blocks; the last one may be shorter."""
         if self.room < self._size:
             self._close()
         return tuple(self._digests)

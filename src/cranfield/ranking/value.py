@@ -24,7 +24,7 @@ from cranfield.model import Convention, Grouping, Outcome, Run
 
 FloatQ = NDArray[np.float64]
 REASON_COLUMNS = 120
-"""Of the reason why queries failed, where one stands for all."""
+"""Most columns of the reason why queries failed, where one stands for all."""
 _NUMBERS = re.compile(r"\d+")
 UNKNOWN_COUNT = -1
 """In `expected_count`: the number of matching documents is not known."""
@@ -97,7 +97,7 @@ class Aspects:
 
 
 class Silence(IntEnum):
-    """Of a query: whether nothing should come back, and whether that is so."""
+    """Whether a query should return nothing, and whether that is so."""
 
     NOT_NEGATIVE = -1
     BROKEN = 0

@@ -25,9 +25,9 @@ class ExpectedPlace:
     path: str
     """Normalised like the paths of results."""
     name: str = ""
-    """Of an entity, in its file."""
+    """Name of an entity, in its file."""
     lines: tuple[int, int] = (0, 0)
-    """Of a span: first and last."""
+    """First and last line of a span."""
     queries: list[str] = field(default_factory=list)
     """Ids of the queries that expect it."""
 

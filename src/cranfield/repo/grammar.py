@@ -24,7 +24,7 @@ class Grammar:
     kinds: Mapping[str, str]
     """Type of node to the kind of thing it defines."""
     function: str = "language"
-    """Of the library: makes the language."""
+    """Function of the library that makes the language."""
     scopes: frozenset[str] = frozenset()
     """Nodes that define nothing, and whose name stands before the names in them."""
     wrappers: frozenset[str] = frozenset()

@@ -111,7 +111,7 @@ def glob_regex(glob: str) -> str:
 
 
 def _characters(text: str) -> str:
-    """Of `[a-c]`; a range that descends holds nothing, and is taken as its characters."""
+    """Regular expression of `[a-c]`; a range that descends holds nothing, and is taken as its characters."""
     inverted, text = text.startswith(("!", "^")), text.lstrip("!^") or text
     escaped = (re.escape(low) + (f"-{re.escape(high)}" if high else "") for low, high in _RANGES.findall(text))
     expression = f"[{'^/' if inverted else ''}{''.join(escaped)}]"

@@ -21,7 +21,7 @@ class Commit:
     id: str
     """Its first characters."""
     date: str
-    """Of its author: `2026-04-14`."""
+    """Date of its author: `2026-04-14`."""
     author: str
     subject: str
 

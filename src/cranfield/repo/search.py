@@ -23,7 +23,7 @@ class TextMatch:
     """A place with the text that was looked for."""
 
     id: str
-    """Of the symbol, or the file."""
+    """Id of the symbol, or of the file."""
     path: str
     lines: tuple[int, int] = (0, 0)
     rank: tuple[bool, bool] = (False, False)

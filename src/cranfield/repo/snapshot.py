@@ -47,7 +47,7 @@ class Snapshot:
     _data: dict[str, bytes | None] = field(default_factory=dict)
     _texts: dict[str, str | None] = field(default_factory=dict)
     known_digest: str = ""
-    """Of a commit, once it was asked for."""
+    """Digest of a commit, once it was asked for."""
 
     @property
     def uncommitted(self) -> str:

@@ -32,7 +32,7 @@ class OwnFiles:
     """What is not looked at below a folder."""
 
     def __init__(self, root: Path, named: Collection[Path | None]) -> None:
-        """Of a folder.
+        """Find the files of a folder that are not looked at.
 
         Args:
             root: that names are counted from.
@@ -150,7 +150,7 @@ class FileChange:
 
     kind: ChangeKind
     digest: str = ""
-    """Of its content in the folder; empty: it is not there."""
+    """Digest of its content in the folder; empty: it is not there."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -172,7 +172,7 @@ class TreeState:
     """Commit that is checked out."""
     changes: Mapping[str, FileChange] = field(default_factory=dict)
     files: Mapping[str, str] = field(default_factory=dict)
-    """Of a folder without git: path to the digest of its content."""
+    """Files of a folder without git: path to the digest of its content."""
     ignored: Mapping[str, Hidden] = field(default_factory=dict)
     """What rules of git ignore and a program that reads the folder finds; of a folder without git, what is not read."""
     submodules: Mapping[str, str] = field(default_factory=dict)

@@ -10,7 +10,7 @@ _NOT_XML = re.compile("[^\t\n\r\x20-\x7e\x85\xa0-\ud7ff\ue000-\ufdcf\ufdf0-\ufff
 """Characters that XML 1.0 forbids or discourages: control characters, surrogates."""
 _BLANKS = re.compile(r"\s+")
 COUNTS = ("tests", "failures", "errors")
-"""Of the root: sums of those of its suites."""
+"""Counts of the root: sums of those of its suites."""
 
 
 def written_xml(root: ET.Element) -> str:

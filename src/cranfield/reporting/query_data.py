@@ -131,7 +131,7 @@ class QueryData:
 
     @cached_property
     def _values(self) -> list[dict[Measure, dict[str, float | None]]]:
-        """Of each system: measure to query id to value; those of a class have its queries alone."""
+        """Values of each system: measure to query id to value; those of a class have its queries alone."""
         found = []
         for system in self.subject.record.systems:
             values: dict[Measure, dict[str, float | None]] = {measure: {} for measure in system.measures}

@@ -73,9 +73,9 @@ class Attributes:
     largest: int
     """Queries of the largest cluster."""
     strata: tuple[tuple[str, ...], ...]
-    """Of each column of strata, its values; the last is `NO_VALUE`."""
+    """Values of each column of strata; the last is `NO_VALUE`."""
     codes: tuple[NDArray[np.int16], ...]
-    """Of each column of strata: int16[N + 1], places in `strata`."""
+    """Codes of each column of strata: int16[N + 1], places in `strata`."""
     weight: NDArray[np.float64] | None
     """float64[N + 1]; the last of each column is that of a query without a row, which is row -1."""
 
@@ -222,7 +222,7 @@ class _Parts:
         self.weights.append(weights)
 
     def codes_of(self, key: int) -> NDArray[np.int16]:
-        """Of all rows, and of a row that is not there."""
+        """Codes of all rows, and of a row that is not there."""
         codes = np.concatenate([*self.codes[key], np.full(1, UNKNOWN, dtype=np.int16)])
         self.codes[key].clear()
         codes[codes < 0] = len(self.values[key])

@@ -132,7 +132,7 @@ class Passes:
     with_examples: bool = True
     """Whether some queries without judgments are named."""
     seed: bytes = field(default_factory=new_seed)
-    """Of the hashes of rows."""
+    """Seed of the hashes of rows."""
     problems: list[RowProblem] = field(default_factory=list)
     counting: Counting = field(init=False)
     unjudged_rows_of: NDArray[np.int64] = field(init=False)

@@ -52,7 +52,7 @@ ENGINE_CORE_BYTES = 1_000_000_000
 
 @dataclass(frozen=True, slots=True)
 class Size:
-    """Of an evaluation."""
+    """Size of an evaluation."""
 
     n_rows: int
     n_queries: int

@@ -57,7 +57,7 @@ def batches_of(file: pq.ParquetFile, rows: int, columns: list[str]) -> Iterator[
 
 INFO_FILE = "_evaluation.json"
 FORMAT = 1
-"""Of the folder; it grows where older code could not read a newer folder."""
+"""Format version of the folder; it grows where older code could not read a newer folder."""
 ROWS_AT_ONCE = 1 << 17
 """Rows of a row group, and of a block."""
 ROWS_PER_FILE = 1 << 23
@@ -81,7 +81,7 @@ class ResultsInfo:
     testset: str
     """Its name."""
     digest: str
-    """Of its content."""
+    """Digest of its content."""
     n_queries: int
     n_judgments: int
     engine: str = "local"
@@ -128,7 +128,7 @@ class Results:
     folder: Path
     about: ResultsInfo
     version: str
-    """Of the Cranfield that made it."""
+    """Version of the Cranfield that made it."""
     files: tuple[Path, ...]
     n_queries: int
     """Queries with results."""

@@ -34,7 +34,7 @@ ENGINES = ("local", "spark")
 LARGE_ROWS = 5_000_000
 """From so many rows on, a command says that a Parquet file can be read in parts."""
 ROW_BYTES = 200
-"""Of a row of a Parquet file that is read as a whole."""
+"""Memory in bytes of a row of a Parquet file that is read as a whole."""
 ASSUMED_MEMORY = 8 << 30
 """Memory of a machine that does not say how much it has."""
 _USUAL = ScoringOptions()
@@ -163,13 +163,13 @@ class ParquetOptions(TypedDict, total=False):
     primary: str
     """Measure of the verdict; by default the first."""
     test: str
-    """Of the verdict: `permutation` (the default), `t` or `bootstrap`."""
+    """Test of the verdict: `permutation` (the default), `t` or `bootstrap`."""
     alpha: float
     """Significance level; by default 0.05."""
     margin: float
     """Largest difference that does not matter."""
     seed: int
-    """Of everything random."""
+    """Seed of everything random."""
 
 
 def evaluate_parquet(

@@ -24,7 +24,7 @@ class Scoring:
     duplicates: Duplicates = "error"
     depth: int | None = None
     judged_depth: int = JUDGED_DEPTH
-    """Of the judged share: the first k results."""
+    """Depth of the judged share: the first k results."""
 
     @property
     def judged(self) -> Measure:

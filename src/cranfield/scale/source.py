@@ -31,7 +31,7 @@ SYSTEM_COLUMNS = ("system", "system_id", "run_id", "run")
 ROWS_AT_ONCE = 1 << 16
 """Rows in memory at a time, of each thread."""
 BUFFER_BYTES = 1 << 20
-"""Of a column that are read at a time."""
+"""Bytes of a column that are read at a time."""
 MAGIC = "*?["
 PART = re.compile(r"part-?\d+.*", re.IGNORECASE)
 """Names that engines give to the files of one table."""
@@ -160,7 +160,7 @@ class ParquetRuns:
         self._roles = ("query_id", "doc_id", *(() if order == "given" else (order,)))
         self._metadata: list[pq.FileMetaData] = []
         self._columns: list[dict[str, str]] = []
-        """Of each file: role to the name of the column; ranks are the score of a file that has no scores."""
+        """Columns of each file: role to the name of the column; ranks are the score of a file that has no scores."""
         self._ranks_are_scores: list[bool] = []
         problems, unused = ProblemList(RunFormatError), dict[Path, list[str]]()
         for path in self.files:

@@ -161,7 +161,7 @@ def _is_void(check: str, options: CompareOptions) -> bool:
 
 
 def _query_forms(tally: Tally, about: ResultsInfo, names: Sequence[str], options: CompareOptions) -> Iterator[str]:
-    """Of systems: queries without an answer that the runs answer under ids in another form, as far as examples show."""
+    """Caveats on queries without an answer that the runs answer under ids in another form, as far as examples show."""
     limit = threshold_of(QUERY_FORM, options.limits.evidence)
     if limit is None:
         return

@@ -110,7 +110,7 @@ class Tally:
     n: int = 0
     n_missing: NDArray[np.int64] = field(init=False)
     unanswered: list[list[str]] = field(init=False)
-    """Of each system, `MAX_UNANSWERED` ids at most."""
+    """Ids of unanswered queries of each system, `MAX_UNANSWERED` at most."""
     judged_shares: FloatN = field(init=False)
     n_with_share: NDArray[np.int64] = field(init=False)
     n_without_row: int = 0

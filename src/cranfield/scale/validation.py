@@ -37,11 +37,11 @@ if TYPE_CHECKING:
 
 
 LARGE_BYTES = 1 << 25
-"""Of the files of a test set; a smaller one is read whole."""
+"""Bytes of the files of a large test set; a smaller one is read whole."""
 MAX_NEAR = 100_000
 """Texts of which each is compared with others that are nearly the same; of more, those of the same words are found."""
 MAX_FINDINGS = 10_000
-"""Of a check; the others are counted."""
+"""Most findings of a check; the others are counted."""
 
 
 @dataclass(frozen=True)

@@ -33,7 +33,7 @@ class Units:
     n: int
     """Units with results."""
     column: str = ""
-    """Of the table: what names the clusters."""
+    """Column of the table that names the clusters."""
     n_clusters: int = 0
     """In the table; queries without one not counted."""
     largest: int = 0
@@ -73,7 +73,7 @@ class SystemSummary:
     """Without a median; the interval is of clusters where there are any."""
     n_without_value: ByMeasure[int]
     digest: str = ""
-    """Of the files of its run; empty where a column names the systems, or an engine read the files."""
+    """Digest of the files of its run; empty where a column names the systems, or an engine read the files."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,9 +97,9 @@ class StratumMeans:
     n: int
     """Queries of the stratum, with a value or without."""
     means: tuple[Summary, ...]
-    """Of each system."""
+    """Mean of each system."""
     differences: tuple[StratumComparison, ...]
-    """Of each system but the first with the first; empty where a measure cannot be compared."""
+    """Comparison of each system but the first with the first; empty where a measure cannot be compared."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -39,7 +39,8 @@ class Bin:
 
     low: float
     high: float
-    """Of equal width: its boundaries, of which `high` belongs to the next bin. Of equal mass: smallest and largest score."""
+    """Upper end. With equal width, `low` and `high` are the boundaries, of which `high` belongs to the next bin; with
+    equal mass, the smallest and largest score."""
     n: int
     right: int
     share: float

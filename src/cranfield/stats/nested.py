@@ -12,9 +12,9 @@ class Components:
     """Variance components of a random effect."""
 
     between: float | None
-    """Of the true means of the groups, 0 or more; None under two groups."""
+    """Variance of the true means of the groups, 0 or more; None under two groups."""
     within: float | None
-    """Of one value about the true mean of its group; None where no group has two values."""
+    """Variance of one value about the true mean of its group; None where no group has two values."""
 
     @property
     def icc(self) -> float | None:

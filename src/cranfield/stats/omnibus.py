@@ -27,7 +27,7 @@ DEFAULT_DRAWS = 9_999
 """Random arrangements, not counting the observed one."""
 
 MAX_COLUMNS = 2_000
-"""Of a letter display while it is made: insert-absorb of outcomes without any order can need very many."""
+"""Most columns of a letter display while it is made: insert-absorb of outcomes without any order can need very many."""
 
 EXACT_UP_TO = 1 << 16
 """Up to this many arrangements all are counted. The first query stays as it is: relabelling all systems changes nothing."""

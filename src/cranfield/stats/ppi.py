@@ -42,10 +42,10 @@ class CorrectedMean:
     power: float | None
     """Lambda of PPI++: 0 is the mean of the labels, 1 the full correction."""
     label_mean: float | None
-    """Of the labels alone."""
+    """Mean of the labels alone."""
     label_se: float | None
     prediction_mean: float | None
-    """Of all predictions: not corrected."""
+    """Mean of all predictions: not corrected."""
     sample_p: float | None
     """Two-sided p-value of the mean prediction of the sample, were it a random sample of all units."""
     note: str = ""

@@ -83,7 +83,7 @@ class TestSpec:
 
 
 def _smallest_of_signs(n: int, _: int) -> float:
-    """Of all 2^n sign patterns the most extreme, and its mirror image."""
+    """Smallest p-value over signs: that of the most extreme of all 2^n sign patterns, and its mirror image."""
     return min(1.0, math.ldexp(2.0, -n))
 
 

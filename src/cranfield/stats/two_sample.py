@@ -72,7 +72,7 @@ def stratified_ks(
 def _tested(
     values: FloatN, strata: Integers, is_first: Booleans, counts: tuple[Integers, Integers], seed: int, n_draws: int
 ) -> TestResult:
-    """Of values whose strata have both samples."""
+    """Test values whose strata have both samples."""
     n_first, n_second = counts
     weights = n_first * n_second / np.maximum(n_first + n_second, 1)
     weights /= weights.sum()

@@ -50,7 +50,7 @@ HOPELESS = frozenset({401, 403, 404})
 OF_THE_VOTE = UNREADABLE | {FailureKind.FILTERED}
 """Failures that say nothing of the other calls."""
 REPLY_CHARS = 4_000
-"""Of a reply that is sent back."""
+"""Most characters of a reply that is sent back."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,7 +63,7 @@ class JudgeSettings:
     """Odd, so that two verdicts cannot have half each."""
     temperature: float | None = 0.7
     seed: int = 0
-    """Of the first vote; each vote after it has the next one."""
+    """Seed of the first vote; each later vote has the next seed."""
     output_mode: OutputMode = "native"
     concurrency: int = 4
     max_tokens: int = 1_000
@@ -118,7 +118,7 @@ class Ballot:
 
     @property
     def failures(self) -> tuple[Failure, ...]:
-        """Of votes that there are not, and that another call may get."""
+        """Failures of votes that are missing and that another call may get."""
         return tuple(vote.failure for vote in self.cast if vote.failure is not None and not vote.is_final)
 
     @property

@@ -24,7 +24,7 @@ from cranfield.formats.io.files import decode, read_bytes, shown
 from cranfield.model.label import Lines
 
 VOTE_COLUMNS = 300
-"""Of a quote, a reason or a problem."""
+"""Most columns of a quote, a reason or a problem."""
 _Count = Annotated[int, Field(ge=0)]
 _Amount = Annotated[float, Field(ge=0, allow_inf_nan=False)]
 _Score = Annotated[float, Field(ge=0, le=1)]

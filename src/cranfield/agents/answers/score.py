@@ -78,7 +78,7 @@ class AnswerScore:
 
     @property
     def rating(self) -> NarrativeRating | None:
-        """Of the narrative; None where it is not rated, or has no majority."""
+        """Rating of the narrative; None where it is not rated, or has no majority."""
         return self.narrative.rating if isinstance(self.narrative, NarrativeScore) else None
 
     @property
@@ -98,7 +98,7 @@ class Mean:
     name: str
     mean: float | None
     ci_low: float | None
-    """Of the 95 % interval: Wilson's for a share, Student's t else; None under two queries."""
+    """Lower end of the 95 % interval: Wilson's for a share, Student's t else; None under two queries."""
     ci_high: float | None
     n: int
     n_without: int
@@ -228,7 +228,7 @@ class BlindAnswer:
     question: str
     answered: Answered
     text: str
-    """Of the answer, redacted."""
+    """Text of the answer, redacted."""
     expected: ExpectedAnswer
     label: Label
     """Redacted."""

@@ -56,7 +56,7 @@ class StructureScore:
     """How far an answer names what its label expects."""
 
     parts: Mapping[AnswerPart, PartScore]
-    """Of every part that is expected."""
+    """Score of every part that is expected."""
 
     @property
     def deciding(self) -> tuple[AnswerPart, ...]:

@@ -24,7 +24,7 @@ class ArgumentsError(ValueError):
 
 
 class Arguments(BaseModel):
-    """Of a call. What is null counts as not given."""
+    """Arguments of a call. A null value counts as not given."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
@@ -67,14 +67,14 @@ class Arguments(BaseModel):
 
 
 class ListArguments(Arguments):
-    """Of `list_files`."""
+    """Arguments of `list_files`."""
 
     folder: Annotated[str, Field(max_length=1_000, description="Only files in it; empty: all.")] = ""
     glob: _Glob = ""
 
 
 class SearchArguments(Arguments):
-    """Of `search`."""
+    """Arguments of `search`."""
 
     pattern: Annotated[
         str, Field(min_length=1, max_length=2_000, description="Regular expression of Python, searched in each line.")
@@ -87,7 +87,7 @@ class SearchArguments(Arguments):
 
 
 class ReadArguments(Arguments):
-    """Of `read_file`."""
+    """Arguments of `read_file`."""
 
     path: _Path
     start: Annotated[_Line, Field(description="First line.")] = 1
@@ -95,20 +95,20 @@ class ReadArguments(Arguments):
 
 
 class OutlineArguments(Arguments):
-    """Of `outline`."""
+    """Arguments of `outline`."""
 
     path: _Path
 
 
 class LogArguments(Arguments):
-    """Of `git_log`."""
+    """Arguments of `git_log`."""
 
     path: Annotated[str, Field(max_length=1_000, description="A file or a folder; empty: all commits.")] = ""
     limit: Annotated[int, Field(ge=1, description="Most commits to show.")] = 20
 
 
 class BlameArguments(Arguments):
-    """Of `git_blame`."""
+    """Arguments of `git_blame`."""
 
     path: _Path
     start: _Line

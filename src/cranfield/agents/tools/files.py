@@ -16,20 +16,20 @@ from cranfield.repo.snapshot import Snapshot, as_text
 
 @dataclass(frozen=True, slots=True)
 class ToolLimits:
-    """Of one result. Two agents that are compared get the same."""
+    """Limits on one result. Two agents that are compared get the same."""
 
     files: int = 500
     """That are listed."""
     hits: int = 100
-    """Of a search."""
+    """Most hits of a search."""
     lines: int = 500
-    """Of a file that is read."""
+    """Most lines of a file that is read."""
     line_chars: int = 1_000
     """Longer lines are cut, and do not count as read."""
     symbols: int = 500
     commits: int = 50
     chars: int = 30_000
-    """Of the lines of any result."""
+    """Most characters in the lines of any result."""
     search_s: float = 10.0
 
     def __post_init__(self) -> None:

@@ -37,7 +37,7 @@ from cranfield.repo.snapshot import Snapshot
 from cranfield.repo.symbols import outline_of
 
 VERSION = "1"
-"""Of the tools as agents see them: names, arguments and texts of results."""
+"""Version of the tools as agents see them: names, arguments and texts of results."""
 
 
 @dataclass(frozen=True, slots=True)

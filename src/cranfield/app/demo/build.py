@@ -77,7 +77,7 @@ class DemoFiles:
     config: Path
     testset: Path
     databases: tuple[Path, ...]
-    """Of the systems, in the order of their designs."""
+    """Databases of the systems, in the order of their designs."""
     attributes: Path
     """The database for predicates."""
     n_entities: int

@@ -94,7 +94,7 @@ def comment(text: str) -> str:
 
 
 MAX_BYTES = 64 * 1024
-"""Of a config file, and of a script that is searched for the names of config files."""
+"""Most bytes of a config file, and of a script that is searched for the names of config files."""
 MAX_SETTINGS = 3
 MAX_VALUE = 200
 """Characters of a setting."""

@@ -58,13 +58,13 @@ class TrialTarget:
     name: str = ""
     """The name of the system, from `NAME=TARGET`."""
     argv: tuple[str, ...] = ()
-    """Of a command."""
+    """Program and arguments of a command."""
     is_certain: bool = True
     """Whether the command has a `{query}`, and so is a search; if not, it may be an MCP server."""
 
     @property
     def path(self) -> Path:
-        """Of a file or folder."""
+        """Path of a file or folder."""
         return Path(self.given)
 
 
@@ -83,7 +83,7 @@ class FoundSystem:
     notes: tuple[str, ...] = ()
     """What stays open, a sentence each."""
     run: Path | None = None
-    """Of a run file."""
+    """Path of a run file."""
     checks: Sequence[Settings] = ()
     """Preflight checks of config files beside its program, which are offered."""
 
@@ -149,7 +149,7 @@ def literal(text: str) -> str:
 LOOKED_AT = 200_000
 """Characters of an output."""
 LEAST_SHARE = 0.6
-"""Of the lines that are not blank, for a form that is a line a result."""
+"""Smallest share of the lines that are not blank, for a form with one result per line."""
 _NUMBER = r"[-+]?\d+(?:\.\d+)?(?:[eE][-+]?\d+)?"
 
 
@@ -225,7 +225,7 @@ MAX_TEXT = 4000
 INSIDE = ("_source", "document", "doc", "payload", "metadata", "fields", "attributes", "source", "item", "resource")
 """Objects in a result that are the document; others may be its author or its collection."""
 MAX_DEPTH = 5
-"""Of objects around the list of results."""
+"""Most objects around the list of results."""
 _LIKE_A_PATH = re.compile(r"/|\\|\.[A-Za-z]\w{0,9}$")
 """A file, by its separators or its ending."""
 _PLAIN_STEP = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")

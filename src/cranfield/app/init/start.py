@@ -93,7 +93,7 @@ TABLES = (".csv", ".tsv", ".txt", "")
 """Endings of file names of such tables."""
 _LOOKS_LIKE_PATTERN = re.compile(r"[\\^$*+?|()\[\]]|://")
 LEAST_SHARE = 0.8
-"""Of the cells of a column without a name, to take them for regular expressions."""
+"""Smallest share of the cells of a column without a name that makes it a column of regular expressions."""
 
 
 def read_questions(path: Path) -> TestSet:
@@ -193,7 +193,7 @@ DOCUMENTS = ("corpus", "collection", "documents", "docs")
 OWN_ENDINGS = (".schema.json", ".meta.json", ".log.jsonl")
 OWN_FILES = frozenset({"cranfield.yaml", "workbench.yaml", "results.json"})
 MAX_FILES = 200
-"""Of a folder, as many are looked at."""
+"""Most files of a folder that are looked at."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -300,7 +300,7 @@ class ChosenTestSet:
     testset: TestSet | None = None
     """The first set; None where there is no test set and no query."""
     path: Path | None = None
-    """Of a single set."""
+    """Path of the test set, where there is a single one."""
     has_judgments: bool = False
     notes: tuple[str, ...] = ()
 
@@ -656,7 +656,7 @@ def _config_text(systems: Mapping[str, FoundSystem], chosen: ChosenTestSet) -> s
 
 
 def _depth(systems: Iterable[FoundSystem]) -> int:
-    """Of run files alone all of their results, or AP and recall would be of the first ten; of a system that is asked, ten."""
+    """Depth: 10 if a system is queried; for run files alone all results, or AP and recall would be of the first 10."""
     depths = []
     for system in systems:
         if system.run is None:

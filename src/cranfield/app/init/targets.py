@@ -294,7 +294,7 @@ _LUCENE = re.compile(r"(?P<root>.*?)/(?P<index>[^/_][^/]*)(?:/_search)?/?")
 _QDRANT = re.compile(r"(?P<root>.*)/collections/(?P<collection>[^/]+)(?:/points/(?:query|search))?/?")
 _VESPA = re.compile(r"(?P<root>.*?)/search/?")
 MAX_TABLES = 4
-"""Of a database, as many systems are made."""
+"""Most systems that are made of the tables of a database."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -417,7 +417,7 @@ _EXPECTED = "ids of results on stdout (lines, or JSON), or a server that speaks 
 
 _MCP_IMPORT = re.compile(rb"(?m)^\s*(?:from|import)\s+(?:fast)?mcp\b|modelcontextprotocol")
 _READ_BYTES = 100_000
-"""Of a script, from its beginning."""
+"""Bytes of a script that are read, from its beginning."""
 
 
 def command_system(target: TrialTarget, trial: Trial) -> FoundSystem:

@@ -50,7 +50,7 @@ def _typical_size(groups: _Groups) -> float:
 
 
 def _of_level(name: str, arms: Sequence[Components], n_seeds: float) -> VarianceAdvice:
-    """Of one arm: the mean of the components of both."""
+    """Advice on the level of one arm, from the mean of the components of both."""
     between, within = mean_of_known([each.between for each in arms]), mean_of_known([each.within for each in arms])
     icc = Components(between, within).icc
     if icc is None:
@@ -65,7 +65,7 @@ def _of_level(name: str, arms: Sequence[Components], n_seeds: float) -> Variance
 
 
 def _of_difference(name: str, found: Components, n_tasks: int, n_seeds: float) -> VarianceAdvice:
-    """Of the difference between the arms: `between` is the interaction of task and arm."""
+    """Advice on the difference between the arms: `between` is the interaction of task and arm."""
     if found.icc is None or found.between is None or found.within is None:
         advice = _nothing_to_split(found.between, found.within)
     else:

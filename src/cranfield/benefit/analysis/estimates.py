@@ -32,7 +32,7 @@ class TaskEstimator:
     tasks: Sequence[AnalysedTask]
     alpha: float
     seed: int
-    """Of the bootstrap."""
+    """Seed of the bootstrap."""
 
     def lift(self, treatment: Quantity = Quantity.SUCCESS, control: Quantity = Quantity.SUCCESS) -> Estimate:
         """Treatment less control, of shares."""

@@ -16,11 +16,11 @@ class CellObservation:
 
     key: CellKey
     strata: Mapping[str, str]
-    """Of the task: name to value."""
+    """Strata of the task: name to value."""
     baseline_answerable: bool | None = None
-    """Of the task."""
+    """Whether an agent without the tool under test can plausibly do the task; None: not known."""
     end: CellEnd | None = None
-    """Of its last run; None: it has none. A cell without a scored run is counted, and in no mean."""
+    """End of its last run; None: it has none. A cell without a scored run is counted, and in no mean."""
     success: bool | None = None
     """None: not decided."""
     usage: CellUsage | None = None

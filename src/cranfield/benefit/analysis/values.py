@@ -22,7 +22,8 @@ class Quantity(StrEnum):
     HIGHEST_SUCCESS = "highest_success"
     """Bounds of `success`: what it is if every undecided cell failed, or succeeded."""
     SUCCESS_WHERE_CALLED = "success_where_called"
-    """Of the cells whose tool under test was called, as far as that is known; of all cells in an arm without one."""
+    """Success of the cells whose tool under test was called, as far as that is known; of all cells in an arm without
+    one."""
     TOKENS = "tokens"
     WEIGHTED_TOKENS = "weighted_tokens"
     TOKENS_OF_SUCCESSES = "tokens_of_successes"
@@ -95,7 +96,7 @@ def success(cell: CellObservation) -> float | None:
 
 
 def tokens(cell: CellObservation) -> float | None:
-    """Of all requests, those of the tool under test included."""
+    """Tokens of all requests, those of the tool under test included."""
     return None if cell.usage is None else cell.usage.total
 
 

@@ -37,7 +37,7 @@ class VerdictEvidence:
     p_loss: float | None
     """One-sided: that success is lower by the margin or more."""
     std: float | None
-    """Of the differences of success."""
+    """Standard deviation of the differences of success."""
     unmeasured: float = 0.0
     """Share of the scored runs whose tokens are not known, of the arm with more of them."""
 

@@ -21,7 +21,7 @@ from cranfield.benefit.codecheck.report import CheckReport, CheckState, CodeChec
 from cranfield.benefit.codecheck.settings import CheckerSettings, DiagnosticRule
 
 Alternative = Callable[[str, Target], str]
-"""Of a deprecated symbol, on a target: what replaces it by the curated map; empty: it is not in the map."""
+"""Replacement of a deprecated symbol, on a target, by the curated map; empty: it is not in the map."""
 PRESETS = Path(__file__).with_name("presets")
 _BY_COMPILER = (CodeCheck.COMPILES, CodeCheck.SYMBOLS, CodeCheck.AVAILABLE, CodeCheck.NOT_DEPRECATED)
 _PLACEHOLDER = re.compile(r"\{(\w+)\}")

@@ -53,9 +53,9 @@ class CodeFinding:
     """Empty: the checker names none."""
     message: str
     rule: str = ""
-    """Of the checker."""
+    """Rule of the checker."""
     current: str = ""
-    """Of a deprecated symbol: what replaces it."""
+    """Replacement of a deprecated symbol."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,7 +67,7 @@ class Target:
     platform: str = ""
     """`macos`, `linux`; empty: any."""
     version: str = ""
-    """Of the platform or the language: `3.11`, `14.0`."""
+    """Version of the platform or the language: `3.11`, `14.0`."""
     packages: Mapping[str, str] = field(default_factory=dict)
     """Third-party packages that are there, with versions: `2.3` is any 2.3.x; empty: any."""
     requirements: tuple[str, ...] = ()
@@ -82,13 +82,13 @@ class CheckReport:
 
     states: Mapping[CodeCheck, CheckState]
     findings: tuple[CodeFinding, ...] = ()
-    """Of failed checks."""
+    """Findings of failed checks."""
     unknown: tuple[CodeFinding, ...] = ()
     """Symbols that could not be looked up, such as members of an object of unknown type: no check fails or passes by them."""
     notes: tuple[str, ...] = ()
     """Why a check is missing, and which deprecated symbols have no entry in the map."""
     versions: Mapping[str, str] = field(default_factory=dict)
-    """Of what checked, and of the packages that symbols were looked up in."""
+    """Versions of the checkers, and of the packages that symbols were looked up in."""
     n_symbols: int = 0
     """That were looked at; 0: they are not counted."""
 
@@ -113,7 +113,7 @@ class Deprecation(ClosedModel):
     """A symbol that new code does not use."""
 
     symbol: Filled
-    """Of Python `module`, `module:name`, `module:Class.member` or `module:function(parameter)`."""
+    """Name of the symbol; in Python `module`, `module:name`, `module:Class.member` or `module:function(parameter)`."""
     since: _Version
     """Version of the platform, the language or the package from which on it is deprecated."""
     removed: _Version | Literal[""] = ""

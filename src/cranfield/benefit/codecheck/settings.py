@@ -29,7 +29,7 @@ class DiagnosticRule(ClosedModel):
     check: CodeCheck | Literal["unknown"]
     """`unknown`: a symbol of which nothing is known: no check of symbols fails or passes by it."""
     code: _Regex = ""
-    """Of the whole code of the diagnostic; empty: any."""
+    """Regular expression for the whole code of the diagnostic; empty: any."""
     text: _Regex = ""
     """Found in its message; its groups `symbol` and `current` are those of the finding. Empty: any."""
     severity: tuple[Filled, ...] = ()
@@ -52,20 +52,21 @@ class CheckerSettings(ClosedModel):
     targets: Mapping[str, str] = {}
     """Platform to `{target}`, such as `macos: arm64-apple-macosx{version}`; empty: it is the version."""
     source_files: _Regex = ""
-    """Of the path of a file that is written and checked: an answer's own settings of tools are not. Empty: every file."""
+    """Regular expression for the path of a file that is written and checked: an answer's own settings of tools are not.
+    Empty: every file."""
     line: _Regex = ""
-    """Of a diagnostic in the output: groups `file`, `line`, `severity`, `message`, and `code` where there are codes. A file such
-    as `<unknown>` is no file of the answer: such an error is one of the checker."""
+    """Regular expression for a diagnostic in the output: groups `file`, `line`, `severity`, `message`, and `code` where
+    there are codes. A file such as `<unknown>` is no file of the answer: such an error is one of the checker."""
     json_list: str = ""
     """In the place of `line`: JMESPath of the list of diagnostics in the JSON output, each with the groups of `line` as keys, and `symbol`."""
     error_severities: tuple[Filled, ...] = ("error", "fatal error")
     """Those that fail compiling."""
     rules: tuple[DiagnosticRule, ...] = ()
     env: Mapping[str, str] = {}
-    """Of the command, besides PATH, LANG, and a HOME and a TMPDIR of its own."""
+    """Environment variables of the command, besides PATH, LANG, and a HOME and a TMPDIR of its own."""
     timeout_s: Annotated[float, Field(gt=0, le=3600)] = 60.0
     memory_mb: Annotated[int, Field(ge=64)] | None = None
-    """Of the address space of each process, where the operating system has such a limit; None: none."""
+    """Limit on the address space of each process, in MiB, where the operating system has such a limit; None: none."""
     deprecations: tuple[Deprecation, ...] | None = None
     """Deprecated symbols with a current alternative, in the place of the map of the package."""
 

@@ -54,7 +54,9 @@ AttemptsOption = Annotated[
     Option("Most requests for a vote whose reply is lost or cannot be read.", flag="--attempts", metavar="N"),
     Interval(ge=1, le=20),
 ]
-TemperatureOption = Annotated[float, Option("Of the votes.", flag="--temperature", metavar="X"), Ge(0)]
+TemperatureOption = Annotated[
+    float, Option("Sampling temperature of the judge.", flag="--temperature", metavar="X"), Ge(0)
+]
 CallsOption = Annotated[
     Path | None,
     Option("Keep the judge's answers in this file; what it has costs no call.", flag="--calls", metavar="FILE"),

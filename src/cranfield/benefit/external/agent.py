@@ -64,12 +64,12 @@ class AgentJob:
     is_coding: bool
     """It may write files."""
     env: Mapping[str, str]
-    """Of the plan; what is of this run is not filled in."""
+    """Environment variables of the plan; those of this run are not filled in."""
     seed: int
     turns: int
     """At most."""
     base_url: str
-    """Of the model; empty: the agent's own."""
+    """Base URL of the model; empty: the agent's own."""
     key: str
     """That the agent sends: not the user's."""
     result_tokens: int | None
@@ -139,7 +139,7 @@ class ExternalAgent:
     role: ArmRole
     preset: Preset
     upstream: str
-    """Of the model; empty: requests do not pass through us."""
+    """Base URL of the model; empty: requests do not pass through the gateway."""
     key: str
     """The user's."""
     instructions: str
@@ -147,7 +147,7 @@ class ExternalAgent:
     tool_instructions: str
     """The second part of them alone."""
     env: Mapping[str, str]
-    """Of the plan."""
+    """Environment variables of the plan."""
     tools: tuple[McpTools, ...]
     """Tools under test, for sessions of our own."""
     versions: Mapping[str, str]
@@ -302,7 +302,7 @@ class ExternalAgent:
     def _delivery(
         self, events: Events, gateway: Gateway | None, reads: Mapping[str, Sequence[Read]]
     ) -> Delivery | None:
-        """Of an arm with tools under test: what was in the request, or what the agent reports to offer."""
+        """Delivery in an arm with tools under test: what was in the request, or what the agent reports to offer."""
         if not self.servers:
             return None
         servers = {tools.name: tools for tools in self.tools}
@@ -397,7 +397,7 @@ def _end(
 
 
 def _end_at_limit(limit: CellEnd, delivery: Delivery | None) -> tuple[CellEnd, CellError | None, str]:
-    """Of a run whose tools were offered, or that reported nothing of them before the limit."""
+    """End at a limit: the limit itself, where tools were offered or nothing of them was reported; else an error."""
     if delivery is None or delivery.offered:
         return limit, None, f"the limit of {limit} was reached"
     message = f"the limit of {limit} was reached before the agent reported {', '.join(delivery.missing)}"

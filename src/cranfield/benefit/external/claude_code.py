@@ -154,7 +154,7 @@ class ClaudeReader(EventReader):
 
 
 def _sum(models: Sequence[Mapping[str, Any]]) -> Usage:
-    """Of all models, those of subagents included; `inputTokens` are those that no cache held."""
+    """Usage of all models, those of subagents included; `inputTokens` are those that no cache held."""
     counts = {name: [count_of(model.get(own)) for model in models] for name, own in _COUNTS.items()}
     return anthropic_usage(
         {name: None if None in found else sum(filter(None, found)) for name, found in counts.items()}

@@ -44,7 +44,7 @@ def _reader(job: AgentJob) -> RunOutputReader:
 
 
 class TextReader(RunOutputReader):
-    """Of an agent that prints its answer and nothing else."""
+    """Reads an agent that prints its answer and nothing else."""
 
     def end(self) -> None:
         """The answer is whole."""
@@ -54,7 +54,7 @@ class TextReader(RunOutputReader):
 
 
 class PathsReader(RunOutputReader):
-    """Of an agent that prints JSON: one document, or lines, which are a list then."""
+    """Reads an agent that prints JSON: one document, or lines, which are a list then."""
 
     def __init__(self, paths: OutputPaths) -> None:
         super().__init__()

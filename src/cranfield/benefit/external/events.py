@@ -39,7 +39,7 @@ class ToolEvent:
     is_error: bool | None = None
     """None: no result was reported."""
     text: str = ""
-    """Of the result."""
+    """Text of the result."""
     turn: int = 1
     """Where the agent reports no turns, each call is one."""
 
@@ -60,7 +60,7 @@ class Events:
     has_results: bool = True
     """It reports the texts of their results."""
     usage: Usage | None = None
-    """Of all requests."""
+    """Usage of all requests."""
     turns: int | None = None
     money: float | None = None
     model_s: float | None = None
@@ -73,7 +73,7 @@ class Events:
     n_unread: int = 0
     """Lines that are not of the format."""
     limit: CellEnd | None = None
-    """Of its own that it reached."""
+    """Limit of its own that the agent reached."""
     messages: list[Mapping[str, Any]] = field(default_factory=list)
     """As in a transcript of the reference agent."""
 
@@ -132,7 +132,7 @@ class RunOutputReader:
 
 
 class EventReader(RunOutputReader, ABC):
-    """Of an agent that prints an event a line, as JSON."""
+    """Reads an agent that prints one event per line, as JSON."""
 
     def line(self, text: str) -> None:
         """Take an event."""

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     import httpx2
 
 _MAX_BYTES = 64 * 1024 * 1024
-"""Of a request, and of what is kept of a response."""
+"""Most bytes of a request, and of what is kept of a response."""
 _HEAD_BYTES = 64 * 1024
 _NOT_PASSED = frozenset(
     ("host", "connection", "content-length", "transfer-encoding", "accept-encoding", "authorization", "x-api-key")
@@ -81,7 +81,7 @@ class Gateway:
 
     @property
     def usage(self) -> Usage:
-        """Of all requests that were not refused; unmeasured are those that reported no tokens."""
+        """Usage of all requests that were not refused; unmeasured are those that reported no tokens."""
         answered = [each for each in self.turns if each.failure is None]
         return total_usage([each.usage or Usage(unmeasured=1) for each in answered])
 
@@ -227,7 +227,7 @@ async def _refuse(writer: asyncio.StreamWriter, status: int, message: str) -> No
 
 
 def _failure(status: int, body: bytes) -> Failure | None:
-    """Of a status; None: it is none."""
+    """Failure that a status stands for; None: it is none."""
     if status < 400:
         return None
     kind = FailureKind.UNAVAILABLE if status >= 500 else FailureKind.REJECTED

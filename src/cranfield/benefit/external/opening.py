@@ -36,7 +36,7 @@ class AgentKind:
     program: str
     """That is run where the plan names none."""
     upstream: str
-    """Of its model, where the plan names none."""
+    """Base URL of its model, where the plan names none."""
     reports_offered: bool
     """Its output names the tools that the model is offered."""
 
@@ -201,7 +201,7 @@ def _agent_variables(plan: BenefitPlan) -> set[str]:
 
 
 def _variables(plan: BenefitPlan) -> set[str]:
-    """Of the environment, that the plan names."""
+    """Environment variables that the plan names."""
     return _agent_variables(plan).union(*(variables_of(server) for server in plan.tools.values()))
 
 

@@ -53,7 +53,7 @@ def _usage(tokens: Mapping[str, Any]) -> Usage:
 
 
 def anthropic_usage(tokens: Mapping[str, Any]) -> Usage:
-    """Of a response of Anthropic, whose `input_tokens` are those that no cache held."""
+    """Usage in a response of Anthropic, whose `input_tokens` are those that no cache held."""
     names = ("input_tokens", "cache_read_input_tokens", "cache_creation_input_tokens", "output_tokens")
     uncached, read, write, output = (count_of(tokens.get(name)) for name in names)
     whole = None if uncached is None else uncached + (read or 0) + (write or 0)

@@ -49,7 +49,7 @@ from cranfield.reporting.document import (
 from cranfield.reporting.table_spec import Col, TableSpec
 
 COLOURS: tuple[Swatch, ...] = ("good", "same")
-"""Of the treatment and of the control."""
+"""Colours of the treatment and of the control."""
 
 
 def stratum_name(row: StratumResult) -> str:
@@ -247,7 +247,7 @@ def _share_text(n: int, of: int) -> str:
 
 
 def _code(result: BenefitResult) -> Iterable[Section]:
-    """Of generated code: how many runs pass each check, and every finding."""
+    """Section on generated code: how many runs pass each check, and every finding."""
     runs = list(result.cells)
     names = dict.fromkeys(check for _, _, cell in runs for check in cell.checks)
     if not names:
@@ -398,7 +398,7 @@ def _text(value: Any) -> str:
 
 
 def facts_section(result: BenefitResult) -> Iterable[Section]:
-    """Of an experiment: the statements for which answers are no success, then the others that the judge voted on."""
+    """Section on facts: the statements for which answers are no success, then the others that the judge voted on."""
     deciding: list[Placed] = []
     others: list[Placed] = []
     for task_id, role, cell in result.cells:

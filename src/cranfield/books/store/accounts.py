@@ -37,7 +37,7 @@ class MemberInfo:
 
     account: AccountInfo
     quota: int | None
-    """Of the member; None: that of the book."""
+    """Quota of the member; None: that of the book."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -32,7 +32,7 @@ class RaterRecord(BookLine):
     name: Name
     kind: RaterKind
     settings: Json = {}
-    """Of a model: its provider and name."""
+    """Settings of a model: its provider and name."""
 
 
 class GuidelineRecord(BookLine):

@@ -80,6 +80,6 @@ def _is_visible(name: str) -> bool:
 
 
 def _alphabets(word: str) -> list[str]:
-    """Of each letter that has a case: ideographs and syllables stand beside any of them."""
+    """Alphabet of each letter that has a case: ideographs and syllables stand beside any of them."""
     letters = (each for each in normalize("NFKC", word) if each.lower() != each.upper())
     return [character_name(each, "").split(" ")[0] for each in letters]

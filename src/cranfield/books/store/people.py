@@ -38,7 +38,7 @@ from cranfield.books.store.standing import end_leases
 from cranfield.books.store.values import Json, NotAllowedError
 
 BEGINNING = "cranfield_"
-"""Of a token: scanners for secrets find it by this."""
+"""Prefix of every token: scanners for secrets find it by this."""
 NAMES, ADMINISTRATORS = "names of accounts", "administrators"
 """Whose transactions follow each other."""
 LOCAL = "local"

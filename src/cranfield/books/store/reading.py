@@ -205,7 +205,7 @@ RECENT_GRADES = 50
 MIN_GRADES = 5
 EVERYTHING = ItemFilter()
 IN_ORDER = (BookQuery.position, Item.doc_id, Item.id)
-"""Of items."""
+"""Columns that items are sorted by."""
 
 
 class BookReading(Part):

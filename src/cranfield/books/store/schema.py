@@ -125,7 +125,7 @@ class WebSession(Base):
 
 
 class Token(Base):
-    """Of the API; only its SHA-256 is stored."""
+    """Token of the API; only its SHA-256 is stored."""
 
     __tablename__ = "token"
 
@@ -176,7 +176,7 @@ class Book(Base):
     settings: Mapped[dict[str, object]]
     """A `BookSettings`."""
     source: Mapped[dict[str, object]]
-    """Of the pool: method, depth, seed, runs with digests, test set with digest."""
+    """Source of the pool: method, depth, seed, runs with digests, test set with digest."""
     created_at: Mapped[int]
 
 
@@ -254,7 +254,7 @@ class Item(Base):
     stratum: Mapped[str] = mapped_column(String(40), default="")
     inclusion: Mapped[float] = mapped_column(default=1.0)
     effect: Mapped[float | None]
-    """Of a hole: the change of the mean difference that its judgment can make."""
+    """Change of the mean difference that the judgment of a hole can make."""
     runs: Mapped[dict[str, object]] = mapped_column(default=dict)
     """Run to rank; never shown before the item is graded."""
 
@@ -316,7 +316,7 @@ class Event(Base):
     method: Mapped[str] = mapped_column(String(20))
     """`key`, `click`, `api`, `import`, `model`, `rule`, `lead`."""
     client_key: Mapped[str] = mapped_column(String(80))
-    """Of the client: the same key is saved once."""
+    """Key made by the client: the same key is saved once."""
     doc_digest: Mapped[str | None] = mapped_column(String(80))
     subject_id: Mapped[int | None] = mapped_column(ForeignKey("account.id"))
     """Whose judgment a `reopen` withdraws; None: that of no rater, only the final grade."""

@@ -36,7 +36,7 @@ class BookInfo:
     state: BookState
     settings: BookSettings
     source: Json
-    """Of the pool: `name`, `method`, `depth`, `seed`, `testset`, `testset_digest`, `scale`, `runs`."""
+    """Source of the pool: `name`, `method`, `depth`, `seed`, `testset`, `testset_digest`, `scale`, `runs`."""
     created_at: int
     n_queries: int
     n_items: int
@@ -90,7 +90,7 @@ class Assignment:
     """1, 2, ...: place of the item among those of its query, in this rater's order."""
     n_of_query: int
     doc_digest: str | None
-    """Of the text that was last shown."""
+    """Digest of the text that was last shown."""
     flagged: bool = False
     """By this rater."""
     action: Action | None = None
@@ -112,7 +112,7 @@ class Given:
     guideline_version: int | None = None
     """None: the current one."""
     doc_digest: str | None = None
-    """Of the text that was shown."""
+    """Digest of the text that was shown."""
     data: Json | None = None
     """In a book of reviews: a `ReviewData`."""
 
@@ -131,7 +131,8 @@ class SaveRequest(Given):
     method: str = "api"
     """`key`, `click`, `api`, `import`, `model`, `rule` or `lead`."""
     given: bool = False
-    """Of a person who judges: the item has to be one that he or she was given, within the quota. Leads may judge every item."""
+    """Whether a person judges: the item has to be one that he or she was given, within the quota. Leads may judge every
+    item."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -202,7 +203,7 @@ class JudgingProgress:
     n_skipped: int
     n_later: int
     median_ms: int | None
-    """Of this rater's last 50 grades; None before the fifth."""
+    """Median time of this rater's last 50 grades, in milliseconds; None before the fifth."""
     seconds_left: int | None
     n_seen: int
     """Different items on which this rater has acted: `order_seen` goes on from here."""
@@ -283,10 +284,10 @@ class RatingRow:
     extra: bool
     """Fills no slot of the item although a person gave it."""
     origin: Origin
-    """Of the item."""
+    """Origin of the item."""
     gold: float | None
     final: float | None
-    """Of the item, by adjudication."""
+    """Final grade of the item, by adjudication."""
     repeat_of: int | None
     """The item that this one repeats, for the agreement of a rater with himself or herself."""
     doc_digest: str | None
@@ -294,7 +295,7 @@ class RatingRow:
     data: Json | None = None
     """In a book of reviews: a `ReviewData`."""
     first_grade: float | None = None
-    """Of a calibration item: the one that the rater is measured by, whatever he or she says later."""
+    """First grade of a calibration item: the rater is measured by it, whatever he or she grades later."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -331,7 +332,7 @@ class ItemView:
     repeat_of: int | None
     repeat_for: int | None
     ratings: tuple[RatingRow, ...]
-    """Of all raters, skips included, in the order in which they were given."""
+    """Ratings of all raters, skips included, in the order in which they were given."""
     final_data: Json | None = None
     """In a book of reviews: the `ReviewData` of the lead who decided."""
 

@@ -39,7 +39,7 @@ class Inputs:
     """Queries in the order of their bytes, in which trec_eval prints them."""
     ranking: Ranking
     run_tag: str
-    """Of the last line, as trec_eval has it."""
+    """Run tag of the last line, as trec_eval has it."""
     unanswered: NDArray[np.bool_]  # [Q] queries of the ranking that the run does not answer
     absent: tuple[str, ...]
     """Judged queries that it does not answer, ranked or left out."""

@@ -158,7 +158,7 @@ class PrintedColumn:
     measures: tuple[Measure, ...]
     """Its value is their mean; none where it is no number."""
     length: int = 0
-    """Of a relstring."""
+    """Length of a relstring."""
 
     @property
     def aggregate(self) -> Literal["mean", "sum", "geometric mean", "none"]:

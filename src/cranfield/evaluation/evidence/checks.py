@@ -453,7 +453,7 @@ def mostly_unjudged(sides: Sides, limit: float) -> Iterator[Found]:
 
 
 def mostly_unjudged_sentence(measure: object, shares: Mapping[str, float | None], limit: float) -> str:
-    """Of the judged shares of systems those that are under the limit; empty where none is."""
+    """Sentence that names the systems whose judged share is under the limit; empty where none is."""
     low = {name: share for name, share in shares.items() if share is not None and round(share, DECIMALS) < limit}
     if not low:
         return ""

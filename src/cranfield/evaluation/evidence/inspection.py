@@ -70,9 +70,9 @@ class EvidenceCheck:
     """`t`; None where a limit of the config sets it, and the check is off without."""
     consequence: Consequence
     system: Callable[[Inspected, float], Iterator[Found]] | None = None
-    """Of one system."""
+    """Check of one system."""
     systems: Callable[[Sides, float], Iterator[Found]] | None = None
-    """Of the systems of a comparison together."""
+    """Check of the systems of a comparison together."""
     limit: str = ""
     """The key of `limits:` that sets the threshold, where one does."""
     unless: tuple[str, ...] = ()

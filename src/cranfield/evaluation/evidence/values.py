@@ -40,7 +40,7 @@ class Found:
     count: int = 0
     """How many queries, results or systems it is about."""
     total: int = 0
-    """Of how many."""
+    """Number of which `count` is a part."""
     of_testset: bool = False
     """Whether it is about the test set, and its sentence names no system."""
 

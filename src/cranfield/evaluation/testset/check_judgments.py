@@ -19,7 +19,7 @@ Complaint = tuple[str, str]
 Answers = Mapping[str, Sequence[Hit]]
 """Query id to results, for all the queries of one run."""
 MIN_RESULTS = 2
-"""Of one result, everything says nothing."""
+"""Fewest results for which it matters that a pattern is found in all: with one result it shows nothing."""
 NAMED = 3
 
 

@@ -10,7 +10,7 @@ from cranfield.model import TestSet
 from cranfield.model.vocabulary import TASK_TYPE, TASK_TYPES
 
 MAX_GRADES = 20
-"""Of a scale that raters judge on."""
+"""Most grades of a scale that raters judge on."""
 
 
 @dataclass(frozen=True, slots=True)

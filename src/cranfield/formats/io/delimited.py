@@ -252,9 +252,9 @@ forget_notes = _note_once.cache_clear
 SHOWN_COLUMNS = 20
 """In a note."""
 MAX_COLUMNS = 2000
-"""Of a table."""
+"""Most columns of a table."""
 PIECE_CHARS = 1 << 22
-"""Of a table, so many are cut into lines at once."""
+"""Characters of a table that are cut into lines at once."""
 STRATUM = "stratum."
 """What the name of a column of a stratum begins with."""
 
@@ -280,13 +280,13 @@ class Sheet:
     comments: tuple[str, ...]
     """Lines that begin with `#` above the header."""
     line: int
-    """Of the header."""
+    """Line of the header."""
     body: int = 0
     """Where in `text` the rows begin."""
     first: int = 0
     """Line of the first row."""
     names: tuple[str, ...] = ()
-    """Of the columns as they are written, without blanks around them."""
+    """Names of the columns as they are written, without blanks around them."""
     separator: str = ","
     spaced: bool = False
     """Whether a blank follows each separator, which is no part of the cell then."""

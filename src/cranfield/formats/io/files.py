@@ -159,7 +159,7 @@ _KINDS = {
 _HARMLESS = {stat.S_IFDIR: errno.EISDIR, stat.S_IFREG: errno.ENOTDIR}
 """A folder for a file, a file for a folder: nothing that leads elsewhere."""
 _NO_FLUSH = {errno.EINVAL, errno.ENOSYS, errno.ENOTSUP, errno.EBADF}
-"""Of file systems that cannot flush a folder, and of a folder that may be written to and not read."""
+"""Errors of file systems that cannot flush a folder, and of a folder that may be written to and not read."""
 
 
 def flush(handle: int) -> None:
@@ -362,14 +362,16 @@ STDIN = "-"
 
 
 MAX_LINE_BYTES = 1 << 20
-"""Of a line of columns, without its line feed: no id or tag is that long; the C kernel has the same limit."""
+"""Most bytes of a line of columns, without its line feed: no id or tag is that long; the C kernel has the same
+limit."""
 MAX_RECORD_BYTES = 1 << 28
-"""Of a line that holds a whole answer."""
+"""Most bytes of a line that holds a whole answer."""
 MAX_RATIO = 250
-"""Of the bytes of an unpacked file to those of the packed one, where it has more than FREE_BYTES: text is packed 3 to 50 times."""
+"""Largest ratio of the bytes of an unpacked file to those of the packed one, where it has more than FREE_BYTES: text is
+packed 3 to 50 times."""
 FREE_BYTES = 1 << 26
 BYTE_ORDER_MARK = b"\xef\xbb\xbf"
-"""Of UTF-8: some editors begin a file with it."""
+"""Byte order mark of UTF-8: some editors begin a file with it."""
 
 
 _UTF_16 = ("UTF-16 text", "UTF-8", "save it as UTF-8; `iconv -f UTF-16 -t UTF-8 FILE > NEW` does it")

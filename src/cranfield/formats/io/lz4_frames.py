@@ -9,7 +9,7 @@ from cranfield.base.errors import CranfieldError, MissingExtraError, Problem, sh
 
 LZ4_MAGIC = b"\x04\x22\x4d\x18"
 MAX_BYTES = 1 << 29
-"""Of what a file unpacks to."""
+"""Most bytes that a file unpacks to."""
 
 
 def unpacked_lz4(data: bytes, shown: str, error: type[CranfieldError]) -> bytes:

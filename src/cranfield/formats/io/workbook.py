@@ -14,7 +14,7 @@ from cranfield.base.errors import CranfieldError, MissingExtraError, Problem, sh
 
 ZIP_MAGIC = b"PK\x03\x04"
 MAX_BYTES = 1 << 29
-"""Of an unpacked workbook."""
+"""Most bytes of an unpacked workbook."""
 
 
 def is_workbook(path: Path) -> bool:

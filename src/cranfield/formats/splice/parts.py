@@ -69,10 +69,10 @@ class SplicePart:
     end: int
     kind: Literal["scalar", "list", "map"]
     value: Any = None
-    """Of a scalar."""
+    """Value of a scalar."""
     members: list[SpliceMember] = field(default_factory=list)
     style: Literal["flow", "block", "lines"] = "flow"
-    """Of a list or mapping: in brackets, by indentation (YAML), or one value a line (JSON Lines)."""
+    """Style of a list or mapping: in brackets, by indentation (YAML), or one value a line (JSON Lines)."""
 
     def member(self, key: str) -> SpliceMember | None:
         """The member under a key, or under another name of the same thing."""

@@ -43,7 +43,7 @@ class _Row:
 @dataclass(slots=True)
 class _Rows:
     names: list[str]
-    """Of the columns, in lower case; `0`, `1`, … where there is no header."""
+    """Names of the columns, in lower case; `0`, `1`, … where there is no header."""
     header: _Row | None
     rows: list[_Row]
     separator: str

@@ -67,7 +67,7 @@ class CalibrationAnswers:
 
     @property
     def queries_digest(self) -> str:
-        """Of the ids of its queries, in whatever order: whether a test set has the same."""
+        """Digest of the ids of its queries, in any order: shows whether a test set has the same."""
         return ids_digest(answer.query_id for answer in self.answers)
 
     @property

@@ -16,13 +16,15 @@ MARGIN = 0.12
 SLOPES = (0.5, 2.0)
 """... and its slope to lie between these. At a slope of 0.5 the Brier skill of a score without net bias is about 0."""
 ALPHA_SHOWN = 0.04
-"""Of each of these four one-sided tests: at a margin and beyond it, at most 1 sample in 25 shows the contrary."""
+"""Significance level of each of these four one-sided tests: at a margin and beyond it, at most 1 sample in 25 shows the
+contrary."""
 ALPHA_BIAS, ALPHA_SLOPE, ALPHA_SPIEGELHALTER, ALPHA_ECE = 0.01, 0.01, 0.005, 0.005
 """Significance levels of the tests of a calibrated score; they add up to `ALPHA_FAMILY`."""
 ALPHA_FAMILY = 0.03
 """A calibrated score is blamed in at most this share of samples, all tests together."""
 ALPHA = 0.05
-"""Of the direction that a score is blamed for, and of a slope other than 0, two-sided; of the bottleneck, one-sided."""
+"""Significance level of the direction that a score is blamed for, and of a slope other than 0, two-sided; of the
+bottleneck, one-sided."""
 LEAST_SKILL = 0.02
 """Scores that differ so little that their Brier skill is under this even if they are calibrated are as good as equal."""
 
@@ -75,11 +77,11 @@ class SlopeStatistics:
     """`slope_statistic` of some slopes: above 0, the answers speak for a larger slope."""
 
     low: float
-    """Of the lower end of `SLOPES`."""
+    """Statistic of the lower end of `SLOPES`."""
     calibrated: float
-    """Of slope 1."""
+    """Statistic of slope 1."""
     high: float
-    """Of the upper end of `SLOPES`."""
+    """Statistic of the upper end of `SLOPES`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,7 +98,7 @@ class CalibrationEvidence:
     ece_mass: NullTest
     """In bins of equal mass."""
     bias_interval: tuple[float, float]
-    """Of 95 %."""
+    """Interval of the net bias at 95 %."""
     bias_shown: tuple[float, float]
     """Interval of the net bias at 1 - 2 * `ALPHA_SHOWN`: two one-sided tests."""
     slopes: SlopeStatistics
@@ -112,7 +114,7 @@ class CalibrationEvidence:
     rank_p: float = field(init=False, default=1.0)
     """Two-sided p of an AUROC of .5."""
     slope_shown_p: float = field(init=False, default=1.0)
-    """Of the slope not lying between `SLOPES`: the larger p of two one-sided tests."""
+    """p-value for the slope not lying between `SLOPES`: the larger p of two one-sided tests."""
 
     def __post_init__(self) -> None:
         """Compute what follows from the statistics."""

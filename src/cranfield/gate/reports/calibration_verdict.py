@@ -93,7 +93,7 @@ def _sentence(found: Calibration, score: str) -> str:
 
 
 def _next_step(found: Calibration) -> str:
-    """Of several diagnoses the last includes what the others ask for; a reversed score is neither shifted nor stretched."""
+    """Next step by the last diagnosis, which includes the others; a reversed score is not shifted or stretched."""
     findings, evidence = found.group.findings, found.group.evidence
     if findings[-1] is Diagnosis.UNINFORMATIVE and found.group.right in (0, found.group.n):
         which = "right" if found.group.right else "wrong"

@@ -60,7 +60,7 @@ class Scores:
 
     lazy: LazyEvaluation
     query_ids: tuple[str, ...]
-    """Of the queries that are looked at."""
+    """Ids of the queries that are looked at."""
     label: str = ""
     """Which those are, where they are not all: `difficulty=easy`."""
     requests: list[tuple[Scores, Measure]] = field(default_factory=list, repr=False)

@@ -56,7 +56,7 @@ class Waiting:
     query_id: str
     role: GoldenRole
     kind: str
-    """Of the failure."""
+    """Kind of the failure."""
     message: str
 
 
@@ -77,7 +77,7 @@ class RoleJob:
 
 @dataclass
 class StepContext:
-    """Of one call of the pipeline."""
+    """State of one call of the pipeline."""
 
     plan: Plan
     index: RunIndex
@@ -110,7 +110,7 @@ class StepContext:
                 raise raised.error from None
 
     def settings(self, role: GoldenRole) -> ModelSettings:
-        """Of a role."""
+        """Settings of the model of a role."""
         return role_settings(self.plan)[role]
 
     def reads(self, job: RoleJob) -> StepReads | None:

@@ -127,7 +127,7 @@ class RowReport:
     result: CheckResult
     document: Document
     diff: str
-    """Of the file of the set; empty where nothing is corrected."""
+    """Diff of the file of the set; empty where nothing is corrected."""
     written: tuple[Path, ...]
 
     @property
@@ -282,7 +282,7 @@ class AssembledBatch:
 
     @property
     def commit(self) -> str | None:
-        """Of the run; None where it read a folder without git."""
+        """Commit of the run; None where it read a folder without git."""
         return self.index.folder.manifest.commit or None
 
     @property
@@ -292,12 +292,12 @@ class AssembledBatch:
 
     @property
     def profile(self) -> ReviewProfile:
-        """Of the review: of the sample that was drawn, or else of the plan."""
+        """Profile of the review: of the sample that was drawn, or else of the plan."""
         return PROFILES[planned_profile(self.index.folder.path)] if self.report is None else self.report.rules
 
     @property
     def name(self) -> str:
-        """Of its folder."""
+        """Name of its folder."""
         return self.index.folder.path.resolve().name
 
     @property
@@ -351,7 +351,7 @@ def read_batch(run: Path) -> AssembledBatch:
 
 
 def _planned(run: Path, index: RunIndex) -> Mapping[Cell, int]:
-    """Of the plan; of an existing set, its own records."""
+    """Number of records planned for each cell; of an existing set, its own records."""
     if index.folder.manifest.source == "plan":
         return Counter({cell.key: cell.n for cell in load_plan(run / PLAN).cells})
     return Counter((each.task_type, each.difficulty) for each in index.candidates.values())

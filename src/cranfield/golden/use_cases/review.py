@@ -98,7 +98,7 @@ def confirmed_review(first: ItemView, second: ItemView, book: str) -> HumanRevie
 
 
 def attempt_of(item: ItemView) -> int:
-    """Of the oracle, which is reviewed."""
+    """Attempt of the oracle that is reviewed."""
     return int(item.doc.removeprefix("attempt "))
 
 
@@ -209,7 +209,7 @@ def _name(first: str) -> str:
 NEAR = 5
 """Lines between two cited places that are shown as well."""
 MAX_LINES = 300
-"""Of one place."""
+"""Most lines of one place."""
 _SKIPPED = "skipped"
 GUIDELINE = """\
 Read the question, the answer and the cited lines.
@@ -229,7 +229,7 @@ class MadeBook:
     n_new: int
     """Records that were added to it."""
     second: SecondLook | None = None
-    """Of a profile of one person."""
+    """Second look, for a profile of one person."""
     is_open: bool = True
     """Whether a record of the book waits for a reviewer."""
 
@@ -403,7 +403,7 @@ class Collected:
     edited_twice: tuple[str, ...] = ()
     """Records kept with a field that both looks edited, each to another text; with the field."""
     second: SecondLook | None = None
-    """Of a profile of one person."""
+    """Second look, for a profile of one person."""
     unconfirmed: Mapping[str, str] = field(default_factory=dict)
     """Records whose second look confirms nothing, and why."""
     sent_back: tuple[str, ...] = ()
@@ -519,7 +519,7 @@ UNKNOWN = "DIR"
 
 
 def after_run(run: Path, statuses: Sequence[RecordStatus], repo: Path | str = UNKNOWN) -> str:
-    """Of a run: go on with it, or let people review it; which ends that replies are asked for again."""
+    """Next step of a run: resume it, or let people review it, after which no reply is asked for again."""
     review = f"`cranfield golden review {command_word(run)} --repo {command_word(repo)}`"
     resume = f"`cranfield golden run --resume {command_word(run)} --repo {command_word(repo)}`"
     if not all(STATES[each.state].is_end for each in statuses):
@@ -534,7 +534,7 @@ def after_run(run: Path, statuses: Sequence[RecordStatus], repo: Path | str = UN
 
 
 def after_status(folder: RunFolder, statuses: Sequence[RecordStatus]) -> str:
-    """Of a run as it stands: as `after_run`; once there is a sample, what the review says; once it is passed, the set."""
+    """Next step of a run as it stands: as `after_run`; with a sample, what the review says; once passed, the set."""
     if read_sample(folder) is None or not all(STATES[each.state].is_end for each in statuses):
         return after_run(folder.path, statuses)
     if review_of(folder).outcome is ReviewOutcome.PASSED:
@@ -543,7 +543,7 @@ def after_status(folder: RunFolder, statuses: Sequence[RecordStatus]) -> str:
 
 
 def after_breach(run: Path, source: str, repo: Path | str = UNKNOWN) -> str:
-    """Of a batch with too many defects: the whole of it is made again."""
+    """Next step of a batch with too many defects: the whole of it is made again."""
     if source == PLANNED:
         given = f" --feedback {command_word(run / FEEDBACK)}" if (run / FEEDBACK).is_file() else ""
         return f"`cranfield golden run {command_word(run / PLAN)} --repo {command_word(repo)}{given}` makes the batch again"
@@ -551,7 +551,7 @@ def after_breach(run: Path, source: str, repo: Path | str = UNKNOWN) -> str:
 
 
 def after_review(run: Path, found: Collected, report: ReviewReport, source: str, db: str = "") -> tuple[str, ...]:
-    """Of a review: what is to be done, in that order.
+    """Next steps after a review, in their order.
 
     Args:
         run: folder of the run.
@@ -606,7 +606,7 @@ def second_look_steps(
     repo: Path | str = UNKNOWN,
     db: str = "",
 ) -> list[str]:
-    """Of the second look of one person."""
+    """Next steps of the second look of one person."""
     steps = _to_judge(second.book, len(second.opened), "the second look", db)
     steps += _to_lead(second.book, len(second.skipped), "the same person as a lead", db)
     again = f"`cranfield golden review {command_word(run)} --repo {command_word(repo)}{db}`"

@@ -57,7 +57,7 @@ class Freezing:
     unfinished: int
     """Documents of the pool that still wait for a rater or for adjudication, or have no grade."""
     kappa: RaterKappa | None
-    """Of the two raters, where the book has a limit."""
+    """Kappa of the two raters, where the book has a limit."""
 
 
 def freeze(

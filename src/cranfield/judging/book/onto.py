@@ -34,7 +34,7 @@ class _Converted:
     """Queries of targets as queries of graded ids."""
 
     grades: dict[str, dict[str, float]]
-    """Of every query converted; -1 for what was pooled and has no grade."""
+    """Grades of every query converted; -1 for what was pooled and has no grade."""
     unmatched: tuple[str, ...]
     overruled: tuple[JudgingOverruled, ...]
 

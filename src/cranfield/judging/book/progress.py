@@ -24,7 +24,7 @@ class BookRecord:
     state: BookState
     settings: BookSettings
     source: Json
-    """Of the pool: `name`, `method`, `depth`, `seed`, `testset`, `testset_digest`, `scale`, `runs`."""
+    """Source of the pool: `name`, `method`, `depth`, `seed`, `testset`, `testset_digest`, `scale`, `runs`."""
     created_at: datetime
     n_queries: int
     guideline_version: int
@@ -116,5 +116,5 @@ class BookSensitivity(Record):
     sensitivity: Sensitivity
     """Each rule, the declared one among them, and each rater left out."""
     means: tuple[BothMeans, ...]
-    """Of each variation, in its order."""
+    """Means of each variation, in its order."""
     differences: tuple[SourceDifference, ...]

@@ -92,7 +92,9 @@ ReplayOption = Annotated[
 DryRunOption = Annotated[
     bool, Option("Print the calls, tokens and cost to expect, and call nothing.", flag="--dry-run")
 ]
-TemperatureOption = Annotated[float, Option("Of the sampling.", flag="--temperature", metavar="X"), Ge(0)]
+TemperatureOption = Annotated[
+    float, Option("Sampling temperature of the model.", flag="--temperature", metavar="X"), Ge(0)
+]
 MaxTokensOption = Annotated[
     int, Option("Most tokens of an answer, with its reasoning.", flag="--max-tokens", metavar="N"), Ge(1)
 ]

@@ -34,7 +34,7 @@ class _Index:
     """Where records are."""
 
     stamp: tuple[int, int, int]
-    """Of the file: number, size, time of change. Another one: it is read again."""
+    """Stamp of the file: number, size, time of change. Where it differs, the file is read again."""
     stream: BinaryIO
     starts: Mapping[str, tuple[int, int]]
     """Id to first byte and length."""

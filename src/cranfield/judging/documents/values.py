@@ -122,7 +122,7 @@ class DocumentText:
     has_text: bool = True
     """False: the title and other fields are all that is known of the document."""
     digest: str = ""
-    """Of what is shown. Another one later: the document has changed. Empty with a problem."""
+    """Digest of what is shown. Where it differs later, the document has changed. Empty with a problem."""
     problem: DocumentProblem | None = None
 
 

@@ -38,12 +38,12 @@ class RateOptions:
     sample: int | None = None
     """A random sample of so many items; None: all."""
     seed: int = 0
-    """Of the sample: a larger one contains the smaller."""
+    """Seed of the sample: a larger one contains the smaller."""
     concurrency: int = DEFAULT_CONCURRENCY
     max_chars: int = DEFAULT_CHARS
     """Longer texts are cut."""
     name: str = ""
-    """Of the rater; default: model and version of the prompt."""
+    """Name of the rater; default: model and version of the prompt."""
 
     @property
     def rater(self) -> str:
@@ -59,7 +59,7 @@ class RatingJob:
     documents: tuple[DocumentText, ...]
     request: Request
     key: str
-    """Of the cache: everything that was sent, and where to."""
+    """Key of the cache: everything that was sent, and where to."""
 
 
 @dataclass
@@ -68,7 +68,7 @@ class RatingSelection:
 
     todo: list[ItemView]
     n_items: int
-    """Of the book, or of the sample."""
+    """Number of items of the book, or of the sample."""
     n_before: int
     """Rated before, under the same guideline, and unchanged since."""
     without_text: list[str] = field(default_factory=list)

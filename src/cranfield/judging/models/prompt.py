@@ -76,7 +76,7 @@ def fill(
 
 
 REASON_CHARS = 1_000
-"""Of a reason that is stored."""
+"""Most characters of a reason that is stored."""
 
 
 @dataclass(frozen=True, slots=True)

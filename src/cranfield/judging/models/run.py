@@ -52,7 +52,7 @@ class RateOutcome:
     n_declined: int = 0
     """The model says that it cannot grade them: kept as skipped."""
     n_cached: int = 0
-    """Of these, from answers of an earlier run."""
+    """Number of these from answers of an earlier run."""
     n_bad: int = 0
     """Items whose answer was bad."""
     n_failed: int = 0

@@ -25,7 +25,7 @@ from cranfield.ranking.matching.place import ENTITY_MARK, place_of
 
 GRADE = 1.0
 KEY = "alternatives"
-"""Of the provenance of a label."""
+"""Key in the provenance of a label."""
 Grades = Mapping[str, Mapping[str, float]]
 
 
@@ -35,7 +35,7 @@ class Alternative:
 
     query_id: str
     label: str
-    """Of the target, or the id of the document."""
+    """Label of the target, or the id of the document."""
     found_by: tuple[str, ...]
 
 

@@ -33,7 +33,7 @@ class Holes(Record):
     alpha: float
     margin: float | None
     verdict: VerdictCode
-    """Of the mean over all queries, as things are."""
+    """Verdict on the mean over all queries, as things are."""
     delta: float | None
     ci_low: float | None
     ci_high: float | None
@@ -82,7 +82,7 @@ class FoundHoles:
     systems: tuple[SystemResults, ...]
     """Their results under the names of documents that the view has."""
     closed: Comparison | None
-    """Of a test set of targets, the comparison in which what no target matches is not relevant; None for graded ids."""
+    """Comparison in which what no target matches is not relevant, for a test set of targets; None for graded ids."""
     people: Grades | None = None
     """Grades of persons that were given, of queries of the test set and others."""
 

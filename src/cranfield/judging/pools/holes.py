@@ -44,7 +44,7 @@ class HoleAnalysis:
     comparison: Comparison
     """As things are; of a test set of targets, in the view of `rule_view`."""
     verdict: VerdictCode
-    """Of the mean over all queries, as things are."""
+    """Verdict on the mean over all queries, as things are."""
     supposed: Case
     """With every unjudged result of the lowest grade, which effects and `fewest` start from. As things are may be another
     case: a query without any judgment has no value yet, a condensed list leaves out what is unjudged, and on a scale from 1

@@ -79,7 +79,8 @@ class PoolRequest:
     seed: int = 0
     name: str = "pool"
     only_missed: bool = False
-    """Of each query only results of systems that return nothing relevant down to the depth; see `alternatives`."""
+    """Whether each query gets only results of systems that return nothing relevant down to the depth; see
+    `alternatives`."""
 
     def __post_init__(self) -> None:
         """Refuse what cannot be a pool.

@@ -19,11 +19,11 @@ class SystemResults:
     run: Run
     """With the results of each query best first."""
     given_digest: str = ""
-    """Of the run as it was read; empty: as it is."""
+    """Digest of the run as it was read; empty: that of `run`."""
 
     @cached_property
     def digest(self) -> str:
-        """Of the run as it was read."""
+        """Digest of the run as it was read."""
         return self.given_digest or self.run.digest
 
     @cached_property

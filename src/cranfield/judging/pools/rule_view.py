@@ -49,7 +49,7 @@ class GradeDifference:
     query: str
     doc: str
     grade: float
-    """Of the test set: by rule or by id; 0 where the query expects nothing."""
+    """Grade of the test set: by rule or by id; 0 where the query expects nothing."""
     person: float
 
 

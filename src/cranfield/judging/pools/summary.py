@@ -24,7 +24,7 @@ class JudgingCost:
     raters: int
     seconds_each: float
     seconds: float
-    """Of all raters together."""
+    """Seconds of all raters together."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -195,7 +195,7 @@ class RaterReport(Displayed, Record):
     levels: tuple[float, ...]
     """Grades of the scale, where it is declared or the ratings are mapped to it; else empty."""
     confusion: tuple[ConfusionMatrix, ...]
-    """Of each pair of raters with a pair of query and document in common."""
+    """Confusion matrix of each pair of raters with a pair of query and document in common."""
     misfit: Misfit
     """Agreement without each rater."""
     misfit_sentence: str

@@ -47,7 +47,8 @@ class RefreshPlan:
     n_log: int
     """Queries of the log that differ."""
     n_known: int
-    """Of them, in the set already, or met while drawing as near duplicates of one in the set or drawn before."""
+    """Queries of them that are in the set already, or were met while drawing as near duplicates of one in the set or
+    drawn before."""
 
 
 @dataclass(frozen=True)

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from cranfield.judging.documents.values import DocumentText
 
 SHOWN_CHARS = 2_000
-"""Of one text; JSON and CSV have all of it."""
+"""Most characters of one text; JSON and CSV have all of it."""
 
 
 def texts_document(found: Sequence[DocumentText]) -> Document:

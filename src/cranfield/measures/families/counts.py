@@ -78,7 +78,7 @@ def coverage(ranking: Ranking, cutoff: int | None, *, rel: int = 1) -> FloatQ:
 
 
 def pair_order(ranking: Ranking, cutoff: int | None) -> FloatQ:
-    """Of the pairs of expected items with different grades, the share that the list has in the order of their grades.
+    """Share of the pairs of expected items with different grades that the list has in the order of their grades.
 
     Returns:
         float64[Q] in [0, 1]; NaN where no two items have different grades.
@@ -159,7 +159,7 @@ def rank_of_first(ranking: Ranking, cutoff: int | None, *, rel: int = 1) -> Floa
 
 
 def tied_share(ranking: Ranking, cutoff: int | None) -> FloatQ:
-    """Of the judged results in the first k, the share that ties with another result; NaN where none is judged."""
+    """Share of the judged results in the first k that ties with another result; NaN where none is judged."""
     judged = _within(ranking, cutoff) & (ranking.state == ResultState.JUDGED)
     n_judged = kernels.per_query(ranking, judged)
     n_judged[n_judged == 0] = np.nan

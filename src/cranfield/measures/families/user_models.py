@@ -163,7 +163,7 @@ class _IdealPlaces:
 
 
 def accuracy(ranking: Ranking, cutoff: int | None, *, rel: int = 1) -> FloatQ:
-    """Of the pairs of a relevant result and one that is not, the share in which the relevant one stands first.
+    """Share of the pairs of a relevant and a non-relevant result in which the relevant one stands first.
 
     Returns:
         float64[Q] in [0, 1]; NaN where the results make no such pair.

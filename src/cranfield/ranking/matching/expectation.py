@@ -57,7 +57,7 @@ class QueryMatcher:
     is_legacy: Callable[[str], bool] | None = None
     """Whether an id is of the legacy form; None where there is none."""
     sources: tuple[Expression, ...] = ()
-    """Of each source, the highest authority first."""
+    """Expressions of the sources, the highest authority first."""
     answered_by: frozenset[int] = frozenset()
     """Sources that an expected document is of; none where the truth is no list of documents."""
 

@@ -11,7 +11,7 @@ from cranfield.reporting.charts.spec import BETTER, SAME, Rule, Screen, Spec, as
 HEIGHT, WIDEST = 260, 620
 LEFT, RIGHT, TOP = 60, 24, 12
 COLOURS = (BETTER, SAME)
-"""Of the treatment and of the control."""
+"""Colours of the treatment and of the control."""
 
 
 def recall_by_turn(arms: Mapping[str, Sequence[float]], screen: Screen) -> Spec:

@@ -141,7 +141,7 @@ def bounds(values: Iterable[float | None]) -> tuple[float, float]:
 
 
 def scale_without_zero(values: Iterable[float | None]) -> Rule:
-    """Of an axis that need not reach 0. An axis of one value alone would have no true tick: it gets some room."""
+    """Scale of an axis that need not reach 0. An axis of one value alone would have no true tick: it gets some room."""
     found = {value for value in values if value is not None}
     return {"zero": False} | ({"domain": list(bounds(found))} if len(found) == 1 else {})
 

@@ -101,9 +101,9 @@ from cranfield.reporting.table_spec import Col, TableSpec
 from cranfield.stats.table import TESTS
 
 QUERY_COLUMNS = 26
-"""Of the text of a query that changed most: two of them are on a line."""
+"""Most columns of the text of a query that changed most: two of them are on a line."""
 OTHER_MEASURES = 2
-"""Of several systems side by side, besides the first measure."""
+"""Most other measures of several systems side by side, besides the first measure."""
 TOO_FEW = "too few"
 CODES_FIRST = (VerdictCode.WORSE, VerdictCode.BETTER)
 """Classes that changed are the first rows."""

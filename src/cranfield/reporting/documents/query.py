@@ -39,7 +39,7 @@ MISSED = "missed"
 NEAR = 3
 """Similar ids that an error names."""
 NAME_COLUMNS = 40
-"""Of an id or a text in an error or a title."""
+"""Most columns of an id or a text in an error or a title."""
 PAIR = 2
 
 
@@ -203,7 +203,7 @@ def _side_by_side(detail: Detail) -> HitLists:
 
 
 def _movements(side: Mapping[str, Any], other: Mapping[str, Any] | None) -> list[str]:
-    """Of each result of a list, where the other list has it: `▲ rank 4 on A`, better here than there."""
+    """Where the other list has each result of a list: `▲ rank 4 on A`, better here than there."""
     if other is None:
         return [""] * len(side["hits"])
     there = {hit["id"]: hit["rank"] for hit in reversed(other["hits"])}

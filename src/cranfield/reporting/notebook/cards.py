@@ -38,7 +38,7 @@ if TYPE_CHECKING:
 MAX_MEASURES = 10
 """Measures in the picture of a comparison."""
 MAX_WARNINGS = 5
-"""Of an evaluation, on its card."""
+"""Most warnings of an evaluation, on its card."""
 FIRST_SECTIONS = 2
 """Sections of a report that its card has, where none is named."""
 

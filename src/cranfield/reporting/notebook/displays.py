@@ -17,7 +17,7 @@ from cranfield.reporting.renderers.text import render_text
 from cranfield.reporting.sections.subject import Subject
 
 MAX_BYTES = 100_000
-"""Of a card: it is stored in the file of the notebook."""
+"""Most bytes of a card: it is stored in the file of the notebook."""
 CARD_ROWS, QUERY_ROWS = 12, 60
 """Rows of a table in a card."""
 

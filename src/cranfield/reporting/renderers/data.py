@@ -64,7 +64,7 @@ class Renderer:
 
     name: str
     suffix: str
-    """Of the files it writes; empty where it writes none."""
+    """Suffix of the files it writes; empty where it writes none."""
     render: Callable[[Document], str]
     save: Callable[[Document], str] | None = None
     """Where a file holds more than what is printed."""

@@ -50,7 +50,7 @@ MODULES = (
     *("report/text", "report/tables", "report/charts", "report/folded", "report/query_source", "report/query_detail"),
     *("report/query_view", "report"),
 )
-"""Of the script of a report, each after those that it imports; no two define the same name."""
+"""Modules of the script of a report, each after those that it imports; no two define the same name."""
 LIGHT_THEMES = ('[data-jp-theme-light="true"]', ".vscode-light", 'html[theme="light"]')
 DARK_THEMES = ('[data-jp-theme-light="false"]', ".vscode-dark", 'html[theme="dark"]')
 """Ancestors of a card in JupyterLab, VS Code and Colab."""

@@ -360,7 +360,7 @@ MAX_ROWS = 10
 MIN_ROWS = 6
 """Where lines do not suffice: rows of the table that stay."""
 MAX_SENTENCE_LINES, MAX_DOUBT_LINES, MAX_FINDING_LINES = 5, 3, 3
-"""Of the verdict's sentence, of a caveat, and of a finding."""
+"""Most lines of the verdict's sentence, of a caveat, and of a finding."""
 MAX_DOUBTS = 5
 """Caveats in Markdown."""
 

@@ -37,7 +37,7 @@ RUNS = "runs"
 """Folder of the finished runs, under the output folder."""
 
 _NO_ROOM = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO}
-"""Of a disk that is full or broken."""
+"""Errors of a disk that is full or broken."""
 _FILE_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
 
 

@@ -22,13 +22,14 @@ if TYPE_CHECKING:
 SHOWN_CHARS = 60
 """Query text is cut to this many columns."""
 SYSTEM_COLUMNS = 24
-"""Of the name of a system."""
+"""Most columns of the name of a system."""
 BAR_COLUMNS, SPEED_COLUMNS = 20, 20
-"""Of the bar and of `12.3/s, 4 min 05 s left`; what is left of a line is the query's, so that both stay at 80 columns."""
+"""Columns of the bar and of `12.3/s, 4 min 05 s left`; what is left of a line is the query's, so that both stay at 80
+columns."""
 PLAIN_INTERVAL_S = 10.0
 """A plain log has a line at most this often, and one at the end of each system."""
 SHOWN_FAILURES = 3
-"""Of each system, in a plain log; the others are counted at the end."""
+"""Failures of each system that are shown, in a plain log; the others are counted at the end."""
 _is_quiet: ContextVar[bool] = ContextVar("is_quiet", default=False)
 
 

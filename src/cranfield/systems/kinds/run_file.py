@@ -99,7 +99,7 @@ class RunFileSystem(ConfiguredSystem):
 
     @property
     def machine(self) -> str | None:
-        """Of the collection of the run."""
+        """Machine of the collection of the run."""
         return self.run.machine
 
     @property

@@ -31,7 +31,7 @@ class ModuleSource:
     settings: Mapping[str, Any] | None
     """Arguments of the factory; None: the function itself."""
     folder: str
-    """Of the config file."""
+    """Folder of the config file."""
     env: Mapping[str, str]
     """Added to the environment that the factory is given."""
 
@@ -58,7 +58,7 @@ class PluginSource:
     system: str
     settings: Mapping[str, Any]
     folder: str
-    """Of the config file."""
+    """Folder of the config file."""
     params: Mapping[str, Scalar]
 
     @property

@@ -35,7 +35,7 @@ READER = Path(__file__).with_name("reader.py")
 START_S = 60.0
 """Seconds that the process has to start and to open the file."""
 MAX_LINE_BYTES = 12 * 100_000_000
-"""Of an answer of the process: the longest spelling of a character in JSON, times `MAX_TEXT`."""
+"""Most bytes of an answer of the process: the longest spelling of a character in JSON, times `MAX_TEXT`."""
 GRACE_S = 1.0
 """Seconds over the limit that its own clock has, before it is ended."""
 _RESOLVED = re.compile(r'server at "[^"]*"(?: \([^)]*\))?, port \S+')

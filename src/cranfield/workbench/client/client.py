@@ -37,7 +37,7 @@ if TYPE_CHECKING:
 TIMEOUT_S = 60.0
 """Longest silence of the server."""
 ATTEMPTS = 5
-"""Of a request that may be sent again."""
+"""Attempts at a request that may be sent again."""
 BACKOFF_S = 0.5
 SHORTEST_PAUSE_S = 0.1
 LONGEST_PAUSE_S = 2.0

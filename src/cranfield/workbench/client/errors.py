@@ -16,9 +16,9 @@ class ApiError(CranfieldError):
 
     exit_code = 2
     status = 0
-    """Of HTTP; 0 where there was no answer."""
+    """Status of the HTTP response; 0 where there was no answer."""
     code = ""
-    """Of the first problem, for programs."""
+    """Code of the first problem, for programs."""
 
 
 class RefusedError(ApiError):

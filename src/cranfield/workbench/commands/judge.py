@@ -38,14 +38,18 @@ TargetArgument = Annotated[
 ]
 TestSetOption = Annotated[
     Path | None,
-    Option("Of run files: texts of the queries, and what is judged already.", flag="--testset", metavar="FILE"),
+    Option(
+        "Test set of run files: texts of the queries, and judgments that exist already.",
+        flag="--testset",
+        metavar="FILE",
+    ),
 ]
 QueriesOption = Annotated[
     Path | None,
-    Option("Of run files without a test set: ids and texts of the queries.", flag="--queries", metavar="FILE"),
+    Option("Ids and texts of the queries, for run files without a test set.", flag="--queries", metavar="FILE"),
 ]
 DepthOption = Annotated[
-    int, Option("Of run files: results of each query that are judged.", flag="--depth", metavar="K"), Ge(1)
+    int, Option("Results of each query that are judged, for run files.", flag="--depth", metavar="K"), Ge(1)
 ]
 HostOption = Annotated[str, Option("Address of this machine to listen on.", flag="--host", metavar="ADDRESS")]
 PortOption = Annotated[

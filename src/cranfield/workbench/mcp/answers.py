@@ -190,7 +190,7 @@ class QueryValueRow(ToolAnswer):
     query: str
     text: Untrusted
     value: float | None
-    """Of the measure; of a comparison the difference, candidate minus baseline."""
+    """Value of the measure; in a comparison the difference, candidate minus baseline."""
 
 
 class QueryPage(ResultAnswer):

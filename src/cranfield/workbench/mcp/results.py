@@ -36,7 +36,7 @@ class FoundResult:
     void_stored: tuple[str, ...] = ()
     """Reasons that were stored with it."""
     info: EvaluationInfo | None = None
-    """Of an evaluation."""
+    """Stored facts of an evaluation."""
     is_stored: bool = False
 
     @cached_property
@@ -76,7 +76,7 @@ class FoundResult:
 
     @property
     def evaluation(self) -> Evaluation:
-        """Of one system.
+        """The evaluation of one system.
 
         Raises:
             UsageError: it is a comparison.

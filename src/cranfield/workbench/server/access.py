@@ -56,7 +56,7 @@ class AccessRule:
 
     roles: frozenset[Role]
     scopes: frozenset[str] = frozenset()
-    """Of a token of the API; empty: in a browser only."""
+    """Scopes of a token of the API; empty: in a browser only."""
     anonymous: bool = False
 
 
@@ -85,13 +85,13 @@ class Caller:
 
     account: AccountInfo
     csrf: str = ""
-    """Of the session; empty with a token."""
+    """CSRF token of the session; empty with a token of the API."""
     session: str = ""
     """Its raw id."""
     scope: str | None = None
-    """Of the token; None in a browser."""
+    """Scope of the token; None in a browser."""
     book: BookInfo | None = None
-    """Of the path."""
+    """Book of the path."""
 
     def may(self, access: str) -> bool:
         """Whether a link to such a route is shown."""

@@ -45,7 +45,7 @@ Evaluator = Annotated[Caller, Depends(require("evaluate"))]
 PAGE = 50
 MAX_CHOICES = 200
 MAX_ROWS = 30
-"""Of a table of the report in the page: the query view has all queries."""
+"""Most rows of a table of the report in the page: the query view has all queries."""
 WAITING = "The rest of this page is read: a moment."
 MAX_NAMED = 5
 """Queries of a flag that are named."""

@@ -54,7 +54,7 @@ class Chosen(BaseModel):
     pinned: bool = False
     before: int | None = None
     measure: str = ""
-    """Of the history."""
+    """Measure of the history."""
 
     def filter(self, limit: int) -> EvaluationFilter:
         """The same for the service.

@@ -34,7 +34,7 @@ class NewGrades:
 
     n: int
     path: str
-    """Of the form that counts them."""
+    """Path of the form that counts them."""
 
 
 def counted_later(request: Request, info: ComparisonInfo | EvaluationInfo) -> NewGrades:

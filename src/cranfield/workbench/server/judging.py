@@ -37,7 +37,7 @@ MAX_ITEMS = 50
 MAX_ENTRIES = 200
 MAX_RECENT = 50
 MAX_DIGITS = 19
-"""Of an id: longer numbers are none."""
+"""Limit on the digits of an id: longer numbers are none."""
 WAIT_S = 60.0
 """Longest wait for one text."""
 SKIPS = {
@@ -87,7 +87,7 @@ class Batch(BaseModel):
 
     entries: Annotated[list[dict[str, object]], Field(max_length=MAX_ENTRIES)]
     book: str | None = None
-    """Of the page: another database may have a book of the same name at the same address."""
+    """Book of the page: another database may have a book of the same name at the same address."""
     account: int | None = None
 
 

@@ -38,7 +38,7 @@ class LiveView:
 
     book: BookInfo
     path: str
-    """Of the book."""
+    """Path of the book."""
     event: int
     """The last event of the book before its grades were read."""
     found: LiveMeasures | None

@@ -93,7 +93,7 @@ class TextForm(_Form):
 MAX_ALIKE = 200
 """Lines of one kind in a window; the others are counted."""
 MAX_BYTES_ALIKE = 64_000
-"""Of such lines, with their tracebacks."""
+"""Most bytes of such lines, with their tracebacks."""
 WINDOW_S = 10
 
 

@@ -66,7 +66,7 @@ class ServerOptions:
     secret: bytes = field(default_factory=lambda: secrets.token_bytes(SHORTEST_SECRET), repr=False)
     """Signs cookies and reset links."""
     start_token: str = field(default_factory=lambda: secrets.token_urlsafe(SHORTEST_SECRET), repr=False)
-    """Of the printed address, without accounts."""
+    """Token of the printed address, without accounts."""
 
     def __post_init__(self) -> None:
         """Refuse what would be open to others.

@@ -48,7 +48,7 @@ if TYPE_CHECKING:
 
 MAX_FACTS = 300
 MAX_WORDS = 4_000
-"""Of a text whose changes are marked word by word; a longer one is shown before and after."""
+"""Most words of a text whose changes are marked word by word; a longer one is shown before and after."""
 Long = Annotated[str, StringConstraints(max_length=20_000, pattern=r"^[^\x00]*$")]
 Rows = Annotated[list[Long], Field(max_length=MAX_FACTS)]
 _CITATION = re.compile(r"(?P<file>.*\S):(?P<start>[1-9]\d{0,8})(?:-(?P<end>[1-9]\d{0,8}))?")

@@ -41,7 +41,7 @@ FAILURES = {"pair": 10, "address": 30, "name": 100, "browser": 10}
 address cannot make the holder of a name wait who signs in from another. In a browser where the holder signed in before, only
 the failures of that browser count: attacks cannot keep a person out for ever."""
 _NETWORK_BITS = 64
-"""Of an IPv6 address: one customer has all addresses of such a network."""
+"""Network bits of an IPv6 address: one customer has all addresses of such a network."""
 TOKEN_DAYS = 90
 
 

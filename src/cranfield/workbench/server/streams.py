@@ -18,7 +18,7 @@ from cranfield.workbench.server.http_errors import NO_ANSWER, RefusedRequestErro
 
 T = TypeVar("T")
 MAX_STREAMS = 30
-"""Of an account at a time: each looks at the database every second."""
+"""Most streams of an account at a time: each looks at the database every second."""
 POLL_S = 1.0
 """Between two looks."""
 LOOKS_PER_CHECK = 30

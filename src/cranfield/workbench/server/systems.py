@@ -42,7 +42,7 @@ Reader = Annotated[Caller, Depends(require("results"))]
 Lead = Annotated[Caller, Depends(require("manage"))]
 Text = Annotated[str, Form(max_length=10_000)]
 PREFIX = "set:"
-"""Of the fields of a form that set a parameter."""
+"""Prefix of the fields of a form that set a parameter."""
 MAX_RESULTS = 100
 
 

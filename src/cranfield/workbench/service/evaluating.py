@@ -44,7 +44,7 @@ class EvaluationSubject:
     info: SetInfo
     testset: TestSet
     key: str | None
-    """Of the test set in the config; None where it has none."""
+    """Key of the test set in the config; None where it has none."""
     config: Config | None
     systems: tuple[ChosenSystem, ...]
     cache: AnswerCache

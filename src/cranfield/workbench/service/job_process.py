@@ -46,7 +46,7 @@ class JobTask:
     with_messages: bool
     """Whether the log of the server has the messages of unexpected errors, which may quote anything."""
     database_variables: Mapping[str, str] = field(default_factory=database_variables)
-    """Of PostgreSQL's library, for this process and not for the systems that it starts."""
+    """Environment variables of PostgreSQL's library, for this process and not for the systems that it starts."""
 
     @classmethod
     def of(cls, context: Context, claim: Claim, folder: Path, *, with_messages: bool = False) -> JobTask:

@@ -24,7 +24,7 @@ from cranfield.ranking.value import ResultState
 from cranfield.stats.scale import LEVELS, rules_between
 
 _NO_DAY = date(2000, 1, 1)
-"""Of a version that is not kept."""
+"""Date of a version that is not kept."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,7 +11,7 @@ class BenefitOutcome(BaseModel):
     model_config = ConfigDict(extra="ignore")
 
     file: str
-    """Of the result, in the folder of results of the schedule."""
+    """File of the result, in the folder of results of the schedule."""
     made_at: str
     """Time of the result, in ISO 8601."""
     unchanged: bool
@@ -23,4 +23,4 @@ class BenefitOutcome(BaseModel):
     verdicts: dict[str, str]
     """Stratum, `task_type=locate, difficulty=easy`, to its verdict."""
     failed_rules: list[str]
-    """Of the default rules of `cranfield benefit gate`, each with what breaks it."""
+    """Broken rules, of the default rules of `cranfield benefit gate`, each with what breaks it."""

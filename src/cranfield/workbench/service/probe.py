@@ -26,7 +26,7 @@ from cranfield.workbench.service.tuning import tuned_config
 LIMIT_S = 60.0
 """Longest time of a probe, preflight included."""
 MAX_CHARS = 20_000
-"""Of a request, an output or what was written to stderr that is shown."""
+"""Most characters of a request, an output or what was written to stderr that are shown."""
 
 
 @dataclass(frozen=True, slots=True)

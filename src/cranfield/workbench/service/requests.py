@@ -49,7 +49,7 @@ class EvaluateRequest(RequestBody):
     """Default: that of the config, else the first measure."""
     convention: Annotated[ShortText | None, key_of(ScoringOptions, "convention", otherwise="that of the config")] = None
     seed: Seed = 0
-    """Of everything random."""
+    """Seed of everything random."""
     book: Annotated[str, Field(max_length=200)] = ""
     """Name of a book: the results down to k are put into it, to be judged, and the measures follow its grades. The test set
     then needs no judgments."""

@@ -213,7 +213,7 @@ class JobResponse(ResponseBody):
     ahead: int
     """Jobs that are queued before it."""
     outcome: BenefitOutcome | None = None
-    """Of an experiment that is done."""
+    """Outcome of an experiment that is done."""
 
     @field_validator("request", mode="before")
     @classmethod

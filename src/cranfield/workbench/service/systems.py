@@ -29,7 +29,7 @@ class ChosenSystem:
     config: SystemConfig
     """With the parameters of the variant, and with the components alone."""
     label: str
-    """Of its evaluation: `search (boosted) [bm25]`."""
+    """Label of its evaluation: `search (boosted) [bm25]`."""
     variant: str = ""
     """Name of the variant, or the parameters that are tried."""
 

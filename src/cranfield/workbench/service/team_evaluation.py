@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
 MAX_KEYWORDS = 20_000
 MAX_CHARS = 1_000
-"""Of one keyword."""
+"""Most characters of one keyword."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,7 +108,7 @@ USUAL_BOOK = "//"
 where it takes grades, else `NEW_BOOK`."""
 OWN_SCALE = "of the test set"
 DEFAULT_MEASURES = "MAP@{k}, MRR@{k}, nDCG@{k}"
-"""Of keywords, at their depth."""
+"""Measures of keywords, at their depth."""
 MAX_NAMED = 20
 """Lines left out that are named one by one."""
 MAX_TEXT = 5_000_000
@@ -122,7 +122,7 @@ class TeamRequest(BaseModel):
     model_config = ConfigDict(frozen=True)
 
     name: Annotated[str, Field(max_length=200)] = ""
-    """Of the list of keywords, and of a new book."""
+    """Name of the list of keywords, and of a new book."""
     keywords: Annotated[str, Field(max_length=MAX_TEXT)] = ""
     testset: Line = ""
     systems: list[Line] = Field(default_factory=list)

@@ -75,15 +75,15 @@ class JobInfo:
     progress: str
     """What it does now, for people."""
     changed_at: int
-    """Of state or progress."""
+    """Time of the last change of state or progress."""
     problems: tuple[JobProblem, ...]
-    """Of a failed job."""
+    """Problems of a failed job."""
     results: tuple[int, ...]
     """Ids of its evaluations in the order of the request, or of its comparison."""
     ahead: int
     """Jobs that are queued before it."""
     outcome: BenefitOutcome | None
-    """Of an experiment that is done."""
+    """Outcome of an experiment that is done."""
 
     @property
     def has_ended(self) -> bool:
@@ -151,7 +151,7 @@ class EvaluationInfo:
     testset_digest: str
     run_id: int
     system: str
-    """Of an uploaded run its name."""
+    """Name of the system; of an uploaded run, its name."""
     variant: str
     components: str
     """Separated by commas; empty: all."""
@@ -231,7 +231,7 @@ class ComparisonInfo:
     baseline: EvaluationInfo
     candidate: EvaluationInfo
     options: Json
-    """Of the request, with what defaults were taken for the rest."""
+    """Options of the request; defaults are filled in."""
     verdict: str
     """A `VerdictCode`."""
     sentence: str

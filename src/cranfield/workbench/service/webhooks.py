@@ -72,7 +72,7 @@ class WebhookMessage:
     """For people: the field that chat programs show; what others named is in it."""
     job: int
     number: int
-    """Of the event among those of the job."""
+    """Number of the event among those of the job."""
     path: str
     """Page of the server that shows more."""
     facts: Mapping[str, Any] = field(default_factory=dict)

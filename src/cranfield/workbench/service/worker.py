@@ -298,7 +298,7 @@ def working(service: Service, *, on_end: OnEnd | None = None, with_messages: boo
 
 
 def _folder_name(job: JobInfo) -> str:
-    """Of its number and time: the same number in a new database is another job."""
+    """Folder name of the job's number and time: the same number in a new database is another job."""
     return f"{job.id}-{job.created_at}"
 
 

@@ -250,7 +250,7 @@ class _Work:
         return None
 
     async def _check_deprecated(self, sources: Sources, rows: Sequence[Diagnostic]) -> None:
-        """Of what the type checker marks: packages tell an alternative in their own words, the standard library has the map."""
+        """Check what the type checker marks: packages name an alternative, for the standard library the map does."""
         if not rows:
             return
         names = sorted({row.file for row in rows})

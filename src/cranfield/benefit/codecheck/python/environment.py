@@ -20,7 +20,7 @@ _MODULE_SUFFIXES = {".py", ".so", ".pyd", ".pyi"}
 _STUBS = "-stubs"
 _CLASS = re.compile(r"^\s*class\s+(\w+)", re.MULTILINE)
 _MAX_BYTES = 256 << 20
-"""Of texts that are searched for the names of classes."""
+"""Most bytes of texts that are searched for the names of classes."""
 OF_FOLDER, OF_LINKED = PACKAGES = ("/packages/folder", "/packages/linked")
 """Where packages lie in a sandbox."""
 
@@ -30,11 +30,11 @@ class Environment:
     """Packages in a folder, and the Python that they are of."""
 
     folder: Path | None = None
-    """Of packages; None: there are none besides the standard library."""
+    """Folder of packages; None: there are none besides the standard library."""
     linked: tuple[Path, ...] = ()
     """Folders and files of modules that lie elsewhere, as those of editable installations do."""
     version: str = ""
-    """Of Python: `3.12`."""
+    """Version of Python: `3.12`."""
     python: str = ""
     """Path of a Python of this version; empty: there is none here."""
     left_out: tuple[str, ...] = ()

@@ -25,7 +25,7 @@ class Import:
     line: int
     column: int
     level: int
-    """Of a relative import; 0: absolute."""
+    """Level of a relative import; 0: absolute."""
     module: str
     name: str
     """Empty: the module itself."""
@@ -56,7 +56,7 @@ class FileFacts:
     error: str = ""
     """Why it does not compile; empty: it does."""
     line: int = 0
-    """Of the error."""
+    """Line of the error."""
     is_syntax: bool = False
     """The error is of syntax, which another version of Python may have."""
     unread: str = ""

@@ -35,7 +35,7 @@ NO_SUCH_NAME = "cranfield_no_such_name"
 """What has an attribute of this name has one of every name."""
 _DIRECTIVE = re.compile(r"^\.\. deprecated::(?P<text>[^\n]*(?:\n[ \t]+[^\n]*)*)", re.MULTILINE)
 _SUMMARY = re.compile(r"(?:[^.\n][^\n]*\n)*\s*\Z")
-"""Of what stands before a directive that is about the whole symbol: one paragraph at most."""
+"""Matches the text before a directive that is about the whole symbol: one paragraph at most."""
 _SETS_ATTRIBUTES = {"__dict__", "setattr"}
 _CHARS = 200
 _CATEGORIES = (DeprecationWarning, PendingDeprecationWarning, FutureWarning)

@@ -46,7 +46,7 @@ class LookupAnswer:
     perhaps_deprecated: str = ""
     """A sentence on deprecation that may be about a part of the symbol, such as an argument."""
     modules: tuple[str, ...] = ()
-    """Of a class: where those of its name are defined."""
+    """Modules that define a class of the same name, for a class."""
 
 
 async def look_up(

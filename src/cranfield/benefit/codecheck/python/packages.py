@@ -46,11 +46,11 @@ class SymbolUse:
     doubt: str = ""
     """Why the silence of the type checker says nothing; empty: it has seen a definition."""
     first: Place = (0, 0)
-    """Of the object of an attribute."""
+    """Start of the object of an attribute."""
 
     @property
     def kind(self) -> str:
-        """Of its lookups; empty: it has none."""
+        """Kind of its lookups; empty: it has none."""
         return self.lookups[0][0] if self.lookups else ""
 
 
@@ -259,7 +259,7 @@ class _Decision:
             self.found.findings.append(_finding(symbol, CodeCheck.SYMBOLS, self._with_package(message, symbol, answer)))
 
     def _add_unknown(self, symbol: SymbolUse, answer: LookupAnswer) -> None:
-        """Of a symbol that could not be looked up: the type checker decides as far as it can."""
+        """Handle a symbol that could not be looked up: the type checker decides as far as it can."""
         if symbol.row is not None and self._is_typed(symbol, answer):
             return
         self._take(symbol.row)

@@ -18,7 +18,7 @@ from cranfield.benefit.codecheck.python.ty import RUNNING, CheckerError, OutputE
 
 _SECONDS, _BYTES, _PROCESSES = 30, 2 << 30, 64
 _FILE_BYTES = 256 << 20
-"""Of temporary files, which are in memory."""
+"""Most bytes of temporary files, which are in memory."""
 _SYSTEM = ("/usr", "/bin", "/sbin", "/lib", "/lib64", "/etc/ld.so.cache", "/etc/localtime", "/etc/alternatives")
 _CODE, _TESTS, _DEVICES = "/code", "/tests", "/dev"
 _SCRATCH = "/" + "tmp"

@@ -38,7 +38,7 @@ class AttributeRead:
     column: int
     name: str
     first: Place
-    """Of the object."""
+    """Start of the object."""
     last: Place
 
     @property
@@ -48,7 +48,7 @@ class AttributeRead:
 
     @property
     def object(self) -> Expression:
-        """Of which it is read."""
+        """Object of which the attribute is read."""
         return self.file, self.first, self.last
 
     @property
@@ -64,7 +64,7 @@ class Sources:
     texts: Mapping[str, str]
     facts: Mapping[str, FileFacts]
     environment: Environment
-    """Of the packages that they may import."""
+    """Environment with the packages that they may import."""
 
     @cached_property
     def members(self) -> tuple[AttributeRead, ...]:

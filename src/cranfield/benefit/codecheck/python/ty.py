@@ -66,7 +66,7 @@ class Diagnostic:
     end: tuple[int, int]
     message: str
     lacking: str = ""
-    """Of an attribute of a union: the type that does not have it."""
+    """Type that lacks the attribute, where it is of a union."""
 
     @property
     def place(self) -> tuple[str, int, int]:
@@ -81,12 +81,12 @@ class Workplace:
     folder: Path
     program: str
     version: str
-    """Of Python, that the type checker takes the code to be for."""
+    """Version of Python for which the type checker takes the code to be."""
     platform: str
 
     @property
     def code(self) -> Path:
-        """Of the files."""
+        """Folder of the files."""
         return self.folder / "code"
 
     async def run_copies(self, copies: Mapping[str, str]) -> tuple[Diagnostic, ...]:

@@ -25,10 +25,10 @@ if TYPE_CHECKING:
 JSON = "application/json"
 FORM = "multipart/form-data"
 MAX_ACCOUNTS = 10_000
-"""Of which the rate is known; beyond it the memory of all is dropped."""
+"""Most accounts of which the rate is known; beyond it the memory of all is dropped."""
 DEFAULT_LIMIT = 50
 MAX_ROWS = 500
-"""Of a page."""
+"""Most rows of a page."""
 RETRY_S = 5
 ERRORS: dict[int | str, dict[str, Any]] = {
     status: {"model": ErrorResponse, "description": text}

@@ -48,8 +48,8 @@ if TYPE_CHECKING:
     from cranfield.workbench.service.values import EvaluationInfo
 
 router = APIRouter(route_class=Route)
-EvaluationId = Annotated[int, Path(ge=1, lt=2**63, description="Of the evaluation.")]
-ComparisonId = Annotated[int, Path(ge=1, lt=2**63, description="Of the comparison.")]
+EvaluationId = Annotated[int, Path(ge=1, lt=2**63, description="Id of the evaluation.")]
+ComparisonId = Annotated[int, Path(ge=1, lt=2**63, description="Id of the comparison.")]
 Row = TypeVar("Row", QueryRow, ComparedRow)
 Name = Annotated[str | None, Field(max_length=200)]
 
@@ -94,7 +94,7 @@ REPORT: dict[int | str, dict[str, Any]] = {
     },
 }
 REPORT_POLICY = "sandbox allow-scripts allow-popups; default-src 'none'; style-src 'unsafe-inline'; script-src 'unsafe-inline'; img-src data:"
-"""Of a report in HTML: it is one file with its own styles and script, in an origin of its own."""
+"""Security policy of a report in HTML: it is one file with its own styles and script, in an origin of its own."""
 
 
 @router.get("/evaluations", dependencies=[RESULTS])

@@ -25,7 +25,7 @@ from cranfield.workbench.service.uploads import Upload
 MAX_FIELDS = 500
 MAX_FILES = 30
 MAX_UPLOADS = 4
-"""Of an account at a time: each is read by a process of its own."""
+"""Most uploads of an account at a time: each is read by a process of its own."""
 FILE: dict[int | str, dict[str, Any]] = {200: {"content": {"application/octet-stream": {}}, "description": "The file."}}
 FormatName = Annotated[str, Query(alias="format", max_length=40)]
 BINARY = {"type": "string", "format": "binary"}

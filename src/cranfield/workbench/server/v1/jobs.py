@@ -28,7 +28,7 @@ from cranfield.workbench.service.responses import JobResponse, JobState, Page
 from cranfield.workbench.service.values import JobInfo
 
 router = APIRouter(route_class=Route)
-JobId = Annotated[int, Path(ge=1, lt=2**63, description="Of the job.")]
+JobId = Annotated[int, Path(ge=1, lt=2**63, description="Id of the job.")]
 
 
 @router.get("/jobs")

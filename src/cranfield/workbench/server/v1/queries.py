@@ -17,7 +17,7 @@ from cranfield.workbench.service.responses import IntakeResponse, QuerySources
 router = APIRouter(route_class=Route)
 Sending = Annotated[Caller, Depends(ApiRequire(Access.EVALUATE, checks_texts=False))]
 MAX_QUERIES = 10_000
-"""Of one batch."""
+"""Most queries of one batch."""
 
 
 def _as_text(value: object) -> object:

@@ -36,7 +36,7 @@ Ref = Annotated[
     str,
     Path(min_length=1, max_length=220, description="Name of a test set: its latest version; `NAME@ID` is one version."),
 ]
-RunId = Annotated[int, Path(ge=1, lt=2**63, description="Of the run.")]
+RunId = Annotated[int, Path(ge=1, lt=2**63, description="Id of the run.")]
 FIELDS = {
     "file": BINARY,
     "name": {"type": "string", "description": "Default: that of the file."},

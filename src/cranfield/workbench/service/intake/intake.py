@@ -29,7 +29,7 @@ RECORDS = 50_000
 """Records that are stored at once: what an interrupt leaves is counted, and the next time begins after it."""
 SOURCE_PATTERN = r"^[A-Za-z0-9][A-Za-z0-9._-]{0,99}$"
 _ROUNDS = 20_000
-"""Of the digest of a beginning: from that of a short log its text could be found by trying."""
+"""Rounds of the digest of a beginning: with few, the text of a short log could be found by trying."""
 _READ_BYTES = 1 << 20
 _DAY_MS = 86_400_000
 

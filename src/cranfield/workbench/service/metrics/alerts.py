@@ -56,7 +56,7 @@ class GatedSystem:
 
     @property
     def labels(self) -> Mapping[str, str]:
-        """Of its alerts, also where its series do not have them."""
+        """Labels of its alerts, also where its series do not have them."""
         return {"system": self.system, "testset": self.testset}
 
 

@@ -8,9 +8,9 @@ from cranfield.workbench.service.metrics.families import FAMILIES, Family, Panel
 from cranfield.workbench.service.metrics.naming import ALL, Naming
 
 WIDTH, HEIGHT = 12, 8
-"""Of a panel, in cells; a dashboard is 24 wide."""
+"""Width and height of a panel, in cells; a dashboard is 24 wide."""
 SCHEMA_VERSION = 39
-"""Of the model of dashboards, as Grafana 11 writes it; later versions read it."""
+"""Schema version of dashboards, as Grafana 11 writes it; later versions read it."""
 DATASOURCE = {"type": "prometheus", "uid": "${datasource}"}
 UNIQUE_ID = "cranfield-search-quality"
 VARIABLES = ("testset", "system", "measure", "stratum")

@@ -23,7 +23,7 @@ from cranfield.workbench.service.metrics.observed import (
 )
 
 DECIMALS = 12
-"""Of a value: the mean of 7 of 10 is 0.7, so that an alert `< 0.7` and the gate agree."""
+"""Decimals of a value: the mean of 7 of 10 is 0.7, so that an alert `< 0.7` and the gate agree."""
 PERCENTILES = (50, 95, 99)
 DAY_S = 86_400
 RESULTS = ("failed", "void", "worse", "gate_failed", "passed")
@@ -50,7 +50,7 @@ class MetricSample:
     measure: str = ""
     """Spelling, of a value of a measure."""
     suffix: str = ""
-    """Of a histogram: `_bucket`, `_sum`, `_count`."""
+    """Suffix of a series of a histogram: `_bucket`, `_sum`, `_count`."""
 
 
 Samples = Callable[[MetricsSnapshot], Iterable[MetricSample]]

@@ -50,7 +50,7 @@ class Measured:
     """Rule to whether it holds; None: not decided."""
     void: tuple[str, ...] = ()
     version: str = ""
-    """Of the test set."""
+    """Version of the test set."""
     digest: str = ""
     convention: str = ""
     depth: int | None = None

@@ -35,7 +35,7 @@ MAX_FOLLOWED = 20
 """Evaluations of one system on one test set among which the last value of each measure is looked for."""
 ALL = EvaluationFilter()
 JUDGED_ORIGINS = (Origin.POOL, Origin.ADDED)
-"""Of items that give a result its grade: the others repeat one, or show how a rater grades."""
+"""Origins of items that give a result its grade: the others repeat one, or show how a rater grades."""
 
 
 class StoredEvaluations(ServicePart):
@@ -250,12 +250,12 @@ def evaluation_infos(session: Session, rows: Sequence[StoredEvaluation]) -> tupl
 
 
 def _n_waiting(items: Sequence[int], newest: object) -> int:
-    """Of items, by id, how many there were up to the newest of an evaluation; all of them where that is not known."""
+    """Number of items, by id, up to the newest of an evaluation; all of them where that is not known."""
     return bisect_right(items, newest) if isinstance(newest, int) else len(items)
 
 
 def _waiting(session: Session, books: Collection[int]) -> Mapping[int, list[int]]:
-    """Of books that take grades, the items that wait for one, in the order of their ids."""
+    """Items that wait for a grade, by book, for books that take grades, in the order of their ids."""
     if not books:
         return {}
     query = (

@@ -24,7 +24,7 @@ class KnownBatch:
     """What was taken in at once, by which a second time is recognised."""
 
     digest: str
-    """Of a key, or of the beginning of a file up to `offset`; no text can be found from it."""
+    """Digest of a key, or of the beginning of a file up to `offset`; no text can be found from it."""
     offset: int = 0
     """Bytes of the file."""
 

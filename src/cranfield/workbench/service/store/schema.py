@@ -33,7 +33,8 @@ class StoredSet(Base):
     id: Mapped[int] = mapped_column(primary_key=True)
     name: Mapped[str] = mapped_column(String(200))
     digest: Mapped[str] = mapped_column(String(80))
-    """Of the test set: queries and judgments. Versions with one digest may differ in metadata, or in what predicates gave."""
+    """Digest of the test set: queries and judgments. Versions with one digest may differ in metadata, or in what
+    predicates gave."""
     version: Mapped[str] = mapped_column(String(200), default="")
     """Its own, where the file declares one."""
     source: Mapped[str] = mapped_column(String(20))
@@ -80,7 +81,7 @@ class Job(Base):
     request: Mapped[dict[str, object]]
     """What is to be done: a `JobRequest`."""
     key: Mapped[str | None] = mapped_column(String(200), unique=True)
-    """Of the one who asked: the same key is one job (`watch:nightly:2026-11-23T02:00Z`)."""
+    """Key of the requester: the same key is one job (`watch:nightly:2026-11-23T02:00Z`)."""
     account_id: Mapped[int | None] = mapped_column(ForeignKey("account.id"))
     created_at: Mapped[int]
     started_at: Mapped[int | None]
@@ -97,11 +98,11 @@ class Job(Base):
     progress: Mapped[str] = mapped_column(Text, default="")
     """What it does now, for people."""
     changed_at: Mapped[int]
-    """Of state or progress."""
+    """Time of the last change of state or progress."""
     problems: Mapped[list[dict[str, object]] | None]
-    """Of a failed job: each with message, where, hint and code."""
+    """Problems of a failed job: each with message, where, hint and code."""
     outcome: Mapped[dict[str, object] | None]
-    """Of an experiment that is done: a `BenefitOutcome`."""
+    """Outcome of an experiment that is done: a `BenefitOutcome`."""
 
 
 class StoredEvaluation(Base):
@@ -195,7 +196,7 @@ class ProductionQuery(Base):
     day: Mapped[str] = mapped_column(String(10))
     """2026-11-23, UTC."""
     digest: Mapped[str] = mapped_column(String(80))
-    """Of the text, which may be too long for an index."""
+    """Digest of the text, which may be too long for an index."""
     text: Mapped[str] = mapped_column(Text)
     n: Mapped[int]
 
@@ -209,7 +210,7 @@ class IntakeBatch(Base):
     id: Mapped[int] = mapped_column(primary_key=True)
     source: Mapped[str] = mapped_column(String(200))
     digest: Mapped[str] = mapped_column(String(80))
-    """Of a key, or, made slowly, of the beginning of a file."""
+    """Digest of a key, or, made slowly, of the beginning of a file."""
     n_bytes: Mapped[int]
     """Length of that beginning; 0: a key."""
     at: Mapped[int]

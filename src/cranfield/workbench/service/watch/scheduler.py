@@ -38,7 +38,7 @@ PAUSE_S = 5.0
 """Between two looks at the schedules."""
 PURGE_S = 3600.0
 JOBS_LOOKED_AT = 5
-"""Of each schedule: those whose comparisons may not be made yet."""
+"""Jobs of each schedule that are looked at: those whose comparisons may not be made yet."""
 EARLIER = 50
 """Evaluations among which the one before is looked for."""
 

@@ -30,7 +30,7 @@ class Schedule:
 
     @property
     def prefix(self) -> str:
-        """Of the keys of its jobs."""
+        """Prefix of the keys of its jobs."""
         return f"watch:{self.name}:"
 
     def key(self, time: datetime) -> str:
