@@ -1,4 +1,4 @@
-"""Limits of length for files and functions, and a docstring for every public name."""
+"""Limits of length for files and functions, a docstring for every public name, and how docstrings and names of bounds begin."""
 
 from __future__ import annotations
 
@@ -71,6 +71,29 @@ def test_every_public_name_says_what_it_is() -> None:
     }
     assert silent - UNDOCUMENTED == set(), "give these a docstring"
     assert UNDOCUMENTED - silent == set(), "these have a docstring now: take them off the list"
+
+
+def test_a_docstring_begins_with_what_the_thing_is_or_does() -> None:
+    """Also that of a field or a constant, which is the string below it."""
+    found = [
+        f"{name}.py:{node.lineno}: {node.value.value.strip()[:60]}"
+        for name, tree, _ in parsed()
+        for node in ast.walk(tree)
+        if isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant) and isinstance(node.value.value, str)
+        if node.value.value.split()[:1] == ["Of"]
+    ]
+    assert not found
+
+
+def test_bounds_are_called_max_and_min() -> None:
+    found = [
+        f"{name}.py:{node.lineno}: {node.id}"
+        for name, tree, _ in parsed()
+        for node in ast.walk(tree)
+        if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store)
+        if node.id.lstrip("_").startswith(("MOST_", "FEWEST_"))
+    ]
+    assert not found
 
 
 def test_a_silent_public_function_is_found() -> None:
