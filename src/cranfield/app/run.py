@@ -555,7 +555,14 @@ def _finish(
     void = void_sentences(result.evidence)
     rescore = rescore_command(config, experiment, list(runs), out, allow_drift=extras.allow_drift)
     return CompletedRun(
-        *(document, evaluations, comparison, void, written, out / REPORT, experiment.primary, many),
+        document,
+        evaluations,
+        comparison,
+        void,
+        written,
+        out / REPORT,
+        experiment.primary,
+        many,
         floors=floors,
         rescore=rescore,
     )
@@ -614,7 +621,12 @@ def _set_result(experiment: Experiment, job: CompletedRun) -> SetResult:
     measure, verdict = experiment.primary, job.document.verdict
     row = partial(
         SetResult,
-        *(experiment.name, experiment.testset, experiment.params, job.document, job.report.name, str(measure)),
+        experiment.name,
+        experiment.testset,
+        experiment.params,
+        job.document,
+        job.report.name,
+        str(measure),
         evaluations=job.evaluations,
     )
     shown = TonedCell(verdict.name, verdict.tone) if verdict is not None else ""

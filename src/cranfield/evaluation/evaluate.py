@@ -326,7 +326,9 @@ def _unscored(ranking: Ranking, measures: Sequence[Measure], results: Mapping[Me
         yield Caveat(
             f"{', '.join(map(str, same))} {have} no value for {len(unscored)} of {ranking.n_queries} queries "
             f"({why}): {join_first(unscored)}",
-            *(CaveatKind.NO_VALUE, tuple(same), why),
+            CaveatKind.NO_VALUE,
+            tuple(same),
+            why,
         )
 
 

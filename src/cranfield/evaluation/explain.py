@@ -388,8 +388,11 @@ def _measure(explanation: Explanation, about: MeasureExplanation) -> MeasureEffe
         changed=tuple(ids[place] for place in about.most_changed()),
         parts=tuple(
             Effect(
-                *(part.choice.name, part.step_alone, int(np.count_nonzero(part.changed_alone))),
-                *(part.step, int(np.count_nonzero(part.changed))),
+                part.choice.name,
+                part.step_alone,
+                int(np.count_nonzero(part.changed_alone)),
+                part.step,
+                int(np.count_nonzero(part.changed)),
             )
             for part in about.parts
         ),

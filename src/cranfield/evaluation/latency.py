@@ -300,8 +300,16 @@ def latency_impact(
     found = _differences(a, b, alpha, seed, n_draws) if shared else (None, None, None)
     median, p50, p95 = (_judged(each, candidate.latency_rule, is_comparable=not why_not) for each in found)
     return LatencyImpact(
-        *(about[0], about[1], len(shared), median, p50, p95),
-        *((baseline.name, candidate.name), alpha, candidate.latency_rule, why_not),
+        about[0],
+        about[1],
+        len(shared),
+        median,
+        p50,
+        p95,
+        (baseline.name, candidate.name),
+        alpha,
+        candidate.latency_rule,
+        why_not,
         _shared_warm_up(baseline, candidate),
     )
 

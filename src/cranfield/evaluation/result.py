@@ -501,7 +501,9 @@ def _system(evaluation: Evaluation, primary: Measure | None) -> SystemResult:
         failures=failures,
         failures_count=effect_of(
             np.flatnonzero([outcome.is_failure for outcome in evaluation.ranking.outcomes]),
-            *(evaluation.measures, evaluation.values, evaluation.scored),
+            evaluation.measures,
+            evaluation.values,
+            evaluation.scored,
         ),
         outcomes=outcome_counts(evaluation),
         judged=judged_share(evaluation.ranking, None if measure is None else measure.depth),

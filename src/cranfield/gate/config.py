@@ -344,8 +344,17 @@ Rule = Annotated[
     | Annotated[CorrectAtRule, Tag("correct_at")]
     | Annotated[AccuracyRule, Tag("accuracy")],
     by_key(
-        *("floor", "drop", "no_worse", "ratchet", "judged", "failures", "latency", "every_answer"),
-        *("ece", "correct_at", "accuracy"),
+        "floor",
+        "drop",
+        "no_worse",
+        "ratchet",
+        "judged",
+        "failures",
+        "latency",
+        "every_answer",
+        "ece",
+        "correct_at",
+        "accuracy",
     ),
 ]
 """One rule of a gate."""

@@ -189,7 +189,9 @@ def check_review(
     return (
         checked(Criterion.REVIEW, found, step, is_met=not report.breached and not report.unreviewed),
         checked(
-            *(Criterion.SECOND_LOOK, report.missing or confirmed, step),
+            Criterion.SECOND_LOOK,
+            report.missing or confirmed,
+            step,
             is_met=not report.missing,
             demand=demand,
         ),

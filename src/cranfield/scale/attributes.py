@@ -134,7 +134,12 @@ def read_attributes(path: Path, columns: AttributeColumns, *, seed: int = 0, n_u
     weight = np.concatenate([*parts.weights, np.ones(1)]) if columns.weight else None
     parts.weights.clear()
     return Attributes(
-        *(path.name, columns, parts.finder(), unit, n_clusters, largest),
+        path.name,
+        columns,
+        parts.finder(),
+        unit,
+        n_clusters,
+        largest,
         strata=tuple((*values, NO_VALUE) for values in parts.values),
         codes=codes,
         weight=weight,

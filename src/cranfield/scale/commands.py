@@ -61,7 +61,11 @@ def evaluate_large_runs(
     progress = RowProgress(sys.stderr)
     try:
         return evaluate_large(
-            *(lambda: judgments_of(testset, testset_format, options), runs, measures or None, scoring, large),
+            lambda: judgments_of(testset, testset_format, options),
+            runs,
+            measures or None,
+            scoring,
+            large,
             compare=compare,
             on_progress=progress,
         )

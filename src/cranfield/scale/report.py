@@ -61,7 +61,12 @@ def verdict_block(summary: ScaleSummary) -> VerdictBlock | None:
         verdict = pairs[0].verdict
         facts = tuple(_facts(summary, pairs[0]))
         return VerdictBlock(
-            *(verdict.name, verdict.sentence, verdict.code.tone, facts, verdict.reasons, verdict.disagreements),
+            verdict.name,
+            verdict.sentence,
+            verdict.code.tone,
+            facts,
+            verdict.reasons,
+            verdict.disagreements,
             caveats=summary.caveats,
         )
     names = {code: [p.name for p in pairs if p.verdict.code is code] for code in VerdictCode}
@@ -74,7 +79,11 @@ def verdict_block(summary: ScaleSummary) -> VerdictBlock | None:
     invalid = [pair for pair in pairs if pair.verdict.code is VerdictCode.INVALID]
     reasons = tuple(f"{pair.name}: {each}" for pair in invalid for each in pair.verdict.reasons)
     return VerdictBlock(
-        *(only.text if only is not None else counts, sentence, tone, (), reasons),
+        only.text if only is not None else counts,
+        sentence,
+        tone,
+        (),
+        reasons,
         disagreements=disagreements,
         caveats=summary.caveats,
     )

@@ -287,7 +287,10 @@ def _results(
 
         check_order(rules)
         return evaluate_files(
-            *(runs, judgments(), lambda systems: _declared(systems, measures, given, options, primary), folder),
+            runs,
+            judgments(),
+            lambda systems: _declared(systems, measures, given, options, primary),
+            folder,
             master=options.master,
             conf=options.spark_conf,
             columns=options.columns,

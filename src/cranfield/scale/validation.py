@@ -114,7 +114,7 @@ def validate_large(
         return None
     notes = info(*_notes(read))
     testset = TestSetRecord(
-        *(source.name, "", read.table.digest, read.table.n_queries), notes=notes, refresh_days=Meta().refresh_days
+        source.name, "", read.table.digest, read.table.n_queries, notes=notes, refresh_days=Meta().refresh_days
     )
     found = [
         ValidationFinding(name, CHECKS[name].level, *complaint)

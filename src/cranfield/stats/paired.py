@@ -63,7 +63,9 @@ def t_test(about: Description, *, alpha: float = 0.05, scale: float = 0.0) -> Te
         note = ALL_EQUAL if about.mean else ALL_ZERO
         one_sided = _step(-about.mean)
         return TestResult(
-            *(None, 0.0 if about.mean else 1.0, one_sided),
+            None,
+            0.0 if about.mean else 1.0,
+            one_sided,
             ci_low=interval[0],
             ci_high=interval[1],
             note=note,

@@ -74,7 +74,8 @@ def stratified_t(difference: Values, labels: Sequence[str], *, alpha: float = 0.
     p_two_sided = min(1.0, 2 * t_tail(abs(t), df))
     half = t_quantile(1 - alpha / 2, df) * error
     low, high = align_with_test(
-        *(mean - half, mean + half),
+        mean - half,
+        mean + half,
         rejected=p_two_sided <= alpha,
         upward=t > 0,
         scale=float(np.abs(vector).max()),

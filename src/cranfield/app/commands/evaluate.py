@@ -95,7 +95,13 @@ def evaluate_command(
             "--history": history,
         }
         summary = in_parts.evaluate_large_runs(
-            *(testset, runs, measures, testset_format, options, scoring, large),
+            testset,
+            runs,
+            measures,
+            testset_format,
+            options,
+            scoring,
+            large,
             refused=refused | {"--sort": sort != "given"},
         )
         return Report(document=in_parts.document_of(summary), full=bool(large.stratum))
@@ -213,7 +219,13 @@ def compare_command(
     if (in_parts := reader_in_parts(runs, large)) is not None:
         refused = {**of_many, "--sensitivity": sensitivity, "--contrast": contrast, "--means": means}
         summary = in_parts.evaluate_large_runs(
-            *(testset, runs, _with_primary(measures, compare.primary), testset_format, options, scoring, large),
+            testset,
+            runs,
+            _with_primary(measures, compare.primary),
+            testset_format,
+            options,
+            scoring,
+            large,
             refused=refused | {"--verdict-strata": compare.strata},
             compare=declared,
         )

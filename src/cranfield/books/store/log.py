@@ -126,7 +126,12 @@ class Log(Part):
             item, settings = item_row(session, item_id), settings_of(book)
             account_row(session, account_id)
             request = SaveRequest(
-                *(book.id, item_id, account_id, Action.ADJUDICATE, client_key, grade),
+                book.id,
+                item_id,
+                account_id,
+                Action.ADJUDICATE,
+                client_key,
+                grade,
                 reason=reason.strip(),
                 method="lead",
                 data=data,

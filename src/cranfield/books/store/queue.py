@@ -472,7 +472,8 @@ def _assignment(
     side = seeded(rater.settings.seed, "side", rater.account_id, item.repeat_of or item.id) % 2 == 1
     return as_value(
         Assignment,
-        *(item, query),
+        item,
+        query,
         item_id=item.id,
         query=query.name,
         query_text=query.text,

@@ -441,7 +441,9 @@ def _rating(row: Row[ItemJudgment, Event, Account, Item, str, int], firsts: Firs
     takes_slot = account.kind == RaterKind.PERSON and item.origin != Origin.REPEAT
     return as_value(
         RatingRow,
-        *(judgment, event, item),
+        judgment,
+        event,
+        item,
         query=query,
         doc=item.doc_id,
         rater=account.name,
@@ -484,7 +486,8 @@ def _view(
     event, by = final if final is not None and item.final is not None else (None, None)
     return as_value(
         ItemView,
-        *(item, query),
+        item,
+        query,
         query=query.name,
         query_text=query.text,
         doc=item.doc_id,

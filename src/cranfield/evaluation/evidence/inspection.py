@@ -467,7 +467,13 @@ def inspect_systems(systems: Sequence[Scored], primary: Measure | None, limits: 
             sentence = f"{system}: {text}" if system and text else found.sentence
             findings.append(
                 Finding(
-                    *(check.name, consequence, system, sentence, found.query_ids, found.count, found.total),
+                    check.name,
+                    consequence,
+                    system,
+                    sentence,
+                    found.query_ids,
+                    found.count,
+                    found.total,
                     text=text if system else "",
                 )
             )

@@ -443,8 +443,12 @@ def collect_reviews(run: Path, store: Store) -> Collected:
                 folder.append(Step.REJECTED, _dropped(old))
         index = RunIndex(folder)
         return Collected(
-            *(book.name, n_new, tuple(waits[ItemState.OPEN]), tuple(waits[ItemState.ADJUDICATE])),
-            *(tuple(waits[_SKIPPED]), tuple(late)),
+            book.name,
+            n_new,
+            tuple(waits[ItemState.OPEN]),
+            tuple(waits[ItemState.ADJUDICATE]),
+            tuple(waits[_SKIPPED]),
+            tuple(late),
             edited_twice=tuple(_edited_twice(index)) if is_alone else (),
             second=second_look(store, book) if is_alone else None,
             unconfirmed=unconfirmed,

@@ -100,8 +100,15 @@ def check_pool(
             before, after = full[measure], without[measure]
             left_out[measure].append(
                 LeftOut(
-                    *(system.name, len(only), n_relevant, before[place], after[place], after[place] - before[place]),
-                    *(_rank(measure, before, place), _rank(measure, after, place), kendall_tau(before, after)),
+                    system.name,
+                    len(only),
+                    n_relevant,
+                    before[place],
+                    after[place],
+                    after[place] - before[place],
+                    _rank(measure, before, place),
+                    _rank(measure, after, place),
+                    kendall_tau(before, after),
                 )
             )
     n_queries = sum(map(testset.is_judged, testset.query_ids))

@@ -344,7 +344,7 @@ def comparison_document(
     """
     found = find_contrasts(result if isinstance(result, Comparison) else result.evaluations, contrasts)
     return subject_document(
-        Subject.of(*(result, found, sensitivity), preflight=preflight, today=today, sort=sort, show_pairs=show_pairs)
+        Subject.of(result, found, sensitivity, preflight=preflight, today=today, sort=sort, show_pairs=show_pairs)
     )
 
 

@@ -191,7 +191,9 @@ def _forest(
         Whisker(
             label,
             pair.estimate,
-            *(pair.result.ci_low, pair.result.ci_high, news_of(pair.verdict)),
+            pair.result.ci_low,
+            pair.result.ci_high,
+            news_of(pair.verdict),
         )
         for label, pair in zip(labels, pairs, strict=True)
     ]
@@ -494,7 +496,7 @@ def _means_figure(many: ManyResult, sort: str, board: Table) -> tuple[Chart, ...
         return ()
     drawn = board_lines(many, sort)
     marks = [
-        Whisker(label, *(about.mean, about.ci_low, about.ci_high), _tone(many, line.system), line.group)
+        Whisker(label, about.mean, about.ci_low, about.ci_high, _tone(many, line.system), line.group)
         for label, line, about in drawn
     ]
     means = "; ".join(

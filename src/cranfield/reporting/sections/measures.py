@@ -348,7 +348,8 @@ def _interval_figure(comparison: ComparisonResult, level: str) -> Chart | None:
         Whisker(
             str(about.measure),
             about.shown,
-            *(about.ci_low, about.ci_high),
+            about.ci_low,
+            about.ci_high,
             "" if is_void else interval_tone(about, about.measure),
         )
         for about in rows
@@ -620,7 +621,10 @@ def _pair_blocks(pair: ComparisonResult, place: int, key: str, strata: Sequence[
     marks = [
         Whisker(
             f"{stratum.value} ({stratum.n})",
-            *(stratum.delta, stratum.ci_low, stratum.ci_high, interval_tone(stratum, pair.primary)),
+            stratum.delta,
+            stratum.ci_low,
+            stratum.ci_high,
+            interval_tone(stratum, pair.primary),
         )
         for stratum in drawn
     ]

@@ -190,7 +190,12 @@ def verdict_block(subject: Subject) -> VerdictBlock | None:
     reasons = (*result.reasons, *unjudged, *((result.unseen.sentence,) if result.unseen is not None else ()))
     code = result.verdict
     return VerdictBlock(
-        *(code.text, result.verdict_sentence, code.tone, facts, reasons, result.disagreements),
+        code.text,
+        result.verdict_sentence,
+        code.tone,
+        facts,
+        reasons,
+        result.disagreements,
         caveats=(*caveats, *caveat_sentences(evidence)),
     )
 

@@ -231,7 +231,11 @@ def save_review(request: Request, caller: Judge, item_id: int, form: Annotated[R
         return _page(request, caller, found, draft, problems)
     action = {"later": Action.LATER, "skip": Action.SKIP}.get(form.step, Action.GRADE)
     save = SaveRequest(
-        *(book.id, found.id, caller.account.id, action, form.key),
+        book.id,
+        found.id,
+        caller.account.id,
+        action,
+        form.key,
         grade=form.grade if action is Action.GRADE else None,
         skip_reason=SkipReason.EXPERT if action is Action.SKIP else None,
         reason=form.reason.strip(),
@@ -288,7 +292,11 @@ def decide(request: Request, caller: Lead, item_id: int, form: Annotated[ReviewF
         return _page(request, caller, found, draft, problems, lead=True)
     try:
         store_of(request).log.adjudicate(
-            *(found.id, caller.account.id, float(form.grade or 0), form.reason, form.key),
+            found.id,
+            caller.account.id,
+            float(form.grade or 0),
+            form.reason,
+            form.key,
             seen=form.seen,
             data=data.model_dump(mode="json"),
         )

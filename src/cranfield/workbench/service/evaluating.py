@@ -98,7 +98,7 @@ def compared(service: Service, request: CompareRequest | CompareResultsRequest) 
     verdict = comparison.verdict
     options = {"request": request.model_dump(mode="json"), "figures": _figures(comparison), **_declared(comparison)}
     return NewComparison(
-        *(request.baseline, request.candidate, options, verdict.code.value, verdict.sentence, payload, calls)
+        request.baseline, request.candidate, options, verdict.code.value, verdict.sentence, payload, calls
     )
 
 

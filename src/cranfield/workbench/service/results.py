@@ -55,7 +55,12 @@ class Evaluations(StoredEvaluations):
         from cranfield.workbench.service.live_measures import evaluate_in_book
 
         made = evaluate_in_book(
-            *(self._store, book_id, testset, run, settings.measures, settings.scoring.convention_name),
+            self._store,
+            book_id,
+            testset,
+            run,
+            settings.measures,
+            settings.scoring.convention_name,
             depth=settings.k,
             limits=settings.scoring.limits,
         )
