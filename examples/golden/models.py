@@ -184,7 +184,7 @@ def make_repository(folder: Path) -> Path:
     """A repository with one commit: folders of Cranfield's source, and a file that no tool may show."""
     package = Path(cranfield.__file__).parent
     for name in FOLDERS:
-        ignored = shutil.ignore_patterns("__pycache__", "*.so", "*.c")
+        ignored = shutil.ignore_patterns("__pycache__", "answers")
         shutil.copytree(package / name, folder / "src" / "cranfield" / name, ignore=ignored)
     (folder / ".env").write_text("API_KEY=not-for-models\n")
     who = {f"GIT_{role}_{what}": "test@example.org" for role in ("AUTHOR", "COMMITTER") for what in ("NAME", "EMAIL")}
