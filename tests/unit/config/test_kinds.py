@@ -98,7 +98,7 @@ def test_with_goes_with_what_is_made_of_it(kind):
         ({"python": "engine:make", "with": {}, "env": {"TOKEN": "x"}}, None),
         (
             {"python": "engine:search", "env": {"TOKEN": "x"}},
-            "env: a function has the environment of Cranfield's own process.\nHint: with `with`, what makes",
+            "env: a function has the environment of Cranfield's own process.\nHint: `with` arguments go to",
         ),
         (
             {"run": "old.jsonl", "order": "descending"},
