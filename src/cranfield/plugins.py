@@ -222,10 +222,20 @@ def products() -> tuple[Product, ...]:
 
 
 def part(place: str) -> Any:
-    """A module, or an object in it: `module:object`."""
+    """A module, or an object in it: `module:object`.
+
+    Raises:
+        UsageError: it is part of an installed package, which cannot be imported or does not have it.
+    """
     module, _, name = place.partition(":")
-    found = import_module(module)
-    return getattr(found, name) if name else found
+    try:
+        found = import_module(module)
+        return getattr(found, name) if name else found
+    except Exception as error:
+        if module.partition(".")[0] == "cranfield":
+            raise
+        hint = "fix the package, or uninstall it"
+        raise UsageError(f"{place} of a product failed: {type(error).__name__}: {error}", hint=hint) from error
 
 
 def card_of(class_name: str) -> Any:

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import importlib
+import os
 import re
 import sys
 import tomllib
 from collections.abc import Callable, Iterator
 from datetime import date
 from pathlib import Path
-from subprocess import CompletedProcess
+from subprocess import CompletedProcess, run
 from types import SimpleNamespace
 
 import pytest
@@ -124,3 +125,38 @@ def test_its_product_has_a_page_for_those_who_see_results(tmp_path: Path, monkey
     assert "new" in routes["/polls"].endpoint().body.decode()
     menu = [entry.title for entry, _ in entries(SimpleNamespace(may=lambda access: True), "/polls")]  # type: ignore[arg-type]
     assert menu[-1] == "Polls"
+
+
+BROKEN = """
+from cranfield.plugins import Product
+PRODUCT = Product(
+    name="toy", commands={"Evaluate": {"toys": "toy_gone", "compare": "toy_gone"}}, config={"toy": "toy_gone:Model"}
+)
+"""
+
+
+def test_a_product_that_cannot_be_imported_breaks_no_other_command(tmp_path: Path) -> None:
+    """In a process of its own: the models of the config are made once in each."""
+    site = tmp_path / "other"
+    (site / "toys-1.0.dist-info").mkdir(parents=True)
+    (site / "toy.py").write_text(BROKEN)
+    (site / "toys-1.0.dist-info" / "METADATA").write_text("Metadata-Version: 2.1\nName: toys\nVersion: 1.0\n")
+    (site / "toys-1.0.dist-info" / "entry_points.txt").write_text("[cranfield.products]\ntoy = toy:PRODUCT\n")
+    (tmp_path / "cranfield.yaml").write_text("testset: a.qrels\nsystems: {a: {run: a.run}}\n")
+    (tmp_path / "a.qrels").write_text("q1 0 d1 1\n")
+    (tmp_path / "a.run").write_text("q1 Q0 d1 1 1 x\n")
+    code = "import sys; from cranfield.cli.main import run_command_line; sys.exit(run_command_line(sys.argv[1:]))"
+
+    def called(*words: str) -> CompletedProcess[str]:
+        environment = {**os.environ, "PYTHONPATH": os.pathsep.join([str(site), *filter(None, sys.path)])}
+        command = [sys.executable, "-c", code, *words]
+        return run(command, cwd=tmp_path, env=environment, capture_output=True, text=True, check=False)
+
+    listed = called("--help")
+    assert (listed.returncode, "  compare " in listed.stdout, "  toys " in listed.stdout) == (0, True, False)
+    assert "warning: command toys: toy_gone of a product failed: ModuleNotFoundError" in listed.stderr
+    assert "warning: there is a command compare; that of toy is left out" in listed.stderr
+    asked = called("toys")
+    assert (asked.returncode, "internal error" in asked.stderr) == (2, False)
+    ran = called("run")
+    assert (ran.returncode, "the key toy of the config is not known" in ran.stderr) == (0, True)

@@ -21,8 +21,8 @@ from cranfield.app.rescoring import rescore_command
 from cranfield.app.saved_runs import note_runs
 from cranfield.base.errors import ConfigError, CranfieldError, TestSetError, UnknownNameError, UsageError
 from cranfield.config import Config, SystemConfig, expand_preset, load_config, public_config, system_config
-from cranfield.config.hosts import McpServer
 from cranfield.config.presets import PRESETS, Preset
+from cranfield.config.services import McpServer
 from cranfield.config.systems import FusionConfig, HttpConfig, McpConfig, PresetConfig
 from cranfield.evaluation.compare import compare as compare_evaluations
 from cranfield.evaluation.evidence.values import void_sentences

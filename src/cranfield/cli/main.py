@@ -7,6 +7,7 @@ import importlib
 import os
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import cache
 from typing import Annotated, Any, ClassVar
@@ -15,13 +16,14 @@ import typer
 from typer.core import TyperCommand, TyperGroup
 
 from cranfield.app.command import note
+from cranfield.base.errors import UsageError
 from cranfield.base.version import __version__
 from cranfield.base.words import or_list
 from cranfield.cli import registries
 from cranfield.cli.build import command_of, with_config_testset
 from cranfield.cli.ending import CommandState, finish_output, keep_interrupts, keep_streams, run_program
 from cranfield.evaluation.options import declaration as option_names
-from cranfield.plugins import Product, built_in_products, installed_products, products
+from cranfield.plugins import Product, built_in_products, installed_products, part, products
 
 WHOLE_SENTENCE = 300
 """Characters of a command's first sentence that help may show; none is as long."""
@@ -209,21 +211,30 @@ class CommandTable:
     """In the order of help."""
     modules: Mapping[str, str]
     groups: frozenset[str]
+    taken: tuple[str, ...] = ()
+    """Commands of products whose names were taken already: what is said of each."""
 
     @classmethod
     def of(cls, products: Sequence[Product]) -> CommandTable:
         """Those of the core and of products; a name that is there already is not taken again."""
         headings: dict[str, list[str]] = {heading: [*MODULES.get(heading, ())] for heading in HEADINGS}
         modules = {name: module for names in MODULES.values() for name, module in names.items()}
-        groups = set(GROUPS)
+        groups, taken = set(GROUPS), []
         for product in products:
             for heading, names in product.commands.items():
+                taken += [
+                    f"there is a command {name}; that of {product.name} is left out"
+                    for name in names
+                    if name in modules
+                ]
                 new = {name: module for name, module in names.items() if name not in modules}
                 headings.setdefault(heading, []).extend(new)
                 modules |= new
                 groups |= product.groups & new.keys()
         ordered = {name: modules[name] for names in headings.values() for name in names}
-        return cls({heading: tuple(names) for heading, names in headings.items()}, ordered, frozenset(groups))
+        return cls(
+            {heading: tuple(names) for heading, names in headings.items()}, ordered, frozenset(groups), tuple(taken)
+        )
 
 
 @cache
@@ -277,8 +288,14 @@ def command_line(*names: str, listed: bool = False) -> typer.Typer:
     app.callback()(root)
     first, rest = names[:1], names[1:]
     for name in first or table.modules:
+        try:
+            module = part(table.modules[name])
+        except UsageError as error:  # of an installed package: the other commands are listed
+            if first:
+                raise
+            note(f"warning: command {name}: {error}")
+            continue
         if name in table.groups:
-            module = importlib.import_module(table.modules[name])
             settings = {"headings": {"Commands": tuple(module.SUBCOMMANDS)}, "default": getattr(module, "DEFAULT", "")}
             group = typer.Typer(
                 cls=type("Commands", (Commands,), settings),
@@ -312,8 +329,10 @@ def requested_command(arguments: Sequence[str]) -> tuple[str, ...]:
         return ()
     if name not in table.groups:
         return (name,)
-    known = importlib.import_module(table.modules[name]).SUBCOMMANDS
-    return tuple(arguments[:2]) if arguments[1:2] and arguments[1] in known else (name,)
+    with suppress(UsageError):  # of an installed package that cannot be imported: making the command says so
+        known = part(table.modules[name]).SUBCOMMANDS
+        return tuple(arguments[:2]) if arguments[1:2] and arguments[1] in known else (name,)
+    return (name,)
 
 
 WITHOUT_MATRICES = {"evaluate", "explain", "measures", "trec_eval"}
@@ -328,6 +347,8 @@ def run_command_line(arguments: list[str]) -> int:
     if not names:
         for problem in installed_products()[1]:
             note(f"warning: {problem.sentence()}")
+        for sentence in command_table().taken:
+            note(f"warning: {sentence}")
     is_group = not names or (len(names) == 1 and names[0] in command_table().groups)
     listed = is_group and set(arguments[len(names) :]) <= {*HELP["help_option_names"], "--version"}
     return run_program(lambda: command_line(*names, listed=listed), arguments)

@@ -15,8 +15,8 @@ from urllib.parse import parse_qsl, urlsplit
 from pydantic import Field, PrivateAttr, Tag
 
 from cranfield.base.errors import Problem, shorten, unknown_name
-from cranfield.config.hosts import SECRET_PARAMETERS, Host, Seconds
 from cranfield.config.reading import compile_regex, compiles
+from cranfield.config.services import SECRET_PARAMETERS, Host, Seconds
 from cranfield.config.strict import Finding, Strict, by_key
 from cranfield.model.kinds import Text
 

@@ -6,6 +6,7 @@ points of the block `grid:` in `grid`; blocks of products, such as `gate:`, are 
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Iterable, Iterator, Mapping
 from difflib import get_close_matches
 from functools import cache
@@ -27,6 +28,7 @@ from cranfield.evaluation.options.keys import at
 from cranfield.model.kinds import Text
 from cranfield.plugins import part, products
 
+LOG = logging.getLogger(__name__)
 SUMMARY_FILES = frozenset({"report.html", "report.md", "results.json"})
 """Files that a run over several test sets writes next to the folders of the sets."""
 
@@ -355,7 +357,10 @@ def product_blocks() -> Mapping[str, type[ProductBlock]]:
         for key, place in product.config.items():
             if key in found or key in _CoreConfig.model_fields:
                 raise InternalError(f"the key {key} of the config is there twice: product {product.name}")
-            found[key] = part(place)
+            try:
+                found[key] = part(place)
+            except UsageError as error:  # of an installed package: a config without its key is none the worse
+                LOG.warning("the key %s of the config is not known: %s", key, error)
     return found
 
 

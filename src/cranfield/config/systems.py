@@ -23,9 +23,9 @@ from pydantic import (
 )
 
 from cranfield.base.errors import Problem, unknown_name
-from cranfield.config.hosts import Http, Mcp
 from cranfield.config.owners import OfChange, OfRef
 from cranfield.config.reading import Check, Extract, compile_empty_regex, compiles
+from cranfield.config.services import Http, Mcp
 from cranfield.config.strict import Finding, Strict, by_key, check_command, check_started_once, checked, known_in
 from cranfield.formats.io.validation import problems_of
 from cranfield.model import Order, Scalar

@@ -21,7 +21,7 @@ from pydantic import (
 from cranfield.base.errors import Problem
 from cranfield.config.amount import AnAmount, Bound
 from cranfield.config.declared import MeanMeasureName, TestName
-from cranfield.config.hosts import Duration
+from cranfield.config.services import Duration
 from cranfield.config.strict import Finding, ProductBlock, Strict, by_key, exclusive_keys, known_in, raise_findings
 from cranfield.evaluation.options.blocks import DEFAULT_TEST
 from cranfield.gate.config_answers import Accuracy, AnswerTerms, CorrectAt, Ece, EveryAnswer, Where, whole_number

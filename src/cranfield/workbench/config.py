@@ -15,9 +15,9 @@ from pydantic import Discriminator, Field, Tag
 
 from cranfield.base.errors import ConfigError, CranfieldError, Problem, ProblemList, shorten
 from cranfield.config.documents import TextSources, missing_files
-from cranfield.config.hosts import Host, Seconds
 from cranfield.config.load import null_characters, placed
 from cranfield.config.reading import ExpressionError, compile_regex, compiles
+from cranfield.config.services import Host, Seconds
 from cranfield.config.strict import Finding, Strict, checked
 from cranfield.config.systems import Name
 from cranfield.formats.io.files import shown

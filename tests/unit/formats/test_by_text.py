@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from cranfield.base.errors import TestSetError
 from cranfield.formats.testsets.trec import MADE_IDS
-from cranfield.formats.tools.searchtweak import TextBuilder, written_texts
+from cranfield.formats.tools.by_text import TextBuilder, written_texts
 from cranfield.model import Query, TestSet, content_id
 from cranfield.model.query_ids import text_ids
 

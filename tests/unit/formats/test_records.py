@@ -11,7 +11,7 @@ from cranfield.base.errors import TestSetError
 from cranfield.formats.io.json_text import parse_json
 from cranfield.formats.io.records import indexed_objects, load_json
 from cranfield.formats.io.tree import sourced
-from cranfield.formats.tools.searchtweak import params_of
+from cranfield.formats.tools.by_text import params_of
 
 VALUES = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False, allow_infinity=False) | st.text(max_size=3),

@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 
 from cranfield.base.concurrency.retry import retry_after_s
 from cranfield.base.errors import PreflightError
-from cranfield.config.hosts import Http
+from cranfield.config.services import Http
 from cranfield.model import Outcome, Query
 from cranfield.systems.calls.deaths import MAX_UNREACHED
 from cranfield.systems.calls.redact import Redactor, spellings

@@ -45,7 +45,7 @@ from cranfield.app.init.trial import (
 from cranfield.base.concurrency.loop import event_loop
 from cranfield.base.errors import CranfieldError, MissingExtraError, Problem, UsageError, shorten
 from cranfield.base.words import join_first, printable
-from cranfield.config.hosts import SECRET_PARAMETERS
+from cranfield.config.services import SECRET_PARAMETERS
 from cranfield.config.strict import fill, fill_value, placeholders, request_values
 from cranfield.config.systems import NAME_PATTERN
 from cranfield.systems.calls.answer_schema import output_hint

@@ -20,8 +20,8 @@ from cranfield.formats.io.delimited import JUDGMENT_COLUMNS, as_number, is_id
 from cranfield.formats.io.files import shown
 from cranfield.formats.io.records import first_of_keys, json_records
 from cranfield.formats.testsets.trec import RatingMore, TestSetBuilder
+from cranfield.formats.tools.by_text import TextBuilder
 from cranfield.formats.tools.samples import context_id
-from cranfield.formats.tools.searchtweak import TextBuilder
 from cranfield.model import Query, TestSet
 from cranfield.model.note import not_carried
 

@@ -17,7 +17,7 @@ from cranfield.formats.io.located import Located
 from cranfield.formats.io.records import Loose, indexed_objects, load_json, write_json
 from cranfield.formats.io.tree import Loc
 from cranfield.formats.io.validation import validate
-from cranfield.formats.tools.searchtweak import TextBuilder, judged, written_texts
+from cranfield.formats.tools.by_text import TextBuilder, judged, written_texts
 from cranfield.model import Query, TestSet
 from cranfield.model.kinds import FilledText, Grade, Text, source_text
 from cranfield.model.note import info

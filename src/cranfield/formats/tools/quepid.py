@@ -13,7 +13,7 @@ from cranfield.base.errors import ProblemList, TestSetError, shorten
 from cranfield.formats.io.delimited import Sheet, number_of, read_sheet, short, write_sheet
 from cranfield.formats.io.files import decode, read_bytes, write_text
 from cranfield.formats.testsets.trec import TestSetBuilder, by_line
-from cranfield.formats.tools.searchtweak import NO_UNICODE, TextBuilder, counted, judged, written_cells
+from cranfield.formats.tools.by_text import NO_UNICODE, TextBuilder, counted, judged, written_cells
 from cranfield.model import Query, TestSet
 
 BASIC = ("query", "docid", "rating")

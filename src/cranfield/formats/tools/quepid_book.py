@@ -21,7 +21,7 @@ from cranfield.formats.io.records import Loose, indexed_objects, load_json, writ
 from cranfield.formats.io.tree import Loc
 from cranfield.formats.io.validation import validate
 from cranfield.formats.testsets.trec import RatingMore, by_line
-from cranfield.formats.tools.searchtweak import TextBuilder, counted, judged, written_texts
+from cranfield.formats.tools.by_text import TextBuilder, counted, judged, written_texts
 from cranfield.model import Meta, Note, Query, TestSet
 from cranfield.model.kinds import FilledText, Grade, Text, source_text, whole
 from cranfield.model.note import info

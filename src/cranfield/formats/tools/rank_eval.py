@@ -19,7 +19,7 @@ from cranfield.formats.io.records import Loose, indexed_objects, load_json, writ
 from cranfield.formats.io.tree import Loc
 from cranfield.formats.io.validation import validate
 from cranfield.formats.testsets.trec import TestSetBuilder
-from cranfield.formats.tools.searchtweak import counted, judged, params_of
+from cranfield.formats.tools.by_text import counted, judged, params_of
 from cranfield.model import Query, TestSet
 from cranfield.model.kinds import FilledText, source_text
 from cranfield.model.note import info

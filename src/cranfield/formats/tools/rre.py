@@ -17,7 +17,7 @@ from cranfield.formats.io.delimited import as_number, number_of
 from cranfield.formats.io.records import Loose, indexed_objects, load_json, write_json
 from cranfield.formats.io.tree import Loc
 from cranfield.formats.io.validation import validate
-from cranfield.formats.tools.searchtweak import TextBuilder, counted, judged, params_of, written_texts
+from cranfield.formats.tools.by_text import TextBuilder, counted, judged, params_of, written_texts
 from cranfield.model import Query, Scalar, TestSet
 from cranfield.model.kinds import Grade, PlainScalar, Text, UnfitError, source_text
 

@@ -18,7 +18,7 @@ from cranfield.formats.io.delimited import is_id
 from cranfield.formats.io.files import shown, stem
 from cranfield.formats.io.records import first_of_keys, json_records, load_json
 from cranfield.formats.testsets.trec import TestSetBuilder
-from cranfield.formats.tools.searchtweak import TextBuilder
+from cranfield.formats.tools.by_text import TextBuilder
 from cranfield.model import Answer, Hit, Outcome, Query, Run, TestSet
 from cranfield.model.note import info, not_carried
 from cranfield.model.query_ids import text_ids

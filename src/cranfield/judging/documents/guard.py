@@ -16,7 +16,7 @@ from typing import Generic, TypeVar
 from urllib.parse import urlsplit
 
 from cranfield.base.concurrency.loop import event_loop
-from cranfield.config.hosts import network_of
+from cranfield.config.services import network_of
 from cranfield.judging.documents.values import DocumentError, DocumentFailureKind
 
 IPAddress = ipaddress.IPv4Address | ipaddress.IPv6Address

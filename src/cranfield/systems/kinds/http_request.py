@@ -16,7 +16,7 @@ from urllib.parse import quote
 
 from cranfield.base.concurrency.child_process import MAX_OUTPUT_BYTES
 from cranfield.base.version import __version__
-from cranfield.config.hosts import Http
+from cranfield.config.services import Http
 from cranfield.config.strict import (
     ABSENT,
     ENV,

@@ -17,8 +17,8 @@ from typing import TYPE_CHECKING, Any
 from cranfield.base.concurrency.loop import event_loop
 from cranfield.base.errors import MissingExtraError, shorten, unknown_name
 from cranfield.base.words import join_first
-from cranfield.config.hosts import McpProgram, McpServer
 from cranfield.config.reading import JsonExtract, JsonLinesExtract, RegexExtract, compile_list_path
+from cranfield.config.services import McpProgram, McpServer
 from cranfield.config.strict import environment_names, fill, fill_value, request_values
 from cranfield.config.systems import McpConfig
 from cranfield.model import Answer, Outcome, Scalar

@@ -11,7 +11,7 @@ from cranfield.workbench.commands.metrics import NamesOption, naming_of
 
 
 def _check_duration(value: str) -> str:
-    from cranfield.config.hosts import is_duration
+    from cranfield.config.services import is_duration
 
     if not is_duration(value):
         raise ValueError("a duration such as 36h or 2d")

@@ -13,7 +13,7 @@ from fastapi.responses import HTMLResponse
 from pydantic import BaseModel
 
 from cranfield.base.words import count_noun
-from cranfield.config.hosts import SECRET_PARAMETERS
+from cranfield.config.services import SECRET_PARAMETERS
 from cranfield.evaluation.result import versions
 from cranfield.workbench.config import shown_settings
 from cranfield.workbench.server.access import Caller, require

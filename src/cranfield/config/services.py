@@ -1,4 +1,4 @@
-"""Hosts, networks and times of requests, as the operator's file writes them."""
+"""Services that are called: hosts, networks and times of requests, addresses over HTTP, and MCP servers."""
 
 from __future__ import annotations
 
