@@ -212,7 +212,7 @@ class CommandTable:
     modules: Mapping[str, str]
     groups: frozenset[str]
     taken: tuple[str, ...] = ()
-    """Commands of products whose names were taken already: what is said of each."""
+    """A sentence for each command of a product whose name was taken already."""
 
     @classmethod
     def of(cls, products: Sequence[Product]) -> CommandTable:
