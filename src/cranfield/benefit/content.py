@@ -86,7 +86,7 @@ def flaws_of(text: str, *, is_cut: bool = False, is_of_repository: bool = False)
     """
     value = parsed(text)
     found = []
-    if is_cut or _says_cut(text) or (not is_of_repository and _ends_within_json(text, value)):
+    if is_cut or (_CUT.search(text.rstrip()) is not None) or (not is_of_repository and _ends_within_json(text, value)):
         found.append(Flaw.CUT)
     if is_of_repository:
         return tuple(found)
@@ -122,10 +122,6 @@ def same_for_different_tasks(cells: Iterable[CellRecord]) -> int:
 def notes_of(cell: CellRecord) -> Sequence[ToolResultNote]:
     """What is known of the results of the tools under test in a cell."""
     return () if cell.delivery is None else cell.delivery.results or ()
-
-
-def _says_cut(text: str) -> bool:
-    return _CUT.search(text.rstrip()) is not None
 
 
 def _ends_within_json(text: str, value: Any) -> bool:

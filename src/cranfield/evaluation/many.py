@@ -424,7 +424,10 @@ def verdict_of_many(many: ManyComparison) -> ManyVerdict:
     how = f"({many.primary}, n = {len(many.query_ids)}, {many.procedure.text})"
     if len(best) == k:
         sentence = f"No significant difference between any two of the {k} systems {how}."
-        notes = (*_against_baseline(many), *_few_moving(many))
+        # How many queries tell systems apart, where most do not.
+        n, moving = many.procedure.n_queries, many.procedure.n_moving
+        few_moving = () if 2 * moving >= n else (f"the systems differ on {moving} of {count_noun(n, 'queries')}",)
+        notes = (*_against_baseline(many), *few_moving)
         return ManyVerdict(VerdictCode.NOT_SIGNIFICANT, sentence, notes, _disagreements(many, best))
     means = dict(zip(names, many.summaries[many.primary], strict=True))
     shown = [f"{name} ({format_value(means[name].mean)})" for name in best]
@@ -497,12 +500,6 @@ def _family(many: ManyComparison) -> str:
 
 def _named(names: Sequence[str]) -> str:
     return ", ".join(names) if len(names) <= NAMED else f"{len(names)} ({join_first(names, NAMED)})"
-
-
-def _few_moving(many: ManyComparison) -> tuple[str, ...]:
-    """How many queries tell systems apart, where most do not."""
-    n, moving = many.procedure.n_queries, many.procedure.n_moving
-    return () if 2 * moving >= n else (f"the systems differ on {moving} of {count_noun(n, 'queries')}",)
 
 
 def _disagreements(many: ManyComparison, best: Sequence[str]) -> tuple[str, ...]:

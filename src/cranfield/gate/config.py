@@ -44,12 +44,6 @@ def _exclusive(*names: str) -> ConfigDict:
     return ConfigDict(json_schema_extra={"oneOf": [{"required": [name]} for name in names]})
 
 
-def _is_higher_better(measure: str) -> bool:
-    from cranfield.measures import CATALOGUE, parse
-
-    return CATALOGUE[parse(measure).name].higher_is_better
-
-
 class Floor(Strict):
     """Bound on a measure."""
 
@@ -75,7 +69,9 @@ class Floor(Strict):
         yield from exclusive_keys(self, "at_least", "above", "at_most", "every_query")
         if self.every_query is not None and self.by is not None:
             yield (), Problem("every_query looks at each query already", hint="leave `by` out.")
-        higher = _is_higher_better(self.measure)
+        from cranfield.measures import CATALOGUE, parse
+
+        higher = CATALOGUE[parse(self.measure).name].higher_is_better
         if higher and self.at_most is not None:
             problem = Problem(f"of {self.measure} more is better", expected="at_least or above", got="at_most")
             yield ("measure",), problem

@@ -86,7 +86,16 @@ def ref_named(name: str, folder: Path) -> Ref:
         fetch = f"git fetch {remote} {branch}" if slash and branch else "git fetch"
         hint = f"fetch it first: `{fetch}`; actions/checkout fetches one commit alone, unless you say fetch-depth: 0"
         raise UsageError(f"git knows no ref {shorten(name)} here", hint=hint)
-    _require_unique(name, top)
+    # Refuse a name of several refs: git prefers a tag to a branch, and a local branch to a remote one.
+    places = [f"refs/{kind}/{name}" for kind in ("tags", "heads", "remotes")]
+    listed = git(top, "for-each-ref", "--format=%(refname)", *places).decode("utf-8", "replace").split("\n")
+    found = [place for place in places if place in listed]
+    if len(found) > 1:
+        raise UsageError(
+            f"{len(found)} refs are called {shorten(name)}",
+            got=", ".join(sorted(found)),
+            hint=f"say which: {found[-1]}",
+        )
     _require_no_new_submodule(name, top)
     return Ref(name, commit, top)
 
@@ -127,16 +136,3 @@ def _require_no_new_submodule(name: str, top: Path) -> None:
                 expected=f"the repository of {outer}",
                 hint="merge the change to a submodule first, checked by a gate without a baseline ref",
             )
-
-
-def _require_unique(name: str, top: Path) -> None:
-    """Refuse a name of several refs: git prefers a tag to a branch, and a local branch to a remote one."""
-    places = [f"refs/{kind}/{name}" for kind in ("tags", "heads", "remotes")]
-    listed = git(top, "for-each-ref", "--format=%(refname)", *places).decode("utf-8", "replace").split("\n")
-    found = [place for place in places if place in listed]
-    if len(found) > 1:
-        raise UsageError(
-            f"{len(found)} refs are called {shorten(name)}",
-            got=", ".join(sorted(found)),
-            hint=f"say which: {found[-1]}",
-        )

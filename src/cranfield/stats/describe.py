@@ -138,7 +138,13 @@ def describe(values: Values) -> Description:
         return Description(None, None, None, 0)
     low, high = float(vector.min()), float(vector.max())
     # A rounded sum divided by n can leave the range of the values by a last bit.
-    mean = min(max(_sum(vector / n) if max(abs(low), abs(high)) > LARGE else math.fsum(vector.tolist()) / n, low), high)
+    mean = min(
+        max(
+            math.fsum((vector / n).tolist()) if max(abs(low), abs(high)) > LARGE else math.fsum(vector.tolist()) / n,
+            low,
+        ),
+        high,
+    )
     median = _median(vector)
     if n == 1:
         return Description(mean, median, None, 1)
@@ -155,10 +161,6 @@ def describe(values: Values) -> Description:
 
 LARGE = 1e290
 """Sums of greater numbers may be too large for a number."""
-
-
-def _sum(vector: FloatN) -> float:
-    return math.fsum(vector.tolist())
 
 
 def total(values: Values) -> float | None:

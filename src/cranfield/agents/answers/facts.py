@@ -165,7 +165,13 @@ def rule_facts(text: str, label: Label) -> list[FactScore]:
     is_empty = not text.strip()
     plain = _plain(text)
     words = set(_words(text))
-    has_more = _holds_more(text, [*(fact.text for fact in label.must_mention), label.narrative])
+    # Whether words are left of an answer without some statements, the longest taken away first.
+    statements = [*(fact.text for fact in label.must_mention), label.narrative]
+    rest = _folded(text)
+    for statement in sorted((_folded(statement).rstrip(".!") for statement in statements), key=len, reverse=True):
+        if statement:
+            rest = rest.replace(statement, " ")
+    has_more = any(letter.isalpha() for letter in rest)
 
     def decide(kind: FactKind, fact: Fact) -> tuple[FactVerdict | None, DecidedBy]:
         if is_empty:
@@ -221,15 +227,6 @@ def _verbatim(statement: str) -> re.Pattern[str]:
     """The statement as a sentence or a line of its own."""
     words = re.escape(_folded(statement).rstrip(".!"))
     return re.compile(rf"(?:^|\n|(?<=[.!?]) )[ \d.)•+-]{{0,20}}{words}(?:[.!]*(?= *(?:\n|$))|[.!]+(?= ))")
-
-
-def _holds_more(text: str, statements: Iterable[str]) -> bool:
-    """Whether words are left of an answer without some statements, the longest taken away first."""
-    rest = _folded(text)
-    for statement in sorted((_folded(statement).rstrip(".!") for statement in statements), key=len, reverse=True):
-        if statement:
-            rest = rest.replace(statement, " ")
-    return any(letter.isalpha() for letter in rest)
 
 
 def _words(text: str) -> Iterable[str]:

@@ -55,7 +55,8 @@ def _public_entities(
                 yield from _source_entity(entity, inner, homes, is_private=is_private_module(module.name))
     for described in compiled.values():
         if not is_private_module(described.name):
-            yield _compiled_module(described)
+            name = described.name
+            yield DocumentedObject(id=name, kind="module", name=name, qualname=name, module=name, doc=described.doc)
         for entity in described.entities:
             yield from _compiled_entity(entity, homes, is_private=is_private_module(described.name))
 
@@ -70,11 +71,6 @@ def _source_entity(
         yield replace(entity, module=module if is_private else entity.module, qualname=f"{module}.{name}{dot}{rest}")
     elif not is_private and not top.startswith("_"):
         yield entity
-
-
-def _compiled_module(described: CompiledModule) -> DocumentedObject:
-    name = described.name
-    return DocumentedObject(id=name, kind="module", name=name, qualname=name, module=name, doc=described.doc)
 
 
 def _compiled_entity(

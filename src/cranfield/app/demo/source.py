@@ -69,7 +69,7 @@ def read_source_module(source: bytes, *, name: str, path: str) -> SourceModule:
     lines = text.splitlines()
     module.entities.append(_module_entity(tree, statements, module, len(lines)))
     module.entities.extend(_members(statements, module, lines))
-    module.defined = {entity.name for entity in module.entities[1:] if "." not in _inner(entity)}
+    module.defined = {entity.name for entity in module.entities[1:] if "." not in entity.id.partition("::")[2]}
     taken = _taken_names(module)
     module.defined.update(name for node in statements for name in _assigned_names(node) if name not in taken)
     return module
@@ -78,10 +78,6 @@ def read_source_module(source: bytes, *, name: str, path: str) -> SourceModule:
 def _taken_names(module: SourceModule) -> set[str]:
     """Names that come from elsewhere; an assignment to one of them is a stand-in (`SimpleQueue = None`)."""
     return {here for statement in module.imports for _, here in statement.names}
-
-
-def _inner(entity: DocumentedObject) -> str:
-    return entity.id.partition("::")[2]
 
 
 def _top_level(body: Sequence[ast.stmt]) -> Iterator[ast.stmt]:

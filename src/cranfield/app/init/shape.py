@@ -249,7 +249,12 @@ def shape_of(outputs: Sequence[str], known: Known) -> Shape | None:
         return max(shapes, key=lambda shape: shape.rank, default=None)
     lines = _json_lines(written)
     if lines is not None:
-        return _lines_shape(lines, known)
+        results = _result_shape(lines, known)
+        if results is None:
+            return None
+        return Shape(
+            {"jsonl": True, **results.extract}, f"lines of JSON, {results.what}", results.n_known, results.other_ids
+        )
     return text_shape(written, known)
 
 
@@ -306,15 +311,6 @@ def _list_shape(documents: Sequence[Any], steps: Steps, known: Known) -> Shape |
     rank = (results.n_known, *results.rank, named, sum(map(len, lists)), -len(steps))
     where = f"results in `{place}`" if steps else "a list of results"
     return Shape(extract, f"JSON, {where}, {results.what}", results.n_known, results.other_ids, rank)
-
-
-def _lines_shape(lines: Sequence[Sequence[Any]], known: Known) -> Shape | None:
-    results = _result_shape(lines, known)
-    if results is None:
-        return None
-    return Shape(
-        {"jsonl": True, **results.extract}, f"lines of JSON, {results.what}", results.n_known, results.other_ids
-    )
 
 
 def _result_shape(lists: Sequence[Sequence[Any]], known: Known) -> Shape | None:

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 
 from cranfield.base.numbers import format_percent
-from cranfield.benefit.analysis.observation import CellObservation
 from cranfield.benefit.analysis.values import AnalysedTask, mean_of_known, success, tokens, values_of
 from cranfield.benefit.plan import ArmRole
 from cranfield.benefit.result import VarianceAdvice
@@ -22,46 +21,37 @@ def advise(tasks: Sequence[AnalysedTask]) -> tuple[VarianceAdvice, ...]:
     """Split the variance of success and of tokens, of an arm and of the difference between the arms."""
     found = []
     for name, value in (("success", success), ("tokens", tokens)):
-        by_arm = _by_task(tasks, value)
+        # The values of each task in treatment and in control, of the tasks that have some in both.
+        pairs = [
+            (values_of(value, task.cells[ArmRole.TREATMENT]), values_of(value, task.cells[ArmRole.CONTROL]))
+            for task in tasks
+        ]
+        known = [(t, c) for t, c in pairs if t and c]
+        by_arm = ([t for t, _ in known], [c for _, c in known]) if len(known) > 1 else None
         if by_arm is None:
             continue
         treatment, control = by_arm
         n_seeds = _typical_size([*treatment, *control])
-        found.append(_of_level(name, [nested_variance(groups) for groups in by_arm], n_seeds))
+        # Advice on the level of one arm, from the mean of the components of both.
+        arms = [nested_variance(groups) for groups in by_arm]
+        between, within = mean_of_known([each.between for each in arms]), mean_of_known([each.within for each in arms])
+        icc = Components(between, within).icc
+        if icc is None:
+            advice = _nothing_to_split(between, within)
+        else:
+            worth = n_seeds / (1 + (n_seeds - 1) * icc)
+            advice = (
+                f"{n_seeds:.3g} runs of a task tell as much about an arm as {worth:.2g} runs of different tasks: "
+                "runs are no independent samples."
+            )
+        found.append(VarianceAdvice(quantity=name, between_tasks=between, within_tasks=within, icc=icc, advice=advice))
         found.append(_of_difference(name, paired_variance(treatment, control), len(treatment), n_seeds))
     return tuple(found)
-
-
-def _by_task(
-    tasks: Sequence[AnalysedTask], value: Callable[[CellObservation], float | None]
-) -> tuple[_Groups, _Groups] | None:
-    """The values of each task in treatment and in control, of the tasks that have some in both."""
-    pairs = [
-        (values_of(value, task.cells[ArmRole.TREATMENT]), values_of(value, task.cells[ArmRole.CONTROL]))
-        for task in tasks
-    ]
-    known = [(t, c) for t, c in pairs if t and c]
-    return ([t for t, _ in known], [c for _, c in known]) if len(known) > 1 else None
 
 
 def _typical_size(groups: _Groups) -> float:
     """Harmonic mean: that by which the variance of a task's mean falls."""
     return len(groups) / math.fsum(1 / len(group) for group in groups)
-
-
-def _of_level(name: str, arms: Sequence[Components], n_seeds: float) -> VarianceAdvice:
-    """Advice on the level of one arm, from the mean of the components of both."""
-    between, within = mean_of_known([each.between for each in arms]), mean_of_known([each.within for each in arms])
-    icc = Components(between, within).icc
-    if icc is None:
-        advice = _nothing_to_split(between, within)
-    else:
-        worth = n_seeds / (1 + (n_seeds - 1) * icc)
-        advice = (
-            f"{n_seeds:.3g} runs of a task tell as much about an arm as {worth:.2g} runs of different tasks: "
-            "runs are no independent samples."
-        )
-    return VarianceAdvice(quantity=name, between_tasks=between, within_tasks=within, icc=icc, advice=advice)
 
 
 def _of_difference(name: str, found: Components, n_tasks: int, n_seeds: float) -> VarianceAdvice:

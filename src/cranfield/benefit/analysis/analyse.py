@@ -138,19 +138,15 @@ def _evidence(
 ) -> VerdictEvidence:
     deltas = of.deltas(*quantities or (Quantity.SUCCESS,))
     p_loss = p_of_loss(deltas, plan.rule.lift_margin, plan.rule.alpha)
-    return VerdictEvidence(lift, saved, p_loss, describe(deltas).std, _unmeasured(of.tasks, plan))
-
-
-def _unmeasured(tasks: Sequence[AnalysedTask], plan: BenefitPlan) -> float:
-    """Share of the scored runs without the tokens of the rule, of the arm with more of them."""
+    # Share of the scored runs without the tokens of the rule, of the arm with more of them.
     shares = []
     for role in ArmRole:
-        scored = [each for task in tasks for each in task.cells[role] if each.is_scored]
+        scored = [each for task in of.tasks for each in task.cells[role] if each.is_scored]
         known = [
             tokens(each) if plan.rule.tokens == "raw" else weighted_tokens(each.usage, plan.weights) for each in scored
         ]
         shares.append(known.count(None) / len(known) if known else 0.0)
-    return max(shares)
+    return VerdictEvidence(lift, saved, p_loss, describe(deltas).std, max(shares))
 
 
 def _per_protocol(of: TaskEstimator) -> Estimate | None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from cranfield.benefit.analysis.values import AnalysedTask, Quantity
@@ -49,7 +49,12 @@ class TaskEstimator:
     def ratio(self, quantity: Quantity) -> Estimate:
         """Geometric mean of treatment over control; a task needs both above 0."""
         logs = [math.log(t / c) for t, c in self.pairs(quantity) if t > 0 and c > 0]
-        return _mapped(self._mean(logs), math.exp)
+        estimate = self._mean(logs)
+        ends = {"value": estimate.value, "low": estimate.low, "high": estimate.high}
+        mapped: dict[str, object] = {name: None if end is None else math.exp(end) for name, end in ends.items()}
+        if estimate.bootstrap is not None:
+            mapped["bootstrap"] = (math.exp(estimate.bootstrap[0]), math.exp(estimate.bootstrap[1]))
+        return estimate.model_copy(update=mapped)
 
     def saved_per_success(self) -> Estimate:
         """Tokens per success, a ratio of sums over tasks, of control less that of treatment."""
@@ -126,15 +131,6 @@ def _unanimous(value: float, n: int, n_missing: int, alpha: float, bound: float 
 def _resampled(deltas: Sequence[float], alpha: float, seed: int) -> tuple[float, float] | None:
     found = bootstrap(deltas, alpha=alpha, seed=seed)
     return None if found.ci_low is None or found.ci_high is None else (found.ci_low, found.ci_high)
-
-
-def _mapped(estimate: Estimate, scale: Callable[[float], float]) -> Estimate:
-    """The estimate on a rising scale."""
-    ends = {"value": estimate.value, "low": estimate.low, "high": estimate.high}
-    mapped: dict[str, object] = {name: None if end is None else scale(end) for name, end in ends.items()}
-    if estimate.bootstrap is not None:
-        mapped["bootstrap"] = (scale(estimate.bootstrap[0]), scale(estimate.bootstrap[1]))
-    return estimate.model_copy(update=mapped)
 
 
 def p_of_loss(deltas: Sequence[float], margin: float, alpha: float) -> float | None:

@@ -104,7 +104,11 @@ class People(Part):
             found = self.find(stated)
             if found is None:
                 return self.add(stated, Role.ADMIN)
-            _refuse_stated(found)
+            if found.kind is not RaterKind.PERSON:
+                raise UsageError(f"{found.name} names no person", expected="the name of a person", got=found.kind)
+            if found.password_hash is not None:
+                hint = "`cranfield serve --accounts` lets people sign in"
+                raise UsageError(f"{found.name} signs in with a password", hint=hint)
             return found
         try:
             name = getuser()
@@ -395,15 +399,6 @@ def _keep_an_admin(session: Session, account: Account) -> None:
     """Refuse a change after which no administrator could sign in."""
     if _admins(session) == [account.id]:
         raise UsageError(f"{account.name} is the last administrator", hint="give another account the role first")
-
-
-def _refuse_stated(account: AccountInfo) -> None:
-    """Refuse an account that no one gets by stating its name."""
-    if account.kind is not RaterKind.PERSON:
-        raise UsageError(f"{account.name} names no person", expected="the name of a person", got=account.kind)
-    if account.password_hash is not None:
-        hint = "`cranfield serve --accounts` lets people sign in"
-        raise UsageError(f"{account.name} signs in with a password", hint=hint)
 
 
 def _refuse_viewer(account: Account) -> None:

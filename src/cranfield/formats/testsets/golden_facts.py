@@ -108,21 +108,7 @@ def with_facts(testset: TestSet, path: Path, n_reviewed: int | None) -> TestSet:
 
 def _about(facts: _Facts, more: _More, given: Iterable[str], review: str = "") -> Meta:
     """The facts under the harness's own keys, and over them those that are given under `cranfield`."""
-    own = Meta(
-        uncommitted=facts.uncommitted_changes,
-        review=facts.dataset_status or review,
-        made=facts.created_at[: len("2026-11-21")],
-        commit=facts.source_sha or facts.commit,
-        source_files=dict(facts.source_file_hashes),
-        counts=_marginals(facts),
-        task_types=tuple(facts.task_types),
-        assembly=dict(facts.assembly),
-    )
-    return replace(own, **{name: getattr(more.meta, name) for name in given})
-
-
-def _marginals(facts: _Facts) -> dict[str, int]:
-    """Counts as a test set has them: of all queries, and of each value of each stratum."""
+    # Counts as a test set has them: of all queries, and of each value of each stratum.
     counts: Counter[str] = Counter()
     for cell, n in facts.strata_counts.items():
         for key, value in zip(STRATA, cell.split(":"), strict=False):
@@ -130,7 +116,17 @@ def _marginals(facts: _Facts) -> dict[str, int]:
                 counts[f"{key}={value}"] += n
     values = {} if facts.query_count is None else {"queries": int(facts.query_count)}
     reviewed = {} if facts.human_reviewed_count is None else {REVIEWED: int(facts.human_reviewed_count)}
-    return {**values, **{key: int(n) for key, n in counts.items()}, **reviewed}
+    own = Meta(
+        uncommitted=facts.uncommitted_changes,
+        review=facts.dataset_status or review,
+        made=facts.created_at[: len("2026-11-21")],
+        commit=facts.source_sha or facts.commit,
+        source_files=dict(facts.source_file_hashes),
+        counts={**values, **{key: int(n) for key, n in counts.items()}, **reviewed},
+        task_types=tuple(facts.task_types),
+        assembly=dict(facts.assembly),
+    )
+    return replace(own, **{name: getattr(more.meta, name) for name in given})
 
 
 def _notes(testset: TestSet, facts: _Facts, facts_file: Path) -> list[Note]:

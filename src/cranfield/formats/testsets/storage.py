@@ -77,7 +77,19 @@ def save(
         TestSetError: the format cannot hold the set, or the file holds what the set does not.
     """
     target = path if out is None else out
-    _check_target(path, target, in_place=out is None and path.exists())
+    # Refuse to replace a stream, a packed file, or what is neither a file nor a folder.
+    in_place = out is None and path.exists()
+    if (
+        str(target) == STDIN
+        or target.suffix in {".gz", ".zst"}
+        or (in_place and (_is_packed(path) or not (path.is_file() or path.is_dir())))
+    ):
+        raise UsageError(
+            "cannot be changed in place",
+            path=str(path),
+            hint="{out=FILE} writes the changed set to a file",
+            parameters=("out",),
+        )
     source = format_of(path, format)
     if target.is_dir() and not source.is_folder:
         raise UsageError("this is a folder", path=str(target), expected="a file")
@@ -152,28 +164,23 @@ def _save_whole(changed: TestSet, path: Path, target: Path, source: Format, entr
         _refuse(lost, target, NOT_CARRIED)
         lost = []
     if entry is FORMATS["yaml"]:
-        return Saved((target,), (*lost, *_save_yaml(changed, path, target)))
+        # Write YAML or JSON; returns notes on comments that are gone.
+        with tempfile.TemporaryDirectory(prefix="cranfield-") as folder:
+            draft = Path(folder) / ("draft.json" if target.suffix.lower() == ".json" else "draft.yaml")
+            _write_draft(changed, draft, target)
+            text = draft.read_text(encoding="utf-8")
+        notes = [_comments_lost(path, target)] if path.is_file() and _has_comments(path) else []
+        try:
+            write_text(target, [text])
+        except OSError as error:
+            raise UsageError(refusal(target, error)) from error
+        return Saved((target,), (*lost, *notes))
     kept_set = _fitted(changed, entry, target)
     if entry is source:
         _refuse([f"not carried over: the key {key!r}" for key in keys_lost(path, kept_set, entry)], target, NOT_CARRIED)
         if path.is_file() and any(line.startswith(b"#") for line in path.read_bytes().splitlines()):
             lost = [_comments_lost(path, target)]
     return Saved(write_again(kept_set, target, entry), tuple(lost))
-
-
-def _check_target(path: Path, target: Path, *, in_place: bool) -> None:
-    """Refuse to replace a stream, a packed file, or what is neither a file nor a folder."""
-    if (
-        str(target) == STDIN
-        or target.suffix in {".gz", ".zst"}
-        or (in_place and (_is_packed(path) or not (path.is_file() or path.is_dir())))
-    ):
-        raise UsageError(
-            "cannot be changed in place",
-            path=str(path),
-            hint="{out=FILE} writes the changed set to a file",
-            parameters=("out",),
-        )
 
 
 def _refuse(losses: Sequence[str], target: Path, why: str) -> None:
@@ -192,20 +199,6 @@ def _fitted(changed: TestSet, entry: Format, path: Path) -> TestSet:
     kept_set, losses = fitted(changed if holds_meta(entry) else replace(changed, meta=Meta()), entry, path)
     _refuse(losses, path, NO_ROOM)
     return replace(kept_set, meta=changed.meta)
-
-
-def _save_yaml(changed: TestSet, path: Path, target: Path) -> list[str]:
-    """Write YAML or JSON; returns notes on comments that are gone."""
-    with tempfile.TemporaryDirectory(prefix="cranfield-") as folder:
-        draft = Path(folder) / ("draft.json" if target.suffix.lower() == ".json" else "draft.yaml")
-        _write_draft(changed, draft, target)
-        text = draft.read_text(encoding="utf-8")
-    notes = [_comments_lost(path, target)] if path.is_file() and _has_comments(path) else []
-    try:
-        write_text(target, [text])
-    except OSError as error:
-        raise UsageError(refusal(target, error)) from error
-    return notes
 
 
 def _write_draft(changed: TestSet, draft: Path, target: Path) -> None:

@@ -76,7 +76,11 @@ def read_scored(path: Path, columns: TableColumns | None = None) -> CalibrationA
         strata = {key.removeprefix("stratum."): value for key, value in strata.items() if number_of(value) is None}
         known_outcomes = {kind: outcome for kind, outcome in correct.items() if outcome is not None}
         answers.append(ScoredAnswer(query_id, confidence, known_outcomes, strata))
-    _refuse_repeats(answers, path, problems)
+    seen: set[str] = set()
+    for answer in answers:
+        if answer.query_id in seen:
+            problems.add(f"query {answer.query_id} has two rows", path=shown(path))
+        seen.add(answer.query_id)
     if problems.problems:
         raise problems.error(problems.problems)
     return CalibrationAnswers(stem(path), score, rules, answers)
@@ -218,11 +222,3 @@ def _outcome(value: Any, name: str, query_id: str, problems: ProblemList, place:
         return text in YES
     problems.add(f"{name} of {query_id}", expected="true or false", got=shorten(value), **place)
     return None
-
-
-def _refuse_repeats(answers: Sequence[ScoredAnswer], path: Path, problems: ProblemList) -> None:
-    seen: set[str] = set()
-    for answer in answers:
-        if answer.query_id in seen:
-            problems.add(f"query {answer.query_id} has two rows", path=shown(path))
-        seen.add(answer.query_id)

@@ -303,13 +303,9 @@ def _pool(name: str, digest: str, index: RunIndex, records: Iterable[ReviewCase]
         strata: dict[str, str] = {"task_type": candidate.task_type, "difficulty": candidate.difficulty}
         queries[query_id] = PooledQuery(id=query_id, text=candidate.query_text, strata=strata)
         material = material_of(index, each, source)
-        items.append(PooledItem(query=query_id, doc=_doc(attempt), fields=material.model_dump(mode="json")))
+        items.append(PooledItem(query=query_id, doc=f"attempt {attempt}", fields=material.model_dump(mode="json")))
     runs = (PooledRun(name=index.folder.path.resolve().name, digest=digest),)
     return Pool(name=name, method="depth", depth=1, runs=runs, queries=tuple(queries.values()), items=tuple(items))
-
-
-def _doc(attempt: int) -> str:
-    return f"attempt {attempt}"
 
 
 def material_of(index: RunIndex, waiting: ReviewCase, source: ParsedSource) -> ReviewMaterial:

@@ -527,6 +527,11 @@ def contribution_document(found: Contributions, calls: Callable[[], CallsResult]
     """
     subject = Subject(found, calls, measure=found.primary)
     sections = sections_of(subject, (warnings, measures, latencies, collection, provenance))
+    level = format_level(found.alpha)
+    unseen = nearest(row.unseen for row in found.components)
+    rows = tuple(_sentence(row, found) for row in found.components)
+    sentences = Bullets((*rows, *((f"{unseen.sentence}.",) if unseen is not None else ())))
+    read = Details("How to read this table", (Bullets(HOW_TO_READ),))
     return Document(
         title=f"What does each component of {found.system} contribute?",
         subtitle=(
@@ -535,7 +540,10 @@ def contribution_document(found: Contributions, calls: Callable[[], CallsResult]
                 f"convention {found.convention}"
             ),
         ),
-        sections=(_contribution(found), *sections),
+        sections=(
+            Section("components", "Components", (sentences, *_figure(found, level), _table(found), read)),
+            *sections,
+        ),
         tidy=_spec(found).tidy,
         payload=lambda: to_jsonable(replace(found, queries=None)),
         record=lambda: to_jsonable(found),
@@ -597,15 +605,6 @@ def _spec(found: Contributions) -> TableSpec[Contribution]:
 
 def _tone(row: Contribution) -> Tone:
     return "" if row.verdict is VerdictCode.NOT_SIGNIFICANT else row.verdict.tone
-
-
-def _contribution(found: Contributions) -> Section:
-    level = format_level(found.alpha)
-    unseen = nearest(row.unseen for row in found.components)
-    rows = tuple(_sentence(row, found) for row in found.components)
-    sentences = Bullets((*rows, *((f"{unseen.sentence}.",) if unseen is not None else ())))
-    read = Details("How to read this table", (Bullets(HOW_TO_READ),))
-    return Section("components", "Components", (sentences, *_figure(found, level), _table(found), read))
 
 
 def _sentence(row: Contribution, found: Contributions) -> str:

@@ -262,7 +262,15 @@ class _LineSection:
         if point.pilot:
             yield "pilot"
         if point.unchanged:
-            yield _unchanged(point)
+            # `same answers at 2 later runs: a1b2c3d4, e5f6a7b8*`.
+            commits = list(dict.fromkeys(commit_of(later) for later in point.unchanged if later.commit))
+            shown = ", ".join(commits[:SHOWN_COMMITS]) + (
+                f" and {len(commits) - SHOWN_COMMITS} more" if len(commits) > SHOWN_COMMITS else ""
+            )
+            unchanged = f"same answers in {count_noun(len(point.unchanged), 'later runs', format_count)}" + (
+                f": {shown}" if shown else ""
+            )
+            yield unchanged
 
     def _point_words(self, point: LinePoint) -> Iterator[str]:
         verdict = None if point.change is None else point.change.verdict
@@ -304,17 +312,6 @@ def _about_changes(tested: Sequence[Change], n_all: int) -> str:
     return (
         f"Change: against the run before it, over the queries of both ({tests}; p adjusted by Holm for "
         f"{count_noun(len(tested), 'comparisons', format_count)}{last}). A dot in colour is a significant change."
-    )
-
-
-def _unchanged(point: LinePoint) -> str:
-    """`same answers at 2 later runs: a1b2c3d4, e5f6a7b8*`."""
-    commits = list(dict.fromkeys(commit_of(later) for later in point.unchanged if later.commit))
-    shown = ", ".join(commits[:SHOWN_COMMITS]) + (
-        f" and {len(commits) - SHOWN_COMMITS} more" if len(commits) > SHOWN_COMMITS else ""
-    )
-    return f"same answers in {count_noun(len(point.unchanged), 'later runs', format_count)}" + (
-        f": {shown}" if shown else ""
     )
 
 

@@ -77,7 +77,9 @@ class _View:
 def render_html(document: Document) -> str:
     """The whole page."""
     style = _read("static/report.css") + _read("renderers/page.css")
-    script = _script()
+    # The modules of `static/report.js` as one script, for a page that requests nothing.
+    text = "".join(_read(f"static/{name}.js") for name in MODULES)
+    script = f'"use strict";\n{{\n{_MODULE_LINES.sub("", text)}}}\n'
     packed = pack(document.queries) if document.queries else ()
     if packed:
         document = _with_fewer_rows(document, MAX_ROWS)
@@ -156,12 +158,6 @@ def _place_of_view(document: Document) -> str:
 @cache
 def _read(name: str) -> str:
     return (files("cranfield.reporting") / name).read_text(encoding="utf-8")
-
-
-def _script() -> str:
-    """The modules of `static/report.js` as one script, for a page that requests nothing."""
-    text = "".join(_read(f"static/{name}.js") for name in MODULES)
-    return f'"use strict";\n{{\n{_MODULE_LINES.sub("", text)}}}\n'
 
 
 def content_policy(style: str, script: str) -> str:

@@ -173,7 +173,9 @@ class FusionSystem(ConfiguredSystem):
         for name, part in self.active_parts.items():
             answers[name], logs[name] = await _memory(part).ask(self, part, query, request)
             if answers[name].outcome.is_failure or _is_lacking(part, query, answers[name]):
-                failure = _failure(name, answers[name])
+                answer = answers[name]
+                reason = f"{name}: {answer.outcome.value}" + (f": {answer.reason}" if answer.reason else "")
+                failure = Answer(answer.outcome, reason=reason)
                 break
         self._times[first] += 1
         return failure or self._fused(answers, depth, k), _log_of(logs)
@@ -198,11 +200,6 @@ def _is_lacking(part: ConfiguredSystem, query: Query, answer: Answer) -> bool:
     if answer.outcome is not Outcome.MISSING:
         return False
     return not isinstance(part, RunFileSystem) or part.says_empty or query.id in part.run.answers
-
-
-def _failure(name: str, answer: Answer) -> Answer:
-    reason = f"{name}: {answer.outcome.value}" + (f": {answer.reason}" if answer.reason else "")
-    return Answer(answer.outcome, reason=reason)
 
 
 def _log_of(logs: Mapping[str, CallLog]) -> CallLog:

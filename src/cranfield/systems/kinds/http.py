@@ -157,7 +157,9 @@ class HttpSystem(ConfiguredSystem):
         try:
             await self._exchange(shared.client, request, response)
         except failures() as error:
-            return _broken(error, response)
+            reason, may_pass = failure_reason(error, has_begun=response.status > 0, is_sent=response.is_sent)
+            reply = failed(reason, output=response.head, may_retry=may_pass)
+            return replace(reply, died=may_pass and not response.is_sent)
         finally:
             received.output = response.head
             shared.calls -= 1
@@ -345,10 +347,3 @@ def _refused(response: _Response, redactor: Redactor) -> Reply:
         reason += f", to {shorten(redactor.redact(location))}; redirects are not followed"
     wait_s = retry_after_s(response.header("retry-after"), response.header("date"))
     return replace(failed(reason, output=response.head, may_retry=is_transient(status)), retry_after_s=wait_s)
-
-
-def _broken(error: BaseException, response: _Response) -> Reply:
-    """The reply for an incomplete exchange."""
-    reason, may_pass = failure_reason(error, has_begun=response.status > 0, is_sent=response.is_sent)
-    reply = failed(reason, output=response.head, may_retry=may_pass)
-    return replace(reply, died=may_pass and not response.is_sent)

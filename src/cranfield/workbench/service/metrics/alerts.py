@@ -149,7 +149,18 @@ def gate_alerts(gated: Sequence[GatedSystem], naming: Naming, *, stale_after: st
     server = naming.select("build_info", {})
     rules: list[AlertRule] = []
     for each in gated:
-        _check_written(each, naming)
+        config = naming.config
+        for name, kind, names in (
+            (each.system, "systems", config.systems),
+            (each.testset, "testsets", config.testsets),
+        ):
+            if names is not None and name not in names:
+                raise UsageError(
+                    f"metrics.{kind} of the workbench file has no {name}, which the gate is about",
+                    expected=name,
+                    got=", ".join(names),
+                    hint=f"add {name} to metrics.{kind}: without its series there is nothing to alert on",
+                )
         conditions = [(rule, condition) for rule in each.rules for condition in _conditions(rule, each, naming)]
         found = [_alert(rule, condition, each) for rule, condition in conditions]
         found += _state_alerts(each, naming, stale_after)
@@ -161,18 +172,6 @@ def gate_alerts(gated: Sequence[GatedSystem], naming: Naming, *, stale_after: st
         link = f"{url.rstrip('/')}/evaluations?{urlencode(each.labels)}" if url else ""
         rules += [replace(rule, link=link) for rule in found]
     return [*rules, _absent(server, "There are no metrics of Cranfield", {})]
-
-
-def _check_written(each: GatedSystem, naming: Naming) -> None:
-    config = naming.config
-    for name, kind, names in ((each.system, "systems", config.systems), (each.testset, "testsets", config.testsets)):
-        if names is not None and name not in names:
-            raise UsageError(
-                f"metrics.{kind} of the workbench file has no {name}, which the gate is about",
-                expected=name,
-                got=", ".join(names),
-                hint=f"add {name} to metrics.{kind}: without its series there is nothing to alert on",
-            )
 
 
 def _conditions(rule: Rule, each: GatedSystem, naming: Naming) -> Iterator[_Condition]:
