@@ -156,7 +156,7 @@ def score(
 
         run = read_whole(found, path)
     if isinstance(run, Mapping) and not _has_scores(run):
-        from cranfield.formats.runs.mapping import run_of_mapping
+        from cranfield.formats.runs.table import run_of_mapping
 
         run = run_of_mapping(run, given.name or "run")
     if not isinstance(run, Run | Mapping | FileReading) and (found is None or found.name == "parquet"):

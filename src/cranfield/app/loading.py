@@ -261,7 +261,7 @@ def refuse_undeclared(testset: TestSet, path: Path) -> None:
 
     found = undeclared(testset)
     if found:
-        from cranfield.formats.splice.places import place_of_item
+        from cranfield.formats.splice.trees import place_of_item
 
         texts = {query.id: query.text for query in testset.queries}
         problems = []
@@ -284,7 +284,7 @@ def read_stored(path: Path, format: str | None = None) -> TestSet:  # noqa: A002
     testset = read_testset(path, format)
     if not meta_path(path).exists():
         return testset
-    from cranfield.formats.testsets.meta_file import with_meta
+    from cranfield.formats.testsets.storage import with_meta
 
     return with_meta(testset, path)
 

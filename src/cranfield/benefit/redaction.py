@@ -14,7 +14,7 @@ from cranfield.agents.answers.score import REDACTED, Redact, redaction
 from cranfield.benefit.plan import ArmRole, BenefitPlan, NativeTool
 from cranfield.benefit.records import CellRecord, PreflightRecord
 from cranfield.benefit.tasks import Task, TaskSet
-from cranfield.model.label import Label
+from cranfield.model.judging import Label
 
 NATIVE: tuple[str, ...] = get_args(NativeTool)
 MCP = "mcp"

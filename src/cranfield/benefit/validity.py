@@ -32,7 +32,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 
-from cranfield.agents.record_folder import TreeRecord
+from cranfield.agents.recording import TreeRecord
 from cranfield.base.errors import shorten
 from cranfield.base.words import and_list, count_noun
 from cranfield.benefit.codecheck.report import CodeCheck

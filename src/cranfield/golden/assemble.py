@@ -17,7 +17,7 @@ from typing import Any
 from cranfield.base.errors import UsageError
 from cranfield.base.words import count_noun, join_first
 from cranfield.formats.io.delimited import FileVersion
-from cranfield.golden.batch_drift import BatchDrift, BatchVerdict
+from cranfield.golden.batch import BatchDrift, BatchVerdict
 from cranfield.golden.records import (
     SCHEMA_VERSION,
     AdversaryReport,

@@ -15,7 +15,7 @@ from typing import Any, get_args
 
 from pydantic import ValidationError
 
-from cranfield.agents.record_folder import PLAN, TreeRecord, now, tree_files
+from cranfield.agents.recording import PLAN, TreeRecord, now, tree_files
 from cranfield.base.errors import Problem, TestSetError, shorten
 from cranfield.base.words import count_noun
 from cranfield.golden.folder import RunFolder, Step

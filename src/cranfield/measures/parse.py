@@ -8,9 +8,18 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 
 from cranfield.base.errors import CranfieldError, MeasureError, Problem, UsageError, shorten, unknown_name
-from cranfield.measures.catalogue import ALIASES, CATALOGUE, PRESETS, TREC_CUTS
+from cranfield.measures.catalogue import (
+    ALIASES,
+    CATALOGUE,
+    EXAMPLE,
+    PRESETS,
+    TREC_CUTS,
+    known_cut,
+    known_name,
+    unknown_measure,
+    with_name,
+)
 from cranfield.measures.measure import READERS, Gains, Measure, MeasureSpec, Parameter, ParameterSpec, spell
-from cranfield.measures.nearest import EXAMPLE, known_cut, known_name, unknown_measure, with_name
 
 MAX_CUTOFF = 2**31 - 1
 LONGEST = 1000

@@ -11,10 +11,9 @@ from pathlib import Path
 import pytest
 from pydantic import BaseModel
 
-from cranfield.agents.kept import Kept
 from cranfield.agents.loop import AgentLimits, AgentTask, End, NoTools, Read, ToolResult, Toolset, Transcript, run_agent
 from cranfield.agents.protocol import Backend, Failure, FailureKind, ModelAnswer, Request, Tool, ToolCall, Usage
-from cranfield.agents.recording import Scripted
+from cranfield.agents.recording import Kept, Scripted
 from cranfield.base.errors import InputError
 
 

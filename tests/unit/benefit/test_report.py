@@ -18,7 +18,7 @@ from tests.unit.benefit.test_result import PLAN_RECORD, C, T, absent, experiment
 from tests.unit.reporting.test_transcripts import record as transcript
 from typer.testing import CliRunner
 
-from cranfield.agents.answers.places import Named
+from cranfield.agents.answers.rows import Named
 from cranfield.base.errors import InputError, UsageError
 from cranfield.benefit.analysis.analyse import analyse
 from cranfield.benefit.assemble import sentence
@@ -50,7 +50,7 @@ from cranfield.benefit.use_cases import (
 )
 from cranfield.cli.main import command_line
 from cranfield.model import MatchingRules
-from cranfield.model.label import Lines
+from cranfield.model.judging import Lines
 from cranfield.reporting import render
 from cranfield.reporting.charts.benefit import recall_by_turn
 from cranfield.reporting.charts.spec import SCREENS, Screen

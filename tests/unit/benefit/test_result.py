@@ -14,8 +14,7 @@ import pytest
 import yaml
 
 from cranfield.agents.protocol import Failure, FailureKind, ModelAnswer, Request
-from cranfield.agents.record_folder import PLAN
-from cranfield.agents.recording import Scripted
+from cranfield.agents.recording import PLAN, Scripted
 from cranfield.base.errors import InputError, UsageError
 from cranfield.base.numbers import format_points
 from cranfield.benefit.folder import ExperimentFile, ExperimentFolder, ExperimentManifest

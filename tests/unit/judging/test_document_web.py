@@ -15,11 +15,10 @@ from hypothesis import strategies as st
 
 from cranfield.config.documents import UrlSource
 from cranfield.judging.documents import web
-from cranfield.judging.documents.guard import AddressGuard
 from cranfield.judging.documents.texts import DocumentTexts
 from cranfield.judging.documents.values import DocumentError, Wanted
-from cranfield.judging.documents.web import UrlReader, document_url
-from cranfield.systems.kinds.http_request import decode_text
+from cranfield.judging.documents.web import AddressGuard, UrlReader, document_url
+from cranfield.systems.kinds.http import decode_text
 from cranfield.workbench.config import Workbench
 
 NAMES = {

@@ -15,9 +15,8 @@ from hypothesis import strategies as st
 from cranfield.base.errors import TestSetError, UsageError
 from cranfield.books.pool_file import Pool
 from cranfield.books.settings import SCALES, scale_of
-from cranfield.judging.pools.build import BuiltPool, build_pool, by_usefulness
+from cranfield.judging.pools.build import BuiltPool, PoolRequest, SampledRanks, build_pool, by_usefulness, parse_samples
 from cranfield.judging.pools.pool_io import pool_qrels, read_pool, write_pool
-from cranfield.judging.pools.request import PoolRequest, SampledRanks, parse_samples
 from cranfield.judging.pools.results import SystemResults, only_by, union, with_names
 from cranfield.judging.pools.summary import DocumentsPerQuery, summarise_pool
 from cranfield.model import Answer, Hit, Meta, Outcome, Pattern, Query, Run, TestSet

@@ -19,8 +19,7 @@ from cranfield.reporting.charts.overlay import HEIGHT, LABEL_HEIGHT, SystemLine,
 from cranfield.reporting.charts.overlay import _label_places as label_places
 from cranfield.reporting.charts.spec import PAGE, PHONE, SCREENS, Screen
 from cranfield.reporting.document import Chart, Link
-from cranfield.reporting.documents.history import history_document
-from cranfield.reporting.documents.history_labels import label_maker
+from cranfield.reporting.documents.history import history_document, label_maker
 from cranfield.reporting.renderers.html import draw
 
 START = datetime(2026, 11, 1, 9, tzinfo=UTC)

@@ -5,11 +5,18 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from cranfield.benefit.analysis.advice import advise
-from cranfield.benefit.analysis.arms import arm_means, losses_of
-from cranfield.benefit.analysis.estimates import TaskEstimator, mcnemar_of, p_of_loss
-from cranfield.benefit.analysis.observation import Analysis, CellObservation
-from cranfield.benefit.analysis.values import AnalysedTask, Quantity, tasks_of, tokens, weighted_tokens
+from cranfield.benefit.analysis.estimates import TaskEstimator, advise, mcnemar_of, p_of_loss
+from cranfield.benefit.analysis.values import (
+    AnalysedTask,
+    Analysis,
+    CellObservation,
+    Quantity,
+    arm_means,
+    losses_of,
+    tasks_of,
+    tokens,
+    weighted_tokens,
+)
 from cranfield.benefit.analysis.verdict import StratumDecision, VerdictEvidence, decide
 from cranfield.benefit.plan import ArmRole, BenefitPlan
 from cranfield.benefit.result import Estimate, StratumKind, StratumResult

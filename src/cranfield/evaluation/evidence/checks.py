@@ -720,11 +720,7 @@ def queries_noted(kind: NoteKind) -> Callable[[Scored, float], Iterator[Found]]:
 
 MIN_QUERIES_OF_FAMILY = 3
 _SEPARATED = re.compile(r"[^/:#]+(?:://|/|::|:|#)")
-
-
 _LETTERS = re.compile(r"[A-Za-z]+(?=[-_.]?\d)")
-
-
 _LITERAL = re.compile(r"\^?((?:[\w:/@-]|\\[^\w])+)")
 
 

@@ -83,8 +83,6 @@ EXCLUDING = "excluding_keys"
 _UNKNOWN = {"extra_forbidden", "unexpected_keyword_argument"}
 """Types of the error on a key that a model, or a dataclass, does not have."""
 _MERGE_HINT = "merge keys (<<) are not supported: write the keys out"
-
-
 _ADAPTERS: dict[type, TypeAdapter[Any]] = {}
 
 

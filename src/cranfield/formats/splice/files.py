@@ -21,7 +21,7 @@ from cranfield.formats.registry import Format
 from cranfield.formats.splice.parts import SplicePart, UnspliceableError, json_lines_part, json_part, yaml_part
 from cranfield.formats.splice.rows import splice_rows
 from cranfield.formats.splice.trees import splice_tree
-from cranfield.formats.testsets.golden_facts import COUNTED_REVIEW, with_counts_of
+from cranfield.formats.testsets.golden_json import COUNTED_REVIEW, with_counts_of
 from cranfield.formats.testsets.native import plain
 from cranfield.formats.testsets.span_csv import rebased
 from cranfield.model import Meta, TestSet

@@ -18,8 +18,7 @@ from cranfield.base.words import count_noun, or_list
 from cranfield.evaluation.evaluate import summarise
 from cranfield.evaluation.evidence.values import caveat_sentences
 from cranfield.evaluation.values import Comparison, Evaluation
-from cranfield.gate.calibration.answers import CalibrationAnswers, Correctness, ScoredAnswer, score_problem
-from cranfield.gate.calibration.table import SCORE_COLUMNS
+from cranfield.gate.calibration.table import SCORE_COLUMNS, CalibrationAnswers, Correctness, ScoredAnswer, score_problem
 from cranfield.gate.confidence import confidence_of
 from cranfield.gate.gate_input import GateInput
 from cranfield.measures import CATALOGUE, Measure, parse

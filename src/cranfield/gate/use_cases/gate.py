@@ -40,9 +40,8 @@ from cranfield.evaluation.testset.split import only
 from cranfield.evaluation.values import Evaluation
 from cranfield.formats.io.files import PRIVATE_FOLDER, check_inside, folder_inside, refusal, shown
 from cranfield.formats.runs.jsonl import read_run
-from cranfield.gate.baseline import Baseline, baseline_digest, misfits, parse_baseline, read_baseline, with_added
+from cranfield.gate.baseline import Baseline, Ref, baseline_digest, misfits, parse_baseline, read_baseline, with_added
 from cranfield.gate.gate_input import GateInput
-from cranfield.gate.ref import Ref
 from cranfield.gate.reports.gate import gate_document
 from cranfield.gate.result import BaselineFacts, EarlierSource, GateReport, GateResult, GateStatus, SourceKind
 from cranfield.gate.rules import check_fit, compared_measures, in_classes, measure_of, rules_of, words

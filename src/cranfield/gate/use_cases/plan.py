@@ -27,10 +27,10 @@ from cranfield.evaluation.options.blocks import TestSetOptions
 from cranfield.evaluation.options.declaration import declared
 from cranfield.formats.io.files import meta_path, shown
 from cranfield.formats.io.located import Located, load_located
+from cranfield.gate.baseline import Ref, ref_named
 from cranfield.gate.config import GateConfig, Rule, gate_of
 from cranfield.gate.decimals import exact
 from cranfield.gate.gate_input import GateInput, Values
-from cranfield.gate.ref import Ref, ref_named
 from cranfield.gate.rules import RULES, measure_of, rules_of, words
 from cranfield.measures import parse
 from cranfield.model.testset import Meta

@@ -15,10 +15,9 @@ from pathlib import Path
 from typing import Any
 
 from cranfield.agents.budget import Budget
-from cranfield.agents.kept import Kept, charge
 from cranfield.agents.loop import Transcript
 from cranfield.agents.protocol import Backend
-from cranfield.agents.record_folder import PLAN, left_out_of, now, require_same_tree
+from cranfield.agents.recording import PLAN, Kept, charge, left_out_of, now, require_same_tree
 from cranfield.agents.settings import Connection, ModelSettings, connected
 from cranfield.agents.tools.source import SourceTools
 from cranfield.app.drift import rehash
@@ -34,8 +33,7 @@ from cranfield.evaluation.testset.validate import validate
 from cranfield.evaluation.values import Evaluation
 from cranfield.formats.io.delimited import FileVersion, file_versions
 from cranfield.formats.io.files import read_bytes, shown, write_text
-from cranfield.formats.testsets.golden_facts import REVIEWED, facts_path
-from cranfield.formats.testsets.golden_json import read_golden_json, write_golden_json
+from cranfield.formats.testsets.golden_json import REVIEWED, facts_path, read_golden_json, write_golden_json
 from cranfield.formats.testsets.storage import lock_testset, save
 from cranfield.golden.assemble import (
     AssembledRecord,
@@ -52,8 +50,7 @@ from cranfield.golden.assemble import (
     merge_records,
     next_version,
 )
-from cranfield.golden.batch_drift import batch_drift
-from cranfield.golden.batch_review import planned_profile, read_sample, review_of
+from cranfield.golden.batch import batch_drift, planned_profile, read_sample, review_of
 from cranfield.golden.existing import CARRIED
 from cranfield.golden.folder import RunFolder, Step
 from cranfield.golden.index import RunIndex
@@ -67,13 +64,16 @@ from cranfield.golden.retirement import Decision, SequentialTest, model_historie
 from cranfield.golden.review import ONE_PERSON, PROFILES, Cell, ReviewOutcome, ReviewProfile, ReviewReport, apply_edits
 from cranfield.golden.role_prompts import RolePrompts
 from cranfield.golden.roles import GoldenRole
-from cranfield.golden.row_votes import CheckedRows, Checkers, CheckResult, check_rows
 from cranfield.golden.rows import (
     CHANGES,
     FOR_PEOPLE,
     CheckedRow,
+    CheckedRows,
+    Checkers,
+    CheckResult,
     RowState,
     TargetRow,
+    check_rows,
     corrected,
     queries_without_rows,
     rows_of,

@@ -10,7 +10,7 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
-from cranfield.agents.record_folder import PLAN
+from cranfield.agents.recording import PLAN
 from cranfield.base.errors import UnknownNameError, UsageError
 from cranfield.base.words import command_word, count_noun
 from cranfield.books.pool_file import Pool, PooledItem, PooledQuery, PooledRun
@@ -20,7 +20,7 @@ from cranfield.books.store.schema import Action, ItemState, RaterKind
 from cranfield.books.store.store import Store
 from cranfield.books.store.values import BookInfo, ItemView, RatingRow
 from cranfield.formats.io.files import shown
-from cranfield.golden.batch_review import (
+from cranfield.golden.batch import (
     FEEDBACK,
     ReviewCase,
     drawn_sample,

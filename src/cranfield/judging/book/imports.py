@@ -20,7 +20,7 @@ from cranfield.books.store.values import BookInfo, ImportedJudgment
 from cranfield.evaluation.testset.consensus import ratings_of
 from cranfield.evaluation.testset.declared import scale_to_judge
 from cranfield.formats.io.files import shown
-from cranfield.formats.splice.places import place_of_item
+from cranfield.formats.splice.trees import place_of_item
 from cranfield.model import Query, Rating, TestSet
 from cranfield.stats.consensus import CONSENSUS, DEFAULT_RULE
 

@@ -110,10 +110,7 @@ def summarise_pool(built: BuiltPool, *, raters: int = 1, seconds: float = 20.0) 
     counts.update(item.query for item in open_items)
     depth = built.request.depth
     note = method_note(built.pool.method, depth, built.pool.complete_to)
-    found = [
-        {(each.query_id, each.doc_id) for each in found_by(built.candidates, system.name, depth)}
-        for system in built.systems
-    ]
+    found = [{_key(each) for each in found_by(built.candidates, system.name, depth)} for system in built.systems]
     return PoolSummary(
         pool=built.pool.head,
         n_queries=len(built.pool.queries),
@@ -129,6 +126,10 @@ def summarise_pool(built: BuiltPool, *, raters: int = 1, seconds: float = 20.0) 
         cost=JudgingCost(len(open_items) * raters, raters, seconds, len(open_items) * raters * seconds),
         notes=(*filter(None, [note]), *_run_notes(built), *_query_notes(built)),
     )
+
+
+def _key(candidate: Candidate) -> tuple[str, str]:
+    return candidate.query_id, candidate.doc_id
 
 
 def _share(candidates: Sequence[Candidate], name: str, depth: int) -> SystemShare:

@@ -18,9 +18,8 @@ from cranfield.base.numbers import (
 )
 from cranfield.base.words import count_noun
 from cranfield.books.pool_file import PooledItem
-from cranfield.judging.pools.alternatives import WithAndWithout
-from cranfield.judging.pools.check import LeftOut, PoolCheck, PoolChecks
-from cranfield.judging.pools.estimate import PoolEstimate
+from cranfield.judging.pools.check import LeftOut, PoolCheck, PoolChecks, PoolEstimate
+from cranfield.judging.pools.results import WithAndWithout
 from cranfield.judging.pools.summary import PoolSummary
 from cranfield.judging.preference import PreferenceResult
 from cranfield.model.results import to_jsonable

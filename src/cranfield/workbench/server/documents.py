@@ -19,7 +19,7 @@ from markupsafe import Markup
 from cranfield.base.errors import shorten
 from cranfield.base.words import printable
 from cranfield.config.documents import DocumentFormat
-from cranfield.judging.documents.plain import DROPPED, without_depth
+from cranfield.judging.documents.records import DROPPED, without_depth
 from cranfield.judging.documents.values import DocumentFailureKind, DocumentProblem, DocumentText
 
 if TYPE_CHECKING:

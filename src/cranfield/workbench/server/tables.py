@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
     from cranfield.workbench.service.service import Service
     from cranfield.workbench.service.values import ComparisonInfo, EvaluationInfo, JobInfo, SetInfo
-    from cranfield.workbench.service.watch.status import LastRun, WatchState
+    from cranfield.workbench.service.watch.scheduler import LastRun, WatchState
 
 CI = Column("95 % CI", "interval")
 STATES: Mapping[EvaluationState, TonedCell] = {

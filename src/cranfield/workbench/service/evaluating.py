@@ -16,7 +16,7 @@ from cranfield.config.grid import with_systems
 from cranfield.evaluation.latency import calls_of
 from cranfield.evaluation.options.blocks import CompareOptions
 from cranfield.evaluation.result import result_of
-from cranfield.evaluation.values import RATED_BY_SLOT
+from cranfield.evaluation.values import RATED_BY_SLOT, Evaluation
 from cranfield.measures import Measure, deepest_cutoff, parse, parse_all
 from cranfield.model import DEFAULT_CONVENTION, Run, TestSet
 from cranfield.model.results import to_json
@@ -29,9 +29,9 @@ from cranfield.workbench.service.systems import ChosenSystem, chosen_systems
 from cranfield.workbench.service.values import NewComparison, NewEvaluation, NewRun, SetInfo
 
 if TYPE_CHECKING:
-    from cranfield.evaluation.values import Evaluation
     from cranfield.systems import Progress
     from cranfield.workbench.service.service import Service
+
 
 MOVING = "by the grades of the book {} when the results were collected; its page has the figures by the grades as they are now"
 

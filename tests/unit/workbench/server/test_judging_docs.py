@@ -12,7 +12,7 @@ from cranfield.books.settings import Mode
 from cranfield.judging.preference import PreferenceResult, preference_result
 from cranfield.judging.reports.pool import preference_document
 from cranfield.reporting import render
-from cranfield.workbench.server.keymap import ACTIONS, SYMBOLS, key_actions
+from cranfield.workbench.server.judging_cards import ACTIONS, SYMBOLS, key_actions
 
 
 @pytest.fixture(scope="module")

@@ -141,15 +141,19 @@ def member_of(module: str, path: str) -> Answer:
         try:
             value, warned = read(owner, name)
         except BaseException as error:  # noqa: BLE001 - whatever the code of a package does
-            if isinstance(error, AttributeError):
-                return _absent(owner, name)
-            if isinstance(error, ImportError) and not isinstance(error, ModuleNotFoundError):
-                return missing(str(error).partition("\n")[0][:_CHARS])
-            return unknown(f"reading {name} fails: {type(error).__name__}: {error}")
+            return _not_read(owner, name, error)
         if _takes_any_name(owner) and not _is_defined(owner, name):
             return unknown(f"{_described(owner)} answers to every name")
         answer, owner = there(value, warned), value
     return answer
+
+
+def _not_read(owner: Any, name: str, error: BaseException) -> Answer:
+    if isinstance(error, AttributeError):
+        return _absent(owner, name)
+    if isinstance(error, ImportError) and not isinstance(error, ModuleNotFoundError):
+        return missing(str(error).partition("\n")[0][:_CHARS])
+    return unknown(f"reading {name} fails: {type(error).__name__}: {error}")
 
 
 def _absent(owner: Any, name: str) -> Answer:

@@ -11,9 +11,8 @@ import pytest
 import yaml
 from tests.unit.workbench.service.metrics.observations import HOUSE
 
-from cranfield.workbench.service.metrics.dashboard import dashboard
-from cranfield.workbench.service.metrics.families import FAMILIES
-from cranfield.workbench.service.metrics.naming import Naming
+from cranfield.workbench.service.metrics.alerts import dashboard
+from cranfield.workbench.service.metrics.families import FAMILIES, Naming
 
 WHOLE = {"type": "integer", "minimum": 0}
 SOURCE = {
