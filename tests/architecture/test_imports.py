@@ -19,12 +19,10 @@ from cranfield.plugins import BUILT_IN
 
 PACKAGE = Path(cranfield.__file__).parent
 
-CORE = frozenset(
-    {
-        *("base", "plugins", "model", "stats", "formats", "ranking", "measures", "evaluation", "config", "systems"),
-        *("reporting", "repo", "app"),
-    }
-)
+CORE = frozenset({
+    "base", "plugins", "model", "stats", "formats", "ranking", "measures", "evaluation", "config", "systems",
+    "reporting", "repo", "app",
+})  # fmt: skip
 SHARED = frozenset({"agents", "books"})
 """What several products stand on, and the core does not know."""
 PRODUCTS = frozenset(BUILT_IN)
@@ -47,7 +45,13 @@ TABLE: dict[str, AbstractSet[str]] = {
     "app": CORE,
     "cli": CORE,
     "agents": {
-        *("model", "stats", "formats", "ranking.matching", "repo", "evaluation.options", "systems.calls.redact"),
+        "model",
+        "stats",
+        "formats",
+        "ranking.matching",
+        "repo",
+        "evaluation.options",
+        "systems.calls.redact",
     },
     "books": {"model", "formats", "evaluation.options"},
     "testsets": CORE,

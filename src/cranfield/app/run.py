@@ -280,7 +280,10 @@ def _brief_table(results: Sequence[SetResult]) -> Table:
     if all(len(each.evaluations) == 1 for each in results):
         return _scores(results)
     columns = (
-        *(Column("test set"), Column("verdict"), Column("measure"), Column("difference", "delta")),
+        Column("test set"),
+        Column("verdict"),
+        Column("measure"),
+        Column("difference", "delta"),
         Column("queries", "count"),
     )
     rows = [(each.name, each.verdict, each.measure, each.means[2], each.n) for each in results]

@@ -22,9 +22,9 @@ MAX_OF_AN_ERROR = 4_000
 MIN_TASKS = 3
 """That must have had the same result before it says anything of the tool."""
 _CONTENT = (
-    *("content", "text", "result", "results", "matches", "hits", "items", "documents", "answer", "output", "data"),
-    *("code", "source", "snippet", "summary", "body"),
-)
+    "content", "text", "result", "results", "matches", "hits", "items", "documents", "answer", "output", "data",
+    "code", "source", "snippet", "summary", "body",
+)  # fmt: skip
 _COUNTS = ("found", "total", "count", "n", "total_results", "num_results", "result_count")
 _FAILURES = ("error", "errors", "exception")
 _FLAGS = ("query", "code", "status", "status_code", "type", "isError", "success", "ok", "message", "detail", "took_ms")

@@ -350,7 +350,10 @@ def token_fields(usage: Usage) -> dict[str, int | None]:
     values = (
         usage.total,
         max(0, uncached) if is_known else None,
-        *(usage.cache_read, usage.cache_write, usage.output, usage.reasoning),
+        usage.cache_read,
+        usage.cache_write,
+        usage.output,
+        usage.reasoning,
     )
     return dict(zip(kinds, values, strict=True))
 

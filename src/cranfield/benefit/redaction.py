@@ -19,14 +19,11 @@ from cranfield.model.judging import Label
 NATIVE: tuple[str, ...] = get_args(NativeTool)
 MCP = "mcp"
 MACHINE = "path of this machine"
-GENERIC = frozenset(
-    (
-        *("agent", "answer", "arm", "baseline", "client", "code", "codebase", "context", "control", "docs"),
-        *("index", "local", "main", "mcp", "node", "none", "npx", "python", "query", "repo", "repository"),
-        *("retrieval", "search", "server", "source", "test", "tool", "tools", "treatment", "uvx", "with"),
-        "without",
-    )
-)
+GENERIC = frozenset((
+    "agent", "answer", "arm", "baseline", "client", "code", "codebase", "context", "control", "docs", "index",
+    "local", "main", "mcp", "node", "none", "npx", "python", "query", "repo", "repository", "retrieval", "search",
+    "server", "source", "test", "tool", "tools", "treatment", "uvx", "with", "without",
+))  # fmt: skip
 """Words of prose, which do not give an arm away where they are no code: a tool may be called one of these."""
 _JOINT = re.compile(r"[\W_]+|(?<=[a-z])(?=[A-Z])")
 _PLAIN = re.compile(r"[a-z]+")

@@ -393,20 +393,7 @@ def _symbols_unknown(evidence: ExperimentRecords) -> Iterator[Validity]:
 
 
 RULES: Iterable[Rule] = (
-    *(
-        _uncommitted,
-        _tree_changed,
-        _native_tools,
-        _preflights,
-        _commits,
-        _delivery,
-        _results,
-        _not_read,
-        _complete,
-        _models,
-        _agents,
-        _undecided,
-        _leaks,
-    ),
-    *(_same_answers, _unmeasured, _judge, _code_not_run, _symbols_unknown, _folder_has_more),
-)
+    _uncommitted, _tree_changed, _native_tools, _preflights, _commits, _delivery, _results, _not_read, _complete,
+    _models, _agents, _undecided, _leaks, _same_answers, _unmeasured, _judge, _code_not_run, _symbols_unknown,
+    _folder_has_more,
+)  # fmt: skip

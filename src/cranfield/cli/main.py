@@ -32,11 +32,30 @@ LONG = 14
 """Options from which on they are listed under headings."""
 OPTION_HEADINGS: Mapping[str, tuple[str, ...]] = {
     "Statistics": (
-        *("seed", "alpha", "sensitivity", "baseline_less", "difference", "n_queries", "power", "contrast", "fail_on"),
+        "seed",
+        "alpha",
+        "sensitivity",
+        "baseline_less",
+        "difference",
+        "n_queries",
+        "power",
+        "contrast",
+        "fail_on",
     ),
     "Output": (
-        *("out", "output", "html", "means", "sort", "pairs", "by_query", "history", "markdown", "junit"),
-        *("step_summary", "top", "force"),
+        "out",
+        "output",
+        "html",
+        "means",
+        "sort",
+        "pairs",
+        "by_query",
+        "history",
+        "markdown",
+        "junit",
+        "step_summary",
+        "top",
+        "force",
     ),
 }
 """Heading to the parameters below it; those of an option group have the heading of their group."""
@@ -158,16 +177,8 @@ def write_examples(ctx: Any, formatter: Any) -> None:
 
 
 HEADINGS = (
-    "Start",
-    "Evaluate",
-    "Compare",
-    "Gate",
-    "Test sets",
-    "Judge",
-    "Systems",
-    "Golden sets and benefit",
-    "Serve",
-)
+    "Start", "Evaluate", "Compare", "Gate", "Test sets", "Judge", "Systems", "Golden sets and benefit", "Serve",
+)  # fmt: skip
 """The headings of commands, in the order of help; those of other packages come after them."""
 MODULES: Mapping[str, Mapping[str, str]] = {
     "Start": {

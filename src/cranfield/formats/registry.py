@@ -183,34 +183,16 @@ _TEXTS_BY_ID = re.compile(
 _OWN_LISTS = {b'"queries"', b'"requests"', b'"topics"', b'"query_groups"'}
 _SAMPLE_TEXTS = {"user_input", "question", "input", "query"}
 _SAMPLE_CONTEXTS = {
-    *("reference_contexts", "reference_context_ids", "retrieved_contexts", "retrieval_context", "retrievalcontext"),
-    *("retrieved_context_ids", "ground_truth_contexts", "contexts"),
-}
+    "reference_contexts", "reference_context_ids", "retrieved_contexts", "retrieval_context", "retrievalcontext",
+    "retrieved_context_ids", "ground_truth_contexts", "contexts",
+}  # fmt: skip
 _RUN_QUERIES = {
-    "query_id",
-    "qid",
-    "q_id",
-    "_id",
-    "id",
-    "query",
-    "question",
-    "query_text",
-    "user_input",
-    "input",
-    "text",
-}
+    "query_id", "qid", "q_id", "_id", "id", "query", "question", "query_text", "user_input", "input", "text",
+}  # fmt: skip
 _RESULT_LISTS = {
-    *(
-        "results",
-        "documents",
-        "docs",
-        "hits",
-        "source_documents",
-        "retrieved_documents",
-        "retrieved_docs",
-        "retrieved_ids",
-    ),
-}
+    "results", "documents", "docs", "hits", "source_documents", "retrieved_documents", "retrieved_docs",
+    "retrieved_ids",
+}  # fmt: skip
 _OF_DOCUMENT = {"page_content", "content", "metadata", "meta"}
 _SHARED = frozenset({"grades", "levels", "zeros", "texts", "barren"})
 """What every format of another tool can say."""

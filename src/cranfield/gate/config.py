@@ -479,8 +479,17 @@ Rule = Annotated[
 RULE_MODELS: Mapping[str, type[BaseRule]] = {
     model.kind: model
     for model in (
-        *(FloorRule, DropRule, NoWorseRule, RatchetRule, JudgedRule, FailuresRule, LatencyLimitRule, EveryAnswerRule),
-        *(EceRule, CorrectAtRule, AccuracyRule),
+        FloorRule,
+        DropRule,
+        NoWorseRule,
+        RatchetRule,
+        JudgedRule,
+        FailuresRule,
+        LatencyLimitRule,
+        EveryAnswerRule,
+        EceRule,
+        CorrectAtRule,
+        AccuracyRule,
     )
 }
 """Kind of rule to its model."""

@@ -247,12 +247,10 @@ ELSEWHERE = {
     "F1": ("f", "fscore", "f1score", "fmeasure", "fbeta"),
 }
 """Measure to the names that tools for answers of language models have for it, or for what is nearest to it."""
-OF_ANSWERS = frozenset(
-    (
-        *("faithfulness", "groundedness", "hallucination", "answerrelevancy", "answerrelevance", "responserelevancy"),
-        *("answercorrectness", "factualcorrectness", "answersimilarity", "semanticsimilarity", "noisesensitivity"),
-    )
-)
+OF_ANSWERS = frozenset((
+    "faithfulness", "groundedness", "hallucination", "answerrelevancy", "answerrelevance", "responserelevancy",
+    "answercorrectness", "factualcorrectness", "answersimilarity", "semanticsimilarity", "noisesensitivity",
+))  # fmt: skip
 """Names of measures of an answer's text, which no order of results gives."""
 
 

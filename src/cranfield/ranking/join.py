@@ -112,7 +112,10 @@ class FirstMatches:
         keys += [(int(Aspect.SOURCE), place) for place in range(len(looked.sources))]
         return [
             (
-                *(kind, place, self._rank.get((kind, place), 0), self._relevant.get((kind, place), 0)),
+                kind,
+                place,
+                self._rank.get((kind, place), 0),
+                self._relevant.get((kind, place), 0),
                 kind == Aspect.SOURCE and place in looked.answered_by,
             )
             for kind, place in keys

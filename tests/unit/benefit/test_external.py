@@ -499,8 +499,16 @@ def test_everything_that_a_plan_gets_wrong_is_listed(monkeypatch: pytest.MonkeyP
         run(plan_of("", {"code": server}, agent=agent, arms=arms), "hello")
     places = {problem.path for problem in caught.value.problems}
     assert places == {
-        *("agent", "agent.command", "agent.env", "agent.usage.answer", "agent.usage.input", "agent.model.model"),
-        *("agent.model.api_key_env", "agent.model.temperature", "arms.control.native", "tools.code"),
+        "agent",
+        "agent.command",
+        "agent.env",
+        "agent.usage.answer",
+        "agent.usage.input",
+        "agent.model.model",
+        "agent.model.api_key_env",
+        "agent.model.temperature",
+        "arms.control.native",
+        "tools.code",
         "tools.code.result_tokens",
     }
     assert len(caught.value.problems) == 14

@@ -101,18 +101,16 @@ def test_the_table_has_each_cell_with_its_interval(found: BenefitResult) -> None
     table = next(block for block in document.sections[0].blocks if isinstance(block, Table))
     titles = [column.title for column in table.columns]
     assert titles == [
-        *(
-            "task type",
-            "difficulty",
-            "verdict",
-            "success, cost",
-            "n",
-            "Δ success",
-            "95 % CI",
-            "net tokens/task",
-            "95 % CI",
-            "Δ tool calls",
-        ),
+        "task type",
+        "difficulty",
+        "verdict",
+        "success, cost",
+        "n",
+        "Δ success",
+        "95 % CI",
+        "net tokens/task",
+        "95 % CI",
+        "Δ tool calls",
     ]
     # q1, q3 (right in both arms), q5, q7 (right in the treatment alone): deltas 0, 0, 1, 1.
     # Mean .5, standard deviation sqrt(1/3), t(.975, 3) = 3.1824: .5 -+ 3.1824 * .5774 / 2 = -.4187 to 1.4187, cut at 1.

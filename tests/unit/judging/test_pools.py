@@ -249,7 +249,10 @@ def test_what_a_rule_grades_is_in_the_pool_and_not_to_be_judged() -> None:
     for budget in (None, 9):
         built = build_pool([A, B], made_set("q1"), PoolRequest(3, budget=budget), prefilled)
         assert [(item.doc, item.prefilled) for item in built.pool.items] == [
-            *(("a", 2.0), ("b", None), ("c", None), ("e", 1.0))
+            ("a", 2.0),
+            ("b", None),
+            ("c", None),
+            ("e", 1.0),
         ]
         summary = summarise_pool(built)
         assert (summary.n_to_judge, summary.n_prefilled, summary.n_carried, built.pool.complete_to) == (2, 2, 0, 3)

@@ -186,8 +186,13 @@ def binary_of(cells: Sequence[CellObservation], rule: Literal["first", "majority
 
 
 _MEANS = (
-    *(Quantity.SUCCESS, Quantity.TOKENS, Quantity.WEIGHTED_TOKENS, Quantity.TOOL_CALLS, Quantity.TURNS),
-    *(Quantity.WALL_S, Quantity.MONEY),
+    Quantity.SUCCESS,
+    Quantity.TOKENS,
+    Quantity.WEIGHTED_TOKENS,
+    Quantity.TOOL_CALLS,
+    Quantity.TURNS,
+    Quantity.WALL_S,
+    Quantity.MONEY,
 )
 _DEBITS = ("schema_tokens", "schema_tokens_estimated", "payload_tokens", "instructions_tokens")
 _PLACE = {ArmRole.TREATMENT: 0, ArmRole.CONTROL: 1}

@@ -187,9 +187,9 @@ def write_run_table(run: Run, path: Path | str) -> None:
 RUN_QUERY_IDS = ("query_id", "qid", "q_id", "_id", "id")
 RUN_QUERY_TEXTS = ("query", "question", "query_text", "user_input", "input", "text")
 RESULTS = (
-    *("results", "documents", "docs", "hits", "source_documents", "retrieved_documents", "retrieved_docs"),
-    *("retrieved_ids", "retrieved_context_ids"),
-)
+    "results", "documents", "docs", "hits", "source_documents", "retrieved_documents", "retrieved_docs",
+    "retrieved_ids", "retrieved_context_ids",
+)  # fmt: skip
 """Keys of a record of a query and its results, the likeliest first."""
 _METADATA = ("metadata", "meta")
 _SOURCES = ("source", "file_path", "path", "url")

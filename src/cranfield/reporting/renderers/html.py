@@ -36,10 +36,10 @@ VEGA_LITE = "5.20"
 SVG = "{http://www.w3.org/2000/svg}"
 ELEMENTS = {"svg", "g", "path", "line", "rect", "circle", "text", "tspan"}
 ATTRIBUTES = {
-    *("d", "x", "y", "x1", "x2", "y1", "y2", "dx", "dy", "r", "cx", "cy", "width", "height", "viewBox"),
-    *("transform", "fill", "fill-opacity", "stroke", "stroke-width", "stroke-opacity", "stroke-linecap"),
-    *("stroke-miterlimit", "stroke-dasharray", "opacity", "text-anchor", "font-size", "font-weight"),
-}
+    "d", "x", "y", "x1", "x2", "y1", "y2", "dx", "dy", "r", "cx", "cy", "width", "height", "viewBox", "transform",
+    "fill", "fill-opacity", "stroke", "stroke-width", "stroke-opacity", "stroke-linecap", "stroke-miterlimit",
+    "stroke-dasharray", "opacity", "text-anchor", "font-size", "font-weight",
+}  # fmt: skip
 MAX_ROWS = 2000
 """Rows of a table in a file that has the query view, which has all queries."""
 MAX_CHARS, PIECE = 1000, 100
@@ -47,9 +47,9 @@ MAX_CHARS, PIECE = 1000, 100
 LEADING_SECTIONS = 3
 """Sections of which the first picture stands in the panel of the verdict."""
 MODULES = (
-    *("report/text", "report/tables", "report/charts", "report/folded", "report/query_source", "report/query_detail"),
-    *("report/query_view", "report"),
-)
+    "report/text", "report/tables", "report/charts", "report/folded", "report/query_source", "report/query_detail",
+    "report/query_view", "report",
+)  # fmt: skip
 """Modules of the script of a report, each after those that it imports; no two define the same name."""
 LIGHT_THEMES = ('[data-jp-theme-light="true"]', ".vscode-light", 'html[theme="light"]')
 DARK_THEMES = ('[data-jp-theme-light="false"]', ".vscode-dark", 'html[theme="dark"]')

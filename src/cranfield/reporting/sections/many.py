@@ -481,8 +481,13 @@ def _board(many: ManyResult, sort: str) -> Table:
         role = {"best": line.system in many.best, "baseline": line.system == many.baseline}
         rows.append(
             (
-                *(line.rank, label, line.group or UNKNOWN),
-                *(summary.mean, (summary.ci_low, summary.ci_high), line.better_than, line.worse_than),
+                line.rank,
+                label,
+                line.group or UNKNOWN,
+                summary.mean,
+                (summary.ci_low, summary.ci_high),
+                line.better_than,
+                line.worse_than,
                 *(cells[line.system] for cells in others),
                 ", ".join(word for word, holds in role.items() if holds),
             )

@@ -146,8 +146,12 @@ def _contents(service: Service, info: SetInfo, find: str, page: int) -> Markup:
 
 
 COLUMNS = (
-    *(Column("query", "query id"), Column("text"), Column("class"), Column("strata")),
-    *(Column("relevant", "count"), Column("judged", "count")),
+    Column("query", "query id"),
+    Column("text"),
+    Column("class"),
+    Column("strata"),
+    Column("relevant", "count"),
+    Column("judged", "count"),
 )
 
 

@@ -149,6 +149,12 @@ def test_promtool_reads_every_query(naming: Naming, tmp_path: Path, promtool: Ca
 def test_most_families_are_drawn() -> None:
     hidden = {name for name, family in FAMILIES.items() if not family.panels}
     assert hidden == {
-        *("measure_ci_low", "measure_queries", "evaluation_timestamp_seconds", "evaluation_age_seconds"),
-        *("measure_timestamp_seconds", "queries", "series_left_out", "build_info"),
+        "measure_ci_low",
+        "measure_queries",
+        "evaluation_timestamp_seconds",
+        "evaluation_age_seconds",
+        "measure_timestamp_seconds",
+        "queries",
+        "series_left_out",
+        "build_info",
     }
