@@ -37,7 +37,7 @@ TABLE: dict[str, AbstractSet[str]] = {
     "formats": {"plugins", "model"},
     "ranking": {"model", "formats"},
     "repo": {"model", "ranking.matching"},
-    "measures": {"plugins", "model", "ranking.value", "ranking.transform"},
+    "measures": {"plugins", "model", "ranking.value"},
     "evaluation": {"plugins", "model", "stats", "ranking", "measures"},
     "config": {"plugins", "model", "formats", "measures", "stats.table", "evaluation.options", "evaluation.evidence"},
     "systems": {"plugins", "model", "formats", "config", "evaluation.options", "ranking.collected"},

@@ -1,7 +1,7 @@
 """Evaluate and compare: the functions behind the library's face, the command line, REST and MCP.
 
-Measures on the scale that each is made for, from one set of ratings. People judge on one scale; precision asks for another one than nDCG does. Each measure is computed on the grades that a
-consensus makes of the ratings after each rating was mapped to the scale of the measure, as SearchTweak does it.
+People judge on one scale, and precision asks for another one than nDCG does: where a test set has ratings, each measure is
+computed on the grades that a consensus makes of the ratings after these were mapped to the scale of the measure.
 """
 
 from __future__ import annotations

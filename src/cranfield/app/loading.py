@@ -1,6 +1,6 @@
-"""Read test sets and kept runs, and do to a test set what options ask for.
+"""Test sets and kept runs are loaded, and what options ask for is applied between the file and the first measure, in one order.
 
-Load a test set, and apply the options between its file and the first measure, in the one order in which it makes sense. Imports no numpy: a run file can be read while that is imported.
+Imports no numpy: a run file can be read while that is imported.
 """
 
 from __future__ import annotations

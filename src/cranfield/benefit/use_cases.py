@@ -1,7 +1,7 @@
 """Benefit experiments: run, score, report, repeat, gate and history.
 
-The history of experiments: a line for every result, in `.cranfield/benefit.jsonl` of the folder of results. Void results have their line too, and are marked. git ignores the history and not the results: those without a line, as in another
-clone, are read from their files.
+The history has a line for each result, in `.cranfield/benefit.jsonl` of the folder of results; void results are marked. git ignores
+it and does not ignore the results: those without a line, as in another clone, are read from their files.
 """
 
 from __future__ import annotations

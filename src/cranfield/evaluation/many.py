@@ -2,8 +2,9 @@
 
 Only queries count for which every system has a value, so that every pair is compared on the same queries.
 
-What judgments of unjudged results can make of the verdict on three systems or more: see `unjudged` for two. The systems that are best follow from all pairs together, so no pair has a bound of its own. What is found is verified: some
-judgments are supposed, every system is scored with them, and all pairs are tested again as declared.
+Which systems are best follows from all pairs together, so no pair has a bound of its own for unjudged results. A possible change is
+verified: some judgments are assumed, every system is scored with them, and all pairs are tested again as declared. `unjudged` does
+the same for two systems.
 """
 
 from __future__ import annotations

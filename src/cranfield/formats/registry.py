@@ -1,7 +1,8 @@
 """The table of formats: how each is recognised, read and written, and what it holds.
 
-Rows of the table of formats: code search, IR collections, files of other tools, and runs in tables. Light: readers and writers are named, not imported. Tables are detected by the names of their columns; JSON by its top-level
-keys, so that a test set that happens to hold such a word is not taken for another tool's.
+Code search, IR collections, files of other tools, runs in tables. Readers and writers are named, not imported. Tables are recognised
+by the names of their columns, JSON by its top-level keys, so that a test set that contains such a word is not taken for the file of
+another tool.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Frozen values that all other packages use. Imports only the errors."""
+"""Frozen values that all other packages use. Imports only `base`."""
 
 from cranfield.model.absence import Absence
 from cranfield.model.convention import CONVENTIONS, DEFAULT_CONVENTION, Convention, convention_named

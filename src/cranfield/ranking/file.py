@@ -1,8 +1,8 @@
 """A run file becomes a ranking: which reader reads it, what is kept of large ones, and reading that begins before numpy is there.
 
-The scans of run files, cached by content: other measures, levels or gains need no second reading. The key of an entry is the digest of the run's bytes and of all inputs of the scan. A file is hashed first only where an
-entry has its size and first bytes. Entries are arrays and JSON, never pickles; a damaged one is ignored.
-`CRANFIELD_CACHE` names the folder, `off` turns the cache off.
+Scans of run files are cached by content, so that other measures, levels or gains need no second reading. The key of an entry is the
+digest of the run's bytes and of all inputs of the scan; a file is hashed only where an entry has its size and first bytes. Entries
+are arrays and JSON, never pickles; a damaged one is ignored. `CRANFIELD_CACHE` names the folder, `off` turns the cache off.
 """
 
 from __future__ import annotations

@@ -1,8 +1,4 @@
-"""Evaluations of runs of any size, which are read in parts.
-
-Validation of test sets of millions of queries: their judgments and texts are columns, and the checks go over these. A set that is read so holds graded document ids, texts and strata. So only the checks about these can find anything; their
-findings are those of `testsets.validate`, where the set is small enough to compare.
-"""
+"""Evaluations of runs of any size, which are read in parts."""
 
 from __future__ import annotations
 

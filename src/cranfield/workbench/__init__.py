@@ -18,6 +18,7 @@ PRODUCT = Product(
         },
     },
     groups=frozenset({"db", "intake", "people"}),
+    needs=("testsets", "gate", "judging", "benefit"),
     provides={"operators_file": "cranfield.workbench.config"},
     schemas={"workbench": ("the operator's file, workbench.yaml", "workbench/workbench.schema.json")},
 )

@@ -1,6 +1,6 @@
-"""Reads one source file of the standard library into entities, by `ast` alone: nothing is imported or run.
+"""Source files of the standard library as entities, by `ast` alone: nothing is imported or run.
 
-Which of them are public, and under which name, needs all files at once and is decided in `publicity`.
+Which of them are public, and under which name, is decided when all files are read.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The store of books: a part for each task, over one database. SQL is written in this folder only."""
+"""The store of books: a part for each task, over one database."""
 
 from __future__ import annotations
 

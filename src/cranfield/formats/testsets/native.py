@@ -1,7 +1,7 @@
 """Test sets in the native form: read, checked, written.
 
-The form of the file is in `native_form`. What must hold between fields (`native_checks`) is checked on the data as they stand in
-the file, so that these problems are reported together with those of single fields.
+The form of the file is in `native_form`. What must hold between fields is checked here, on the data as they stand in the file, so
+that these problems are reported together with those of single fields.
 """
 
 from __future__ import annotations

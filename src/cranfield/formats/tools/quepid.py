@@ -1,7 +1,4 @@
-"""Ratings of a Quepid case: the basic CSV, the detailed CSV, and the learning-to-rank text.
-
-A book of judgements, which has raters, is in `quepid_book`.
-"""
+"""Ratings of Quepid: the basic CSV, the detailed CSV and the learning-to-rank text of a case, and books of judgements with raters."""
 
 from __future__ import annotations
 

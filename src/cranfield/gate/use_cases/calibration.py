@@ -1,7 +1,7 @@
-"""Scores of systems calibrated against relevance.
+"""Scores of systems calibrated against relevance, and scores for assertions of pytest.
 
-Scores for assertions: means and values of any measure, of all queries or of some. Measures are computed when they are requested. The last request is recorded, so that a failing test can name the queries that
-made it fail.
+A score for an assertion is a mean or the values of any measure, computed when it is requested. The last request is recorded, so that
+a failing test can name the queries that made it fail.
 """
 
 from __future__ import annotations

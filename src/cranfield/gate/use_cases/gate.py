@@ -1,9 +1,8 @@
-"""`cranfield gate`: collect or read the runs, judge the rules, write the folder.
+"""`cranfield gate`: config, baseline, collect or read the runs, judge the rules, report; for one test set or several.
 
-The private folder that a gate collects in: of a fresh name, so that no journal that lay there before is used. An interrupted call leaves it for `--resume`; a gate that finishes removes what earlier ones left.
-
-The job behind `cranfield gate`: config, baseline, collect or read, judge, report; a test set or several. Everything that can be known to be wrong is found before the first query is run: rules that name what is not there, a
-baseline of another test set, a ref that was not fetched.
+Everything that can be known to be wrong is found before the first query is sent: rules that name what is not there, a baseline of
+another test set, a ref that was not fetched. A gate collects in a private folder of a fresh name, so that no older journal is used.
+An interrupted call leaves it for `--resume`; a gate that finishes removes what earlier ones left.
 """
 
 from __future__ import annotations

@@ -1,7 +1,8 @@
 """What a gate does before it queries a system: rules and baseline by their owner, anchors, and the history it judges by.
 
-What ties a test set to its repository, in a gate with a baseline ref: it is no part of the digest of the test set. A change that moves code writes it anew (`cranfield testset rehash`), which a review sees; a change that only removes it
-would switch the drift check off.
+Anchors tie a test set to its repository and are no part of its digest. A change that moves code writes them anew (`cranfield testset
+rehash`), which a reviewer sees; a change that only removes them would switch the drift check off, so a gate with a baseline ref
+reads them from the ref.
 """
 
 from __future__ import annotations

@@ -1,6 +1,7 @@
 """Sections on measures: means with intervals, strata, classes.
 
-The primary measure within each stratum: a table for each key, and a picture where systems are compared. And two strata against each other, with a warning where one of them cannot show an improvement.
+The primary measure within each stratum is a table for each key, and a picture where systems are compared. A contrast of two strata
+has a warning where one of them cannot show an improvement.
 """
 
 from __future__ import annotations

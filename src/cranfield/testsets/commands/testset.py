@@ -51,7 +51,6 @@ SUBCOMMANDS = {
     "diff": __name__,
     "split": __name__,
     "overfit": __name__,
-    "refresh": "cranfield.judging.commands.refresh",
 }
 """Command to its module, in the order help lists them."""
 EXIT_ERRORS = 2
