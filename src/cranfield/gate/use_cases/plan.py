@@ -2,7 +2,7 @@
 
 Anchors tie a test set to its repository and are no part of its digest. A change that moves code writes them anew (`cranfield testset
 rehash`), which a reviewer sees; a change that only removes them would switch the drift check off, so a gate with a baseline ref
-reads them from the ref.
+compares them with those of the ref.
 """
 
 from __future__ import annotations
