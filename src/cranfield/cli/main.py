@@ -197,6 +197,7 @@ MODULES: Mapping[str, Mapping[str, str]] = {
     },
     "Compare": {
         "compare": "cranfield.app.commands.evaluate",
+        "diff": "cranfield.app.commands.diff",
         "power": "cranfield.app.commands.evaluate",
         "history": "cranfield.app.commands.history",
     },
