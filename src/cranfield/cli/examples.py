@@ -30,6 +30,11 @@ EXAMPLES: Mapping[str, tuple[str, ...]] = {
         "compare old new --margin 0.01 --fail-on worse",
         "compare qrels.txt a.run b.run c.run --primary AP --html report.html",
     ),
+    "diff": (
+        "diff old.run new.run",
+        "diff old new --queries queries.txt --html diff.html",
+        "diff old new --max-first-changed 10%",
+    ),
     "gate": ("gate", "gate --from cranfield-out --junit gate.xml", "gate --baseline-ref origin/main --step-summary"),
     "baseline accept": (
         "baseline accept --from cranfield-out --reason 'new tokenizer'",

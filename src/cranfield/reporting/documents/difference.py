@@ -88,6 +88,7 @@ def difference_document(found: RunDifference, *, shown: int = SHOWN) -> Document
         brief=lambda: Brief(
             figures.table(),
             changes=tuple(_line(each) for each in moved[:SHOWN]),
+            doubts=tuple(_reasons(found)),
             rules=_bounds(found).table() if found.bounds else None,
         ),
     )
