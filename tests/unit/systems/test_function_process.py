@@ -188,7 +188,7 @@ DEATHS = {
     "os._exit(3)": "the process ended with exit status 3 before it answered",
     "os.kill(os.getpid(), signal.SIGKILL)": "the process was killed by SIGKILL before it answered",
     "os.kill(os.getpid(), signal.SIGTERM)": "the process was killed by SIGTERM before it answered",
-    "os.closerange(3, 100)": "the process closed its output and went on before it answered",
+    "os.closerange(3, 100)": "the process closed its output but did not exit before it answered",
     "[os.write(fd, b'{]\\n') for fd in range(3, 30) if writable(fd)]; time.sleep(9)": (
         "the process wrote a line that is not JSON"
     ),

@@ -370,7 +370,7 @@ def test_a_server_that_cannot_be_started_fails_the_preflight_and_every_call(serv
     assert "command ./absent; expected an executable file, got nothing there" in said
     assert "tool search" not in said
     answer, _ = ask(system)
-    assert (answer.outcome, answer.reason) == (Outcome.ERROR, "could not be started: there is no such program")
+    assert (answer.outcome, answer.reason) == (Outcome.ERROR, "could not be started: the program does not exist")
 
 
 def test_headers_come_from_the_environment_and_are_hidden(http_server, over_http, monkeypatch):
