@@ -272,7 +272,7 @@ def test_every_command_ends_with_3_and_its_reason(folder: Path, service: str) ->
     assert third.returncode == 3
     evaluated = cranfield(folder, "evaluate", "uris.yaml", "out/runs/new.jsonl")
     assert (evaluated.returncode, "VERDICT: invalid" in evaluated.stdout) == (3, True)
-    assert evaluated.stderr == "error: void: the scores of new do not count; the report has the reason\n"
+    assert evaluated.stderr == "error: void: the scores of new do not count; see the report for the reason\n"
     as_json = cranfield(folder, "evaluate", "uris.yaml", "out/runs/new.jsonl", "--format", "json")
     assert as_json.returncode == 3
     assert as_json.stderr.startswith("error: void: new: no result of ")

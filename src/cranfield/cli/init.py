@@ -42,12 +42,14 @@ def init_command(
     ] = None,
     *,
     config: Annotated[Path, Option("Configuration file to write.", metavar="FILE")] = Path("cranfield.yaml"),
-    query: Annotated[str, Option("A query that finds something, to try systems with.", metavar="TEXT")] = "",
+    query: Annotated[str, Option("Query that returns results; used to try the systems.", metavar="TEXT")] = "",
     header: Annotated[
         list[str] | None,
-        Option("Header of requests over HTTP; a secret as '{env.VARIABLE}'; repeat for more.", metavar="'NAME: VALUE'"),
+        Option(
+            "HTTP request header; write a secret as '{env.VARIABLE}'; repeat for more headers.", metavar="'NAME: VALUE'"
+        ),
     ] = None,
-    yes: Annotated[bool, Option("Ask nothing, and take what is likeliest.", short="-y")] = False,
+    yes: Annotated[bool, Option("Ask no questions; use the most likely answers.", short="-y")] = False,
     force: ForceOption = False,
 ) -> Iterator[Report]:
     """Write cranfield.yaml from what you have.
