@@ -388,7 +388,7 @@ def test_names_of_trec_eval_are_read_as_there(name):
 def test_names_of_trec_eval_that_are_no_measure_are_errors():
     with pytest.raises(UsageError, match="unknown measure 'nothing'"):
         ours.parse_trec_measure("nothing")
-    with pytest.raises(UsageError, match="trec_eval's runid is no measure here"):
+    with pytest.raises(UsageError, match="trec_eval's runid is not supported here"):
         ours.parse_trec_measure("runid")
 
 
