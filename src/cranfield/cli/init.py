@@ -35,8 +35,8 @@ def init_command(
     targets: Annotated[
         list[str] | None,
         Argument(
-            "Qrels, topics, a CSV of questions, run files, a folder, the address of a search, a command with {query}, "
-            "an MCP server; default: the files of this folder.",
+            "Qrels, topics, a CSV of questions, run files, a folder, the URL of a search service, a command with {query}, "
+            "or an MCP server; default: the files in this folder.",
             metavar="[[NAME=]PATH|URL|COMMAND]... [-- COMMAND]",
         ),
     ] = None,

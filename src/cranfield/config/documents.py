@@ -109,7 +109,7 @@ class BaseSource(Strict):
                 yield place, Problem(problem.message, expected=problem.expected, got=shorten(text), hint=problem.hint)
         parts = list(self.parts())
         if parts and not named:
-            yield parts[-1][0], Problem("no {id}: every document would have the same text")
+            yield parts[-1][0], Problem("{id} is missing: every document would have the same text")
         yield from self._template_problems()
 
     def _template_problems(self) -> Iterator[Finding]:

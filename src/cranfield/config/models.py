@@ -65,7 +65,7 @@ def _check_different(names: list[str]) -> Iterator[Finding]:
 def _check_fusions(systems: Mapping[str, SystemConfig]) -> Iterator[Finding]:
     for name in systems:
         if name in parts_of(systems, name):
-            yield (name, "fusion", "fusion", "of"), Problem("the fusion is made of itself")
+            yield (name, "fusion", "fusion", "of"), Problem("the fusion lists itself as one of its parts")
 
 
 def parts_of(systems: Mapping[str, SystemConfig], name: str) -> set[str]:
@@ -281,7 +281,9 @@ class _CoreConfig(_DeclaredKeys):
             raise_findings([((), Problem("baseline and candidate are the same system", hint="name two systems."))])
         if n_systems > 2 and info.data["baseline"] is None:
             hint = "name the baseline too, or leave the candidate out to compare all systems."
-            raise_findings([((), Problem(f"a candidate among {n_systems} systems and no baseline", hint=hint))])
+            raise_findings(
+                [((), Problem(f"a candidate without a baseline, and the config has {n_systems} systems", hint=hint))]
+            )
         return candidate
 
     @property
@@ -356,7 +358,7 @@ def product_blocks() -> Mapping[str, type[ProductBlock]]:
     for product in products():
         for key, place in product.config.items():
             if key in found or key in _CoreConfig.model_fields:
-                raise InternalError(f"the key {key} of the config is there twice: product {product.name}")
+                raise InternalError(f"the key {key} of the config is defined twice: product {product.name}")
             try:
                 found[key] = part(place)
             except UsageError as error:  # of an installed package: a config without its key is none the worse

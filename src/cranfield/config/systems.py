@@ -148,7 +148,7 @@ class SearchSystem(CalledSystem):
             yield (
                 ("order",),
                 Problem(
-                    f"results are to be sorted by score, {self.order}, and no score is extracted",
+                    f"{self.order} sorts the results by score, but no score is extracted",
                     hint="name it in extract (a group called score, or score: PATH), or use order: given.",
                 ),
             )

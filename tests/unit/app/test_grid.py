@@ -102,7 +102,7 @@ def test_params_that_something_takes_and_settings_of_any_system_can_be_varied(tm
         ("    fusion.weights.a: [0, 1]\n    fusion.weights.b: [0]\n", 12, "every part of the fusion has weight 0"),
         ("    fusion.rrf_k: [1, 1]\n", 12, "fusion.rrf_k takes a value twice"),
         ("    fusion.rrf_k: []\n", 12, "over"),
-        ("    env.TOKEN: [a]\n", 12, "a grid is shown in full, and env holds secrets"),
+        ("    env.TOKEN: [a]\n", 12, "reports show all values of a grid, and env contains secrets"),
         (f"    fusion.rrf_k: {list(range(501))}\n", 12, "points of the grid"),
         ("    fusion.rrf_k: [1]\n  held_out: 1.5\n", 13, "held_out"),
         ("    fusion.rrf_k: [1]\n  held_out: split\n", 13, "what is held out"),

@@ -65,7 +65,7 @@ def test_a_request_that_can_be_made_is_accepted(load, lines):
         ),
         (["url: 'http://[::1]:70000/{query}'"], 1, "no port that can be"),
         (["url: 'https://ada:pw@x.test/{query}'"], 1, "user and password in an address"),
-        (["url: 'https://x.test/#{query}'"], 1, "what follows # in an address is not sent"),
+        (["url: 'https://x.test/#{query}'"], 1, "the part of an address after # is not sent"),
         (["url: 'https://x.test/{query}?api_key=abc'"], 1, "a secret in the config file"),
         (["url: https://x.test/"], 1, "no {query}: every query would make the same call"),
         (["url: 'https://x.test/{qeury}'"], 1, "unknown placeholder 'qeury'"),

@@ -118,7 +118,7 @@ def test_with_goes_with_what_is_made_of_it(kind):
         ({"lines": [" "]}, "lines[0]: the program's name is blank."),
         (
             {"lines": ["serve"], "order": "descending", "extract": FROM_JSON},
-            "order: results are to be sorted by score, descending, and no score is extracted.",
+            "order: descending sorts the results by score, but no score is extracted.",
         ),
         ({"lines": ["serve"], "order": "descending"}, None),
     ],
