@@ -196,7 +196,7 @@ MESSAGES: dict[str, tuple[str, str]] = {
     "an unknown class": (
         Q + "class: canonicle, judgments: {d: 1}}",
         (
-            ":4:30: queries[0].class is no query class; expected canonical, root, synonym, fragment, deprecation, "
+            ":4:30: queries[0].class is not a query class; expected canonical, root, synonym, fragment, deprecation, "
             "cross-source, prose, attribute, negative, or a letter (A, B, C, D, E, F, G, H, N), got 'canonicle'.\n"
             "Hint: did you mean canonical? Other kinds of queries are strata: `strata: {kind: NAME}`."
         ),
@@ -204,7 +204,7 @@ MESSAGES: dict[str, tuple[str, str]] = {
     "a stratum that is no class": (
         "classes: {stratum: kind}\n" + Q + "strata: {kind: symbol}, judgments: {d: 1}}",
         (
-            ":5:38: queries[0].strata.kind is no query class; expected canonical, root, synonym, fragment, deprecation, "
+            ":5:38: queries[0].strata.kind is not a query class; expected canonical, root, synonym, fragment, deprecation, "
             "cross-source, prose, attribute, negative, or a letter (A, B, C, D, E, F, G, H, N), got 'symbol'.\n"
             "Hint: `classes: {stratum: kind, names: {symbol: canonical}}` says what it stands for."
         ),
@@ -212,7 +212,7 @@ MESSAGES: dict[str, tuple[str, str]] = {
     "a name for no class": (
         "classes: {stratum: kind, names: {a: X}}\n" + GOOD,
         (
-            ":3:37: classes.names.a is no query class; expected canonical, root, synonym, fragment, deprecation, "
+            ":3:37: classes.names.a is not a query class; expected canonical, root, synonym, fragment, deprecation, "
             "cross-source, prose, attribute, negative, or a letter (A, B, C, D, E, F, G, H, N), got 'X'."
         ),
     ),
@@ -340,7 +340,7 @@ MESSAGES: dict[str, tuple[str, str]] = {
     ),
     "a database of no kind": (
         "databases: {corpus: corpus.db}\n" + GOOD,
-        ":3:21: databases.corpus is no place of a database; expected sqlite:FILE, duckdb:FILE or env:VARIABLE.",
+        ":3:21: databases.corpus is not the location of a database; expected sqlite:FILE, duckdb:FILE or env:VARIABLE.",
     ),
     "a date that is none": (
         "meta: {made: yesterday}\n" + GOOD,

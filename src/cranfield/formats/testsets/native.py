@@ -183,7 +183,7 @@ def _class_problems(located: Located, index: int, query: Mapping[str, Any], clas
     value = source_text(strata.get(key)) if isinstance(strata, dict) and isinstance(key, str) else None
     if isinstance(value, str) and value not in QUERY_CLASSES and value not in LETTERS:
         yield located.problem(
-            f"queries[{index}].strata.{key} is no query class",
+            f"queries[{index}].strata.{key} is not a query class",
             ("queries", index, "strata", key),
             expected=CLASS_NAMES,
             got=shorten(value),
