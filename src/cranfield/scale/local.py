@@ -312,7 +312,7 @@ class LocalEvaluation:
                     if first == path
                     else f"row {row}, and row {first_row} of {first.name}"
                 )
-                fields = {"expected": "each document once a query", "hint": DUPLICATES_HINT}
+                fields = {"expected": "each document once per query", "hint": DUPLICATES_HINT}
             problems.add(f"{where}: {problem.text}", path=str(path), **fields)
         problems.raise_if_any()
 
@@ -338,6 +338,6 @@ class LocalEvaluation:
         return RunFormatError(
             "millions of rows repeat a document of their query",
             path=str(self.runs.files[0].parent),
-            expected="each document once a query",
+            expected="each document once per query",
             hint="is a file there twice? Drop the repeated rows first; or lower --memory, for more parts with fewer rows each",
         )

@@ -99,7 +99,7 @@ def run_of_mapping(answers: Mapping[Any, Any], name: str, error: type[UsageError
         if len(problems.problems) >= SHOWN_PROBLEMS:
             break
         if not is_id(query_id):
-            problems.add(f"{shorten(query_id)} is no query id", path=name, expected="text or whole numbers")
+            problems.add(f"{shorten(query_id)} is not a query id", path=name, expected="text or whole numbers")
             continue
         records[str(query_id)] = _answer(str(query_id), documents, problems, {"path": name})
     problems.raise_if_any()

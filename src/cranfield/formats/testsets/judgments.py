@@ -45,15 +45,13 @@ def qrels_from_mapping(
         if len(found.problems) >= SHOWN_PROBLEMS:
             break
         if not is_id(query_id):
-            found.add(f"{shorten(query_id)} is no query id", path=name, expected=ID_KINDS)
+            found.add(f"{shorten(query_id)} is not a query id", path=name, expected=ID_KINDS)
         elif not isinstance(judged, Mapping | list | tuple | AbstractSet):
             kind = type(judged).__name__
             expected = "document ids with their grades, or a set or list of the relevant ones"
             found.add(f"query {query_id!r} has a {kind}", path=name, expected=expected)
         elif str(query_id) in grades:
-            found.add(
-                f"query {str(query_id)!r} is there as text and as a number", path=name, expected="each query once"
-            )
+            found.add(f"query {str(query_id)!r} occurs as text and as a number", path=name, expected="each query once")
         else:
             by_document = judged if isinstance(judged, Mapping) else _relevant(judged)
             grades[str(query_id)] = _grades(by_document, str(query_id), name, found)
@@ -246,7 +244,7 @@ def _grades(judged: Mapping[Any, Any], query_id: str, name: str, found: ProblemL
         doc_ids = id_texts(list(judged))
     except TypeError:
         wrong = next(doc_id for doc_id in judged if not is_id(doc_id))
-        found.add(f"query {query_id!r}: {shorten(wrong)} is no document id", path=name, expected=ID_KINDS)
+        found.add(f"query {query_id!r}: {shorten(wrong)} is not a document id", path=name, expected=ID_KINDS)
         return {}
     grades: dict[str, float] = {}
     for doc_id, value in zip(doc_ids, judged.values(), strict=True):
@@ -256,7 +254,7 @@ def _grades(judged: Mapping[Any, Any], query_id: str, name: str, found: ProblemL
             message = f"{where}: the grade is not a finite number"
             found.add(message, path=name, expected="a number", got=shorten(value))
         elif doc_id in grades:
-            found.add(f"{where} is there as text and as a number", path=name, expected="each document once a query")
+            found.add(f"{where} occurs as text and as a number", path=name, expected="each document once per query")
         else:
             grades[doc_id] = grade
     return grades
