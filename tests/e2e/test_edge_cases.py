@@ -271,7 +271,7 @@ def test_grade_that_is_no_number_is_an_error_with_its_line(refusal, grade):
 def test_duplicate_document_in_a_run_is_an_error_with_both_lines(files):
     files("q1 0 a 1\n", "q1 Q0 a 1 3.0 t\nq1 Q0 b 2 2.0 t\nq1 Q0 a 3 1.0 t\n")
     assert complaint("evaluate", "qrels.txt", "a.run") == (
-        "error: a.run:3: query 'q1' lists document 'a' twice; expected each document once per query, got it also on "
+        "error: a.run:3: query 'q1' lists document 'a' twice; expected each document once per query, got the same document on "
         "line 1.\nHint: --duplicates first keeps the best-ranked one.\n"
     )
 

@@ -100,7 +100,7 @@ def test_params_that_something_takes_and_settings_of_any_system_can_be_varied(tm
         ("    fusion.method: [rrf, borda]\n", 12, "fusion.method"),
         ("    fusion.depth: [10]\n    fusion.of: [[b, z]]\n", 13, "unknown system 'z'"),
         ("    fusion.weights.a: [0, 1]\n    fusion.weights.b: [0]\n", 12, "every part of the fusion has weight 0"),
-        ("    fusion.rrf_k: [1, 1]\n", 12, "fusion.rrf_k takes a value twice"),
+        ("    fusion.rrf_k: [1, 1]\n", 12, "fusion.rrf_k lists a value twice"),
         ("    fusion.rrf_k: []\n", 12, "over"),
         ("    env.TOKEN: [a]\n", 12, "reports show all values of a grid, and env contains secrets"),
         (f"    fusion.rrf_k: {list(range(501))}\n", 12, "points of the grid"),

@@ -139,11 +139,11 @@ TESTSET_MESSAGES: dict[str, tuple[str | bytes, str]] = {
     "empty text": (query("text: ' ', judgments: {d: 1}"), ":4:20: queries[0].text is empty."),
     "NUL in text": (
         query('text: "a\\0", judgments: {d: 1}'),
-        ":4:20: queries[0].text holds a NUL character.\nHint: no command line can carry one.",
+        ":4:20: queries[0].text holds a NUL character.\nHint: a command line cannot contain one.",
     ),
     "NUL in a parameter": (
         query('text: t, params: {a: "\\0"}, judgments: {d: 1}'),
-        ":4:35: queries[0].params.a holds a NUL character.\nHint: no command line can carry one.",
+        ":4:35: queries[0].params.a holds a NUL character.\nHint: a command line cannot contain one.",
     ),
     "text that is a list": (
         query("text: [a, b], judgments: {d: 1}"),

@@ -379,7 +379,7 @@ def test_ranks_are_asked_for_where_they_order_the_run():
     with pytest.raises(RunFormatError, match="no column rank"):
         rank_frame(TESTSET, polars_of({"q1": {"d1": 1.0}}), BY_RANK)
     halves = polars_of({"q1": {"d1": 1.0}}).with_columns(rank=pl.lit(1.5))
-    with pytest.raises(RunFormatError, match=r"row 0: the rank is no rank.*got 1\.5"):
+    with pytest.raises(RunFormatError, match=r"row 0: the rank is not a whole number.*got 1\.5"):
         rank_frame(TESTSET, halves, BY_RANK)
 
 
@@ -408,7 +408,7 @@ def test_ranks_that_come_twice_and_halves_are_errors():
     twice = pl.DataFrame({"query_id": ["q1", "q1"], "doc_id": ["d1", "d2"], "rank": [1, 1]})
     with pytest.raises(RunFormatError, match="rows 0 and 1: query 'q1' has two results of rank 1"):
         evaluate(testset, twice)
-    with pytest.raises(RunFormatError, match="row 0: the rank is no rank"):
+    with pytest.raises(RunFormatError, match="row 0: the rank is not a whole number"):
         evaluate(testset, twice.with_columns(rank=pl.lit(1.5)))
     with pytest.raises(RunFormatError, match="no row in this run"):
         evaluate(testset, twice.clear())
