@@ -279,7 +279,7 @@ def test_every_command_ends_with_3_and_its_reason(folder: Path, service: str) ->
     assert [finding["consequence"] for finding in json.loads(as_json.stdout)["evidence"]][:2] == ["void", "void"]
     lines = (folder / ".cranfield/history.jsonl").read_text().splitlines()
     assert [json.loads(line)["system"] for line in lines] == ["old"]  # void scores are no point of a history
-    assert "not added to the history, as the scores do not count: new" in run.stderr
+    assert "not added to the history, because the scores do not count: new" in run.stderr
     gated = cranfield(folder, "gate", "--out", "gate")
     assert (gated.returncode, "invalid" in gated.stdout) == (3, True)
     accepted = cranfield(folder, "baseline", "accept")

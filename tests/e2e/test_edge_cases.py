@@ -125,7 +125,7 @@ def test_ties_are_counted_with_the_range_of_values_they_allow(score):
     assert value(found, "AP") == pytest.approx((1 / 2 + 2 / 3) / 2)
     # and the rank column, which has a before x, does not disagree with the scores
     assert found.warnings == (
-        "1 result ties with the one before; ties fall to the larger document id",
+        "1 result ties with the previous result; ties are ordered by document id, descending",
         "judged documents in ties: 1 in 1 of 1 queries; AP is between 0.5833 and 0.8333, as they fall",
     )
 
@@ -158,7 +158,7 @@ def test_scores_that_tie_in_32_bits_differ_in_64(score, convention, expected):
 def test_rank_column_is_ignored_with_a_warning_where_it_disagrees(score):
     found = score("q1 0 a 1\nq2 0 c 1\n", "q1 Q0 x 1 1.0 t\nq1 Q0 a 2 2.0 t\nq2 Q0 c 1 1.0 t\n")
     assert values(found) == {"RR": {"q1": 1.0, "q2": 1.0}}
-    assert found.warnings == ("the rank column disagrees with the order by score in 1 query (q1); the score counts",)
+    assert found.warnings == ("the rank column disagrees with the order by score in 1 query (q1); the score is used",)
 
 
 # ---------------------------------------------------------------- which queries

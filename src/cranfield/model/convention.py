@@ -121,13 +121,13 @@ CONVENTIONS = {
         ),
         Convention(
             "ranx",
-            "ranx 0.3: recall shares rounded up; ranx orders ties arbitrarily; here the larger document id comes first",
+            "ranx 0.3: recall shares rounded up; ranx orders ties arbitrarily; here by document id, descending",
             phrase="ranx 0.3",
             iprec="up",
         ),
         Convention(
             "msmarco",
-            "the MS MARCO scorer of ir_measures: of tied results, the smaller document id comes first",
+            "the MS MARCO scorer of ir_measures: ties are ordered by document id, ascending",
             phrase="the MS MARCO scorer",
             ties="ascending",
         ),

@@ -158,8 +158,8 @@ def grid(**settings) -> GridConfig:
         (TESTSET, {}, 6, "drawn within kind, split, share 0.3, seed 0"),
         (TESTSET, {"held_out": 0.2, "seed": 4}, 4, "drawn within kind, split, share 0.2, seed 4"),
         (TESTSET, {"held_out": "split=test"}, 5, "those of stratum split=test"),
-        (STORED, {}, 2, "those that the test set holds back"),
-        (STORED, {"held_out": 0.5}, 2, "those that the test set holds back"),
+        (STORED, {}, 2, "the held-out queries of the test set"),
+        (STORED, {"held_out": 0.5}, 2, "the held-out queries of the test set"),
     ],
     ids=["usual", "share", "stratum", "stored", "stored before share"],
 )
@@ -181,7 +181,7 @@ def test_the_draw_is_the_same_for_the_same_seed_and_fair_within_the_strata() -> 
 
 def test_a_stratum_that_goes_before_a_stored_split_says_whose_queries_had_a_say() -> None:
     halves = halves_of(STORED, grid(held_out="split=test"))  # q4 is held out in both, q3 only as stored
-    assert halves.notes == ("1 query that the test set holds back had a say in the choice",)
+    assert halves.notes == ("1 query that the test set holds out were used for the choice",)
 
 
 @pytest.mark.parametrize("held_out", ["split=train", "genre=x"])

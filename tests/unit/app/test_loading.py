@@ -37,8 +37,8 @@ def test_values_that_are_no_classes_are_named_ones():
 @pytest.mark.parametrize(
     ("spec", "error", "said"),
     [
-        ("kind", TestSetError, "names no class of question"),
-        ("colour", TestSetError, "no query that has it"),
+        ("kind", TestSetError, "names no question class"),
+        ("colour", TestSetError, "no query has it"),
         ("kind:symbol", UsageError, "KEY:value=class"),
         ("kind:symbol=canonicle", UnknownNameError, "did you mean canonical?"),
     ],

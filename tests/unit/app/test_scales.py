@@ -256,7 +256,7 @@ def test_without_ratings_a_measure_of_the_detail_scale_says_that_it_is_not_on_it
     plain = replace(TWO_SCALES, ratings={}, grades={"q1": {"a": 2}, "q2": {"b": 1}})
     evaluation = evaluate(plain, LISTS, measures=["nDCG(d)@3", "nDCG@3"])
     assert list(map(str, evaluation.measures)) == ["nDCG@3"]
-    sentence = "nDCG(d)@3 computed on the grades as they are, not on the detail scale: "
+    sentence = "nDCG(d)@3 computed on the unconverted grades, not on the detail scale: "
     assert sentence + "the test set has no ratings" in evaluation.warnings
     rated = evaluate(replace(TWO_SCALES, grades=plain.grades), LISTS, measures=["nDCG(d)@3"])
     assert sentence + "the convention is not searchtweak" in rated.warnings

@@ -174,7 +174,7 @@ def test_the_config_or_its_folder_says_whose_history_it_is(cranfield, tmp_path):
         ),
         (["--since", "yesterday"], "--since is 'yesterday'"),
         (["--system", "bm"], "unknown system 'bm'"),
-        (["nowhere/cranfield.yaml"], "there is no history here"),
+        (["nowhere/cranfield.yaml"], "no history in this folder"),
     ],
 )
 def test_what_cannot_be_is_refused(cranfield, tmp_path, args, words):

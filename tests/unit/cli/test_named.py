@@ -161,7 +161,7 @@ def test_where_the_config_is_wrong_a_run_that_is_no_file_is_named_first(project,
     write(project, measuress=["RR"])
     error = call(*words, code=2).stderr
     lines = [line for line in error.splitlines() if line.startswith("error: ")]
-    why = "no such file, and whether a system has this name is not known: cranfield.yaml is wrong."
+    why = "no such file; systems cannot be looked up by name, because cranfield.yaml is invalid."
     assert lines[:2] == [f"error: olld.run: {why}", f"error: neww: {why}"]
     assert "unknown key 'measuress'" in lines[2]
 

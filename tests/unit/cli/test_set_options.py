@@ -213,7 +213,7 @@ def test_judgments_for_one_of_several_sets_are_given_in_the_config(folder: Path)
     (folder / "cranfield.yaml").write_text(several.format(options="options: {depth: 1}"))
     refused = cranfield(folder, "run", "--qrels", "new.qrels")
     assert refused.returncode == 2
-    assert "--qrels is for one test set, and the config has 2" in refused.stderr
+    assert "--qrels applies to one test set, but the config has 2" in refused.stderr
     assert cranfield(folder, "run").returncode == 0
     ns = [
         json.loads((folder / f"cranfield-out/{name}/results.json").read_text())["systems"][0]["measures"]["RR"]["n"]

@@ -47,14 +47,14 @@ def run_command(
     config: Annotated[
         Path,
         Argument(
-            "Configuration file: test set, systems, measures; before systems the file of a test set.",
+            "Configuration file (test set, systems, measures); or, if systems follow, a test set file.",
             metavar="[CONFIG|TESTSET]",
         ),
     ] = Path("cranfield.yaml"),
     targets: Annotated[
         list[str] | None,
         Argument(
-            "Without a config: systems, and further files of the test set, as `cranfield init` takes them.",
+            "Without a config: systems and further files of the test set, in the forms that `cranfield init` accepts.",
             metavar="[[NAME=]FILE|URL|COMMAND]...",
         ),
     ] = None,
@@ -112,7 +112,7 @@ def run_command(
     statuses = {_status(part, fail_on) for part in parts} | {status}
     if output.full or output.format is not OutputFormat.TEXT:
         what = "these runs" if len(parts) == 1 else "the runs of each test set"
-        again = f"To score {what} by other measures, without asking the systems, change -m in:"
+        again = f"To score {what} with other measures, without querying the systems again, change -m in:"
         notes = [again, *(f"  {part.rescore}" for part in parts), *notes]
     return Report(
         document=job.document,
@@ -160,7 +160,7 @@ def report_command(
     results: Annotated[
         Path,
         Argument(
-            "A results.json of `cranfield run`, or a JSON report of other commands that has the queries.",
+            "results.json of `cranfield run`, or a JSON report of another command with per-query results.",
             metavar="RESULTS",
         ),
     ],

@@ -36,7 +36,7 @@ def probe_command(
         Option("Parameter sent with the query; repeat for more.", flag="--param", metavar="NAME=VALUE"),
     ] = None,
     testset: Annotated[str | None, Option("Use the params of this test set of the config.", metavar="NAME")] = None,
-    raw: Annotated[bool, Option("Show the raw output even where results were read from it.")] = False,
+    raw: Annotated[bool, Option("Show the raw output even if results were read from it.")] = False,
 ) -> Report:
     """Send one query to one system: the request as it was sent, and the results.
 

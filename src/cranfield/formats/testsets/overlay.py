@@ -208,7 +208,7 @@ def _refuse_negative(testset: TestSet, qrels: TestSet, judged: set[str]) -> None
     if wrong:
         raise TestSetError(
             f"{qrels.name} judges queries that are negative in the test set: {some_ids([query.id for query in wrong])}",
-            expected="no judgment where nothing should be found",
+            expected="no relevant document for a query of this class",
             hint="take the lines out, or `negative` out of the test set",
         )
 
