@@ -211,7 +211,7 @@ def test_spans_that_are_no_lines_are_void(folder: Path) -> None:
     assert job.comparison is not None
     assert job.comparison.verdict.code == "invalid"
     assert checks(job) == {"results-without-lines": "void"}
-    assert "'file:6-30'" in job.void[0] or "is no `12-40`" in job.void[0]
+    assert "'file:6-30'" in job.void[0] or "is not of the form `12-40`" in job.void[0]
     assert job.comparison.baseline.mean("RR@10") == 0.5
 
 

@@ -293,7 +293,7 @@ def halves_of(testset: TestSet, grid: GridConfig) -> Halves:
     if not tuning or not held_out:
         raise UsageError(
             f"{count_noun(len(held_out), 'queries')} held out of {len(testset.queries)}",
-            expected="at least one query in either part",
+            expected="at least one query in each part",
         )
     sentence = f"chosen on {count_noun(len(tuning), 'queries')}, judged on the {len(held_out)} others ({how}); no query is in both"
     return Halves(_named(testset, tuning, "tuning"), _named(testset, held_out, "held out"), sentence, notes)

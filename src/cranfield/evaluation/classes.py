@@ -319,7 +319,7 @@ def too_few_note(n: int, n_differ: int, alpha: float) -> str:
     if n_differ >= needed:
         return ""
     few = "1 query is" if n == 1 else f"{n} queries are"
-    what = f"{few} too few" if n < needed else f"{n_differ} of {n} queries differ, which is too few"
+    what = f"{few} too few" if n < needed else f"{n_differ} of {n} queries differ, too few"
     return f"{what} for any p of {alpha:g} or less: {needed} must differ, all in one direction"
 
 

@@ -269,9 +269,9 @@ def _surplus(ranking: Ranking) -> list[str]:
 
 
 def _about_surplus(ranking: Ranking, queries: Sequence[str]) -> str:
-    why, what = "more results match a pattern than its expected_count says", "R, AP and nDCG"
+    why, what = "more results match a pattern than its expected_count", "R, AP and nDCG"
     if ranking.convention.credit == "every":
-        why, what = f"{ranking.convention.name} pays an expected item more than once", "AP and nDCG"
+        why, what = f"{ranking.convention.name} credits an expected item more than once", "AP and nDCG"
     return f"{why} in {len(queries)} of {ranking.n_queries} queries ({what} may exceed 1 there): {join_first(queries)}"
 
 
@@ -292,10 +292,8 @@ def _warnings(
         sentences.append(Caveat(f"{about}: {named}", CaveatKind.NEGATIVE))
     if ranking.unplaced is not None:
         vague = list(itertools.compress(ranking.query_ids, (ranking.unplaced > 0).tolist()))
-        about = (
-            f"{int(ranking.unplaced.sum())} results in {len(vague)} of {total} queries do not say which lines they are"
-        )
-        text = f"{about}, and can be no place that is expected: {join_first(vague)}"
+        about = f"{int(ranking.unplaced.sum())} results in {len(vague)} of {total} queries have no line numbers"
+        text = f"{about}, so they cannot match an expected place: {join_first(vague)}"
         sentences.append(Caveat(text, CaveatKind.NO_LINES))
     n_duplicates = int(ranking.n_duplicates.sum())
     if n_duplicates:
@@ -349,7 +347,7 @@ def _unbounded(testset: TestSet, ranking: Ranking, run: Run | None) -> list[str]
             bare.append(query_id)
     if not bare:
         return []
-    what = "the bound of a query where nothing should be found is on a score or a field that this run does not give"
+    what = "the bound of these negative queries is on a score or a field that is missing from this run"
     return [Caveat(f"{what}, so any result counts: {join_first(bare)}", CaveatKind.NO_BOUND)]
 
 
@@ -365,10 +363,10 @@ def _tied(ranking: Ranking, primary: Measure) -> str:
     if low is None or high is None:
         return found
     if high - low < SAME:
-        return f"{found}; {primary} is the same however they fall"
+        return f"{found}; {primary} is the same for every order of the ties"
     if format_value(low) == format_value(high):
-        return f"{found}; {primary} is {format_value(low)} however they fall"
-    return f"{found}; {primary} is between {format_value(low)} and {format_value(high)}, as they fall"
+        return f"{found}; {primary} is {format_value(low)} for every order of the ties"
+    return f"{found}; {primary} is between {format_value(low)} and {format_value(high)}, depending on the order of the ties"
 
 
 ContrastSpec = tuple[str, str, str]

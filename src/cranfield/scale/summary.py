@@ -230,7 +230,7 @@ def _caveats(summary: ScaleSummary, tally: Tally) -> Iterator[str]:
     yield from _unpaired(summary)
     pooled = [str(m) for m in tally.layout.measures if CATALOGUE[m.name].aggregate != "mean"]
     if pooled and len(summary.systems) > 1:
-        yield f"{', '.join(pooled)}: one number over all queries, which has no difference query by query"
+        yield f"{', '.join(pooled)}: one number over all queries, without a difference per query"
 
 
 def _extra_queries(summary: ScaleSummary, tally: Tally) -> Iterator[str]:

@@ -200,7 +200,10 @@ def _near_repeats(read: _LargeSet) -> Iterator[Complaint]:
         texts = {ids[place].as_py(): text for place, text in _texts(read)}
         pairs, n_cut = near_duplicates(texts.items())
         for earlier, query_id in pairs:
-            yield query_id, f"it says nearly the same as query {earlier}: {texts[query_id]!r}, {texts[earlier]!r}"
+            yield (
+                query_id,
+                f"its text is nearly the same as that of query {earlier}: {texts[query_id]!r}, {texts[earlier]!r}",
+            )
         if n_cut:
             yield "", too_many_met(n_cut)
         return

@@ -63,7 +63,7 @@ def test_options_of_a_repository_need_one():
 
 
 def test_a_consensus_needs_ratings():
-    with pytest.raises(TestSetError, match="holds no ratings"):
+    with pytest.raises(TestSetError, match="has no ratings"):
         apply_options(replace(KINDS, name="unrated"), TestSetOptions(consensus="median"))
 
 
@@ -92,7 +92,7 @@ def test_judgments_and_strata_come_from_other_files(tmp_path: Path):
 @pytest.mark.parametrize("asked", [{"scale": "graded"}, {"to_scale": "binary"}, {"consensus": "median"}])
 def test_what_is_asked_about_ratings_of_a_set_without_any_is_refused(asked):
     bare = replace(KINDS, grades={}) if "to_scale" in asked else KINDS
-    with pytest.raises(TestSetError, match="holds no ratings"):
+    with pytest.raises(TestSetError, match="has no ratings"):
         apply_options(bare, TestSetOptions(**asked))
 
 

@@ -24,7 +24,7 @@ def test_what_is_said_of_ties_names_the_measures_with_that_order() -> None:
         ("RBP: 1 result ties with the previous result", "as in the run"),
     ]
     # q1 has a and b at 1 and 3, .2 (1 + .64), or at 2 and 3, .2 (.8 + .64); q2 has a at 1, .2; q3 is 0
-    between = "RBP is between 0.1627 and 0.1760, as they fall"
+    between = "RBP is between 0.1627 and 0.1760, depending on the order of the ties"
     assert f"RBP: judged documents in ties: 1 in 1 of 3 queries; {between}" in found.warnings
 
 

@@ -273,7 +273,7 @@ def test_what_cannot_be_mapped_is_said():
         scored(single(3, 0), "DCG(d)@2", scale="graded")
     with pytest.raises(UsageError, match="on no scale that is known"):
         scored(single(30, 0), "P@2")
-    with pytest.raises(TestSetError, match="holds no ratings"):
+    with pytest.raises(TestSetError, match="has no ratings"):
         evaluate_on_scales(TestSet("s", (Query("q1"),), {"q1": {"d1": 1.0}}), {"q1": ["d1"]}, ["P@2"])
 
 

@@ -161,7 +161,7 @@ def test_other_judgments_give_the_same_figures_everywhere(
     sentence = (
         "not judged in new, scored by the judgments of the test set: 2 of 4 queries"
         if fallback
-        else "never judged: 2 of 4 queries (out of the means): q3, q4"
+        else "never judged: 2 of 4 queries (excluded from the means): q3, q4"
     )
     assert sentence in [each["sentence"] for each in system["warnings"]]
 

@@ -137,8 +137,7 @@ def test_too_few_queries_for_the_test_ever_to_find_anything_are_told(sides):
     assert quiet.too_few.startswith("4 queries are too few")
     same = compare_classes(compare(sides[0], sides[0]))[0]
     assert (
-        same.too_few
-        == "0 of 8 queries differ, which is too few for any p of 0.05 or less: 6 must differ, all in one direction"
+        same.too_few == "0 of 8 queries differ, too few for any p of 0.05 or less: 6 must differ, all in one direction"
     )
 
 

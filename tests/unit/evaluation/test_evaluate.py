@@ -153,7 +153,7 @@ def test_more_matches_of_a_pattern_than_expected_are_said():
     evaluation = evaluate(testset, {"q": ["a1", "a2", "a3"]}, measures=["R@10"])
     assert evaluation.value(parse("R@10"), "q") == 1.5  # 3 of 2
     (warning,) = evaluation.warnings
-    assert warning.startswith("more results match a pattern than its expected_count says in 1 of 1 queries")
+    assert warning.startswith("more results match a pattern than its expected_count in 1 of 1 queries")
     assert warning.endswith("(R, AP and nDCG may exceed 1 there): q")
     assert evaluate(testset, {"q": ["a1", "a2"]}, measures=["R@10"]).warnings == ()
 

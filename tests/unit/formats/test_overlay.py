@@ -39,7 +39,7 @@ def test_judgments_replace_and_all_else_stays(tmp_path: Path) -> None:
     assert (laid.legacy, laid.sources, laid.name) == (SET.legacy, SET.sources, SET.name)
     assert tuple(map(str, laid.notes)) == (
         "judgments of new: 2 judgments for 1 query",
-        "never judged in new, out of the means: 1 query (a); qrels_fallback scores them by the judgments of the test set",
+        "never judged in new, excluded from the means: 1 query (a); qrels_fallback scores them by the judgments of the test set",
         "1 query judged there and not in the test set: z",
     )
 

@@ -131,11 +131,11 @@ def test_text_from_systems_is_shown_and_not_obeyed(evil: Comparison) -> None:
 
 
 def test_a_command_in_a_sentence_is_code(comparison: Comparison) -> None:
-    reasons = ("2 judgments could turn it: `cranfield holes <a> b`", "one ` alone")
+    reasons = ("2 judgments could change it: `cranfield holes <a> b`", "one ` alone")
     verdict = replace(comparison.verdict, reasons=reasons)
     result = replace(comparison, verdict=verdict)
     for page in (render(comparison_document(result), "html"), result._repr_html_()):
-        assert "<li>2 judgments could turn it: <code>cranfield holes &lt;a&gt; b</code></li>" in page
+        assert "<li>2 judgments could change it: <code>cranfield holes &lt;a&gt; b</code></li>" in page
         assert "<li>one ` alone</li>" in page
     assert "`cranfield holes <a> b`" in " ".join(render(comparison_document(result), "text").split())
 

@@ -160,7 +160,7 @@ def test_a_query_left_out_of_one_side_says_so(testset: TestSet, runs: tuple[Run,
     payload = to_jsonable(result_of(compare(*pair), with_answers=True))
     side = payload["queries"]["q3"]["sides"][1]
     assert (side["system"], side["outcome"], side["hits"]) == ("weighted", None, [])
-    assert payload["unpaired"] == {"q3": "weighted does not answer it"}
+    assert payload["unpaired"] == {"q3": "weighted has no answer for it"}
     assert payload["queries"]["q3"]["bucket"] == ""
 
 

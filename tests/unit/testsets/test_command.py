@@ -139,7 +139,7 @@ def test_validate_with_a_run_names_what_no_result_is(folder):
     found = json.loads(looked_after("validate", "set.yaml", "--run", "a.run", "--format", "json").stdout)
     told = [one["message"] for one in found["findings"] if one["check"] == "unseen"]
     # a is a result; c and gone are none; src/x.py is the file of one
-    assert told == ["2 of 3 relevant documents are no result of the runs for any query of the set: c, gone"]
+    assert told == ["2 of 3 relevant documents are not in the results of any query of the runs: c, gone"]
 
 
 def test_convert_tells_what_is_lost_and_replaces_nothing_unasked(folder):
@@ -380,7 +380,7 @@ def test_a_collected_run_is_tried_as_a_trec_run_is(folder):
     write_run(Run("mine", answers), folder / "mine.jsonl")
     found = json.loads(looked_after("validate", "set.yaml", "--run", "mine.jsonl", "--format", "json").stdout)
     told = [one["message"] for one in found["findings"] if one["check"] == "unseen"]
-    assert told == ["1 of 2 relevant documents are no result of the runs for any query of the set: c"]
+    assert told == ["1 of 2 relevant documents are not in the results of any query of the runs: c"]
 
 
 @pytest.mark.parametrize(

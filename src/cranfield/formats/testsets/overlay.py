@@ -106,7 +106,7 @@ def _overlay_notes(
     if unjudged:
         queries = count_noun(len(unjudged), "queries", _thousands)
         alternative = "" if source.fallback else "; qrels_fallback scores them by the judgments of the test set"
-        yield f"{Absence.NEVER_JUDGED} in {qrels.name}, out of the means: {queries} ({some_ids(unjudged)}){alternative}"
+        yield f"{Absence.NEVER_JUDGED} in {qrels.name}, excluded from the means: {queries} ({some_ids(unjudged)}){alternative}"
     unknown = [query_id for query_id in qrels.query_ids if query_id not in names]
     if unknown:
         queries = count_noun(len(unknown), "queries", _thousands)
