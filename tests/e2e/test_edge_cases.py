@@ -317,7 +317,7 @@ def test_error_of_an_invalid_first_line_describes_the_format_of_a_run(refusal):
     line = "q1 Q0 a 1 high t"
     assert refusal("q1 0 a 1\n", line + "\n") == (
         'a.run: not a run; expected a collected run (first line `{"cranfield_run":1,…}`), a TREC run (lines `query Q0 '
-        f"document rank score tag`), or another format that its content tells, got '{line}'.\n"
+        f"document rank score tag`), or another format that can be detected from the content, got '{line}'.\n"
         "Hint: name the format: run_format=NAME."
     )
     assert refusal("q1 0 a 1\n", line + "\n", run_format="trec") == (

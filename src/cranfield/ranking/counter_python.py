@@ -45,7 +45,7 @@ class Counter:
             for first, last in zip(self._start, self._start[1:], strict=False)
         ]
         if len(self._queries) < len(self._start) - 1 or sum(map(len, self._judged)) < len(self._documents):
-            raise ValueError("a query, or a document of a query, occurs twice")
+            raise ValueError("a query, or a document of it, is there twice")
         self._ties, self._seed = ties, seed
         self._detects = bool(memoryview(met))
         self._met: set[int] = set()

@@ -146,8 +146,8 @@ def read_beir_texts(path: Path, progress: Progress | None = None) -> QueryTexts:
     ids, texts, lines = columns.all()
     again = _again(ids, lines)
     for line, (query_id, first) in again.items():
-        expected = f"it once: on line {first}"
-        problems.add(f"query {query_id!r} is there twice", path=shown(path), line=line, expected=expected)
+        expected = f"one line per query; the first is line {first}"
+        problems.add(f"query {query_id!r} occurs twice", path=shown(path), line=line, expected=expected)
     for line, (query_id, written) in without_text.items():
         if line not in again:
             got = shorten(written)

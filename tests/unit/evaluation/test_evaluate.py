@@ -167,7 +167,7 @@ def test_grades_between_0_and_1_are_not_said_to_count_as_0_in_ndcg():
 
 
 def test_a_text_is_no_list_of_ids():
-    with pytest.raises(UsageError, match="the answer to query 'q' is no list; expected a list of ids"):
+    with pytest.raises(UsageError, match="the answer to query 'q' is not a list; expected a list of ids"):
         evaluate(TestSet("set", (Query("q"),), {"q": {"a": 1}}), {"q": "abc"})
 
 

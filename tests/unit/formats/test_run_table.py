@@ -46,12 +46,12 @@ def test_without_ranks_scores_order_them(tmp_path):
         (
             "qid\trank\tpath\tstart_line\tend_line\tscore\n1\t1\ta\tx\t2\t1\n1\t1\tb\t1\t2\t1\n\tone\t\t1\t2\thigh\n",
             [
-                "2:7: the start of the lines is no whole number; expected the number of a line, got 'x'",
+                "2:7: the start of the lines is not a whole number; expected the number of a line, got 'x'",
                 "3:3: query '1' has two results of rank 1; the other is on line 2",
                 "4:1: no query_id",
                 "4:6: no doc_id",
                 "4:11: the score is not a finite number",
-                "4:2: the rank is no whole number",
+                "4:2: the rank is not a whole number",
             ],
         ),
         (

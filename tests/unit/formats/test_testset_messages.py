@@ -51,7 +51,7 @@ TESTSET_MESSAGES: dict[str, tuple[str | bytes, str]] = {
     "top-level nothing": ("~\n", ":1:1: nothing at the top of the file; expected keys with values, as `name: …`."),
     "duplicate keys": (
         "a: 1\nb: {c: 1,\n    c: 2}\na: 3\n",
-        ":3:5: duplicate key 'c'; it also stands on line 2.\n{path}:4:1: duplicate key 'a'; it also stands on line 1.",
+        ":3:5: duplicate key 'c'; it also occurs on line 2.\n{path}:4:1: duplicate key 'a'; it also occurs on line 1.",
     ),
     "unclosed bracket": (
         "a: [1,\nb\n",
@@ -81,7 +81,7 @@ TESTSET_MESSAGES: dict[str, tuple[str | bytes, str]] = {
     "a list as a key": ("? [a]\n: 1\n", ":1:3: a list or mapping as a key; expected plain text."),
     "an alias as a key": ("a: &x 1\n*x : 2\n", ":2:1: an alias as a key; expected plain text."),
     "an anchor on a key": ("&x a: 1\n", ":1:1: an anchor as a key; expected plain text."),
-    "an alias to itself": ("a: &x [*x]\n", ":1:8: the alias *x names nothing that is complete by now."),
+    "an alias to itself": ("a: &x [*x]\n", ":1:8: the alias *x refers to a value that is not defined yet."),
     "nested too deep": ("a: " + "[" * 100_000, ":1:67: nested more than 64 levels deep."),
     "nested too deep through aliases": (
         # 40 levels named x, then x under 40 more
@@ -129,11 +129,11 @@ TESTSET_MESSAGES: dict[str, tuple[str | bytes, str]] = {
     ),
     "duplicate query id": (
         GOOD + "  - {id: q1, text: u, judgments: {d: 1}}\n",
-        ":5:10: query id 'q1' is used twice; it also stands on line 4.",
+        ":5:10: query id 'q1' is used twice; it also occurs on line 4.",
     ),
     "duplicate query id, spelled as a number and as text": (
         HEAD + "  - {id: 7, text: t, judgments: {d: 1}}\n" + '  - {id: "7", text: t, judgments: {d: 1}}\n',
-        ":5:10: query id '7' is used twice; it also stands on line 4.",
+        ":5:10: query id '7' is used twice; it also occurs on line 4.",
     ),
     "no text": (query("judgments: {d: 1}"), ":4:5: missing key 'text' in queries[0]."),
     "empty text": (query("text: ' ', judgments: {d: 1}"), ":4:20: queries[0].text is empty."),
@@ -157,7 +157,7 @@ TESTSET_MESSAGES: dict[str, tuple[str | bytes, str]] = {
         query("text: t, judgments: {d: 1}, patterns: [{regex: a}]"),
         (
             ":4:42: queries[0] has both judgments and patterns; expected one of them.\n"
-            "Hint: a pattern with ^ and $ stands for one id."
+            "Hint: a pattern with ^ and $ matches one id."
         ),
     ),
     "no judgments": (
@@ -187,7 +187,7 @@ TESTSET_MESSAGES: dict[str, tuple[str | bytes, str]] = {
     "an empty document id": (query("text: t, judgments: {'': 1}"), ":4:35: queries[0].judgments[''] is empty."),
     "a document twice": (
         query("text: t, judgments: {d: 1, d: 2}"),
-        ":4:41: duplicate key 'd'; it also stands on line 4.",
+        ":4:41: duplicate key 'd'; it also occurs on line 4.",
     ),
     "a stratum that is a list": (
         query("text: t, strata: {class: [A]}, judgments: {d: 1}"),
@@ -281,7 +281,7 @@ JSON_MESSAGES: dict[str, tuple[str, str]] = {
             "expected a shorter one, got '99999999999999999999'."
         ),
     ),
-    "duplicate key": ('{"a": 1,\n "a": 2}', ":2:2: duplicate key 'a'; it also stands on line 1."),
+    "duplicate key": ('{"a": 1,\n "a": 2}', ":2:2: duplicate key 'a'; it also occurs on line 1."),
     "nested too deep": ('{"a": ' + "[" * 100_000, ":1:70: nested more than 64 levels deep."),
 }
 

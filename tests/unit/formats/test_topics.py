@@ -142,7 +142,7 @@ def test_lines_give_queries(tmp_path: Path, text: str, ids: list[str], notes: tu
         (
             "<top><num>1<title>a</top>\n<top><num>1<title>b</top>",
             None,
-            ":2: query id '1' is used twice; it also stands on line 1.",
+            ":2: query id '1' is used twice; it also occurs on line 1.",
         ),
         (
             "<topics>\n<topic><title>a</title></topic></topics>",
@@ -174,7 +174,7 @@ def test_lines_give_queries(tmp_path: Path, text: str, ids: list[str], notes: tu
         ('\n{"text": "a"}\n', "queries-jsonl", ":2: no key '_id'; expected _id or id or query_id or qid, got 'text'."),
         ('{"_id": 1}\n', "queries-jsonl", ":1: no key 'text'; expected text or query or title, got '_id'."),
         ('{"_id": 1.5, "text": "a"}\n', "queries-jsonl", ":1: the id is neither text nor a whole number; got 1.5."),
-        ('{"_id": "1", "text": null}\n', "queries-jsonl", ":1: the text is no text; got None."),
+        ('{"_id": "1", "text": null}\n', "queries-jsonl", ":1: the text is not a string; got None."),
         ("[" * 100_000, "queries-jsonl", ":1: not valid JSON"),
     ],
 )

@@ -114,7 +114,7 @@ NOT_READ = {
     "three in a row": ([("d1", 1, 2)], "result 1 is a list of 3, not an id and its score"),
     "no id": (["d1", None], "result 2 has no id"),
     "a blank id": ([" "], "result 1 has no id"),
-    "a number that is no id": ([1.5], "result 1 has a number for an id"),
+    "a number that is not an id": ([1.5], "result 1 has a number for an id"),
     "a score that is none": ([("d1", "high")], "result 1 has no score that is a finite number"),
     "a score beyond all": ([("d1", float("nan"))], "result 1 has no score that is a finite number"),
     "true for a score": ([("d1", True)], "result 1 has no score that is a finite number"),

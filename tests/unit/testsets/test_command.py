@@ -355,7 +355,7 @@ def test_add_writes_beside_where_asked_and_replaces_nothing_unasked(folder):
 
 def test_a_format_without_room_is_refused_and_nothing_written(folder):
     refused = looked_after("add", "set.yaml", "--id", "q1", "--relevant", "z", "--out", "x.qrels", code=2)
-    assert "the format cannot hold what the set holds now" in refused.stderr
+    assert "the format cannot store all content of the test set" in refused.stderr
     assert not (folder / "x.qrels").exists()
 
 

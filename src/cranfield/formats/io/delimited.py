@@ -129,13 +129,13 @@ def pattern_error(regex: str) -> str:
 
 
 def check_column(problems: ProblemList, path: Path, kind: str, text: str) -> None:
-    """Note a problem where an id cannot stand in a column of its kind (`query`, `document`, …)."""
+    """Note a problem where an id cannot be written to a column of its kind (`query`, `document`, …)."""
     if text and not WHITE_SPACE.search(text) and not (kind == "query" and text.startswith("#")):
         return
     problems.add(
-        f"not written: the {kind} id {shorten(text)} cannot stand in a column",
+        f"not written: the {kind} id {shorten(text)} cannot be written to a column",
         path=str(path),
-        expected="no white space in it, at least a character" + (", and no # first" if kind == "query" else ""),
+        expected="one character or more, without white space" + (", and no # first" if kind == "query" else ""),
     )
 
 
@@ -201,7 +201,7 @@ QUERY_COLUMNS: Mapping[str, tuple[str, ...]] = {
 """The same of tables of queries."""
 TABLE_HELP = (
     "`start_line` and `end_line`, or `lines` as `12-40`, are lines of the document",
-    "`yes` under `negative` is a query with nothing to find",
+    "`yes` under `negative` marks a query for which nothing should be found",
     "`query_class` is the class of a query",
     "`stratum.NAME` is a stratum, and so are other columns that group queries",
 )
@@ -529,7 +529,7 @@ def write_sheet(
             for cell in row:
                 if _NO_TSV.search(cell):
                     message = f"not written: {shorten(cell)} holds a tab or a line break"
-                    hint = "a file name that ends in .csv takes it"
+                    hint = "use a file name that ends in .csv"
                     problems.add(message, path=str(path), expected="neither, in a tab-separated file", hint=hint)
             lines.append("\t".join(row) + "\n")
         else:
@@ -546,10 +546,12 @@ def write_unicode(path: Path, parts: Iterable[str], error: type[CranfieldError] 
     """Write text as UTF-8; see `files.write_text`.
 
     Raises:
-        CranfieldError: of type `error`, for text that is no Unicode.
+        CranfieldError: of type `error`, for text that is not valid Unicode.
     """
     try:
         write_text(path, parts)
     except UnicodeEncodeError as cause:
         got = shorten(cause.object[cause.start : cause.start + 1])
-        raise error("not written: text that is no Unicode", path=str(path), expected="Unicode", got=got) from None
+        raise error(
+            "not written: text that is not valid Unicode", path=str(path), expected="Unicode", got=got
+        ) from None

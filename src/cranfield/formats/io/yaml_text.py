@@ -122,7 +122,7 @@ class _Events:
         self._refuse_as_key("an alias", line, column)
         target = self._anchors.get(anchor)
         if target is None:
-            message = f"the alias *{anchor} names nothing that is complete by now"
+            message = f"the alias *{anchor} refers to a value that is not defined yet"
             raise Unreadable([Problem(message, line=line, column=column)])
         self._n_alias_nodes += target.size
         if self._n_alias_nodes > MAX_ALIAS_NODES:

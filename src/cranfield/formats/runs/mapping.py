@@ -75,7 +75,7 @@ def read_document_run(path: Path | str) -> Run:
         name = by_text if query_id is None else query_id
         place: dict[str, Any] = {"path": shown(path), "line": line}
         if name in answers:
-            problems.add(f"query {shorten(name)} is there twice", **place, expected="each query once")
+            problems.add(f"query {shorten(name)} occurs twice", **place, expected="each query once")
             continue
         answers[name] = _answer(name, results, problems, place)
     problems.raise_if_any()
@@ -111,7 +111,7 @@ def _answer(query_id: str, documents: Any, problems: ProblemList, place: dict[st
     if isinstance(documents, Mapping):
         documents = list(documents.items())
     elif isinstance(documents, str | bytes | set | frozenset) or not isinstance(documents, Iterable):
-        message = f"the answer to {where} is no list"
+        message = f"the answer to {where} is not a list"
         problems.add(message, **place, expected=f"a list of {_LISTED}; or ids with scores", got=shorten(documents))
         return Answer(Outcome.EMPTY)
     hits = []
@@ -126,8 +126,8 @@ def _answer(query_id: str, documents: Any, problems: ProblemList, place: dict[st
         else:
             hits.append(hit)
     if not hits and isinstance(documents, Iterator):
-        message = f"the answer to {where} is an iterator that gives nothing, as one does that was read before"
-        problems.add(message, **place, expected=f"a list of {_LISTED}", hint="`list(...)` of it can be read again")
+        message = f"the answer to {where} is an empty iterator; it may have been read before"
+        problems.add(message, **place, expected=f"a list of {_LISTED}", hint="`list(...)` can be read more than once")
     return Answer(Outcome.ANSWERED if hits else Outcome.EMPTY, tuple(hits))
 
 

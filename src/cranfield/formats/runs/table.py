@@ -52,7 +52,7 @@ def read_run_table(path: Path | str) -> Run:
 
 
 def read_msmarco_run(path: Path | str) -> Run:
-    """Read lines `query document rank` without a header, as MS MARCO has them.
+    """Read lines `query document rank` without a header, as in MS MARCO.
 
     Raises:
         RunFormatError: with every line that is none, each rank that a query has twice, and ranks that begin elsewhere than at 0 or 1.
@@ -71,7 +71,7 @@ def read_msmarco_run(path: Path | str) -> Run:
                 problems.add("not a query, a document and a rank", **place, expected=expected, got=got)
             elif (first := ranked.setdefault(cells[0], {}).setdefault(int(cells[2]), (cells[1], number)))[1] != number:
                 message = f"query {shorten(cells[0])} has two results of rank {int(cells[2])}; the other is on line {first[1]}"
-                problems.add(message, **place, expected="each rank once a query")
+                problems.add(message, **place, expected="each rank once per query")
             if len(problems.problems) >= MAX_PROBLEMS:
                 break
     for query_id, by_rank in ranked.items():
@@ -124,13 +124,13 @@ class _Reader:
         earlier = ranked.setdefault(rank, (hit, line))
         if earlier[1] != line:
             message = f"query {shorten(query_id)} has two results of rank {rank}; the other is on line {earlier[1]}"
-            self.sheet.fault(line, self._place["rank"], message, expected="each rank once a query")
+            self.sheet.fault(line, self._place["rank"], message, expected="each rank once per query")
 
     def _rank(self, line: int, cells: list[str]) -> int | None:
         text = self._cell("rank", cells).strip()
         if _RANK.fullmatch(text):
             return int(text)
-        self.sheet.fault(line, self._place["rank"], "the rank is no whole number", expected="1, 2, …", got=text)
+        self.sheet.fault(line, self._place["rank"], "the rank is not a whole number", expected="1, 2, …", got=text)
         return None
 
     def _score(self, line: int, cells: list[str]) -> float | None:
@@ -150,7 +150,7 @@ class _Reader:
             return self._cell("span", cells) or None
         for role, text in (("start", start), ("end", end)):
             if role in self._place and not _RANK.fullmatch(text):
-                message = f"the {role} of the lines is no whole number"
+                message = f"the {role} of the lines is not a whole number"
                 self.sheet.fault(line, self._place[role], message, expected="the number of a line", got=text)
         return f"{start}-{end}" if end else start
 

@@ -137,7 +137,7 @@ def _notes(testset: TestSet, facts: _Facts, facts_file: Path) -> list[Note]:
     """What the facts get wrong, what the makers warn of, and what has no place."""
     notes: list[Note] = []
     if facts.query_count is not None and facts.query_count != len(testset.queries):
-        notes += info(f"{facts_file.name} counts {facts.query_count} queries; there are {len(testset.queries)}")
+        notes += info(f"{facts_file.name} counts {facts.query_count} queries; the file has {len(testset.queries)}")
     if facts.strata_counts:
         true = _cells(testset)
         wrong = [
@@ -147,7 +147,9 @@ def _notes(testset: TestSet, facts: _Facts, facts_file: Path) -> list[Note]:
             there = facts.strata_counts.get(wrong[0], 0)
             what = f"{there} {shorten(wrong[0])} where there are {true.get(wrong[0], 0)}"
             notes += info(f"{facts_file.name} counts {len(wrong)} strata wrong: {what}")
-    notes += [Note(NoteKind.NOT_CARRIED, f"its makers say: {sentence}") for sentence in facts.known_limitations]
+    notes += [
+        Note(NoteKind.NOT_CARRIED, f"statement of its authors: {sentence}") for sentence in facts.known_limitations
+    ]
     unknown = sorted(facts.model_extra or {})
     if unknown:
         notes.append(Note(NoteKind.NOT_CARRIED, f"not carried over from {facts_file.name}: {', '.join(unknown)}"))

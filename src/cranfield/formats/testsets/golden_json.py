@@ -205,7 +205,7 @@ def write_golden_json(testset: TestSet, path: Path | str) -> None:
     for query in testset.queries:
         others = [item for item in testset.targets.get(query.id, ()) if not isinstance(item, Entity | Span | File)]
         if others or testset.grades.get(query.id) or query.negative is not None:
-            message = f"not written: query {query.id!r} is judged by something else than places in code"
+            message = f"not written: query {query.id!r} is judged by something other than places in code"
             problems.add(message, path=str(path), expected="entities, spans of lines or files")
     types = {name.casefold() for name in testset.meta.task_types or TASK_TYPES}
     for query in testset.queries:

@@ -164,7 +164,7 @@ class QueryColumns:
             wrong = sorted(set(names.values()) - set(QUERY_CLASSES))
             if name in self._varying and role:
                 query_id, several = next(iter(self._varying[name].items()))
-                message = f"column {name!r} says several things of query {shorten(query_id)}"
+                message = f"column {name!r} has several values for query {shorten(query_id)}"
                 problem(
                     message,
                     "the same in all rows of a query",
@@ -482,7 +482,7 @@ def _rating_more(source: Source, line: int, cells: Sequence[str]) -> RatingMore:
         try:
             more["at"] = parse_time(time)
         except ValueError:
-            source.fault(line, "time", "the time is none", expected="2026-11-23T09:30:00Z", got=time)
+            source.fault(line, "time", "the time is not valid", expected="2026-11-23T09:30:00Z", got=time)
     if final and final.lower() not in FINAL:
         source.fault(line, "final", "final is neither yes nor no", expected="yes, no or nothing", got=final)
     elif final and FINAL[final.lower()]:

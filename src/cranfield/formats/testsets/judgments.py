@@ -277,7 +277,11 @@ def write_qrels_parquet(testset: TestSet, path: Path | str) -> None:
     except ImportError:
         raise MissingExtraError.for_extra("writing a Parquet file", "parquet") from None
     if testset.targets or not any(testset.grades.values()):
-        raise TestSetError("not written: no graded document ids alone", path=str(path), expected="graded document ids")
+        raise TestSetError(
+            "not written: the judgments are not only graded document ids",
+            path=str(path),
+            expected="graded document ids",
+        )
     rows = [
         (query.id, doc, grade) for query in testset.queries for doc, grade in testset.grades.get(query.id, {}).items()
     ]
@@ -285,7 +289,7 @@ def write_qrels_parquet(testset: TestSet, path: Path | str) -> None:
     try:
         columns = [pa.array(query_ids, pa.string()), pa.array(doc_ids, pa.string()), pa.array(grades, pa.float64())]
     except UnicodeEncodeError:
-        raise TestSetError("not written: an id that is no Unicode", path=str(path), expected="Unicode") from None
+        raise TestSetError("not written: an id that is not valid Unicode", path=str(path), expected="Unicode") from None
     sink = pa.BufferOutputStream()
     pq.write_table(pa.table(columns, names=["query_id", "doc_id", "grade"]), sink)
     write_bytes(path, [sink.getvalue().to_pybytes()])

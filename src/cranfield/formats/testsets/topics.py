@@ -293,7 +293,7 @@ def _take_record(record: dict[str, Any], number: int, builder: TestSetBuilder, o
     if isinstance(query_id, bool) or not isinstance(query_id, str | int):
         builder.problem("the id is neither text nor a whole number", number, got=shorten(query_id))
     elif not isinstance(text, str):
-        builder.problem("the text is no text", number, got=shorten(text))
+        builder.problem("the text is not a string", number, got=shorten(text))
     else:
         texts = {
             key: value for key, value in record.items() if key not in {id_key, text_key} and isinstance(value, str)
@@ -349,8 +349,8 @@ def _write(testset: TestSet, path: Path, parts: Sequence[str], take: Callable[[s
         raise TestSetError(
             f"not written: {count_noun(len(different), 'queries')} whose id, text or information need cannot stand in this format",
             path=str(path),
-            expected="filled ids, and texts without line ends, tags or doubled blanks",
+            expected="ids that are not empty, and texts without line breaks, tags or double blanks",
             got=shorten(", ".join(different[:5])),
-            hint="JSON lines hold any text",
+            hint="the JSON lines format can store any text",
         )
     write_text(path, parts, errors="surrogatepass")

@@ -76,7 +76,7 @@ def read_quepid_book(path: Path | str) -> TestSet:
     grades = [as_number(grade) for grade in scale] if isinstance(scale, list) else []
     notes = [*book.notes()]
     if data.get("support_implicit_judgements"):
-        notes += info("the book takes implicit judgements: Quepid does not round what its ratings come to")
+        notes += info("the book takes implicit judgements: Quepid does not round the combined ratings")
     return builder.testset(
         notes,
         name=source_text(data.get("name")) or "",
