@@ -102,7 +102,7 @@ def test_a_measure_asked_by_name_is_refused_where_no_query_allows_it():
         evaluate(EVERY, {"q1": ["a"]}, measures=["RR", "nDCG@10", "Judged@10"])
     assert [problem.message for problem in caught.value.problems] == [
         "nDCG@10 cannot be computed for any query: how many documents match its pattern is not known (expected_count)",
-        "Judged@10 cannot be computed for any query: its truth is a rule: nothing can be unjudged",
+        "Judged@10 cannot be computed for any query: it is judged by a rule, so no result is unjudged",
     ]
 
 

@@ -339,7 +339,7 @@ def test_one_system_has_its_lowest_queries_and_no_verdict(patterned: Evaluation)
     text = re.sub(r"\s+", " ", Page(page).text)
     assert "Verdict" not in text
     assert "matches ^doc://a, grade 1" in text
-    assert "No Judged@10: its truth is a rule: nothing can be unjudged." in text
+    assert "No Judged@10: it is judged by a rule, so no result is unjudged." in text
 
 
 def test_pages_and_pictures_are_made_with_libraries_imported_late() -> None:
