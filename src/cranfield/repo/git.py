@@ -11,7 +11,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
-NO_GIT = "there is no program `git`"
+NO_GIT = "the program `git` was not found"
 GIT_S = 120
 _SETTINGS = ("core.fsmonitor=false", "core.hooksPath=")
 """What a repository could set to have programs run when it is read."""
@@ -70,7 +70,7 @@ def git(root: Path, *arguments: str, stdin: bytes = b"", fetches: bool = False) 
     except FileNotFoundError:
         raise GitError(NO_GIT) from None
     except OSError as error:
-        raise GitError(f"{NO_GIT} that can be run: {(error.strerror or str(error)).lower()}") from None
+        raise GitError(f"{NO_GIT}, or cannot be run: {(error.strerror or str(error)).lower()}") from None
     except subprocess.TimeoutExpired:
         raise GitError(f"git took more than {GIT_S} s") from None
     if status:

@@ -220,7 +220,7 @@ class TreeState:
         are = "is" if len(self.changes) == 1 else "are"
         what = "Uncommitted changes" if self.head == self.commit else f"Another commit is checked out, {self.head[:12]}"
         n = count_noun(len(self.changes), "files", "{:,}".format)
-        return f"{what}: {n} {are} not as {where}: {join_first(self.uncommitted, NAMED)}"
+        return f"{what}: {n} {are} different from those {where}: {join_first(self.uncommitted, NAMED)}"
 
     @property
     def notes(self) -> tuple[str, ...]:
@@ -229,7 +229,7 @@ class TreeState:
         if self.ignored:
             n = count_noun(sum(each.n_files for each in self.ignored.values()), "ignored files", "{:,}".format)
             size = sum(each.size_bytes for each in self.ignored.values()) / 2**20
-            where = "which no commit has" if self.commit else "which is not read here"
+            where = "which are in no commit" if self.commit else "which are not read"
             found.append(
                 f"The folder also has {n} ({size:,.1f} MiB), {where}: {join_first(sorted(self.ignored), NAMED)}."
             )

@@ -303,7 +303,7 @@ def test_the_commands_refuse_uncommitted_changes(
     assert run_command_line(["benefit", command, str(tmp_path / "plan.json")]) == 2
     error = " ".join(capsys.readouterr().err.split())
     assert "Uncommitted changes: 1 file is not as in commit" in error
-    assert "--allow-dirty goes on, and the result says so first" in error
+    assert "--allow-dirty continues, and the result lists them first" in error
     run_command_line(["benefit", command, str(tmp_path / "plan.json"), "--allow-dirty"])
     assert "Uncommitted changes" not in capsys.readouterr().err
 

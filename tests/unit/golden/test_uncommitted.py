@@ -79,7 +79,7 @@ def test_every_command_that_reads_a_repository_refuses_uncommitted_changes(
     error = " ".join(capsys.readouterr().err.split())
     assert "Uncommitted changes: 1 file is not as in commit" in error
     assert "modified a.py" in error
-    assert "commit them, or have git ignore what is none of the source" in error
+    assert "commit them, or make git ignore files that do not belong to the source" in error
     assert "--allow-dirty goes on" in error
     assert sorted(path.name for path in shop.parent.iterdir()) == before
 

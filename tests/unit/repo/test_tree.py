@@ -311,7 +311,7 @@ def test_submodules_are_read_whatever_is_configured_to_be_ignored(repository: Re
     repository.git("config", "diff.ignoreSubmodules", "all")
     clean = state(repository)
     assert (clean.uncommitted, clean.submodules) == ((), {"lib": inner.git("rev-parse", "HEAD")})
-    assert clean.notes == ("Submodules, whose files the folder has and the commit has not (1): lib.",)
+    assert clean.notes == ("Submodules, whose files are in the folder but not in the commit (1): lib.",)
     inner.write("q.py", "q = 2\n")
     inner.write("new.py", "")
     assert state(repository).uncommitted == ("untracked lib/new.py", "modified lib/q.py")
@@ -361,7 +361,7 @@ def test_links_that_lead_out_of_the_folder_are_named(repository: Repository, tmp
     found = state(repository)
     assert (found.uncommitted, found.notes) == (
         (),
-        ("Links that lead out of the folder: what they lead to is not compared (1): out.py.",),
+        ("Links that point outside the folder: their targets are not compared (1): out.py.",),
     )
     (repository.root / "in.py").unlink()
     (repository.root / "in.py").symlink_to("docs/guide.md")
@@ -435,7 +435,7 @@ def test_a_repository_without_the_program_git_is_refused(
     repository: Repository, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("PATH", str(tmp_path))
-    with pytest.raises(UsageError, match="there is no program `git`"):
+    with pytest.raises(UsageError, match="the program `git` was not found"):
         state(repository)
 
 
