@@ -339,5 +339,5 @@ class LocalEvaluation:
             "millions of rows repeat a document of their query",
             path=str(self.runs.files[0].parent),
             expected="each document once per query",
-            hint="is a file there twice? Drop the repeated rows first; or lower --memory, for more parts with fewer rows each",
+            hint="check that no file is passed twice, and drop the repeated rows first; or lower --memory, for more parts with fewer rows each",
         )

@@ -123,7 +123,7 @@ def test_a_book_without_persons_is_frozen_and_compared():
 
 
 def test_nothing_graded_is_no_test_set():
-    with pytest.raises(UsageError, match="holds no grade"):
+    with pytest.raises(UsageError, match="does not contain grade"):
         freeze(book({"q": {"a": {}, "b": {"ann": "broken"}}}), today=TODAY, allow_partial=True)
 
 

@@ -446,7 +446,7 @@ def _other_means(systems: Sequence[SystemResult], measures: Sequence[Measure]) -
         Column("sum", "value"),
         *((Column("weighted mean", "value"),) if weighted else ()),
     )
-    note = "A value under 0.00001 counts as that much in the geometric mean"
+    note = "Values below 0.00001 count as 0.00001 in the geometric mean"
     return Table(columns, rows, note + ("; weights are query frequencies" if weighted else ""))
 
 
