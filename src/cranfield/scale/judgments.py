@@ -139,7 +139,7 @@ class JudgmentTable:
 def _check_plain(testset: TestSet) -> None:
     if testset.matching.ignore_identical_ids:
         raise TestSetError(
-            f"test set {testset.name!r} leaves out results with the id of their query (ignore_identical_ids), and a run that is "
+            f"test set {testset.name!r} leaves out results with the id of their query (ignore_identical_ids), but a run that is "
             "read in parts keeps every result",
             hint="leave these rows out of the run files, or evaluate a run that fits into memory",
         )

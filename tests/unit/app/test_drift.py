@@ -113,10 +113,10 @@ def test_a_set_that_expects_no_place_says_that_the_repository_says_nothing(folde
 
 def test_rehash_refuses_places_that_are_not_there_unless_told(folder: Path) -> None:
     wrong = replace(code_set(), files={"q1": ("src/none.py",)})
-    with pytest.raises(TestSetError, match=r"src/none\.py: gone \(there is no such file"):
+    with pytest.raises(TestSetError, match=r"src/none\.py: gone \(the file does not exist"):
         rehash(wrong, folder, today=TODAY)
     tied = rehash(wrong, folder, today=TODAY, allow_drift=True)
-    assert tuple(map(str, tied.notes)) == ("Not found, and not anchored: src/none.py (there is no such file).",)
+    assert tuple(map(str, tied.notes)) == ("Not found, and not anchored: src/none.py (the file does not exist).",)
     assert "src/none.py" not in tied.meta.anchors
 
 

@@ -75,21 +75,21 @@ def test_a_name_with_two_meanings_is_no_measure(text, expected):
 @pytest.mark.parametrize(
     ("text", "nearest"),
     [
-        ("context_recall", "R@10 is nearest to it"),
-        ("context_recall@5", "R@5 is nearest to it"),
-        ("ContextualRecall", "R@10 is nearest to it"),
-        ("contextual_relevancy", "P@10 is nearest to it"),
-        ("F@5", "F1@5 is nearest to it"),
-        ("f1_score@5", "F1@5 is nearest to it"),
-        ("fbeta@5", "F1@5 is nearest to it"),
-        ("context_precision@5", "AP(divisor='retrieved')@5 is the same"),
-        ("ContextPrecision", "AP(divisor='retrieved') is the same"),
+        ("context_recall", "R@10 is the nearest measure"),
+        ("context_recall@5", "R@5 is the nearest measure"),
+        ("ContextualRecall", "R@10 is the nearest measure"),
+        ("contextual_relevancy", "P@10 is the nearest measure"),
+        ("F@5", "F1@5 is the nearest measure"),
+        ("f1_score@5", "F1@5 is the nearest measure"),
+        ("fbeta@5", "F1@5 is the nearest measure"),
+        ("context_precision@5", "AP(divisor='retrieved')@5 is the same measure"),
+        ("ContextPrecision", "AP(divisor='retrieved') is the same measure"),
     ],
 )
 def test_names_of_other_tools_lead_to_what_is_nearest(text, nearest):
     with pytest.raises(UsageError) as caught:
         parse(text)
-    assert f"Hint: of results that are judged, {nearest}. " in str(caught.value)
+    assert f"Hint: for judged results, {nearest}. " in str(caught.value)
 
 
 @pytest.mark.parametrize(

@@ -266,7 +266,7 @@ def test_a_place_without_an_anchor_is_looked_up(repository: Any) -> None:
     assert (
         report.findings[2].detail == f"lines 90000-90001 are out of range: the file has {length}; no anchor was stored"
     )
-    assert report.findings[3].detail == "there is no such file; no anchor was stored"
+    assert report.findings[3].detail == "the file does not exist; no anchor was stored"
     assert len(report.findings) == 4  # a pattern is no place
 
 
