@@ -99,7 +99,7 @@ def test_every_run_asks_and_the_figures_are_those_of_the_index_as_it_is(project:
     project.run()
     assert (project.n_asked(), project.mean()) == (24, 0.5)
     (project.folder / "index.txt").unlink()
-    assert "the first 10 queries all failed alike" in project.run(code=3).stderr
+    assert "the first 10 queries all failed in the same way" in project.run(code=3).stderr
     assert 10 <= project.n_asked() < 24  # it stops as soon as one of the two has failed ten times
 
 
@@ -161,7 +161,7 @@ def test_a_store_that_was_deleted_is_asked_and_fails_whatever_was_kept(project: 
     project.config("[index.txt]", hours=24)
     project.run()
     (project.folder / "index.txt").unlink()
-    assert "the first 10 queries all failed alike" in project.run(code=3).stderr
+    assert "the first 10 queries all failed in the same way" in project.run(code=3).stderr
 
 
 def test_the_first_caveat_says_how_many_answers_were_kept_and_how_old_they_are(project: Project) -> None:
@@ -200,8 +200,9 @@ def test_an_index_that_is_built_while_it_is_asked_is_a_caveat_and_keeps_nothing(
     build = "[ $1 != word7 ] || sed -i 1s/.*/rebuilt/ index.txt\n"
     (project.folder / "search.sh").write_text(SEARCH + build)
     done = project.run()
-    assert "old and new: what it depends on changed while it was asked: the answers may be of two" in " ".join(
-        done.stdout.split()
+    assert (
+        "old and new: its dependencies (`depends`) changed while the queries were sent: the answers may be of two"
+        in " ".join(done.stdout.split())
     )
     assert not list((project.folder / ".cranfield").glob("answers/*.jsonl"))
     (project.folder / "search.sh").write_text(SEARCH)
@@ -257,4 +258,4 @@ def test_an_interrupted_run_starts_over_where_the_index_changed_meanwhile(projec
     project.index(6, "2026-11-02")
     done = project.run()
     assert (project.n_asked(), project.mean()) == (24, 0.5)
-    assert "old: starting over, because what the system depends on changed" in done.stderr
+    assert "old: starting over, because the dependencies of the system changed" in done.stderr

@@ -178,7 +178,7 @@ class ResultPaths(Strict):
     result_fields: OfChange[dict[str, ResultPath]] = Field(default_factory=dict)
     """Name to JMESPath in a result: what raters see of its document (`text`, `url`, `image`)."""
     failed: OfChange[ResultPath | None] = PARTIAL
-    """JMESPath over the document, which says that the answer is not whole: a failure, with what it gives as the reason, where
+    """JMESPath over the document, which says that the answer is incomplete: a failure, with what it gives as the reason, where
     that is more than null, false, 0 or empty. Of an object each member counts: `{timed_out: timed_out, shards: _shards.failed}`.
     By default where Elasticsearch, OpenSearch, Solr and Vespa say so; null: nowhere."""
     fields: OfChange[dict[str, ResultPath]] = Field(default_factory=dict)

@@ -152,7 +152,7 @@ class FirstBad:
     n_compared: int = 0
     """Comparisons for which p is adjusted."""
     n_untested: int = 0
-    """Points that could not be tested, because values by query are not kept."""
+    """Points that could not be tested, because per-query values are not kept."""
     n_after: int = 0
     """Later runs."""
     n_good_after: int = 0

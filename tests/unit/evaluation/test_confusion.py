@@ -64,7 +64,7 @@ def test_a_value_in_another_case_is_named(spell):
     assert found.differs_by_case == {spell(kind): kind for kind in sorted(set(TYPES)) if spell(kind) != kind}
     page = " ".join(render(evaluation_document([evaluation]), "text").split())
     assert f"new: {spell('debug')} is debug" in page
-    assert "in another case, and counts as another value." in page
+    assert "in different case, and counts as a different value." in page
     assert scored(["x"] * 6).confusions[0].differs_by_case == {}
 
 

@@ -446,7 +446,7 @@ def test_a_server_that_dies_on_every_call_is_left_alone_after_some(mcp):
     ended = "the server ended with exit status 5"
     assert reasons == [
         *[ended] * MAX_DEATHS,
-        f"not asked: the program ended 5 times in a row without an answer (the last time: {ended})",
+        f"not sent: the program ended 5 times in a row without an answer (the last time: {ended})",
     ]
 
 

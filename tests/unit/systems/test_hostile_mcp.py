@@ -118,7 +118,7 @@ def test_a_schema_nested_without_end_is_read_to_a_depth():
         ({"type": ["string", "null"]}, None, None),
         ({"type": "integer"}, True, "it is true or false, not of type integer"),
         ({"type": "integer"}, 3.0, None),
-        ({"anyOf": [{"type": "string"}, {"type": "null"}]}, [], "it is none of the alternatives"),
+        ({"anyOf": [{"type": "string"}, {"type": "null"}]}, [], "it matches none of the alternatives"),
         ({"allOf": [{}, {"type": "array"}]}, {}, "it is an object, not of type array"),
         ({"required": ["hits"]}, {}, "it has no 'hits'"),
         ({"properties": {"hits": {"items": {"required": ["id"]}}}}, {"hits": [{"id": 1}, {}]}, "item 2 of 'hits' has no 'id'"),

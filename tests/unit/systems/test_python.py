@@ -118,7 +118,10 @@ NOT_READ = {
     "a score that is none": ([("d1", "high")], "result 1 has no score that is a finite number"),
     "a score beyond all": ([("d1", float("nan"))], "result 1 has no score that is a finite number"),
     "true for a score": ([("d1", True)], "result 1 has no score that is a finite number"),
-    "tokens under 0": ([{"id": "d1", "tokens": -1}], "result 1 has tokens that are no finite number of 0 or more"),
+    "tokens under 0": (
+        [{"id": "d1", "tokens": -1}],
+        "result 1 has a token count that is not a finite number of 0 or more",
+    ),
     "fields that JSON cannot say": ({"hits": [], "fields": {"x": object()}}, "fields cannot be written as JSON"),
     "fields that are not finite": ({"hits": [], "fields": {"x": float("inf")}}, "fields cannot be written as JSON"),
     "fields that are no object": ({"hits": [], "fields": ["x"]}, "fields are a list, not an object"),

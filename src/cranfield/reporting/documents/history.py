@@ -279,11 +279,11 @@ class _LineSection:
             yield Paragraph(_about_changes(tested, len(self._changes)), "note")
         unseen = nearest(change.unseen for change in tested if change.verdict in SIGNIFICANT)
         if unseen is not None:
-            yield Paragraph(f"Of the significant changes, the one that turns first: {unseen.sentence}.", "note")
+            yield Paragraph(f"Of the significant changes, the least robust one: {unseen.sentence}.", "note")
         missing = [point for point in self.line.points if point.values is None]
         if missing and len(self.line.points) > 1:
             n = count_noun(len(missing), "runs", format_count)
-            yield Paragraph(f"{n} without values by query: not tested.", "note")
+            yield Paragraph(f"{n} without per-query values: not tested.", "note")
         folders = {
             path.rpartition("/")[0] for point in self.line.points if point.report and (path := self.places(point))
         }
@@ -357,7 +357,7 @@ def _found(line: Line, found: FirstBad, place: int) -> Section:
         none = f"The only run on {digest} is not bad" if found.n == 1 else f"None of {among} is bad"
         return Section(f"first-bad-{place}", title, (Paragraph(f"{none}: {_rule(found)}."), *untested))
     items = [f"first bad: {_shown(line, found.bad)}"]
-    items.append(f"last good before it: {_shown(line, found.good)}" if found.good else "there is no good run before it")
+    items.append(f"last good before it: {_shown(line, found.good)}" if found.good else "no good run before it")
     if found.best is not None and found.best is not found.good:
         items.append(f"best before it: {_shown(line, found.best)}")
     if found.change is not None:
@@ -391,7 +391,7 @@ def _tested(change: Change) -> str:
 def _untested(found: FirstBad) -> tuple[Block, ...]:
     if not found.n_untested:
         return ()
-    why = "values by query are not kept" + (", or are of another version of the test set" if found.rule.gate else "")
+    why = "per-query values are not kept" + (", or are of another version of the test set" if found.rule.gate else "")
     what = f"{count_noun(found.n_untested, 'runs', format_count)} could not be tested ({why})"
     return (Paragraph(f"{what}: --drop and --below use the means alone.", "warning"),)
 
@@ -432,13 +432,15 @@ def _commits(found: FirstBad) -> tuple[Block, ...]:
     if good is None or bad is None:
         return ()
     if good.commit is None or bad.commit is None:
-        return (Paragraph("One of the two was made outside of a repository: there are no commits to name."),)
+        return (Paragraph("One of the two was made outside of a repository: no commits can be listed."),)
     if good.commit == bad.commit:
         return (
             Paragraph("Both were made at one commit: what changed is not in the repository, or was not committed."),
         )
     if found.commits is None:
-        return (Paragraph("git does not find both commits here: the commits between them cannot be listed."),)
+        return (
+            Paragraph("git cannot find both commits in this repository: the commits between them cannot be listed."),
+        )
     caption = f"Commits from {good.commit[:COMMIT_SHOWN]} to {bad.commit[:COMMIT_SHOWN]}"
     blocks: tuple[Block, ...] = (Code("\n".join(found.commits) or "none", caption, in_text=True),)
     if good.dirty or bad.dirty:

@@ -22,7 +22,7 @@ MAX_SYSTEMS = 12
 """Systems in one picture: those with the latest runs."""
 SAME_RUN = timedelta(minutes=10)
 """Points of different systems and of one commit that are closer are of one run; without a commit only those of one time."""
-SHAPES_NOTE = "A point that stands on its tip is significantly worse than the one before it, one on its base better."
+SHAPES_NOTE = "A triangle that points down is significantly worse than the point before it; one that points up is significantly better."
 Draw = Callable[[Line, LinePoint, HistoryPoint | None], Dot]
 """The dot of a point of a line, given the point before it."""
 Where = Callable[[HistoryPoint], str | None]

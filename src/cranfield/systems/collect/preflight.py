@@ -193,6 +193,6 @@ def _read(path: Path) -> bytes:
     except IsADirectoryError:
         raise CheckFailedError("a file", "a folder") from None
     except PermissionError:
-        raise CheckFailedError("a file", "a file that may not be read") from None
+        raise CheckFailedError("a file", "a file without read permission") from None
     except OSError as error:
         raise CheckFailedError("a file", f"a file that cannot be read ({error.strerror})") from None

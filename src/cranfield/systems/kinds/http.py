@@ -142,7 +142,7 @@ class HttpSystem(ConfiguredSystem):
             except FunctionError as raised:
                 if not isinstance(raised.error, failures()):
                     raise raised.error from None
-                return failed("no request was made: the proxies or certificates to use cannot be used")
+                return failed("no request was made: the configured proxies or certificates cannot be used")
         return None
 
     async def attempt(self, query: str, k: int, params: Mapping[str, Scalar], received: Received) -> Reply:
@@ -269,7 +269,7 @@ class HttpSystem(ConfiguredSystem):
         try:
             self._ready_client()
         except failures():
-            hint = "look at ca, which is relative to the config file, and at HTTPS_PROXY, ALL_PROXY and SSL_CERT_FILE."
+            hint = "check ca (relative to the config file), HTTPS_PROXY, ALL_PROXY and SSL_CERT_FILE."
             raise CheckFailedError(
                 "files in PEM form, and proxies over HTTP", "one that cannot be used", hint
             ) from None

@@ -14,7 +14,7 @@ Why = tuple[str, bool]
 _CERTIFICATE = {
     9: "it is not valid yet",
     10: "it has expired",
-    18: "it is signed by itself",
+    18: "it is self-signed",
     19: "its issuer is not trusted",
     20: "its issuer is not trusted",
     21: "its issuer is not trusted",
@@ -23,12 +23,12 @@ _CERTIFICATE = {
 }
 """Verification result of OpenSSL to a message; OpenSSL's messages differ between versions."""
 _CAUSES: tuple[tuple[type[BaseException], str], ...] = (
-    (socket.gaierror, "the host's name is not known"),
+    (socket.gaierror, "the host name cannot be resolved"),
     (ConnectionRefusedError, "the connection was refused"),
 )
 _UNSENDABLE = "no request was made: its address or a header cannot be sent"
 _BROKE_OFF = "the connection broke in the middle of the answer"
-_NOT_HTTP = "what came back is not valid HTTP"
+_NOT_HTTP = "the answer is not valid HTTP"
 
 
 @cache
@@ -83,7 +83,7 @@ def _reason_without_answer(error: BaseException, causes: list[BaseException], *,
     import httpx2
 
     if any(isinstance(cause, ssl.SSLError) for cause in causes):
-        return "TLS: no secure connection could be agreed on", True
+        return "TLS: no secure connection could be negotiated", True
     for cause in causes:
         for kind, reason in _CAUSES:
             if isinstance(cause, kind):
@@ -116,7 +116,7 @@ def _http2_reason(causes: list[BaseException]) -> Why | None:
         if isinstance(value, TooManyStreamsError):
             return "HTTP/2: the service takes no more requests on the connection", True
         if isinstance(value, H2Error | HPACKError):
-            return f"HTTP/2: the service broke the protocol ({_code_name(getattr(value, 'error_code', 9))})", True
+            return f"HTTP/2: the service violated the protocol ({_code_name(getattr(value, 'error_code', 9))})", True
     return None
 
 

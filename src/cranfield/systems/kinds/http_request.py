@@ -90,9 +90,9 @@ def build_request(http: Http, values: Mapping[str, Scalar]) -> HttpRequest:
         method = http.method or ("GET" if body is None else "POST")
         return HttpRequest(method, _url(http, values), tuple(headers.items()), body)
     except UnicodeEncodeError:
-        raise IncompleteRequestError("a character in it can stand in no request") from None
+        raise IncompleteRequestError("it contains a character that is not allowed in a request") from None
     except ValueError:
-        raise IncompleteRequestError("a number in its body can stand in no JSON") from None
+        raise IncompleteRequestError("its body contains a number that JSON cannot represent") from None
 
 
 def _url(http: Http, values: Mapping[str, Scalar]) -> str:
@@ -134,7 +134,7 @@ def _body(http: Http, values: Mapping[str, Scalar]) -> tuple[bytes | None, str |
     if http.json_ is not None:
         filled = fill_value(http.json_, values)
         if filled is ABSENT:
-            raise IncompleteRequestError("the body needs a parameter that is not there")
+            raise IncompleteRequestError("the body needs a parameter that is missing")
         return json.dumps(filled, ensure_ascii=False, allow_nan=False, default=str).encode(), "application/json"
     if http.form is not None:
         return _encoded(_pairs(http.form, values)).encode("ascii"), "application/x-www-form-urlencoded"
@@ -160,7 +160,7 @@ def _encoded(pairs: Iterator[tuple[str, str]] | list[tuple[str, str]]) -> str:
 def _require(text: str, values: Mapping[str, Scalar], what: str) -> None:
     absent = [n for n in placeholders(text) if is_placeholder(n, REQUEST_PLACEHOLDERS) and n not in values]
     if absent:
-        raise IncompleteRequestError(f"{what} needs {absent[0]}, which is not there")
+        raise IncompleteRequestError(f"{what} needs {absent[0]}, which is missing")
 
 
 ENCODINGS = ("gzip", "deflate")
@@ -195,14 +195,14 @@ def decode_body(body: bytes, content_encoding: str) -> bytes:
     names = [name.strip().lower() for name in content_encoding.split(",")]
     names = [name for name in names if name not in {"", "identity"}]
     if unknown := sorted(set(names).difference(ENCODINGS)):
-        raise BodyError("the answer has a content encoding that was not asked for", unknown[0])
+        raise BodyError("the answer has a content encoding that was not requested", unknown[0])
     if len(names) > _MAX_LAYERS:
         raise BodyError(f"the answer has over {_MAX_LAYERS} content encodings, one on top of the other")
     for name in reversed(names):
         try:
             body = _gunzip(body) if name == "gzip" else _inflate(body)
         except zlib.error:
-            raise BodyError(f"the answer cannot be decoded as {name}, as it says it is encoded") from None
+            raise BodyError(f"the answer cannot be decoded as {name}, its declared encoding") from None
     return body
 
 
@@ -216,7 +216,7 @@ def decode_text(body: bytes, content_type: str) -> str:
     try:
         return body.decode("" if _is_trap(charset) else charset)
     except LookupError:
-        raise BodyError("the answer names a charset that is not known", charset) from None
+        raise BodyError("the charset of the answer is unknown", charset) from None
     except ValueError:
         raise BodyError(f"the answer is not text in {charset}") from None
 

@@ -217,7 +217,7 @@ class ProgramRun:
         if isinstance(number, int) and number in self._abandoned:
             return None
         if isinstance(number, bool) or not isinstance(number, int) or number not in self._waiting:
-            return invalid("an answer to a call that is not under way", text)
+            return invalid("an answer to a call that is not pending", text)
         answer = self._waiting.pop(number)
         if not answer.done():
             answer.set_result(self._owner.read(record))

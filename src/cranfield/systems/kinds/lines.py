@@ -91,7 +91,7 @@ class _ConfiguredProgram(LineProgram):
         if error is None:
             return Reply(output)
         words = first_line(error if isinstance(error, str) else json.dumps(error, ensure_ascii=False))
-        return failed(words or "an error without words", output=output)
+        return failed(words or "an error without a message", output=output)
 
 
 def _request(query: str, k: int, params: Mapping[str, Scalar]) -> dict[str, Any]:

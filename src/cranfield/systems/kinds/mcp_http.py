@@ -81,7 +81,9 @@ class ReasonClient(httpx2.AsyncClient):
             if response.headers.get("content-encoding", "identity").strip().lower() == "identity":
                 return response
             await response.aclose()
-            return _error_response(request, Refusal("the answer is encoded, unasked", may_pass=False))
+            return _error_response(
+                request, Refusal("the answer has an encoding that was not requested", may_pass=False)
+            )
         await response.aclose()
         wait_s = retry_after_s(response.headers.get("retry-after", ""), response.headers.get("date", ""))
         phrase = response.reason_phrase

@@ -229,7 +229,7 @@ class Session:
                 raise BrokenError(first_line(error.message)) from None
             raise ToolFailedError(first_line(error.message) or "the server refused the call") from None
         except ValidationError:
-            raise ToolFailedError("the server's answer is not what the protocol says") from None
+            raise ToolFailedError("the server's answer violates the protocol") from None
         except RuntimeError as error:  # a result that the SDK does not take
             raise ToolFailedError(first_line(str(error))) from None
         except Exception as error:  # noqa: BLE001 - any other error of the transport ends the session

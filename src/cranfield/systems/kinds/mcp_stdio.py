@@ -80,7 +80,7 @@ def _answer_to(request: JSONRPCRequest) -> str:
     """The answer to a request of the server: we offer nothing but to be pinged. The SDK would begin a task for each, without limit."""
     message: dict[str, object] = {"jsonrpc": "2.0", "id": request.id, "result": {}}
     if request.method != "ping":
-        error = {"code": _NO_SUCH_METHOD, "message": "the client offers no methods but ping"}
+        error = {"code": _NO_SUCH_METHOD, "message": "the client supports only the method ping"}
         message = {"jsonrpc": "2.0", "id": request.id, "error": error}
     return json.dumps(message)
 
