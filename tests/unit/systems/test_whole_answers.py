@@ -204,7 +204,7 @@ def test_bytes_after_an_answer_are_never_the_next_answer(raw, http_system):
     [
         (b'{"hits": [{"id": "d1"}], "hits": []}', "the output has the key 'hits' twice in one object"),
         (b'{"hits": [{"id": "d1", "id": "d2"}]}', "the output has the key 'id' twice in one object"),
-        (b'{"hits": [NaN]}', "the output is JSON that cannot be parsed"),
+        (b'{"hits": [NaN]}', "the output cannot be parsed as JSON"),
         (BODY + BODY, "the output is not JSON (line 1, column 39)"),
         (BODY + b"\0", "the output is not JSON (line 1, column 39)"),
     ],

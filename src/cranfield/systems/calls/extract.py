@@ -213,7 +213,7 @@ def _json_document(output: str) -> object:
     except DuplicateKeyError as error:
         raise UnparsableError(f"the output has {error}") from None
     except (ValueError, RecursionError):
-        raise UnparsableError("the output is JSON that cannot be parsed") from None
+        raise UnparsableError("the output cannot be parsed as JSON") from None
 
 
 def _json_lines(output: str) -> Iterator[object]:
