@@ -54,9 +54,9 @@ def init_command(
 ) -> Iterator[Report]:
     """Write cranfield.yaml from what you have.
 
-    That is judgments, queries, runs, the address of a search, a command, an MCP server. Addresses, commands and servers are
-    tried with a few queries, to find out how they are asked and where their results are. Without judgments a starter test
-    set is written too. The last line is the command that comes next.
+    Inputs are judgments, queries, runs, the URL of a search service, a command or an MCP server. Services, commands and
+    servers are called with a few queries, to find their parameters and the place of the results. Without judgments, a starter
+    test set is written too. The last line of the output is the next command to run.
     """
     from cranfield.app.init.shape import take_default
     from cranfield.app.init.start import init_document, init_project, next_commands, offered_checks

@@ -54,8 +54,8 @@ def view_command(
 ) -> None:
     """Open the newest report in the browser, and print its path.
 
-    A folder that has a report.html shows it, else the newest report in it. Where no browser is found, as over ssh, the
-    path is printed all the same.
+    For a folder, its report.html is opened, or else the newest report in it. If no browser is found, for example over ssh,
+    only the path is printed.
     """
     found = reports_at(target)
     if list_reports:

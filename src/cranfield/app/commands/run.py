@@ -82,8 +82,8 @@ def run_command(
     """Send every query to every system; score, compare and report.
 
     Every run sends every query. An interrupted collection resumes when the command is repeated. Answers of an earlier
-    run are used only where the config asks for it (`cache_h`) and the system says what they depend on (`depends`). With --full, the
-    last line is the command that scores the saved runs by other measures, without asking a system. Several test sets are
+    run are reused only if the config sets `cache_h` and the system declares what they depend on (`depends`). With --full, the
+    last line is a command that scores the saved runs with other measures, without querying a system. Several test sets are
     run one after another, each into a subfolder of its name; the exit code is that of the worst result.
 
     Without a config, a test set and its systems are enough: `cranfield run code.csv './search {query}' -m Hit@5 --floor Hit@5=0.70`.
@@ -171,7 +171,7 @@ def report_command(
 ) -> Report:
     """Make a report of saved results, in any form.
 
-    Nothing is scored again. Times and outputs of the calls are those of the calls.json beside it.
+    Nothing is scored again. Times and outputs of the calls are read from the calls.json in the same folder.
     """
     from cranfield.reporting.documents.comparison import subject_document
     from cranfield.reporting.sections.subject import Subject

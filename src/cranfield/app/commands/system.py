@@ -40,7 +40,7 @@ def probe_command(
 ) -> Report:
     """Send one query to one system: the request as it was sent, and the results.
 
-    A query of the test set has the grades of its results. The raw output is shown where nothing could be read from it.
+    For a query of the test set, the results have their grades. The raw output is shown if no results could be read from it.
     Exits with 3 if the call failed, or the answer breaks a rule of the system. Nothing is stored.
     """
     from cranfield.app.probing import probe
