@@ -192,7 +192,7 @@ def test_a_group_that_holds_the_scheme_alone_is_void(folder: Path, service: str)
     assert job.comparison.verdict.code == "invalid"
     found = checks(job)
     assert (found["nothing-matched"], found["one-id"]) == ("void", "void")
-    assert "the group of extract.regex may hold a part of the id only" in " ".join(job.void)
+    assert "the group of extract.regex may match only a part of the id" in " ".join(job.void)
     assert SOURCES in " ".join(job.void)
 
 

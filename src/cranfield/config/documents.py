@@ -190,7 +190,7 @@ class Statement(Strict):
     """A statement over a database, which it can only read."""
 
     database: Text
-    """`sqlite:PATH`, `duckdb:PATH`, relative to this file, or `env:NAME` of a variable that holds a PostgreSQL address."""
+    """`sqlite:PATH`, `duckdb:PATH`, relative to this file, or `env:NAME` of a variable that contains a PostgreSQL address."""
     query: Text
     """One SELECT with bound parameters: `SELECT name AS title, body AS text FROM docs WHERE id = :id`. Its first row is shown;
     the columns `title`, `text`, `url` and `image` are the parts of the document."""

@@ -75,7 +75,7 @@ def _check_env(env: Mapping[str, SecretStr]) -> Iterator[Finding]:
         if not name or "=" in name or "\0" in name:
             yield (name,), Problem("not the name of an environment variable")
         if "\0" in value.get_secret_value():
-            yield (name,), Problem("the value holds a NUL character")
+            yield (name,), Problem("the value contains a NUL character")
 
 
 class VersionCommand(Strict):

@@ -288,7 +288,7 @@ def _warnings(
         sentences.append(Caveat(_about_surplus(ranking, surplus), CaveatKind.SURPLUS))
     if negative.any():
         named = join_first(itertools.compress(ranking.query_ids, negative.tolist()))
-        about = f"nothing should be found for {int(negative.sum())} of {total} queries (Silence alone has a value)"
+        about = f"nothing should be found for {int(negative.sum())} of {total} queries (only Silence has a value)"
         sentences.append(Caveat(f"{about}: {named}", CaveatKind.NEGATIVE))
     if ranking.unplaced is not None:
         vague = list(itertools.compress(ranking.query_ids, (ranking.unplaced > 0).tolist()))
@@ -302,7 +302,7 @@ def _warnings(
         sentences.append(Caveat(text, CaveatKind.DUPLICATES))
     if ranking.n_identical is not None:
         where = int((ranking.n_identical > 0).sum())
-        text = f"results left out, whose id is that of their query: {int(ranking.n_identical.sum())} in {where} of {total} queries"
+        text = f"results left out because their id is that of their query: {int(ranking.n_identical.sum())} in {where} of {total} queries"
         sentences.append(Caveat(text, CaveatKind.IDENTICAL_IDS))
     if measures and (tied := _tied(ranking, measures[0])):
         sentences.append(Caveat(tied, CaveatKind.TIES))

@@ -113,7 +113,7 @@ def _without_white_space(run: Run) -> tuple[Run, tuple[str, ...]]:
         to[query_id]: replace(answer, hits=tuple(replace(hit, id=to[hit.id]) for hit in answer.hits))
         for query_id, answer in run.answers.items()
     }
-    changed = f"{count_noun(len(spaced), 'ids')} with white space are percent-encoded, since a column holds none: "
+    changed = f"{count_noun(len(spaced), 'ids')} with white space are percent-encoded, because a column cannot contain white space: "
     return replace(run, answers=answers), (changed + join_first(f"{shorten(each)} is {to[each]}" for each in spaced),)
 
 
@@ -163,7 +163,7 @@ def chosen_format(path: Path, name: str | None, kind: Kind = "testset") -> Forma
         ends = ", ".join(f"{end} ({key})" for end, key in sorted(by_end.items()))
         error = RunFormatError if kind == "run" else TestSetError
         raise error(
-            "not written: the name does not say the format",
+            "not written: the format cannot be derived from the file name",
             path=str(path),
             expected=f"a name that ends in one of {ends}",
             hint="or name the format: " + ", ".join(known),
@@ -258,7 +258,7 @@ def _in_groups(testset: TestSet, entry: Format, path: Path, sentences: list[str]
     """Only what is judged by group, where the format's lines are judgments by group."""
     if testset.grouping != entry.grouping:
         raise TestSetError(
-            f"not written: {entry.name} holds judgments by {entry.grouping}",
+            f"not written: {entry.name} stores judgments by {entry.grouping}",
             path=str(path),
             got="no groups" if testset.grouping is None else f"judgments by {testset.grouping}",
         )

@@ -314,7 +314,7 @@ def _not_a_value(result: object, bounds: tuple[float, float]) -> str:
 
 
 def _expected(bounds: tuple[float, float]) -> str:
-    return f"a finite number from {bounds[0]:g} to {bounds[1]:g}, as its range says"
+    return f"a finite number from {bounds[0]:g} to {bounds[1]:g}, its declared range"
 
 
 def _what(error: Exception) -> str:

@@ -182,7 +182,7 @@ class TableRun:
                     f"rows {both[0]} and {both[1]}: query {query_id!r} lists document {docs[position]!r} twice",
                     path=self.table.name,
                     expected="each document once per query",
-                    hint="duplicates='first' keeps the best-ranked one and goes on",
+                    hint="duplicates='first' keeps the best-ranked one and continues",
                 )
         self.n_duplicates[query_id], self.n_tied[query_id] = len(ranked.repeated), ranked.n_tied
         return {docs[position]: float(scores[position]) for position in sorted(ranked.order)}

@@ -53,7 +53,7 @@ QUERIES_AT_ONCE = 1 << 15
 """Queries whose values are computed at a time."""
 
 
-DUPLICATES_HINT = "--duplicates first keeps the best-ranked one and goes on"
+DUPLICATES_HINT = "--duplicates first keeps the best-ranked one and continues"
 REPEATED = re.compile(r"lists document .* twice$", re.DOTALL)
 """A problem that the hint is for."""
 

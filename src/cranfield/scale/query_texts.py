@@ -205,7 +205,7 @@ def read_text_file(path: Path, progress: Progress | None = None) -> QueryTexts |
     ids, texts, lines = builder.columns.all()
     for line, (query_id, first) in _again(ids, lines).items():
         builder.problem(
-            f"query id {shorten(query_id)} is used twice; it also stands {builder.where(first, line)}", line
+            f"query id {shorten(query_id)} is used twice; it also occurs {builder.where(first, line)}", line
         )
     _raise_first(builder.problems)
     return QueryTexts(ids, texts) if len(ids) else None

@@ -77,13 +77,15 @@ def test_kinds_with_a_form_of_their_own_may_have_extract(kind):
 @pytest.mark.parametrize("kind", ["run", "fusion"])
 def test_kinds_that_have_their_results_already_have_no_extract(kind):
     (said,) = found({**SOUND[kind], "extract": FROM_JSON})
-    assert said.startswith(f"extract goes with command, http, python, mcp, lines, preset, plugin; got {kind}.\nHint: ")
+    assert said.startswith(
+        f"extract can only be used with command, http, python, mcp, lines, preset, plugin; got {kind}.\nHint: "
+    )
 
 
 @pytest.mark.parametrize("kind", ["command", "http", "mcp", "lines", "run", "fusion"])
 def test_with_goes_with_what_is_made_of_it(kind):
     (said,) = found({**SOUND[kind], "with": {}})
-    assert said == f"with goes with python, preset, plugin; got {kind}."
+    assert said == f"with can only be used with python, preset, plugin; got {kind}."
 
 
 @pytest.mark.parametrize(
@@ -102,7 +104,7 @@ def test_with_goes_with_what_is_made_of_it(kind):
         ),
         (
             {"run": "old.jsonl", "order": "descending"},
-            "order goes with command, http, python, mcp, lines, preset, plugin; got run.\nHint: leave",
+            "order can only be used with command, http, python, mcp, lines, preset, plugin; got run.\nHint: leave",
         ),
         ({"lines": ["serve", "{python}", "{{query}}"]}, None),
         (
@@ -145,7 +147,7 @@ def test_python_run_and_lines_say_what_they_are(settings, said):
                 "Hint: keep one of command and url."
             ),
         ),
-        ({"command": ["serve"], "headers": {"X": "y"}}, "mcp.headers goes with url; got command."),
+        ({"command": ["serve"], "headers": {"X": "y"}}, "mcp.headers can only be used with url; got command."),
         (
             {"command": ["serve", "{query}"]},
             "mcp.command[1]: the program is started once, for all queries; got {query}.\nHint: write what depends on",
@@ -196,7 +198,7 @@ def test_an_mcp_tool_says_where_it_is_and_what_it_is_given(mcp, said):
         ({"regex": r"(?P<id>\w+) (?P<tokens>\d+)"}, None),
         (
             {"regex": r"\w+", "tokens": "n"},
-            "extract.tokens goes with json, jsonl; got regex.\nHint: a regular expression has a group for it: (?P<tokens>...).",
+            "extract.tokens can only be used with json, jsonl; got regex.\nHint: a regular expression has a group for it: (?P<tokens>...).",
         ),
         ({"json": "hits", "tokens": "a["}, "extract.tokens: "),
     ],

@@ -107,7 +107,7 @@ def test_a_folder_is_written_whole_or_not_at_all(tmp_path):
     assert (tmp_path / "new" / "qrels" / "test.tsv").read_text() == HEADER + "q1\td1\t2\n"
     with pytest.raises(TestSetError, match="this is there already"):
         write_beir(testset, tmp_path / "new")
-    with pytest.raises(TestSetError, match="holds a tab or a line break"):
+    with pytest.raises(TestSetError, match="contains a tab or a line break"):
         write_beir(TestSet("t", (Query("q\t1", "one"),), {"q\t1": {"d1": 2.0}}), tmp_path / "other")
     with pytest.raises(TestSetError, match="judged by a rule"):
         write_beir(TestSet("t", (Query("q", "one"),), targets={"q": (Pattern("x"),)}), tmp_path / "other")

@@ -59,9 +59,7 @@ def test_texts_and_strata_have_columns_and_other_columns_are_said(tmp_path):
 def test_a_query_without_another_id_is_the_id(tmp_path, name, text):
     testset = read_testset(put(tmp_path, text, name))
     assert testset.queries == (Query("q"),)
-    assert tuple(map(str, testset.notes)) == (
-        "`query` is read as the id of the query; its text goes under `query_text`",
-    )
+    assert tuple(map(str, testset.notes)) == ("`query` is read as the id of the query; its text is in `query_text`",)
 
 
 def test_keys_of_json_lines_may_come_and_go(tmp_path):

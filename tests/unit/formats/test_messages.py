@@ -168,7 +168,7 @@ def test_problems_of_a_collected_run(tmp_path: Path, name: str) -> None:
 
 
 LOG = '{"cranfield_run_log":1,"name":"r"}\n'
-LOG_HINT = "\nHint: it holds latencies and raw output only; without the file the run can still be read."
+LOG_HINT = "\nHint: it contains only latencies and raw output; the run can be read without it."
 
 
 @pytest.mark.parametrize(

@@ -89,7 +89,7 @@ def test_only_the_columns_that_say_something_are_written(tmp_path):
 
 def test_a_tab_cannot_be_written_between_tabs(tmp_path):
     testset = TestSet("t", (Query("1", "a\tb"),), targets={"1": (Pattern("x"),)})
-    with pytest.raises(TestSetError, match="holds a tab or a line break"):
+    with pytest.raises(TestSetError, match="contains a tab or a line break"):
         write_pattern_list(testset, tmp_path / "l.tsv")
     write_pattern_list(testset, tmp_path / "l.csv")
     assert read_testset(tmp_path / "l.csv").queries == testset.queries

@@ -35,7 +35,7 @@ TESTSET_MESSAGES: dict[str, tuple[str | bytes, str]] = {
     # the file as YAML
     "empty": ("", ": the file is empty."),
     "blank": (" \n\n", ": the file is empty."),
-    "comments only": ("# nothing\n", ": the file holds comments only."),
+    "comments only": ("# nothing\n", ": the file contains only comments."),
     "not UTF-8": (b"name: a\nx: \xff\n", ":2: not UTF-8: byte 0xff at offset 11.\nHint: save the file as UTF-8."),
     "not UTF-8 after a byte order mark": (
         b"\xef\xbb\xbfa: \xe9",
@@ -68,7 +68,7 @@ TESTSET_MESSAGES: dict[str, tuple[str | bytes, str]] = {
         "a: b: c\n",
         (
             ":1:5: not valid YAML: mapping values are not allowed in this context.\n"
-            "Hint: quote a text that holds a colon and a space."
+            "Hint: quote a text that contains a colon and a space."
         ),
     ),
     "two documents": ("a: 1\n---\nb: 1\n", ":2: a second document starts here; expected one document a file."),
@@ -139,11 +139,11 @@ TESTSET_MESSAGES: dict[str, tuple[str | bytes, str]] = {
     "empty text": (query("text: ' ', judgments: {d: 1}"), ":4:20: queries[0].text is empty."),
     "NUL in text": (
         query('text: "a\\0", judgments: {d: 1}'),
-        ":4:20: queries[0].text holds a NUL character.\nHint: a command line cannot contain one.",
+        ":4:20: queries[0].text contains a NUL character.\nHint: a command line cannot contain one.",
     ),
     "NUL in a parameter": (
         query('text: t, params: {a: "\\0"}, judgments: {d: 1}'),
-        ":4:35: queries[0].params.a holds a NUL character.\nHint: a command line cannot contain one.",
+        ":4:35: queries[0].params.a contains a NUL character.\nHint: a command line cannot contain one.",
     ),
     "text that is a list": (
         query("text: [a, b], judgments: {d: 1}"),
@@ -264,11 +264,11 @@ JSON_MESSAGES: dict[str, tuple[str, str]] = {
     "NaN": ('{"a": NaN}', ":1:7: not valid JSON: no value here; expected a value, got 'NaN}'."),
     "an open string": (
         '{"a": "b',
-        ":1:7: not valid JSON: a string that does not end or holds a bad character; expected a string, got '\"b'.",
+        ":1:7: not valid JSON: a string that does not end or contains an invalid character; expected a string, got '\"b'.",
     ),
     "a bad escape": (
         '{"a": "\\x"}',
-        ":1:8: not valid JSON: a string that does not end or holds a bad character; expected a string, got '\\\\x\"}'.",
+        ":1:8: not valid JSON: a string that does not end or contains an invalid character; expected a string, got '\\\\x\"}'.",
     ),
     "more text": (
         "{} {}",

@@ -103,7 +103,7 @@ def test_xml_topics_give_their_titles_or_what_stands_for_one(tmp_path: Path) -> 
         ("3", "A 19-year-old patient & more"),
         ("4", "four"),
     ]
-    assert tuple(map(str, read.notes)) == ("not read beside the titles: 1 question, 1 query",)
+    assert tuple(map(str, read.notes)) == ("not read in addition to the titles: 1 question, 1 query",)
 
 
 @pytest.mark.parametrize(
@@ -115,7 +115,7 @@ def test_xml_topics_give_their_titles_or_what_stands_for_one(tmp_path: Path) -> 
         (
             '{"query_id": "x", "title": "a", "metadata": {"k": 1}}\n',
             ["x"],
-            ("not read beside the titles: 1 metadata",),
+            ("not read in addition to the titles: 1 metadata",),
         ),
     ],
     ids=["TSV", "TSV with a header", "JSONL", "JSONL with more"],

@@ -170,10 +170,10 @@ def test_a_function_that_cannot_be_called_with_a_view_is_named_for_every_query()
 @pytest.mark.parametrize(
     ("result", "expected"),
     [
-        (1.5, "a finite number from 0 to 1, as its range says"),
-        (-0.1, "a finite number from 0 to 1, as its range says"),
-        (float("nan"), "a finite number from 0 to 1, as its range says"),
-        (float("inf"), "a finite number from 0 to 1, as its range says"),
+        (1.5, "a finite number from 0 to 1, its declared range"),
+        (-0.1, "a finite number from 0 to 1, its declared range"),
+        (float("nan"), "a finite number from 0 to 1, its declared range"),
+        (float("inf"), "a finite number from 0 to 1, its declared range"),
         ("0.5", "a number, or None where the query has no value"),
         (np.array([0.5, 0.5]), "a number, or None where the query has no value"),
         (1 + 2j, "a number, or None where the query has no value"),

@@ -113,7 +113,7 @@ def test_a_query_stays_in_its_step_of_the_path(serve, servers, http_system, hit,
 @pytest.mark.parametrize(
     ("http", "query", "reason"),
     [
-        ({"headers": {"X-Q": "{query}"}}, "a\r\nEvil: yes", "header X-Q would hold a line break"),
+        ({"headers": {"X-Q": "{query}"}}, "a\r\nEvil: yes", "header X-Q would contain a line break"),
         ({"text": "{query} {params.lang}"}, "a", "the body needs params.lang, which is missing"),
         ({"json": "{params.lang}"}, "a", "the body needs a parameter that is missing"),
         ({}, "a\ud800", "it contains a character that is not allowed in a request"),

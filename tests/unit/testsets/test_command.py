@@ -389,7 +389,7 @@ def test_a_collected_run_is_tried_as_a_trec_run_is(folder):
         (".", "error: .: this is a folder"),
         ("none/new.yaml", "error: none: no such folder"),
         ("pipe", "error: pipe: a device or a pipe cannot be replaced"),
-        ("new.odd", "error: new.odd: not written: the name does not say the format"),
+        ("new.odd", "error: new.odd: not written: the format cannot be derived from the file name"),
     ],
 )
 def test_what_cannot_become_the_file_is_refused_by_its_own_name(folder, out, message):

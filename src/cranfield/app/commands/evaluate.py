@@ -235,7 +235,7 @@ def compare_command(
         status = _status(verdicts, fail_on)
         return Report(document=in_parts.document_of(summary), full=bool(large.stratum), status=status)
     if candidate is None:
-        raise UsageError("there is nothing to compare with", expected="a BASELINE and a CANDIDATE", got=str(baseline))
+        raise UsageError("no run to compare with", expected="a BASELINE and a CANDIDATE", got=str(baseline))
     evaluations = load_and_evaluate(
         testset,
         runs,

@@ -326,7 +326,7 @@ def choose_testset(files: Sequence[FoundFile], folder: Path) -> ChosenTestSet:
     if len(texts) > 1:
         got = join_first([file.target.given for file in texts])
         raise UsageError(
-            "several files of queries", expected="one", got=got, hint="name the one that goes with the runs"
+            "several files of queries", expected="one", got=got, hint="name the one that belongs to the runs"
         )
     if not sets:
         return _only_texts(texts[0]) if texts else ChosenTestSet({})

@@ -326,7 +326,7 @@ def _extraction(system: Inspected) -> str:
 def _regex_of(config: Mapping[str, object]) -> str:
     extract = config.get("extract")
     regex = extract.get("regex") if isinstance(extract, Mapping) else None
-    return "" if regex is None else f"; the group of extract.regex may hold a part of the id only: {regex}"
+    return "" if regex is None else f"; the group of extract.regex may match only a part of the id: {regex}"
 
 
 def duplicates(system: Inspected, limit: float) -> Iterator[Found]:
@@ -575,8 +575,8 @@ def reversed_order(system: Inspected, limit: float) -> Iterator[Found]:
     z = (float(place.mean()) - 0.5) * math.sqrt(12 * len(place))
     if z >= limit:
         yield Found(
-            f"{len(place)} relevant results stand at {format_percent(float(place.mean()))} of the length of "
-            "their list on average, nearer to its end: are the scores distances, where lower is better?",
+            f"{len(place)} relevant results are at {format_percent(float(place.mean()))} of the length of "
+            "their list on average, near its end: check whether the scores are distances, where lower is better",
             count=len(place),
             total=len(place),
         )

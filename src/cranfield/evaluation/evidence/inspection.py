@@ -135,7 +135,7 @@ _ROWS = (
         Consequence.VOID,
         system=failed_queries,
         limit="max_failed_share",
-        cause="Read the reasons of the failures in the report; raise the limit only where the failures are answers.",
+        cause="Read the reasons of the failures in the report; raise the limit only if the failures are valid answers.",
     ),
     EvidenceCheck(
         "judged-share",
@@ -238,7 +238,7 @@ _ROWS = (
     EvidenceCheck(
         "one-id",
         "One id is a large part of all results and repeats within their lists, so it does not identify a result.",
-        "results with the most frequent id, where it is not expected / all results >= t, more than one a query, 10 queries or more",
+        "results with the most frequent id, where it is not expected / all results >= t, more than one per query, 10 queries or more",
         0.5,
         Consequence.VOID,
         system=one_id,

@@ -336,7 +336,7 @@ class Sheet:
                 if len(self.problems.problems) >= MAX_PROBLEMS:
                     return
         except csv.Error as error:
-            hint = 'a cell that holds a quote is quoted, and the quote doubled: `"say ""so"""`'
+            hint = 'quote a cell that contains a quote, and double the quote: `"say ""so"""`'
             self.problems.add(
                 f"not a row of cells: {error}",
                 path=shown(self.path),
@@ -401,7 +401,7 @@ class Sheet:
         if not any(cells):
             return False
         if any(cells[n:]):
-            hint = "quote a text that holds a comma" if self.separator == "," else None
+            hint = "quote a text that contains a comma" if self.separator == "," else None
             expected = f"{n}, as the header has"
             self.fault(line, n, f"{len(cells)} cells", expected=expected, got=cells[n], hint=hint)
             return False
@@ -523,12 +523,12 @@ def write_sheet(
     lines: list[str] = []
     for name in names:
         if _BREAK.search(name):
-            problems.add(f"not written: the name of column {shorten(name)} holds a line break", path=str(path))
+            problems.add(f"not written: the name of column {shorten(name)} contains a line break", path=str(path))
     for row in (names, *rows):
         if tabs:
             for cell in row:
                 if _NO_TSV.search(cell):
-                    message = f"not written: {shorten(cell)} holds a tab or a line break"
+                    message = f"not written: {shorten(cell)} contains a tab or a line break"
                     hint = "use a file name that ends in .csv"
                     problems.add(message, path=str(path), expected="neither, in a tab-separated file", hint=hint)
             lines.append("\t".join(row) + "\n")

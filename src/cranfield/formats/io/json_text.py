@@ -83,7 +83,9 @@ class _Json:
         try:
             value, end = _DECODER.raw_decode(self.text, position)
         except json.JSONDecodeError as error:
-            raise self._error("a string that does not end or holds a bad character", error.pos, "a string") from None
+            raise self._error(
+                "a string that does not end or contains an invalid character", error.pos, "a string"
+            ) from None
         return str(value), end
 
     def _value(self, position: int) -> int:

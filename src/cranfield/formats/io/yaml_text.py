@@ -38,7 +38,7 @@ def parse_yaml(text: str) -> Node:
         raise Unreadable([_syntax_problem(error, text)], is_syntax=True) from None
     root = events.builder.result()
     if root is None:
-        raise Unreadable([Problem("the file holds comments only")])
+        raise Unreadable([Problem("the file contains only comments")])
     return root
 
 
@@ -151,7 +151,7 @@ def _syntax_problem(error: yaml.MarkedYAMLError, text: str) -> Problem:
     if line is not None and line <= len(lines) and "\t" in lines[line - 1]:
         hint = "indent with spaces, not tabs"
     elif error.problem and "mapping values are not allowed" in error.problem:
-        hint = "quote a text that holds a colon and a space"
+        hint = "quote a text that contains a colon and a space"
     context = f" {error.context}" if error.context else ""
     return Problem(f"not valid YAML: {error.problem}{context}", line=line, column=column, hint=hint)
 

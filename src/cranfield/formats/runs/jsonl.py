@@ -130,9 +130,7 @@ def _read_logs(path: Path) -> tuple[dict[str, CallLog], dict[str, Any]]:
         return {}, {}
     header: dict[str, Any] = {}
     logs: dict[str, CallLog] = {}
-    reader = _LineReader(
-        path, hint="it holds latencies and raw output only; without the file the run can still be read"
-    )
+    reader = _LineReader(path, hint="it contains only latencies and raw output; the run can be read without it")
 
     def take_log(record: dict[str, Any]) -> str:
         members = RecordReader()

@@ -49,7 +49,7 @@ OF_RATINGS = ("reason", "time", "final")
 FINAL = {"yes": True, "true": True, "1": True, "no": False, "false": False, "0": False}
 CLASS_WORDS = ", ".join((*QUERY_CLASSES, *LETTERS))
 NO_CLASS = "other kinds of queries are strata: rename the column, as to `kind`, or to `stratum.class`"
-QUERY_IS_ID = "`query` is read as the id of the query; its text goes under `query_text`"
+QUERY_IS_ID = "`query` is read as the id of the query; its text is in `query_text`"
 QUERY_IS_TEXT = "`query` is read as the text of the query"
 
 GRADE_TYPES = frozenset({str, int, float})

@@ -102,7 +102,7 @@ class _QueryTable:
         self._frame = frame
         roles = roles_of(lambda *names: next((name for name in names if name in there), None))
         if lines := [name for role, name in roles.items() if role in LINE_COLUMNS]:
-            hint = "write the table to a CSV file, and load that; or rename the columns, where they say something else"
+            hint = "write the table to a CSV file, and load that; or rename the columns if they mean something else"
             raise TestSetError(
                 "judgments of lines are not read from a frame", got=f"columns {', '.join(lines)}", hint=hint
             )

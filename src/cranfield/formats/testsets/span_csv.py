@@ -101,7 +101,7 @@ class _Reader:
                 "lines that count from 1",
                 parts[1],
             )
-            hint = "`# line_base: 0` above the header says that lines count from 0"
+            hint = "`# line_base: 0` above the header declares that lines count from 0"
         if message or found is None or grade is None:
             self.sheet.fault(line, place, message, expected=expected, got=got, hint=hint)
             return None

@@ -202,7 +202,7 @@ def _xml_text(text: str) -> str:
 def _note_unread(builder: TestSetBuilder, counts: dict[str, int]) -> None:
     listed = [count_noun(n, name) for name, n in counts.items() if n]
     if listed:
-        builder.notes += info(f"not read beside the titles: {', '.join(listed)}")
+        builder.notes += info(f"not read in addition to the titles: {', '.join(listed)}")
 
 
 def read_queries_tsv(path: Path | str) -> TestSet:
@@ -347,7 +347,7 @@ def _write(testset: TestSet, path: Path, parts: Sequence[str], take: Callable[[s
     if texts != wanted or len(wanted) != len(testset.queries):
         different = [query.id for query in testset.queries if texts.get(query.id) != wanted[query.id]]
         raise TestSetError(
-            f"not written: {count_noun(len(different), 'queries')} whose id, text or information need cannot stand in this format",
+            f"not written: {count_noun(len(different), 'queries')} whose id, text or information need cannot be stored in this format",
             path=str(path),
             expected="ids that are not empty, and texts without line breaks, tags or double blanks",
             got=shorten(", ".join(different[:5])),

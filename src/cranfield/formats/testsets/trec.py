@@ -134,7 +134,7 @@ class TestSetBuilder:
         """Add a query whose id may be used once; False, and a problem, where it was used before."""
         first = self._id_places.setdefault(query.id, at)
         if query.id in self.queries:
-            self.problem(f"query id {shorten(query.id)} is used twice; it also stands {self.where(first, at)}", at)
+            self.problem(f"query id {shorten(query.id)} is used twice; it also occurs {self.where(first, at)}", at)
             return False
         self.queries[query.id] = query
         return True

@@ -186,7 +186,7 @@ def _documents(targets: Sequence[Target], query_id: str) -> list[Target | _Docum
             continue
         if target.ids is None:
             raise TestSetError(
-                f"query {query_id!r} is judged by a query to database {target.database!r}, which was not asked",
+                f"query {query_id!r} is judged by a query to database {target.database!r}, which was not queried",
                 hint="`cranfield.load` queries the databases of a test set",
             )
         for doc_id in target.ids:

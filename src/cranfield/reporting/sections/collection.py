@@ -769,7 +769,11 @@ def _expected_errors(tables: Sequence[tuple[str, Confusion]]) -> list[Block]:
         ),
     )
     return [
-        Table(columns, rows, "Queries whose label expects a classifier to pick another task type, and what it picked")
+        Table(
+            columns,
+            rows,
+            "Queries whose label names a wrong task type that a classifier is expected to pick, and what it picked",
+        )
     ]
 
 

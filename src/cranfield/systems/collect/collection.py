@@ -233,7 +233,7 @@ def _is_long_ago(journal: Journal) -> bool:
 
 def _require_k(k: int) -> None:
     if k < 1:
-        raise UsageError("k is the number of results asked for", expected="1 or more", got=str(k))
+        raise UsageError("k is the number of requested results", expected="1 or more", got=str(k))
 
 
 def _require_names(names: Sequence[str]) -> None:

@@ -123,7 +123,7 @@ def _headers(http: Http, values: Mapping[str, Scalar]) -> Iterator[tuple[str, st
             continue
         text = as_argument(value).strip()
         if _BREAKS_A_HEADER & set(text):
-            raise IncompleteRequestError(f"header {name} would hold a line break")
+            raise IncompleteRequestError(f"header {name} would contain a line break")
         yield name, text
     basic = basic_credentials(http, values)
     if basic is not None:

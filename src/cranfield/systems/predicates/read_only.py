@@ -53,7 +53,7 @@ MAX_TEXT = 100_000_000
 """Characters of all ids of one statement."""
 MODEST_ROLE = "connect as a role that only reads: CREATE ROLE reader LOGIN IN ROLE pg_read_all_data"
 
-PLACES = "sqlite:PATH, duckdb:PATH or env:NAME of a variable that holds a PostgreSQL address"
+PLACES = "sqlite:PATH, duckdb:PATH or env:NAME of a variable that contains a PostgreSQL address"
 
 Column = Sequence[object]
 Parameters = Mapping[str, str] | Sequence[str] | None
@@ -93,7 +93,7 @@ def opened(place: str, folder: Path, timeout_s: float, max_rows: int) -> Iterato
     """Open a database; what comes is asked with one statement at a time and gives ids: text, distinct, sorted.
 
     Args:
-        place: `sqlite:PATH`, `duckdb:PATH`, or `env:NAME` of a variable that holds a PostgreSQL address.
+        place: `sqlite:PATH`, `duckdb:PATH`, or `env:NAME` of a variable that contains a PostgreSQL address.
         folder: what a path is relative to.
         timeout_s: seconds for one statement.
         max_rows: rows of one statement.

@@ -296,7 +296,7 @@ def test_every_problem_is_said_at_once_with_its_query_and_its_database(sqlite_pl
         ("database 'gone', queried by query 'q3': file not found: gone.duckdb", None),
         ("database 'odd', queried by query 'q4': its location is not valid", None),
     ]
-    assert found[3].expected == "sqlite:PATH, duckdb:PATH or env:NAME of a variable that holds a PostgreSQL address"
+    assert found[3].expected == "sqlite:PATH, duckdb:PATH or env:NAME of a variable that contains a PostgreSQL address"
 
 
 def test_a_query_of_which_nothing_is_left_is_a_problem_and_one_of_several_predicates_a_note(place: Place) -> None:
