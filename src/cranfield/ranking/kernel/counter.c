@@ -71,7 +71,7 @@ static bool fill_counter(CounterObject *self, PyObject *args, PyObject *kwargs) 
         return false;
     if (seed_length != 16 || (size_t)held[2].len != 8 * (counter->queries.n + 1) || counter->queries.n >= INT32_MAX ||
         counter->documents.n >= INT32_MAX || held[5].len / 8 > UINT32_MAX)
-        return PyErr_SetString(PyExc_ValueError, "the judgments do not match in length, or are too many"), false;
+        return PyErr_SetString(PyExc_ValueError, "the judgments do not go together, or are too many"), false;
     memcpy(counter->seed, seed, 16);
     counter->doc_start = held[2].buf;
     counter->filter = held[5].buf, counter->filter_words = (size_t)held[5].len / 8;
@@ -153,7 +153,7 @@ static bool rows_of(CounterObject *self, PyObject *const parts[N_ROWS], unsigned
     if (!texts_of(held + 1, held + 2, &rows->documents)) return false;
     bool good = rows->documents.n == rows->n && (size_t)held[3].len == 8 * rows->n && rows->n <= INT32_MAX;
     for (size_t i = 0; good && i < rows->n; i++) good = rows->group[i] < 0 || (size_t)rows->group[i] < n_groups;
-    if (!good) PyErr_SetString(PyExc_ValueError, "the columns of the rows do not match in length");
+    if (!good) PyErr_SetString(PyExc_ValueError, "the columns of the rows do not go together");
     return good;
 }
 
@@ -198,7 +198,7 @@ static bool fill_judged(CounterObject *self, PyObject *const parts[N_JUDGED]) {
                 (size_t)held[4].len == 12 * (n + n_groups);
     const int32_t *judgment = held[2].buf;
     for (size_t i = 0; good && i < n; i++) good = judgment[i] >= 0 && (size_t)judgment[i] < self->counter.documents.n;
-    if (!good) return PyErr_SetString(PyExc_ValueError, "the judged rows do not match in length"), false;
+    if (!good) return PyErr_SetString(PyExc_ValueError, "the judged rows do not go together"), false;
     if (!rising(held[0].buf, n_groups, n)) return false;
     self->judged = (JudgedRows){held[0].buf, held[1].buf, judgment, held[3].buf, held[4].buf, n_groups};
     return true;
