@@ -119,7 +119,7 @@ def evaluate_large(
 
     Raises:
         RunFormatError: with the first problems of the files or their rows.
-        UsageError: options that do not match in length.
+        UsageError: options that cannot be combined.
         MissingExtraError: without pyarrow.
     """
     _require_pyarrow(options)
@@ -198,7 +198,7 @@ def evaluate_parquet(
 
     Raises:
         InputError: files or rows that cannot be used, each named.
-        UsageError: options that do not match in length.
+        UsageError: options that cannot be combined.
         MissingExtraError: without pyarrow.
     """
     large, compare = _split(options)
