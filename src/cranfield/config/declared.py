@@ -153,7 +153,7 @@ else:
 
 
 class SetOptions(_Keys):
-    """What is done to a test set before it is used, as the options of `cranfield evaluate` do it."""
+    """Changes to a test set before it is used, as with the options of `cranfield evaluate`."""
 
     @property
     def given(self) -> dict[str, Any]:

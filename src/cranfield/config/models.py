@@ -140,11 +140,12 @@ class GridConfig(Strict):
     system: Text
     """Name of the system that is varied."""
     over: Annotated[dict[str, Annotated[list[Any], Field(min_length=1)]], Field(min_length=1)]
-    """Place in the system, with dots, to the values it takes: `fusion.rrf_k: [10, 60]`, `params.boost: [1, 5]`. Every
+    """Path of a setting of the system, with dots, to the values to try: `fusion.rrf_k: [10, 60]`, `params.boost: [1, 5]`. Every
     combination is a point, 500 of them at most."""
     held_out: Annotated[float, Field(gt=0, lt=1)] | str | None = None
     """Share of the queries on which the winner is judged, drawn within the strata; or `KEY=VALUE`, the stratum whose
-    queries are held out. A split that the test set has stored goes before a share. Without it, that split, or 0.3."""
+    queries are held out. A stored split of the test set takes precedence over a share.
+    Default: the stored split, or 0.3."""
     seed: Annotated[int, Field(ge=0)] = 0
     """Random seed of the sample of held-out queries."""
 
@@ -198,7 +199,7 @@ class _CoreConfig(_DeclaredKeys):
     limits: OfRef[Limits] = Field(default_factory=Limits)
     """Limits on failures and judged share, beyond which the comparison is invalid."""
     evidence: OfRef[EvidenceConfig] = Field(default_factory=dict)
-    """Evidence checks that differ from their table, by name: `off`, `caveat`, `void`, a threshold, or both."""
+    """Settings of evidence checks that differ from their defaults, by name: `off`, `caveat`, `void`, a threshold, or both."""
     documents: OfNone[list[Source]] = Field(default_factory=list)
     """Sources of document texts for raters, in order, as in the operator's file; used where that has none."""
     grid: OfNone[GridConfig | None] = None

@@ -129,7 +129,7 @@ class CalledSystem(BaseSystem):
     """Regular expression for the output of a query without results; other output without results is a parse failure."""
     depends: OfRef[list[Dependency]] = Field(default_factory=list)
     """What answers depend on: files and folders, relative to `cwd`; `{command: [...]}`, a command that prints the version of
-    the index; `{field: NAME}`, a field of the answers that holds it. Kept answers are used only while all of it is unchanged,
+    the index; `{field: NAME}`, a field of the answers that contains it. Kept answers are used only while all of it is unchanged,
     and are not used for a system without `depends`. Files named in a command, and the module of a function, are included."""
 
 
