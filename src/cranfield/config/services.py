@@ -209,7 +209,7 @@ class McpProgram(McpTool):
         Annotated[
             list[Text],
             Field(min_length=1),
-            checked(partial(check_started_once, hint="write what depends on the query in arguments.")),
+            checked(partial(check_started_once, hint="put values that depend on the query in arguments.")),
         ]
     ]
     """Program and arguments of the server, which is started once and uses stdin and stdout."""

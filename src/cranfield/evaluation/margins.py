@@ -206,7 +206,7 @@ ROWS_AT_A_TIME = 1_000_000
 
 OF_ITS_DIVISOR = "it does not divide by all relevant documents"
 NO_ARGUMENT = "it may fall when a relevant result rises"
-DIVIDES_BY_THE_RETRIEVED = "under this convention it divides by what is within the cutoff, which the order changes"
+DIVIDES_BY_THE_RETRIEVED = "under this convention its divisor depends on the order of the results"
 SEVERAL_ITEMS = "under this convention one result may be several items, and only the first rank of each item is kept"
 MEAN_OVER_TIES = "its value is a mean over the orders of equal scores"
 ODD_GAINS = "its gains reward documents that are not relevant, or penalise relevant ones"

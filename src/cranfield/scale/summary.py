@@ -116,7 +116,7 @@ def _check(
         raise UsageError(f"{n_units} units", expected=f"{FEW_UNITS} or more")
     if options.test not in KNOWN_TESTS:
         expected = f"one of {', '.join(KNOWN_TESTS)}"
-        raise UsageError(f"test {options.test} needs the difference of every query at once", expected=expected)
+        raise UsageError(f"test {options.test} needs the differences of all queries at once", expected=expected)
     measures = about.scoring.measures
     quality = quality_measures(measures)
     if options.primary is None:

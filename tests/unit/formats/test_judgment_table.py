@@ -115,7 +115,7 @@ def test_ratings_alone_make_no_grades(tmp_path):
         (
             "t.csv",
             "query_id,query_text,doc_id,grade\nq,a,d,1\nq,b,e,1\n",
-            ["t.csv:3:3: query 'q' has another text than in an earlier row; expected 'a', got 'b'"],
+            ["t.csv:3:3: query 'q' has a different text than in an earlier row; expected 'a', got 'b'"],
         ),
         (
             "t.jsonl",

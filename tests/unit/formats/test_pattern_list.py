@@ -73,7 +73,9 @@ def test_a_bad_cell_is_named_with_its_line_and_column(tmp_path, row, column, com
 
 
 def test_rows_of_one_id_that_contradict_are_an_error(tmp_path):
-    with pytest.raises(TestSetError, match=r"list\.csv:3: query 'x' has another text, class or stratum than on line 2"):
+    with pytest.raises(
+        TestSetError, match=r"list\.csv:3: query 'x' has a different text, class or stratum than on line 2"
+    ):
         read_pattern_list(put(tmp_path, "id,query,pattern\nx,one,a\nx,two,b\n", "list.csv"))
 
 

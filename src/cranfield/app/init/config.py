@@ -30,9 +30,7 @@ VERDICT = """\
 # difference that does not matter to you; with one, the verdict can be "equivalent".
 """
 USUAL = "# Number of results requested from each system per query; default: 10, or the largest cutoff of the measures.\n# k: 10\n"
-OFFERED = (
-    "    # Settings of its config file, as they are now: without the `# ` they are checked before the first query.\n"
-)
+OFFERED = "    # Current settings of its config file. Remove the `# ` to check them before the first query.\n"
 SYSTEMS = "# One system is evaluated, two are compared, the first as the baseline; of more, all pairs.\n"
 
 

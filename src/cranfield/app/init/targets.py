@@ -631,7 +631,7 @@ def _request(request: SearchRequest, target: TrialTarget, trial: Trial, got: lis
     notes += [f"set the variable {name}, which replaces a secret" for name in request.environment]
     if not asks_for_k(reading.settings):
         most = max(map(len, reading.ids.values()))
-        notes.append(f"no parameter for the number of results was found; it answers with {most}")
+        notes.append(f"no parameter for the number of results was found; it returns at most {most}")
     return replace(found, notes=tuple(notes))
 
 

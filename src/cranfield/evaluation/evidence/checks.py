@@ -403,7 +403,7 @@ def same_results(sides: Sides, limit: float) -> Iterator[Found]:
             if len(same) > 1 and len({system.run_digest for system in same}) > 1 and same[0].lists:
                 names = [system.name for system in same]
                 yield Found(
-                    f"{and_list(names)} return the same results on every query: what differs between them has no effect",
+                    f"{and_list(names)} return the same results on every query: their difference has no effect",
                     count=len(names),
                     total=len(sides.systems),
                 )

@@ -115,7 +115,7 @@ _ROWS = (
         0,
         Consequence.CAVEAT,
         system=resumed_answers,
-        cause="Remove the folder .partial in the output folder before a run is repeated, to ask every query again; or name in "
+        cause="To send every query again, remove the folder .partial in the output folder before repeating a run; or list in "
         "`depends` what the answers depend on.",
     ),
     EvidenceCheck(
@@ -263,7 +263,7 @@ _ROWS = (
         Consequence.VOID,
         system=shifted_answers,
         unless=("one-id", "same-list"),
-        cause="Answers are written in another order than queries: a header line, or calls that finish out of order.",
+        cause="Answers are written in a different order than the queries, because of a header line or calls that finish out of order.",
     ),
     EvidenceCheck(
         "tied-scores",

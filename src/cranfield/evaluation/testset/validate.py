@@ -152,7 +152,7 @@ CHECKS: Mapping[str, Check] = {
         Check(
             "small strata",
             "warning",
-            "Every stratum and class has 6 queries, the fewest with which a two-sided sign or permutation test can reach .05.",
+            "Every stratum and class has 6 queries, the minimum for a two-sided sign or permutation test to reach .05.",
             _of_set(queries.small_strata),
         ),
         Check(

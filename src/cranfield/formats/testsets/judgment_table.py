@@ -506,7 +506,7 @@ def _describe(source: Source, known: dict[str, str], row: tuple[int, str, str, S
     for name, value in (("", text), *zip(source.strata, strata, strict=True)):
         if value and known.setdefault(name, value) != value:
             what = f"stratum {name!r}" if name else "text"
-            message = f"query {query_id!r} has another {what} than in an earlier row"
+            message = f"query {query_id!r} has a different {what} than in an earlier row"
             role = STRATUM + name if name else "text"
             source.fault(line, role, message, expected=shorten(known[name]), got=value)
 

@@ -140,7 +140,7 @@ class _QueryTable:
                     known = texts if name == text else strata.setdefault(query_id, {})
                     key = query_id if name == text else name[len(STRATUM) :]
                     if value and known.setdefault(key, value) != value:
-                        message = f"query {query_id!r} has another {name} than in an earlier row"
+                        message = f"query {query_id!r} has a different {name} than in an earlier row"
                         builder.problem(message, row, expected=shorten(known[key]), got=shorten(value))
                 else:
                     of_queries.take(query_id, name, value)

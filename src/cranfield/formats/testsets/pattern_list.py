@@ -119,7 +119,7 @@ class _Reader:
         new = Query(query_id or str(len(self.found) + 1), text, strata, query_class=self._query_class(line, cells))
         entry = self.found.setdefault(key, _Entry(new, line, common))
         if entry.common != common:
-            message = f"query {shorten(key)} has another text, class or stratum than on line {entry.line}"
+            message = f"query {shorten(key)} has a different text, class or stratum than on line {entry.line}"
             self.sheet.fault(line, None, message, expected="the same in all rows of a query")
         self.unknown_fields.take(entry.query.id, {name: cells[place] for place, name in self._others.items()})
         pattern = self._pattern(line, cells)

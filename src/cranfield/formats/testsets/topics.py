@@ -137,7 +137,7 @@ def _topics(text: str, tags: re.Pattern[str], name: str, builder: TestSetBuilder
             yield opened[0], tag.start(), opened[1]
             opened = None
     if opened is not None:
-        line, hint = _line(text, opened[0]), "is the file cut short?"
+        line, hint = _line(text, opened[0]), "check whether the file was cut short"
         builder.problem("this topic is not closed", line, expected=f"</{name}>", hint=hint)
 
 

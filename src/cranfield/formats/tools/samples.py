@@ -64,7 +64,7 @@ def read_samples(path: Path | str) -> TestSet:
             "no sample has reference contexts",
             path=shown(path),
             expected=" or ".join((*REFERENCE_IDS, *REFERENCES)),
-            hint="samples of retrieved contexts alone are a run: give a test set with the judgments first",
+            hint="samples with only retrieved contexts are a run: pass a test set with the judgments first",
         )
     notes = [*not_carried(f"{count_noun(n, 'values')} of {name!r}" for name, n in others.items())]
     if n_without:

@@ -393,7 +393,7 @@ def _untested(found: FirstBad) -> tuple[Block, ...]:
         return ()
     why = "per-query values are not kept" + (", or are of another version of the test set" if found.rule.gate else "")
     what = f"{count_noun(found.n_untested, 'runs', format_count)} could not be tested ({why})"
-    return (Paragraph(f"{what}: --drop and --below use the means alone.", "warning"),)
+    return (Paragraph(f"{what}: --drop and --below use only the means.", "warning"),)
 
 
 def _not_looked_at(line: Line) -> tuple[Block, ...]:
