@@ -51,7 +51,7 @@ ENDS: list[tuple[BaseException, int, str]] = [
     (NoTextError(), 70, "internal error: NoTextError"),
     (RecursionError("too deep"), 70, "internal error: RecursionError: too deep"),
     (MemoryError(), 70, "internal error: MemoryError."),
-    (ZeroDivisionError("x"), 70, "`cranfield --debug ...` shows where"),
+    (ZeroDivisionError("x"), 70, "run `cranfield --debug ...` to see where"),
     (BrokenPipeError(errno.EPIPE, "Broken pipe"), 2, "error: the operating system reported an error: broken pipe."),
     (OSError(errno.ENAMETOOLONG, "File name too long", "a" * 300), 2, f"error: {'a' * 300}: file name too long."),
     (OSError(errno.ENOSPC, "No space left on device"), 2, "no space left on device."),

@@ -442,7 +442,7 @@ def test_a_server_that_crashes_is_refused_with_what_it_wrote_and_no_hint_of_quer
     assert "the server ended with exit status 1; it wrote" in err
     assert r"ModuleNotFoundError: No module named \'nosuchmodule\'" in err
     assert "{query}" not in err
-    assert "a server that works waits there for messages on stdin" in err
+    assert "a working server waits for messages on stdin" in err
 
 
 def asked(monkeypatch, answers):
@@ -521,5 +521,5 @@ def test_a_word_that_begins_every_answer_is_named(folder, cranfield, heading):
     (folder / "headed.sh").write_text(f'{said}echo "doc-$(printf %s "$1" | cut -c1)  0.9"\necho "doc-z  0.5"\n')
     code, out, err = cranfield("init", "three.csv", "sh headed.sh {query}", "--yes")
     assert code == 0, err
-    note = "every answer begins with 'Found': if that is a heading and no result"
+    note = "every answer begins with 'Found': if that is a heading and not a result"
     assert (note in out + (folder / "cranfield.yaml").read_text()) is (heading is not None)

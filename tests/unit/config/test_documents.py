@@ -52,7 +52,7 @@ def test_what_is_wrong_is_reported_with_its_line(load):
         ("{url: 'https://x.org/{id}', allow: ['10.0.0.0/99']}", "not a host or a network"),
         ("{url: 'https://x.org/{id}', allow: ['https://x.org']}", "not a host or a network"),
         ("{sql: {database: 'sqlite:x', query: \"SELECT '{id}' AS text\"}}", "{id} in a statement"),
-        ("{sql: {database: 'sqlite:x', query: \"SELECT ':id' AS text\"}}", "no {id}: every document"),
+        ("{sql: {database: 'sqlite:x', query: \"SELECT ':id' AS text\"}}", "{id} is missing: every document"),
         ("{sql: {database: 'postgresql://u:pw@h/d', query: 'SELECT :id'}}", "not a database"),
         ("{fields: {}, template: '{% if %}'}", "not a template: line 1"),
         ("{fields: {}, timeout_s: 0}", "timeout_s"),

@@ -150,14 +150,14 @@ def test_python_run_and_lines_say_what_they_are(settings, said):
         ({"command": ["serve"], "headers": {"X": "y"}}, "mcp.headers can only be used with url; got command."),
         (
             {"command": ["serve", "{query}"]},
-            "mcp.command[1]: the program is started once, for all queries; got {query}.\nHint: write what depends on",
+            "mcp.command[1]: the program is started once, for all queries; got {query}.\nHint: put values that depend on",
         ),
         ({"command": [""]}, "mcp.command[0]: the program's name is blank."),
         ({"url": "x.com"}, "mcp.url: not the address of a service; expected http://... or https://..."),
         ({"url": "https://u:p@x.com/mcp"}, "mcp.url: user and password in an address."),
         (
             {"url": "https://x/{query}"},
-            "mcp.url: the session is opened once, for all queries; got https://x/{query}.\nHint: write what depends on",
+            "mcp.url: the session is opened once, for all queries; got https://x/{query}.\nHint: put values that depend on",
         ),
         (
             {"url": "https://x", "headers": {"X-Lang": "{params.lang}"}},

@@ -173,7 +173,7 @@ def test_labels_are_held_against_the_type_that_a_classifier_picks():
     assert errors.interval == wilson_interval(1, 4, 0.95)
     document = evaluation_document([evaluation])
     for form in ("text", "html", "markdown"):
-        assert "Queries whose label expects a classifier to pick another task type" in render(document, form)
+        assert "Queries whose label names a wrong task type" in render(document, form)
     (record,) = json.loads(render(document, "json"))["systems"][0]["confusion"]
     assert {key: record["expected_errors"][key] for key in ("n", "n_as_expected", "share", "n_right")} == {
         "n": 4,

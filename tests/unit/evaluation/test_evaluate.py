@@ -109,7 +109,7 @@ def test_a_measure_asked_by_name_is_refused_where_no_query_allows_it():
 def test_a_run_without_results_does_not_show_that_its_system_states_no_costs():
     (measure,) = evaluate(TWO, Run("r", {"q1": Answer(Outcome.EMPTY)}), measures=["TokensToHit"]).measures
     assert str(measure) == "TokensToHit"
-    with pytest.raises(MeasureError, match="does not say what its results cost in tokens"):
+    with pytest.raises(MeasureError, match="has no token counts for its results"):
         evaluate(TWO, {"q1": ["a"]}, measures=["TokensToHit"])
 
 

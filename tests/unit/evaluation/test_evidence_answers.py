@@ -50,7 +50,7 @@ FALLEN_BACK = (*(SEMANTIC,) * 7, *(LEXICAL,) * 3)
         # One answer.
         (
             run_of("mode = semantic", fields=(*(SEMANTIC,) * 9, LEXICAL)),
-            ["1 of 10 answers breaks the rule that its config declares"],
+            ["1 of 10 answers breaks the rule declared in the config"],
         ),
         # Two rules, both broken.
         (

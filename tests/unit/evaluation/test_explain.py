@@ -332,7 +332,7 @@ def test_a_collected_run_is_explained_too(tmp_path, monkeypatch):
 def test_grades_made_measure_by_measure_are_not_explained_as_if_they_were_the_same():
     rated = TestSet("rated", (Query("q"),), {"q": {"a": 1}}, ratings={"q": (Rating("a", "one", 1),)})
     rank = ranker(rated, Run("run", {"q": Answer(Outcome.ANSWERED, (Hit("a"),))}))
-    with pytest.raises(UsageError, match="each measure has grades of its own"):
+    with pytest.raises(UsageError, match="each measure has its own grades"):
         explain(rated, rank, TREC, convention_named("searchtweak"), parse_all(["P@1"]))
     bare = replace(rated, ratings={})
     assert explain(bare, rank, TREC, convention_named("searchtweak"), parse_all(["P@1"])).measures[0].b.tolist() == [

@@ -193,7 +193,7 @@ def test_many_systems_without_a_difference_have_the_share_alone():
 def test_the_share_goes_with_the_declared_level():
     unseen = compared([2] * 12, [1] * 12, alpha=0.01).verdict.unseen
     assert unseen.share == pytest.approx(0.318708, abs=1e-6)  # 1 - .01^(1/12)
-    assert "(99 % confidence)" in unseen.sentence
+    assert "(99 % confidence, n = 12)" in unseen.sentence
 
 
 def test_the_options_do_not_change_it():

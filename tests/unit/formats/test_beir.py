@@ -105,7 +105,7 @@ def test_a_folder_is_written_whole_or_not_at_all(tmp_path):
     write_beir(testset, tmp_path / "new")
     assert read_testset(tmp_path / "new").digest == testset.digest
     assert (tmp_path / "new" / "qrels" / "test.tsv").read_text() == HEADER + "q1\td1\t2\n"
-    with pytest.raises(TestSetError, match="this is there already"):
+    with pytest.raises(TestSetError, match="the folder already exists"):
         write_beir(testset, tmp_path / "new")
     with pytest.raises(TestSetError, match="contains a tab or a line break"):
         write_beir(TestSet("t", (Query("q\t1", "one"),), {"q\t1": {"d1": 2.0}}), tmp_path / "other")

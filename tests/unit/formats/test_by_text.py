@@ -60,5 +60,5 @@ def test_queries_that_the_text_does_not_tell_apart_are_not_written():
         "out.csv: not written: query 'c' has no text.\nHint: this format identifies a query by its text.\n"
         "out.csv: not written: queries 'a', 'b' have the same text.\nHint: this format identifies a query by its text."
     )
-    with pytest.raises(TestSetError, match="there is no query"):
+    with pytest.raises(TestSetError, match="not written: no query"):
         written_texts(TestSet("t", ()), Path("out.csv"))

@@ -161,7 +161,9 @@ def test_a_bad_line_is_named_with_what_was_expected(tmp_path: Path, name: str) -
 
 
 def test_nothing_is_written_where_the_name_says_no_format(tmp_path: Path) -> None:
-    with pytest.raises(TestSetError, match="the name does not say the format; expected a name that ends in one of"):
+    with pytest.raises(
+        TestSetError, match="the format cannot be derived from the file name; expected a name that ends in one of"
+    ):
         write_testset(sample("qrels"), tmp_path / "set.what")
     assert list(tmp_path.iterdir()) == []
 

@@ -78,7 +78,7 @@ def test_judgments_with_another_separator_quotes_or_columns(text: str, message: 
 
 
 def test_three_columns_that_count_up_are_a_run_of_ms_marco(tmp_path: Path) -> None:
-    assert "as MS MARCO has them" in refused(tmp_path / "a.tsv", "q1\td7\t1\nq1\td8\t2\n")
+    assert "as in MS MARCO" in refused(tmp_path / "a.tsv", "q1\td7\t1\nq1\td8\t2\n")
 
 
 def test_a_run_with_commas(tmp_path: Path) -> None:

@@ -59,7 +59,7 @@ def test_a_negative_query_has_no_pattern(tmp_path):
         ("q\tx\tbest\t\t\t", 5, "the grade is not a finite number; expected a number, got 'best'"),
         ("q\tx\t\ttwice\t\t", 6, "unknown credit; expected once or every, got 'twice'"),
         ("q\tx\t\tevery\t0\t", 12, "no count; expected a whole number of 1 or more, got '0'"),
-        ("q\tx\t\tonce\t4\t", 11, "the pattern is credited once and expects 4"),
+        ("q\tx\t\tonce\t4\t", 11, "the pattern is credited once but expects 4"),
         ("q\tx\t\t\t\tcanonicle", 8, "unknown query class in column 'query_class'"),
     ],
 )

@@ -56,7 +56,7 @@ def test_requests_are_read_with_their_ids_and_the_text_they_look_for(file):
     assert testset.name == "foo"
     assert tuple(map(str, testset.notes)) == (
         "not carried over: 2 bodies of requests, in the query language of the engine",
-        "1 request in which no text was found: the id stands for it",
+        "1 request without a text: the id is used as the text",
     )
 
 

@@ -101,7 +101,7 @@ def test_a_run_is_written_in_the_format_of_its_name(tmp_path, name, format_name,
 
 def test_a_run_is_not_written_in_a_format_that_is_unknown(tmp_path):
     run = Run("a", {"q": Answer(Outcome.EMPTY)})
-    with pytest.raises(RunFormatError, match=r"the name does not say the format.*\.run \(trec\)"):
+    with pytest.raises(RunFormatError, match=r"the format cannot be derived from the file name.*\.run \(trec\)"):
         write_run(run, tmp_path / "a.dat")
     with pytest.raises(UnknownNameError, match="unknown written run format 'qrels'"):
         write_run(run, tmp_path / "a.run", "qrels")

@@ -235,7 +235,7 @@ TESTSET_MESSAGES: dict[str, tuple[str | bytes, str]] = {
     "credit once with a count": (
         pattern("regex: a, expected_count: 3"),
         (
-            ":4:61: queries[0].patterns[0] is credited once and expects 3; expected an expected_count of 1, or none.\n"
+            ":4:61: queries[0].patterns[0] is credited once but expects 3; expected an expected_count of 1, or none.\n"
             "Hint: `credit: every` credits each match."
         ),
     ),

@@ -91,7 +91,7 @@ def test_notes_are_written_as_json_lines_only(tmp_path: Path) -> None:
 
 
 def test_a_need_of_several_lines_is_no_topic(tmp_path: Path) -> None:
-    with pytest.raises(TestSetError, match="information need cannot stand"):
+    with pytest.raises(TestSetError, match="information need cannot be stored"):
         write_topics(TestSet("t", (Query("1", "a", need="b\nc"),)), tmp_path / "q")
 
 
@@ -191,7 +191,7 @@ def test_an_entity_is_never_resolved(tmp_path: Path) -> None:
 
 
 def test_texts_are_no_test_set(tmp_path: Path) -> None:
-    with pytest.raises(TestSetError, match="texts go with judgments"):
+    with pytest.raises(TestSetError, match="query texts are passed together with judgments"):
         read_testset(put(tmp_path / "t", CLASSIC))
 
 

@@ -50,7 +50,7 @@ def test_a_rating_that_stands_twice_is_not_written(tmp_path: Path, name: str, fo
 
 def test_a_document_that_is_called_like_a_subgroup_is_not_written_as_yaml(tmp_path: Path) -> None:
     mixed = preferences(GroupedJudgment("d", "1", 1.0), GroupedJudgment("e", "1", 2.0, "d"))
-    with pytest.raises(TestSetError, match="would be read back otherwise"):
+    with pytest.raises(TestSetError, match="would change when read back"):
         write_testset(mixed, tmp_path / "p.yaml")
 
 

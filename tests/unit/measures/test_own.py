@@ -226,7 +226,7 @@ def test_everything_wrong_with_a_definition_is_said_at_once():
 
 
 def test_a_name_of_trec_evals_is_not_free():
-    with pytest.raises(MeasureError, match="trec_eval calls R"):
+    with pytest.raises(MeasureError, match="trec_eval's name for R"):
         define("recall", lambda view: 0.0, **ABOUT)
 
 

@@ -226,7 +226,7 @@ def test_text_that_stands_twice_is_said_to_be_ambiguous(repository: Any) -> None
     repository.write("a.py", f"# above\ndef two{body}\n\ndef three{body}")
     _, span = verify(testset, take(repository.root)).findings
     assert (span.state, span.now) == ("moved", "a.py:3-4")
-    assert span.detail.endswith("into a.py::two; ambiguous: the same text also begins on line 8")
+    assert span.detail.endswith("to a.py::two; ambiguous: the same text also begins on line 8")
 
 
 def test_lines_that_changed_are_not_taken_for_the_same_lines_of_another_function(repository: Any) -> None:
@@ -259,7 +259,7 @@ def test_a_place_without_an_anchor_is_looked_up(repository: Any) -> None:
     )
     report = verify(testset, take(repository.root))
     assert [(finding.state, finding.detail.partition(";")[0]) for finding in report.findings[:2]] == [
-        ("unanchored", "it is there"),
+        ("unanchored", "it exists"),
         ("gone", "the file has no such symbol"),
     ]
     length = len((repository.root / "src/numbers.py").read_text(encoding="utf-8").splitlines())

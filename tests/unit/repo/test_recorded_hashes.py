@@ -125,7 +125,7 @@ def test_intact_keeps_the_queries_whose_places_stand(folder):
     )
     assert (note.query_ids, note.total) == (("q1",), 2)
     (folder / "src/b.py").unlink()
-    with pytest.raises(TestSetError, match="each of 2 queries expects a place that is not as it was"):
+    with pytest.raises(TestSetError, match="each of 2 queries expects a place that changed in"):
         check_repository(load(folder / "g.json"), folder, intact=True)
 
 

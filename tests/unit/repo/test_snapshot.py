@@ -148,7 +148,7 @@ def test_without_the_program_a_folder_is_read_as_it_stands(tmp_path: Path, monke
     (tmp_path / "a.py").write_text("x = 1\n")
     monkeypatch.setenv("PATH", os.fspath(tmp_path / "nothing"))
     assert list(take(tmp_path).files) == ["a.py"]
-    with pytest.raises(UsageError, match="no program `git`"):
+    with pytest.raises(UsageError, match="the program `git` was not found"):
         take(tmp_path, "HEAD")
 
 
@@ -188,7 +188,7 @@ def test_a_program_that_cannot_be_run_is_none(tmp_path: Path, monkeypatch: pytes
     (tmp_path / "bin/git").write_text("no program\n")
     monkeypatch.setenv("PATH", os.fspath(tmp_path / "bin"))
     assert "a.py" in take(tmp_path).files
-    with pytest.raises(UsageError, match="no program `git`, or cannot be run: permission denied"):
+    with pytest.raises(UsageError, match="the program `git` cannot be run: permission denied"):
         take(tmp_path, "HEAD")
 
 

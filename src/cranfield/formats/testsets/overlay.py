@@ -253,7 +253,7 @@ def with_strata(testset: TestSet, spec: str | Path) -> TestSet:
         for query in testset.queries
     )
     without = [query.id for query in testset.queries if query.id not in given]
-    notes = [f"strata {', '.join(keys)}: given to {len(given):,} of {len(queries):,} queries"]
+    notes = [f"strata {', '.join(keys)}: set for {len(given):,} of {len(queries):,} queries"]
     if without:
         notes.append(f"without {', '.join(keys)}: {some_ids(without)}")
     return replace(testset, queries=queries, notes=(*testset.notes, *info(*notes, *found_notes)))

@@ -132,7 +132,7 @@ def test_what_cannot_be_is_said(options, error, says):
 
 
 def test_a_grade_on_no_scale_is_never_a_silent_0():
-    with pytest.raises(UsageError, match=r"on no scale from which there is a map to binary.*got 0, 7\.5"):
+    with pytest.raises(UsageError, match=r"not on a scale that can be mapped to binary.*got 0, 7\.5"):
         with_consensus(rated({"a": [0, 7.5]}), "majority")
     assert with_consensus(rated({"a": [0, 7.5]}), "mean").grades == {"q": {"a": 3.75}}  # the mean needs no scale
 
