@@ -118,7 +118,7 @@ def test_a_value_named_for_a_class_that_no_query_has_is_said():
 
 
 def test_a_query_that_something_is_relevant_to_is_not_made_negative():
-    with pytest.raises(TestSetError, match="of class negative: q1, q2"):
+    with pytest.raises(TestSetError, match="of class negative have relevant documents: q1, q2"):
         with_classes(KINDS, "kind:symbol=N,question=negative")
     nothing = replace(KINDS, grades={**KINDS.grades, "q1": {"d": 0}})
     assert classes(with_classes(nothing, "kind:symbol=N")) == ["negative", "", "root"]

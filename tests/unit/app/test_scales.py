@@ -271,7 +271,7 @@ def test_where_nobody_rated_anything_no_measure_has_a_value():
 def test_what_cannot_be_mapped_is_said():
     with pytest.raises(UsageError, match="no map from graded to detail"):
         scored(single(3, 0), "DCG(d)@2", scale="graded")
-    with pytest.raises(UsageError, match="on no scale that is known"):
+    with pytest.raises(UsageError, match="not on a known scale"):
         scored(single(30, 0), "P@2")
     with pytest.raises(TestSetError, match="has no ratings"):
         evaluate_on_scales(TestSet("s", (Query("q1"),), {"q1": {"d1": 1.0}}), {"q1": ["d1"]}, ["P@2"])
