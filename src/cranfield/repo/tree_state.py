@@ -229,7 +229,7 @@ class TreeState:
         if self.ignored:
             n = count_noun(sum(each.n_files for each in self.ignored.values()), "ignored files", "{:,}".format)
             size = sum(each.size_bytes for each in self.ignored.values()) / 2**20
-            where = "which are in no commit" if self.commit else "which are not read"
+            where = "not in any commit" if self.commit else "not read"
             found.append(
                 f"The folder also has {n} ({size:,.1f} MiB), {where}: {join_first(sorted(self.ignored), NAMED)}."
             )

@@ -101,7 +101,7 @@ CLINIC = {
 
 
 def record_a_model() -> None:
-    """A recording that stands for a model: 3 where the document has every word of the query, 9, which is not a grade, for the fruit."""
+    """A recording that stands for a model: 3 where the document has every word of the query, 9, which is no grade, for the fruit."""
     from cranfield.agents.protocol import Sampling
     from cranfield.agents.recording import Scripted
     from cranfield.agents.settings import Connection

@@ -86,7 +86,7 @@ def test_everything_that_does_not_fit_is_reported_at_its_line(tmp_path: Path):
         (12, "task sum stands twice"),
         (16, "task sum: not the strata of the first task"),
         (17, "task sum: its criteria name tests and it has none"),
-        (19, "task sum: a trap fails symbols, which is not a criterion of the task"),
+        (19, "task sum: a trap fails symbols, which is no criterion of the task"),
         (20, "`verified` is false without `unverified_reason`"),
     ]
 

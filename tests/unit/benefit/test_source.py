@@ -104,7 +104,7 @@ def test_an_experiment_records_the_folder_of_its_repository(tmp_path: Path, code
     (code / "run.log").write_text("line\n")
     tree = ExperimentFolder.open(begun(tmp_path, allow_dirty=True)).manifest.tree
     assert (tree.n_uncommitted, tree.files) == (1, ("modified a.py",))
-    assert tree.notes == ("The folder also has 1 ignored file (0.0 MiB), which are in no commit: run.log.",)
+    assert tree.notes == ("The folder also has 1 ignored file (0.0 MiB), not in any commit: run.log.",)
     other = ExperimentFolder.open(begun(tmp_path, allow_dirty=True)).manifest.tree
     assert other == tree
     edit(code / "a.py")
@@ -278,7 +278,7 @@ def test_a_result_of_a_folder_that_changed_is_void_or_says_so(tmp_path: Path) ->
 
 
 def test_what_else_the_folder_has_is_a_caveat(tmp_path: Path) -> None:
-    note = "The folder also has 2 ignored files (0.0 MiB), which are in no commit: out/."
+    note = "The folder also has 2 ignored files (0.0 MiB), not in any commit: out/."
     (found,) = result_with(tmp_path, {"notes": [note]}).validity
     assert (found.kind, found.is_void, found.message) == (ValidityKind.FOLDER_HAS_MORE, False, note[:-1])
 

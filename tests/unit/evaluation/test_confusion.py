@@ -157,7 +157,7 @@ LABELS = {
 
 
 def test_labels_are_held_against_the_type_that_a_classifier_picks():
-    """q0 to q2 are of type locate, q5 of debug; q3 and q4 of explain: q3's label expects what it is, which is not a error."""
+    """q0 to q2 are of type locate, q5 of debug; q3 and q4 of explain: q3's label expects what it is, which is no error."""
     labelled = replace(TESTSET, labels=LABELS | {"gone": Label(classifier_expectation="debug")})
     values = ["explain", "locate", "debug", "explain", None, "review"]
     evaluation = scored(values, testset=labelled, outcomes={"q5": Outcome.TIMEOUT})

@@ -206,7 +206,7 @@ def entered(old: tuple[TestSet, Snapshot], runs: Path, step: EntryStep) -> tuple
 @pytest.mark.parametrize(
     ("step", "states", "n_requests"),
     [
-        # A record without a narrative gives the judge nothing to compare, which is not a disagreement.
+        # A record without a narrative gives the judge nothing to compare, which is no disagreement.
         (EntryStep.GATE, {"q1": "passed", "q2": "passed", "q3": "gate_failed"}, 4),
         (EntryStep.ADVERSARY, {"q1": "passed", "q2": "passed", "q3": "passed"}, 6),
         (EntryStep.PEOPLE, {"q1": "passed", "q2": "passed", "q3": "passed"}, 0),

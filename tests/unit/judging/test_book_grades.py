@@ -123,7 +123,7 @@ def test_a_book_without_persons_is_frozen_and_compared():
 
 
 def test_nothing_graded_is_no_test_set():
-    with pytest.raises(UsageError, match="does not contain grade"):
+    with pytest.raises(UsageError, match="holds no grade"):
         freeze(book({"q": {"a": {}, "b": {"ann": "broken"}}}), today=TODAY, allow_partial=True)
 
 
@@ -283,7 +283,7 @@ def test_queries_of_targets_that_persons_judged_are_judged_by_ids_and_others_sta
     notes = " ".join(map(str, (*merged.notes, *judging_notes(merged))))
     assert "judged by document ids instead of targets: 1 query (q1)" in notes
     assert "still judged by targets, as the book has no grade but those of the rule: 1 query (q2)" in notes
-    assert "as no pooled document matches: 1 target (^nobody$)" in notes
+    assert "because no pooled document matches them: 1 target (^nobody$)" in notes
     assert "1 document (q1 'a' 2, now 1)" in notes
     assert "grade 2, and a rater may give 3" in notes
     assert "no longer by targets: q1" in merged.meta.history[-1]

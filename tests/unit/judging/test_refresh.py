@@ -225,7 +225,7 @@ def test_bad_lines_of_a_log_are_told_with_their_numbers(tmp_path):
 def test_a_log_without_a_query_is_refused(tmp_path):
     path = tmp_path / "log.tsv"
     path.write_text("query\tcount\n")
-    with pytest.raises(TestSetError, match="the log does not contain query"):
+    with pytest.raises(TestSetError, match="the log holds no query"):
         read_query_log(path)
 
 

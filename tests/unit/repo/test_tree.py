@@ -274,7 +274,7 @@ def test_ignored_files_are_part_of_the_digest_and_no_change(
     found = state(repository)
     assert (found.uncommitted, list(found.ignored)) == ((), ["out/", "src/b.log"])
     assert differences(before, found).ignored == ("ignored: out/ (new)", "ignored: src/b.log (new)")
-    assert found.notes == ("The folder also has 2 ignored files (0.0 MiB), which are in no commit: out/, src/b.log.",)
+    assert found.notes == ("The folder also has 2 ignored files (0.0 MiB), not in any commit: out/, src/b.log.",)
     repository.write("out/deep/a.py", "x = 2\n")
     assert differences(found, state(repository)).ignored == ("ignored: out/ (changed)",)
     assert found.digest != state(repository).digest
@@ -421,7 +421,7 @@ def test_a_folder_without_git_is_compared_by_its_files(tmp_path: Path, monkeypat
     made.write("node_modules/p/index.js", "")
     before = read_tree(made.root)
     assert (before.commit, list(before.files), list(before.ignored)) == ("", ["a.py"], ["node_modules/"])
-    assert before.notes == ("The folder also has 1 ignored file (0.0 MiB), which are not read: node_modules/.",)
+    assert before.notes == ("The folder also has 1 ignored file (0.0 MiB), not read: node_modules/.",)
     made.write("a.py", "x = 2\n")
     made.write("b.py", "")
     made.write("node_modules/p/index.js", "1")

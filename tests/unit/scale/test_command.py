@@ -199,9 +199,12 @@ def test_an_interrupted_call_goes_on(monkeypatch, tmp_path, made):
     [
         (
             ("--by-query", "--sort", "name"),
-            ("--by-query has no meaning", "--sort has no meaning", "the folder of --out"),
+            ("--by-query cannot be used with", "--sort cannot be used with", "the folder of --out"),
         ),
-        (("--failed", "skip", "--evidence", "same-list=off"), ("--failed has no meaning", "--evidence has no meaning")),
+        (
+            ("--failed", "skip", "--evidence", "same-list=off"),
+            ("--failed cannot be used with", "--evidence cannot be used with"),
+        ),
         (("--memory", "lots"), ("--memory is 'lots'", "800MB")),
         (("--memory", "5MB"), ("alone need more",)),
         (("--columns", "score"), ("--columns is 'score'", "score=bm25")),

@@ -198,7 +198,7 @@ def test_a_test_set_of_patterns_is_refused():
 
 
 def test_systems_need_names_of_their_own():
-    with pytest.raises(UsageError, match="names of their own"):
+    with pytest.raises(UsageError, match="no distinct names"):
         Scoring.of(["a", "a"], ["AP"])
 
 

@@ -304,7 +304,11 @@ class TestOwnForm:
             ('{"results": []}', Outcome.UNPARSABLE, 'the answer is an object without "hits"'),
             ("null", Outcome.UNPARSABLE, "the answer is null, not a list of hits, or an object with hits"),
             ('{"hits": [{"id": "d1"}, {"doc": 2}]}', Outcome.UNPARSABLE, "result 2 has no id"),
-            ('{"hits": [{"id": "d1", "tokens": "3"}]}', Outcome.UNPARSABLE, "result 1 has tokens that are no finite"),
+            (
+                '{"hits": [{"id": "d1", "tokens": "3"}]}',
+                Outcome.UNPARSABLE,
+                "result 1 has a token count that is not a finite",
+            ),
             ("", Outcome.UNPARSABLE, "the output is blank, not JSON"),
             ("No results", Outcome.EMPTY, None),
         ],

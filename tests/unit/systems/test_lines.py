@@ -476,7 +476,7 @@ for call in calls():
         monkeypatch.setattr(deaths, "PAUSE_S", 0.0)
         assert ask(system)[0].reason == "ended with exit status 3"
         monkeypatch.setattr(deaths, "PAUSE_S", 60.0)
-        assert ask(system)[0].reason.startswith("not asked")
+        assert ask(system)[0].reason.startswith("not sent")
         assert self.starts(tmp_path) == MAX_DEATHS + 1
 
     def test_an_answer_between_them_starts_the_count_anew(self, program):

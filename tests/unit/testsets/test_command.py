@@ -145,9 +145,9 @@ def test_validate_with_a_run_names_what_no_result_is(folder):
 def test_convert_tells_what_is_lost_and_replaces_nothing_unasked(folder):
     done = looked_after("convert", "set.yaml", "out.qrels")
     assert "not carried over: 1 span of lines" in done.stderr
-    assert "left out: 1 query whose" in done.stderr
+    assert "left out: 1 query with judgments that the format cannot store" in done.stderr
     assert read_testset("out.qrels").grades == {"q1": {"a": 2, "b": 0}, "q2": {"c": 1}}
-    assert "is there already" in looked_after("convert", "set.yaml", "out.qrels", code=2).stderr
+    assert "already exists" in looked_after("convert", "set.yaml", "out.qrels", code=2).stderr
     looked_after("convert", "set.yaml", "out.qrels", "--force")
 
 
@@ -262,7 +262,7 @@ def test_refresh_in_two_steps(folder):
     query_id, text = (folder / "new.tsv").read_text().strip().split("\t")
     assert text == "where are backups"
     (folder / "new.run").write_text("".join(f"{query_id} Q0 d{i} {i} {9 - i} r\n" for i in range(1, 9)))
-    assert "is there already" in refresh("--plan", "sheet.csv", "--sample", "top", code=2).stderr
+    assert "already exists" in refresh("--plan", "sheet.csv", "--sample", "top", code=2).stderr
     refresh("--plan", "sheet.csv", "--sample", "top", "--run", "new.run", "--depth", "6", "--force")
     rows = list(csv.reader((folder / "sheet.csv").read_text().splitlines()))
     assert [row[2] for row in rows[1:]] == [f"d{i}" for i in range(1, 7)]
@@ -350,7 +350,7 @@ def test_add_writes_beside_where_asked_and_replaces_nothing_unasked(folder):
     assert (folder / "set.yaml").read_text() == SET
     assert read_testset("new.json").grades["q1"]["z"] == 1
     refused = looked_after("add", "set.yaml", "--id", "q1", "--relevant", "z", "--out", "new.json", code=2)
-    assert "is there already" in refused.stderr
+    assert "already exists" in refused.stderr
 
 
 def test_a_format_without_room_is_refused_and_nothing_written(folder):

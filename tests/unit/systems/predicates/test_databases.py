@@ -539,5 +539,5 @@ def runs(process: int) -> bool:
 def test_a_file_of_another_database_is_told_as_none(tmp_path):
     sqlite3.connect(tmp_path / "corpus.db").execute("CREATE TABLE t (id)").connection.commit()
     testset = TestSet("t", (Query("q"),), targets={"q": (Predicate("SELECT id FROM t"),)})
-    with pytest.raises(TestSetError, match="an SQLite database, and no DuckDB file"):
+    with pytest.raises(TestSetError, match="an SQLite database, not a DuckDB file"):
         ask(testset, tmp_path, places={"corpus": "duckdb:corpus.db"})

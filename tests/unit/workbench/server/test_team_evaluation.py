@@ -214,7 +214,7 @@ def test_freeze_makes_a_version_and_an_evaluation_that_stays(pages):
     number = pages.evaluated(raters="1")
     answer = pages.post(f"/evaluations/{number}/freeze")
     assert answer.status_code == 422
-    assert "also half graded or undecided" in unescape(answer.text) or "does not contain grade" in unescape(answer.text)
+    assert "also half graded or undecided" in unescape(answer.text) or "holds no grade" in unescape(answer.text)
     pages.shop.grade("shoes", "red shoes", a=(1,), b=(0,))
     pages.team.app.state.service.jobs.wait = lambda job_id, _: pages.shop.service.jobs.get(job_id)
     assert "also half graded or undecided" in unescape(pages.post(f"/evaluations/{number}/freeze").text)
@@ -402,7 +402,7 @@ def test_systems_and_their_open_parameters(pages):
     )
     page = pages.get("/systems")
     assert "opens extract.0 of shop, where 1 makes no system: " in page
-    assert "opens parameters of nosuch, which is not a system of the config" in page
+    assert "opens parameters of nosuch, which is no system of the config" in page
     assert "params.boost of shop, where" not in page
 
 

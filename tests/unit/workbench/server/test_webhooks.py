@@ -190,7 +190,7 @@ def test_every_variable_that_is_not_set_is_named() -> None:
     assert [problem.message for problem in raised.value.problems] == [
         "webhook 1: the variable HOOK is not set",
         "webhook 2: the variable KEY is not set",
-        "webhook 3: the variable of its url does not contain address",
+        "webhook 3: the variable of its url holds no address",
     ]
 
 
