@@ -286,7 +286,7 @@ def test_queries_of_targets_that_persons_judged_are_judged_by_ids_and_others_sta
     assert "because no pooled document matches them: 1 target (^nobody$)" in notes
     assert "1 document (q1 'a' 2, now 1)" in notes
     assert "grade 2, and a rater may give 3" in notes
-    assert "no longer by targets: q1" in merged.meta.history[-1]
+    assert "judged by document ids instead of targets: q1" in merged.meta.history[-1]
 
 
 def test_a_query_where_nothing_should_be_found_stays_so_and_what_was_graded_there_is_listed():

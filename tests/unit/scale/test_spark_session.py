@@ -87,7 +87,7 @@ def test_a_java_that_is_too_old_or_missing(tmp_path: Path, monkeypatch) -> None:
         _check_java()
     monkeypatch.delenv("JAVA_HOME")
     monkeypatch.setenv("PATH", str(tmp_path))
-    with pytest.raises(UsageError, match="there is none on the PATH"):
+    with pytest.raises(UsageError, match="none was found on the PATH"):
         _check_java()
 
 
