@@ -110,7 +110,7 @@ def test_hours_without_depends_ask_again_and_say_what_is_missing(project: Projec
     done = project.run()
     assert (project.n_asked(), project.mean()) == (48, 0.5)
     for system in ("old", "new"):
-        assert f"{system}: every query is sent, and no answer is kept: name in its `depends`" in done.stderr
+        assert f"{system}: every query is sent, and no answer is kept: list in its `depends`" in done.stderr
 
 
 SLOW = pytest.mark.slow
@@ -173,7 +173,7 @@ def test_the_first_caveat_says_how_many_answers_were_kept_and_how_old_they_are(p
         r"\d+ (s|min) before\)"
     )
     pair = f"(old and new: {kept}|old: {kept} and new: {kept}), and not"
-    both = f"{pair} asked for again"
+    both = f"{pair} requested again"
     # Where the answers of the two are not of the same second, the caveat is longer than the short report shows.
     assert re.match(rf" ({both}|{pair} …) !", short.partition("!")[2]), short
     assert re.match(rf" - {both} - ", full.partition(" Caveats:")[2]), full[:1500]
@@ -201,7 +201,7 @@ def test_an_index_that_is_built_while_it_is_asked_is_a_caveat_and_keeps_nothing(
     (project.folder / "search.sh").write_text(SEARCH + build)
     done = project.run()
     assert (
-        "old and new: its dependencies (`depends`) changed while the queries were sent: the answers may be of two"
+        "old and new: its dependencies (`depends`) changed while the queries were sent: the answers may come from two"
         in " ".join(done.stdout.split())
     )
     assert not list((project.folder / ".cranfield").glob("answers/*.jsonl"))

@@ -91,7 +91,7 @@ def test_a_plan_on_uncommitted_changes_is_refused(tmp_path: Path, code: Path) ->
     (problem,) = caught.value.problems
     assert problem.message.startswith("Uncommitted changes: 1 file differs from commit ")
     assert problem.message.endswith(": modified a.py")
-    assert "have git ignore" in problem.hint
+    assert "make git ignore" in problem.hint
     assert "git stash" not in problem.hint
     assert "at=" not in problem.hint
     assert not (tmp_path / "experiments").exists()

@@ -80,7 +80,7 @@ def test_every_command_that_reads_a_repository_refuses_uncommitted_changes(
     assert "Uncommitted changes: 1 file differs from commit" in error
     assert "modified a.py" in error
     assert "commit them, or make git ignore files that do not belong to the source" in error
-    assert "--allow-dirty goes on" in error
+    assert "--allow-dirty continues" in error
     assert sorted(path.name for path in shop.parent.iterdir()) == before
 
 

@@ -613,7 +613,7 @@ def kept_answers(system: Scored, limit: float) -> Iterator[Found]:
     kept = {query_id: log for query_id, log in logs.items() if log.cached and not (is_file and log.age_s is None)}
     if len(kept) > limit:
         yield Found.of(
-            f"{len(kept)} of {len(system.query_ids)} answers were kept from an earlier run{_since(kept)} and "
+            f"{len(kept)} of {len(system.query_ids)} answers were kept from an earlier run{_since(kept)}, and "
             "not requested again",
             kept,
             len(system.query_ids),
