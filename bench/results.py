@@ -19,9 +19,9 @@ from tools import BENCH, CHECKOUT, DATA, OURS, RECORDS, SIZES, THEIRS, tools
 
 PAGE = BENCH / "RESULTS.md"
 PACKAGES = (
-    *("cranfield", "numpy", "scipy", "pytrec-eval-terrier", "ranx", "numba", "ir-measures"),
-    *("polars", "duckdb", "pandas", "pyarrow"),
-)
+    "cranfield", "numpy", "scipy", "pytrec-eval-terrier", "ranx", "numba", "ir-measures", "polars", "duckdb",
+    "pandas", "pyarrow",
+)  # fmt: skip
 PRINTED = {
     "significance": "Permutation and bootstrap",
     "judgments": "Judgments, format by format",

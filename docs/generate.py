@@ -312,7 +312,7 @@ def subcommands(command: str) -> tuple[str, ...]:
     """What a group of commands holds, in its order; nothing for a command."""
     if command not in command_table().groups:
         return ()
-    return tuple(importlib.import_module(command_table().modules[command]).SUBCOMMANDS)
+    return tuple(command_table().commands_of(command))
 
 
 def variables() -> dict[str, str]:

@@ -95,7 +95,7 @@ CELLS: Mapping[tuple[str, str], Sequence[Topic]] = {
         ),
         Topic(
             "What reports the spending of an earlier process?",
-            _at("kept", "Kept.usages"),
+            _at("recording", "Kept.usages"),
             oracle="unsure",
             expects="queued",
         ),
@@ -149,7 +149,7 @@ CELLS: Mapping[tuple[str, str], Sequence[Topic]] = {
         Topic("What makes a digest of everything that decides an answer?", _at("protocol", "Request.record")),
     ),
     ("review", "easy"): (
-        Topic("Is anything lost when two writers share a file of answers?", _at("kept", "Kept.ask")),
+        Topic("Is anything lost when two writers share a file of answers?", _at("recording", "Kept.ask")),
         Topic(
             "Can a tool that fails bring the whole conversation down?", _at("loop", "NoTools.call"), expects="reserve"
         ),
@@ -161,7 +161,7 @@ CELLS: Mapping[tuple[str, str], Sequence[Topic]] = {
     ("explain", "medium"): (
         Topic(
             "How does a conversation that was cut off go on without paying twice?",
-            (*_at("kept", "Kept"), *_at("recording", "is_lasting")),
+            _at("recording", "Kept", "is_lasting"),
         ),
         Topic(
             "How is it decided which failures deserve another try, and when?",

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from cranfield.systems.kinds.command import CommandSystem
     from cranfield.systems.kinds.fusion import FusionSystem
     from cranfield.systems.kinds.http import HttpSystem
-    from cranfield.systems.kinds.lines import LinesSystem
+    from cranfield.systems.kinds.line_program import LinesSystem
     from cranfield.systems.kinds.mcp import McpSystem
     from cranfield.systems.kinds.python import PythonSystem
     from cranfield.systems.kinds.run_file import RunFileSystem
@@ -59,7 +59,7 @@ _HOMES = {
     "cranfield.systems.kinds.command": ("CommandSystem",),
     "cranfield.systems.kinds.fusion": ("FusionSystem",),
     "cranfield.systems.kinds.http": ("HttpSystem",),
-    "cranfield.systems.kinds.lines": ("LinesSystem",),
+    "cranfield.systems.kinds.line_program": ("LinesSystem",),
     "cranfield.systems.kinds.mcp": ("McpSystem",),
     "cranfield.systems.kinds.python": ("PythonSystem",),
     "cranfield.systems.kinds.run_file": ("RunFileSystem",),

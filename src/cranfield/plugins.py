@@ -175,6 +175,10 @@ class Product:
     """Heading of help to the commands below it with their modules; each is the function `NAME_command`."""
     groups: frozenset[str] = frozenset()
     """Those that are groups of commands: `SUBCOMMANDS` of their module names each command with its module."""
+    subcommands: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
+    """Group of another product to the commands that it gets from this one, with their modules."""
+    needs: tuple[str, ...] = ()
+    """Built-in products without which this one is left out."""
     config: Mapping[str, str] = field(default_factory=dict)
     """Key of cranfield.yaml to the `ProductBlock` that is its model."""
     cards: Mapping[str, str] = field(default_factory=dict)
@@ -190,7 +194,7 @@ class Product:
 
 
 BUILT_IN = ("testsets", "gate", "judging", "golden", "benefit", "scale", "compat", "workbench")
-"""Packages of this distribution that are products: `PRODUCT` of each. Without one of them the others work."""
+"""Packages of this distribution that are products: `PRODUCT` of each. Without one of them all work that do not need it."""
 
 
 @cache
@@ -203,7 +207,8 @@ def built_in_products() -> tuple[Product, ...]:
         except ModuleNotFoundError as error:
             if error.name != f"cranfield.{name}":
                 raise
-    return tuple(found)
+    names = {product.name for product in found}
+    return tuple(product for product in found if names.issuperset(product.needs))
 
 
 def installed_products() -> tuple[tuple[Product, ...], tuple[Problem, ...]]:

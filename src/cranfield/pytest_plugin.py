@@ -19,7 +19,6 @@ import pytest
 
 if TYPE_CHECKING:
     from cranfield.gate.use_cases.calibration import LazyEvaluation, Scores
-    from cranfield.gate.use_cases.ci import MarkerSettings
 
 CONFIG = "cranfield_config"
 DEFAULT_CONFIG = "cranfield.yaml"
@@ -130,20 +129,14 @@ def _identity(value: object) -> str:
 
 
 def _measured(settings: dict[str, Any], folder: Path, config_file: Path) -> LazyEvaluation:
-    from cranfield.gate.use_cases.calibration import LazyEvaluation
-    from cranfield.gate.use_cases.ci import measure
-
-    return LazyEvaluation(measure(_marker_settings(settings), folder=folder, config_path=config_file))
-
-
-def _marker_settings(settings: dict[str, Any]) -> MarkerSettings:
     from dataclasses import fields
 
     from cranfield.base.errors import UnknownNameError
-    from cranfield.gate.use_cases.ci import MarkerSettings
+    from cranfield.gate.use_cases.calibration import LazyEvaluation
+    from cranfield.gate.use_cases.ci import MarkerSettings, measure
 
     known = [field.name for field in fields(MarkerSettings)]
     for name in settings:
         if name not in known:
             raise UnknownNameError.among("setting of the marker cranfield", name, known)
-    return MarkerSettings(**settings)
+    return LazyEvaluation(measure(MarkerSettings(**settings), folder=folder, config_path=config_file))

@@ -34,6 +34,23 @@ def test_a_link_of_the_page_leads_to_a_definition(name: str, file: str) -> None:
     assert name in definitions((CHECKOUT / file).read_text(encoding="utf-8"))
 
 
+def paths(page: str) -> list[str]:
+    """What stands in the page as a path: `app/run.py`, `tests/e2e/test_core_alone.py`, `golden/steps`."""
+    return re.findall(r"`((?:\w+/)+\w+(?:\.py)?)`", page)
+
+
+@pytest.mark.parametrize("path", sorted(set(paths(PAGE.read_text(encoding="utf-8")))))
+def test_a_path_of_the_page_is_there(path: str) -> None:
+    assert any((folder / path).exists() for folder in (PACKAGE, CHECKOUT))
+
+
+@pytest.mark.parametrize(
+    ("name", "file"), sorted(set(re.findall(r"`(\w+)` in `((?:\w+/)+\w+\.py)`", PAGE.read_text(encoding="utf-8"))))
+)
+def test_a_name_is_in_the_file_that_the_page_says(name: str, file: str) -> None:
+    assert name in definitions((PACKAGE / file if (PACKAGE / file).exists() else CHECKOUT / file).read_text())
+
+
 def test_the_page_has_links_to_hold() -> None:
     assert len(LINK.findall(PAGE.read_text(encoding="utf-8"))) > 20
 

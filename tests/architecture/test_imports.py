@@ -19,12 +19,10 @@ from cranfield.plugins import BUILT_IN
 
 PACKAGE = Path(cranfield.__file__).parent
 
-CORE = frozenset(
-    {
-        *("base", "plugins", "model", "stats", "formats", "ranking", "measures", "evaluation", "config", "systems"),
-        *("reporting", "repo", "app"),
-    }
-)
+CORE = frozenset({
+    "base", "plugins", "model", "stats", "formats", "ranking", "measures", "evaluation", "config", "systems",
+    "reporting", "repo", "app",
+})  # fmt: skip
 SHARED = frozenset({"agents", "books"})
 """What several products stand on, and the core does not know."""
 PRODUCTS = frozenset(BUILT_IN)
@@ -39,7 +37,7 @@ TABLE: dict[str, AbstractSet[str]] = {
     "formats": {"plugins", "model"},
     "ranking": {"model", "formats"},
     "repo": {"model", "ranking.matching"},
-    "measures": {"plugins", "model", "ranking.value", "ranking.transform"},
+    "measures": {"plugins", "model", "ranking.value"},
     "evaluation": {"plugins", "model", "stats", "ranking", "measures"},
     "config": {"plugins", "model", "formats", "measures", "stats.table", "evaluation.options", "evaluation.evidence"},
     "systems": {"plugins", "model", "formats", "config", "evaluation.options", "ranking.collected"},
@@ -47,7 +45,13 @@ TABLE: dict[str, AbstractSet[str]] = {
     "app": CORE,
     "cli": CORE,
     "agents": {
-        *("model", "stats", "formats", "ranking.matching", "repo", "evaluation.options", "systems.calls.redact"),
+        "model",
+        "stats",
+        "formats",
+        "ranking.matching",
+        "repo",
+        "evaluation.options",
+        "systems.calls.redact",
     },
     "books": {"model", "formats", "evaluation.options"},
     "testsets": CORE,

@@ -57,6 +57,16 @@ def test_no_function_is_longer_than_its_limit() -> None:
     assert not long
 
 
+def test_members_stand_where_they_belong_and_are_not_unpacked_from_a_literal() -> None:
+    unpacked = [
+        f"{name}.py:{node.lineno}"
+        for name, tree, _ in parsed()
+        for node in ast.walk(tree)
+        if isinstance(node, ast.Starred) and isinstance(node.value, ast.Tuple | ast.List) and node.value.elts
+    ]
+    assert not unpacked
+
+
 def test_every_module_says_what_lives_in_it() -> None:
     silent = [name for name, tree, lines in parsed() if lines and not ast.get_docstring(tree)]
     assert not silent

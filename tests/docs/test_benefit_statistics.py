@@ -11,7 +11,11 @@ from cranfield.benefit.result import StratumVerdict
 
 SIMULATED = 4000
 NO_MEAN_EFFECT = (
-    *("no effect", "gains and losses cancel", "few gain, most lose a little", "near the ceiling", "hard tasks"),
+    "no effect",
+    "gains and losses cancel",
+    "few gain, most lose a little",
+    "near the ceiling",
+    "hard tasks",
 )
 
 

@@ -10,23 +10,12 @@ from pathlib import Path
 import pytest
 
 import cranfield
+from cranfield.plugins import BUILT_IN
 
 CORE = (
-    *(
-        "base",
-        "model",
-        "stats",
-        "formats",
-        "ranking",
-        "measures",
-        "evaluation",
-        "config",
-        "systems",
-        "reporting",
-        "repo",
-    ),
-    *("app", "cli", "plugins.py", "__init__.py", "__main__.py"),
-)
+    "base", "model", "stats", "formats", "ranking", "measures", "evaluation", "config", "systems", "reporting",
+    "repo", "app", "cli", "plugins.py", "__init__.py", "__main__.py",
+)  # fmt: skip
 CALLS = """
 import json, sys
 from cranfield.cli.main import run_command_line
@@ -106,3 +95,14 @@ def test_the_gate_needs_no_other_product(shop: Path) -> None:
     codes, out, err = called(shop, (*CORE, "gate"), "gate gate.yaml", "evaluate shop.qrels a.run -m RR --floor RR=0.8")
     assert codes == [0, 1], err
     assert "passed" in out
+
+
+@pytest.mark.parametrize("left_out", BUILT_IN)
+def test_without_a_product_the_commands_of_all_others_are_listed(shop: Path, left_out: str) -> None:
+    rooms = tuple(name for name in (*CORE, "agents", "books", *BUILT_IN) if name != left_out)
+    groups = [f"{group} --help" for group in ("testset", "pool", "baseline", "golden", "benefit") if group != left_out]
+    codes, out, err = called(shop, rooms, "--help", *groups)
+    assert codes[0] == 0, err
+    assert set(codes) <= {0, 2}, err  # 2: no such command, of the product that is left out
+    assert ("\n  serve " in out) is (left_out not in {"testsets", "gate", "judging", "benefit", "workbench"})
+    assert "internal error" not in err

@@ -20,8 +20,13 @@ import pytest
 LOAD = Callable[[Path], ModuleType]
 TIMES = {"created_at", "reviewed_at", "at", "cost"}
 STEPS = (
-    *("00_candidates", "01_oracle_answers", "02_adversary_reports", "02_agreements", "03_validation_failures"),
-    *("04_human_review_queue", "05_rejected"),
+    "00_candidates",
+    "01_oracle_answers",
+    "02_adversary_reports",
+    "02_agreements",
+    "03_validation_failures",
+    "04_human_review_queue",
+    "05_rejected",
 )
 N_KILLS = 8
 

@@ -10,8 +10,8 @@ import pytest
 
 from cranfield.benefit.tasks import TaskSet
 from cranfield.formats.sniff import read_testset
-from cranfield.gate.calibration.answers import CalibrationAnswers, Correctness, ScoredAnswer
 from cranfield.gate.calibration.report import CalibrationOptions, calibrate
+from cranfield.gate.calibration.table import CalibrationAnswers, Correctness, ScoredAnswer
 from cranfield.gate.reports.calibration import calibration_document
 from cranfield.reporting.renderers.text import render_text
 

@@ -15,8 +15,7 @@ from cranfield.workbench.server.app import create_app
 from cranfield.workbench.server.options import ServerOptions
 from cranfield.workbench.service.responses import JobState
 from cranfield.workbench.service.service import open_service
-from cranfield.workbench.service.watch.scheduler import Scheduler
-from cranfield.workbench.service.watch.status import watch_states
+from cranfield.workbench.service.watch.scheduler import Scheduler, watch_states
 from cranfield.workbench.service.worker import working
 
 pytestmark = pytest.mark.slow

@@ -31,25 +31,35 @@ SPELLINGS = [
     *(f"SDCG({scale})@{k}" for scale, k in (("max_rel=1", 5), ("max_rel=3", 1000), ("min_rel=1, max_rel=4", 1))),
     *(f"NERR8({scale})@{k}" for scale, k in (("max_rel=1", 1), ("max_rel=3", 5), ("min_rel=1, max_rel=4", 1000))),
     *(f"NERR9({scale})@{k}" for scale, k in (("max_rel=1", 5), ("max_rel=3", 1000), ("min_rel=1, max_rel=4", 20))),
-    *(
-        "BPM(max_rel=1)@10",
-        "BPM(T=0.3, max_rel=3)@3",
-        "BPM(T=2.5, min_rel=1, max_rel=4)@10",
-        "BPM(T=2.0, max_rel=4)@1000",
-    ),
-    *("INST(max_rel=1)", "INST(T=0.3, max_rel=3)", "INST(T=2.5, max_rel=4)", "INST(T=2.5, min_rel=1, max_rel=3)"),
-    *("INSQ(max_rel=1)", "INSQ(T=0.3, max_rel=3)", "INSQ(T=2.5, min_rel=1, max_rel=4)"),
-    *("NERR10(max_rel=1)", "NERR10(p=0.5, max_rel=3)", "NERR10(p=0.999, min_rel=1, max_rel=4)"),
-    *("NERR11(max_rel=1)", "NERR11(T=0.3, max_rel=3)", "NERR11(T=2.5, min_rel=1, max_rel=4)"),
-    *("RBP(rel=1)", "RBP(p=0.5, rel=2)", "RBP(p=0.99, rel=1)", "RBP(p=0.999, rel=2)"),
-    *(
-        "Compat",
-        "Compat(p=0.5)",
-        "Compat(p=0.999)",
-        "Compat(p=0.8, normalize=False)",
-        "Compat(p=0.99, normalize=False)",
-    ),
-    *("Accuracy", "Accuracy@5", "Accuracy(rel=2)"),
+    "BPM(max_rel=1)@10",
+    "BPM(T=0.3, max_rel=3)@3",
+    "BPM(T=2.5, min_rel=1, max_rel=4)@10",
+    "BPM(T=2.0, max_rel=4)@1000",
+    "INST(max_rel=1)",
+    "INST(T=0.3, max_rel=3)",
+    "INST(T=2.5, max_rel=4)",
+    "INST(T=2.5, min_rel=1, max_rel=3)",
+    "INSQ(max_rel=1)",
+    "INSQ(T=0.3, max_rel=3)",
+    "INSQ(T=2.5, min_rel=1, max_rel=4)",
+    "NERR10(max_rel=1)",
+    "NERR10(p=0.5, max_rel=3)",
+    "NERR10(p=0.999, min_rel=1, max_rel=4)",
+    "NERR11(max_rel=1)",
+    "NERR11(T=0.3, max_rel=3)",
+    "NERR11(T=2.5, min_rel=1, max_rel=4)",
+    "RBP(rel=1)",
+    "RBP(p=0.5, rel=2)",
+    "RBP(p=0.99, rel=1)",
+    "RBP(p=0.999, rel=2)",
+    "Compat",
+    "Compat(p=0.5)",
+    "Compat(p=0.999)",
+    "Compat(p=0.8, normalize=False)",
+    "Compat(p=0.99, normalize=False)",
+    "Accuracy",
+    "Accuracy@5",
+    "Accuracy(rel=2)",
 ]
 OTHERWISE_SPELLED = {"Hits": "NumRet(rel=1)", "Hits(rel=2)": "NumRet(rel=2)", "F1": "SetF(beta=1.0)"}
 GDEVAL = ["ERR@1", "ERR@5", "ERR@20", "nDCG(dcg='exp-log2')@10"]
@@ -177,11 +187,11 @@ for _case in range(N_TIED):
     _docs = _DRAW.sample(_names, _DRAW.randint(1, 14))
     TIED_RUN[str(_case)] = {doc: float(_DRAW.choice([1, 2, 3, 3.00000001])) for doc in _docs}
 ON_TIES = [
-    *("Judged@1", "Judged@5", "Judged@10", "RR", "RR@3", "RR@10", "RR(rel=2)@5"),
-    *("RBP(rel=1)", "RBP(p=0.5, rel=2)", "BPM(max_rel=3)@5", "SDCG(max_rel=3)@5", "INST(max_rel=3)", "INSQ(max_rel=3)"),
-    *("NERR8(max_rel=3)@5", "NERR9(max_rel=3)@5", "NERR10(max_rel=3)", "NERR11(max_rel=3)"),
-    *("P@5", "P(rel=2)@5", "AP", "AP@5", "nDCG", "nDCG@10", "R@5", "Rprec", "Success@1", "Bpref", "IPrec@0.1", "SetF"),
-]
+    "Judged@1", "Judged@5", "Judged@10", "RR", "RR@3", "RR@10", "RR(rel=2)@5", "RBP(rel=1)", "RBP(p=0.5, rel=2)",
+    "BPM(max_rel=3)@5", "SDCG(max_rel=3)@5", "INST(max_rel=3)", "INSQ(max_rel=3)", "NERR8(max_rel=3)@5",
+    "NERR9(max_rel=3)@5", "NERR10(max_rel=3)", "NERR11(max_rel=3)", "P@5", "P(rel=2)@5", "AP", "AP@5", "nDCG",
+    "nDCG@10", "R@5", "Rprec", "Success@1", "Bpref", "IPrec@0.1", "SetF",
+]  # fmt: skip
 ROUNDED = {"ERR@5": 1e-5, "ERR@20": 1e-5, "nDCG(dcg='exp-log2')@10": 1e-5}
 """gdeval prints five decimals."""
 

@@ -25,62 +25,67 @@ if TYPE_CHECKING:
 MODULES = {"fcntl", "grp", "pty", "pwd", "resource", "syslog", "termios", "tty"}
 NAMES = {
     os: (
-        *(
-            "killpg",
-            "fork",
-            "register_at_fork",
-            "geteuid",
-            "getuid",
-            "getgid",
-            "getpgid",
-            "setsid",
-            "mkfifo",
-            "sysconf",
-        ),
-        *("pread", "preadv", "pidfd_open", "sched_getaffinity", "chown", "openpty", "statvfs"),
-        *("O_NOFOLLOW", "O_NONBLOCK", "O_CLOEXEC", "O_DIRECTORY", "O_PATH", "set_blocking"),
+        "killpg",
+        "fork",
+        "register_at_fork",
+        "geteuid",
+        "getuid",
+        "getgid",
+        "getpgid",
+        "setsid",
+        "mkfifo",
+        "sysconf",
+        "pread",
+        "preadv",
+        "pidfd_open",
+        "sched_getaffinity",
+        "chown",
+        "openpty",
+        "statvfs",
+        "O_NOFOLLOW",
+        "O_NONBLOCK",
+        "O_CLOEXEC",
+        "O_DIRECTORY",
+        "O_PATH",
+        "set_blocking",
     ),
     signal: (
-        *("SIGALRM", "SIGCHLD", "SIGCONT", "SIGHUP", "SIGPIPE", "SIGUSR1", "ITIMER_REAL"),
-        *("setitimer", "getitimer", "pthread_kill", "pidfd_send_signal"),
+        "SIGALRM",
+        "SIGCHLD",
+        "SIGCONT",
+        "SIGHUP",
+        "SIGPIPE",
+        "SIGUSR1",
+        "ITIMER_REAL",
+        "setitimer",
+        "getitimer",
+        "pthread_kill",
+        "pidfd_send_signal",
     ),
     select: ("poll", "epoll", "POLLIN", "POLLHUP"),
     asyncio: ("start_unix_server", "open_unix_connection"),
 }
 """What Python for Windows does not have, without what `asyncio` and `subprocess` of this machine need themselves."""
 LIBRARIES = (
-    *("numpy", "scipy.special", "pydantic", "yaml", "typer.testing", "rich.console", "rich.progress", "rich.table"),
-    *("jinja2", "jmespath", "httpx2", "tenacity", "click", "sqlite3", "tempfile", "subprocess", "multiprocessing"),
-    *("concurrent.futures", "zoneinfo", "platform", "ctypes", "ssl", "http.server", "importlib.metadata", "inspect"),
-    *("logging.handlers", "unittest.mock", "getpass"),
-)
+    "numpy", "scipy.special", "pydantic", "yaml", "typer.testing", "rich.console", "rich.progress", "rich.table",
+    "jinja2", "jmespath", "httpx2", "tenacity", "click", "sqlite3", "tempfile", "subprocess", "multiprocessing",
+    "concurrent.futures", "zoneinfo", "platform", "ctypes", "ssl", "http.server", "importlib.metadata", "inspect",
+    "logging.handlers", "unittest.mock", "getpass",
+)  # fmt: skip
 OTHER_LIBRARIES = (
-    *("scipy.stats", "scipy.optimize", "pandas", "pyarrow.parquet", "narwhals", "vl_convert", "uvicorn", "duckdb"),
-    *("fastapi.testclient", "sqlalchemy.dialects.sqlite", "alembic.command", "mcp.server", "mcp.client.stdio", "anyio"),
-    *("argon2", "markdown_it", "nh3", "prometheus_client", "pydantic_ai", "psycopg"),
-)
+    "scipy.stats", "scipy.optimize", "pandas", "pyarrow.parquet", "narwhals", "vl_convert", "uvicorn", "duckdb",
+    "fastapi.testclient", "sqlalchemy.dialects.sqlite", "alembic.command", "mcp.server", "mcp.client.stdio",
+    "anyio", "argon2", "markdown_it", "nh3", "prometheus_client", "pydantic_ai", "psycopg",
+)  # fmt: skip
 """Of commands that are not called here, and slow to import."""
 
 
 OURS = (
-    *(
-        "app.commands.evaluate",
-        "gate.commands.gate",
-        "app.commands.history",
-        "app.commands.run",
-        "testsets.commands.testset",
-    ),
-    *(
-        "gate.use_cases.gate",
-        "app.run",
-        "workbench.commands.serve",
-        "workbench.commands.watch",
-        "config.load",
-        "evaluation.compare",
-        "reporting.renderers.html",
-    ),
+    "app.commands.evaluate", "gate.commands.gate", "app.commands.history", "app.commands.run",
+    "testsets.commands.testset", "gate.use_cases.gate", "app.run", "workbench.commands.serve",
+    "workbench.commands.watch", "config.load", "evaluation.compare", "reporting.renderers.html",
     "systems.collect.collection",
-)
+)  # fmt: skip
 """Modules of commands that are called here."""
 
 

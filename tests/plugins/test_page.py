@@ -8,25 +8,31 @@ import re
 import sys
 import tomllib
 from collections.abc import Callable, Iterator
+from contextlib import closing
 from datetime import date
 from pathlib import Path
 from subprocess import CompletedProcess, run
-from types import SimpleNamespace
+from types import ModuleType, SimpleNamespace
 
 import pytest
+from fastapi import APIRouter
 from fastapi.routing import APIRoute
+from starlette.testclient import TestClient
 
 from cranfield import PythonSystem, TestSet, evaluate, load
+from cranfield.base.errors import UsageError
+from cranfield.books.store.store import open_store
 from cranfield.cli.main import command_line, command_table
 from cranfield.evaluation.testset.validate import validate
 from cranfield.measures.own import forget
 from cranfield.model import Query
-from cranfield.plugins import EXTENSION_POINTS
+from cranfield.plugins import EXTENSION_POINTS, Product
 from cranfield.reporting import evaluation_document, render
 from cranfield.systems.kinds.python import PluginSystem
 from cranfield.workbench.server.access import declared_access
-from cranfield.workbench.server.app import routers
+from cranfield.workbench.server.app import create_app, routers
 from cranfield.workbench.server.navigation import entries
+from cranfield.workbench.server.options import ServerOptions
 
 Call = Callable[..., CompletedProcess[str]]
 
@@ -122,9 +128,31 @@ def test_its_product_has_a_page_for_those_who_see_results(tmp_path: Path, monkey
     assert declared_access([routes["/polls"]]) == {("GET", "/polls"): "results"}
     monkeypatch.chdir(tmp_path)
     Path("votes.txt").write_text("old\nnew\nnew\n")
-    assert "new" in routes["/polls"].endpoint().body.decode()
+    with closing(open_store(tmp_path / "books.db")) as store:
+        options = ServerOptions(port=8000)
+        browser = TestClient(create_app(store, options), base_url=str(options.public), headers={"accept": "text/html"})
+        shown = browser.get(f"/start?token={options.start_token}&next=/polls")
+    # In the frame of the server, without a style or a script that its Content-Security-Policy refuses.
+    assert (shown.status_code, '<th scope="row">new</th>' in shown.text, "/static/report.css" in shown.text) == (
+        200,
+        True,
+        True,
+    )
+    assert ("<style" in shown.text, "style=" in shown.text, '<nav class="menu"' in shown.text) == (False, False, True)
     menu = [entry.title for entry, _ in entries(SimpleNamespace(may=lambda access: True), "/polls")]  # type: ignore[arg-type]
     assert menu[-1] == "Polls"
+
+
+def test_a_page_that_does_not_say_who_may_use_it_is_refused_with_its_product(monkeypatch: pytest.MonkeyPatch) -> None:
+    toys = ModuleType("toys")
+    toys.router = APIRouter()  # type: ignore[attr-defined]
+    toys.router.get("/toys")(lambda: "all of them")
+    monkeypatch.setitem(sys.modules, "toys", toys)
+    monkeypatch.setattr(
+        "cranfield.workbench.server.app.products", lambda: [Product(name="toys", pages=("toys:router",))]
+    )
+    with pytest.raises(UsageError, match=r"pages of the product toys do not declare who may use them: GET /toys"):
+        routers()
 
 
 BROKEN = """

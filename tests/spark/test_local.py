@@ -355,7 +355,7 @@ def test_the_command_and_the_program_of_the_page(tmp_path: Path, checkout: Path)
     runs = made.write(tmp_path / "runs")
     judged = made.judgments.rows()
     pq.write_table(judged.filter(judged["doc_id"].is_valid()), tmp_path / "judgments.parquet")
-    measured = [*("-m", "nDCG@10", "-m", "AP", "--format", "csv")]
+    measured = ["-m", "nDCG@10", "-m", "AP", "--format", "csv"]
     local = run("cranfield", "evaluate", tmp_path / "judgments.parquet", runs, *measured)
     there = run(
         *("cranfield", "evaluate", tmp_path / "judgments.parquet", runs, *measured),
@@ -389,7 +389,12 @@ def test_a_command_that_is_ended_leaves_no_process_and_no_results(tmp_path: Path
         "evaluate",
         tmp_path / "judgments.parquet",
         runs,
-        *("-m", "AP", "--engine", "spark", "--out", out),
+        "-m",
+        "AP",
+        "--engine",
+        "spark",
+        "--out",
+        out,
     )
     environment = os.environ | dict([mark.split("=")])
     with subprocess.Popen(

@@ -199,7 +199,11 @@ async def run_agent(backend: Backend, task: AgentTask, toolset: Toolset) -> Tran
             transcript.end = limit
             break
         answer = await backend.ask(_request(transcript))
-        _note(transcript, answer)
+        transcript.usages.append(answer.usage)
+        transcript.n_sent += not answer.is_kept
+        transcript.model_s += answer.wall_s
+        if answer.model and answer.model not in transcript.models:
+            transcript.models.append(answer.model)
         failure = answer.failure
         if failure is not None and failure.kind in UNREADABLE and corrections < task.limits.corrections:
             corrections += 1
@@ -251,14 +255,6 @@ def _reached(transcript: Transcript, seconds: float) -> End | None:
     if limits.tokens is not None and sum(usage.total or 0 for usage in transcript.usages) >= limits.tokens:
         return End.TOKENS
     return End.SECONDS if limits.seconds is not None and seconds >= limits.seconds else None
-
-
-def _note(transcript: Transcript, answer: ModelAnswer) -> None:
-    transcript.usages.append(answer.usage)
-    transcript.n_sent += not answer.is_kept
-    transcript.model_s += answer.wall_s
-    if answer.model and answer.model not in transcript.models:
-        transcript.models.append(answer.model)
 
 
 async def _run_tools(transcript: Transcript, toolset: Toolset, answer: ModelAnswer) -> bool:

@@ -145,7 +145,10 @@ class FailureKind(StrEnum):
 
 TRANSIENT = frozenset(
     {
-        *(FailureKind.RATE_LIMITED, FailureKind.UNAVAILABLE, FailureKind.TIMEOUT, FailureKind.CONNECTION),
+        FailureKind.RATE_LIMITED,
+        FailureKind.UNAVAILABLE,
+        FailureKind.TIMEOUT,
+        FailureKind.CONNECTION,
         FailureKind.PROTOCOL,
     }
 )

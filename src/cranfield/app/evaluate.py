@@ -1,7 +1,7 @@
 """Evaluate and compare: the functions behind the library's face, the command line, REST and MCP.
 
-Measures on the scale that each is made for, from one set of ratings. People judge on one scale; precision asks for another one than nDCG does. Each measure is computed on the grades that a
-consensus makes of the ratings after each rating was mapped to the scale of the measure, as SearchTweak does it.
+People judge on one scale, and precision asks for another one than nDCG does: where a test set has ratings, each measure is
+computed on the grades that a consensus makes of the ratings after these were mapped to the scale of the measure.
 """
 
 from __future__ import annotations
@@ -156,7 +156,7 @@ def score(
 
         run = read_whole(found, path)
     if isinstance(run, Mapping) and not _has_scores(run):
-        from cranfield.formats.runs.mapping import run_of_mapping
+        from cranfield.formats.runs.table import run_of_mapping
 
         run = run_of_mapping(run, given.name or "run")
     if not isinstance(run, Run | Mapping | FileReading) and (found is None or found.name == "parquet"):
@@ -584,7 +584,15 @@ def evaluate_with_options(
         if renamed:
             evaluation = replace(evaluation, warnings=(*evaluation.warnings, *renamed))
         if on_detail:
-            evaluation = replace(evaluation, warnings=(*evaluation.warnings, _not_on_detail(on_detail, testset)))
+            # Why measures of the detail scale are printed without their `(d)`.
+            why = f"the convention is not {RATED_BY_SLOT}" if testset.ratings else "the test set has no ratings"
+            evaluation = replace(
+                evaluation,
+                warnings=(
+                    *evaluation.warnings,
+                    (f"{and_list(on_detail)} computed on the unconverted grades, not on the detail scale: {why}"),
+                ),
+            )
     if evaluation.run is not None or options.confusion:
         from cranfield.evaluation.confusion import confusions_of
 
@@ -596,12 +604,6 @@ def evaluate_with_options(
 def _is_ungraded(testset: TestSet) -> bool:
     """Whether no document has a grade, as in a book before its first grade: there is nothing to be on a scale."""
     return not testset.targets and all(grade < 0 for judged in testset.grades.values() for grade in judged.values())
-
-
-def _not_on_detail(spellings: Sequence[str], testset: TestSet) -> str:
-    """Why measures of the detail scale are printed without their `(d)`."""
-    why = f"the convention is not {RATED_BY_SLOT}" if testset.ratings else "the test set has no ratings"
-    return f"{and_list(spellings)} computed on the unconverted grades, not on the detail scale: {why}"
 
 
 def compare(  # noqa: PLR0913 - each is a choice that changes the verdict, and is typed by name

@@ -1,9 +1,8 @@
 """The history of a test set: points that runs and evaluations add, and the folder that keeps them.
 
-What the history keeps of an evaluation besides its line: the values by query, and the report. Both are in `.cranfield/history/`, next to the config: values are named by their content, reports by their time. The oldest
-are removed where there are too many; the line of an evaluation stays, and its report or its values are then not there.
-
-The local history: a line for every evaluation, in `.cranfield/history.jsonl` next to the config; see `history_files`. Lines are only appended, under a lock. A line that cannot be read is reported, and the others are read.
+It is `.cranfield/` next to the config. `history.jsonl` has a line for each evaluation, is only appended to, under a lock, and a line
+that cannot be read is reported. `history/` has the values by query, named by their content, and the reports, named by their time: the
+oldest are removed where there are too many, and the line of their evaluation stays.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
-"""Read test sets and kept runs, and do to a test set what options ask for.
+"""Test sets and kept runs are loaded, and what options ask for is applied between the file and the first measure, in one order.
 
-Load a test set, and apply the options between its file and the first measure, in the one order in which it makes sense. Imports no numpy: a run file can be read while that is imported.
+Imports no numpy: a run file can be read while that is imported.
 """
 
 from __future__ import annotations
@@ -261,7 +261,7 @@ def refuse_undeclared(testset: TestSet, path: Path) -> None:
 
     found = undeclared(testset)
     if found:
-        from cranfield.formats.splice.places import place_of_item
+        from cranfield.formats.splice.trees import place_of_item
 
         texts = {query.id: query.text for query in testset.queries}
         problems = []
@@ -284,7 +284,7 @@ def read_stored(path: Path, format: str | None = None) -> TestSet:  # noqa: A002
     testset = read_testset(path, format)
     if not meta_path(path).exists():
         return testset
-    from cranfield.formats.testsets.meta_file import with_meta
+    from cranfield.formats.testsets.storage import with_meta
 
     return with_meta(testset, path)
 

@@ -48,13 +48,9 @@ def evaluate_files(
     finally:
         if reading is not None:
             reading.close()
-    return _with_unique_names(evaluations, runs)
-
-
-def _with_unique_names(evaluations: list[Evaluation], paths: Sequence[Path]) -> list[Evaluation]:
     names = [evaluation.name for evaluation in evaluations]
     if len(set(names)) < len(names):
-        names = [path.stem for path in paths]
+        names = [path.stem for path in runs]
     if len(set(names)) < len(names):
         names = [f"{name}-{position}" for position, name in enumerate(names, start=1)]
     return [replace(evaluation, name=name) for evaluation, name in zip(evaluations, names, strict=True)]

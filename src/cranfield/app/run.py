@@ -280,7 +280,10 @@ def _brief_table(results: Sequence[SetResult]) -> Table:
     if all(len(each.evaluations) == 1 for each in results):
         return _scores(results)
     columns = (
-        *(Column("test set"), Column("verdict"), Column("measure"), Column("difference", "delta")),
+        Column("test set"),
+        Column("verdict"),
+        Column("measure"),
+        Column("difference", "delta"),
         Column("queries", "count"),
     )
     rows = [(each.name, each.verdict, each.measure, each.means[2], each.n) for each in results]
@@ -550,7 +553,12 @@ def _finish(
     if why := remember(config.folder, evaluations, experiment.primary, report=out / REPORT, declared=options):
         progress_on(sys.stderr).note(why)
     if many is not None:
-        written = (*written, _save_means(many, out, extras.sort, root))
+        # Write the means of many systems as CSV, one line a system.
+        from cranfield.evaluation.result import result_of
+        from cranfield.reporting.renderers.data import save_table
+
+        save_table(means_table(result_of(many), extras.sort), out / MEANS_FILE, root=root or out)
+        written = (*written, (out / MEANS_FILE))
     result = comparison or many or evaluations[0]
     void = void_sentences(result.evidence)
     rescore = rescore_command(config, experiment, list(runs), out, allow_drift=extras.allow_drift)
@@ -597,15 +605,6 @@ def compared(
         many = compare_many(evaluations, experiment.options, baseline=baseline)
         return comparison_document(many, sort=extras.sort, show_pairs=extras.pairs, **shown), None, many
     return evaluation_document(evaluations, by_query=True, **shown), None, None
-
-
-def _save_means(many: ManyComparison, out: Path, sort: str, root: Path | None) -> Path:
-    """Write the means of many systems as CSV, one line a system."""
-    from cranfield.evaluation.result import result_of
-    from cranfield.reporting.renderers.data import save_table
-
-    save_table(means_table(result_of(many), sort), out / MEANS_FILE, root=root or out)
-    return out / MEANS_FILE
 
 
 def _sensitivity(comparison: Comparison, extras: Extras) -> Sensitivity | None:

@@ -11,7 +11,7 @@ from cranfield.base.numbers import format_p
 from cranfield.base.version import __version__
 from cranfield.base.words import count_noun
 from cranfield.benefit.analysis.analyse import analyse
-from cranfield.benefit.analysis.observation import CellObservation
+from cranfield.benefit.analysis.values import CellObservation
 from cranfield.benefit.plan import ArmRole, BenefitPlan, SuccessBy
 from cranfield.benefit.reading import CellReading, arm_reading
 from cranfield.benefit.records import CellEnd, CellKey, CellRecord, ScoreRecord

@@ -17,7 +17,7 @@ from pydantic import AfterValidator, Field
 
 from cranfield.base.errors import ConfigError, Problem, ProblemList, UnknownNameError
 from cranfield.base.words import join_first
-from cranfield.benefit.codecheck.python.requirements import (
+from cranfield.benefit.codecheck.python.packages import (
     read_requirements,
     required_packages,
     requirement_fault,

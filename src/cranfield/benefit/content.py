@@ -22,9 +22,9 @@ MAX_OF_AN_ERROR = 4_000
 MIN_TASKS = 3
 """That must have had the same result before it says anything of the tool."""
 _CONTENT = (
-    *("content", "text", "result", "results", "matches", "hits", "items", "documents", "answer", "output", "data"),
-    *("code", "source", "snippet", "summary", "body"),
-)
+    "content", "text", "result", "results", "matches", "hits", "items", "documents", "answer", "output", "data",
+    "code", "source", "snippet", "summary", "body",
+)  # fmt: skip
 _COUNTS = ("found", "total", "count", "n", "total_results", "num_results", "result_count")
 _FAILURES = ("error", "errors", "exception")
 _FLAGS = ("query", "code", "status", "status_code", "type", "isError", "success", "ok", "message", "detail", "took_ms")
@@ -86,7 +86,7 @@ def flaws_of(text: str, *, is_cut: bool = False, is_of_repository: bool = False)
     """
     value = parsed(text)
     found = []
-    if is_cut or _says_cut(text) or (not is_of_repository and _ends_within_json(text, value)):
+    if is_cut or (_CUT.search(text.rstrip()) is not None) or (not is_of_repository and _ends_within_json(text, value)):
         found.append(Flaw.CUT)
     if is_of_repository:
         return tuple(found)
@@ -122,10 +122,6 @@ def same_for_different_tasks(cells: Iterable[CellRecord]) -> int:
 def notes_of(cell: CellRecord) -> Sequence[ToolResultNote]:
     """What is known of the results of the tools under test in a cell."""
     return () if cell.delivery is None else cell.delivery.results or ()
-
-
-def _says_cut(text: str) -> bool:
-    return _CUT.search(text.rstrip()) is not None
 
 
 def _ends_within_json(text: str, value: Any) -> bool:

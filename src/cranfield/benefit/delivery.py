@@ -17,8 +17,7 @@ from cranfield.base.words import printable
 from cranfield.benefit.content import flaws_of, parsed
 from cranfield.benefit.mcp_tools import McpTools, ToolServerError
 from cranfield.benefit.plan import ArmRole, Preflight
-from cranfield.benefit.records import Delivery, Flaw, PreflightRecord, ToolResultNote
-from cranfield.benefit.usage import estimated_tokens
+from cranfield.benefit.records import Delivery, Flaw, PreflightRecord, ToolResultNote, estimated_tokens
 from cranfield.config.reading import ExpressionError, compile_path
 from cranfield.repo.git import is_same_commit
 

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from cranfield.agents.budget import Budget
 from cranfield.agents.protocol import Backend
-from cranfield.agents.record_folder import PLAN, now, tree_files
+from cranfield.agents.recording import PLAN, now, tree_files
 from cranfield.base.concurrency.loop import event_loop
 from cranfield.base.errors import ConfigError, UsageError
 from cranfield.base.version import __version__
@@ -23,7 +23,7 @@ from cranfield.benefit.source import record_tree, same_source
 from cranfield.benefit.tool_check import check_tools
 from cranfield.formats.io.files import shown, write_text
 from cranfield.formats.io.yaml_text import yaml_text
-from cranfield.formats.testsets.golden_facts import files_of_set
+from cranfield.formats.testsets.golden_json import files_of_set
 from cranfield.repo.snapshot import Snapshot, snapshot_digest
 
 

@@ -10,7 +10,7 @@ from enum import StrEnum
 from pathlib import Path
 from typing import Any
 
-from cranfield.agents.record_folder import PLAN, RecordFolder, TreeRecord, manifest_of
+from cranfield.agents.recording import PLAN, RecordFolder, TreeRecord, manifest_of
 from cranfield.base.errors import InputError, ProblemList
 from cranfield.benefit.plan import BenefitPlan, load_plan
 from cranfield.benefit.records import SCHEMA_VERSION, CellKey, CellRecord, PreflightRecord, ScoreRecord

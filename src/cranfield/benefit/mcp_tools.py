@@ -41,9 +41,9 @@ SEPARATOR = "__"
 NAME_CHARS = 64
 """Longest name of a tool that providers accept."""
 INHERITED = (
-    *("PATH", "HOME", "LANG", "LC_ALL", "TZ", "TMPDIR", "USER", "LOGNAME", "SHELL", "TERM"),
-    *("SSL_CERT_FILE", "SSL_CERT_DIR"),
-)
+    "PATH", "HOME", "LANG", "LC_ALL", "TZ", "TMPDIR", "USER", "LOGNAME", "SHELL", "TERM", "SSL_CERT_FILE",
+    "SSL_CERT_DIR",
+)  # fmt: skip
 """Variables that a server gets from the environment, besides those of the plan."""
 _ATTEMPTS, _BACKOFF_S = 4, 0.5
 _SHOWN_NAMES = 20

@@ -192,7 +192,11 @@ class Success(ClosedModel):
 
     by: SuccessBy
     checks: tuple[Literal["compiles", "symbols", "available", "not_deprecated", "tests"], ...] = (
-        *("compiles", "symbols", "available", "not_deprecated", "tests"),
+        "compiles",
+        "symbols",
+        "available",
+        "not_deprecated",
+        "tests",
     )
     """Those of them that are criteria of a task decide it."""
     checkers: Mapping[str, CheckerSettings] = {}

@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from cranfield.agents.pydantic_ai_backend import split_model
-from cranfield.agents.record_folder import TreeRecord
+from cranfield.agents.recording import TreeRecord
 from cranfield.agents.settings import LimitSettings, ModelSettings
 from cranfield.base.errors import ConfigError, CranfieldError, Problem, did_you_mean, shorten
 from cranfield.base.words import and_list, count_noun, join_first
@@ -24,7 +24,7 @@ from cranfield.benefit.schedule import order_digest, schedule
 from cranfield.benefit.source import labels_in
 from cranfield.benefit.tasks import Task, TaskSet, load_tasks
 from cranfield.config.strict import ENV, fill_text
-from cranfield.formats.testsets.golden_facts import files_of_set
+from cranfield.formats.testsets.golden_json import files_of_set
 from cranfield.model.results import Record
 from cranfield.repo.git import is_same_commit
 from cranfield.repo.snapshot import Snapshot

@@ -11,7 +11,7 @@ from typing import Annotated
 
 from pydantic import Field
 
-from cranfield.agents.answers.places import Named
+from cranfield.agents.answers.rows import Named
 from cranfield.agents.prompt import Prompt
 from cranfield.base.errors import ConfigError
 from cranfield.benefit.analysis.values import mean_of_known
@@ -19,7 +19,7 @@ from cranfield.benefit.records import LineRange, NamedPlaces, ReadLines
 from cranfield.benefit.result import Reading
 from cranfield.formats.io.validation import ClosedModel, load_model
 from cranfield.model import MatchingRules
-from cranfield.model.label import Lines
+from cranfield.model.judging import Lines
 from cranfield.ranking.matching.place import path_of
 
 

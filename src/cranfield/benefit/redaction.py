@@ -14,19 +14,16 @@ from cranfield.agents.answers.score import REDACTED, Redact, redaction
 from cranfield.benefit.plan import ArmRole, BenefitPlan, NativeTool
 from cranfield.benefit.records import CellRecord, PreflightRecord
 from cranfield.benefit.tasks import Task, TaskSet
-from cranfield.model.label import Label
+from cranfield.model.judging import Label
 
 NATIVE: tuple[str, ...] = get_args(NativeTool)
 MCP = "mcp"
 MACHINE = "path of this machine"
-GENERIC = frozenset(
-    (
-        *("agent", "answer", "arm", "baseline", "client", "code", "codebase", "context", "control", "docs"),
-        *("index", "local", "main", "mcp", "node", "none", "npx", "python", "query", "repo", "repository"),
-        *("retrieval", "search", "server", "source", "test", "tool", "tools", "treatment", "uvx", "with"),
-        "without",
-    )
-)
+GENERIC = frozenset((
+    "agent", "answer", "arm", "baseline", "client", "code", "codebase", "context", "control", "docs", "index",
+    "local", "main", "mcp", "node", "none", "npx", "python", "query", "repo", "repository", "retrieval", "search",
+    "server", "source", "test", "tool", "tools", "treatment", "uvx", "with", "without",
+))  # fmt: skip
 """Words of prose, which do not give an arm away where they are no code: a tool may be called one of these."""
 _JOINT = re.compile(r"[\W_]+|(?<=[a-z])(?=[A-Z])")
 _PLAIN = re.compile(r"[a-z]+")
@@ -78,9 +75,19 @@ def redaction_of(
     products = set({name.casefold(): name for name in (*servers, *plan.tools)}.values())
     others = {arm.name for arm in plan.arms.values()}
     for server in plan.tools.values():
-        others |= {*server.tools, *_words_of_command(server.command), *_words_of_host(server.url)}
+        # Names of programs and packages: `knowcode-mcp` of `/usr/bin/knowcode-mcp` and of `knowcode-mcp==0.5`.
+        words = (re.split(r"[=<>@~\[]", part.lstrip("@"))[0] for part in server.command if not part.startswith("-"))
+        stems = {PurePosixPath(word).name.removesuffix(".py").removesuffix(".js") for word in words}
+        host = urlsplit(server.url).hostname or ""
+        others |= {
+            *server.tools,
+            *{stem for stem in stems if stem and stem.lower().rstrip("0123456789.") not in GENERIC},
+            *({label for label in host.split(".")[:-1] if not label.isdigit()} - {"www", "localhost"}),
+        }
     others |= {tool for record in records for tool in record.tools}
-    others |= {_own_name(tool) for cell in cells for tool in cell.usage.tool_calls or ()} - set(NATIVE)
+    others |= {(tool.rpartition("__")[2] or tool) for cell in cells for tool in cell.usage.tool_calls or ()} - set(
+        NATIVE
+    )
     treatment, control = (frozenset[str](plan.arms[role].native) for role in ArmRole)
     others |= treatment ^ control
     patterns = {name: _anywhere(name) for name in sorted(products) if name.lower() not in GENERIC}
@@ -88,7 +95,11 @@ def redaction_of(
         if len(name) >= _MIN_LETTERS:
             patterns[name] = _as_code(name) if _PLAIN.fullmatch(name) else _anywhere(name)
     longest_first = dict(sorted(patterns.items(), key=lambda item: (-len(item[0]), item[0])))
-    return Redaction({MCP: _MCP, **longest_first, **_paths(plan)}, redaction(plan.success.redact))
+    roots = {str(Path.home())} | ({str(Path(plan.repo).resolve())} if plan.repo else set())
+    alternatives = "|".join(re.escape(root) for root in sorted(roots, key=len, reverse=True) if root.count("/") > 0)
+    found = re.compile(rf"(?<![\w/])(?:{alternatives})(?:/[\w.@+~-]+)+") if alternatives else None
+    paths = {} if found is None else {MACHINE: found}
+    return Redaction({MCP: _MCP, **longest_first, **paths}, redaction(plan.success.redact))
 
 
 @dataclass(frozen=True)
@@ -114,30 +125,6 @@ class LeakFinder:
 
 
 _MCP = re.compile(rf"{_START}mcp(?:__\w+|[ -]tools?{_END})", re.IGNORECASE)
-
-
-def _own_name(tool: str) -> str:
-    """`search` of `mcp__knowcode__search`."""
-    return tool.rpartition("__")[2] or tool
-
-
-def _words_of_command(command: Iterable[str]) -> set[str]:
-    """Names of programs and packages: `knowcode-mcp` of `/usr/bin/knowcode-mcp` and of `knowcode-mcp==0.5`."""
-    words = (re.split(r"[=<>@~\[]", part.lstrip("@"))[0] for part in command if not part.startswith("-"))
-    stems = {PurePosixPath(word).name.removesuffix(".py").removesuffix(".js") for word in words}
-    return {stem for stem in stems if stem and stem.lower().rstrip("0123456789.") not in GENERIC}
-
-
-def _words_of_host(url: str) -> set[str]:
-    host = urlsplit(url).hostname or ""
-    return {label for label in host.split(".")[:-1] if not label.isdigit()} - {"www", "localhost"}
-
-
-def _paths(plan: BenefitPlan) -> dict[str, re.Pattern[str]]:
-    roots = {str(Path.home())} | ({str(Path(plan.repo).resolve())} if plan.repo else set())
-    alternatives = "|".join(re.escape(root) for root in sorted(roots, key=len, reverse=True) if root.count("/") > 0)
-    found = re.compile(rf"(?<![\w/])(?:{alternatives})(?:/[\w.@+~-]+)+") if alternatives else None
-    return {} if found is None else {MACHINE: found}
 
 
 def _joined(name: str) -> str:

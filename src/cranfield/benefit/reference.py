@@ -14,7 +14,6 @@ from dataclasses import dataclass, replace
 from hashlib import sha256
 
 from cranfield.agents.budget import Budget, PriceList
-from cranfield.agents.kept import Kept
 from cranfield.agents.loop import (
     AgentLimits,
     AgentTask,
@@ -27,7 +26,7 @@ from cranfield.agents.loop import (
     run_agent,
 )
 from cranfield.agents.protocol import Backend, Failure, FailureKind, ModelAnswer, Request, Tool, ToolCall, Usage
-from cranfield.agents.record_folder import CALLS
+from cranfield.agents.recording import CALLS, Kept
 from cranfield.agents.settings import ModelSettings, connected
 from cranfield.agents.tools.source import AllowedTools, SourceTools
 from cranfield.base.concurrency.loop import event_loop
@@ -38,10 +37,9 @@ from cranfield.benefit.errors import CellError, error_of
 from cranfield.benefit.mcp_tools import McpTools, ToolServerError
 from cranfield.benefit.plan import ArmRole, BenefitPlan
 from cranfield.benefit.reading import CODE, QUESTION, CodeAnswer, QuestionAnswer, shipped_prompt
-from cranfield.benefit.records import CellEnd, Delivery, PreflightRecord, ReadLines
+from cranfield.benefit.records import CellEnd, Delivery, PreflightRecord, ReadLines, cell_usage, plain_usage
 from cranfield.benefit.shown import ShownLines
 from cranfield.benefit.tasks import Task
-from cranfield.benefit.usage import cell_usage, plain_usage
 
 _NOT_SENT = Usage(requests=0, input=0, output=0)
 

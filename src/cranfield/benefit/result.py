@@ -11,7 +11,7 @@ from typing import Any, Literal, Self
 from pydantic import ValidationError, model_validator
 
 from cranfield.agents.answers.rows import AnswerRow
-from cranfield.agents.record_folder import TreeRecord
+from cranfield.agents.recording import TreeRecord
 from cranfield.base.errors import InputError, Problem
 from cranfield.benefit.plan import ArmRole
 from cranfield.benefit.records import CellEnd, CellUsage, Delivery, ScoreReason

@@ -13,7 +13,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from cranfield.agents.budget import Budget, Spent
-from cranfield.agents.record_folder import now
+from cranfield.agents.recording import now
 from cranfield.base.concurrency.loop import run_all
 from cranfield.base.errors import CranfieldError
 from cranfield.benefit.agent import ArmAgent, CellRun

@@ -14,8 +14,7 @@ from dataclasses import asdict, dataclass, field
 
 from cranfield.agents.answers.facts import DecidedBy, FactKind, FactsScore, FactVerdict
 from cranfield.agents.answers.judge import Judge
-from cranfield.agents.answers.places import Answered, Named, expected_places, named_places
-from cranfield.agents.answers.rows import FactRow, fact_rows
+from cranfield.agents.answers.rows import Answered, FactRow, Named, expected_places, fact_rows, named_places
 from cranfield.agents.answers.score import AnswerScore, Redact, blind_answer, score_answer
 from cranfield.benefit.codecheck.report import Checker, CheckReport, CheckState, CodeCheck, Target
 from cranfield.benefit.coding import CodingTask
@@ -24,7 +23,7 @@ from cranfield.benefit.reading import CellReading, cell_reading
 from cranfield.benefit.records import CellEnd, CellKey, CellRecord, ScoreReason, ScoreRecord
 from cranfield.benefit.tasks import TaskSet
 from cranfield.model import MatchingRules
-from cranfield.model.label import Lines
+from cranfield.model.judging import Lines
 
 Checkers = Callable[[Target], Checker]
 CHECKS_AT_ONCE = 2

@@ -6,7 +6,7 @@ from collections.abc import Collection
 from pathlib import Path
 from typing import Literal
 
-from cranfield.agents.record_folder import MAX_NAMED, changed_since, left_out_of, now, require_same_tree
+from cranfield.agents.recording import MAX_NAMED, changed_since, left_out_of, now, require_same_tree
 from cranfield.base.errors import CranfieldError, UsageError
 from cranfield.base.words import count_noun, join_first
 from cranfield.benefit.folder import ExperimentFile, ExperimentFolder

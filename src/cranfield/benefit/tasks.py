@@ -7,12 +7,12 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from cranfield.agents.answers.places import expected_places
+from cranfield.agents.answers.rows import expected_places
 from cranfield.base.errors import ConfigError, Problem, unknown_name
 from cranfield.base.words import and_list, count_noun
 from cranfield.benefit.plan import BenefitPlan, SuccessBy, TaskSource
 from cranfield.formats.io.files import shown
-from cranfield.model.label import Label, Lines
+from cranfield.model.judging import Label, Lines
 from cranfield.model.query import query_strata
 
 if TYPE_CHECKING:

@@ -1,7 +1,7 @@
 """Benefit experiments: run, score, report, repeat, gate and history.
 
-The history of experiments: a line for every result, in `.cranfield/benefit.jsonl` of the folder of results. Void results have their line too, and are marked. git ignores the history and not the results: those without a line, as in another
-clone, are read from their files.
+The history has a line for each result, in `.cranfield/benefit.jsonl` of the folder of results; void results are marked. git ignores
+it and does not ignore the results: those without a line, as in another clone, are read from their files.
 """
 
 from __future__ import annotations
@@ -22,9 +22,8 @@ from cranfield.agents.answers.judge import Judge, JudgeSettings
 from cranfield.agents.answers.rows import read_answers
 from cranfield.agents.answers.score import BlindAnswers, ScoredAnswers, blind_answers, redaction, score_answers
 from cranfield.agents.budget import Budget, PriceList, Spent
-from cranfield.agents.kept import Kept, charge
 from cranfield.agents.protocol import Backend, FailureKind
-from cranfield.agents.record_folder import MANIFEST, now
+from cranfield.agents.recording import MANIFEST, Kept, charge, now
 from cranfield.agents.settings import Connection, connected
 from cranfield.app.history import FOLDER, append
 from cranfield.base.concurrency.loop import event_loop
@@ -44,7 +43,6 @@ from cranfield.benefit.codecheck.registry import checker_for
 from cranfield.benefit.errors import CellError
 from cranfield.benefit.experiment import RunOptions, execute, preflights_of, write_experiment
 from cranfield.benefit.folder import ExperimentFile, ExperimentFolder
-from cranfield.benefit.gold_check import check_scoring, scoring_problems
 from cranfield.benefit.plan import ArmRole, BenefitPlan, load_plan
 from cranfield.benefit.plan_check import CheckedPlan, check_plan, machine_problems
 from cranfield.benefit.records import CellRecord, PreflightRecord, ScoreReason, ScoreRecord, deciding_facts
@@ -62,7 +60,7 @@ from cranfield.benefit.schedule import schedule
 from cranfield.benefit.score import Checkers, Scorer, SealedAnswer, seal, unscored, unseal
 from cranfield.benefit.source import TreeCheck, record_tree
 from cranfield.benefit.status import BenefitHistory, PastResult, PastStratum
-from cranfield.benefit.tool_check import tool_changes, try_tools
+from cranfield.benefit.tool_check import check_scoring, scoring_problems, tool_changes, try_tools
 from cranfield.benefit.validity import ExperimentRecords
 from cranfield.formats.io.delimited import file_versions, newest_version
 from cranfield.formats.io.files import read_inside, refusal, shown, write_text

@@ -32,7 +32,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 
-from cranfield.agents.record_folder import TreeRecord
+from cranfield.agents.recording import TreeRecord
 from cranfield.base.errors import shorten
 from cranfield.base.words import and_list, count_noun
 from cranfield.benefit.codecheck.report import CodeCheck
@@ -393,20 +393,7 @@ def _symbols_unknown(evidence: ExperimentRecords) -> Iterator[Validity]:
 
 
 RULES: Iterable[Rule] = (
-    *(
-        _uncommitted,
-        _tree_changed,
-        _native_tools,
-        _preflights,
-        _commits,
-        _delivery,
-        _results,
-        _not_read,
-        _complete,
-        _models,
-        _agents,
-        _undecided,
-        _leaks,
-    ),
-    *(_same_answers, _unmeasured, _judge, _code_not_run, _symbols_unknown, _folder_has_more),
-)
+    _uncommitted, _tree_changed, _native_tools, _preflights, _commits, _delivery, _results, _not_read, _complete,
+    _models, _agents, _undecided, _leaks, _same_answers, _unmeasured, _judge, _code_not_run, _symbols_unknown,
+    _folder_has_more,
+)  # fmt: skip

@@ -80,7 +80,9 @@ def resolve_runs(kwargs: dict[str, Any], parameters: Sequence[str], config: Path
         if project.is_system(system):
             set_name, path = project.run_of(system, testset)
             found[system] = path
-            _note_stale(project, system, set_name, path)
+            changed = list(project.stale(system, set_name, path))
+            if changed:
+                note_stale(system, changed)
         elif not Path(system).suffix:
             raise project.unknown(Path(system))
     for name in parameters:
@@ -119,12 +121,6 @@ def runs_of_systems(specs: Sequence[str], config: Path | None = None) -> tuple[l
     path = project.config.folder / chosen.path if chosen.options.given.get("qrels") is None else None
     given = options_of(chosen.options, project.config.folder, with_held_out(chosen.options))
     return runs["runs"], load_configured(project.config, name, given, allow_drift=True), path
-
-
-def _note_stale(project: Project, system: str, set_name: str, path: Path) -> None:
-    changed = list(project.stale(system, set_name, path))
-    if changed:
-        note_stale(system, changed)
 
 
 def _specs(value: object) -> Iterator[str]:
@@ -287,13 +283,6 @@ def _kind(option: Declared) -> Any:
     if get_origin(bare) is Literal and option.option.metavar:  # its help says the choices, and the block checks them
         return type(get_args(bare)[0])
     return str if get_origin(bare) in {Union, UnionType} else bare  # a name, or the object itself
-
-
-def _annotation(option: Declared) -> Any:
-    kind = _kind(option)
-    is_open = _is_list(option) or option.default is None
-    limits = {"ge": option.limits.get("ge")} if kind is int else {}  # the block checks the others
-    return Annotated[kind | None if is_open else kind, _of_typer(option.option, option.flag, limits, kind)]
 
 
 def _of_typer(option: Option, flag: str, limits: Mapping[str, Any], kind: Any) -> Any:
@@ -538,9 +527,12 @@ def _own_annotation(name: str, hint: Any) -> Any:
 
 def _parameter(option: Declared) -> inspect.Parameter:
     """A parameter of a command; of a list, None is that it is not given."""
+    kind = _kind(option)
+    is_open = _is_list(option) or option.default is None
+    limits = {"ge": option.limits.get("ge")} if kind is int else {}  # the block checks the others
     return inspect.Parameter(
         parameter_of(option),
         inspect.Parameter.KEYWORD_ONLY,
         default=None if _is_list(option) else option.default,
-        annotation=_annotation(option),
+        annotation=Annotated[kind | None if is_open else kind, _of_typer(option.option, option.flag, limits, kind)],
     )

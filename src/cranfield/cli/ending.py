@@ -294,19 +294,16 @@ def present(report: Report, output: Output) -> None:
     for line in report.notes:
         note(line)
     if report.void:
-        _tell_void(report.void, output)
+        # Say on stderr that scores do not count, and why where the report on stdout does not.
+        void = report.void
+        if output.format not in {OutputFormat.JSON, OutputFormat.CSV}:
+            note(f"error: void: the scores of {and_list([*void])} do not count; see the report for the reason")
+        else:
+            for sentence in (sentence for found in void.values() for sentence in found):
+                note(f"error: void: {sentence}")
         raise typer.Exit(Status.VOID)
     if report.status:
         raise typer.Exit(report.status)
-
-
-def _tell_void(void: Mapping[str, Sequence[str]], output: Output) -> None:
-    """Say on stderr that scores do not count, and why where the report on stdout does not."""
-    if output.format not in {OutputFormat.JSON, OutputFormat.CSV}:
-        note(f"error: void: the scores of {and_list([*void])} do not count; see the report for the reason")
-    else:
-        for sentence in (sentence for found in void.values() for sentence in found):
-            note(f"error: void: {sentence}")
 
 
 def print_and_save_report(document: Document, output: Output, *, written: Sequence[Path] = ()) -> None:

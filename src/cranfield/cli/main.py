@@ -32,11 +32,30 @@ LONG = 14
 """Options from which on they are listed under headings."""
 OPTION_HEADINGS: Mapping[str, tuple[str, ...]] = {
     "Statistics": (
-        *("seed", "alpha", "sensitivity", "baseline_less", "difference", "n_queries", "power", "contrast", "fail_on"),
+        "seed",
+        "alpha",
+        "sensitivity",
+        "baseline_less",
+        "difference",
+        "n_queries",
+        "power",
+        "contrast",
+        "fail_on",
     ),
     "Output": (
-        *("out", "output", "html", "means", "sort", "pairs", "by_query", "history", "markdown", "junit"),
-        *("step_summary", "top", "force"),
+        "out",
+        "output",
+        "html",
+        "means",
+        "sort",
+        "pairs",
+        "by_query",
+        "history",
+        "markdown",
+        "junit",
+        "step_summary",
+        "top",
+        "force",
     ),
 }
 """Heading to the parameters below it; those of an option group have the heading of their group."""
@@ -158,16 +177,8 @@ def write_examples(ctx: Any, formatter: Any) -> None:
 
 
 HEADINGS = (
-    "Start",
-    "Evaluate",
-    "Compare",
-    "Gate",
-    "Test sets",
-    "Judge",
-    "Systems",
-    "Golden sets and benefit",
-    "Serve",
-)
+    "Start", "Evaluate", "Compare", "Gate", "Test sets", "Judge", "Systems", "Golden sets and benefit", "Serve",
+)  # fmt: skip
 """The headings of commands, in the order of help; those of other packages come after them."""
 MODULES: Mapping[str, Mapping[str, str]] = {
     "Start": {
@@ -186,6 +197,7 @@ MODULES: Mapping[str, Mapping[str, str]] = {
     },
     "Compare": {
         "compare": "cranfield.app.commands.evaluate",
+        "diff": "cranfield.app.commands.diff",
         "power": "cranfield.app.commands.evaluate",
         "history": "cranfield.app.commands.history",
     },
@@ -211,6 +223,8 @@ class CommandTable:
     """In the order of help."""
     modules: Mapping[str, str]
     groups: frozenset[str]
+    added: Mapping[str, Mapping[str, str]]
+    """Group to the commands that it gets from other products."""
     taken: tuple[str, ...] = ()
     """A sentence for each command of a product whose name was taken already."""
 
@@ -220,7 +234,10 @@ class CommandTable:
         headings: dict[str, list[str]] = {heading: [*MODULES.get(heading, ())] for heading in HEADINGS}
         modules = {name: module for names in MODULES.values() for name, module in names.items()}
         groups, taken = set(GROUPS), []
+        added: dict[str, dict[str, str]] = {}
         for product in products:
+            for group, commands in product.subcommands.items():
+                added.setdefault(group, {}).update(commands)
             for heading, names in product.commands.items():
                 taken += [
                     f"the command {name} exists already; the one of {product.name} is ignored"
@@ -233,8 +250,20 @@ class CommandTable:
                 groups |= product.groups & new.keys()
         ordered = {name: modules[name] for names in headings.values() for name in names}
         return cls(
-            {heading: tuple(names) for heading, names in headings.items()}, ordered, frozenset(groups), tuple(taken)
+            {heading: tuple(names) for heading, names in headings.items()},
+            ordered,
+            frozenset(groups),
+            added,
+            tuple(taken),
         )
+
+    def commands_of(self, group: str) -> dict[str, str]:
+        """The commands of a group with their modules, its own first, in the order of help.
+
+        Raises:
+            UsageError: it is of an installed package, and cannot be imported.
+        """
+        return {**part(self.modules[group]).SUBCOMMANDS, **self.added.get(group, {})}
 
 
 @cache
@@ -296,15 +325,16 @@ def command_line(*names: str, listed: bool = False) -> typer.Typer:
             note(f"warning: command {name}: {error}")
             continue
         if name in table.groups:
-            settings = {"headings": {"Commands": tuple(module.SUBCOMMANDS)}, "default": getattr(module, "DEFAULT", "")}
+            commands = table.commands_of(name)
+            settings = {"headings": {"Commands": tuple(commands)}, "default": getattr(module, "DEFAULT", "")}
             group = typer.Typer(
                 cls=type("Commands", (Commands,), settings),
                 no_args_is_help=True,
                 rich_markup_mode=None,
                 context_settings=HELP,
             )
-            for subname in () if listed and not first else rest or module.SUBCOMMANDS:
-                add_command(group, module.SUBCOMMANDS[subname], subname, listed=listed)
+            for subname in () if listed and not first else rest or commands:
+                add_command(group, commands[subname], subname, listed=listed)
             app.add_typer(group, name=name, help=(module.__doc__ or "").partition("\n")[0])
         else:
             add_command(app, table.modules[name], name, listed=listed)
@@ -330,8 +360,8 @@ def requested_command(arguments: Sequence[str]) -> tuple[str, ...]:
     if name not in table.groups:
         return (name,)
     with suppress(UsageError):  # of an installed package that cannot be imported: making the command says so
-        known = part(table.modules[name]).SUBCOMMANDS
-        return tuple(arguments[:2]) if arguments[1:2] and arguments[1] in known else (name,)
+        is_known = bool(arguments[1:2]) and arguments[1] in table.commands_of(name)
+        return tuple(arguments[:2]) if is_known else (name,)
     return (name,)
 
 

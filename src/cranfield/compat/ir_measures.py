@@ -468,10 +468,9 @@ def _decoded(path: Path, error: type[TestSetError | RunFormatError]) -> Iterator
 
 
 _FUNCTIONS = (
-    *("CalcResults", "Evaluator", "Measure", "Metric", "Qrel", "ScoredDoc"),
-    *("calc", "calc_aggregate", "evaluator", "iter_calc"),
-    *("parse_measure", "parse_trec_measure", "read_trec_qrels", "read_trec_run"),
-)
+    "CalcResults", "Evaluator", "Measure", "Metric", "Qrel", "ScoredDoc", "calc", "calc_aggregate", "evaluator",
+    "iter_calc", "parse_measure", "parse_trec_measure", "read_trec_qrels", "read_trec_run",
+)  # fmt: skip
 __all__ = [*_FUNCTIONS, *measure_names()]  # noqa: PLE0604 - `import *` brings the measures, as it does there
 
 

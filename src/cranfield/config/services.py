@@ -62,18 +62,14 @@ def _check_duration(text: str) -> Iterator[Finding]:
 Duration = Annotated[str, checked(_check_duration)]
 """As Prometheus writes it: `15m`, `1h30m`, `2d`."""
 
-SECRET_HEADERS = frozenset(
-    {
-        *("authorization", "proxy-authorization", "cookie", "x-api-key", "api-key", "x-auth-token", "x-access-token"),
-        *("private-token",),
-    }
-)
-SECRET_PARAMETERS = frozenset(
-    {
-        *("api_key", "apikey", "api-key", "token", "access_token", "auth_token", "api_token"),
-        *("password", "passwd", "secret", "client_secret"),
-    }
-)
+SECRET_HEADERS = frozenset({
+    "authorization", "proxy-authorization", "cookie", "x-api-key", "api-key", "x-auth-token", "x-access-token",
+    "private-token",
+})  # fmt: skip
+SECRET_PARAMETERS = frozenset({
+    "api_key", "apikey", "api-key", "token", "access_token", "auth_token", "api_token", "password", "passwd",
+    "secret", "client_secret",
+})  # fmt: skip
 """Parameters, and members of a form, that hold a secret."""
 _SET_BY_CLIENT = frozenset({"content-length", "transfer-encoding", "connection"})
 _HEADER_NAME = re.compile(r"[!#$%&'*+\-.^_`|~0-9A-Za-z]+")

@@ -4,8 +4,8 @@ A part validates in two steps: its fields one by one, then `problems`, what the 
 of a file are reported at once, except those that `problems` would find in a part with a wrong field.
 The context of a validation is the whole file as read, so that a name can be looked up wherever it stands.
 
-Placeholders in braces: filling in a list of arguments, a text or a JSON value, and the checks of a config. `{query}`, `{k}`, `{params.NAME}`, and `{python}` in a command, `{env.NAME}` in a request, are placeholders. `{{word}}`
-is the literal text `{word}`; braces round anything that is not a plain word (a JSON body, say) stay as they are.
+`{query}`, `{k}`, `{params.NAME}`, `{python}` in a command and `{env.NAME}` in a request are placeholders. `{{word}}` is the literal
+text `{word}`; braces around anything that is not a plain word (a JSON body, say) stay as they are.
 """
 
 from __future__ import annotations

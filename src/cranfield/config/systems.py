@@ -385,9 +385,9 @@ def _expanded(system: PresetConfig) -> tuple[type[HttpConfig | PythonConfig], di
 
 
 SHARED = (
-    *("cwd", "env", "params", "components", "timeout_s", "concurrency", "rate_per_s", "retries", "backoff_s"),
-    *("order", "extract", "empty", "depends", "preflight"),
-)
+    "cwd", "env", "params", "components", "timeout_s", "concurrency", "rate_per_s", "retries", "backoff_s", "order",
+    "extract", "empty", "depends", "preflight",
+)  # fmt: skip
 """Keys that several kinds of system have, in the order in which they are shown."""
 
 

@@ -268,13 +268,6 @@ def _surplus(ranking: Ranking) -> list[str]:
     return [ranking.query_ids[query] for query in sorted(set(ranking.expected_query[over].tolist()))]
 
 
-def _about_surplus(ranking: Ranking, queries: Sequence[str]) -> str:
-    why, what = "more results match a pattern than its expected_count", "R, AP and nDCG"
-    if ranking.convention.credit == "every":
-        why, what = f"{ranking.convention.name} credits an expected item more than once", "AP and nDCG"
-    return f"{why} in {len(queries)} of {ranking.n_queries} queries ({what} may exceed 1 there): {join_first(queries)}"
-
-
 def _warnings(
     testset: TestSet, ranking: Ranking, measures: Sequence[Measure], results: Mapping[Measure, Scored]
 ) -> list[str]:
@@ -285,7 +278,15 @@ def _warnings(
     sentences: list[str] = [*absence_sentences(testset, ranking, measures, values, scored)]
     surplus = _surplus(ranking)
     if surplus:
-        sentences.append(Caveat(_about_surplus(ranking, surplus), CaveatKind.SURPLUS))
+        why, what = "more results match a pattern than its expected_count", "R, AP and nDCG"
+        if ranking.convention.credit == "every":
+            why, what = f"{ranking.convention.name} credits an expected item more than once", "AP and nDCG"
+        sentences.append(
+            Caveat(
+                f"{why} in {len(surplus)} of {ranking.n_queries} queries ({what} may exceed 1 there): {join_first(surplus)}",
+                CaveatKind.SURPLUS,
+            )
+        )
     if negative.any():
         named = join_first(itertools.compress(ranking.query_ids, negative.tolist()))
         about = f"nothing should be found for {int(negative.sum())} of {total} queries (only Silence has a value)"

@@ -392,7 +392,11 @@ def _extremes(
             columns = [best_assignment(ratios(query, rank, pair.grades, sign)) for sign in (-1, 1)]
             yield some, np.array(pair.grades)[np.column_stack(columns)]
         elif method == "every assignment":
-            yield some, _of_every_assignment(pair, query)
+            n = int(pair.n_open[query])
+            every = np.array(list(itertools.product(_levels_that_count(pair), repeat=n)))
+            values = pair.values(np.full(len(every), query, dtype=np.intp), every.ravel())
+            difference = values[:, 1] - values[:, 0]
+            yield some, np.column_stack([every[difference.argmin()], every[difference.argmax()]])
         else:
             first = row[some.start]
             table = change[first : first + some.stop - some.start]
@@ -410,14 +414,6 @@ def _best_grades(change: FloatN, *, single: bool) -> Places:
         others = np.arange(len(best)) != gained.argmax()
         best[others] = 0
     return best
-
-
-def _of_every_assignment(pair: OpenLists, query: int) -> FloatN:
-    n = int(pair.n_open[query])
-    every = np.array(list(itertools.product(_levels_that_count(pair), repeat=n)))
-    values = pair.values(np.full(len(every), query, dtype=np.intp), every.ravel())
-    difference = values[:, 1] - values[:, 0]
-    return np.column_stack([every[difference.argmin()], every[difference.argmax()]])
 
 
 def _range_of_list(pair: OpenLists, query: int, side: int) -> tuple[float, float]:

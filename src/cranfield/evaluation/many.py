@@ -2,8 +2,9 @@
 
 Only queries count for which every system has a value, so that every pair is compared on the same queries.
 
-What judgments of unjudged results can make of the verdict on three systems or more: see `unjudged` for two. The systems that are best follow from all pairs together, so no pair has a bound of its own. What is found is verified: some
-judgments are supposed, every system is scored with them, and all pairs are tested again as declared.
+Which systems are best follows from all pairs together, so no pair has a bound of its own for unjudged results. A possible change is
+verified: some judgments are assumed, every system is scored with them, and all pairs are tested again as declared. `unjudged` does
+the same for two systems.
 """
 
 from __future__ import annotations
@@ -424,7 +425,10 @@ def verdict_of_many(many: ManyComparison) -> ManyVerdict:
     how = f"({many.primary}, n = {len(many.query_ids)}, {many.procedure.text})"
     if len(best) == k:
         sentence = f"No significant difference between any two of the {k} systems {how}."
-        notes = (*_against_baseline(many), *_few_moving(many))
+        # How many queries tell systems apart, where most do not.
+        n, moving = many.procedure.n_queries, many.procedure.n_moving
+        few_moving = () if 2 * moving >= n else (f"the systems differ on {moving} of {count_noun(n, 'queries')}",)
+        notes = (*_against_baseline(many), *few_moving)
         return ManyVerdict(VerdictCode.NOT_SIGNIFICANT, sentence, notes, _disagreements(many, best))
     means = dict(zip(names, many.summaries[many.primary], strict=True))
     shown = [f"{name} ({format_value(means[name].mean)})" for name in best]
@@ -497,12 +501,6 @@ def _family(many: ManyComparison) -> str:
 
 def _named(names: Sequence[str]) -> str:
     return ", ".join(names) if len(names) <= NAMED else f"{len(names)} ({join_first(names, NAMED)})"
-
-
-def _few_moving(many: ManyComparison) -> tuple[str, ...]:
-    """How many queries tell systems apart, where most do not."""
-    n, moving = many.procedure.n_queries, many.procedure.n_moving
-    return () if 2 * moving >= n else (f"the systems differ on {moving} of {count_noun(n, 'queries')}",)
 
 
 def _disagreements(many: ManyComparison, best: Sequence[str]) -> tuple[str, ...]:

@@ -37,11 +37,8 @@ Family = Literal[
 ]
 
 MEASURES = (
-    *("nDCG@5", "nDCG@10", "nDCG@20"),
-    *("AP", "AP@10", "RR", "RR@10"),
-    *("P@1", "P@5", "P@10"),
-    *("R@5", "R@10", "R@20"),
-)
+    "nDCG@5", "nDCG@10", "nDCG@20", "AP", "AP@10", "RR", "RR@10", "P@1", "P@5", "P@10", "R@5", "R@10", "R@20",
+)  # fmt: skip
 """Alternative measures."""
 
 CUTOFFS = (1, 3, 5, 10, 20, 50, 100)

@@ -40,49 +40,71 @@ class VerdictCode(StrEnum):
         "The confidence interval of the difference lies wholly in favour of the baseline; with classes, one is worse and none better.",
     )
     NOT_SIGNIFICANT = (
-        *("not_significant", "no significant difference", "open"),
+        "not_significant",
+        "no significant difference",
+        "open",
         "The confidence interval contains zero, or no class confirms the difference. The report gives the smallest difference that this many queries could detect.",
     )
     EQUIVALENT = (
-        *("equivalent", "equivalent", "even"),
+        "equivalent",
+        "equivalent",
+        "even",
         "A margin is declared, and the whole confidence interval lies within it.",
     )
     NON_INFERIOR = (
-        *("non_inferior", "non-inferior", "even"),
+        "non_inferior",
+        "non-inferior",
+        "even",
         "A margin is declared, and a one-sided t test rules out a loss of the margin or more. Given as a reason, never as the verdict.",
     )
     MIXED = (
-        *("mixed", "mixed", "open"),
+        "mixed",
+        "mixed",
+        "open",
         "Significantly better in one class of queries and significantly worse in another, whatever the mean over all queries.",
     )
     INVALID = (
-        *("invalid", "invalid", "void"),
+        "invalid",
+        "invalid",
+        "void",
         "The scores do not count: too many queries failed, too few results are judged, or an evidence check found them void.",
     )
     ONE_BEST = (
-        *("one_best", "one best", "good"),
+        "one_best",
+        "one best",
+        "good",
         "With three or more systems, exactly one is significantly worse than no other.",
     )
     SEVERAL_BEST = (
-        *("several_best", "several best", "even"),
+        "several_best",
+        "several best",
+        "even",
         "With three or more systems, several are significantly worse than no other, or each is worse than some other.",
     )
     HELPS = "helps", "helps", "good", "Component: the system is significantly worse without it."
     HURTS = "hurts", "hurts", "bad", "Component: the system is significantly better without it."
     FASTER = (
-        *("faster", "faster", "good"),
+        "faster",
+        "faster",
+        "good",
         "Latency: the confidence interval of the difference lies wholly below zero, and the difference is at least the smallest effect that counts.",
     )
     SLOWER = (
-        *("slower", "slower", "bad"),
+        "slower",
+        "slower",
+        "bad",
         "Latency: the confidence interval of the difference lies wholly above zero, and the difference is at least the smallest effect that counts.",
     )
     NEGLIGIBLE = (
-        *("negligible", "negligible", "even"),
+        "negligible",
+        "negligible",
+        "even",
         "Latency: the confidence interval of the difference excludes zero, but the difference is below the smallest effect that counts.",
     )
     NOT_CLAIMED = (
-        *("not_claimed", "no verdict", "open"),
+        "not_claimed",
+        "no verdict",
+        "open",
         "Latency: the timings are not comparable, for the reasons given, such as no warm-up, cached answers or another day.",
     )
 

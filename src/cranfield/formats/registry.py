@@ -1,7 +1,8 @@
 """The table of formats: how each is recognised, read and written, and what it holds.
 
-Rows of the table of formats: code search, IR collections, files of other tools, and runs in tables. Light: readers and writers are named, not imported. Tables are detected by the names of their columns; JSON by its top-level
-keys, so that a test set that happens to hold such a word is not taken for another tool's.
+Code search, IR collections, files of other tools, runs in tables. Readers and writers are named, not imported. Tables are recognised
+by the names of their columns, JSON by its top-level keys, so that a test set that contains such a word is not taken for the file of
+another tool.
 """
 
 from __future__ import annotations
@@ -183,34 +184,16 @@ _TEXTS_BY_ID = re.compile(
 _OWN_LISTS = {b'"queries"', b'"requests"', b'"topics"', b'"query_groups"'}
 _SAMPLE_TEXTS = {"user_input", "question", "input", "query"}
 _SAMPLE_CONTEXTS = {
-    *("reference_contexts", "reference_context_ids", "retrieved_contexts", "retrieval_context", "retrievalcontext"),
-    *("retrieved_context_ids", "ground_truth_contexts", "contexts"),
-}
+    "reference_contexts", "reference_context_ids", "retrieved_contexts", "retrieval_context", "retrievalcontext",
+    "retrieved_context_ids", "ground_truth_contexts", "contexts",
+}  # fmt: skip
 _RUN_QUERIES = {
-    "query_id",
-    "qid",
-    "q_id",
-    "_id",
-    "id",
-    "query",
-    "question",
-    "query_text",
-    "user_input",
-    "input",
-    "text",
-}
+    "query_id", "qid", "q_id", "_id", "id", "query", "question", "query_text", "user_input", "input", "text",
+}  # fmt: skip
 _RESULT_LISTS = {
-    *(
-        "results",
-        "documents",
-        "docs",
-        "hits",
-        "source_documents",
-        "retrieved_documents",
-        "retrieved_docs",
-        "retrieved_ids",
-    ),
-}
+    "results", "documents", "docs", "hits", "source_documents", "retrieved_documents", "retrieved_docs",
+    "retrieved_ids",
+}  # fmt: skip
 _OF_DOCUMENT = {"page_content", "content", "metadata", "meta"}
 _SHARED = frozenset({"grades", "levels", "zeros", "texts", "barren"})
 """What every format of another tool can say."""
@@ -520,8 +503,8 @@ OTHER_TOOLS: tuple[Format, ...] = (
         "testset",
         "a book of judgements of Quepid (JSON with `query_doc_pairs`)",
         _json("query_doc_pairs", inside="query_doc_pairs"),
-        "cranfield.formats.tools.quepid_book:read_quepid_book",
-        "cranfield.formats.tools.quepid_book:write_quepid_book",
+        "cranfield.formats.tools.quepid:read_quepid_book",
+        "cranfield.formats.tools.quepid:write_quepid_book",
         (_SHARED - {"barren"}) | {"ratings", "reasons", "name", "need", "notes"},
         source="Quepid, github.com/o19s/quepid: app/views/api/v1/export/books, app/services/book_importer.rb",
         needs=frozenset({"texts"}),
@@ -534,7 +517,7 @@ OTHER_TOOLS: tuple[Format, ...] = (
         "testset",
         "a book of judgements of Quepid (CSV with `query,docid` and a column per rater)",
         never,
-        "cranfield.formats.tools.quepid_book:read_quepid_book_csv",
+        "cranfield.formats.tools.quepid:read_quepid_book_csv",
         holds=frozenset({"ratings", "texts"}),
         source="Quepid, github.com/o19s/quepid: app/controllers/api/v1/judgements_controller.rb",
         by_text=True,
@@ -651,7 +634,7 @@ OTHER_TOOLS: tuple[Format, ...] = (
         "run",
         "queries with their documents (JSON or JSONL, as Haystack and LangChain write them: `metadata` or `meta` with a `source`)",
         _is_documents,
-        "cranfield.formats.runs.mapping:read_document_run",
+        "cranfield.formats.runs.table:read_document_run",
         source="LangChain, github.com/langchain-ai/langchain: libs/core/langchain_core/documents/base.py; "
         "Haystack, github.com/deepset-ai/haystack: haystack/dataclasses/document.py",
     ),
@@ -671,7 +654,7 @@ OTHER_TOOLS: tuple[Format, ...] = (
         "run",
         "a JSON object of query id to document ids with their scores, or to a list of ids in order",
         _is_id_mapping,
-        "cranfield.formats.runs.mapping:read_id_mapping",
+        "cranfield.formats.runs.table:read_id_mapping",
         source="pytrec_eval, github.com/cvangysel/pytrec_eval; BEIR; ranx, github.com/AmenRa/ranx: ranx/data_structures/run.py",
     ),
     Format(

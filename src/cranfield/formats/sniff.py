@@ -331,7 +331,13 @@ def detect_format(path: Path, kind: Kind, name: str | None, error: type[Cranfiel
     if (entry is None or entry.fits is _is_yaml) and (report := report_problem(path, WHAT[kind], head)):
         raise error(report)
     if entry is not None and entry.fits is _is_yaml and not _is_native(head):
-        raise error(_other_queries(path, kind, head))
+        # The problem of a file with a key `queries` that is of another tool, or lacks the version of a native one.
+        keys = ", ".join(sorted(top_keys(head.data))) or shorten(head.first_line.decode("utf-8", "replace"))
+        hint = "a test set of Cranfield has the key `cranfield_testset: 1`; `cranfield init` maps the fields of other files"
+        problem = _unknown(path, kind, head, None)
+        raise error(
+            replace(problem, message=f"{problem.message}: `queries` without `cranfield_testset`", got=keys, hint=hint)
+        )
     if entry is not None and entry.kind != kind:  # a table may be of either kind
         same_content = [other for other in FORMATS.values() if other.kind == kind and other.fits is entry.fits]
         entry = same_content[0] if same_content else entry
@@ -396,14 +402,6 @@ WHAT: dict[Kind, str] = {"testset": "test set", "run": "run", "queries": "query 
 FORMAT_PARAMETER: dict[Kind, str] = {"testset": "format", "run": "run_format"}
 MAX_SENTENCES = 4
 """More formats than that are named by their names."""
-
-
-def _other_queries(path: Path, kind: Kind, head: Head) -> Problem:
-    """The problem of a file with a key `queries` that is of another tool, or lacks the version of a native one."""
-    keys = ", ".join(sorted(top_keys(head.data))) or shorten(head.first_line.decode("utf-8", "replace"))
-    hint = "a test set of Cranfield has the key `cranfield_testset: 1`; `cranfield init` maps the fields of other files"
-    problem = _unknown(path, kind, head, None)
-    return replace(problem, message=f"{problem.message}: `queries` without `cranfield_testset`", got=keys, hint=hint)
 
 
 def _is_header(head: Head) -> bool:

@@ -6,7 +6,7 @@ from fractions import Fraction
 
 from cranfield.base.numbers import format_count
 from cranfield.base.words import count_noun
-from cranfield.gate.config_answers import EveryAnswer
+from cranfield.gate.config import EveryAnswer
 from cranfield.gate.gate_input import GateInput, named
 from cranfield.gate.result import RuleResult, Status
 from cranfield.model.answer_rule import answers_with_fields, parse_answer_rule, some_broken, violations

@@ -7,7 +7,9 @@ writes it, and no run ever takes its own result for one. It is read strictly: wi
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from hashlib import sha256
 from pathlib import Path
@@ -15,7 +17,7 @@ from typing import Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from cranfield.base.errors import InputError, Problem, ProblemList
+from cranfield.base.errors import InputError, Problem, ProblemList, UsageError, shorten
 from cranfield.base.version import __version__
 from cranfield.evaluation.values import Evaluation
 from cranfield.formats.io.files import decode, read_bytes, shown, write_text
@@ -25,6 +27,7 @@ from cranfield.formats.io.validation import validate
 from cranfield.gate.decimals import exact, mean
 from cranfield.measures import CATALOGUE
 from cranfield.model import Outcome, Predicate, TestSet
+from cranfield.repo.git import GitError, commit_of, git
 
 VERSION = 1
 MEAN_DECIMALS = 6
@@ -330,3 +333,126 @@ def _json(value: object) -> str:
 
 def _short(digest: str) -> str:
     return digest[:19]
+
+
+@dataclass(frozen=True, slots=True)
+class Ref:
+    """A commit of the repository that a folder is in."""
+
+    name: str
+    """As the user named it: `origin/main`."""
+    commit: str
+    top: Path
+    """Folder of the repository."""
+
+    def shown(self, path: Path) -> str:
+        """Name of a file in messages: `origin/main:eval/cranfield.yaml`."""
+        return f"{self.name}:{self._inside(path)}"
+
+    def read(self, path: Path, *, hint: str) -> bytes:
+        """The content of a file at this commit.
+
+        Args:
+            path: in the working tree.
+            hint: the next step where the commit has no such file.
+
+        Raises:
+            UsageError: it leads out of the repository, or the commit has no such file.
+        """
+        inside = self._inside(path)
+        place = f"{self.commit}:{inside}"
+        try:
+            is_file = git(self.top, "cat-file", "-t", place, fetches=True).strip() == b"blob"
+        except GitError:
+            is_file = False
+        if not is_file:
+            raise UsageError(f"there is no such file in {self.name}", path=inside, hint=hint)
+        try:
+            return git(self.top, "cat-file", "blob", place, fetches=True)
+        except GitError as error:
+            raise UsageError(f"git cannot read it from {self.name}", path=inside, got=str(error)) from None
+
+    def _inside(self, path: Path) -> str:
+        # Not resolved inside of the repository: a link in the working tree must not choose what is read.
+        # Of folders that are the top, the outermost: a link inside may lead back to it.
+        full = Path(os.path.normpath(path.absolute()))
+        tops = [folder for folder in full.parents if Path(os.path.realpath(folder)) == self.top]
+        if not tops:
+            raise UsageError("it is outside of the repository", path=str(path), expected="a file that git keeps")
+        return full.relative_to(tops[-1]).as_posix()
+
+
+def ref_named(name: str, folder: Path) -> Ref:
+    """Look a ref up in the repository that a folder is in.
+
+    Raises:
+        UsageError: there is no repository, or no such ref, or more than one; or the folder is in a repository of its own
+            within the one that the process stands in.
+    """
+    try:
+        top = _top(folder)
+    except GitError as error:
+        raise UsageError(
+            f"a baseline of a ref needs a git repository: {error}", path=str(folder), got=f"the ref {name}"
+        ) from None
+    _require_own(folder, top)
+    is_name = name.isprintable() and not name.startswith("-") and ":" not in name
+    try:
+        commit = commit_of(top, name) if name and is_name else ""
+    except GitError:
+        commit = ""
+    if not commit:
+        remote, slash, branch = name.partition("/")
+        fetch = f"git fetch {remote} {branch}" if slash and branch else "git fetch"
+        hint = f"fetch it first: `{fetch}`; actions/checkout fetches one commit alone, unless you say fetch-depth: 0"
+        raise UsageError(f"git knows no ref {shorten(name)} here", hint=hint)
+    # Refuse a name of several refs: git prefers a tag to a branch, and a local branch to a remote one.
+    places = [f"refs/{kind}/{name}" for kind in ("tags", "heads", "remotes")]
+    listed = git(top, "for-each-ref", "--format=%(refname)", *places).decode("utf-8", "replace").split("\n")
+    found = [place for place in places if place in listed]
+    if len(found) > 1:
+        raise UsageError(
+            f"{len(found)} refs are called {shorten(name)}",
+            got=", ".join(sorted(found)),
+            hint=f"say which: {found[-1]}",
+        )
+    _require_no_new_submodule(name, top)
+    return Ref(name, commit, top)
+
+
+def _top(folder: Path) -> Path:
+    return Path(os.fsdecode(git(folder, "rev-parse", "--show-toplevel").rstrip(b"\n")))
+
+
+def _require_own(folder: Path, top: Path) -> None:
+    """Refuse a submodule, or a link to another repository: a change could add one with its own refs."""
+    try:
+        here = _top(Path())
+    except GitError:
+        return
+    full = Path(os.path.normpath(folder.absolute()))
+    if here != top and any(Path(os.path.realpath(path)) == here for path in (full, *full.parents)):
+        raise UsageError(
+            "the config is in another repository than the one around it, whose refs are meant",
+            path=str(folder),
+            expected=str(here),
+            got=str(top),
+            hint="to go by the refs of the inner one, call this from within it",
+        )
+
+
+def _require_no_new_submodule(name: str, top: Path) -> None:
+    """Refuse a submodule that is a folder of files in the ref of the repository around it: a change made it one."""
+    around = git(top, "rev-parse", "--show-superproject-working-tree").rstrip(b"\n")
+    if not around:
+        return
+    outer = Path(os.fsdecode(around))
+    inside = Path(os.path.relpath(top, outer)).as_posix()
+    with suppress(GitError):  # the ref, or the folder, is not there
+        if git(outer, "cat-file", "-t", f"{commit_of(outer, name)}:{inside}").strip() == b"tree":
+            raise UsageError(
+                f"the folder is a submodule, and in {shorten(name)} of the repository around it a folder of files",
+                path=str(top),
+                expected=f"the repository of {outer}",
+                hint="merge the change to a submodule first, checked by a gate without a baseline ref",
+            )

@@ -13,7 +13,7 @@ import numpy as np
 from cranfield.base.numbers import format_count, format_interval, format_p
 from cranfield.base.words import count_noun, join_first
 from cranfield.evaluation.confusion import Confusion, confusion
-from cranfield.gate.config_answers import Accuracy, CorrectAt, Ece
+from cranfield.gate.config import Accuracy, CorrectAt, Ece
 from cranfield.gate.decimals import as_text
 from cranfield.gate.gate_input import GateInput, Where, named
 from cranfield.gate.result import RuleResult, Status

@@ -13,8 +13,18 @@ from cranfield.base.errors import unknown_name
 from cranfield.config.strict import Finding
 from cranfield.formats.io.tree import Loc
 from cranfield.gate import answers, confidence, judge, no_worse
-from cranfield.gate.config import Drop, Floor, GateConfig, JudgedShare, NoWorse, Ratchet, Rule, Terms
-from cranfield.gate.config_answers import Accuracy, StatedConfidenceRule
+from cranfield.gate.config import (
+    Accuracy,
+    Drop,
+    Floor,
+    GateConfig,
+    JudgedShare,
+    NoWorse,
+    Ratchet,
+    Rule,
+    StatedConfidenceRule,
+    Terms,
+)
 from cranfield.gate.gate_input import GateInput
 from cranfield.gate.result import RuleResult
 from cranfield.measures import parse

@@ -1,8 +1,8 @@
 """Whether an adversary's report agrees with an oracle's answer enough to commit the label.
 
 Two conditions: the Jaccard index of entities and that of files is at least 0.8 (what the adversary calls missing is in the
-union, and is named wherever the index is), and every vote of the judge of the narrative is `equivalent`. Besides, every claim needs a verdict: silence is no
-consent. Nothing is averaged: what differs goes to people.
+union, and is named wherever the index is), and every vote of the judge of the narrative is `equivalent`. Besides, every claim needs
+a verdict: silence is no consent. Nothing is averaged: what differs goes to people.
 """
 
 from __future__ import annotations

@@ -17,7 +17,7 @@ from typing import Any
 from cranfield.base.errors import UsageError
 from cranfield.base.words import count_noun, join_first
 from cranfield.formats.io.delimited import FileVersion
-from cranfield.golden.batch_drift import BatchDrift, BatchVerdict
+from cranfield.golden.batch import BatchDrift, BatchVerdict
 from cranfield.golden.records import (
     SCHEMA_VERSION,
     AdversaryReport,
@@ -309,7 +309,10 @@ def merge_records(old: Sequence[Mapping[str, Any]], new: Iterable[Mapping[str, A
         record, query_id = each, str(each["query_id"])
         before = by_id.get(query_id)
         if before is not None and before["query_text"] != record["query_text"]:
-            renamed[query_id] = query_id = _free_id(query_id, by_id)
+            number = 2
+            while f"{query_id}-{number}" in by_id:
+                number += 1
+            renamed[query_id] = query_id = f"{query_id}-{number}"
             before, record = None, {**record, "query_id": query_id}
         if before is None:
             added.append(query_id)
@@ -317,14 +320,6 @@ def merge_records(old: Sequence[Mapping[str, Any]], new: Iterable[Mapping[str, A
             changed.append(query_id)
         by_id[query_id] = record
     return Merged(tuple(by_id.values()), tuple(added), tuple(changed), renamed)
-
-
-def _free_id(query_id: str, taken: Mapping[str, object]) -> str:
-    """`q_00042` becomes `q_00042-2`."""
-    number = 2
-    while f"{query_id}-{number}" in taken:
-        number += 1
-    return f"{query_id}-{number}"
 
 
 def next_version(previous: FileVersion | None, merged: Merged) -> FileVersion:

@@ -7,18 +7,18 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import get_args
 
-from cranfield.agents.answers.places import Answered, ExpectedAnswer
+from cranfield.agents.answers.rows import Answered, ExpectedAnswer
 from cranfield.agents.answers.structure import score_structure
 from cranfield.agents.loop import Read
 from cranfield.base.words import count_noun
-from cranfield.golden.lexical import found_by_grep
+from cranfield.golden.index import found_by_grep
 from cranfield.golden.narrative import NamesAllowed, names_not_expected
 from cranfield.golden.parsed import LineCoverage, ParsedSource
 from cranfield.golden.records import CitedFact, CitedLines, EntityRoleName, OracleAnswer, QueryCandidate
 from cranfield.golden.rules import MUST_MENTION, MUST_NOT_MENTION, NARRATIVE_WORDS, RULES, Bounds
 from cranfield.golden.screen import grep_message
 from cranfield.golden.targets import Targets, lines_of, of_answer
-from cranfield.model.label import Lines
+from cranfield.model.judging import Lines
 from cranfield.ranking.matching.place import ENTITY_MARK
 
 

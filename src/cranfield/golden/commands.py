@@ -54,8 +54,6 @@ SUBCOMMANDS = dict.fromkeys(
     __name__,
 )
 """Command to its module, in the order help lists them."""
-
-
 PlanArgument = Annotated[
     str | None,
     Argument(
@@ -141,8 +139,7 @@ def run_command(
     Exit codes: 0 every record has an end, or the last step was reached; 2 invalid plan, source or run folder; 3 records
     wait, because a model has no answer for now or the budget is used up; 130 interrupted.
     """
-    from cranfield.agents.kept import Kept
-    from cranfield.agents.record_folder import PLAN
+    from cranfield.agents.recording import PLAN, Kept
     from cranfield.golden.folder import RunFolder
     from cranfield.golden.plan import load_plan
     from cranfield.golden.plan_cost import estimate
@@ -194,7 +191,7 @@ class RunSource:
     @property
     def without(self) -> tuple[Path | None, ...]:
         """What is none of the source: what the call names, and what it named when the run began."""
-        from cranfield.agents.record_folder import left_out_of
+        from cranfield.agents.recording import left_out_of
 
         if self.resume is None:
             return self.given
@@ -251,7 +248,7 @@ class RunSource:
         Raises:
             UsageError: with the files.
         """
-        from cranfield.agents.record_folder import changed_since
+        from cranfield.agents.recording import changed_since
         from cranfield.golden.folder import RunFolder
         from cranfield.repo.tree import read_tree
 
@@ -455,7 +452,7 @@ def gate_command(
     What a set does not have, such as facts or a narrative, is missing, not failed: the report says on how many records each
     check could run. Exit codes: 0 no record failed; 1 a record failed; 2 the set or the repository cannot be read.
     """
-    from cranfield.agents.record_folder import now
+    from cranfield.agents.recording import now
     from cranfield.app.loading import load
     from cranfield.golden.existing import Defaults, gate_set, import_set
     from cranfield.golden.reports.golden import gate_document
@@ -576,7 +573,7 @@ def transcripts_command(
     record: Annotated[list[str] | None, Option("Only these records; may be repeated.", metavar="ID")] = None,
 ) -> None:
     """Write the transcripts of a run, or of `golden check`, as one HTML file, by record and role; it requests nothing from the network."""
-    from cranfield.agents.record_folder import read_lines
+    from cranfield.agents.recording import read_lines
     from cranfield.base.errors import UnknownNameError
     from cranfield.formats.io.files import write_text
     from cranfield.golden.folder import RunFolder, Step
@@ -654,7 +651,7 @@ def batch_command(
     Exits with 1 where the batch differs significantly: it goes back to its authors.
     """
     from cranfield.app.loading import read_stored
-    from cranfield.golden.batch_drift import BatchVerdict, batch_drift
+    from cranfield.golden.batch import BatchVerdict, batch_drift
     from cranfield.golden.reports.sets import batch_document
     from cranfield.golden.use_cases.assemble import batch_scores
 
@@ -772,7 +769,7 @@ def reviewed_command(
     """
     from cranfield.app.command import Status
     from cranfield.base.words import count_noun, join_first
-    from cranfield.golden.batch_review import review_of, write_feedback
+    from cranfield.golden.batch import review_of, write_feedback
     from cranfield.golden.folder import RunFolder
     from cranfield.golden.reports.review import review_document
     from cranfield.golden.review import ReviewOutcome

@@ -15,7 +15,7 @@ from typing import Any, get_args
 
 from pydantic import ValidationError
 
-from cranfield.agents.record_folder import PLAN, TreeRecord, now, tree_files
+from cranfield.agents.recording import PLAN, TreeRecord, now, tree_files
 from cranfield.base.errors import Problem, TestSetError, shorten
 from cranfield.base.words import count_noun
 from cranfield.golden.folder import RunFolder, Step
@@ -137,15 +137,11 @@ def _problems(testset: TestSet, query: Query, defaults: Defaults) -> list[Proble
             hint = f"{{{name}=NAME}} is that of all queries without"
             got = shorten(value) if value else None
             found.append(Problem(message, expected=", ".join(known), got=got, hint=hint, parameters=(name,)))
-    wrong = [span for span in targets if isinstance(span, Span) and not _is_grade(span.grade)]
+    wrong = [span for span in targets if isinstance(span, Span) and span.grade not in {1, 2, 3}]
     if wrong:
         message = f"query {query.id!r} has a span of an unknown grade"
         found.append(Problem(message, expected="1, 2 or 3", got=f"{wrong[0].grade:g}"))
     return found
-
-
-def _is_grade(grade: float) -> bool:
-    return grade in {1, 2, 3}
 
 
 def _candidate(query: Query, targets: Sequence[Target], label: Label, lost: Counter[str]) -> dict[str, Any]:
@@ -177,6 +173,14 @@ def _answer(targets: Sequence[Target], files: Sequence[str], label: Label, lost:
     ranges = [asdict(lines) for lines in label.line_ranges if lines.start <= lines.end]
     confidence = label.more.get(_CONFIDENCE)
     lost["unknown values of confidence"] += confidence not in (None, *get_args(Confidence))
+    # The evidence of a record; an entry that is none is counted.
+    found = []
+    entries = label.more.get(_EVIDENCE) or []
+    for each in entries if isinstance(entries, list) else [entries]:
+        try:
+            found.append(Evidence.model_validate(each))
+        except ValidationError:
+            lost["unreadable entries of evidence"] += 1
     return {
         "expected_entities": [_entity(target.id, label, lost) for target in targets if isinstance(target, Entity)],
         "expected_files": list(dict.fromkeys(files or own_files)),
@@ -187,7 +191,7 @@ def _answer(targets: Sequence[Target], files: Sequence[str], label: Label, lost:
         "must_mention_facts": list(map(_fact, label.must_mention)),
         "must_not_mention_facts": list(map(_fact, label.must_not_mention)),
         "canonical_narrative": label.narrative,
-        _EVIDENCE: _evidence(label, lost),
+        _EVIDENCE: found,
         _CONFIDENCE: confidence if confidence in get_args(Confidence) else None,
         _UNCERTAINTY: label.more.get(_UNCERTAINTY) or None,
         "baseline_answerable": label.baseline_answerable,
@@ -205,18 +209,6 @@ def _entity(entity_id: str, label: Label, lost: Counter[str]) -> dict[str, Any]:
 
 def _fact(fact: Fact) -> dict[str, Any]:
     return {"fact": fact.text, "citations": [asdict(lines) for lines in fact.citations]}
-
-
-def _evidence(label: Label, lost: Counter[str]) -> list[Any]:
-    """The evidence of a record; an entry that is none is counted."""
-    found = []
-    entries = label.more.get(_EVIDENCE) or []
-    for each in entries if isinstance(entries, list) else [entries]:
-        try:
-            found.append(Evidence.model_validate(each))
-        except ValidationError:
-            lost["unreadable entries of evidence"] += 1
-    return found
 
 
 def _carried(label: Label) -> dict[str, Any]:

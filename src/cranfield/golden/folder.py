@@ -5,7 +5,7 @@ from __future__ import annotations
 from enum import StrEnum
 from pathlib import Path
 
-from cranfield.agents.record_folder import RecordFolder, manifest_of
+from cranfield.agents.recording import RecordFolder, manifest_of
 from cranfield.golden.outcomes import RunManifest
 from cranfield.golden.records import SCHEMA_VERSION
 

@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import Any
 
 from cranfield.agents.budget import Budget
-from cranfield.agents.kept import Kept, charge
 from cranfield.agents.protocol import Backend, ModelAnswer, Request, Usage
+from cranfield.agents.recording import Kept, charge
 from cranfield.agents.settings import ModelSettings, connected
 from cranfield.base.errors import Problem
 from cranfield.golden.agreement import QueueReason

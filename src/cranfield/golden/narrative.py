@@ -12,7 +12,7 @@ import textwrap
 from collections.abc import Iterable, Iterator, Sequence
 from functools import cached_property
 
-from cranfield.golden.lexical import CALL, CODE, is_distinctive, name_parts
+from cranfield.golden.index import CALL, CODE, is_distinctive, name_parts
 from cranfield.golden.parsed import PACKAGE_FILES, ParsedSource, folder_of, lies_in, module_parts
 from cranfield.ranking.matching.place import ENTITY_MARK, parts_of, plain_entity
 from cranfield.repo.definitions import parse_python

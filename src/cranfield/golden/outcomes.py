@@ -8,7 +8,7 @@ from typing import Annotated, Any
 from pydantic import BaseModel, ConfigDict, Field
 
 from cranfield.agents.protocol import UNREADABLE, Failure, Usage
-from cranfield.agents.record_folder import TreeRecord
+from cranfield.agents.recording import TreeRecord
 from cranfield.golden.agreement import LabelOutcome, QueueReason
 from cranfield.golden.records import SCHEMA_VERSION, Cost, Difficulty, Filled, GoldenModel, NarrativeJudgment, TaskType
 from cranfield.golden.states import State

@@ -13,7 +13,7 @@ from typing import TypeVar
 from cranfield.agents.budget import PER, TYPICAL_BYTES, Limit, Price
 from cranfield.agents.loop import RESULT_CHARS
 from cranfield.agents.protocol import Usage
-from cranfield.agents.record_folder import CALLS, PLAN, TreeRecord
+from cranfield.agents.recording import CALLS, PLAN, TreeRecord
 from cranfield.agents.settings import ModelSettings
 from cranfield.base.errors import UsageError
 from cranfield.base.numbers import total

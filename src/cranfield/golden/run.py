@@ -10,7 +10,7 @@ from pathlib import Path
 
 from cranfield.agents.budget import Spent
 from cranfield.agents.protocol import Backend
-from cranfield.agents.record_folder import CALLS, PLAN, TreeRecord, now, read_lines, require_same_tree, tree_files
+from cranfield.agents.recording import CALLS, PLAN, TreeRecord, now, read_lines, require_same_tree, tree_files
 from cranfield.agents.settings import NOT_CONTENT
 from cranfield.agents.tools.source import SourceTools
 from cranfield.base.concurrency.loop import event_loop, run_all

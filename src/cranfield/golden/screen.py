@@ -11,7 +11,7 @@ from enum import StrEnum
 from fractions import Fraction
 
 from cranfield.base.words import and_list, count_noun
-from cranfield.golden.lexical import content_words, found_by_grep, jaccard
+from cranfield.golden.index import content_words, found_by_grep, jaccard
 from cranfield.golden.parsed import ParsedSource, lies_in
 from cranfield.golden.plan import Plan, Quota, TargetKind
 from cranfield.golden.records import QueryCandidate

@@ -60,8 +60,13 @@ STATES: Mapping[State, StateInfo] = {
 """In the order of the steps, then of people."""
 REJECTIONS = frozenset(
     {
-        *(State.NOT_AUTHORED, State.SCREENED_OUT, State.RESERVE, State.NO_ANSWER),
-        *(State.NO_REPORT, State.NO_RATING, State.DROPPED),
+        State.NOT_AUTHORED,
+        State.SCREENED_OUT,
+        State.RESERVE,
+        State.NO_ANSWER,
+        State.NO_REPORT,
+        State.NO_RATING,
+        State.DROPPED,
     }
 )
 """States that a line of `05_rejected.jsonl` gives a record."""

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 
 from cranfield.base.words import and_list
-from cranfield.golden.lexical import leaks, overlap, target_names
+from cranfield.golden.index import leaks, overlap, target_names
 from cranfield.golden.parsed import LineCoverage, Lines, ParsedSource
 from cranfield.golden.records import CitedLines, OracleAnswer, QueryCandidate
 from cranfield.golden.rules import Extent

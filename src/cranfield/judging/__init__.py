@@ -9,6 +9,7 @@ PRODUCT = Product(
         "Judge": {"book": "cranfield.judging.commands.book", "agreement": "cranfield.judging.commands.agreement"},
     },
     groups=frozenset({"book", "pool"}),
+    subcommands={"testset": {"refresh": "cranfield.judging.commands.refresh"}},
     cards={
         "Agreement": "cranfield.judging.reports.cards:AGREEMENT",
         "RaterReport": "cranfield.judging.reports.cards:RATERS",

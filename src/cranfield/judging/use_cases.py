@@ -37,10 +37,14 @@ from cranfield.judging.models.compare import (
     scale_of,
     shared_testsets,
 )
-from cranfield.judging.pools.alternatives import BothScores, WithAndWithout, alternatives_of, without_alternatives
-from cranfield.judging.pools.found_holes import FoundHoles
-from cranfield.judging.pools.holes import find_holes
-from cranfield.judging.pools.results import SystemResults
+from cranfield.judging.pools.holes import FoundHoles, find_holes
+from cranfield.judging.pools.results import (
+    BothScores,
+    SystemResults,
+    WithAndWithout,
+    alternatives_of,
+    without_alternatives,
+)
 from cranfield.judging.pools.rule_view import Grades as RuleGrades
 from cranfield.judging.pools.rule_view import rule_view
 from cranfield.measures import DEFAULT_MEASURES, parse
@@ -52,8 +56,7 @@ from cranfield.stats.ppi import corrected_mean
 from cranfield.stats.rank_correlation import kendall_tau
 
 if TYPE_CHECKING:
-    from cranfield.judging.pools.build import BuiltPool
-    from cranfield.judging.pools.request import PoolRequest
+    from cranfield.judging.pools.build import BuiltPool, PoolRequest
 
 
 def named_file(spec: str) -> tuple[str, Path]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import re
 from collections.abc import Callable, Iterator, MutableMapping
 from threading import RLock
 from typing import TypeVar
@@ -10,7 +11,7 @@ from typing import TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from cranfield.base.errors import UsageError
+from cranfield.base.errors import CranfieldError, Problem, UsageError, nearest_name, shorten
 from cranfield.measures.measure import (
     LOOKS_AT_THE_LIST,
     WHY_NEEDED,
@@ -87,8 +88,6 @@ DEFAULT_MEASURES = ("nDCG@10", "RR@10", "AP", "P@5", "R@10", "Success@5", "Judge
 
 CHOOSING = ("judged_only", "gains")
 """Parameters that change the ranking a kernel sees."""
-
-
 LOOKED_FOR: dict[Needs, Aspect] = {"files": Aspect.FILE, "legacy": Aspect.LEGACY, "sources": Aspect.SOURCE}
 """Needs that are side columns."""
 
@@ -209,3 +208,132 @@ def _carries(ranking: Ranking, need: Needs) -> bool:
 def sign_of(measure: Measure) -> int:
     """1 where a higher value is better, else -1."""
     return 1 if CATALOGUE[measure.name].higher_is_better else -1
+
+
+NAMES = {"R": "recall", "P": "precision", "nDCG": "ndcg", "RR": "mrr", "AP": "map"}
+"""What the measures are called whose name is not a word; others are written in small letters, `RankOfFirst` as `rank_of_first`."""
+_CAPITAL = re.compile(r"(?<=[a-z0-9])(?=[A-Z])")
+_OTHER = re.compile(r"[^a-z0-9]+")
+
+
+def measure_key(measure: Measure) -> str:
+    """The key of a measure: letters, digits and `_` only. Different parameters give different keys.
+
+    >>> from cranfield.measures import parse
+    >>> [measure_key(parse(text)) for text in ("R@10", "nDCG(dcg='exp-log2')@10", "RR", "RankOfFirst", "IPrec@0.1")]
+    ['recall_at_10', 'ndcg_dcg_exp_log2_at_10', 'mrr', 'rank_of_first', 'iprec_at_0_1']
+    """
+    name = base_key(measure)
+    detail = "_detail" if measure.on_detail else ""
+    params = "".join(f"_{key}_{value}" for key, value in measure.params)
+    cutoff = "" if measure.cutoff is None else f"_at_{measure.cutoff:g}"
+    return _OTHER.sub("_", f"{name}{detail}{params}{cutoff}".lower()).strip("_")
+
+
+def base_key(measure: Measure) -> str:
+    """The key without cutoff and parameters: `recall` of `R@10`."""
+    return NAMES.get(measure.name) or _CAPITAL.sub("_", measure.name).lower()
+
+
+_GLUED = re.compile(r"(?P<name>.*?[A-Za-z])[._]?(?P<cutoff>[0-9]+)")
+"""`p5`, `ndcg_10`: a name and a cutoff without the @."""
+EXAMPLE = {"rank": "10", "share": "0.1", "multiple": "0.5"}
+"""A cutoff of each kind."""
+
+ELSEWHERE = {
+    "R": ("contextrecall", "contextualrecall", "contextentityrecall", "retrievalrecall"),
+    "AP": ("contextprecision", "contextualprecision"),
+    "P": ("contextrelevance", "contextrelevancy", "contextualrelevancy", "idbasedcontextprecision"),
+    "F1": ("f", "fscore", "f1score", "fmeasure", "fbeta"),
+}
+"""Measure to the names that tools for answers of language models have for it, or for what is nearest to it."""
+OF_ANSWERS = frozenset((
+    "faithfulness", "groundedness", "hallucination", "answerrelevancy", "answerrelevance", "responserelevancy",
+    "answercorrectness", "factualcorrectness", "answersimilarity", "semanticsimilarity", "noisesensitivity",
+))  # fmt: skip
+"""Names of measures of an answer's text, which no order of results gives."""
+
+
+def known_name(name: str) -> str:
+    """The name in the case that is known: `rbp` is `RBP`, `p` is `P`; unchanged where no name, or several, differ by case."""
+    if name in CATALOGUE or name in ALIASES or name in TREC_CUTS:
+        return name
+    folded = name.casefold()
+    same = [known for known in (*CATALOGUE, *ALIASES) if known.casefold() == folded]
+    return same[0] if len({ALIASES.get(known, known) for known in same}) == 1 else name
+
+
+def known_cut(name: str) -> str:
+    """The same for a name of trec_eval before a cutoff: `p` of `p_5`."""
+    same = [known for known in TREC_CUTS if known.casefold() == name.casefold()]
+    return name if name in TREC_CUTS or len(same) != 1 else same[0]
+
+
+def unknown_measure(name: str, params: str | None, cutoff: str | None, parse: Callable[[str], Measure]) -> Problem:
+    """The problem of an unknown name; its hint is the nearest measure with the parameters and the cutoff that were given."""
+    listing = "`cranfield measures` lists them."
+    folded = re.sub(r"[\W_]", "", name.casefold())
+    if folded in OF_ANSWERS:
+        return Problem(
+            f"{shorten(name)} is not a ranking measure: it evaluates the text of an answer",
+            expected=f"one of {len(CATALOGUE)} measures",
+            hint="for the passages that an answer is written from, R@5 is the share of judged passages found, and Success@5 "
+            "whether any was found; `cranfield answers score LABELS ANSWERS` scores answers against labels",
+        )
+    elsewhere = next((measure for measure, names in ELSEWHERE.items() if folded in names), None)
+    if elsewhere is None:
+        meant = _suggestion(name, params, cutoff, parse)
+        hint = f"did you mean {meant}? {listing}" if meant else listing
+    else:
+        given = "divisor='retrieved'" if elsewhere == "AP" else params
+        meant = _whole(elsewhere, given, cutoff, parse)
+        hint = f"for judged results, {meant} is {'the same measure' if elsewhere == 'AP' else 'the nearest measure'}. {listing}"
+    return Problem(f"unknown measure {shorten(name)}", expected=f"one of {len(CATALOGUE)} measures", hint=hint)
+
+
+def _suggestion(name: str, params: str | None, cutoff: str | None, parse: Callable[[str], Measure]) -> str | None:
+    glued = _GLUED.fullmatch(name) if cutoff is None else None
+    for stem, cut in [(name, cutoff)] + ([(glued["name"], glued["cutoff"])] if glued else []):
+        nearest = _nearest(stem)
+        if nearest is None or (glued and stem == name and _nearest(glued["name"]) == nearest):
+            continue
+        return _whole(nearest, params, cut, parse)
+    return None
+
+
+def _nearest(name: str) -> str | None:
+    """The catalogue's name of the nearest name, whatever its case."""
+    targets = {known.casefold(): TREC_CUTS[known] for known in TREC_CUTS}
+    targets |= {known.casefold(): ALIASES[known] for known in ALIASES}
+    targets |= {known.casefold(): known for known in CATALOGUE}
+    folded = name.casefold()
+    near = folded if folded in targets else nearest_name(folded, sorted(targets))
+    return None if near is None else targets[near]
+
+
+def _whole(name: str, params: str | None, cutoff: str | None, parse: Callable[[str], Measure]) -> str:
+    """The spelling that parses, with as much of what was given as it takes; a required cutoff that is missing is an example."""
+    spec = CATALOGUE[name]
+    example = EXAMPLE[spec.cutoff_kind] if spec.cutoff == "required" else None
+    for with_params in dict.fromkeys((params, None)):
+        for with_cutoff in dict.fromkeys((cutoff, example, None)):
+            text = name + (f"({with_params})" if with_params else "") + (f"@{with_cutoff}" if with_cutoff else "")
+            try:
+                return str(parse(text))
+            except CranfieldError:
+                continue
+    return name
+
+
+def with_name(text: str, spec: MeasureSpec, given: str, parse: Callable[[str], Measure]) -> str:
+    """The spelling of a measure whose only parameter has no name: `RBP(p=0.5)` for `rbp(.5)`; empty where none parses."""
+    value, after = given.strip(), text.rpartition(")")[2].strip()
+    spellings = [f"{spec.name}({parameter.name}={value}){after}" for parameter in spec.parameters]
+    if value.isdecimal() and not after:
+        spellings.insert(0, f"{spec.name}@{value}")
+    for spelling in spellings if "=" not in value else ():
+        try:
+            return str(parse(spelling))
+        except CranfieldError:
+            continue
+    return ""

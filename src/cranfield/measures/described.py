@@ -7,10 +7,16 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-from cranfield.measures.catalogue import ALIASES, CATALOGUE, DEFAULT_MEASURES, TREC_CUTS, by_family
-from cranfield.measures.keys import base_key
+from cranfield.measures.catalogue import (
+    ALIASES,
+    CATALOGUE,
+    DEFAULT_MEASURES,
+    TREC_CUTS,
+    base_key,
+    by_family,
+    known_name,
+)
 from cranfield.measures.measure import WHY_NEEDED, Measure, MeasureSpec, ParameterSpec
-from cranfield.measures.nearest import known_name
 from cranfield.measures.parse import parse
 from cranfield.model.results import Record
 

@@ -1,7 +1,8 @@
 """A measure as a value, the rules of its values, and orders of ties.
 
-What a convention decides around a kernel: the results it sees, which queries have a value, how a value is rounded. `compute` asks here before and after every kernel. Measures that only say how far others can be trusted (`diagnostic`)
-see the list as it is.
+The rules are what a convention decides around a kernel: the results it sees, which queries have a value, how a value is rounded.
+`compute` applies them before and after every kernel. Measures that only say how far others can be trusted (`diagnostic`) see the
+list as it is.
 """
 
 from __future__ import annotations
@@ -100,7 +101,7 @@ class Measure:
 
 
 READERS: list[Callable[[str], Measure]] = []
-"""What reads a spelling: `cranfield.measures.catalogue`, which knows the catalogue, adds itself."""
+"""What reads a spelling: `cranfield.measures.parse`, which knows the catalogue, adds itself."""
 
 
 def spell(value: Parameter) -> str:

@@ -8,9 +8,18 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 
 from cranfield.base.errors import CranfieldError, MeasureError, Problem, UsageError, shorten, unknown_name
-from cranfield.measures.catalogue import ALIASES, CATALOGUE, PRESETS, TREC_CUTS
+from cranfield.measures.catalogue import (
+    ALIASES,
+    CATALOGUE,
+    EXAMPLE,
+    PRESETS,
+    TREC_CUTS,
+    known_cut,
+    known_name,
+    unknown_measure,
+    with_name,
+)
 from cranfield.measures.measure import READERS, Gains, Measure, MeasureSpec, Parameter, ParameterSpec, spell
-from cranfield.measures.nearest import EXAMPLE, known_cut, known_name, unknown_measure, with_name
 
 MAX_CUTOFF = 2**31 - 1
 LONGEST = 1000
@@ -298,18 +307,14 @@ def _value(text: str, spec: ParameterSpec, raw: str) -> Parameter:
     whole = isinstance(spec.default, int)
     pattern = r"[+-]?[0-9]{1,10}" if whole else _NUMBER
     value = float(raw) if re.fullmatch(pattern, raw) else math.nan
-    if not _within(spec, value):
+    low = -MAX_CUTOFF if spec.minimum is None else spec.minimum
+    high = MAX_CUTOFF if spec.maximum is None else spec.maximum
+    outside = (spec.above_minimum and value == low) or (spec.below_maximum and value == high)
+    if not (low <= value <= high and not outside):
         raise MeasureError(
             f"{text}: {spec.name} is {raw}", expected=f"a {'whole ' if whole else ''}number{_bounds(spec)}"
         )
     return int(raw) if whole else value
-
-
-def _within(spec: ParameterSpec, value: float) -> bool:
-    low = -MAX_CUTOFF if spec.minimum is None else spec.minimum
-    high = MAX_CUTOFF if spec.maximum is None else spec.maximum
-    outside = (spec.above_minimum and value == low) or (spec.below_maximum and value == high)
-    return low <= value <= high and not outside
 
 
 def _bounds(spec: ParameterSpec) -> str:

@@ -1,17 +1,20 @@
-"""Frozen values that all other packages use. Imports only the errors."""
+"""Frozen values that all other packages use. Imports only `base`."""
 
 from cranfield.model.absence import Absence
 from cranfield.model.convention import CONVENTIONS, DEFAULT_CONVENTION, Convention, convention_named
 from cranfield.model.judging import (
+    EntityRole,
+    Fact,
     Judging,
     JudgingAgreement,
     JudgingGuideline,
     JudgingOverruled,
     JudgingPool,
     JudgingRater,
+    Label,
+    Lines,
 )
 from cranfield.model.kinds import Scalar
-from cranfield.model.label import EntityRole, Fact, Label, Lines
 from cranfield.model.matching import MatchingRules
 from cranfield.model.note import Note, NoteKind
 from cranfield.model.query import (

@@ -160,7 +160,11 @@ class Run(Displayed):
         hasher = sha256(f"cranfield run 1 {self.order} {self.depth}\n".encode())
         for query_id in sorted(self.answers):
             answer = self.answers[query_id]
-            hits = [[hit.id, _float(hit.score), hit.title, hit.span, *_extras(hit)] for hit in answer.hits]
+            # The same number for 1 and 1.0, so that they have one digest.
+            hits = [
+                [hit.id, None if hit.score is None else float(hit.score), hit.title, hit.span, *_extras(hit)]
+                for hit in answer.hits
+            ]
             record = [query_id, answer.outcome.value, answer.reason, hits, dict(answer.fields)]
             text = json.dumps(record, sort_keys=True, ensure_ascii=False, separators=(",", ":"))
             hasher.update(text.encode("utf-8", "surrogatepass") + b"\n")
@@ -183,8 +187,3 @@ def _extras(hit: Hit) -> list[object]:
         *([] if hit.tokens is None else [float(hit.tokens)]),
         *([] if hit.fields is None else [dict(hit.fields)]),
     ]
-
-
-def _float(score: float | None) -> float | None:
-    """The same number for 1 and 1.0, so that they have one digest."""
-    return None if score is None else float(score)

@@ -17,7 +17,7 @@ from typing import Annotated, Any, ClassVar, Literal
 
 from cranfield.base.display import Displayed, in_line
 from cranfield.base.words import count_noun
-from cranfield.model.judging import Judging
+from cranfield.model.judging import Judging, Label
 from cranfield.model.kinds import (
     AnyJson,
     Count,
@@ -33,7 +33,6 @@ from cranfield.model.kinds import (
     Whole,
     at_least,
 )
-from cranfield.model.label import Label
 from cranfield.model.matching import MatchingRules
 from cranfield.model.note import Note
 from cranfield.model.query import Query, negative_of, query_strata

@@ -1,8 +1,8 @@
 """A run file becomes a ranking: which reader reads it, what is kept of large ones, and reading that begins before numpy is there.
 
-The scans of run files, cached by content: other measures, levels or gains need no second reading. The key of an entry is the digest of the run's bytes and of all inputs of the scan. A file is hashed first only where an
-entry has its size and first bytes. Entries are arrays and JSON, never pickles; a damaged one is ignored.
-`CRANFIELD_CACHE` names the folder, `off` turns the cache off.
+Scans of run files are cached by content, so that other measures, levels or gains need no second reading. The key of an entry is the
+digest of the run's bytes and of all inputs of the scan; a file is hashed only where an entry has its size and first bytes. Entries
+are arrays and JSON, never pickles; a damaged one is ignored. `CRANFIELD_CACHE` names the folder, `off` turns the cache off.
 """
 
 from __future__ import annotations
@@ -10,11 +10,11 @@ from __future__ import annotations
 import io
 import json
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import asdict, fields
 from hashlib import sha256
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from cranfield.base.errors import RunFormatError, UsageError
 from cranfield.base.words import short_name
@@ -150,17 +150,13 @@ def _load(entry: Path) -> Scan | None:
         if sha256(data[DIGEST_BYTES:]).digest() != data[:DIGEST_BYTES]:
             return None
         with np.load(io.BytesIO(data[DIGEST_BYTES:]), allow_pickle=False) as arrays:
-            scan = _scan_of(arrays)
+            facts = json.loads(bytes(arrays["facts"]))
+            top = TopHits(**{name: arrays[f"top_{name}"] for name in TOP_ARRAYS}, blob=bytes(arrays["top_blob"]))
+            columns = {name: arrays[name] for name in ARRAYS}
+            scan = Scan(**columns, top=top, **(facts | {"extra_queries": tuple(facts["extra_queries"])}))
     except (OSError, UsageError):  # a link is not followed
         return None
     return scan
-
-
-def _scan_of(arrays: Mapping[str, Any]) -> Scan:
-    facts = json.loads(bytes(arrays["facts"]))
-    top = TopHits(**{name: arrays[f"top_{name}"] for name in TOP_ARRAYS}, blob=bytes(arrays["top_blob"]))
-    columns = {name: arrays[name] for name in ARRAYS}
-    return Scan(**columns, top=top, **(facts | {"extra_queries": tuple(facts["extra_queries"])}))
 
 
 def _keep(entry: Path, scan: Scan) -> None:

@@ -2,9 +2,8 @@
 
 Results come in ordered, without duplicates and cut to depth: as ranks of the judged documents (`JudgedRanks`, from run
 files and runs in memory), or as lists that are matched hit by hit (collected runs, and queries whose truth is not a list
-of ids). Gains, credit and states are decided here.
-
-One list of results matched hit by hit: the expected item of each, and the credit for it. Recorded besides: files, legacy forms and sources where they are looked for, and silence where nothing should be found.
+of ids). Gains, credit and states are decided here. A list that is matched hit by hit also records files, legacy forms and sources
+where they are looked for, and silence where nothing should be found.
 """
 
 from __future__ import annotations
@@ -112,7 +111,10 @@ class FirstMatches:
         keys += [(int(Aspect.SOURCE), place) for place in range(len(looked.sources))]
         return [
             (
-                *(kind, place, self._rank.get((kind, place), 0), self._relevant.get((kind, place), 0)),
+                kind,
+                place,
+                self._rank.get((kind, place), 0),
+                self._relevant.get((kind, place), 0),
                 kind == Aspect.SOURCE and place in looked.answered_by,
             )
             for kind, place in keys

@@ -114,7 +114,7 @@ class Ranking(OneLine):
     rank: NDArray[np.int32]  # [J] 1-based
     gain: NDArray[np.float64]  # [J] 0 where not credited
     level: NDArray[np.int32]  # [J] 0 where not credited; under 0 for pooled
-    state: NDArray[np.int8]  # [J] State.POOLED or State.JUDGED
+    state: NDArray[np.int8]  # [J] ResultState.POOLED or ResultState.JUDGED
     item: NDArray[np.int32]  # [J] which expected item of its query it matched: entry expected_start[query] + item
     tie_first: NDArray[np.int32]  # [J] smallest and largest rank among the results that tie with it: itself, when alone
     tie_last: NDArray[np.int32]  # [J] before any cut, so it may lie beyond n_returned

@@ -76,15 +76,11 @@ def _definitions_in(tree: ast.Module) -> Iterator[Definition]:
                 stack.append((node.body, own, "class" if kind == "class" else "function"))
             elif isinstance(node, ast.Assign | ast.AnnAssign):
                 if inside != "function":
-                    for name in _assigned(node):
+                    targets = node.targets if isinstance(node, ast.Assign) else [node.target]
+                    for name in list(dict.fromkeys(target.id for target in targets if isinstance(target, ast.Name))):
                         yield Definition((*names, name), "variable", node.lineno, node.end_lineno or node.lineno)
             else:
                 stack += [(inner, names, inside) for inner in _bodies(node)]
-
-
-def _assigned(node: ast.Assign | ast.AnnAssign) -> list[str]:
-    targets = node.targets if isinstance(node, ast.Assign) else [node.target]
-    return list(dict.fromkeys(target.id for target in targets if isinstance(target, ast.Name)))
 
 
 def _bodies(node: ast.AST) -> Iterator[list[ast.stmt]]:

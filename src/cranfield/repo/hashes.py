@@ -9,8 +9,7 @@ from collections.abc import Mapping
 from cranfield.base.errors import Problem, TestSetError, shorten
 from cranfield.model import MatchingRules
 from cranfield.ranking.matching.place import path_of
-from cranfield.repo.snapshot import Snapshot
-from cranfield.repo.stored import blob_id
+from cranfield.repo.snapshot import Snapshot, blob_id
 
 KINDS = ("sha256", "sha1", "git", "md5")
 _HASH = re.compile(r"(?:(sha-?256|sha-?1|md5|git)[:-])?([0-9a-f]{7,64})", re.IGNORECASE)

@@ -81,7 +81,12 @@ class GitHistory:
             if mark := _BLAMED.fullmatch(line):
                 place = (mark[1], int(mark[2]))
             elif line.startswith("\t"):
-                _add(found, place[1], _commit(place[0], about))
+                full_id = place[0]
+                from datetime import UTC, datetime
+
+                seconds = about["author-time"]
+                date = datetime.fromtimestamp(int(seconds), UTC).date().isoformat() if seconds.isdigit() else ""
+                _add(found, place[1], Commit(full_id[:10], date, about["author"], about["summary"]))
             elif (key := line.partition(" ")[0]) in about:
                 about[key] = line.partition(" ")[2]
         return found
@@ -93,11 +98,3 @@ def _add(found: list[BlamedLines], line: int, commit: Commit) -> None:
         found[-1] = BlamedLines(found[-1].start, line, commit)
     else:
         found.append(BlamedLines(line, line, commit))
-
-
-def _commit(full_id: str, about: dict[str, str]) -> Commit:
-    from datetime import UTC, datetime
-
-    seconds = about["author-time"]
-    date = datetime.fromtimestamp(int(seconds), UTC).date().isoformat() if seconds.isdigit() else ""
-    return Commit(full_id[:10], date, about["author"], about["summary"])

@@ -36,37 +36,12 @@ class WithheldReason(StrEnum):
 
 
 NAMES: Sequence[str] = (
-    *(
-        ".env",
-        ".env.*",
-        "*.env",
-        ".envrc",
-        ".netrc",
-        "_netrc",
-        ".npmrc",
-        ".pypirc",
-        ".yarnrc.yml",
-        ".pgpass",
-        ".my.cnf",
-    ),
-    *(".htpasswd", ".git-credentials", ".dockercfg", ".docker/config.json", ".kube/config", ".aws/**", ".ssh/**"),
-    *(".gnupg/**", "credentials*", "secrets*", "id_rsa*", "id_dsa*", "id_ecdsa*", "id_ed25519*"),
-    *(
-        "*.pem",
-        "*.key",
-        "*.p12",
-        "*.pfx",
-        "*.p8",
-        "*.jks",
-        "*.keystore",
-        "*.kdbx",
-        "*.kdb",
-        "*.ppk",
-        "*.ovpn",
-        "*.tfstate",
-    ),
-    *("*.tfstate.backup", "*.tfvars", "service-account*.json", "*.agekey", "*.gpg"),
-)
+    ".env", ".env.*", "*.env", ".envrc", ".netrc", "_netrc", ".npmrc", ".pypirc", ".yarnrc.yml", ".pgpass",
+    ".my.cnf", ".htpasswd", ".git-credentials", ".dockercfg", ".docker/config.json", ".kube/config", ".aws/**",
+    ".ssh/**", ".gnupg/**", "credentials*", "secrets*", "id_rsa*", "id_dsa*", "id_ecdsa*", "id_ed25519*", "*.pem",
+    "*.key", "*.p12", "*.pfx", "*.p8", "*.jks", "*.keystore", "*.kdbx", "*.kdb", "*.ppk", "*.ovpn", "*.tfstate",
+    "*.tfstate.backup", "*.tfvars", "service-account*.json", "*.agekey", "*.gpg",
+)  # fmt: skip
 """Patterns of paths, as `glob_regex` reads them; case does not matter. Those with a folder are found at any depth."""
 HARMLESS: Sequence[str] = (".env.example", ".env.sample", ".env.template", ".env.dist", "*.pub")
 """Names that look like one of these, and hold none."""

@@ -18,8 +18,8 @@ from pathlib import Path
 from cranfield.base.errors import UsageError
 from cranfield.base.words import count_noun, join_first
 from cranfield.repo.git import GitError, commit_of, git, is_outside
-from cranfield.repo.snapshot import NO_SOURCE
-from cranfield.repo.stored import (
+from cranfield.repo.snapshot import (
+    NO_SOURCE,
     POINTER,
     POINTER_BYTES,
     Index,

@@ -7,10 +7,12 @@ from __future__ import annotations
 
 import json
 import os
+import time
 from collections.abc import Sequence
+from dataclasses import dataclass, field
 from hashlib import sha256
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 from zipfile import BadZipFile
 
 import numpy as np
@@ -18,8 +20,7 @@ from numpy.typing import NDArray
 
 from cranfield.base.version import __version__
 from cranfield.formats.io.files import new_part, remove_parts
-from cranfield.ranking.counter_python import FOUND, SUSPECT
-from cranfield.ranking.counting import Counting
+from cranfield.ranking.counting import FOUND, SUSPECT, Counting
 from cranfield.scale.judgments import JudgmentTable
 from cranfield.scale.kernel import texts_of
 
@@ -110,3 +111,36 @@ def restore_count(counting: Counting, arrays: Arrays) -> None:
     ]
     counting.suspects = [(arrays["suspects"], texts)]
     counting.n_kept["suspects"] = len(texts)
+
+
+class OnProgress(Protocol):
+    """Called from time to time."""
+
+    def __call__(self, pace: Pace, /) -> None:
+        """The state of the work."""
+
+
+@dataclass
+class Pace:
+    """Rows read so far, of all that are to be read; each pass reads every row."""
+
+    total: int
+    done: int = 0
+    resumed: int = 0
+    """Rows that an earlier call had read."""
+    step: str = ""
+    started: float = field(default_factory=time.monotonic)
+
+    @property
+    def rate(self) -> float:
+        """Rows a second, of this call."""
+        return (self.done - self.resumed) / max(time.monotonic() - self.started, 1e-6)
+
+    @property
+    def seconds_left(self) -> float | None:
+        """None before the first rows."""
+        return (self.total - self.done) / self.rate if self.done > self.resumed else None
+
+
+def silent(pace: Pace) -> None:
+    """Show nothing."""

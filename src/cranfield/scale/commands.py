@@ -15,8 +15,8 @@ from cranfield.scale.runs import LARGE_ROWS, evaluate_large, is_large, rows_of
 if TYPE_CHECKING:
     from cranfield.evaluation.options.blocks import CompareOptions, LargeOptions, ScoringOptions, TestSetOptions
     from cranfield.reporting.document import Document
+    from cranfield.scale.checkpoint import Pace
     from cranfield.scale.judgments import JudgmentTable
-    from cranfield.scale.progress import Pace
     from cranfield.scale.values import ScaleSummary
 
 

@@ -96,7 +96,11 @@ def find_source(path: Path, format: str | None = None) -> JudgmentSource | None:
         TestSetError: it cannot be read, or is no test set.
     """
     if format in {None, "parquet-qrels"} and str(path) != STDIN and is_large_run(str(path)):
-        return _parquet(path)
+        try:
+            found = find_runs([str(path)])[0]
+        except RunFormatError as error:
+            raise TestSetError(error.problems) from None
+        return JudgmentSource(found.name, ParquetJudgments(found.name, found.files)) if is_plain(found.files) else None
     name = detect_format(path, "testset", format, TestSetError).name
     if name not in _PLANS or meta_path(path).exists():
         return None
@@ -115,14 +119,6 @@ def _parquet_file(path: Path) -> JudgmentSource | None:
     if not path.is_file() or unpacked_name(path) != path.name or not is_plain([path]):
         return None
     return JudgmentSource(stem(path), ParquetJudgments(stem(path), (path,)))
-
-
-def _parquet(path: Path) -> JudgmentSource | None:
-    try:
-        found = find_runs([str(path)])[0]
-    except RunFormatError as error:
-        raise TestSetError(error.problems) from None
-    return JudgmentSource(found.name, ParquetJudgments(found.name, found.files)) if is_plain(found.files) else None
 
 
 def _beir(path: Path) -> JudgmentSource | None:

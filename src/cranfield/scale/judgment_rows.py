@@ -84,7 +84,10 @@ class RowCollector:
         keys = _joined(self._keys, np.uint64)
         alike = np.flatnonzero(is_among(keys, repeated_keys(keys)))
         del keys
-        names = pc.dictionary_encode(_one_array(self._names), memory_pool=POOL)
+        # The parts as one array; their list is empty then.
+        joined = pa.concat_arrays(self._names, memory_pool=POOL) if self._names else pa.array([], pa.large_string())
+        self._names.clear()
+        names = pc.dictionary_encode(joined, memory_pool=POOL)
         query = np.asarray(names.indices)[_joined(self._query, np.int32)]
         doc_ids, self._doc_ids = self._doc_ids, []
         return CollectedRows(names.dictionary, query, doc_ids, _joined(self._grade, np.float64), alike)
@@ -174,13 +177,6 @@ def _in_order(parts: list[Any], order: NDArray[Any]) -> pa.LargeStringArray:
         done, used = done + len(piece), used + len(content)
     parts.clear()
     return pa.LargeStringArray.from_buffers(len(order), pa.py_buffer(offsets), pa.py_buffer(data[:used]))
-
-
-def _one_array(parts: list[pa.LargeStringArray]) -> pa.LargeStringArray:
-    """The parts as one array; their list is empty then."""
-    joined = pa.concat_arrays(parts, memory_pool=POOL) if parts else pa.array([], pa.large_string())
-    parts.clear()
-    return joined
 
 
 def _joined(parts: list[NDArray[Any]], kind: type[np.generic]) -> NDArray[Any]:

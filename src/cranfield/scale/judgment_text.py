@@ -79,7 +79,13 @@ def read_qrels_blocks(path: Path, rows: RowCollector) -> TextFaults:
                 break
             block = _qrels_block(data)
             if block is None:
-                block = _odd_qrels(path, data, faults, is_first=not number)
+                # The rows of a block, line by line, as far as they can be used.
+                is_first = not number
+                builder = TestSetBuilder(path)
+                lines = column_rows(io.BytesIO(data), PLAIN, builder, first=1 if is_first else 2)
+                found = [(id_text(columns[0]), id_text(columns[2]), grade) for _, columns, grade in lines]
+                faults.any |= bool(builder.problems.problems)
+                block = usable_block(found, faults)
             rows.add(block)
     return faults
 
@@ -142,15 +148,6 @@ def _has_empty(texts: Any) -> bool:
 
 
 _NO_ROWS = JudgmentBlock.of((), (), ())
-
-
-def _odd_qrels(path: Path, data: bytes, faults: TextFaults, *, is_first: bool) -> JudgmentBlock:
-    """The rows of a block, line by line, as far as they can be used."""
-    builder = TestSetBuilder(path)
-    lines = column_rows(io.BytesIO(data), PLAIN, builder, first=1 if is_first else 2)
-    found = [(id_text(columns[0]), id_text(columns[2]), grade) for _, columns, grade in lines]
-    faults.any |= bool(builder.problems.problems)
-    return usable_block(found, faults)
 
 
 def usable_block(found: Sequence[tuple[str, str, float]], faults: TextFaults) -> JudgmentBlock:

@@ -29,17 +29,19 @@ from cranfield.ranking.engine import kernel_requested, requested_jobs
 from cranfield.scale.checkpoint import (
     Arrays,
     Checkpoint,
+    OnProgress,
+    Pace,
     arrays_of_count,
     arrays_of_find,
     order_of,
     restore_count,
     restore_find,
     signature,
+    silent,
 )
 from cranfield.scale.judgments import JudgmentTable
 from cranfield.scale.kernel import DUPLICATES_HINT, Passes, RowProblem
 from cranfield.scale.plan import Size
-from cranfield.scale.progress import OnProgress, Pace, silent
 from cranfield.scale.scoring import Scoring
 from cranfield.scale.source import Chunk, ParquetRuns
 

@@ -125,9 +125,15 @@ def comparisons(summary: ScaleSummary) -> Section | None:
     several = (Column("system"), Column("verdict")) if len(summary.pairs) > 1 else ()
     columns = (
         *several,
-        *(Column("measure"), Column("A", "value"), Column("B", "value"), Column("difference", "delta")),
-        *(Column(f"{level} CI", "delta interval"), Column("p", "p"), Column("p Holm", "p")),
-        *(Column("better / same / worse", "count"), Column("n", "count")),
+        Column("measure"),
+        Column("A", "value"),
+        Column("B", "value"),
+        Column("difference", "delta"),
+        Column(f"{level} CI", "delta interval"),
+        Column("p", "p"),
+        Column("p Holm", "p"),
+        Column("better / same / worse", "count"),
+        Column("n", "count"),
     )
     rows = [
         _compared(summary, pair, about, with_name=bool(several))
@@ -155,8 +161,12 @@ def _compared(
     return (
         *((pair.name, verdict) if with_name else ()),
         f"* {about.measure}" if is_primary else str(about.measure),
-        *(about.baseline.mean, about.candidate.mean, TonedCell(about.delta, interval_tone(about, about.measure))),
-        *((about.ci_low, about.ci_high), declared.p_two_sided, declared.p_adjusted),
+        about.baseline.mean,
+        about.candidate.mean,
+        TonedCell(about.delta, interval_tone(about, about.measure)),
+        (about.ci_low, about.ci_high),
+        declared.p_two_sided,
+        declared.p_adjusted,
         " / ".join(map(format_count, pair.counts[about.measure])),
         about.n,
     )
@@ -203,7 +213,10 @@ def _tests(summary: ScaleSummary) -> Table:
         (
             *((pair.name,) if several else ()),
             f"{name} *" if name == summary.options.test else name,
-            *(result.statistic, result.p_two_sided, result.p_adjusted, (result.ci_low, result.ci_high)),
+            result.statistic,
+            result.p_two_sided,
+            result.p_adjusted,
+            (result.ci_low, result.ci_high),
             result.note or "",
         )
         for pair in summary.pairs
@@ -211,8 +224,12 @@ def _tests(summary: ScaleSummary) -> Table:
     ]
     columns = (
         *((Column("system"),) if several else ()),
-        *(Column("test"), Column("statistic", "statistic"), Column("p", "p"), Column("p Holm", "p")),
-        *(Column("interval", "delta interval"), Column("note")),
+        Column("test"),
+        Column("statistic", "statistic"),
+        Column("p", "p"),
+        Column("p Holm", "p"),
+        Column("interval", "delta interval"),
+        Column("note"),
     )
     caption = f"Paired tests on {summary.primary}, {summary.units.text}. * declared test"
     return Table(columns, rows, caption, shown=None, wrap=True)
@@ -228,9 +245,12 @@ def means(summary: ScaleSummary) -> Section:
     columns = (
         Column("measure"),
         *several,
-        *(Column("mean", "value"), Column(f"{level} CI", "interval"), Column("std. dev.", "value")),
+        Column("mean", "value"),
+        Column(f"{level} CI", "interval"),
+        Column("std. dev.", "value"),
         *((Column("weighted mean", "value"),) if weighted else ()),
-        *(Column("n", "count"), Column("no value", "count")),
+        Column("n", "count"),
+        Column("no value", "count"),
     )
     rows = [row for measure in measures for row in _mean_rows(systems, measure, with_weight=weighted)]
     of = f" of {summary.units.text}" if summary.units.is_clustered else ""
@@ -255,17 +275,25 @@ def _mean_rows(systems: Sequence[SystemSummary], measure: Measure, *, with_weigh
         yield (
             spelled,
             *((system.name,) if len(systems) > 1 else ()),
-            *(cell, (about.ci_low, about.ci_high), about.std),
+            cell,
+            (about.ci_low, about.ci_high),
+            about.std,
             *((about.weighted_mean,) if with_weight else ()),
-            *(about.n, system.n_without_value[measure]),
+            about.n,
+            system.n_without_value[measure],
         )
 
 
 def _answers(summary: ScaleSummary) -> Table:
     judged = summary.about.scoring.judged
     columns = (
-        *(Column("system"), Column("queries", "count"), Column("missing", "count"), Column("rows", "count")),
-        *(Column("results", "count"), Column(str(judged), "percent"), Column("duplicates", "count")),
+        Column("system"),
+        Column("queries", "count"),
+        Column("missing", "count"),
+        Column("rows", "count"),
+        Column("results", "count"),
+        Column(str(judged), "percent"),
+        Column("duplicates", "count"),
     )
     rows: list[tuple[Cell, ...]] = [
         (s.name, s.n_queries, s.n_missing, s.n_rows, s.n_returned, s.judged_share, s.n_duplicates)
@@ -321,7 +349,10 @@ def _stratum_table(summary: ScaleSummary, key: str, measure: Measure, found: Seq
                 )
             )
     columns = (
-        *(Column(key), *((Column("system"),) if several else ()), Column("n", "count"), Column("mean", "value")),
+        Column(key),
+        *((Column("system"),) if several else ()),
+        Column("n", "count"),
+        Column("mean", "value"),
         Column(f"{level} CI", "interval"),
         *((Column("difference", "delta"), Column(f"{level} CI", "delta interval")) if several else ()),
     )
@@ -343,8 +374,12 @@ def _stratified(summary: ScaleSummary, key: str) -> tuple[Block, ...]:
         empty: tuple[Cell, Cell] = (None, None)
         rows.append((str(each.measure), each.system, *((value, ends, *empty) if is_mean else (*empty, value, ends))))
     columns = (
-        *(Column("measure"), Column("system"), Column("mean", "value"), Column(f"{level} CI", "interval")),
-        *(Column("difference", "delta"), Column(f"{level} CI", "delta interval")),
+        Column("measure"),
+        Column("system"),
+        Column("mean", "value"),
+        Column(f"{level} CI", "interval"),
+        Column("difference", "delta"),
+        Column(f"{level} CI", "delta interval"),
     )
     shares = f"shares are sums of {summary.weight}" if found[0].is_weighted else "shares are those of the queries"
     caption = f"Stratified by {key}: share times mean, summed over {count_noun(found[0].n_strata, 'strata')}; {shares}"
@@ -378,7 +413,8 @@ def provenance(summary: ScaleSummary) -> Section:
         ("primary measure", str(summary.primary)),
         ("test", f"{options.test}, {TESTS[options.test].interval_method}; p adjusted by Holm"),
         ("units", summary.units.text),
-        *(("alpha", format_plain(options.alpha)), ("seed", format_count(options.seed))),
+        ("alpha", format_plain(options.alpha)),
+        ("seed", format_count(options.seed)),
         ("margin", "none" if options.margin is None else f"±{format_plain(options.margin)}"),
         ("random draws", format_count(options.draws)),
     )
@@ -395,9 +431,9 @@ def _clusters(summary: ScaleSummary) -> str:
 
 
 TIDY = (
-    *("system", "stratum_key", "stratum", "measure", "n", "mean", "ci_low", "ci_high"),
-    *("difference", "difference_ci_low", "difference_ci_high", "p", "p_adjusted", "verdict"),
-)
+    "system", "stratum_key", "stratum", "measure", "n", "mean", "ci_low", "ci_high", "difference",
+    "difference_ci_low", "difference_ci_high", "p", "p_adjusted", "verdict",
+)  # fmt: skip
 BUILDERS = (comparisons, caveats, means, strata, provenance)
 
 

@@ -1,8 +1,4 @@
-"""Evaluations of runs of any size, which are read in parts.
-
-Validation of test sets of millions of queries: their judgments and texts are columns, and the checks go over these. A set that is read so holds graded document ids, texts and strata. So only the checks about these can find anything; their
-findings are those of `testsets.validate`, where the set is small enough to compare.
-"""
+"""Evaluations of runs of any size, which are read in parts."""
 
 from __future__ import annotations
 
@@ -23,8 +19,8 @@ if TYPE_CHECKING:
     from cranfield.app.loading import TestSetLike
     from cranfield.evaluation.options.blocks import CompareOptions
     from cranfield.measures import Measure
+    from cranfield.scale.checkpoint import OnProgress
     from cranfield.scale.judgments import JudgmentTable
-    from cranfield.scale.progress import OnProgress
     from cranfield.scale.results import Results
     from cranfield.scale.scoring import Scoring
     from cranfield.scale.values import ScaleSummary
@@ -301,9 +297,9 @@ def _results(
     files = ParquetRuns(find_runs([str(run) for run in runs]), rules.file_order, options.columns)
     declared = _declared(files.systems(), measures, given, options, primary)
     table = judgments()
+    from cranfield.scale.checkpoint import silent
     from cranfield.scale.local import LocalEvaluation
     from cranfield.scale.plan import DEFAULT_MEMORY, memory_bytes
-    from cranfield.scale.progress import silent
     from cranfield.scale.results import ResultsInfo, ResultsWriter
 
     memory, state = memory_bytes(options.memory or DEFAULT_MEMORY), options.out

@@ -54,7 +54,10 @@ class Scoring:
         rules = convention_named(convention)
         if duplicates is not None:
             rules = replace(rules, repeats="dropped")
-        _check_systems(systems)
+        twice = {name for name in systems if list(systems).count(name) > 1}
+        if not systems or twice:
+            got = ", ".join(map(repr, sorted(twice))) or "none"
+            raise UsageError("the systems have no distinct names", expected="a name for each, all different", got=got)
         _check_convention(rules)
         chosen = parse_all(DEFAULT_MEASURES if measures is None else measures)
         _check_measures(chosen)
@@ -82,13 +85,6 @@ def quality_measures(measures: Sequence[Measure]) -> list[Measure]:
     """Those that can decide a verdict."""
     rows = [(measure, CATALOGUE[measure.name]) for measure in measures]
     return [measure for measure, row in rows if row.aggregate == "mean" and not row.diagnostic]
-
-
-def _check_systems(systems: Sequence[str]) -> None:
-    twice = {name for name in systems if list(systems).count(name) > 1}
-    if not systems or twice:
-        got = ", ".join(map(repr, sorted(twice))) or "none"
-        raise UsageError("the systems have no distinct names", expected="a name for each, all different", got=got)
 
 
 def _check_convention(rules: Convention) -> None:

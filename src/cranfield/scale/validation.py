@@ -1,7 +1,7 @@
 """Validation of test sets of millions of queries: their judgments and texts are columns, and the checks go over these.
 
-A set that is read so holds graded document ids, texts and strata. So only the checks about these can find anything; their
-findings are those of `testsets.validate`, where the set is small enough to compare.
+A set that is read so holds graded document ids, texts and strata, so only the checks about these can find anything. Their findings
+are those of `evaluation.testset.validate`, where the set is small enough to compare.
 """
 
 from __future__ import annotations

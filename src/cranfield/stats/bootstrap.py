@@ -1,15 +1,14 @@
-"""The bootstrap: resamples of values, of clusters, and their percentiles.
+"""The bootstrap: resamples of values and of clusters, and their percentiles.
 
-Resampling: subsets and indices that depend on seed and position only, and sums that do not depend on order.
-
-Draws come in chunks; each chunk has its own generator, seeded by (seed, purpose, chunk number), so results do not depend on
-threads or order. Only the raw stream of PCG64 is used, which NumPy guarantees to be stable.
+Subsets and indices depend on seed and position only. Draws come in chunks; each chunk has its own generator, seeded by (seed,
+purpose, chunk number), so results do not depend on threads or order. Only the raw stream of PCG64 is used, which NumPy guarantees to
+be stable.
 
 A matrix product adds in an order that the BLAS chooses, which changes the last bits. Resampling compares millions of such sums
 with each other and with zero. Integers whose absolute values sum to less than 2^53 are added exactly in float64.
 
-Means over queries that come in clusters: the queries of a user, of a session, or of a random group. Queries of one cluster are alike, so the cluster is what varies, and what resampling and sign flips move. A cluster comes in
-as the sum of its values and the number of its queries; clusters may be of any size.
+Queries of one cluster (of a user, of a session, of a random group) are alike, so the cluster is what varies, and what resampling and
+sign flips move. A cluster is the sum of its values and the number of its queries; clusters may be of any size.
 """
 
 from __future__ import annotations

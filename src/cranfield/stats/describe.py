@@ -1,11 +1,11 @@
 """What a sample of values comes to: mean, median, spread and the interval of the mean.
 
-Values as float64 vectors: checks of arguments, differences, and the tolerance of comparisons. Two sums of the same terms in another order differ in their last bits. Ranks, counts and ties must not depend on that: a
-difference below the tolerance is rounding error.
+Values are float64 vectors. Two sums of the same terms in another order differ in their last bits; ranks, counts and ties must not
+depend on that, so a difference below the tolerance is rounding error.
 
-Student's t distribution without SciPy: tail, quantile and the interval of a mean. `cranfield evaluate` shows intervals and must start fast; importing SciPy's special functions takes longer than everything
-else. The incomplete beta function is computed by its continued fraction, the quantile by Newton's method on logarithms, which
-cannot overshoot there.
+Student's t distribution is computed without SciPy, whose special functions take longer to import than `cranfield evaluate` takes for
+everything else: the incomplete beta function by its continued fraction, the quantile by Newton's method on logarithms, which cannot
+overshoot there.
 """
 
 from __future__ import annotations
@@ -138,7 +138,13 @@ def describe(values: Values) -> Description:
         return Description(None, None, None, 0)
     low, high = float(vector.min()), float(vector.max())
     # A rounded sum divided by n can leave the range of the values by a last bit.
-    mean = min(max(_sum(vector / n) if max(abs(low), abs(high)) > LARGE else math.fsum(vector.tolist()) / n, low), high)
+    mean = min(
+        max(
+            math.fsum((vector / n).tolist()) if max(abs(low), abs(high)) > LARGE else math.fsum(vector.tolist()) / n,
+            low,
+        ),
+        high,
+    )
     median = _median(vector)
     if n == 1:
         return Description(mean, median, None, 1)
@@ -155,10 +161,6 @@ def describe(values: Values) -> Description:
 
 LARGE = 1e290
 """Sums of greater numbers may be too large for a number."""
-
-
-def _sum(vector: FloatN) -> float:
-    return math.fsum(vector.tolist())
 
 
 def total(values: Values) -> float | None:

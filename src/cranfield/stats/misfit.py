@@ -199,7 +199,10 @@ def _found(work: _Work, empty: Misfit, unit: Unit) -> Misfit:
         p_value = None
         if change is not None and known:
             p_value = float((1 + np.count_nonzero(largest >= change - ROUNDING)) / (1 + n_draws))
-        low, high = _interval(samples[:, place], empty.level)
+        sample = samples[:, place]
+        valued = np.sort(sample[~np.isnan(sample)])
+        rank = int(empty.level / 2 * (len(valued) + 1))
+        low, high = (float(valued[rank - 1]), float(valued[len(valued) - rank])) if rank >= 1 else (None, None)
         bias, n = _bias(work, place)
         fits = None if p_value is None or change is None else not (change > 0 and p_value <= empty.level)
         value = None if np.isnan(without[place]) else float(without[place])
@@ -212,13 +215,6 @@ def _found(work: _Work, empty: Misfit, unit: Unit) -> Misfit:
 def _largest(changes: FloatN) -> float:
     known = changes[~np.isnan(changes)]
     return float(known.max()) if len(known) else -np.inf
-
-
-def _interval(sample: FloatN, level: float) -> tuple[float | None, float | None]:
-    """Percentile interval of the resamples that have a value."""
-    valued = np.sort(sample[~np.isnan(sample)])
-    rank = int(level / 2 * (len(valued) + 1))
-    return (float(valued[rank - 1]), float(valued[len(valued) - rank])) if rank >= 1 else (None, None)
 
 
 def _bias(work: _Work, place: int) -> tuple[float | None, int]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib
 import inspect
 import json
 import re
@@ -20,7 +19,7 @@ def help_of_every_command() -> None:
         print(f"\n$ cranfield {name} --help")
         run_command_line([name, "--help"])
         if name in command_table().groups:
-            for command in importlib.import_module(command_table().modules[name]).SUBCOMMANDS:
+            for command in command_table().commands_of(name):
                 print(f"\n$ cranfield {name} {command} --help")
                 run_command_line([name, command, "--help"])
 

@@ -109,9 +109,8 @@ def record_a_model() -> None:
     from cranfield.books.settings import BookSettings
     from cranfield.books.store.store import open_store
     from cranfield.judging.documents.texts import DocumentTexts
-    from cranfield.judging.models.jobs import RateOptions
     from cranfield.judging.models.prompt import load_prompt
-    from cranfield.judging.models.run import rate_book
+    from cranfield.judging.models.run import RateOptions, rate_book
     from cranfield.workbench.config import load_workbench
 
     def small_model(request: Any) -> str:

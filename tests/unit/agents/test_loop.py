@@ -11,10 +11,9 @@ from pathlib import Path
 import pytest
 from pydantic import BaseModel
 
-from cranfield.agents.kept import Kept
 from cranfield.agents.loop import AgentLimits, AgentTask, End, NoTools, Read, ToolResult, Toolset, Transcript, run_agent
 from cranfield.agents.protocol import Backend, Failure, FailureKind, ModelAnswer, Request, Tool, ToolCall, Usage
-from cranfield.agents.recording import Scripted
+from cranfield.agents.recording import Kept, Scripted
 from cranfield.base.errors import InputError
 
 
@@ -61,7 +60,13 @@ def test_an_agent_calls_tools_until_it_answers_and_its_log_says_what_it_read() -
     assert (transcript.end, transcript.output) == (End.ANSWERED, Word(word="yes"))
     assert transcript.reads == ((1, Read("a.py", 1, 2)), (2, Read("b.py", 1, 2)), (3, Read("c.py", 1, 2)))
     assert [message.role for message in transcript.messages] == [
-        *("user", "assistant", "tool", "assistant", "tool", "tool", "assistant")
+        "user",
+        "assistant",
+        "tool",
+        "assistant",
+        "tool",
+        "tool",
+        "assistant",
     ]
     assert [len(request.messages) for request in backend.requests] == [1, 3, 6]
     assert backend.requests[2].messages[4].tool_call_id == "call-0"

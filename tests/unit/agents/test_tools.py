@@ -72,7 +72,8 @@ def test_files_are_listed_with_their_lines_and_those_withheld_do_not_exist(tools
         "wide.js (3 lines)",
     ]
     assert use(tools, "list_files", folder="src/", glob="*.py").text.splitlines()[1:] == [
-        *("src/index.py (5 lines)", "src/store/disk.py (3 lines)")
+        "src/index.py (5 lines)",
+        "src/store/disk.py (3 lines)",
     ]
     assert use(tools, "list_files", folder="./src/store", glob="src/**").text.splitlines()[0] == "1 file"
     assert use(tools, "list_files", glob="*.rb").text == "no file matches"
@@ -93,7 +94,9 @@ def test_search_shows_hits_with_context_and_both_count_as_read(tools: SourceTool
     ]
     near = use(tools, "search", pattern="DEF ADD(", literal=True, ignore_case=True, context=1, glob="*.py")
     assert near.text.splitlines()[1:] == [
-        *("src/index.py-3-", "src/index.py:4:    def add(self, item):", "src/index.py-5-        return item")
+        "src/index.py-3-",
+        "src/index.py:4:    def add(self, item):",
+        "src/index.py-5-        return item",
     ]
     assert near.reads == (Read("src/index.py", 3, 5),)
     apart = use(tools, "search", pattern="line (3|9) of", context=1)
@@ -109,7 +112,9 @@ def test_search_shows_hits_with_context_and_both_count_as_read(tools: SourceTool
 def test_lines_of_a_file_are_numbered_and_cut_below_the_limit(tools: SourceTools) -> None:
     shown = use(tools, "read_file", path="src/index.py", start=4)
     assert shown.text.splitlines() == [
-        *("src/index.py, lines 4 to 5 of 5", "     4\t    def add(self, item):", "     5\t        return item")
+        "src/index.py, lines 4 to 5 of 5",
+        "     4\t    def add(self, item):",
+        "     5\t        return item",
     ]
     assert shown.reads == (Read("src/index.py", 4, 5),)
     long = use(tools, "read_file", path="./many.txt", end=9_999)
@@ -124,7 +129,8 @@ def test_lines_of_a_file_are_numbered_and_cut_below_the_limit(tools: SourceTools
 def test_an_outline_has_ids_and_lines(tools: SourceTools) -> None:
     found = use(tools, "outline", path="src/index.py")
     assert found.text.splitlines() == [
-        *("src/index.py: 5 lines, 2 symbols", "1-5 class src/index.py::Index"),
+        "src/index.py: 5 lines, 2 symbols",
+        "1-5 class src/index.py::Index",
         "4-5 method src/index.py::Index.add",
     ]
     assert found.reads == (), "no line was shown"
@@ -205,7 +211,8 @@ def test_history_ends_at_the_commit_and_shows_no_contents(tmp_path: Path) -> Non
     assert [line.partition(" Ann: ")[2] for line in log] == ["second: change y", "first"]
     blamed = use(tools, "git_blame", path="a.py", start=1, end=50)
     assert [re.sub(r" \w{10} [\d-]{10} ", " ", line) for line in blamed.text.splitlines()] == [
-        *("1-1 Ann: first", "2-2 Ann: second: change y")
+        "1-1 Ann: first",
+        "2-2 Ann: second: change y",
     ]
     assert blamed.reads == ()
     assert use(tools, "git_log", path="nowhere").is_error

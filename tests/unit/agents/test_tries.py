@@ -11,7 +11,6 @@ import pytest
 from pydantic import BaseModel
 
 from cranfield.agents.budget import Budget, Budgeted, Price, PriceList
-from cranfield.agents.kept import Kept, charge
 from cranfield.agents.loop import AgentLimits, AgentTask, End, NoTools, Transcript, run_agent
 from cranfield.agents.protocol import (
     Backend,
@@ -24,9 +23,8 @@ from cranfield.agents.protocol import (
     ToolCall,
     Usage,
 )
-from cranfield.agents.recording import Recording, Replaying, Scripted
-from cranfield.agents.retrying import Retrying
-from cranfield.agents.tries import is_unreadable, run_kept
+from cranfield.agents.recording import Kept, Recording, Replaying, Scripted, charge
+from cranfield.agents.retrying import Retrying, is_unreadable, run_kept
 from cranfield.base.errors import InputError
 
 

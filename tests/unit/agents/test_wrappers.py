@@ -13,9 +13,8 @@ import pytest
 from pydantic import BaseModel
 
 from cranfield.agents.budget import Budget, Budgeted, Price, PriceList, estimate, read_prices
-from cranfield.agents.kept import Kept
 from cranfield.agents.protocol import Backend, Failure, FailureKind, Message, ModelAnswer, Request, Sampling, Usage
-from cranfield.agents.recording import Recording, Replaying, Scripted
+from cranfield.agents.recording import Kept, Recording, Replaying, Scripted
 from cranfield.agents.retrying import Paced, Retrying
 from cranfield.agents.settings import Connection, connected
 from cranfield.base.errors import ConfigError, InputError, UsageError

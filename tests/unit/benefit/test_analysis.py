@@ -15,8 +15,7 @@ from statsmodels.stats.power import TTestPower
 
 from cranfield.benefit.analysis.analyse import analyse
 from cranfield.benefit.analysis.estimates import NO_SPREAD, UNANIMOUS, mean_estimate, p_of_loss
-from cranfield.benefit.analysis.observation import CellObservation
-from cranfield.benefit.analysis.values import binary_of
+from cranfield.benefit.analysis.values import CellObservation, binary_of
 from cranfield.benefit.analysis.verdict import VerdictEvidence, decide
 from cranfield.benefit.plan import ArmRole, BenefitPlan, VerdictRule
 from cranfield.benefit.records import CellEnd, CellKey, CellUsage, Delivery, ToolCount

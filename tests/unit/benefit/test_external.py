@@ -24,10 +24,9 @@ from cranfield.benefit.coding import load_coding_tasks
 from cranfield.benefit.external.claude_code import ClaudeReader
 from cranfield.benefit.external.codex import CodexReader, as_toml
 from cranfield.benefit.external.command import PathsReader, TextReader
-from cranfield.benefit.external.events import Events
+from cranfield.benefit.external.events import Events, transcript_fields
+from cranfield.benefit.external.gateway import offered_tools, response_of
 from cranfield.benefit.external.isolation import make_place, network_problem
-from cranfield.benefit.external.transcript import transcript_fields
-from cranfield.benefit.external.wire import offered_tools, response_of
 from cranfield.benefit.plan import ArmRole, BenefitPlan, OutputPaths, ToolServer
 from cranfield.benefit.records import CellEnd, CellUsage, PreflightRecord, ToolCount
 from cranfield.benefit.tasks import Task
@@ -500,8 +499,16 @@ def test_everything_that_a_plan_gets_wrong_is_listed(monkeypatch: pytest.MonkeyP
         run(plan_of("", {"code": server}, agent=agent, arms=arms), "hello")
     places = {problem.path for problem in caught.value.problems}
     assert places == {
-        *("agent", "agent.command", "agent.env", "agent.usage.answer", "agent.usage.input", "agent.model.model"),
-        *("agent.model.api_key_env", "agent.model.temperature", "arms.control.native", "tools.code"),
+        "agent",
+        "agent.command",
+        "agent.env",
+        "agent.usage.answer",
+        "agent.usage.input",
+        "agent.model.model",
+        "agent.model.api_key_env",
+        "agent.model.temperature",
+        "arms.control.native",
+        "tools.code",
         "tools.code.result_tokens",
     }
     assert len(caught.value.problems) == 14

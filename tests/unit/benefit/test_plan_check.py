@@ -20,7 +20,7 @@ from cranfield.benefit.plan import ArmRole, BenefitPlan
 from cranfield.benefit.plan_check import check_plan, detectable_lifts, machine_problems
 from cranfield.benefit.schedule import order_digest, schedule
 from cranfield.benefit.tasks import Task, load_tasks
-from cranfield.model.label import Lines
+from cranfield.model.judging import Lines
 from cranfield.stats.power import minimal_detectable_effect
 
 names = st.text(st.characters(codec="utf-8", exclude_categories=["Cs", "Cc", "Zs"]), min_size=1, max_size=8)

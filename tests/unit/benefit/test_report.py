@@ -18,7 +18,7 @@ from tests.unit.benefit.test_result import PLAN_RECORD, C, T, absent, experiment
 from tests.unit.reporting.test_transcripts import record as transcript
 from typer.testing import CliRunner
 
-from cranfield.agents.answers.places import Named
+from cranfield.agents.answers.rows import Named
 from cranfield.base.errors import InputError, UsageError
 from cranfield.benefit.analysis.analyse import analyse
 from cranfield.benefit.assemble import sentence
@@ -50,7 +50,7 @@ from cranfield.benefit.use_cases import (
 )
 from cranfield.cli.main import command_line
 from cranfield.model import MatchingRules
-from cranfield.model.label import Lines
+from cranfield.model.judging import Lines
 from cranfield.reporting import render
 from cranfield.reporting.charts.benefit import recall_by_turn
 from cranfield.reporting.charts.spec import SCREENS, Screen
@@ -101,18 +101,16 @@ def test_the_table_has_each_cell_with_its_interval(found: BenefitResult) -> None
     table = next(block for block in document.sections[0].blocks if isinstance(block, Table))
     titles = [column.title for column in table.columns]
     assert titles == [
-        *(
-            "task type",
-            "difficulty",
-            "verdict",
-            "success, cost",
-            "n",
-            "Δ success",
-            "95 % CI",
-            "net tokens/task",
-            "95 % CI",
-            "Δ tool calls",
-        ),
+        "task type",
+        "difficulty",
+        "verdict",
+        "success, cost",
+        "n",
+        "Δ success",
+        "95 % CI",
+        "net tokens/task",
+        "95 % CI",
+        "Δ tool calls",
     ]
     # q1, q3 (right in both arms), q5, q7 (right in the treatment alone): deltas 0, 0, 1, 1.
     # Mean .5, standard deviation sqrt(1/3), t(.975, 3) = 3.1824: .5 -+ 3.1824 * .5774 / 2 = -.4187 to 1.4187, cut at 1.

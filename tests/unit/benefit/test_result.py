@@ -14,8 +14,7 @@ import pytest
 import yaml
 
 from cranfield.agents.protocol import Failure, FailureKind, ModelAnswer, Request
-from cranfield.agents.record_folder import PLAN
-from cranfield.agents.recording import Scripted
+from cranfield.agents.recording import PLAN, Scripted
 from cranfield.base.errors import InputError, UsageError
 from cranfield.base.numbers import format_points
 from cranfield.benefit.folder import ExperimentFile, ExperimentFolder, ExperimentManifest
@@ -169,7 +168,13 @@ def test_a_result_from_a_folder(tmp_path: Path) -> None:
     assert found.reading[C].recall_by_turn == (0.0, 0.5, 0.5)
     (row, *_) = found.tasks[1].arms[T]
     assert (row.query_id, row.success, row.total_tokens, row.tool_calls, row.turns, row.wall_clock_s, row.money) == (
-        *("q1", True, 1500, 2, 3, 2.0, None),
+        "q1",
+        True,
+        1500,
+        2,
+        3,
+        2.0,
+        None,
     )
     text = found.model_dump_json()
     assert BenefitResult.model_validate_json(text) == found
@@ -441,7 +446,9 @@ def test_every_kind_of_validity_is_tested() -> None:
         ValidityKind.LEAK,
         ValidityKind.CONTROL_INCOMPETENT,
         ValidityKind.COMPETENCE_UNKNOWN,
-        *(ValidityKind.UNCOMMITTED, ValidityKind.TREE_CHANGED, ValidityKind.FOLDER_HAS_MORE),  # in test_source
+        ValidityKind.UNCOMMITTED,
+        ValidityKind.TREE_CHANGED,
+        ValidityKind.FOLDER_HAS_MORE,  # in test_source
     }
     assert {case.kind for case in CASES} | elsewhere == set(ValidityKind)
 

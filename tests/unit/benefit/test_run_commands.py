@@ -226,8 +226,13 @@ def test_what_a_plan_and_this_machine_lack_is_said_before_a_folder_is_made(place
         assert refused.exit_code == 2
         lines = refused.stderr.splitlines()
         assert [line.partition(":")[2].split(":")[0].strip() for line in lines] == [
-            *("tools.find", "tools.find", "tools.find", "agent.command"),
-            *("agent.model.api_key_env", "agent.model.temperature", "success.judge.api_key_env"),
+            "tools.find",
+            "tools.find",
+            "tools.find",
+            "agent.command",
+            "agent.model.api_key_env",
+            "agent.model.temperature",
+            "success.judge.api_key_env",
         ]
     assert not (place / "benefit-runs").exists()
     missing = write_plan(

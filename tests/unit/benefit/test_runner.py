@@ -180,9 +180,11 @@ def test_no_cell_is_run_where_a_tool_is_not_ready_or_has_changed(tmp_path: Path)
     records = ExperimentFolder.open(path).preflights()
     assert [(record.ok, record.found.get("index"), record.after_run) for record in records] == [
         (False, None, False),
-        *((True, "v1", False), (True, "v1", True)),
+        (True, "v1", False),
+        (True, "v1", True),
         (False, "v2", False),
-        *((True, "v1", False), (True, "v1", True)),
+        (True, "v1", False),
+        (True, "v1", True),
     ]
     assert "another than when the experiment began" in records[3].message
 

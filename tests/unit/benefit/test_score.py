@@ -13,13 +13,12 @@ from hypothesis import strategies as st
 
 from cranfield.agents.answers import score as answer_scores
 from cranfield.agents.answers.judge import Judge, JudgeSettings
-from cranfield.agents.answers.places import Named
+from cranfield.agents.answers.rows import Named
 from cranfield.agents.protocol import Failure, FailureKind, ModelAnswer, Request
 from cranfield.agents.recording import Scripted
 from cranfield.benefit import score as scores
 from cranfield.benefit.codecheck.report import CheckReport, CheckState, CodeCheck, CodeFinding, Target
 from cranfield.benefit.coding import CodingTask, TargetSettings, Trap
-from cranfield.benefit.gold_check import ScoringFault, check_scoring, scoring_problems
 from cranfield.benefit.plan import Agent, Arm, ArmRole, BenefitPlan, Success, SuccessBy, TaskSource, ToolServer
 from cranfield.benefit.reading import arm_reading, cell_reading
 from cranfield.benefit.records import (
@@ -39,9 +38,10 @@ from cranfield.benefit.redaction import MACHINE, MCP, LeakFinder, redaction_of
 from cranfield.benefit.result import ValidityKind
 from cranfield.benefit.score import Scorer, SealedAnswer, seal, unscored, unseal
 from cranfield.benefit.tasks import Task, TaskSet
+from cranfield.benefit.tool_check import ScoringFault, check_scoring, scoring_problems
 from cranfield.benefit.validity import ExperimentRecords, validity
 from cranfield.model import Entity, MatchingRules, Query, TestSet
-from cranfield.model.label import Fact, Label, Lines
+from cranfield.model.judging import Fact, Label, Lines
 
 OPEN = "src/index.py::Index.open"
 LOCK, ERROR, TWICE = "`Index.open` takes a lock.", "A missing file is an error.", "The index is opened twice."

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from cranfield.agents.record_folder import TREE
+from cranfield.agents.recording import TREE
 from cranfield.base.errors import ConfigError, UsageError
 from cranfield.benefit.experiment import RunOptions, create_experiment, execute, preflights_of, write_experiment
 from cranfield.benefit.folder import ExperimentFile, ExperimentFolder

@@ -9,12 +9,12 @@ import pytest
 from tests.unit.benefit.test_score import C, T, cell, coding, plan, score_all
 
 from cranfield.benefit.codecheck.report import CheckReport, CheckState, CodeCheck, CodeFinding, Target
-from cranfield.benefit.gold_check import ScoringFault, check_scoring
 from cranfield.benefit.plan import Success, SuccessBy
 from cranfield.benefit.records import ScoreReason
 from cranfield.benefit.reports.sections import _passed_text
 from cranfield.benefit.result import ValidityKind
 from cranfield.benefit.score import Scorer
+from cranfield.benefit.tool_check import ScoringFault, check_scoring
 from cranfield.benefit.validity import ExperimentRecords, validity
 
 NOTE = "2 of 3 symbols are unknown: a.py:1 x.y: the type of the object is not known"

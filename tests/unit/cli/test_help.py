@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import gzip
-import importlib
 import json
 import shlex
 from contextlib import closing
@@ -21,11 +20,7 @@ from cranfield.model import CONVENTIONS
 
 def paths():
     for command in command_table().modules:
-        inner = (
-            importlib.import_module(command_table().modules[command]).SUBCOMMANDS
-            if command in command_table().groups
-            else ()
-        )
+        inner = command_table().commands_of(command) if command in command_table().groups else ()
         yield from [(command, name) for name in inner] or [(command,)]
 
 

@@ -25,24 +25,15 @@ QRELS = {"q1": {"d1": 1, "d2": 0, "d3": 2}, "q2": {"d1": 1}}
 RUN = {"q1": {"d1": 1.0, "d3": 0.5, "d4": 0.7, "d2": 0.2}, "extra": {"d1": 1.0}}
 
 SPELLINGS = [
-    *("AP", "AP@5", "AP(rel=2)", "MAP", "Rprec", "Bpref", "infAP", "infAP(rel=2)", "RR", "RR@3", "RR(rel=2)", "MRR@10"),
-    *("nDCG", "nDCG@10", "nDCG(gains={0: 0, 1: 1, 2: 5})@5", "nDCG(judged_only=True)@10", "NDCG@3"),
-    *("P@5", "P(rel=2)@5", "P(judged_only=True)@3", "Precision@1", "R@10", "R(rel=2)@3", "Recall@5"),
-    *(
-        "IPrec@0.1",
-        "IPrec@0.5",
-        "IPrec(rel=2)@1.0",
-        "Success@1",
-        "Success(rel=2)@5",
-        "Judged@5",
-        "Judged@100",
-        "Judged",
-    ),
-    *("NumRet", "NumRet(rel=1)", "NumRelRet", "NumRel", "NumQ", "SetP", "SetP(relative=True)", "SetR", "SetAP"),
-    *("SetF", "SetF(beta=0.5)", "Compat", "Compat(p=0.8)", "RBP(rel=1)", "RBP(rel=2,p=0.9)", "SDCG(max_rel=3)@5"),
-    *("BPM(max_rel=3)@5", "INST(max_rel=3)", "INSQ(max_rel=3)", "NERR8(max_rel=3)@5", "NERR9(max_rel=3)@5"),
-    *("NERR10(max_rel=3)", "NERR11(max_rel=3)"),
-]
+    "AP", "AP@5", "AP(rel=2)", "MAP", "Rprec", "Bpref", "infAP", "infAP(rel=2)", "RR", "RR@3", "RR(rel=2)",
+    "MRR@10", "nDCG", "nDCG@10", "nDCG(gains={0: 0, 1: 1, 2: 5})@5", "nDCG(judged_only=True)@10", "NDCG@3", "P@5",
+    "P(rel=2)@5", "P(judged_only=True)@3", "Precision@1", "R@10", "R(rel=2)@3", "Recall@5", "IPrec@0.1",
+    "IPrec@0.5", "IPrec(rel=2)@1.0", "Success@1", "Success(rel=2)@5", "Judged@5", "Judged@100", "Judged", "NumRet",
+    "NumRet(rel=1)", "NumRelRet", "NumRel", "NumQ", "SetP", "SetP(relative=True)", "SetR", "SetAP", "SetF",
+    "SetF(beta=0.5)", "Compat", "Compat(p=0.8)", "RBP(rel=1)", "RBP(rel=2,p=0.9)", "SDCG(max_rel=3)@5",
+    "BPM(max_rel=3)@5", "INST(max_rel=3)", "INSQ(max_rel=3)", "NERR8(max_rel=3)@5", "NERR9(max_rel=3)@5",
+    "NERR10(max_rel=3)", "NERR11(max_rel=3)",
+]  # fmt: skip
 RESULTS = 25
 
 

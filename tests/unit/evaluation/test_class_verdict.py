@@ -61,7 +61,10 @@ def codes(result):
         # b is worse, and the mean over all queries better, by queries of classes too small to decide
         (
             {"b": [DOWN] * 8, **{f"s{i}": [UP] * 5 for i in range(9)}},
-            *(None, OPEN, BETTER, {"b": WORSE, **{f"s{i}": OPEN for i in range(9)}}),
+            None,
+            OPEN,
+            BETTER,
+            {"b": WORSE, **{f"s{i}": OPEN for i in range(9)}},
         ),
         ({"a": [SAME] * 8, "b": [SAME] * 8}, 0.1, EQUIVALENT, EQUIVALENT, dict.fromkeys("ab", EQUIVALENT)),
         # .01 on every query: within the margin as a mean, and a gain of each class
@@ -69,7 +72,10 @@ def codes(result):
         # the mean is equivalent, and one class is not: its loss is larger than the margin
         (
             {"a": [SAME] * 100, "b": [DOWN] * 8},
-            *(0.1, WORSE, EQUIVALENT, {"a": EQUIVALENT, "b": WORSE}),
+            0.1,
+            WORSE,
+            EQUIVALENT,
+            {"a": EQUIVALENT, "b": WORSE},
         ),
     ],
 )

@@ -65,7 +65,13 @@ def test_a_component_brings_what_is_lost_without_it() -> None:
     # 0..5 hang on a alone, 8 on b alone; 6 and 7 on both.
     assert [row.n_only for row in found.components] == [6, 1, 0]
     assert [*found.names] == [
-        *("s.all", "s.only-a", "s.only-b", "s.only-c", "s.without-a", "s.without-b", "s.without-c"),
+        "s.all",
+        "s.only-a",
+        "s.only-b",
+        "s.only-c",
+        "s.without-a",
+        "s.without-b",
+        "s.without-c",
     ]
     assert (a.alone, b.without, c.component) == ("s.only-a", "s.without-b", "c")
 

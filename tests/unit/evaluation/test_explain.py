@@ -266,7 +266,9 @@ def test_json_holds_every_query_and_its_causes():
     }
     assert (queries["q1"]["steps"]["file_order"], queries["q2"]["steps"]["unjudged"]) == (0.5, None)
     assert [queries[name]["why_not_b"] for name in ("q1", "q2", "q3")] == [
-        *(None, "nothing within the cutoff is judged", "not returned")
+        None,
+        "nothing within the cutoff is judged",
+        "not returned",
     ]
     assert sum(part["in_order"] for part in about["parts"]) == pytest.approx(about["difference"])
     ties, unjudged = result["ties"][0], result["unjudged"][0]

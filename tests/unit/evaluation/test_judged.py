@@ -71,8 +71,12 @@ def test_a_saved_report_names_results_of_the_pool() -> None:
     record = render_record(evaluation_document([evaluate(SET, RUN, measures=["P@3"])]))
     hits = [hit for hit in _dicts(json.loads(record)) if {"rank", "id", "grade"} <= hit.keys()]
     assert {(hit["id"], hit["grade"], hit["state"]) for hit in hits} == {
-        *(("a", 2, "judged"), ("b", 0, "judged"), ("c", None, "pooled"), ("n", None, "unjudged")),
-        *(("x", None, "pooled"), ("m", None, "unjudged")),
+        ("a", 2, "judged"),
+        ("b", 0, "judged"),
+        ("c", None, "pooled"),
+        ("n", None, "unjudged"),
+        ("x", None, "pooled"),
+        ("m", None, "unjudged"),
     }
 
 

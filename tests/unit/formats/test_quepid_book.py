@@ -10,7 +10,7 @@ from tests.by_text import under_texts
 from cranfield.base.errors import TestSetError
 from cranfield.formats.sniff import read_testset
 from cranfield.formats.testsets.trec import MADE_IDS
-from cranfield.formats.tools.quepid_book import read_quepid_book, write_quepid_book
+from cranfield.formats.tools.quepid import read_quepid_book, write_quepid_book
 from cranfield.model import Query, Rating, TestSet
 
 

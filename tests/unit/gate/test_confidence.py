@@ -43,11 +43,15 @@ def repeated(score: float, right: int, n: int) -> list[tuple[object, bool]]:
         ("ece: {field: confidence, correct: Success@5, at_most: 0.1}", repeated(0.8, 2, 19), "inconclusive", "0.6947"),
         (  # 13 of 20 at .8: P(13 or fewer) is .087, and so is no finding
             "ece: {field: confidence, correct: Success@5, at_most: 0.1, significant: true}",
-            *(repeated(0.8, 13, 20), "inconclusive", "0.1500"),
+            repeated(0.8, 13, 20),
+            "inconclusive",
+            "0.1500",
         ),
         (
             "ece: {field: confidence, correct: Success@5, at_most: 0.1, significant: true}",
-            *(repeated(0.8, 8, 20), "failed", "0.4000"),
+            repeated(0.8, 8, 20),
+            "failed",
+            "0.4000",
         ),
         (
             "correct_at: {field: confidence, correct: Success@5, at_least: 0.7}",
@@ -63,19 +67,27 @@ def repeated(score: float, right: int, n: int) -> list[tuple[object, bool]]:
         ),
         (
             "correct_at: {field: confidence, correct: Success@5, threshold: 0.81, at_least: 0}",
-            *(repeated(0.8, 6, 10), "failed", "no answer"),
+            repeated(0.8, 6, 10),
+            "failed",
+            "no answer",
         ),
         (  # Wilson at 4 of 7: .2505 to .8418
             "correct_at: {field: confidence, correct: Success@5, at_least: 0.25, significant: true}",
-            *(repeated(0.8, 4, 7), "passed", "0.5714"),
+            repeated(0.8, 4, 7),
+            "passed",
+            "0.5714",
         ),
         (
             "correct_at: {field: confidence, correct: Success@5, at_least: 0.26, significant: true}",
-            *(repeated(0.8, 4, 7), "inconclusive", "0.5714"),
+            repeated(0.8, 4, 7),
+            "inconclusive",
+            "0.5714",
         ),
         (
             "correct_at: {field: confidence, correct: Success@5, at_least: 0.85, significant: true}",
-            *(repeated(0.8, 4, 7), "failed", "0.5714"),
+            repeated(0.8, 4, 7),
+            "failed",
+            "0.5714",
         ),
         (
             "correct_at: {field: confidence, correct: Success@5 < 1, at_least: 1}",

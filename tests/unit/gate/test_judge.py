@@ -407,16 +407,25 @@ def by_type(**letters: str) -> tuple[dict[str, str], dict[str, dict[str, str]]]:
         # The mean rises, and one class falls: 8 of 8, p = 2 * 2 / 2^8 = .016 over two classes
         ("{measure: RR}", {"a": "S" * 20, "b": "R" * 8}, {"a": "R" * 20, "b": "S" * 8}, "passed", "better"),
         (
-            *("{measure: RR, by: type}", {"a": "S" * 20, "b": "R" * 8}, {"a": "R" * 20, "b": "S" * 8}),
-            *("failed", "mixed: better in type: a, worse in type: b"),
+            "{measure: RR, by: type}",
+            {"a": "S" * 20, "b": "R" * 8},
+            {"a": "R" * 20, "b": "S" * 8},
+            "failed",
+            "mixed: better in type: a, worse in type: b",
         ),
         (
-            *("{measure: RR, by: type}", {"a": "RS" * 9, "b": "R" * 8}, {"a": "SR" * 9, "b": "S" * 8}),
-            *("failed", "worse in type: b"),
+            "{measure: RR, by: type}",
+            {"a": "RS" * 9, "b": "R" * 8},
+            {"a": "SR" * 9, "b": "S" * 8},
+            "failed",
+            "worse in type: b",
         ),
         (
-            *("{measure: RR, by: type}", {"a": "RS" * 9, "none": "R" * 8}, {"a": "SR" * 9, "none": "S" * 8}),
-            *("failed", "worse in queries without type"),
+            "{measure: RR, by: type}",
+            {"a": "RS" * 9, "none": "R" * 8},
+            {"a": "SR" * 9, "none": "S" * 8},
+            "failed",
+            "worse in queries without type",
         ),
         (
             "{measure: RR, by: type, where: {type: a}}",
@@ -440,7 +449,8 @@ def test_no_worse_is_inconclusive_where_the_declared_draws_find_nothing(answered
     now, then = answered(after, strata=strata), accepted(answered(before, strata=strata))
     few = judged("no_worse: {measure: RR}", now, then, n_draws=10)
     assert (few.status, few.sentence.rpartition("; ")[2]) == (
-        *("inconclusive", "40 queries and 10 draws cannot show any loss at alpha 0.05"),
+        "inconclusive",
+        "40 queries and 10 draws cannot show any loss at alpha 0.05",
     )
     assert judged("no_worse: {measure: RR}", now, then).status == "failed"
 
@@ -491,17 +501,29 @@ def modes(*values: object, outcome: Outcome = Outcome.ANSWERED) -> Evaluation:
             '1 of 3 answers breaks the rule mode = a: q1 (mode is "b")',
         ),
         (
-            *("mode = a", ["b", None, "a"], "failed", "2 of 3 answers", ("q0", "q1")),
+            "mode = a",
+            ["b", None, "a"],
+            "failed",
+            "2 of 3 answers",
+            ("q0", "q1"),
             '2 of 3 answers break the rule mode = a: q0 (mode is "b"), q1 (no field mode)',
         ),
         (
-            *("{rule: mode = a, at_most: 1}", "baa", "passed", "1 of 3 answers", ()),
+            "{rule: mode = a, at_most: 1}",
+            "baa",
+            "passed",
+            "1 of 3 answers",
+            (),
             '1 of 3 answers breaks the rule mode = a: q0 (mode is "b"); at most 1 may',
         ),
         ("{rule: mode = a, at_most: 33 %}", "baa", "failed", "1 of 3 answers", ("q0",), "at most 33 % may"),
         ("{rule: mode = a, at_most: 34 %}", "baa", "passed", "1 of 3 answers", (), "at most 34 % may"),
         (
-            *("{rule: mode = a, where: {difficulty: hard}}", "bba", "passed", "0 of 1 answer", ()),
+            "{rule: mode = a, where: {difficulty: hard}}",
+            "bba",
+            "passed",
+            "0 of 1 answer",
+            (),
             "0 of 1 answer of difficulty: hard break the rule mode = a",
         ),
     ],

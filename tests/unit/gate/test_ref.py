@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from cranfield.base.errors import UsageError
-from cranfield.gate.ref import ref_named
+from cranfield.gate.baseline import ref_named
 
 
 def git(folder: Path, *arguments: str) -> str:

@@ -21,8 +21,8 @@ from cranfield.formats.convert import write_testset
 from cranfield.formats.io.delimited import FileVersion, file_versions, newest_version
 from cranfield.formats.sniff import read_testset
 from cranfield.gate.baseline import baseline_of, write_baseline
-from cranfield.gate.calibration.answers import CalibrationAnswers, Correctness, ScoredAnswer
 from cranfield.gate.calibration.report import CalibrationOptions, calibrate
+from cranfield.gate.calibration.table import CalibrationAnswers, Correctness, ScoredAnswer
 from cranfield.gate.reports.calibration import calibration_document
 from cranfield.golden.assemble import (
     CRITERIA,
@@ -36,8 +36,7 @@ from cranfield.golden.assemble import (
     merge_records,
     next_version,
 )
-from cranfield.golden.batch_drift import BatchVerdict
-from cranfield.golden.batch_review import next_sample, waiting_records
+from cranfield.golden.batch import BatchVerdict, next_sample, waiting_records
 from cranfield.golden.folder import RunFolder, Step
 from cranfield.golden.index import RunIndex
 from cranfield.golden.models import kept_records, model_records, read_kept

@@ -11,8 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from cranfield.base.errors import UsageError
-from cranfield.golden.batch_drift import METRICS, BatchVerdict, MetricKind
-from cranfield.golden.batch_drift import batch_drift as with_all_draws
+from cranfield.golden.batch import METRICS, BatchVerdict, MetricKind
+from cranfield.golden.batch import batch_drift as with_all_draws
 from cranfield.golden.retirement import Decision, ModelRecord, SequentialTest, model_histories, run_trials
 from cranfield.model import Entity, Fact, Label, Lines, Query, Span, TestSet
 from cranfield.stats.two_sample import stratified_ks

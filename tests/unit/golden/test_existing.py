@@ -26,7 +26,7 @@ from cranfield.golden.reports.golden import run_document
 from cranfield.golden.run import PipelineOptions, execute, run_status
 from cranfield.golden.states import EntryStep
 from cranfield.model import Entity, Fact, File, Label, Lines, Pattern, Query, Span, TestSet
-from cranfield.model.label import EntityRole
+from cranfield.model.judging import EntityRole
 from cranfield.repo.snapshot import Snapshot, take
 from cranfield.reporting.renderers.text import render_text
 

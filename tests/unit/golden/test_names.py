@@ -2,7 +2,7 @@
 
 import pytest
 
-from cranfield.golden.lexical import leaks
+from cranfield.golden.index import leaks
 from cranfield.golden.narrative import NamesAllowed, names_not_expected
 from cranfield.golden.parsed import ParsedSource, module_parts
 from cranfield.repo.snapshot import take

@@ -12,8 +12,7 @@ from typing import Any
 import pytest
 
 from cranfield.agents.protocol import Failure, FailureKind, ModelAnswer, Request, Usage
-from cranfield.agents.record_folder import tree_files
-from cranfield.agents.recording import Scripted
+from cranfield.agents.recording import Scripted, tree_files
 from cranfield.base.errors import ConfigError, InputError, UsageError
 from cranfield.golden.folder import RunFolder, Step
 from cranfield.golden.index import RunIndex

@@ -15,7 +15,7 @@ from cranfield.books.store.schema import Action, RaterKind, Role, SkipReason
 from cranfield.books.store.store import open_store
 from cranfield.books.store.values import SaveRequest
 from cranfield.cli.main import command_line
-from cranfield.golden.batch_review import ReviewCase, planned_profile, read_sample, review_of
+from cranfield.golden.batch import ReviewCase, planned_profile, read_sample, review_of
 from cranfield.golden.commands import _db_option
 from cranfield.golden.folder import RunFolder, Step
 from cranfield.golden.index import RunIndex

@@ -162,7 +162,11 @@ def test_the_oracle_gets_no_reasons_of_the_author_and_the_adversary_none_of_the_
     assert claims == cited_claims(ANSWER)
     assert [(each["claim_type"], each["claim"]) for each in claims] == claims_of(ANSWER), "as verdicts are looked up"
     assert [each["claim_type"] for each in claims] == [
-        *("entity", "file", "line_range", "must_mention_fact", "must_not_mention_fact")
+        "entity",
+        "file",
+        "line_range",
+        "must_mention_fact",
+        "must_not_mention_fact",
     ]
     assert claims[2]["claim"] == "src/index.py:4-5"
     assert claims[3]["citations"] == ["src/index.py:5-5"]

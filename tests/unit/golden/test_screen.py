@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cranfield.golden.lexical import content_words, found_by_grep, grep_terms, leaks, overlap
+from cranfield.golden.index import content_words, found_by_grep, grep_terms, leaks, overlap
 from cranfield.golden.parsed import MAX_LINES, ParsedSource
 from cranfield.golden.plan import Plan
 from cranfield.golden.records import QueryCandidate

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from cranfield.agents.budget import Spent
-from cranfield.agents.record_folder import TREE, TreeRecord
+from cranfield.agents.recording import TREE, TreeRecord
 from cranfield.base.errors import InputError, UsageError
 from cranfield.books.options import open_books
 from cranfield.cli.main import run_command_line

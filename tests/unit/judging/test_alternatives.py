@@ -16,8 +16,8 @@ from cranfield.books.store.schema import Action, Role
 from cranfield.books.store.store import open_store
 from cranfield.books.store.values import SaveRequest
 from cranfield.cli.main import command_line
-from cranfield.judging.pools.alternatives import alternatives_of, with_alternatives, without_alternatives
 from cranfield.judging.pools.pool_io import read_pool
+from cranfield.judging.pools.results import alternatives_of, with_alternatives, without_alternatives
 from cranfield.model import Entity, Span, TestSet
 
 TESTSET = """cranfield_testset: 1

@@ -211,8 +211,14 @@ def test_the_verdict_under_each_rule_and_without_each_rater():
     assert found.verdict.value == "better"
     assert found.line == "Verdict unchanged under 8 of 8 (5 consensus rules and 3 without one of the raters)"
     assert {row.name for row in found.sensitivity.variations} == {
-        *("median", "majority", "mean", "searchtweak", "quepid"),
-        *("without ann", "without bob", "without cas"),
+        "median",
+        "majority",
+        "mean",
+        "searchtweak",
+        "quepid",
+        "without ann",
+        "without bob",
+        "without cas",
     }
 
 

@@ -22,7 +22,7 @@ from cranfield.books.store.store import open_store
 from cranfield.books.store.values import SaveRequest
 from cranfield.formats.runs.jsonl import write_run as write_jsonl
 from cranfield.judging.commands.book_results import freeze_command
-from cranfield.judging.pools.request import PoolRequest
+from cranfield.judging.pools.build import PoolRequest
 from cranfield.judging.use_cases import pool_of
 
 pytestmark = pytest.mark.slow

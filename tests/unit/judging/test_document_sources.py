@@ -211,7 +211,11 @@ def test_files_at_a_commit(texts_of, tmp_path, monkeypatch):
     assert texts.get("a.txt:1").text == "before"
     assert texts.get(":(top)a.txt").text == "odd"
     assert [kind_of(texts.get(name)) for name in ("link", "none", "../top.txt", ".", ".git/HEAD")] == [
-        *("not_found", "not_found", "refused", "refused", "refused")
+        "not_found",
+        "not_found",
+        "refused",
+        "refused",
+        "refused",
     ]
     assert kind_of(texts_of("documents: [{file: {root: repo, at: v9}}]").get("top.txt")) == "failed"
     assert kind_of(texts_of("documents: [{file: {root: repo, at: --help}}]").get("top.txt")) == "failed"

@@ -10,9 +10,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from cranfield.base.errors import ConfigError
-from cranfield.judging.documents.guard import Slots, TimedCache
 from cranfield.judging.documents.texts import DocumentTexts, open_texts
 from cranfield.judging.documents.values import DocumentError, DocumentFailureKind
+from cranfield.judging.documents.web import Slots, TimedCache
 from cranfield.judging.reports.texts import texts_document
 from cranfield.reporting.renderers.text import render_text
 from cranfield.workbench.config import Workbench, load_workbench
@@ -34,8 +34,8 @@ def texts_of(tmp_path):
 
 @pytest.fixture
 def short_wait(monkeypatch):
-    monkeypatch.setattr("cranfield.judging.documents.guard.WAIT_S", 0.1)
-    monkeypatch.setattr("cranfield.judging.documents.guard.GRACE_S", 0.1)
+    monkeypatch.setattr("cranfield.judging.documents.web.WAIT_S", 0.1)
+    monkeypatch.setattr("cranfield.judging.documents.web.GRACE_S", 0.1)
 
 
 def kind_of(document):
@@ -211,7 +211,7 @@ def test_a_late_function_is_abandoned_and_keeps_its_slot(short_wait):
 
 
 def test_few_documents_wait(monkeypatch):
-    monkeypatch.setattr("cranfield.judging.documents.guard.MAX_WAITING", 0)
+    monkeypatch.setattr("cranfield.judging.documents.web.MAX_WAITING", 0)
     with pytest.raises(DocumentError, match="Try again in a moment"):
         Slots(1, 1.0).run(lambda: 1)
 

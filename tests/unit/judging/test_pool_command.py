@@ -72,7 +72,10 @@ def test_what_a_pattern_matches_is_graded_by_the_rule(cranfield: Command, tmp_pa
     assert code == 0
     assert "graded by rule, in the pool  2" in out
     assert [(item.doc, item.prefilled) for item in read_pool("pool.json").items] == [
-        *(("a", 2.0), ("b", 2.0), ("e", None), ("n", None))
+        ("a", 2.0),
+        ("b", 2.0),
+        ("e", None),
+        ("n", None),
     ]
 
 

@@ -8,9 +8,8 @@ import pytest
 
 from cranfield.base.errors import UsageError
 from cranfield.books.pool_file import Pool
-from cranfield.judging.pools.build import build_pool
-from cranfield.judging.pools.estimate import estimate_pool
-from cranfield.judging.pools.request import PoolRequest, SampledRanks
+from cranfield.judging.pools.build import PoolRequest, SampledRanks, build_pool
+from cranfield.judging.pools.check import estimate_pool
 from cranfield.judging.pools.results import SystemResults
 from cranfield.model import Answer, Hit, Outcome, Query, Run, TestSet
 

@@ -15,9 +15,8 @@ from hypothesis import strategies as st
 from cranfield.base.errors import TestSetError, UsageError
 from cranfield.books.pool_file import Pool
 from cranfield.books.settings import SCALES, scale_of
-from cranfield.judging.pools.build import BuiltPool, build_pool, by_usefulness
+from cranfield.judging.pools.build import BuiltPool, PoolRequest, SampledRanks, build_pool, by_usefulness, parse_samples
 from cranfield.judging.pools.pool_io import pool_qrels, read_pool, write_pool
-from cranfield.judging.pools.request import PoolRequest, SampledRanks, parse_samples
 from cranfield.judging.pools.results import SystemResults, only_by, union, with_names
 from cranfield.judging.pools.summary import DocumentsPerQuery, summarise_pool
 from cranfield.model import Answer, Hit, Meta, Outcome, Pattern, Query, Run, TestSet
@@ -250,7 +249,10 @@ def test_what_a_rule_grades_is_in_the_pool_and_not_to_be_judged() -> None:
     for budget in (None, 9):
         built = build_pool([A, B], made_set("q1"), PoolRequest(3, budget=budget), prefilled)
         assert [(item.doc, item.prefilled) for item in built.pool.items] == [
-            *(("a", 2.0), ("b", None), ("c", None), ("e", 1.0))
+            ("a", 2.0),
+            ("b", None),
+            ("c", None),
+            ("e", 1.0),
         ]
         summary = summarise_pool(built)
         assert (summary.n_to_judge, summary.n_prefilled, summary.n_carried, built.pool.complete_to) == (2, 2, 0, 3)

@@ -91,9 +91,25 @@ def test_every_public_class_has_values_that_equal_themselves_and_can_be_hashed()
     }
     values = [
         *(classes[kind]("s", system_config("s", config)) for kind, config in settings.items()),
-        *(sides[0], sides[0].testset, Run("r", {}), pair, pair.verdict, compare_many(sides), parse("nDCG@10")),
-        *(Answer(Outcome.EMPTY), Outcome.EMPTY, Hit("d", fields={"a": []}), Query("q"), Limits(), TestSetOptions()),
-        *(Entity("e"), Pattern("p"), Span("a.py", 1, 2), Problem("p"), cranfield.CranfieldError("e"), LatencyRule()),
+        sides[0],
+        sides[0].testset,
+        Run("r", {}),
+        pair,
+        pair.verdict,
+        compare_many(sides),
+        parse("nDCG@10"),
+        Answer(Outcome.EMPTY),
+        Outcome.EMPTY,
+        Hit("d", fields={"a": []}),
+        Query("q"),
+        Limits(),
+        TestSetOptions(),
+        Entity("e"),
+        Pattern("p"),
+        Span("a.py", 1, 2),
+        Problem("p"),
+        cranfield.CranfieldError("e"),
+        LatencyRule(),
         Convention("own", "A sentence."),
     ]
     public = {name for name in cranfield.__all__ if isinstance(getattr(cranfield, name), type)}

@@ -176,8 +176,17 @@ def digest_of(data: bytes, block_bytes: int = BLOCK_BYTES) -> str:
         "q1 Q0 a 1 2.0 tag\nq1 Q0 b 2 1.0 another tag of six words and a # sign\n",
     ],
     ids=[
-        *("plain", "tabs", "CRLF", "many spaces", "every white space", "blank lines", "comments", "no last line feed"),
-        *("byte order mark", "byte order mark before a comment", "a tag with spaces"),
+        "plain",
+        "tabs",
+        "CRLF",
+        "many spaces",
+        "every white space",
+        "blank lines",
+        "comments",
+        "no last line feed",
+        "byte order mark",
+        "byte order mark before a comment",
+        "a tag with spaces",
     ],
 )
 def test_any_spelling_of_a_line(scan, text):
@@ -258,22 +267,8 @@ def test_a_line_that_is_none_is_a_problem(problems, line, problem, query_id):
 
 
 NUMBERS = [
-    "0",
-    "-0",
-    "-0.0",
-    "7",
-    "+7",
-    "1.",
-    ".5",
-    "-.5",
-    "+.5",
-    "007.250",
-    "1e3",
-    "1E+3",
-    "1.5e-3",
-    "-2.e2",
-    "1e-400",
-]
+    "0", "-0", "-0.0", "7", "+7", "1.", ".5", "-.5", "+.5", "007.250", "1e3", "1E+3", "1.5e-3", "-2.e2", "1e-400",
+]  # fmt: skip
 NUMBERS += [
     "12345678",
     "123456789",
@@ -308,18 +303,8 @@ def test_a_score_is_the_nearest_double(scan, text):
 
 
 BAD_NUMBERS = [
-    "nan",
-    "NaN",
-    "-nan",
-    "inf",
-    "-Infinity",
-    "1e400",
-    "-1e999999999999999999999",
-    "high",
-    "1_0",
-    "_1",
-    "0x10",
-]
+    "nan", "NaN", "-nan", "inf", "-Infinity", "1e400", "-1e999999999999999999999", "high", "1_0", "_1", "0x10",
+]  # fmt: skip
 BAD_NUMBERS += [
     ".",
     "-",
@@ -807,21 +792,9 @@ ANY_INDEX = JudgedIndex(
     whole=(False, False, True, False, True),
 )
 SCORES = [
-    b"1",
-    b"1.0",
-    b"2",
-    b"1.00000001",
-    b"-1",
-    b"-0",
-    b"0",
-    b"1e300",
-    b"2e300",
-    b"0.1",
-    b"12345678.25",
-    b"+3",
-    b".5",
+    b"1", b"1.0", b"2", b"1.00000001", b"-1", b"-0", b"0", b"1e300", b"2e300", b"0.1", b"12345678.25", b"+3", b".5",
     b"7.",
-]
+]  # fmt: skip
 RANKS = [b"1", b"2", b"10", b"03", b"-1", b"+2", b"x", b"123456789", b"1234567890123456789"]
 BAD_LINES = [b"q1 Q0 a 1 t", b"q1 Q0 a 1 nan t", b"x", b"q1 Q0 a 1 1 t\rt", b"q2 Q0 a 1 1_0 t", b"q1 Q0 a 1.5 1 t"]
 IDLE_LINES = [b"", b" \t\r", b"# q1 Q0 a 1 1 t", b"#"]

@@ -87,8 +87,20 @@ def write(root: Path, *paths: str, text: str = "plain\n") -> None:
 
 def test_names_that_usually_hold_secrets_are_withheld_at_any_depth(tmp_path: Path) -> None:
     secret = [
-        *(".env", "app/.env.production", "prod.env", "certs/server.PEM", "id_rsa", "deploy/id_ed25519.bak", ".netrc"),
-        *("credentials.json", "x/secrets.yaml", ".npmrc", ".pypirc", "home/.aws/config", "home/.ssh/known", "a/b.kdbx"),
+        ".env",
+        "app/.env.production",
+        "prod.env",
+        "certs/server.PEM",
+        "id_rsa",
+        "deploy/id_ed25519.bak",
+        ".netrc",
+        "credentials.json",
+        "x/secrets.yaml",
+        ".npmrc",
+        ".pypirc",
+        "home/.aws/config",
+        "home/.ssh/known",
+        "a/b.kdbx",
     ]
     plain = [".env.example", "id_rsa.pub", "environment.py", "src/key.py", "docs/secretary.md", "monkey", "aws/config"]
     write(tmp_path, *secret, *plain)

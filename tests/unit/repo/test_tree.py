@@ -13,7 +13,7 @@ import pytest
 
 from cranfield.base.errors import UsageError
 from cranfield.repo.git import GitError, git
-from cranfield.repo.stored import stored_ids
+from cranfield.repo.snapshot import stored_ids
 from cranfield.repo.tree import read_tree
 from cranfield.repo.tree_state import TreeState, differences
 
@@ -487,7 +487,7 @@ def test_what_git_refuses_is_not_called_modified(repository: Repository, monkeyp
             raise GitError("git took more than 120 s")
         return git(root, *arguments, **more)
 
-    monkeypatch.setattr("cranfield.repo.stored.git", refuse)
+    monkeypatch.setattr("cranfield.repo.snapshot.git", refuse)
     with pytest.raises(UsageError, match="git took more than 120 s"):
         state(repository)
 
@@ -499,7 +499,7 @@ def test_many_changed_files_start_few_programs(repository: Repository, monkeypat
     for number in range(40):
         repository.write(f"many/{number}.txt", f"{number}, and more\n")
     calls = []
-    for module in ("stored", "snapshot", "tree", "git"):
+    for module in ("snapshot", "tree", "git"):
 
         def counted(root: Path, *arguments: str, **more: Any) -> bytes:
             calls.append(arguments)
@@ -520,7 +520,7 @@ def test_a_folder_without_git_is_compared_also_through_a_link(tmp_path: Path) ->
 
 
 def test_a_large_file_is_read_in_pieces(repository: Repository, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("cranfield.repo.stored._PIECE_BYTES", 7)
+    monkeypatch.setattr("cranfield.repo.snapshot._PIECE_BYTES", 7)
     assert state(repository).uncommitted == ()
     comment(repository)
     assert state(repository).uncommitted == (f"modified {FILE}",)

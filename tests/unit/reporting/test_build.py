@@ -43,8 +43,16 @@ def tables(document: Document, name: str) -> list[Table]:
 def test_a_comparison_has_its_sections_in_order(comparison: Comparison) -> None:
     document = comparison_document(comparison)
     assert [part.name for part in document.sections] == [
-        *("measures", "queries", "warnings", "movement", "breakdown", "answers"),
-        *("tests", "latency", "collection", "provenance"),
+        "measures",
+        "queries",
+        "warnings",
+        "movement",
+        "breakdown",
+        "answers",
+        "tests",
+        "latency",
+        "collection",
+        "provenance",
     ]
     assert document.title == "Is weighted better than plain?"
     assert document.subtitle[0] == "A plain (baseline)"
@@ -64,8 +72,10 @@ def test_all_measures_stand_beside_each_other_with_their_numbers(comparison: Com
     about = comparison.measures[comparison.primary]
     shown = rows["* nDCG@10"]
     assert shown[1:5] == (
-        *(about.baseline.mean, about.candidate.mean),
-        *(TonedCell(about.delta, ""), (about.ci_low, about.ci_high)),
+        about.baseline.mean,
+        about.candidate.mean,
+        TonedCell(about.delta, ""),
+        (about.ci_low, about.ci_high),
     )
     assert shown[9] == 8
     assert rows["Judged@10"][9] == 6  # q5 and q8 have no result on B: no share to compare
@@ -186,7 +196,10 @@ def test_a_pooled_and_an_unjudged_result_are_told_apart() -> None:
         result_of(evaluate(truth, {"q": ["pooled", "other", "zero", "d"]}), with_answers=True), "q", [""]
     )
     assert [hit.note for hit in found.lists[0].hits] == [
-        *("in the pool, not judged", "not judged", "not relevant", "expected, grade 1"),
+        "in the pool, not judged",
+        "not judged",
+        "not relevant",
+        "expected, grade 1",
     ]
 
 

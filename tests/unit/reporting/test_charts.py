@@ -176,7 +176,10 @@ def test_a_picture_holds_nothing_but_shapes_and_words(name: str, spec: dict[str,
     root = ET.fromstring(svg)
     assert {element.tag for element in root.iter()} <= ELEMENTS
     assert {key for element in root.iter() for key in element.attrib} - ATTRIBUTES <= {
-        *("role", "aria-label", "data-tip", "data-q")
+        "role",
+        "aria-label",
+        "data-tip",
+        "data-q",
     }
     assert "<script" not in svg
     assert root.get("role") == "img"

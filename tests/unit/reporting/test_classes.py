@@ -81,8 +81,11 @@ def test_each_class_has_a_table_of_its_own_with_what_is_right(kinds: Comparison)
     assert captions[0] == "E, modern and legacy form, 3 queries. The modern form is ranked above the legacy form"
     assert [row[0] for row in named(document, "classes")[1].rows] == ["P@5", "P@10"]
     assert [section.name for section in document.sections][:5] == [
-        *("verdict-by-class", "measures", "queries"),
-        *("warnings", "classes"),
+        "verdict-by-class",
+        "measures",
+        "queries",
+        "warnings",
+        "classes",
     ]
     assert document.verdict is not None
 
@@ -278,7 +281,13 @@ def test_the_verdict_table_is_first_and_says_what_every_class_does(kinds: Compar
     document = comparison_document(kinds)
     (table,) = named(document, "verdict-by-class")
     assert [column.title for column in table.columns] == [
-        *("class", "verdict", "measure", "difference", "95 % CI", "n", "p Holm"),
+        "class",
+        "verdict",
+        "measure",
+        "difference",
+        "95 % CI",
+        "n",
+        "p Holm",
     ]
     assert kinds.by_class is not None
     assert [row[0] for row in table.rows] == [row.name for row in kinds.by_class.rows]

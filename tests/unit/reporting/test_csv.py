@@ -37,8 +37,15 @@ def test_an_unscored_value_is_an_empty_cell(pair: tuple[Evaluation, Evaluation])
 def test_compare_is_a_row_for_every_pair(comparison: Comparison) -> None:
     found = rows(render(comparison_document(comparison), "csv"))
     assert list(found[0]) == [
-        *("query", "measure", "baseline", "candidate", "delta", "bucket"),
-        *("baseline_outcome", "candidate_outcome", "stratum.class"),
+        "query",
+        "measure",
+        "baseline",
+        "candidate",
+        "delta",
+        "bucket",
+        "baseline_outcome",
+        "candidate_outcome",
+        "stratum.class",
     ]
     row = next(r for r in found if (r["query"], r["measure"]) == ("q1", "RR@10"))
     assert (row["baseline"], row["candidate"], row["delta"], row["bucket"]) == ("0.5", "1.0", "0.5", "improved")

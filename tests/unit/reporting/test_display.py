@@ -54,20 +54,16 @@ def values(testset, runs, pair, comparison, tmp_path_factory) -> dict[str, Displ
         folder, {"nDCG@10": noisy(60, 2, gain=0.03)}, systems=("old", "new"), n_rows=9, n_rows_unjudged=1
     )
     found = (
-        *(
-            testset,
-            runs[0],
-            pair[0],
-            comparison,
-            compare_many([*pair, third], limits=LENIENT),
-            report,
-            report.agreement,
-        ),
-        *(
-            plan(*pair),
-            HistoryReport(measure="nDCG@10", lines=()),
-            summarise_results(large, CompareOptions(draws=200)),
-        ),
+        testset,
+        runs[0],
+        pair[0],
+        comparison,
+        compare_many([*pair, third], limits=LENIENT),
+        report,
+        report.agreement,
+        plan(*pair),
+        HistoryReport(measure="nDCG@10", lines=()),
+        summarise_results(large, CompareOptions(draws=200)),
         GateResult(
             status="passed",
             explanation="all rules are kept",

@@ -19,8 +19,7 @@ from cranfield.reporting.charts.overlay import HEIGHT, LABEL_HEIGHT, SystemLine,
 from cranfield.reporting.charts.overlay import _label_places as label_places
 from cranfield.reporting.charts.spec import PAGE, PHONE, SCREENS, Screen
 from cranfield.reporting.document import Chart, Link
-from cranfield.reporting.documents.history import history_document
-from cranfield.reporting.documents.history_labels import label_maker
+from cranfield.reporting.documents.history import history_document, label_maker
 from cranfield.reporting.renderers.html import draw
 
 START = datetime(2026, 11, 1, 9, tzinfo=UTC)
@@ -171,7 +170,9 @@ def test_a_place_has_its_commit_else_its_day_and_the_time_where_a_day_has_severa
     assert [label_maker([a, b, c])(each) for each in (a, b, c)] == ["11-01 09:00", "11-02 09:00", "abcdef01"]
     of_a_minute = [point(0.001 * second, "x") for second in range(3)]
     assert [label_maker(of_a_minute)(each) for each in of_a_minute] == [
-        *("11-01 09:00:00", "11-01 09:00:03", "11-01 09:00:07"),
+        "11-01 09:00:00",
+        "11-01 09:00:03",
+        "11-01 09:00:07",
     ]
     of_years = [point(0, "x"), point(24 * 365, "x")]
     assert [label_maker(of_years)(each) for each in of_years] == ["2026-11-01", "2027-11-01"]

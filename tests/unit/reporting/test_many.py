@@ -114,8 +114,16 @@ def words(svg: str) -> list[str]:
 
 def test_the_sections_stand_in_order(many: ManyComparison) -> None:
     assert [section.name for section in comparison_document(many).sections] == [
-        *("systems", "against", "warnings", "pairs", "ranks", "breakdown", "orders"),
-        *("latency", "collection", "provenance"),
+        "systems",
+        "against",
+        "warnings",
+        "pairs",
+        "ranks",
+        "breakdown",
+        "orders",
+        "latency",
+        "collection",
+        "provenance",
     ]
 
 
@@ -328,7 +336,9 @@ def test_a_system_has_every_letter_of_its_groups() -> None:
     found = replace(found, pairs=tuple(pairs))
     assert [line.group for line in found.leaderboard] == ["a", "ab", "b"]
     assert [line["group"] for line in json.loads(render(comparison_document(found), "json"))["leaderboard"]] == [
-        *("a", "ab", "b"),
+        "a",
+        "ab",
+        "b",
     ]
     assert [row[2] for row in tables(comparison_document(found), "systems")[0].rows] == ["a", "ab", "b"]
     assert [row["group"] for row in csv.DictReader(io.StringIO(csv_text(means_table(result_of(found)))))] == [
@@ -365,9 +375,12 @@ def test_a_cell_of_the_map_is_coloured_by_its_distance_from_the_mean_of_its_row(
     half = (FAINTEST + STRONGEST) / 2
     low, high = (WORSE, BETTER) if sign > 0 else (BETTER, WORSE)
     assert [(cell["colour"], cell["opacity"]) for cell in cells] == [
-        *((low, STRONGEST), (low, half)),
-        *((BETTER, FAINTEST), (BETTER, FAINTEST)),
-        *((high, STRONGEST), (high, half)),
+        (low, STRONGEST),
+        (low, half),
+        (BETTER, FAINTEST),
+        (BETTER, FAINTEST),
+        (high, STRONGEST),
+        (high, half),
     ]
 
 

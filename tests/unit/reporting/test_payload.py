@@ -31,8 +31,17 @@ def test_evaluate_has_the_promised_shape(pair: tuple[Evaluation, Evaluation], te
     assert weighted["pilot"] is False
     assert set(weighted["measures"]) == {"nDCG@10", "RR@10", "AP", "P@5", "R@10", "Success@5", "Judged@10"}
     assert set(weighted["measures"]["AP"]) == {
-        *("mean", "median", "std", "ci_low", "ci_high", "n"),
-        *("ci_level", "aggregate", "total", "geometric_mean", "weighted_mean"),
+        "mean",
+        "median",
+        "std",
+        "ci_low",
+        "ci_high",
+        "n",
+        "ci_level",
+        "aggregate",
+        "total",
+        "geometric_mean",
+        "weighted_mean",
     }
     # B finds first relevant results at ranks 1 2 1 3 - 1 - and fails on q8: (1 + 1/2 + 1 + 1/3 + 1) / 8
     assert weighted["measures"]["RR@10"]["mean"] == pytest.approx((1 + 1 / 2 + 1 + 1 / 3 + 1) / 8, abs=1e-15)
@@ -105,8 +114,17 @@ def test_compare_has_the_promised_shape(comparison: Comparison) -> None:
     assert payload["limits"] == {"max_failed_share": 0.2, "min_judged_share": None, "evidence": {}}
     about = payload["comparisons"]["RR@10"]
     assert set(about) >= {
-        *("baseline", "candidate", "delta", "ci_low", "ci_high", "interval_method", "effect_size"),
-        *("n", "n_nonzero", "mde", "tests"),
+        "baseline",
+        "candidate",
+        "delta",
+        "ci_low",
+        "ci_high",
+        "interval_method",
+        "effect_size",
+        "n",
+        "n_nonzero",
+        "mde",
+        "tests",
     }
     # A: ranks 2 1 1 - 2 1 - 1, B: ranks 1 2 1 3 - 1 - failed
     assert about["baseline"]["mean"] == pytest.approx((1 / 2 + 1 + 1 + 0 + 1 / 2 + 1 + 0 + 1) / 8)

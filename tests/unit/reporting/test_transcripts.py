@@ -88,19 +88,19 @@ def test_a_page_shows_what_was_sent_called_read_and_answered_as_text() -> None:
     (policy,) = [value for name, value in page.attributes if name == "content" and "-src" in str(value)]
     assert str(policy).startswith("default-src 'none'; style-src 'sha256-")
     for words in (
-        *(
-            "Run 1",
-            "2 records, 3 agents",
-            "1 without an answer",
-            "author, vote 2: answered, 3 requests, 2 calls of tools, 3060 tokens",
-        ),
-        *(
-            "the model, request 1",
-            "the model, request 3",
-            "step 1, 0.00 s, read src/a.py:1-40",
-            "step 2, 0.00 s, error",
-        ),
-        *(f"Where? {ATTACK}", f"Reading {ATTACK}", '"word": "yes"', "Timeout: no answer", "error: no such file"),
+        "Run 1",
+        "2 records, 3 agents",
+        "1 without an answer",
+        "author, vote 2: answered, 3 requests, 2 calls of tools, 3060 tokens",
+        "the model, request 1",
+        "the model, request 3",
+        "step 1, 0.00 s, read src/a.py:1-40",
+        "step 2, 0.00 s, error",
+        f"Where? {ATTACK}",
+        f"Reading {ATTACK}",
+        '"word": "yes"',
+        "Timeout: no answer",
+        "error: no such file",
     ):
         assert words in text
     ids = [value for name, value in page.attributes if name == "id"]

@@ -14,9 +14,9 @@ from typer.testing import CliRunner
 
 import cranfield
 from cranfield.cli.main import command_line
+from cranfield.scale.checkpoint import Pace
 from cranfield.scale.commands import RowProgress, line_of
 from cranfield.scale.local import LocalEvaluation
-from cranfield.scale.progress import Pace
 
 MEASURES = ("-m", "nDCG@10", "-m", "AP")
 
@@ -299,7 +299,7 @@ class Terminal:
 
 def test_progress_says_how_far_how_fast_and_how_long(monkeypatch):
     pace = Pace(total=40_000_000, done=10_000_000, step="count", started=0.0)
-    monkeypatch.setattr("cranfield.scale.progress.time.monotonic", lambda: 2.0)
+    monkeypatch.setattr("cranfield.scale.checkpoint.time.monotonic", lambda: 2.0)
     assert line_of(pace) == "reading, second pass: 25% of 40,000,000 rows, 5,000,000 rows/s, 6 s left"
     live = Terminal(live=True)
     progress = RowProgress(live)

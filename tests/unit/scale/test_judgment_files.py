@@ -132,7 +132,11 @@ def test_parquet_is_read_as_usual(folder: Path, rows: Sequence[tuple[str, str, f
 @pytest.mark.parametrize(
     ("ids", "grades"),
     [
-        *(([1, 2], [0, 1]), ([1.5, 2.0], [0, 1]), ([1, None], [0, 1]), ([1, 2], ["0", "1"]), ([], [])),
+        ([1, 2], [0, 1]),
+        ([1.5, 2.0], [0, 1]),
+        ([1, None], [0, 1]),
+        ([1, 2], ["0", "1"]),
+        ([], []),
         ([1, 2], [-0.0, 1.0]),
         (pa.array([], pa.float64()), pa.array([], pa.int8())),
     ],

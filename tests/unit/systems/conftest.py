@@ -187,7 +187,7 @@ class Forked:
 
 @pytest.fixture(scope="session")
 def forks(tmp_path_factory: pytest.TempPathFactory):
-    modules = "asyncio", "cranfield.systems.collect.collection", "cranfield.systems.kinds.lines"
+    modules = "asyncio", "cranfield.systems.collect.collection", "cranfield.systems.kinds.line_program"
     started = Forks(tmp_path_factory.mktemp("forks"), *modules)
     yield started
     started.close()

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from cranfield.config.systems import Fusion
 from cranfield.model import Hit
-from cranfield.systems.kinds.fusing import ResultList, UnusableScoreError, fuse, normalised
+from cranfield.systems.kinds.fusion import ResultList, UnusableScoreError, fuse, normalised
 
 
 def part(name: str, *ids: str, scores: tuple[float, ...] | None = None, **settings) -> ResultList:

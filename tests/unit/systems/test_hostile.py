@@ -31,7 +31,7 @@ from cranfield.systems.collect.collection import collect
 from cranfield.systems.collect.collector import Dispatcher, interleave
 from cranfield.systems.collect.dependencies import dependency_digest
 from cranfield.systems.collect.preflight import preflight
-from cranfield.systems.kinds.lines import LinesSystem
+from cranfield.systems.kinds.line_program import LinesSystem
 from cranfield.systems.kinds.python import PythonSystem
 
 SECRET = "s3cr3t/token+of=mine"

@@ -22,8 +22,7 @@ from cranfield.model import Outcome, Query
 from cranfield.systems.calls.deaths import MAX_UNREACHED
 from cranfield.systems.calls.redact import Redactor, spellings
 from cranfield.systems.collect.preflight import preflight
-from cranfield.systems.kinds.http import HttpSystem
-from cranfield.systems.kinds.http_request import build_request, charset_of
+from cranfield.systems.kinds.http import HttpSystem, build_request, charset_of
 from cranfield.systems.system import CallInterruptedError
 
 MB = 1024 * 1024

@@ -13,7 +13,7 @@ from cranfield.model import Answer, Hit, Outcome, Query
 from cranfield.systems.calls import deaths
 from cranfield.systems.calls.deaths import MAX_DEATHS
 from cranfield.systems.collect.preflight import preflight
-from cranfield.systems.kinds.lines import LinesSystem
+from cranfield.systems.kinds.line_program import LinesSystem
 from cranfield.systems.system import CallInterruptedError
 
 HEAD = """
@@ -370,7 +370,7 @@ def test_nothing_is_left_when_we_are_killed(tmp_path, script, forks, wait_for, g
     user = f"""
 import time
 from cranfield.model import Query
-from cranfield.systems.kinds.lines import LinesSystem
+from cranfield.systems.kinds.line_program import LinesSystem
 system = LinesSystem.of("sut", folder={str(tmp_path)!r}, lines=["{{python}}", {name!r}])
 system.search(Query("q1", "x"), 1)
 open({str(tmp_path / "asked")!r}, "w").close()
@@ -388,7 +388,7 @@ def test_nothing_is_left_when_we_end_without_closing(tmp_path, script, forks, go
     name = script(ECHO)
     user = f"""
 from cranfield.model import Query
-from cranfield.systems.kinds.lines import LinesSystem
+from cranfield.systems.kinds.line_program import LinesSystem
 system = LinesSystem.of("sut", folder={str(tmp_path)!r}, lines=["{{python}}", {name!r}])
 print(system.search(Query("q1", "x"), 1)[0].fields["pid"])
 """

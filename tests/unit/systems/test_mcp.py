@@ -12,7 +12,7 @@ import pytest
 from cranfield.base.errors import MissingExtraError, PreflightError
 from cranfield.model import Outcome, Query
 from cranfield.systems.collect.preflight import preflight
-from cranfield.systems.kinds.lines import LinesSystem
+from cranfield.systems.kinds.line_program import LinesSystem
 from cranfield.systems.kinds.mcp import McpSystem
 from cranfield.systems.system import CallInterruptedError
 

@@ -223,8 +223,11 @@ def test_a_rule_on_every_answer_is_checked_on_each_probe(make_system, problems):
     there = "fields of it: mode, meta"
     assert problems(broken) == [
         (
-            *("system sut", "every answer: mode = semantic", "mode = semantic"),
-            *("mode is \"lexical\" in the answer to 'lexical boots'", there),
+            "system sut",
+            "every answer: mode = semantic",
+            "mode = semantic",
+            "mode is \"lexical\" in the answer to 'lexical boots'",
+            there,
         ),
         ("system sut", "every answer: cost exists", "cost exists", "no field cost in the answer to 'shoes'", there),
     ]

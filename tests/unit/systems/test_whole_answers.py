@@ -14,7 +14,7 @@ from hpack import Encoder
 
 from cranfield.base.concurrency.child_process import MAX_OUTPUT_BYTES
 from cranfield.model import Outcome, Query
-from cranfield.systems.kinds.http_request import BodyError, decode_body
+from cranfield.systems.kinds.http import BodyError, decode_body
 
 BODY = b'{"hits": [{"id": "d1"}, {"id": "d2"}]}'
 LINES = b"d1\nd2\nd3\n"

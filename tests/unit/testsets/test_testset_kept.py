@@ -10,7 +10,7 @@ from typer.testing import CliRunner
 from cranfield.cli.main import command_line
 from cranfield.formats.sniff import read_testset
 from cranfield.formats.testsets.golden_json import read_golden_json
-from cranfield.formats.testsets.meta_file import format_of
+from cranfield.formats.testsets.storage import format_of
 
 GOLDEN = [
     {"query_id": "q1", "query_text": "one", "expected_entities": ["a.py::f"]},

@@ -14,7 +14,7 @@ from cranfield.base.errors import TestSetError
 from cranfield.cli.build import command_of
 from cranfield.formats.io.files import meta_path
 from cranfield.formats.sniff import read_testset
-from cranfield.formats.testsets.meta_file import read_meta, with_meta, write_meta
+from cranfield.formats.testsets.storage import read_meta, with_meta, write_meta
 from cranfield.model import Anchor, Meta, Split, TestSet
 from cranfield.testsets.commands.upkeep import rehash_command, verify_command
 

@@ -24,7 +24,7 @@ from pydantic import BaseModel, ConfigDict
 from cranfield.agents.answers.judge import Ballot, Judge, Vote, own_prompt
 from cranfield.agents.protocol import Failure, FailureKind
 from cranfield.base.errors import shorten
-from cranfield.model.label import Fact, Label
+from cranfield.model.judging import Fact, Label
 
 PROMPT = "fact-2"
 _CODE = re.compile(r"`([^`\n]+)`")
@@ -165,7 +165,13 @@ def rule_facts(text: str, label: Label) -> list[FactScore]:
     is_empty = not text.strip()
     plain = _plain(text)
     words = set(_words(text))
-    has_more = _holds_more(text, [*(fact.text for fact in label.must_mention), label.narrative])
+    # Whether words are left of an answer without some statements, the longest taken away first.
+    statements = [*(fact.text for fact in label.must_mention), label.narrative]
+    rest = _folded(text)
+    for statement in sorted((_folded(statement).rstrip(".!") for statement in statements), key=len, reverse=True):
+        if statement:
+            rest = rest.replace(statement, " ")
+    has_more = any(letter.isalpha() for letter in rest)
 
     def decide(kind: FactKind, fact: Fact) -> tuple[FactVerdict | None, DecidedBy]:
         if is_empty:
@@ -223,15 +229,6 @@ def _verbatim(statement: str) -> re.Pattern[str]:
     return re.compile(rf"(?:^|\n|(?<=[.!?]) )[ \d.)•+-]{{0,20}}{words}(?:[.!]*(?= *(?:\n|$))|[.!]+(?= ))")
 
 
-def _holds_more(text: str, statements: Iterable[str]) -> bool:
-    """Whether words are left of an answer without some statements, the longest taken away first."""
-    rest = _folded(text)
-    for statement in sorted((_folded(statement).rstrip(".!") for statement in statements), key=len, reverse=True):
-        if statement:
-            rest = rest.replace(statement, " ")
-    return any(letter.isalpha() for letter in rest)
-
-
 def _words(text: str) -> Iterable[str]:
     """Words of prose, whole, and the parts of `snake_case` and `CamelCase`, in one case."""
     for token in _TOKEN.findall(text):
@@ -248,3 +245,50 @@ def _identifier_words(statement: str) -> set[str]:
 def _is_identifier(name: str) -> bool:
     has_hump = any(letter.isupper() for letter in name[1:]) and any(letter.islower() for letter in name)
     return has_hump or any(mark in name for mark in "_./:#")
+
+
+NARRATIVE_PROMPT = "answer-narrative-1"
+
+
+class NarrativeRating(StrEnum):
+    """How far an answer agrees with the canonical one; only `equivalent` passes."""
+
+    EQUIVALENT = "equivalent"
+    MINOR_DIVERGENCE = "minor_divergence"
+    SIGNIFICANT_DIVERGENCE = "significant_divergence"
+
+
+class NarrativeVote(BaseModel):
+    """The vote of a judge."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    rating: Literal["equivalent", "minor_divergence", "significant_divergence", "unclear"]
+    reason: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class NarrativeScore:
+    """The rating of the majority."""
+
+    rating: NarrativeRating | None
+    """None: no more than half of the votes agree."""
+    ballot: Ballot
+
+
+async def score_narrative(text: str, question: str, reference: str, judge: Judge) -> NarrativeScore:
+    """Rate an answer against the canonical narrative.
+
+    Args:
+        text: of the answer; who gave it is not known here.
+        question: text of the query.
+        reference: the canonical narrative.
+        judge: asked several times.
+    """
+
+    def read(given: NarrativeVote) -> Vote:
+        return Vote(None if given.rating == "unclear" else given.rating, reason=given.reason)
+
+    parts = {"question": question, "reference": reference, "answer": text}
+    ballot = await judge.vote(own_prompt(NARRATIVE_PROMPT), parts, NarrativeVote, read)
+    return NarrativeScore(None if ballot.verdict is None else NarrativeRating(ballot.verdict), ballot)

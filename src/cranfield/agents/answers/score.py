@@ -12,17 +12,31 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
 
-from cranfield.agents.answers.facts import FactKind, FactsScore, FactVerdict, score_facts
+from cranfield.agents.answers.facts import (
+    FactKind,
+    FactsScore,
+    FactVerdict,
+    NarrativeRating,
+    NarrativeScore,
+    score_facts,
+    score_narrative,
+)
 from cranfield.agents.answers.judge import Ballot, Judge, JudgeSettings
-from cranfield.agents.answers.narrative import NarrativeRating, NarrativeScore, score_narrative
-from cranfield.agents.answers.places import Answered, ExpectedAnswer, expected_places
-from cranfield.agents.answers.rows import AnswerCost, AnswerRow, fact_rows, vote_rows
+from cranfield.agents.answers.rows import (
+    AnswerCost,
+    Answered,
+    AnswerRow,
+    ExpectedAnswer,
+    expected_places,
+    fact_rows,
+    vote_rows,
+)
 from cranfield.agents.answers.structure import StructureScore, score_structure
 from cranfield.agents.protocol import Failure
 from cranfield.base.errors import Problem, UsageError, shorten
 from cranfield.base.patterns import Expression, PatternError, compile_pattern, search_limit
 from cranfield.model import MatchingRules, TestSet
-from cranfield.model.label import Fact, Label
+from cranfield.model.judging import Fact, Label
 from cranfield.model.results import Record, TestSetRecord
 from cranfield.stats.confusion import wilson_interval
 from cranfield.stats.describe import describe, t_interval

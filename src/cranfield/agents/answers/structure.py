@@ -9,9 +9,9 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 
-from cranfield.agents.answers.places import Answered, ExpectedAnswer, named_places
+from cranfield.agents.answers.rows import Answered, ExpectedAnswer, named_places
 from cranfield.model import MatchingRules
-from cranfield.model.label import Lines
+from cranfield.model.judging import Lines
 from cranfield.ranking.matching.place import entity_of, overlap, path_of
 
 

@@ -14,8 +14,7 @@ from pathlib import Path
 
 from cranfield.app.demo.compiled import describe_compiled
 from cranfield.app.demo.entity import Corpus, DocumentedObject
-from cranfield.app.demo.publicity import is_private_module, public_entities
-from cranfield.app.demo.source import SourceModule, read_source_module
+from cranfield.app.demo.source import SourceModule, is_private_module, public_entities, read_source_module
 from cranfield.base.errors import InputError
 
 Progress = Callable[[str], None]

@@ -23,15 +23,15 @@ MAX_ID = 500
 UNLIKELY = "qzxv7f3a91"
 """A word that no document holds."""
 QUERY_NAMES = (
-    *("query", "q", "text", "question", "search", "search_query", "query_text", "queryText", "searchTerm", "term"),
-    *("terms", "keyword", "keywords", "kw", "phrase", "input", "prompt", "s", "wt_query", "search_text"),
-)
+    "query", "q", "text", "question", "search", "search_query", "query_text", "queryText", "searchTerm", "term",
+    "terms", "keyword", "keywords", "kw", "phrase", "input", "prompt", "s", "wt_query", "search_text",
+)  # fmt: skip
 """What the parameter of a query is called, the likeliest first."""
 K_NAMES = (
-    *("k", "limit", "size", "n", "top_k", "topk", "topK", "top_n", "top", "rows", "num", "count", "hits"),
-    *("max_results", "maxResults", "num_results", "n_results", "numResults", "per_page", "perPage", "page_size"),
-    *("pageSize", "result_count", "max", "nb_results"),
-)
+    "k", "limit", "size", "n", "top_k", "topk", "topK", "top_n", "top", "rows", "num", "count", "hits",
+    "max_results", "maxResults", "num_results", "n_results", "numResults", "per_page", "perPage", "page_size",
+    "pageSize", "result_count", "max", "nb_results",
+)  # fmt: skip
 """What the parameter of the number of results is called."""
 
 
@@ -203,17 +203,17 @@ def text_shape(outputs: Sequence[str], known: Known) -> Shape | None:
 Steps = tuple[str, ...]
 """Keys that lead from an object to a value in it."""
 LIST_NAMES = (
-    *("hits", "results", "result", "items", "docs", "documents", "matches", "entries", "records", "data", "points"),
-    *("search_results", "searchResults", "organic_results", "children", "rows", "articles", "pages", "output"),
-)
+    "hits", "results", "result", "items", "docs", "documents", "matches", "entries", "records", "data", "points",
+    "search_results", "searchResults", "organic_results", "children", "rows", "articles", "pages", "output",
+)  # fmt: skip
 ID_NAMES = (
-    *("_id", "id", "doc_id", "docid", "docno", "document_id", "documentId", "uri", "url", "link", "href", "path"),
-    *("file_path", "filePath", "file", "filename", "uuid", "key", "slug", "number", "name", "title"),
-)
+    "_id", "id", "doc_id", "docid", "docno", "document_id", "documentId", "uri", "url", "link", "href", "path",
+    "file_path", "filePath", "file", "filename", "uuid", "key", "slug", "number", "name", "title",
+)  # fmt: skip
 LINE_NAMES = (
-    *(("start_line", "end_line"), ("startLine", "endLine"), ("line_start", "line_end"), ("lineStart", "lineEnd")),
-    *(("start", "end"), ("from_line", "to_line"), ("begin", "end"), ("line", "end_line"), ("line", "line")),
-)
+    ("start_line", "end_line"), ("startLine", "endLine"), ("line_start", "line_end"), ("lineStart", "lineEnd"),
+    ("start", "end"), ("from_line", "to_line"), ("begin", "end"), ("line", "end_line"), ("line", "line"),
+)  # fmt: skip
 """What the first and the last line of a result are called."""
 WEAK_IDS = frozenset({"number", "name", "title"})
 """Names that are an id where nothing else is."""
@@ -249,7 +249,12 @@ def shape_of(outputs: Sequence[str], known: Known) -> Shape | None:
         return max(shapes, key=lambda shape: shape.rank, default=None)
     lines = _json_lines(written)
     if lines is not None:
-        return _lines_shape(lines, known)
+        results = _result_shape(lines, known)
+        if results is None:
+            return None
+        return Shape(
+            {"jsonl": True, **results.extract}, f"lines of JSON, {results.what}", results.n_known, results.other_ids
+        )
     return text_shape(written, known)
 
 
@@ -306,15 +311,6 @@ def _list_shape(documents: Sequence[Any], steps: Steps, known: Known) -> Shape |
     rank = (results.n_known, *results.rank, named, sum(map(len, lists)), -len(steps))
     where = f"results in `{place}`" if steps else "a list of results"
     return Shape(extract, f"JSON, {where}, {results.what}", results.n_known, results.other_ids, rank)
-
-
-def _lines_shape(lines: Sequence[Sequence[Any]], known: Known) -> Shape | None:
-    results = _result_shape(lines, known)
-    if results is None:
-        return None
-    return Shape(
-        {"jsonl": True, **results.extract}, f"lines of JSON, {results.what}", results.n_known, results.other_ids
-    )
 
 
 def _result_shape(lists: Sequence[Sequence[Any]], known: Known) -> Shape | None:

@@ -111,11 +111,7 @@ def _command(given: str, name: str) -> TrialTarget:
     if not Path(program).exists() and not shutil.which(program) and program != "{python}":
         hint = "the command runs in the folder of the config; write a program in that folder as ./NAME"
         raise UsageError(Problem(f"no program {shorten(program)}", expected=EXPECTED, hint=hint))
-    return TrialTarget(given, "command", name, argv, is_certain=_has_query(argv))
-
-
-def _has_query(argv: Sequence[str]) -> bool:
-    return any("query" in placeholders(word) for word in argv)
+    return TrialTarget(given, "command", name, argv, is_certain=any("query" in placeholders(word) for word in argv))
 
 
 def _program(path: Path, given: str, name: str) -> TrialTarget | None:

@@ -3,10 +3,10 @@
 A command that is called once, a program that answers lines, an MCP server over stdio and the reader of a database file
 are all a `ChildProcess`. Used on the event loop. Its process group ends with it, and with us, however we end.
 
-A guard process that kills our child processes when we are killed ourselves (kill -9) and cannot. It reads a pipe whose write end only we hold: the start and end of each process group. When the pipe closes, which the
-operating system does however we end, it kills the groups that are left, and on Linux what has left its group: child processes,
-and theirs, have a mark in their environment. A program that was started less than some milliseconds before kill -9 can survive
-elsewhere: its group is not in the pipe yet.
+Where we are killed (kill -9), a guard process ends what is left. It reads a pipe whose write end only we hold: the start and the end
+of each process group. When the pipe closes, which the operating system does however we end, the guard kills the groups that are
+left, and on Linux their descendants in other groups, which have a mark in their environment. A program that was started some
+milliseconds before kill -9 can survive elsewhere: its group is not in the pipe yet.
 """
 
 from __future__ import annotations

@@ -131,7 +131,9 @@ class EventLoop:
         self.threads = Threads("cranfield-worker")
         """For blocking work of calls: reading long outputs, loading certificates."""
         if sys.platform != "win32" and threading.current_thread() is threading.main_thread():
-            _hear_of_ended_programs()
+            # Ignored, SIGCHLD would take the exit status of every child process.
+            if sys.platform != "win32" and signal.getsignal(signal.SIGCHLD) is signal.SIG_IGN:
+                signal.signal(signal.SIGCHLD, signal.SIG_DFL)
         self._thread = threading.Thread(target=self._work, name="cranfield-loop", daemon=True)
         self._thread.start()
         atexit.register(self.stop)
@@ -214,12 +216,6 @@ class EventLoop:
         if tasks:
             await asyncio.wait(tasks, timeout=_GRACE_S / 2)
         self._loop.stop()
-
-
-def _hear_of_ended_programs() -> None:
-    """Ignored, SIGCHLD would take the exit status of every child process."""
-    if sys.platform != "win32" and signal.getsignal(signal.SIGCHLD) is signal.SIG_IGN:
-        signal.signal(signal.SIGCHLD, signal.SIG_DFL)
 
 
 _starting = threading.Lock()

@@ -5,11 +5,18 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from cranfield.benefit.analysis.advice import advise
-from cranfield.benefit.analysis.arms import arm_means, losses_of
-from cranfield.benefit.analysis.estimates import TaskEstimator, mcnemar_of, p_of_loss
-from cranfield.benefit.analysis.observation import Analysis, CellObservation
-from cranfield.benefit.analysis.values import AnalysedTask, Quantity, tasks_of, tokens, weighted_tokens
+from cranfield.benefit.analysis.estimates import TaskEstimator, advise, mcnemar_of, p_of_loss
+from cranfield.benefit.analysis.values import (
+    AnalysedTask,
+    Analysis,
+    CellObservation,
+    Quantity,
+    arm_means,
+    losses_of,
+    tasks_of,
+    tokens,
+    weighted_tokens,
+)
 from cranfield.benefit.analysis.verdict import StratumDecision, VerdictEvidence, decide
 from cranfield.benefit.plan import ArmRole, BenefitPlan
 from cranfield.benefit.result import Estimate, StratumKind, StratumResult
@@ -138,19 +145,15 @@ def _evidence(
 ) -> VerdictEvidence:
     deltas = of.deltas(*quantities or (Quantity.SUCCESS,))
     p_loss = p_of_loss(deltas, plan.rule.lift_margin, plan.rule.alpha)
-    return VerdictEvidence(lift, saved, p_loss, describe(deltas).std, _unmeasured(of.tasks, plan))
-
-
-def _unmeasured(tasks: Sequence[AnalysedTask], plan: BenefitPlan) -> float:
-    """Share of the scored runs without the tokens of the rule, of the arm with more of them."""
+    # Share of the scored runs without the tokens of the rule, of the arm with more of them.
     shares = []
     for role in ArmRole:
-        scored = [each for task in tasks for each in task.cells[role] if each.is_scored]
+        scored = [each for task in of.tasks for each in task.cells[role] if each.is_scored]
         known = [
             tokens(each) if plan.rule.tokens == "raw" else weighted_tokens(each.usage, plan.weights) for each in scored
         ]
         shares.append(known.count(None) / len(known) if known else 0.0)
-    return max(shares)
+    return VerdictEvidence(lift, saved, p_loss, describe(deltas).std, max(shares))
 
 
 def _per_protocol(of: TaskEstimator) -> Estimate | None:

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
-from cranfield.benefit.analysis.values import AnalysedTask, Quantity
+from cranfield.base.numbers import format_percent
+from cranfield.benefit.analysis.values import AnalysedTask, Quantity, mean_of_known, success, tokens, values_of
 from cranfield.benefit.plan import ArmRole
-from cranfield.benefit.result import Estimate, McNemar
+from cranfield.benefit.result import Estimate, McNemar, VarianceAdvice
 from cranfield.stats.bootstrap import bootstrap
 from cranfield.stats.describe import describe
+from cranfield.stats.nested import Components, nested_variance, paired_variance
 from cranfield.stats.paired import mcnemar, noninferiority, paired_t
 from cranfield.stats.ratio import ratio_difference
 from cranfield.stats.unseen import unanimous_interval, unanimous_p
@@ -49,7 +51,12 @@ class TaskEstimator:
     def ratio(self, quantity: Quantity) -> Estimate:
         """Geometric mean of treatment over control; a task needs both above 0."""
         logs = [math.log(t / c) for t, c in self.pairs(quantity) if t > 0 and c > 0]
-        return _mapped(self._mean(logs), math.exp)
+        estimate = self._mean(logs)
+        ends = {"value": estimate.value, "low": estimate.low, "high": estimate.high}
+        mapped: dict[str, object] = {name: None if end is None else math.exp(end) for name, end in ends.items()}
+        if estimate.bootstrap is not None:
+            mapped["bootstrap"] = (math.exp(estimate.bootstrap[0]), math.exp(estimate.bootstrap[1]))
+        return estimate.model_copy(update=mapped)
 
     def saved_per_success(self) -> Estimate:
         """Tokens per success, a ratio of sums over tasks, of control less that of treatment."""
@@ -128,15 +135,6 @@ def _resampled(deltas: Sequence[float], alpha: float, seed: int) -> tuple[float,
     return None if found.ci_low is None or found.ci_high is None else (found.ci_low, found.ci_high)
 
 
-def _mapped(estimate: Estimate, scale: Callable[[float], float]) -> Estimate:
-    """The estimate on a rising scale."""
-    ends = {"value": estimate.value, "low": estimate.low, "high": estimate.high}
-    mapped: dict[str, object] = {name: None if end is None else scale(end) for name, end in ends.items()}
-    if estimate.bootstrap is not None:
-        mapped["bootstrap"] = (scale(estimate.bootstrap[0]), scale(estimate.bootstrap[1]))
-    return estimate.model_copy(update=mapped)
-
-
 def p_of_loss(deltas: Sequence[float], margin: float, alpha: float) -> float | None:
     """One-sided p-value of "the mean difference of success is -margin or below"; None under two tasks."""
     about = describe(deltas)
@@ -164,3 +162,77 @@ def mcnemar_of(tasks: Sequence[AnalysedTask]) -> McNemar:
 
 def _binaries(task: AnalysedTask) -> tuple[bool | None, bool | None]:
     return task.binary[ArmRole.TREATMENT], task.binary[ArmRole.CONTROL]
+
+
+SEEDS_WHILE = 2 / 3
+"""More seeds are advised where they narrow the interval by this part of what more tasks do: a seed costs no new task."""
+
+_Groups = list[list[float]]
+
+
+def advise(tasks: Sequence[AnalysedTask]) -> tuple[VarianceAdvice, ...]:
+    """Split the variance of success and of tokens, of an arm and of the difference between the arms."""
+    found = []
+    for name, value in (("success", success), ("tokens", tokens)):
+        # The values of each task in treatment and in control, of the tasks that have some in both.
+        pairs = [
+            (values_of(value, task.cells[ArmRole.TREATMENT]), values_of(value, task.cells[ArmRole.CONTROL]))
+            for task in tasks
+        ]
+        known = [(t, c) for t, c in pairs if t and c]
+        by_arm = ([t for t, _ in known], [c for _, c in known]) if len(known) > 1 else None
+        if by_arm is None:
+            continue
+        treatment, control = by_arm
+        n_seeds = _typical_size([*treatment, *control])
+        # Advice on the level of one arm, from the mean of the components of both.
+        arms = [nested_variance(groups) for groups in by_arm]
+        between, within = mean_of_known([each.between for each in arms]), mean_of_known([each.within for each in arms])
+        icc = Components(between, within).icc
+        if icc is None:
+            advice = _nothing_to_split(between, within)
+        else:
+            worth = n_seeds / (1 + (n_seeds - 1) * icc)
+            advice = (
+                f"{n_seeds:.3g} runs of a task tell as much about an arm as {worth:.2g} runs of different tasks: "
+                "runs are no independent samples."
+            )
+        found.append(VarianceAdvice(quantity=name, between_tasks=between, within_tasks=within, icc=icc, advice=advice))
+        found.append(_of_difference(name, paired_variance(treatment, control), len(treatment), n_seeds))
+    return tuple(found)
+
+
+def _typical_size(groups: _Groups) -> float:
+    """Harmonic mean: that by which the variance of a task's mean falls."""
+    return len(groups) / math.fsum(1 / len(group) for group in groups)
+
+
+def _of_difference(name: str, found: Components, n_tasks: int, n_seeds: float) -> VarianceAdvice:
+    """Advice on the difference between the arms: `between` is the interaction of task and arm."""
+    if found.icc is None or found.between is None or found.within is None:
+        advice = _nothing_to_split(found.between, found.within)
+    else:
+        advice = _more(found.between, found.within / n_seeds, n_tasks, n_seeds)
+    return VarianceAdvice(
+        quantity=f"difference of {name}",
+        between_tasks=found.between,
+        within_tasks=found.within,
+        icc=found.icc,
+        advice=advice,
+    )
+
+
+def _more(between: float, noise: float, n_tasks: int, n_seeds: float) -> str:
+    by_seeds = 1 - math.sqrt((between + noise / 2) / (between + noise))
+    by_tasks = 1 - math.sqrt(1 / 2)
+    kind = "seeds" if by_seeds >= SEEDS_WHILE * by_tasks else "tasks"
+    return (
+        f"More {kind}: twice the tasks ({2 * n_tasks}) narrow the interval by {format_percent(by_tasks)}, "
+        f"twice the seeds ({2 * n_seeds:.0f}) by {format_percent(by_seeds)}."
+    )
+
+
+def _nothing_to_split(between: float | None, within: float | None) -> str:
+    if between == within == 0:
+        return "All runs have the same value."
+    return "One run of each task cannot tell tasks from runs: plan two seeds or more."

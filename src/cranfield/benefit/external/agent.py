@@ -20,16 +20,14 @@ from cranfield.base.words import printable
 from cranfield.benefit.agent import CellRun
 from cranfield.benefit.delivery import Called, SchemaTax, run_delivery, tool_preflight
 from cranfield.benefit.errors import CellError, error_in, error_of
-from cranfield.benefit.external.events import Events, RunOutputReader, plain_name, tool_name
+from cranfield.benefit.external.events import Events, RunOutputReader, plain_name, tool_name, transcript_fields
 from cranfield.benefit.external.gateway import Gateway, ModelExchange, open_gateway
 from cranfield.benefit.external.isolation import RunFolders, make_place, without_network
-from cranfield.benefit.external.transcript import transcript_fields
 from cranfield.benefit.mcp_tools import McpTools, server_command, server_environment, server_variables
 from cranfield.benefit.plan import Agent, ArmRole, BenefitPlan
-from cranfield.benefit.records import CellEnd, CellUsage, Delivery, PreflightRecord, ReadLines
+from cranfield.benefit.records import CellEnd, CellUsage, Delivery, PreflightRecord, ReadLines, token_fields
 from cranfield.benefit.shown import ShownLines
 from cranfield.benefit.tasks import Task
-from cranfield.benefit.usage import token_fields
 from cranfield.config.strict import fill_value
 from cranfield.repo.snapshot import Snapshot
 from cranfield.systems.calls.redact import Redactor

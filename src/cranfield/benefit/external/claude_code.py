@@ -19,7 +19,7 @@ from cranfield.benefit.external.events import (
     text_of,
     tool_name,
 )
-from cranfield.benefit.external.wire import anthropic_usage
+from cranfield.benefit.external.gateway import anthropic_usage
 from cranfield.benefit.records import CellEnd
 
 UPSTREAM = "https://api.anthropic.com"

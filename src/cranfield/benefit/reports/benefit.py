@@ -78,9 +78,9 @@ CAPTIONS = {
     StratumKind.ALL: "All tasks, which have no strata",
 }
 QUANTITIES = (
-    *("success_lift", "token_ratio", "net_tokens", "net_tokens_weighted", "net_tokens_per_success", "net_tokens_both"),
-    *("tool_calls", "turns", "latency_ratio", "per_protocol_lift"),
-)
+    "success_lift", "token_ratio", "net_tokens", "net_tokens_weighted", "net_tokens_per_success", "net_tokens_both",
+    "tool_calls", "turns", "latency_ratio", "per_protocol_lift",
+)  # fmt: skip
 
 
 def benefit_document(result: BenefitResult, transcripts: str = "") -> Document:

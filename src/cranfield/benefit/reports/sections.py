@@ -102,7 +102,18 @@ def arms_sections(result: BenefitResult) -> Iterable[Section]:
     yield _reading(result)
     yield _variance(result)
     yield _errors(result, whole)
-    yield _setup(result)
+    items = [(name.replace("_", " "), _text(value)) for name, value in result.agent.items()]
+    items += [(f"tool {name}", _text(value)) for name, value in result.tools.items()]
+    items += [(f"rule: {name.replace('_', ' ')}", _text(value)) for name, value in result.rule.items()]
+    items += [("tasks of", result.task_set)] if result.task_set else []
+    items += [("plan", result.plan_digest), ("Cranfield", result.cranfield_version), ("run", result.run or UNKNOWN)]
+    notes = (
+        "The task is the unit: seeds are averaged in a task, and intervals are Student's t on the differences of tasks.",
+        "Verdicts of the strata of one kind are adjusted together by Holm.",
+        f"{format_count(len(result.tasks))} tasks were drawn up beforehand: the result holds for tasks like these, on this code.",
+    )
+    key_figure = f"{count_noun(len(result.tasks), 'tasks', format_count)}, Cranfield {result.cranfield_version}"
+    yield Section("setup", "How it was measured", (KeyValues(tuple(items)), Bullets(notes)), key_figure)
 
 
 def _cost(result: BenefitResult, whole: StratumResult) -> Section:
@@ -374,21 +385,6 @@ def _errors(result: BenefitResult, whole: StratumResult | None) -> Section:
         blocks.append(TableSpec("Errors", named, of_errors).table())
     key_figure = count_noun(sum(result.errors.values()), "errors", format_count)
     return Section("errors", "How cells ended", tuple(blocks or (Paragraph("No cell failed."),)), key_figure)
-
-
-def _setup(result: BenefitResult) -> Section:
-    items = [(name.replace("_", " "), _text(value)) for name, value in result.agent.items()]
-    items += [(f"tool {name}", _text(value)) for name, value in result.tools.items()]
-    items += [(f"rule: {name.replace('_', ' ')}", _text(value)) for name, value in result.rule.items()]
-    items += [("tasks of", result.task_set)] if result.task_set else []
-    items += [("plan", result.plan_digest), ("Cranfield", result.cranfield_version), ("run", result.run or UNKNOWN)]
-    notes = (
-        "The task is the unit: seeds are averaged in a task, and intervals are Student's t on the differences of tasks.",
-        "Verdicts of the strata of one kind are adjusted together by Holm.",
-        f"{format_count(len(result.tasks))} tasks were drawn up beforehand: the result holds for tasks like these, on this code.",
-    )
-    key_figure = f"{count_noun(len(result.tasks), 'tasks', format_count)}, Cranfield {result.cranfield_version}"
-    return Section("setup", "How it was measured", (KeyValues(tuple(items)), Bullets(notes)), key_figure)
 
 
 def _text(value: Any) -> str:

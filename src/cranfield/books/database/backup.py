@@ -36,23 +36,19 @@ def back_up(database: Database, path: Path) -> None:
     if os.path.lexists(path):  # also a link to nothing
         raise taken
     try:
-        _copy(database.path, path)
+        handle, name = mkstemp(prefix=f".{path.name[:100]}.", suffix=".part", dir=path.parent)
+        os.close(handle)
+        try:
+            with closing(sqlite3.connect(database.path)) as from_file, closing(sqlite3.connect(name)) as to_file:
+                from_file.backup(to_file)
+            os.link(name, path)  # fails where another program has made the file meanwhile
+        finally:
+            Path(name).unlink()
     except FileExistsError:
         raise taken from None
     except (OSError, sqlite3.Error) as error:
         reason = getattr(error, "strerror", None) or str(error)
         raise UsageError("the backup cannot be written", path=str(path), got=reason) from None
-
-
-def _copy(source: Path, target: Path) -> None:
-    handle, name = mkstemp(prefix=f".{target.name[:100]}.", suffix=".part", dir=target.parent)
-    os.close(handle)
-    try:
-        with closing(sqlite3.connect(source)) as from_file, closing(sqlite3.connect(name)) as to_file:
-            from_file.backup(to_file)
-        os.link(name, target)  # fails where another program has made the file meanwhile
-    finally:
-        Path(name).unlink()
 
 
 def _without_password(url: URL) -> str:

@@ -2,31 +2,25 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection, Mapping
 from contextlib import suppress
 from getpass import getuser
 from hashlib import sha256
 from secrets import token_urlsafe
 
-from sqlalchemy import delete, select, update
+from sqlalchemy import delete, func, insert, select, update
 from sqlalchemy.orm import Session
 
 from cranfield.base.errors import UnknownNameError, UsageError
 from cranfield.books.database.engine import Part
-from cranfield.books.store.accounts import (
-    RIGHTS,
-    SCOPES,
-    AccountInfo,
-    LinkInfo,
-    MemberInfo,
-    SessionInfo,
-    TokenInfo,
-)
+from cranfield.books.store.accounts import RIGHTS, SCOPES, AccountInfo, LinkInfo, MemberInfo, SessionInfo, TokenInfo
 from cranfield.books.store.names import name_of_file, new_name
 from cranfield.books.store.rows import account_info, account_row, book_row, link_info, token_info
 from cranfield.books.store.schema import (
     Account,
     Item,
     JoinLink,
+    LoginAttempt,
     Member,
     RaterKind,
     Role,
@@ -104,7 +98,11 @@ class People(Part):
             found = self.find(stated)
             if found is None:
                 return self.add(stated, Role.ADMIN)
-            _refuse_stated(found)
+            if found.kind is not RaterKind.PERSON:
+                raise UsageError(f"{found.name} names no person", expected="the name of a person", got=found.kind)
+            if found.password_hash is not None:
+                hint = "`cranfield serve --accounts` lets people sign in"
+                raise UsageError(f"{found.name} signs in with a password", hint=hint)
             return found
         try:
             name = getuser()
@@ -397,15 +395,6 @@ def _keep_an_admin(session: Session, account: Account) -> None:
         raise UsageError(f"{account.name} is the last administrator", hint="give another account the role first")
 
 
-def _refuse_stated(account: AccountInfo) -> None:
-    """Refuse an account that no one gets by stating its name."""
-    if account.kind is not RaterKind.PERSON:
-        raise UsageError(f"{account.name} names no person", expected="the name of a person", got=account.kind)
-    if account.password_hash is not None:
-        hint = "`cranfield serve --accounts` lets people sign in"
-        raise UsageError(f"{account.name} signs in with a password", hint=hint)
-
-
 def _refuse_viewer(account: Account) -> None:
     if account.role == Role.VIEWER and account.kind == RaterKind.PERSON:
         raise NotAllowedError("a viewer does not judge", hint="ask an administrator for the role of a rater")
@@ -417,3 +406,47 @@ def _new_name(session: Session, name: str, kind: RaterKind = RaterKind.PERSON) -
 
 def _hash(raw: str) -> str:
     return sha256(raw.encode()).hexdigest()
+
+
+KEY_CHARS = 300
+KEPT_FAILURES_MS = 86_400_000
+
+
+class SignIns(Part):
+    """Attempts that failed, or whose password is being compared."""
+
+    def begin(self, limits: Mapping[str, int], since: int) -> tuple[int, ...] | None:
+        """Count an attempt as failed before its password is compared, so that of many at once no more pass than may fail.
+
+        Args:
+            limits: `name:ann` or `address:10.0.0.7`, and how many attempts of it may have failed.
+            since: earlier ones do not matter; those older than a day are deleted.
+
+        Returns:
+            The ids to withdraw where it was no failure; None, and nothing is counted, where one of the keys is at its limit.
+        """
+        now, most = self._clock(), {key[:KEY_CHARS]: limit for key, limit in limits.items()}
+        found = select(LoginAttempt.key, func.count()).where(LoginAttempt.key.in_(most), LoginAttempt.at >= since)
+        with self._database.write(turn="sign-ins") as session:
+            counts = dict(session.execute(found.group_by(LoginAttempt.key)).all())
+            if any(counts.get(key, 0) >= limit for key, limit in most.items()):
+                return None
+            session.execute(delete(LoginAttempt).where(LoginAttempt.at < now - KEPT_FAILURES_MS))
+            rows = [{"key": key, "at": now} for key in most]
+            return tuple(session.scalars(insert(LoginAttempt).returning(LoginAttempt.id), rows))
+
+    def withdraw(self, attempts: Collection[int]) -> None:
+        """Delete attempts that did not fail."""
+        with self._database.write() as session:
+            session.execute(delete(LoginAttempt).where(LoginAttempt.id.in_(attempts)))
+
+    def failures(self, key: str, since: int) -> int:
+        """How many attempts were counted at or after `since`."""
+        query = select(func.count()).where(LoginAttempt.key == key[:KEY_CHARS], LoginAttempt.at >= since)
+        with self._database.read() as session:
+            return session.scalar(query) or 0
+
+    def clear(self, keys: Collection[str]) -> None:
+        """Delete the failures of keys, after a sign-in that was right."""
+        with self._database.write() as session:
+            session.execute(delete(LoginAttempt).where(LoginAttempt.key.in_([key[:KEY_CHARS] for key in keys])))

@@ -1,4 +1,4 @@
-"""The store of books: a part for each task, over one database. SQL is written in this folder only."""
+"""The store of books: a part for each task, over one database."""
 
 from __future__ import annotations
 
@@ -15,10 +15,9 @@ from cranfield.books.database.migrate import current_revision, opening_problem, 
 from cranfield.books.store.books import Books
 from cranfield.books.store.calls import Calls
 from cranfield.books.store.log import Log
-from cranfield.books.store.people import People
+from cranfield.books.store.people import People, SignIns
 from cranfield.books.store.queue import Queue
 from cranfield.books.store.reading import BookReading
-from cranfield.books.store.sign_ins import SignIns
 from cranfield.books.store.transfer import Transfer
 
 

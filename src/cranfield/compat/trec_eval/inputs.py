@@ -59,7 +59,9 @@ def read_inputs(options: Options) -> Inputs:
     """
     testset = _in_order(READERS[options.qrels_format](Path(options.qrels)))
     if options.only_query is not None:
-        testset = _only(testset, options.only_query)
+        if options.only_query not in testset.query_ids:
+            raise UsageError(unknown_name("query", options.only_query, testset.query_ids, path="-D"))
+        testset = replace(testset, queries=tuple(query for query in testset.queries if query.id == options.only_query))
     if testset.grouping != "preference":
         _check_grades(testset, Path(options.qrels))
     convention = _convention(options)
@@ -107,12 +109,6 @@ def _convention(options: Options) -> Convention:
 def _in_order(testset: TestSet) -> TestSet:
     queries = sorted(testset.queries, key=lambda query: query.id.encode("utf-8", "surrogateescape"))
     return replace(testset, queries=tuple(queries))
-
-
-def _only(testset: TestSet, query_id: str) -> TestSet:
-    if query_id not in testset.query_ids:
-        raise UsageError(unknown_name("query", query_id, testset.query_ids, path="-D"))
-    return replace(testset, queries=tuple(query for query in testset.queries if query.id == query_id))
 
 
 def _check_grades(testset: TestSet, path: Path) -> None:

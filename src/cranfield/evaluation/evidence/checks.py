@@ -9,7 +9,6 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from cranfield.base.numbers import format_duration, format_percent, format_value
 from cranfield.base.patterns import any_match
@@ -503,7 +502,10 @@ def nothing_judged(sides: Sides, limit: float) -> Iterator[Found]:
     """As many queries as the share have grades under 0 only, as in a starter test set: their zeros are no scores."""
     system = sides.systems[0]
     ranking = system.ranking
-    pooled = system.ids_of(_at(without_relevant(ranking)[Absence.ONLY_POOLED], ranking.n_queries))
+    places = without_relevant(ranking)[Absence.ONLY_POOLED]
+    mask = np.zeros(ranking.n_queries, dtype=np.bool_)
+    mask[places] = True
+    pooled = system.ids_of(mask)
     n_queries = int((~ranking.is_negative).sum())
     if pooled and len(pooled) / n_queries >= limit:
         yield Found.of(
@@ -512,12 +514,6 @@ def nothing_judged(sides: Sides, limit: float) -> Iterator[Found]:
             pooled,
             n_queries,
         )
-
-
-def _at(places: NDArray[np.intp], n_queries: int) -> NDArray[np.bool_]:
-    mask = np.zeros(n_queries, dtype=np.bool_)
-    mask[places] = True
-    return mask
 
 
 def identical_runs(sides: Sides, _limit: float) -> Iterator[Found]:
@@ -724,11 +720,7 @@ def queries_noted(kind: NoteKind) -> Callable[[Scored, float], Iterator[Found]]:
 
 MIN_QUERIES_OF_FAMILY = 3
 _SEPARATED = re.compile(r"[^/:#]+(?:://|/|::|:|#)")
-
-
 _LETTERS = re.compile(r"[A-Za-z]+(?=[-_.]?\d)")
-
-
 _LITERAL = re.compile(r"\^?((?:[\w:/@-]|\\[^\w])+)")
 
 

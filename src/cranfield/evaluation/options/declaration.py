@@ -172,20 +172,16 @@ _DECLARED: dict[Any, Mapping[str, Declared]] = {}
 def declared(block: Any) -> Mapping[str, Declared]:
     """The options of a block by name, in their order; a field without an `Option` is set by the program."""
     if block not in _DECLARED:
-        _DECLARED[block] = _read(block)
+        found = {}
+        for each in fields(block):
+            marks = getattr(each.type, "__metadata__", ())
+            option = next((mark for mark in marks if isinstance(mark, Option)), None)
+            if option is not None:
+                default = each.default if each.default_factory is MISSING else each.default_factory()
+                bounds = tuple(mark for mark in marks if isinstance(mark, BaseMetadata | GroupedMetadata))
+                found[each.name] = Declared(each.name, get_args(each.type)[0], option, bounds, default)
+        _DECLARED[block] = found
     return _DECLARED[block]
-
-
-def _read(block: Any) -> Mapping[str, Declared]:
-    found = {}
-    for each in fields(block):
-        marks = getattr(each.type, "__metadata__", ())
-        option = next((mark for mark in marks if isinstance(mark, Option)), None)
-        if option is not None:
-            default = each.default if each.default_factory is MISSING else each.default_factory()
-            bounds = tuple(mark for mark in marks if isinstance(mark, BaseMetadata | GroupedMetadata))
-            found[each.name] = Declared(each.name, get_args(each.type)[0], option, bounds, default)
-    return found
 
 
 def check(block: Any, *more: Problem) -> None:

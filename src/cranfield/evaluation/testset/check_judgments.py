@@ -141,7 +141,7 @@ def idle_sources(testset: TestSet) -> Iterator[Complaint]:
 
 def idle_patterns(testset: TestSet, runs: Mapping[str, Answers]) -> Iterator[Complaint]:
     """Patterns that match no result of any query in any run, and those that match every one."""
-    ids = _ids(runs)
+    ids = list(dict.fromkeys(hit.id for answers in runs.values() for hits in answers.values() for hit in hits))
     if not runs:
         return
     known: dict[str, str] = {}
@@ -167,10 +167,6 @@ def _reach(pattern: Expression, own: Sequence[str], ids: Sequence[str]) -> str:
         if len(ids) >= MIN_RESULTS and not own_miss and all(map(pattern.found_in, ids)):
             return f"every result of the runs, for every query ({len(ids)} tried)"
     return ""
-
-
-def _ids(runs: Mapping[str, Answers]) -> list[str]:
-    return list(dict.fromkeys(hit.id for answers in runs.values() for hits in answers.values() for hit in hits))
 
 
 def unseen(testset: TestSet, runs: Mapping[str, Answers]) -> Iterator[Complaint]:

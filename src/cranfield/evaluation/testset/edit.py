@@ -12,7 +12,7 @@ from cranfield.base.words import count_noun
 from cranfield.evaluation.testset.declared import undeclared
 from cranfield.evaluation.testset.expected import plain_label
 from cranfield.model import Entity, File, Negative, Query, Target, TestSet, class_named, content_id
-from cranfield.model.label import lines_of_targets
+from cranfield.model.judging import lines_of_targets
 from cranfield.model.query import negative_of
 from cranfield.model.query_ids import question_of
 

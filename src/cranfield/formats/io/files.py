@@ -2,9 +2,9 @@
 
 What is inside a file is the business of the module named after its format.
 
-Folders that Cranfield fills by itself: caches, journals, outputs. No link is followed out of them. The root is a folder that the user names, and may itself be a link. What is below it is opened component by component from
-the descriptor of the folder above, without following links: no component can be exchanged between a check and its use.
-Windows opens no folders: there each component is looked at by its path before its use.
+Folders that Cranfield fills by itself (caches, journals, outputs) are opened component by component below the folder that the user
+names, from the descriptor of the folder above and without following links: no component can be exchanged between a check and its
+use. The named folder may itself be a link. Windows opens no folders: there each component is checked by its path before its use.
 """
 
 from __future__ import annotations

@@ -83,8 +83,6 @@ EXCLUDING = "excluding_keys"
 _UNKNOWN = {"extra_forbidden", "unexpected_keyword_argument"}
 """Types of the error on a key that a model, or a dataclass, does not have."""
 _MERGE_HINT = "merge keys (<<) are not supported: write the keys out"
-
-
 _ADAPTERS: dict[type, TypeAdapter[Any]] = {}
 
 
@@ -201,7 +199,9 @@ def _finding(detail: ErrorDetails, loc: Loc, owners: list[Any], branches: Mappin
     if kind in {"missing", "union_tag_not_found", *_UNKNOWN}:
         return _key_finding(kind, context, loc, owners, branches)
     if kind == EXCLUDING:
-        return _excluding_finding(detail["msg"].split(), detail["input"], loc, _tagged_models(owners, loc))
+        # Tag and model of everything that may stand at `loc`.
+        here = [inner for owner in owners for inner in _inner(owner, loc[-1])] if loc else owners
+        return _excluding_finding(detail["msg"].split(), detail["input"], loc, dict(filter(None, map(_tagged, here))))
     got: str | None = describe(detail["input"])
     at_key = detail["loc"][-1:] == ("[key]",)
     if kind in {"string_too_short", "too_short"} and context.get("min_length") == 1:
@@ -262,12 +262,6 @@ def _excluding_finding(
     unknown = ", ".join(str(key) for key in value if key not in known)
     got = " and ".join(found) or (f"none, and the unknown key {unknown}" if unknown and hint is None else "none")
     return _Finding(loc, "excluding", message, [f"exactly one of {', '.join(keys)}"], got, hint)
-
-
-def _tagged_models(owners: Sequence[Any], loc: Loc) -> dict[str, type[BaseModel]]:
-    """Tag and model of everything that may stand at `loc`."""
-    here = [inner for owner in owners for inner in _inner(owner, loc[-1])] if loc else owners
-    return dict(filter(None, map(_tagged, here)))
 
 
 def _where_keys_belong(value: Mapping[str, Any], models: Mapping[str, type[BaseModel]]) -> str | None:

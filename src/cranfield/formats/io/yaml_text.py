@@ -35,7 +35,18 @@ def parse_yaml(text: str) -> Node:
         for event in yaml.parse(text, Loader=getattr(yaml, "CSafeLoader", yaml.SafeLoader)):
             events.take(event)
     except yaml.MarkedYAMLError as error:
-        raise Unreadable([_syntax_problem(error, text)], is_syntax=True) from None
+        mark = error.problem_mark or error.context_mark
+        line, column = (mark.line + 1, mark.column + 1) if mark else (None, None)
+        hint = None
+        lines = _BREAK.split(text)
+        if line is not None and line <= len(lines) and "\t" in lines[line - 1]:
+            hint = "indent with spaces, not tabs"
+        elif error.problem and "mapping values are not allowed" in error.problem:
+            hint = "quote a text that contains a colon and a space"
+        context = f" {error.context}" if error.context else ""
+        raise Unreadable(
+            [Problem(f"not valid YAML: {error.problem}{context}", line=line, column=column, hint=hint)], is_syntax=True
+        ) from None
     root = events.builder.result()
     if root is None:
         raise Unreadable([Problem("the file contains only comments")])
@@ -141,19 +152,6 @@ class _Events:
     def _refuse_tag(self, tag: str | None, line: int, column: int) -> None:
         name = str(tag).replace(_TAG, "!!", 1)
         raise Unreadable([Problem(f"the tag {name} is not supported", line=line, column=column, hint="leave it out")])
-
-
-def _syntax_problem(error: yaml.MarkedYAMLError, text: str) -> Problem:
-    mark = error.problem_mark or error.context_mark
-    line, column = (mark.line + 1, mark.column + 1) if mark else (None, None)
-    hint = None
-    lines = _BREAK.split(text)
-    if line is not None and line <= len(lines) and "\t" in lines[line - 1]:
-        hint = "indent with spaces, not tabs"
-    elif error.problem and "mapping values are not allowed" in error.problem:
-        hint = "quote a text that contains a colon and a space"
-    context = f" {error.context}" if error.context else ""
-    return Problem(f"not valid YAML: {error.problem}{context}", line=line, column=column, hint=hint)
 
 
 _ONLY_QUOTED = re.compile("[\r\x85\u2028\u2029]|[ \t]\n|^[ \n]")

@@ -21,7 +21,7 @@ from cranfield.formats.registry import Format
 from cranfield.formats.splice.parts import SplicePart, UnspliceableError, json_lines_part, json_part, yaml_part
 from cranfield.formats.splice.rows import splice_rows
 from cranfield.formats.splice.trees import splice_tree
-from cranfield.formats.testsets.golden_facts import COUNTED_REVIEW, with_counts_of
+from cranfield.formats.testsets.golden_json import COUNTED_REVIEW, with_counts_of
 from cranfield.formats.testsets.native import plain
 from cranfield.formats.testsets.span_csv import rebased
 from cranfield.model import Meta, TestSet
@@ -214,17 +214,15 @@ def spliced_meta(path: Path, target: Path, before: Meta, after: Meta) -> tuple[P
         return (place, source.read_bytes()) if source != place and source.is_file() else None
     if after == Meta():
         return (place, None) if place.is_file() else None
-    old, new = (json.dumps(_meta_document(meta), ensure_ascii=False, indent=2) for meta in (before, after))
+    old, new = (
+        json.dumps(cast("dict[str, Any]", plain(meta)), ensure_ascii=False, indent=2) for meta in (before, after)
+    )
     if source.is_file():
         try:
             return place, _file(source, old, new, _META)
         except (UnspliceableError, UnicodeError):
             pass
     return place, f"{new}\n".encode()
-
-
-def _meta_document(meta: Meta) -> dict[str, Any]:
-    return cast("dict[str, Any]", plain(meta))
 
 
 _META = Format("meta", "testset", "metadata", lambda _: False, layout="tree")

@@ -1,7 +1,7 @@
 """Test sets in the native form: read, checked, written.
 
-The form of the file is in `native_form`. What must hold between fields (`native_checks`) is checked on the data as they stand in
-the file, so that these problems are reported together with those of single fields.
+The form of the file is in `native_form`. What must hold between fields is checked here, on the data as they stand in the file, so
+that these problems are reported together with those of single fields.
 """
 
 from __future__ import annotations
@@ -354,6 +354,13 @@ def _entry(testset: TestSet, query: Query) -> QueryEntry:
     groups = testset.groups.get(query.id, ())
     ratings = testset.ratings.get(query.id, ())
     targets, files = testset.targets.get(query.id, ()), testset.files.get(query.id, ())
+    entry: dict[str, dict[str, Any]] = {}
+    for judgment in groups:
+        values = entry.setdefault(judgment.group, {})
+        if judgment.subgroup:
+            inner = values.setdefault(judgment.subgroup, {})
+            values = inner if isinstance(inner, dict) else {}  # a document has that name: reading back will tell
+        values[judgment.doc_id] = whole(judgment.value)
     return QueryEntry(
         query.id,
         query.text,
@@ -367,7 +374,7 @@ def _entry(testset: TestSet, query: Query) -> QueryEntry:
         judgments={} if groups else testset.grades.get(query.id, {}),
         ratings=_ratings_entry(ratings, final=False),
         adjudicated=_ratings_entry(ratings, final=True),
-        groups=_groups_entry(groups),
+        groups=entry,
         files=files,
         legacy=testset.legacy.get(query.id),
         **({} if targets == tuple(File(path, 1.0) for path in files) else _targets_entry(targets)),
@@ -395,17 +402,6 @@ def _ratings_entry(ratings: Iterable[Rating], *, final: bool) -> dict[str, dict[
     entry: dict[str, dict[str, Any]] = {}
     for rating in (rating for rating in ratings if rating.final is final):
         entry.setdefault(rating.doc_id, {})[rating.rater] = rating.grade
-    return entry
-
-
-def _groups_entry(groups: Iterable[GroupedJudgment]) -> dict[str, dict[str, Any]]:
-    entry: dict[str, dict[str, Any]] = {}
-    for judgment in groups:
-        values = entry.setdefault(judgment.group, {})
-        if judgment.subgroup:
-            inner = values.setdefault(judgment.subgroup, {})
-            values = inner if isinstance(inner, dict) else {}  # a document has that name: reading back will tell
-        values[judgment.doc_id] = whole(judgment.value)
     return entry
 
 

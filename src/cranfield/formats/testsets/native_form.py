@@ -1,7 +1,7 @@
 """The form of a test set in YAML or JSON: keys, types and bounds are those of `model`, and judgments stand under their query.
 
 What `model` does not say is here: kinds of judgments, short forms, and the conditions on several keys in the published JSON Schema
-(a reader tells them in `native_checks`). The string under each field is its description in that schema.
+(`native` checks them). The string under each field is its description in that schema.
 
 `python -m cranfield.formats.testsets.native_form` writes the schema anew, for editors and other tools.
 """

@@ -5,12 +5,14 @@ What the format of the file has no room for is never dropped silently: saving is
 
 from __future__ import annotations
 
+import json
 import re
 import tempfile
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Any
 
 from cranfield.base.errors import InputError, TestSetError, UsageError
 from cranfield.formats.convert import chosen_format, fitted, format_after, formula_notes, write_testset
@@ -25,11 +27,112 @@ from cranfield.formats.io.files import (
     write_bytes,
     write_text,
 )
+from cranfield.formats.io.validation import load_model
 from cranfield.formats.registry import Format
-from cranfield.formats.sniff import FORMATS, read_testset
+from cranfield.formats.sniff import FORMATS, detect_format, read_testset
 from cranfield.formats.splice.files import spliced, spliced_meta
-from cranfield.formats.testsets.meta_file import format_of, holds_meta, keys_lost, with_meta, write_again
+from cranfield.formats.testsets.native import plain
 from cranfield.model import Meta, NoteKind, TestSet
+
+
+def read_meta(path: Path) -> Meta:
+    """Read such a file.
+
+    Raises:
+        TestSetError: with every problem of the file, each at its line and column.
+    """
+    return load_model(path, Meta, TestSetError)
+
+
+def write_meta(testset: TestSet, path: Path) -> None:
+    """Write what is known about a test set to a file of its own: all of it, or nothing.
+
+    Raises:
+        TestSetError: the file cannot be written.
+    """
+    entry = plain(testset.meta)
+    try:
+        write_text(path, [json.dumps(entry, ensure_ascii=False, indent=2), "\n"])
+    except OSError as cause:
+        raise TestSetError(refusal(path, cause)) from cause
+
+
+def with_meta(testset: TestSet, path: Path) -> TestSet:
+    """A test set read from `path` with what the file beside it says, where there is one: it was written later."""
+    meta_file = meta_path(path)
+    if str(path) == STDIN or not meta_file.is_file():
+        return testset
+    return replace(testset, meta=read_meta(meta_file))
+
+
+def format_of(path: Path, named: str | None = None) -> Format:
+    """The format of a test set, named or detected from the content."""
+    return detect_format(path, "testset", named, TestSetError)
+
+
+def holds_meta(entry: Format) -> bool:
+    """Whether a format has room for what is known about a test set, and can be written."""
+    return bool(entry.writer) and "meta" in entry.holds
+
+
+def write_again(testset: TestSet, path: Path, entry: Format) -> tuple[Path, ...]:
+    """Write a test set in the format it was read in, and what is known about it beside it where that has no room.
+
+    Returns:
+        The files that were written.
+
+    Raises:
+        TestSetError: the format is only read, or a file cannot be written.
+    """
+    write = entry.write
+    if write is None:
+        raise TestSetError("not written: this format is only read", path=str(path), got=entry.name)
+    if holds_meta(entry):
+        write(testset, path)
+        return (path,)
+    write(replace(testset, meta=Meta()), path)
+    write_meta(testset, meta_path(path))
+    return path, meta_path(path)
+
+
+def keys_lost(path: Path, testset: TestSet, entry: Format) -> list[str]:
+    """Keys that say something in a JSON or JSONL file, and nowhere in what a format makes of a test set.
+
+    Args:
+        path: the file that is there; of one that is no JSON, no key is lost.
+        testset: what is to be written in its place.
+        entry: the format of both.
+    """
+    before = _keys_of(path)
+    if not before or entry.write is None:
+        return []
+    with tempfile.TemporaryDirectory(prefix="cranfield-") as folder:
+        draft = Path(folder) / path.name
+        entry.write(testset, draft)
+        return sorted(before - _keys_of(draft))
+
+
+def _keys_of(path: Path) -> set[str]:
+    if not path.is_file():
+        return set()
+    text = path.read_text(encoding="utf-8-sig", errors="replace")
+    try:
+        return set(_filled_keys(json.loads(text)))
+    except (ValueError, RecursionError):
+        pass
+    try:
+        return {key for line in text.splitlines() if line.strip() for key in _filled_keys(json.loads(line))}
+    except (ValueError, RecursionError):
+        return set()
+
+
+def _filled_keys(value: Any) -> Iterator[str]:
+    """Every key with a value that is not empty."""
+    if isinstance(value, dict):
+        yield from (key for key, inner in value.items() if inner not in (None, "", [], {}))
+    for inner in value.values() if isinstance(value, dict) else value if isinstance(value, list) else ():
+        yield from _filled_keys(inner)
+
 
 _COMMENT = re.compile(rb"(?:^|\s)#")
 NOT_CARRIED = "the file has content that is not carried over"
@@ -77,7 +180,19 @@ def save(
         TestSetError: the format cannot hold the set, or the file holds what the set does not.
     """
     target = path if out is None else out
-    _check_target(path, target, in_place=out is None and path.exists())
+    # Refuse to replace a stream, a packed file, or what is neither a file nor a folder.
+    in_place = out is None and path.exists()
+    if (
+        str(target) == STDIN
+        or target.suffix in {".gz", ".zst"}
+        or (in_place and (_is_packed(path) or not (path.is_file() or path.is_dir())))
+    ):
+        raise UsageError(
+            "cannot be changed in place",
+            path=str(path),
+            hint="{out=FILE} writes the changed set to a file",
+            parameters=("out",),
+        )
     source = format_of(path, format)
     if target.is_dir() and not source.is_folder:
         raise UsageError("this is a folder", path=str(target), expected="a file")
@@ -152,28 +267,23 @@ def _save_whole(changed: TestSet, path: Path, target: Path, source: Format, entr
         _refuse(lost, target, NOT_CARRIED)
         lost = []
     if entry is FORMATS["yaml"]:
-        return Saved((target,), (*lost, *_save_yaml(changed, path, target)))
+        # Write YAML or JSON; returns notes on comments that are gone.
+        with tempfile.TemporaryDirectory(prefix="cranfield-") as folder:
+            draft = Path(folder) / ("draft.json" if target.suffix.lower() == ".json" else "draft.yaml")
+            _write_draft(changed, draft, target)
+            text = draft.read_text(encoding="utf-8")
+        notes = [_comments_lost(path, target)] if path.is_file() and _has_comments(path) else []
+        try:
+            write_text(target, [text])
+        except OSError as error:
+            raise UsageError(refusal(target, error)) from error
+        return Saved((target,), (*lost, *notes))
     kept_set = _fitted(changed, entry, target)
     if entry is source:
         _refuse([f"not carried over: the key {key!r}" for key in keys_lost(path, kept_set, entry)], target, NOT_CARRIED)
         if path.is_file() and any(line.startswith(b"#") for line in path.read_bytes().splitlines()):
             lost = [_comments_lost(path, target)]
     return Saved(write_again(kept_set, target, entry), tuple(lost))
-
-
-def _check_target(path: Path, target: Path, *, in_place: bool) -> None:
-    """Refuse to replace a stream, a packed file, or what is neither a file nor a folder."""
-    if (
-        str(target) == STDIN
-        or target.suffix in {".gz", ".zst"}
-        or (in_place and (_is_packed(path) or not (path.is_file() or path.is_dir())))
-    ):
-        raise UsageError(
-            "cannot be changed in place",
-            path=str(path),
-            hint="{out=FILE} writes the changed set to a file",
-            parameters=("out",),
-        )
 
 
 def _refuse(losses: Sequence[str], target: Path, why: str) -> None:
@@ -192,20 +302,6 @@ def _fitted(changed: TestSet, entry: Format, path: Path) -> TestSet:
     kept_set, losses = fitted(changed if holds_meta(entry) else replace(changed, meta=Meta()), entry, path)
     _refuse(losses, path, NO_ROOM)
     return replace(kept_set, meta=changed.meta)
-
-
-def _save_yaml(changed: TestSet, path: Path, target: Path) -> list[str]:
-    """Write YAML or JSON; returns notes on comments that are gone."""
-    with tempfile.TemporaryDirectory(prefix="cranfield-") as folder:
-        draft = Path(folder) / ("draft.json" if target.suffix.lower() == ".json" else "draft.yaml")
-        _write_draft(changed, draft, target)
-        text = draft.read_text(encoding="utf-8")
-    notes = [_comments_lost(path, target)] if path.is_file() and _has_comments(path) else []
-    try:
-        write_text(target, [text])
-    except OSError as error:
-        raise UsageError(refusal(target, error)) from error
-    return notes
 
 
 def _write_draft(changed: TestSet, draft: Path, target: Path) -> None:

@@ -94,7 +94,12 @@ def _read(path: Path, take: Callable[[str, TestSetBuilder], None], expected: str
 
 def _take_topics(text: str, builder: TestSetBuilder) -> None:
     if _TOP.search(text):
-        _read_classic(text, builder)
+        end = 0
+        for start, stop, _ in _topics(text, _TOP, "top", builder):
+            _refuse_text(text, end, start, builder)
+            _classic_topic(text, start, stop, builder)
+            end = stop
+        _refuse_text(text, end, len(text), builder)
     else:
         text = _COMMENT.sub(lambda match: "\n" * match.group().count("\n"), text)
         _read_xml(_PLAIN.sub(lambda match: html.escape(match.group(1)), text), builder)
@@ -102,15 +107,6 @@ def _take_topics(text: str, builder: TestSetBuilder) -> None:
 
 def _line(text: str, position: int) -> int:
     return text.count("\n", 0, position) + 1
-
-
-def _read_classic(text: str, builder: TestSetBuilder) -> None:
-    end = 0
-    for start, stop, _ in _topics(text, _TOP, "top", builder):
-        _refuse_text(text, end, start, builder)
-        _classic_topic(text, start, stop, builder)
-        end = stop
-    _refuse_text(text, end, len(text), builder)
 
 
 def _refuse_text(text: str, start: int, end: int, builder: TestSetBuilder) -> None:

@@ -3,8 +3,8 @@
 Plain qrels ignore column 2. The others keep it as a group: `groups` of the test set hold the judgments, and `grades` the
 highest value that any group gave a document.
 
-One builder for every reader of test sets: queries, judgments and ratings, each with its place in the source. A pair that is judged twice with one grade counts once. Judged twice with different grades it is a problem, which names
-both places; so is a query id that is used twice.
+The builder takes queries, judgments and ratings, each with its place in the source. A pair that is judged twice with one grade counts
+once. Judged twice with different grades it is a problem that names both places; so is a query id that is used twice.
 """
 
 from __future__ import annotations

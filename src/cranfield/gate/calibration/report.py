@@ -9,7 +9,6 @@ from dataclasses import dataclass
 import numpy as np
 
 from cranfield.base.errors import Problem, UsageError, unknown_name
-from cranfield.gate.calibration.answers import CalibrationAnswers, Correctness, Exclusion, ScoredAnswer
 from cranfield.gate.calibration.diagnosis import (
     ALPHA_SHOWN,
     FEWEST,
@@ -21,6 +20,7 @@ from cranfield.gate.calibration.diagnosis import (
     SlopeStatistics,
     diagnose,
 )
+from cranfield.gate.calibration.table import CalibrationAnswers, Correctness, Exclusion, ScoredAnswer
 from cranfield.model.results import Record
 from cranfield.stats import calibration as stats
 from cranfield.stats.calibration_slope import (

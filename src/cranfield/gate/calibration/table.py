@@ -3,18 +3,92 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
+from enum import StrEnum
 from pathlib import Path
 from typing import Any
 
-from cranfield.base.errors import InputError, ProblemList, shorten
+from cranfield.base.errors import InputError, Problem, ProblemList, shorten
 from cranfield.formats.io.delimited import as_number, id_texts, is_id, number_of, read_sheet
 from cranfield.formats.io.files import decode, read_bytes, shown, stem, suffix_of
 from cranfield.formats.io.json_text import json_objects
 from cranfield.formats.io.located import Located, load_any
 from cranfield.formats.io.tree import describe, plain_number
-from cranfield.gate.calibration.answers import CalibrationAnswers, Correctness, ScoredAnswer, score_problem
+from cranfield.model.query_ids import ids_digest
 from cranfield.stats.calibration import is_finite_share
+
+
+class Correctness(StrEnum):
+    """What `correct` means."""
+
+    FACTS = "facts"
+    """The answer has the facts that it must have."""
+    STRUCTURAL = "structural"
+    """The right results, files or entities were found."""
+    STATED = "as stated"
+    """The table has a column `correct` and does not say by what rule."""
+
+
+class Exclusion(StrEnum):
+    """Why a query is not counted."""
+
+    FAILED = "failed, or has no answer"
+    NO_SCORE = "no score"
+    NO_CORRECTNESS = "correctness not known"
+
+
+@dataclass(frozen=True, slots=True)
+class ScoredAnswer:
+    """One query: the confidence of its answer, and whether that was right."""
+
+    query_id: str
+    score: float | None
+    correct: Mapping[Correctness, bool]
+    """By each kind that is known."""
+    strata: Mapping[str, str] = field(default_factory=dict)
+    is_failed: bool = False
+    """The call failed, or there is no answer: a confidence of nothing."""
+
+    def excluded(self, kind: Correctness) -> Exclusion | None:
+        """Why it does not count for a kind of correctness; None where it does."""
+        if self.is_failed:
+            return Exclusion.FAILED
+        if self.score is None:
+            return Exclusion.NO_SCORE
+        return None if kind in self.correct else Exclusion.NO_CORRECTNESS
+
+
+@dataclass(frozen=True, slots=True)
+class CalibrationAnswers:
+    """The answers of one system."""
+
+    name: str
+    """File or run."""
+    score: str
+    """Name of the confidence: a column, or a field of the answers."""
+    rules: Mapping[Correctness, str]
+    """Kind of correctness to what it is here: a column, a measure with its bound."""
+    answers: Sequence[ScoredAnswer]
+    testset: str = ""
+    """Name, version and review of the test set by which they are judged; empty: a table has no test set."""
+
+    @property
+    def queries_digest(self) -> str:
+        """Digest of the ids of its queries, in any order: shows whether a test set has the same."""
+        return ids_digest(answer.query_id for answer in self.answers)
+
+    @property
+    def kinds(self) -> tuple[Correctness, ...]:
+        """Kinds of correctness that any answer has, facts first."""
+        return tuple(kind for kind in Correctness if any(kind in answer.correct for answer in self.answers))
+
+
+def score_problem(value: float, query_id: str, place: Mapping[str, Any]) -> Problem:
+    """The problem that a confidence is no number from 0 to 1."""
+    hint = "divide by 100 where it is a percentage; a score without an upper bound, such as that of BM25, has no calibration."
+    message = f"the confidence of {query_id} is {value:g}"
+    return Problem(message, expected="a number from 0 to 1", hint=hint, **place)
+
 
 QUERY_COLUMNS = ("query_id", "query", "id")
 SCORE_COLUMNS = ("score", "confidence", "sufficiency_score")
@@ -76,7 +150,11 @@ def read_scored(path: Path, columns: TableColumns | None = None) -> CalibrationA
         strata = {key.removeprefix("stratum."): value for key, value in strata.items() if number_of(value) is None}
         known_outcomes = {kind: outcome for kind, outcome in correct.items() if outcome is not None}
         answers.append(ScoredAnswer(query_id, confidence, known_outcomes, strata))
-    _refuse_repeats(answers, path, problems)
+    seen: set[str] = set()
+    for answer in answers:
+        if answer.query_id in seen:
+            problems.add(f"query {answer.query_id} has two rows", path=shown(path))
+        seen.add(answer.query_id)
     if problems.problems:
         raise problems.error(problems.problems)
     return CalibrationAnswers(stem(path), score, rules, answers)
@@ -218,11 +296,3 @@ def _outcome(value: Any, name: str, query_id: str, problems: ProblemList, place:
         return text in YES
     problems.add(f"{name} of {query_id}", expected="true or false", got=shorten(value), **place)
     return None
-
-
-def _refuse_repeats(answers: Sequence[ScoredAnswer], path: Path, problems: ProblemList) -> None:
-    seen: set[str] = set()
-    for answer in answers:
-        if answer.query_id in seen:
-            problems.add(f"query {answer.query_id} has two rows", path=shown(path))
-        seen.add(answer.query_id)

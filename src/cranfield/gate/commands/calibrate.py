@@ -19,7 +19,7 @@ from cranfield.evaluation.options.declaration import Argument, Option
 if TYPE_CHECKING:
     from cranfield.evaluation.options.blocks import ScoringOptions, TestSetOptions
     from cranfield.evaluation.values import Evaluation
-    from cranfield.gate.calibration.answers import CalibrationAnswers
+    from cranfield.gate.calibration.table import CalibrationAnswers
     from cranfield.measures.threshold import Threshold
 
 
@@ -138,8 +138,7 @@ def _of_run(evaluation: Evaluation, score: str | None, rule: Threshold) -> Calib
 def _of_table(
     path: Path, score: str | None, correct: str | None, kind: str | None, *, needs_correct: bool
 ) -> CalibrationAnswers:
-    from cranfield.gate.calibration.answers import Correctness
-    from cranfield.gate.calibration.table import TableColumns, read_scored
+    from cranfield.gate.calibration.table import Correctness, TableColumns, read_scored
 
     meaning = None if kind is None else Correctness(kind)
     return read_scored(path, TableColumns(score=score, correct=correct, kind=meaning, needs_correct=needs_correct))

@@ -106,7 +106,9 @@ def put_comment(thread: Thread, body: str) -> CommentResult:
 
     def own_comments() -> list[Comment]:
         found = [
-            comment for comment in thread.comments() if comment.author_id == author and _begins_with(comment.body, mark)
+            comment
+            for comment in thread.comments()
+            if comment.author_id == author and comment.body.lstrip("\ufeff \r\n").startswith(mark)
         ]
         return sorted(found, key=lambda comment: comment.id)
 
@@ -130,10 +132,6 @@ def put_comment(thread: Thread, body: str) -> CommentResult:
         "the comment was deleted while it was being updated",
         hint="check whether another job deletes it, and whether the token has write access",
     )
-
-
-def _begins_with(body: str, mark: str) -> bool:
-    return body.lstrip("\ufeff \r\n").startswith(mark)
 
 
 def _is_same(body: str, wanted: str) -> bool:

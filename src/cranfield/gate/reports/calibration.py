@@ -15,7 +15,6 @@ from cranfield.base.numbers import (
     format_value,
 )
 from cranfield.base.words import capitalised, count_noun, join_first
-from cranfield.gate.calibration.answers import Exclusion, ScoredAnswer
 from cranfield.gate.calibration.diagnosis import (
     ALPHA,
     ALPHA_BIAS,
@@ -30,6 +29,7 @@ from cranfield.gate.calibration.diagnosis import (
     Diagnosis,
 )
 from cranfield.gate.calibration.report import Advice, Calibration, CalibrationReport, CalibrationStratum
+from cranfield.gate.calibration.table import Exclusion, ScoredAnswer
 from cranfield.gate.reports.calibration_verdict import (
     SHOWN_OR_NOT,
     WITHIN,

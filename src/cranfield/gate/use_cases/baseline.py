@@ -13,9 +13,8 @@ from cranfield.base.errors import Problem, SystemUnderTestError, UsageError
 from cranfield.base.words import count_noun
 from cranfield.evaluation.values import Evaluation
 from cranfield.formats.io.files import refusal, shown
-from cranfield.gate.baseline import Baseline, baseline_of, misfits, read_baseline, with_added, write_baseline
+from cranfield.gate.baseline import Baseline, baseline_of, misfits, read_baseline, ref_named, with_added, write_baseline
 from cranfield.gate.gate_input import GateInput
-from cranfield.gate.ref import ref_named
 from cranfield.gate.reports.gate import baseline_document
 from cranfield.gate.result import BaselineChange, BaselineChanges, BaselineFact, MeasureChange, QueryChange
 from cranfield.gate.rules import rules_of

@@ -1,7 +1,7 @@
-"""Scores of systems calibrated against relevance.
+"""Scores of systems calibrated against relevance, and scores for assertions of pytest.
 
-Scores for assertions: means and values of any measure, of all queries or of some. Measures are computed when they are requested. The last request is recorded, so that a failing test can name the queries that
-made it fail.
+A score for an assertion is a mean or the values of any measure, computed when it is requested. The last request is recorded, so that
+a failing test can name the queries that made it fail.
 """
 
 from __future__ import annotations
@@ -18,8 +18,7 @@ from cranfield.base.words import count_noun, or_list
 from cranfield.evaluation.evaluate import summarise
 from cranfield.evaluation.evidence.values import caveat_sentences
 from cranfield.evaluation.values import Comparison, Evaluation
-from cranfield.gate.calibration.answers import CalibrationAnswers, Correctness, ScoredAnswer, score_problem
-from cranfield.gate.calibration.table import SCORE_COLUMNS
+from cranfield.gate.calibration.table import SCORE_COLUMNS, CalibrationAnswers, Correctness, ScoredAnswer, score_problem
 from cranfield.gate.confidence import confidence_of
 from cranfield.gate.gate_input import GateInput
 from cranfield.measures import CATALOGUE, Measure, parse

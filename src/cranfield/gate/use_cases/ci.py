@@ -205,7 +205,16 @@ def measure(settings: MarkerSettings, *, folder: Path, config_path: Path) -> Eva
     """
     is_file_or_function = callable(settings.system) or (isinstance(settings.system, str) and ":" in settings.system)
     if settings.run is not None or is_file_or_function:
-        experiment = _of_function(settings, folder)
+        # A function, or nothing where a run file is scored, on a test set that is named or loaded.
+        if settings.testset is None:
+            raise UsageError("a system or a run without a test set", expected="testset=, the path of one")
+        if settings.run is not None and settings.system is not None:
+            raise UsageError("a run and a system", expected="one of the two")
+        testset = settings.testset if isinstance(settings.testset, TestSet) else load(folder / settings.testset)
+        systems = () if settings.run is not None else (_function_system(settings.system, folder),)
+        k = K if settings.k is None else settings.k
+        scoring = replace(ZERO, convention=settings.convention or DEFAULT_CONVENTION)
+        experiment = Experiment(testset, systems, k=k, scoring=scoring)
     else:
         experiment = _of_config(settings, load_config(config_path))
     if settings.run is not None:
@@ -217,19 +226,6 @@ def measure(settings: MarkerSettings, *, folder: Path, config_path: Path) -> Eva
     evaluation = replace(evaluation, limits=replace(evaluation.limits, **limits))
     _require_evidence(evaluation)
     return evaluation
-
-
-def _of_function(settings: MarkerSettings, folder: Path) -> Experiment:
-    """A function, or nothing where a run file is scored, on a test set that is named or loaded."""
-    if settings.testset is None:
-        raise UsageError("a system or a run without a test set", expected="testset=, the path of one")
-    if settings.run is not None and settings.system is not None:
-        raise UsageError("a run and a system", expected="one of the two")
-    testset = settings.testset if isinstance(settings.testset, TestSet) else load(folder / settings.testset)
-    systems = () if settings.run is not None else (_function_system(settings.system, folder),)
-    k = K if settings.k is None else settings.k
-    scoring = replace(ZERO, convention=settings.convention or DEFAULT_CONVENTION)
-    return Experiment(testset, systems, k=k, scoring=scoring)
 
 
 def _function_system(function: object, folder: Path) -> ConfiguredSystem:

@@ -1,9 +1,8 @@
-"""`cranfield gate`: collect or read the runs, judge the rules, write the folder.
+"""`cranfield gate`: config, baseline, collect or read the runs, judge the rules, report; for one test set or several.
 
-The private folder that a gate collects in: of a fresh name, so that no journal that lay there before is used. An interrupted call leaves it for `--resume`; a gate that finishes removes what earlier ones left.
-
-The job behind `cranfield gate`: config, baseline, collect or read, judge, report; a test set or several. Everything that can be known to be wrong is found before the first query is run: rules that name what is not there, a
-baseline of another test set, a ref that was not fetched.
+Everything that can be known to be wrong is found before the first query is sent: rules that name what is not there, a baseline of
+another test set, a ref that was not fetched. A gate collects in a private folder of a fresh name, so that no older journal is used.
+An interrupted call leaves it for `--resume`; a gate that finishes removes what earlier ones left.
 """
 
 from __future__ import annotations
@@ -40,9 +39,8 @@ from cranfield.evaluation.testset.split import only
 from cranfield.evaluation.values import Evaluation
 from cranfield.formats.io.files import PRIVATE_FOLDER, check_inside, folder_inside, refusal, shown
 from cranfield.formats.runs.jsonl import read_run
-from cranfield.gate.baseline import Baseline, baseline_digest, misfits, parse_baseline, read_baseline, with_added
+from cranfield.gate.baseline import Baseline, Ref, baseline_digest, misfits, parse_baseline, read_baseline, with_added
 from cranfield.gate.gate_input import GateInput
-from cranfield.gate.ref import Ref
 from cranfield.gate.reports.gate import gate_document
 from cranfield.gate.result import BaselineFacts, EarlierSource, GateReport, GateResult, GateStatus, SourceKind
 from cranfield.gate.rules import check_fit, compared_measures, in_classes, measure_of, rules_of, words

@@ -1,7 +1,8 @@
 """What a gate does before it queries a system: rules and baseline by their owner, anchors, and the history it judges by.
 
-What ties a test set to its repository, in a gate with a baseline ref: it is no part of the digest of the test set. A change that moves code writes it anew (`cranfield testset rehash`), which a review sees; a change that only removes it
-would switch the drift check off.
+Anchors tie a test set to its repository and are no part of its digest. A change that moves code writes them anew (`cranfield testset
+rehash`), which a reviewer sees; a change that only removes them would switch the drift check off, so a gate with a baseline ref
+compares them with those of the ref.
 """
 
 from __future__ import annotations
@@ -27,10 +28,10 @@ from cranfield.evaluation.options.blocks import TestSetOptions
 from cranfield.evaluation.options.declaration import declared
 from cranfield.formats.io.files import meta_path, shown
 from cranfield.formats.io.located import Located, load_located
+from cranfield.gate.baseline import Ref, ref_named
 from cranfield.gate.config import GateConfig, Rule, gate_of
 from cranfield.gate.decimals import exact
 from cranfield.gate.gate_input import GateInput, Values
-from cranfield.gate.ref import Ref, ref_named
 from cranfield.gate.rules import RULES, measure_of, rules_of, words
 from cranfield.measures import parse
 from cranfield.model.testset import Meta

@@ -19,10 +19,21 @@ OUTCOMES = {
 def review_document(report: ReviewReport) -> Document:
     """Ceilings, what the sample can show, failure modes, and what to do next."""
     ceilings = _ceilings(report)
+    rows = [
+        (verdict.value.replace("_", " "), f"{n} in the sample, {report.verdicts_must_see[verdict]} besides")
+        for verdict, n in report.verdicts.items()
+    ]
+    rows += [(name.value.replace("_", " "), str(n)) for name, n in report.dispositions.items()]
+    rows.append(("edited", str(report.n_edited)))
+    if report.n_spot_checked:
+        rows.append(("narratives spot-checked", f"{report.n_spot_checked}, {report.n_spot_failed} not in order"))
+    rows.append(("agreement", report.agreement))
+    if report.missing:
+        rows.append(("missing", report.missing))
     sections = [
         Section("ceilings", "Ceilings", (ceilings.table(), *(Paragraph(note, "note") for note in report.notes))),
         Section("evidence", "What the sample shows", _evidence(report)),
-        Section("decisions", "Decisions", (KeyValues(_decisions(report)),)),
+        Section("decisions", "Decisions", (KeyValues(tuple(rows)),)),
     ]
     if report.feedback:
         lines = tuple(
@@ -100,18 +111,3 @@ def _bound(tally: ReviewTally, lacking: str) -> str:
     if tally.n_open:
         return f"not known: {count_noun(tally.n_open, 'records')} of the sample {lacking}"
     return "none" if tally.upper is None else format_percent(tally.upper)
-
-
-def _decisions(report: ReviewReport) -> tuple[tuple[str, str], ...]:
-    rows = [
-        (verdict.value.replace("_", " "), f"{n} in the sample, {report.verdicts_must_see[verdict]} besides")
-        for verdict, n in report.verdicts.items()
-    ]
-    rows += [(name.value.replace("_", " "), str(n)) for name, n in report.dispositions.items()]
-    rows.append(("edited", str(report.n_edited)))
-    if report.n_spot_checked:
-        rows.append(("narratives spot-checked", f"{report.n_spot_checked}, {report.n_spot_failed} not in order"))
-    rows.append(("agreement", report.agreement))
-    if report.missing:
-        rows.append(("missing", report.missing))
-    return tuple(rows)

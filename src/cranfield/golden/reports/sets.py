@@ -6,10 +6,9 @@ from collections.abc import Mapping, Sequence
 
 from cranfield.base.words import count_noun
 from cranfield.golden.assemble import AssemblyResult, CheckedCriterion, CriterionResult
-from cranfield.golden.batch_drift import BatchDrift, BatchVerdict, MetricDrift
+from cranfield.golden.batch import BatchDrift, BatchVerdict, MetricDrift
 from cranfield.golden.retirement import Decision, ModelHistory, ModelTests
-from cranfield.golden.row_votes import CheckedRows
-from cranfield.golden.rows import FOR_PEOPLE, RowRecord, RowState
+from cranfield.golden.rows import FOR_PEOPLE, CheckedRows, RowRecord, RowState
 from cranfield.model.results import to_jsonable
 from cranfield.reporting.document import Block, Bullets, Document, Paragraph, Section, Tone, TonedCell
 from cranfield.reporting.sections.subject import about_testset

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from pydantic import ValidationError
 
-from cranfield.agents.record_folder import now
+from cranfield.agents.recording import now
 from cranfield.golden.folder import Step
 from cranfield.golden.gate import GateCheck, RecordGateReport, gate
 from cranfield.golden.outcomes import GateFailure, RecordFinding

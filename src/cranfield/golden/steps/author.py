@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from pydantic import ValidationError
 
-from cranfield.agents.record_folder import now
+from cranfield.agents.recording import now
 from cranfield.base.concurrency.loop import run_all
 from cranfield.golden.folder import Step
 from cranfield.golden.outcomes import RecordFinding

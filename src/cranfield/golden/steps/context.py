@@ -8,14 +8,12 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from cranfield.agents.budget import Spent
-from cranfield.agents.kept import Kept
 from cranfield.agents.loop import AgentTask, End, Read, Transcript, run_agent
 from cranfield.agents.protocol import Failure, ModelAnswer, Usage
-from cranfield.agents.record_folder import now
-from cranfield.agents.recording import is_lasting
+from cranfield.agents.recording import Kept, is_lasting, now
+from cranfield.agents.retrying import answers_of_try, is_unreadable
 from cranfield.agents.settings import ModelSettings
 from cranfield.agents.tools.source import SourceTools
-from cranfield.agents.tries import answers_of_try, is_unreadable
 from cranfield.base.concurrency.loop import FunctionError, event_loop
 from cranfield.base.numbers import total
 from cranfield.base.words import count_noun

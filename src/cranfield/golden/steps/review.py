@@ -7,7 +7,7 @@ from dataclasses import replace
 from fractions import Fraction
 
 from cranfield.agents.loop import Transcript
-from cranfield.agents.record_folder import now
+from cranfield.agents.recording import now
 from cranfield.golden.agreement import (
     LabelAgreement,
     LabelOutcome,

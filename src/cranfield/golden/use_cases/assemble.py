@@ -15,10 +15,9 @@ from pathlib import Path
 from typing import Any
 
 from cranfield.agents.budget import Budget
-from cranfield.agents.kept import Kept, charge
 from cranfield.agents.loop import Transcript
 from cranfield.agents.protocol import Backend
-from cranfield.agents.record_folder import PLAN, left_out_of, now, require_same_tree
+from cranfield.agents.recording import PLAN, Kept, charge, left_out_of, now, require_same_tree
 from cranfield.agents.settings import Connection, ModelSettings, connected
 from cranfield.agents.tools.source import SourceTools
 from cranfield.app.drift import rehash
@@ -34,8 +33,7 @@ from cranfield.evaluation.testset.validate import validate
 from cranfield.evaluation.values import Evaluation
 from cranfield.formats.io.delimited import FileVersion, file_versions
 from cranfield.formats.io.files import read_bytes, shown, write_text
-from cranfield.formats.testsets.golden_facts import REVIEWED, facts_path
-from cranfield.formats.testsets.golden_json import read_golden_json, write_golden_json
+from cranfield.formats.testsets.golden_json import REVIEWED, facts_path, read_golden_json, write_golden_json
 from cranfield.formats.testsets.storage import lock_testset, save
 from cranfield.golden.assemble import (
     AssembledRecord,
@@ -52,8 +50,7 @@ from cranfield.golden.assemble import (
     merge_records,
     next_version,
 )
-from cranfield.golden.batch_drift import batch_drift
-from cranfield.golden.batch_review import planned_profile, read_sample, review_of
+from cranfield.golden.batch import batch_drift, planned_profile, read_sample, review_of
 from cranfield.golden.existing import CARRIED
 from cranfield.golden.folder import RunFolder, Step
 from cranfield.golden.index import RunIndex
@@ -67,13 +64,16 @@ from cranfield.golden.retirement import Decision, SequentialTest, model_historie
 from cranfield.golden.review import ONE_PERSON, PROFILES, Cell, ReviewOutcome, ReviewProfile, ReviewReport, apply_edits
 from cranfield.golden.role_prompts import RolePrompts
 from cranfield.golden.roles import GoldenRole
-from cranfield.golden.row_votes import CheckedRows, Checkers, CheckResult, check_rows
 from cranfield.golden.rows import (
     CHANGES,
     FOR_PEOPLE,
     CheckedRow,
+    CheckedRows,
+    Checkers,
+    CheckResult,
     RowState,
     TargetRow,
+    check_rows,
     corrected,
     queries_without_rows,
     rows_of,
@@ -186,7 +186,9 @@ def check_set(
             checked = f"When rows were checked: {changes}." if changes else ""
             uncommitted = " ".join(dict.fromkeys(filter(None, [fixed.meta.uncommitted, checked])))
             fixed = replace(fixed, meta=replace(fixed.meta, uncommitted=uncommitted))
-            saved = save(recorded(fixed, done, today or _present_day()), path, format=testset_format)
+            saved = save(
+                recorded(fixed, done, today or datetime.now().astimezone().date()), path, format=testset_format
+            )
             written += saved.files
             notes += saved.notes
         elif diff:
@@ -245,10 +247,6 @@ def _notes(testset: TestSet, source: ParsedSource) -> Iterator[str]:
 
 def _sentence(n: int, options: CheckOptions) -> str:
     return f"{count_noun(n, 'rows')} corrected by {options.votes} votes of {', '.join(options.models)}"
-
-
-def _present_day() -> date:
-    return datetime.now().astimezone().date()
 
 
 def _diff(path: Path, fixed: TestSet, testset_format: str | None) -> str:
@@ -368,11 +366,18 @@ def assembly_of(batch: AssembledBatch, content: VersionContent) -> dict[str, Any
         for each in model_histories(records, SequentialTest())
         if each.decision is Decision.RETIRE
     ]
+    # Where a role has another model than in the run before.
+    found = []
+    for old, new in pairwise(runs):
+        for role, model in new["models"].items():
+            before = old["models"].get(role)
+            if before and before != model:
+                found.append({"role": role, "from": before, "to": model, "version": new["version"]})
     return {
         "runs": runs,
         "reviewers": sorted(reviewers),
         "retired_models": retired,
-        "exchanged_models": _exchanged(runs),
+        "exchanged_models": found,
     }
 
 
@@ -432,17 +437,6 @@ def _makers(index: RunIndex) -> dict[str, dict[str, str]]:
         "models": {role: model for role, model in manifest.models.items() if role in roles},
         "prompts": {label: digest for label, digest in manifest.prompts.items() if label in labels},
     }
-
-
-def _exchanged(runs: Sequence[Mapping[str, Any]]) -> list[dict[str, str]]:
-    """Where a role has another model than in the run before."""
-    found = []
-    for old, new in pairwise(runs):
-        for role, model in new["models"].items():
-            before = old["models"].get(role)
-            if before and before != model:
-                found.append({"role": role, "from": before, "to": model, "version": new["version"]})
-    return found
 
 
 MEASURED = frozenset({Criterion.HARNESS, Criterion.BASELINE, Criterion.CALIBRATION})
@@ -573,7 +567,10 @@ def _merged(batch: AssembledBatch, out: Path, snapshot: Snapshot) -> VersionCont
     before = None if previous is None else read_golden_json(versions[previous])
     old = [] if previous is None else _raw(versions[previous])
     with tempfile.TemporaryDirectory(prefix="cranfield-") as folder:
-        merged = merge_records(old, _as_written(batch.as_records, Path(folder) / "batch.json"))
+        # Records as the file of a version has them, so that those that are there already are the same.
+        path = Path(folder) / "batch.json"
+        write_golden_json(_content(batch.as_records, path), path)
+        merged = merge_records(old, _raw(path))
     version = next_version(previous, merged)
     if previous is not None and before is not None:
         _refuse_drift(before, versions[previous], snapshot)
@@ -604,12 +601,6 @@ def _raw(path: Path) -> list[Mapping[str, Any]]:
     return list(found["queries"] if isinstance(found, dict) else found)
 
 
-def _as_written(records: Sequence[Mapping[str, Any]], path: Path) -> list[Mapping[str, Any]]:
-    """Records as the file of a version has them, so that those that are there already are the same."""
-    write_golden_json(_content(records, path), path)
-    return _raw(path)
-
-
 def _content(records: Sequence[Mapping[str, Any]], path: Path) -> TestSet:
     """Records as a test set: written and read, so that it is what a reader of the file gets."""
     write_text(path, [json.dumps(list(records), ensure_ascii=False)])
@@ -625,7 +616,11 @@ def _harness(
         command = f"`cranfield testset verify {command_word(path)} --repo {command_word(snapshot.root)}`"
         step = f"correct the places: {command} lists them"
         return CheckedCriterion(Criterion.HARNESS, CriterionResult.NOT_MET, found, step)
-    errors = [each.message for each in validate(testset, today=today or _today()).findings if each.level == "error"]
+    errors = [
+        each.message
+        for each in validate(testset, today=today or datetime.now(UTC).date()).findings
+        if each.level == "error"
+    ]
     if errors:
         step = f"correct the set: `cranfield testset validate {command_word(path)}` lists what is wrong"
         return CheckedCriterion(
@@ -711,10 +706,6 @@ def _calibration(testset: TestSet, path: Path | None) -> CheckedCriterion:
     why_not = _not_committed(path)
     text = why_not or f"{shown(path)}: {diagnosis}"
     return checked(Criterion.CALIBRATION, text, f"commit {shown(path)} as it stands", is_met=not why_not)
-
-
-def _today() -> date:
-    return datetime.now(UTC).date()
 
 
 def _named(testset: TestSet, batch: AssembledBatch, content: VersionContent, *, is_golden: bool) -> TestSet:

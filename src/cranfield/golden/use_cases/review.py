@@ -10,7 +10,7 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
-from cranfield.agents.record_folder import PLAN
+from cranfield.agents.recording import PLAN
 from cranfield.base.errors import UnknownNameError, UsageError
 from cranfield.base.words import command_word, count_noun
 from cranfield.books.pool_file import Pool, PooledItem, PooledQuery, PooledRun
@@ -20,7 +20,7 @@ from cranfield.books.store.schema import Action, ItemState, RaterKind
 from cranfield.books.store.store import Store
 from cranfield.books.store.values import BookInfo, ItemView, RatingRow
 from cranfield.formats.io.files import shown
-from cranfield.golden.batch_review import (
+from cranfield.golden.batch import (
     FEEDBACK,
     ReviewCase,
     drawn_sample,
@@ -303,13 +303,9 @@ def _pool(name: str, digest: str, index: RunIndex, records: Iterable[ReviewCase]
         strata: dict[str, str] = {"task_type": candidate.task_type, "difficulty": candidate.difficulty}
         queries[query_id] = PooledQuery(id=query_id, text=candidate.query_text, strata=strata)
         material = material_of(index, each, source)
-        items.append(PooledItem(query=query_id, doc=_doc(attempt), fields=material.model_dump(mode="json")))
+        items.append(PooledItem(query=query_id, doc=f"attempt {attempt}", fields=material.model_dump(mode="json")))
     runs = (PooledRun(name=index.folder.path.resolve().name, digest=digest),)
     return Pool(name=name, method="depth", depth=1, runs=runs, queries=tuple(queries.values()), items=tuple(items))
-
-
-def _doc(attempt: int) -> str:
-    return f"attempt {attempt}"
 
 
 def material_of(index: RunIndex, waiting: ReviewCase, source: ParsedSource) -> ReviewMaterial:

@@ -159,7 +159,9 @@ def read_book(path: Path) -> BookDump:
             try:
                 record = model.model_validate(values[kind] if kind else values)
             except ValidationError as error:
-                _report(problems, error, path, line)
+                for each in error.errors(include_url=False):
+                    where = ".".join(map(str, each["loc"]))
+                    problems.add(f"{where}: {each['msg']}", path=shown(path), line=line)
                 if header is None:
                     break
                 continue
@@ -173,9 +175,3 @@ def read_book(path: Path) -> BookDump:
             "not a book: the file is empty", path=shown(path), expected=f'a header with "{BOOK_KEY}": 1'
         )
     return BookDump(book=header, **found)
-
-
-def _report(problems: ProblemList, error: ValidationError, path: Path, line: int) -> None:
-    for each in error.errors(include_url=False):
-        where = ".".join(map(str, each["loc"]))
-        problems.add(f"{where}: {each['msg']}", path=shown(path), line=line)

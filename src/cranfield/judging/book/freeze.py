@@ -229,12 +229,21 @@ def _unfinished(contents: BookContents, rated: RatedBook) -> int:
 
 
 def _judging(contents: BookContents, rated: RatedBook, names: Names, agreed: Sequence[JudgingAgreement]) -> Judging:
+    digests = {row.version: guideline_digest(row.text) for row in contents.guidelines}
+    used = Counter(
+        row.guideline_version
+        for item in contents.items
+        for row in item.ratings
+        if row.kind is RaterKind.PERSON and row.grade is not None and row.guideline_version in digests
+    )
     return Judging(
         contents.info.name,
         len(contents.frozen) + 1,
         rated.testset.consensus,
         raters=_raters(contents, names),
-        guidelines=_guidelines(contents),
+        guidelines=tuple(
+            JudgingGuideline(version, digests[version], n) for version, n in sorted(used.items()) if version
+        ),
         agreement=tuple(agreed),
         coverage=_coverage(contents, rated),
         skipped=dict(sorted(_skips(contents).items())),
@@ -262,17 +271,6 @@ def _raters(contents: BookContents, names: Names) -> tuple[JudgingRater, ...]:
 def guideline_digest(text: str) -> str:
     """Identity of a version of the guidelines: its text."""
     return "sha256:" + sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
-
-
-def _guidelines(contents: BookContents) -> tuple[JudgingGuideline, ...]:
-    digests = {row.version: guideline_digest(row.text) for row in contents.guidelines}
-    used = Counter(
-        row.guideline_version
-        for item in contents.items
-        for row in item.ratings
-        if row.kind is RaterKind.PERSON and row.grade is not None and row.guideline_version in digests
-    )
-    return tuple(JudgingGuideline(version, digests[version], n) for version, n in sorted(used.items()) if version)
 
 
 def _agreement(table: SlotTable, seed: int) -> Sequence[JudgingAgreement]:

@@ -20,7 +20,7 @@ from cranfield.books.store.values import BookInfo, ImportedJudgment
 from cranfield.evaluation.testset.consensus import ratings_of
 from cranfield.evaluation.testset.declared import scale_to_judge
 from cranfield.formats.io.files import shown
-from cranfield.formats.splice.places import place_of_item
+from cranfield.formats.splice.trees import place_of_item
 from cranfield.model import Query, Rating, TestSet
 from cranfield.stats.consensus import CONSENSUS, DEFAULT_RULE
 
@@ -180,22 +180,17 @@ def _accounts(store: Store, judged: list[_Judged]) -> dict[str, AccountInfo]:
 
 def _row(book_id: int, row: _Judged, items: Mapping[tuple[str, str], int], account: AccountInfo) -> ImportedJudgment:
     carried = account.kind in {RaterKind.CARRIED, RaterKind.RULE}
+    text = repr((book_id, row.query, row.doc, row.rater, row.rating.grade, row.rating.final))
     return ImportedJudgment(
         items[row.query, row.doc],
         account.id,
-        _key(book_id, row),
+        f"import:{sha256(text.encode('utf-8', 'surrogatepass')).hexdigest()}",
         row.rating.grade,
         Action.ADJUDICATE if row.rating.final else Action.CARRY if carried else Action.GRADE,
         reason=row.rating.reason or (WITHOUT_REASON if row.rating.final else ""),
         at=row.rating.at,
         guideline_version=NO_GUIDELINE,
     )
-
-
-def _key(book_id: int, row: _Judged) -> str:
-    """The same judgment of a book has the same key."""
-    text = repr((book_id, row.query, row.doc, row.rater, row.rating.grade, row.rating.final))
-    return f"import:{sha256(text.encode('utf-8', 'surrogatepass')).hexdigest()}"
 
 
 def book_of(store: Store, name: str, testset: TestSet) -> BookInfo:

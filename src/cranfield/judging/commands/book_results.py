@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from annotated_types import Ge, Interval
 
-from cranfield.agents.options import (
+from cranfield.agents.settings import (
     AtOnceOption,
     BaseUrlOption,
     KeyOption,
@@ -51,8 +51,7 @@ if TYPE_CHECKING:
     from cranfield.judging.book.freeze import Freezing
     from cranfield.judging.documents.texts import DocumentTexts
     from cranfield.judging.documents.values import DocumentText
-    from cranfield.judging.models.jobs import RateOptions, RatingDryRun, RatingSelection
-    from cranfield.judging.models.run import RateOutcome
+    from cranfield.judging.models.run import RateOptions, RateOutcome, RatingDryRun, RatingSelection
 
 
 SHOWN_ITEMS = 5
@@ -101,8 +100,6 @@ MaxTokensOption = Annotated[
 RateSeedOption = Annotated[
     int, Option("Random seed of the sample and of the model.", flag="--seed", metavar="N"), Ge(0)
 ]
-
-
 CharsOption = Annotated[
     int, Option("Characters of a document that are sent.", flag="--max-chars", metavar="N"), Ge(100)
 ]
@@ -144,8 +141,8 @@ def rate_command(
     from cranfield.agents.settings import Connection
     from cranfield.app.loading import project_config
     from cranfield.judging.documents.texts import open_texts
-    from cranfield.judging.models.jobs import RateOptions
     from cranfield.judging.models.prompt import load_prompt
+    from cranfield.judging.models.run import RateOptions
 
     connection = Connection(model, base_url, api_key_env, record=record, replay=replay)
     sampling, template = Sampling(temperature, seed=seed, max_tokens=max_tokens), load_prompt(prompt)
@@ -167,8 +164,7 @@ def rate(
 ) -> None:
     """Rate, or estimate; print the outcome; exit."""
     from cranfield.base.concurrency.interrupts import sigterm_interrupts
-    from cranfield.judging.models.jobs import dry_run, make_jobs, select
-    from cranfield.judging.models.run import find_account, rate_book
+    from cranfield.judging.models.run import dry_run, find_account, make_jobs, rate_book, select
 
     def text_of(item: ItemView) -> DocumentText:
         return texts.get(item.doc, item.fields)

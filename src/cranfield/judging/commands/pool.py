@@ -37,8 +37,6 @@ if TYPE_CHECKING:
 SUBCOMMANDS = dict.fromkeys(("build", "check", "export", "estimate", "accept", "alternatives"), __name__)
 DEFAULT = "build"
 """The command of `cranfield pool RUN...`."""
-
-
 PoolArgument = Annotated[Path, Argument("Pool file.", metavar="POOL")]
 RunsArgument = Annotated[
     list[str],
@@ -106,8 +104,8 @@ def build_command(
     db: DbOption = DEFAULT_DATABASE,
 ) -> Iterator[Report]:
     """Pool the results of runs (the default command): a preview, and with --out or --book the pool."""
+    from cranfield.judging.pools.build import PoolRequest, parse_samples
     from cranfield.judging.pools.pool_io import made_over, require_texts, write_pool
-    from cranfield.judging.pools.request import PoolRequest, parse_samples
     from cranfield.judging.pools.summary import summarise_pool
     from cranfield.judging.reports.pool import pool_document
     from cranfield.judging.use_cases import pool_of
@@ -194,7 +192,7 @@ def estimate_command(
     convention: ConventionOption = "trec",
 ) -> Report:
     """Estimate precision, and the number of relevant documents, from a judged sample and its inclusion probabilities."""
-    from cranfield.judging.pools.estimate import estimate_pool
+    from cranfield.judging.pools.check import estimate_pool
     from cranfield.judging.pools.pool_io import read_pool
     from cranfield.judging.reports.pool import estimate_document
     from cranfield.judging.use_cases import read_systems
@@ -257,8 +255,8 @@ def accept_command(
     """Add the results of a pool that persons graded above 0 to a test set, at grade 1, with the systems that found them."""
     from cranfield.app.loading import read_stored
     from cranfield.judging.book.grades import contents_of, people_grades
-    from cranfield.judging.pools.alternatives import with_alternatives
     from cranfield.judging.pools.pool_io import read_pool
+    from cranfield.judging.pools.results import with_alternatives
 
     refuse_existing(out, force=force)
     with closing(open_books(db)) as store:
@@ -288,8 +286,6 @@ def alternatives_command(
 
 MANY_QUERIES = 500
 """The bounds of fewer queries take no time worth counting."""
-
-
 BaselineArgument = Annotated[str, Argument("Baseline run: FILE or NAME=FILE.", metavar="BASELINE")]
 CandidateArgument = Annotated[str, Argument("Candidate run: FILE or NAME=FILE.", metavar="CANDIDATE")]
 HolesTestSetOption = Annotated[Path, Option("Test set file or TREC qrels.", flag="--testset", metavar="TESTSET")]

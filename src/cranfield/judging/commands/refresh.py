@@ -247,8 +247,8 @@ def _finish(renewal: Renewal, kappa: float, source: Path, out: Path) -> None:
     from cranfield.base.words import count_noun
     from cranfield.formats.convert import format_after, write_testset
     from cranfield.formats.io.files import STDIN
-    from cranfield.formats.testsets.meta_file import format_of
-    from cranfield.judging.refresh.labelled import save_renewed
+    from cranfield.formats.testsets.storage import format_of
+    from cranfield.judging.refresh.files import save_renewed
 
     note(renewal.agreement.sentence)
     if not renewal.agreement.exceeds(kappa):

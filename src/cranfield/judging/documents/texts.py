@@ -29,9 +29,15 @@ from cranfield.config.documents import (
 from cranfield.config.load import load_config
 from cranfield.judging.documents.corpus import CorpusReader
 from cranfield.judging.documents.files import CommandReader, FileReader
-from cranfield.judging.documents.guard import Resolver, Slots, TimedCache, system_resolver
-from cranfield.judging.documents.plain import html_title, plain_text, read_image
-from cranfield.judging.documents.records import FieldsReader, SqlReader, as_text, run_fields
+from cranfield.judging.documents.records import (
+    FieldsReader,
+    SqlReader,
+    as_text,
+    html_title,
+    plain_text,
+    read_image,
+    run_fields,
+)
 from cranfield.judging.documents.values import (
     Content,
     DocumentError,
@@ -42,7 +48,7 @@ from cranfield.judging.documents.values import (
     Reader,
     Wanted,
 )
-from cranfield.judging.documents.web import UrlReader
+from cranfield.judging.documents.web import Resolver, Slots, TimedCache, UrlReader, system_resolver
 from cranfield.plugins import required
 from cranfield.systems.calls.regex_process import SearchError, find
 

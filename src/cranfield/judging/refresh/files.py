@@ -12,15 +12,21 @@ import io
 import json
 import math
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
 from cranfield.base.errors import Problem, ProblemList, TestSetError, shorten
 from cranfield.evaluation.testset.similar import same_form
-from cranfield.formats.io.files import opened, shown, write_text
-from cranfield.model import Query, Rating
+from cranfield.formats.convert import fitted
+from cranfield.formats.io.files import BYTE_ORDER_MARK, decode, opened, read_bytes, shown, write_text
+from cranfield.formats.registry import Format
+from cranfield.formats.splice.files import splice_text
+from cranfield.formats.splice.parts import UnspliceableError
+from cranfield.formats.testsets.storage import Saved, holds_meta, save_spliced
+from cranfield.model import Entity, File, Meta, Pattern, Query, Rating, Span, Target, TestSet
+from cranfield.ranking.matching.place import ENTITY_MARK
 
 LOG_HEADINGS = {"query", "text", "query_text", "keyword"}
 COLUMNS = ("query_id", "query", "doc_id")
@@ -171,8 +177,6 @@ def write_sheet(
     rows = [(query, doc_id) for query in queries for doc_id in (tuple(candidates.get(query.id, ())) or ("",))]
     wanted = [[query.id, _guarded(query.text), _guarded(doc_id)] for query, doc_id in rows]
     if path.is_file():
-        from cranfield.judging.refresh.kept_sheet import kept_sheet
-
         written, n = kept_sheet(path, names, wanted, {query.id for query in queries})
         write_text(path, [written])
         return n
@@ -330,3 +334,145 @@ def _row(
     if len(problems.problems) > before:
         return None
     return RatedDocument(line, cell("query_id"), _bare(cell("doc_id")), tuple(grades))
+
+
+_N_KEYS = 3
+"""Columns before the raters: query id, query, document."""
+
+
+def kept_sheet(
+    path: Path, names: Sequence[str], wanted: Sequence[Sequence[str]], query_ids: Collection[str]
+) -> tuple[str, int]:
+    """The text of a sheet with the rows that are missing, and its number of rows.
+
+    Args:
+        path: the sheet that is there.
+        names: columns of a new sheet.
+        wanted: query id, query and document of each row to label.
+        query_ids: queries that are drawn.
+
+    Raises:
+        TestSetError: it is no such sheet, or has labels of queries that are not drawn.
+    """
+    data = read_bytes(path, TestSetError)
+    text = decode(data, path, TestSetError)
+    header, there = _rows(text, path, ("query_id", "doc_id", *names[_N_KEYS:]))
+    keys = {"query_id", "query", "doc_id"}
+    named = {cells[0] for cells in wanted if cells[2].strip()}
+    empty = [row for row in there if not row["doc_id"].strip() and row["query_id"].strip() in named]
+    gone = [row for row in there if row["query_id"].strip() not in query_ids]
+    labelled = [row for row in gone if _is_labelled(row, keys)]
+    gone += [row for row in empty if not _is_labelled(row, keys)]
+    if labelled:
+        raise TestSetError(
+            [
+                Problem(
+                    f"the sheet has a label of query {row['query_id']}, which is not drawn",
+                    path=shown(path),
+                    hint="plan with the seed, the log and the number of the sheet, or name another file",
+                )
+                for row in labelled
+            ]
+        )
+    known = {(row["query_id"].strip(), row["doc_id"].strip()) for row in there}
+    more = [cells for cells in wanted if (cells[0], cells[2].strip()) not in known]
+    if not more and not gone:
+        return _with_mark(data, text), len(there)
+    old = _written(header, there)
+    new_rows = [dict(zip(("query_id", "query", "doc_id"), cells, strict=True)) for cells in more]
+    new = _written(header, [row for row in there if row not in gone] + new_rows)
+    try:
+        return _with_mark(data, splice_text(text, old, new, "table")), len(there) - len(gone) + len(more)
+    except UnspliceableError:
+        raise TestSetError("rows cannot be added to the sheet", path=shown(path), hint="name another file") from None
+
+
+def _rows(text: str, path: Path, needed: Sequence[str]) -> tuple[list[str], list[dict[str, str]]]:
+    """Names of the columns, and the rows."""
+    rows = list(csv.reader(io.StringIO(text, newline="")))
+    header = [name.strip() for name in rows[0]] if rows else []
+    missing = [name for name in needed if name not in header]
+    if missing:
+        raise TestSetError(
+            f"the sheet that is there has no column {missing[0]}",
+            path=shown(path),
+            got=", ".join(header) or "nothing",
+            hint="name another file, or the raters of the sheet",
+        )
+    return header, [dict(zip(header, row, strict=False)) for row in rows[1:] if any(row)]
+
+
+def _is_labelled(row: Mapping[str, str], keys: Collection[str]) -> bool:
+    return any(cell.strip() for name, cell in row.items() if name not in keys)
+
+
+def _with_mark(data: bytes, text: str) -> str:
+    return "\ufeff" + text if data.startswith(BYTE_ORDER_MARK) else text
+
+
+def _written(header: Sequence[str], rows: Sequence[dict[str, str]]) -> str:
+    text = io.StringIO()
+    writer = csv.DictWriter(text, header, lineterminator="\n", restval="")
+    writer.writeheader()
+    writer.writerows(rows)
+    return text.getvalue()
+
+
+_SPAN = re.compile(r"(?P<path>.+):(?P<start>[1-9]\d{0,8})-(?P<end>[1-9]\d{0,8})")
+
+
+def save_renewed(renewed: TestSet, new: Collection[str], source: Path, out: Path, entry: Format) -> Saved | None:
+    """Save the next version of a test set in the text of the old one, as far as its format holds it.
+
+    Args:
+        renewed: the next version.
+        new: ids of the queries that came.
+        source: file of the old version.
+        out: file of the next one.
+        entry: the format of both.
+
+    Returns:
+        The files, and what the format does not hold of the labels; None where a query would be lost, or the text has no
+        room.
+    """
+    kept = renewed if "grades" in entry.holds else with_targets(renewed, new, entry.holds)
+    kept, losses = fitted(kept if holds_meta(entry) else replace(kept, meta=Meta()), entry, out)
+    if len(kept.queries) < len(renewed.queries):
+        return None
+    saved = save_spliced(replace(kept, meta=renewed.meta), source, out, entry)
+    return None if saved is None else Saved(saved.files, (*saved.notes, *losses))
+
+
+def with_targets(testset: TestSet, query_ids: Collection[str], holds: frozenset[str]) -> TestSet:
+    """The test set with the graded ids of some queries as targets of the kinds that a format holds.
+
+    A grade of 0 is left out: what matches no target is not relevant.
+    """
+    targets = {
+        query_id: tuple(
+            target
+            for doc_id, grade in testset.grades.get(query_id, {}).items()
+            if grade > 0 and (target := _target(doc_id, grade, holds)) is not None
+        )
+        for query_id in query_ids
+    }
+    grades = {query_id: judged for query_id, judged in testset.grades.items() if query_id not in targets}
+    ratings = {query_id: rated for query_id, rated in testset.ratings.items() if query_id not in targets}
+    return replace(
+        testset,
+        targets={**testset.targets, **targets},
+        grades=grades,
+        ratings=ratings,
+        consensus=testset.consensus if ratings else "",
+    )
+
+
+def _target(doc_id: str, grade: float, holds: frozenset[str]) -> Target | None:
+    found = _SPAN.fullmatch(doc_id)
+    if found is not None and "spans" in holds and int(found["start"]) <= int(found["end"]):
+        return Span(found["path"], int(found["start"]), int(found["end"]), grade)
+    if ENTITY_MARK in doc_id and "entities" in holds:
+        return Entity(doc_id, grade)
+    if "file targets" in holds:
+        return File(doc_id, grade)
+    return Pattern(f"^{re.escape(doc_id)}$", grade) if "patterns" in holds else None

@@ -9,7 +9,7 @@ from cranfield.base.numbers import format_count, format_delta, format_delta_inte
 from cranfield.base.words import count_noun, join_first, or_list
 from cranfield.evaluation.unjudged import Case
 from cranfield.evaluation.verdict_table import VerdictCode
-from cranfield.judging.pools.found_holes import Holes
+from cranfield.judging.pools.holes import Holes
 from cranfield.model.results import to_jsonable
 from cranfield.reporting.document import Block, Bullets, Code, Document, KeyValues, Paragraph, Section
 from cranfield.reporting.sections.subject import testset_label

@@ -17,10 +17,9 @@ from cranfield.base.numbers import (
     format_value,
 )
 from cranfield.base.words import count_noun
-from cranfield.books.pool_file import PooledItem, PoolHead
-from cranfield.judging.pools.alternatives import WithAndWithout
-from cranfield.judging.pools.check import LeftOut, PoolCheck, PoolChecks
-from cranfield.judging.pools.estimate import PoolEstimate
+from cranfield.books.pool_file import PooledItem
+from cranfield.judging.pools.check import LeftOut, PoolCheck, PoolChecks, PoolEstimate
+from cranfield.judging.pools.results import WithAndWithout
 from cranfield.judging.pools.summary import PoolSummary
 from cranfield.judging.preference import PreferenceResult
 from cranfield.model.results import to_jsonable
@@ -58,18 +57,17 @@ def pool_document(summary: PoolSummary, items: Sequence[PooledItem]) -> Document
             Col("grade", lambda row: row.judged),
         ),
     )
+    pool = summary.pool
+    named = f", for {pool.testset}, {pool.testset_digest[:DIGEST_SHOWN]}" if pool.testset else ""
     return Document(
         title="Pool",
-        subtitle=(_headline(summary.pool),),
+        subtitle=(
+            (f"{pool.name}: {METHODS[pool.method]}, depth {pool.depth}, {count_noun(len(pool.runs), 'runs')}{named}"),
+        ),
         sections=tuple(sections),
         tidy=rows.tidy,
         payload=lambda: to_jsonable(summary),
     )
-
-
-def _headline(pool: PoolHead) -> str:
-    named = f", for {pool.testset}, {pool.testset_digest[:DIGEST_SHOWN]}" if pool.testset else ""
-    return f"{pool.name}: {METHODS[pool.method]}, depth {pool.depth}, {count_noun(len(pool.runs), 'runs')}{named}"
 
 
 def _size(summary: PoolSummary) -> Section:

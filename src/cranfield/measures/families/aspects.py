@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from cranfield.measures import kernels
 from cranfield.measures.measure import JUDGED_ONLY, REL, MeasureSpec, Reason
-from cranfield.ranking.value import UNKNOWN_COUNT, Aspect, Aspects, FloatQ, Ranking
+from cranfield.ranking.value import UNKNOWN_COUNT, Aspect, FloatQ, Ranking
 
 NO_FILE = "it names no file to cover"
 NO_LEGACY = "it names no legacy form"
@@ -140,10 +140,6 @@ def _met(ranking: Ranking, kind: Aspect, column: str) -> tuple[NDArray[np.int32]
     if aspects is None:  # `needs` keeps such a ranking away
         none = np.zeros(0, dtype=np.int32)
         return none, none
-    return _rows(aspects, kind, column)
-
-
-def _rows(aspects: Aspects, kind: Aspect, column: str) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
     rows = aspects.kind == kind
     return aspects.query[rows], getattr(aspects, column)[rows]
 

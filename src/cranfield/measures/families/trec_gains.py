@@ -179,22 +179,18 @@ def ndcg_at_level_changes(ranking: Ranking, _cutoff: None, *, rel: int = 1) -> F
     falls[:-1] = (ideal.query[1:] != ideal.query[:-1]) | (ideal.gain[1:] != ideal.gain[:-1])
     query, rank = ideal.query[falls], ideal.last[falls]
     best = ideal.accumulated(ideal.gain, ideal.discounted(), query, rank)
-    found = share_of(_at_rank(ranking, so_far, query, rank), best)
+    # float64[N]: the running sum of a query as it stands at a rank.
+    width = int(max(ranking.rank.max(initial=0), rank.max(initial=0))) + 1
+    rows = ranking.query.astype(np.int64) * width + ranking.rank
+    row = np.searchsorted(rows, query.astype(np.int64) * width + rank, side="right") - 1
+    first = np.searchsorted(ranking.query, query)
+    found = share_of(np.where(row >= first, np.append(so_far, 0.0)[row], 0.0), best)
     total = np.bincount(query, weights=found, minlength=ranking.n_queries)
     points = np.bincount(query, minlength=ranking.n_queries)
     longer = (ideal.size > 0) & (ranking.n_returned >= ideal.size + 2)
     total = total + np.where(longer, share_of(_whole_dcg(ranking, so_far), _whole_ideal(ideal)), 0.0)
     value = share_of(total, points + longer)
     return _where_known(ideal, np.where(kernels.expected_relevant(ranking, rel) == 0, 0.0, value))
-
-
-def _at_rank(ranking: Ranking, so_far: Floats, query: Integers, rank: Integers) -> Floats:
-    """float64[N]: the running sum of a query as it stands at a rank."""
-    width = int(max(ranking.rank.max(initial=0), rank.max(initial=0))) + 1
-    rows = ranking.query.astype(np.int64) * width + ranking.rank
-    row = np.searchsorted(rows, query.astype(np.int64) * width + rank, side="right") - 1
-    first = np.searchsorted(ranking.query, query)
-    return np.where(row >= first, np.append(so_far, 0.0)[row], 0.0)
 
 
 def _whole_dcg(ranking: Ranking, so_far: Floats) -> FloatQ:

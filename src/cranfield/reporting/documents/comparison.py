@@ -168,14 +168,17 @@ def _measures(comparison: ComparisonResult) -> Table:
     """Both sides of each measure, the primary first."""
     spec = TESTS[comparison.test]
     columns = (
-        *(Column("measure"), Column("A", "value"), Column("B", "value")),
+        Column("measure"),
+        Column("A", "value"),
+        Column("B", "value"),
         *(
             (Column("difference", "delta"),)
             if spec.is_of_mean
             else (Column("mean diff.", "delta"), Column(spec.estimate, "delta"))
         ),
         Column(f"{format_level(comparison.alpha)} CI", "delta interval"),
-        *(Column("p", "p"), Column("n", "count")),
+        Column("p", "p"),
+        Column("n", "count"),
     )
     rows: list[tuple[Cell, ...]] = []
     for measure, about in comparison.comparisons.items():
@@ -193,8 +196,12 @@ def _classes(comparison: ComparisonResult) -> Table | None:
     if found is None:
         return None
     columns = (
-        *(Column(found.key), Column("verdict"), Column("measure"), Column("difference", "delta")),
-        *(Column(f"{format_level(comparison.alpha)} CI", "delta interval"), Column("n", "count")),
+        Column(found.key),
+        Column("verdict"),
+        Column("measure"),
+        Column("difference", "delta"),
+        Column(f"{format_level(comparison.alpha)} CI", "delta interval"),
+        Column("n", "count"),
     )
     rank = {code: place for place, code in enumerate(CODES_FIRST)}
     ordered = sorted(found.rows, key=lambda row: (rank.get(row.code, len(rank)), row.move != "falls"))
@@ -235,9 +242,13 @@ def _reliability(systems: Sequence[SystemResult]) -> str:
 def _board(many: ManyResult, sort: str) -> Table:
     """The systems with their means, the best first."""
     columns = (
-        *(Column("#", "count"), Column("system"), Column("group"), Column(str(many.primary), "value")),
+        Column("#", "count"),
+        Column("system"),
+        Column("group"),
+        Column(str(many.primary), "value"),
         Column(f"{format_level(many.alpha)} CI", "interval"),
-        *(Column("better than", "count"), Column("worse than", "count")),
+        Column("better than", "count"),
+        Column("worse than", "count"),
     )
     rows: list[tuple[Cell, ...]] = []
     for _, line, summary in board_lines(many, sort):
@@ -254,8 +265,11 @@ def _one(system: SystemResult) -> Table:
     summaries = system.measures
     level = format_level(1 - next(iter(summaries.values())).ci_level) if summaries else ""
     columns = (
-        *(Column("measure"), Column("mean", "value"), Column(f"{level} CI", "interval")),
-        *(Column("median", "value"), Column("n", "count")),
+        Column("measure"),
+        Column("mean", "value"),
+        Column(f"{level} CI", "interval"),
+        Column("median", "value"),
+        Column("n", "count"),
     )
     rows: list[tuple[Cell, ...]] = [
         (str(measure), found.mean, (found.ci_low, found.ci_high), found.median, found.n)
@@ -278,9 +292,13 @@ def _side_by_side(subject: Subject) -> Table:
         counts = (0 if summary is None else summary.n, each.n_failed, each.judged.mean)
         rows.append((each.name, own[place], interval, *(cells[place] for cells in other_cells), *counts))
     columns = (
-        *(Column("system"), Column(str(first), "value"), Column(f"{level} CI", "interval")),
+        Column("system"),
+        Column(str(first), "value"),
+        Column(f"{level} CI", "interval"),
         *(Column(str(measure), "value") for measure in others),
-        *(Column("n", "count"), Column("failed", "count"), Column("judged", "percent")),
+        Column("n", "count"),
+        Column("failed", "count"),
+        Column("judged", "percent"),
     )
     return Table(columns, rows, "Means")
 
@@ -292,28 +310,10 @@ MAX_LISTED = 12
 EXPECTED_OF_PLUGINS = "a function of a Subject that returns a Section or None"
 
 SECTIONS: tuple[Callable[[Subject], Section | None], ...] = (
-    class_verdicts,
-    leaderboard,
-    measures,
-    query_differences,
-    against_baseline,
-    strata_contrasts,
-    warnings,
-    sensitivity_section,
-    classes,
-    pairs,
-    ranks,
-    movement,
-    breakdown,
-    measure_agreement,
-    answers,
-    paired_tests,
-    latencies,
-    confusion,
-    collection,
-    by_query,
-    provenance,
-)
+    class_verdicts, leaderboard, measures, query_differences, against_baseline, strata_contrasts, warnings,
+    sensitivity_section, classes, pairs, ranks, movement, breakdown, measure_agreement, answers, paired_tests,
+    latencies, confusion, collection, by_query, provenance,
+)  # fmt: skip
 """Every section of our own, in the order of a report: where systems differ, what to doubt, then the details, which a page
 shows closed. A builder returns None for a subject that it does not apply to."""
 
@@ -527,6 +527,11 @@ def contribution_document(found: Contributions, calls: Callable[[], CallsResult]
     """
     subject = Subject(found, calls, measure=found.primary)
     sections = sections_of(subject, (warnings, measures, latencies, collection, provenance))
+    level = format_level(found.alpha)
+    unseen = nearest(row.unseen for row in found.components)
+    rows = tuple(_sentence(row, found) for row in found.components)
+    sentences = Bullets((*rows, *((f"{unseen.sentence}.",) if unseen is not None else ())))
+    read = Details("How to read this table", (Bullets(HOW_TO_READ),))
     return Document(
         title=f"What does each component of {found.system} contribute?",
         subtitle=(
@@ -535,7 +540,10 @@ def contribution_document(found: Contributions, calls: Callable[[], CallsResult]
                 f"convention {found.convention}"
             ),
         ),
-        sections=(_contribution(found), *sections),
+        sections=(
+            Section("components", "Components", (sentences, *_figure(found, level), _table(found), read)),
+            *sections,
+        ),
         tidy=_spec(found).tidy,
         payload=lambda: to_jsonable(replace(found, queries=None)),
         record=lambda: to_jsonable(found),
@@ -597,15 +605,6 @@ def _spec(found: Contributions) -> TableSpec[Contribution]:
 
 def _tone(row: Contribution) -> Tone:
     return "" if row.verdict is VerdictCode.NOT_SIGNIFICANT else row.verdict.tone
-
-
-def _contribution(found: Contributions) -> Section:
-    level = format_level(found.alpha)
-    unseen = nearest(row.unseen for row in found.components)
-    rows = tuple(_sentence(row, found) for row in found.components)
-    sentences = Bullets((*rows, *((f"{unseen.sentence}.",) if unseen is not None else ())))
-    read = Details("How to read this table", (Bullets(HOW_TO_READ),))
-    return Section("components", "Components", (sentences, *_figure(found, level), _table(found), read))
 
 
 def _sentence(row: Contribution, found: Contributions) -> str:

@@ -32,7 +32,14 @@ TITLES = {"both": "Power", "queries": "Minimum detectable effect", "difference":
 
 def power_document(plan: PowerPlan) -> Document:
     """The spread found, the power of n queries, the queries a difference needs, and a resampled check."""
-    sections = [Section("pair", "This pair", (KeyValues(_facts(plan)), Paragraph(OBSERVED_POWER, "note")))]
+    interval = format_delta_interval((plan.ci_low, plan.ci_high))
+    facts = (
+        ("queries on both sides", f"{format_count(plan.n)}, {format_count(plan.n_nonzero)} differ"),
+        ("mean difference", f"{format_delta(plan.delta)} ({format_level(plan.alpha)} CI {interval}, t)"),
+        ("their standard deviation", format_value(plan.std)),
+        ("power for such a difference", format_percent(plan.observed_power)),
+    )
+    sections = [Section("pair", "This pair", (KeyValues(facts), Paragraph(OBSERVED_POWER, "note")))]
     if found := (*void_sentences(plan.evidence), *caveat_sentences(plan.evidence)):
         sections.append(Section("warnings", "Caveats", (Bullets(found, "warning"),)))
     for name, title in TITLES.items():
@@ -45,16 +52,6 @@ def power_document(plan: PowerPlan) -> Document:
         sections=(*sections, Section("about", "Method", tuple(about))),
         tidy=_spec(plan, plan.planned).tidy,
         payload=lambda: to_jsonable(plan),
-    )
-
-
-def _facts(plan: PowerPlan) -> tuple[tuple[str, str], ...]:
-    interval = format_delta_interval((plan.ci_low, plan.ci_high))
-    return (
-        ("queries on both sides", f"{format_count(plan.n)}, {format_count(plan.n_nonzero)} differ"),
-        ("mean difference", f"{format_delta(plan.delta)} ({format_level(plan.alpha)} CI {interval}, t)"),
-        ("their standard deviation", format_value(plan.std)),
-        ("power for such a difference", format_percent(plan.observed_power)),
     )
 
 

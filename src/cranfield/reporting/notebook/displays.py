@@ -57,19 +57,16 @@ def query(value: object, query: str) -> QueryDisplay:
 def _card(document: Document, most_rows: int) -> str:
     """The card; one that is too large has no picture, and then fewer rows."""
     for rows in (most_rows, most_rows // 2, 2):
-        shown = _shortened(document, rows, with_pictures=rows == most_rows)
+        # Every table with few rows; details, which are for reports, are left out.
+        with_pictures = rows == most_rows
+        sections = []
+        for section in document.sections:
+            kept = [each for each in section.blocks if not isinstance(each, Details)]
+            kept = [each for each in kept if with_pictures or not isinstance(each, Chart)]
+            if kept:
+                sections.append(replace(section, blocks=with_fewer_rows(kept, rows)))
+        shown = replace(document, sections=tuple(sections))
         html = render_card(shown)
         if len(html.encode("utf-8", "replace")) <= MAX_BYTES:
             return html
     return render_card(replace(document, sections=()))
-
-
-def _shortened(document: Document, most_rows: int, *, with_pictures: bool) -> Document:
-    """Every table with few rows; details, which are for reports, are left out."""
-    sections = []
-    for section in document.sections:
-        kept = [each for each in section.blocks if not isinstance(each, Details)]
-        kept = [each for each in kept if with_pictures or not isinstance(each, Chart)]
-        if kept:
-            sections.append(replace(section, blocks=with_fewer_rows(kept, most_rows)))
-    return replace(document, sections=tuple(sections))

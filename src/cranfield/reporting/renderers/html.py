@@ -36,10 +36,10 @@ VEGA_LITE = "5.20"
 SVG = "{http://www.w3.org/2000/svg}"
 ELEMENTS = {"svg", "g", "path", "line", "rect", "circle", "text", "tspan"}
 ATTRIBUTES = {
-    *("d", "x", "y", "x1", "x2", "y1", "y2", "dx", "dy", "r", "cx", "cy", "width", "height", "viewBox"),
-    *("transform", "fill", "fill-opacity", "stroke", "stroke-width", "stroke-opacity", "stroke-linecap"),
-    *("stroke-miterlimit", "stroke-dasharray", "opacity", "text-anchor", "font-size", "font-weight"),
-}
+    "d", "x", "y", "x1", "x2", "y1", "y2", "dx", "dy", "r", "cx", "cy", "width", "height", "viewBox", "transform",
+    "fill", "fill-opacity", "stroke", "stroke-width", "stroke-opacity", "stroke-linecap", "stroke-miterlimit",
+    "stroke-dasharray", "opacity", "text-anchor", "font-size", "font-weight",
+}  # fmt: skip
 MAX_ROWS = 2000
 """Rows of a table in a file that has the query view, which has all queries."""
 MAX_CHARS, PIECE = 1000, 100
@@ -47,9 +47,9 @@ MAX_CHARS, PIECE = 1000, 100
 LEADING_SECTIONS = 3
 """Sections of which the first picture stands in the panel of the verdict."""
 MODULES = (
-    *("report/text", "report/tables", "report/charts", "report/folded", "report/query_source", "report/query_detail"),
-    *("report/query_view", "report"),
-)
+    "report/text", "report/tables", "report/charts", "report/folded", "report/query_source", "report/query_detail",
+    "report/query_view", "report",
+)  # fmt: skip
 """Modules of the script of a report, each after those that it imports; no two define the same name."""
 LIGHT_THEMES = ('[data-jp-theme-light="true"]', ".vscode-light", 'html[theme="light"]')
 DARK_THEMES = ('[data-jp-theme-light="false"]', ".vscode-dark", 'html[theme="dark"]')
@@ -77,7 +77,9 @@ class _View:
 def render_html(document: Document) -> str:
     """The whole page."""
     style = _read("static/report.css") + _read("renderers/page.css")
-    script = _script()
+    # The modules of `static/report.js` as one script, for a page that requests nothing.
+    text = "".join(_read(f"static/{name}.js") for name in MODULES)
+    script = f'"use strict";\n{{\n{_MODULE_LINES.sub("", text)}}}\n'
     packed = pack(document.queries) if document.queries else ()
     if packed:
         document = _with_fewer_rows(document, MAX_ROWS)
@@ -156,12 +158,6 @@ def _place_of_view(document: Document) -> str:
 @cache
 def _read(name: str) -> str:
     return (files("cranfield.reporting") / name).read_text(encoding="utf-8")
-
-
-def _script() -> str:
-    """The modules of `static/report.js` as one script, for a page that requests nothing."""
-    text = "".join(_read(f"static/{name}.js") for name in MODULES)
-    return f'"use strict";\n{{\n{_MODULE_LINES.sub("", text)}}}\n'
 
 
 def content_policy(style: str, script: str) -> str:

@@ -3,8 +3,8 @@
 Made for pasting into a ticket. Pictures, details and hit lists are left to the other forms; where a picture's numbers
 belong in a ticket, its table stands for it.
 
-The short form of a Document: the answer on one screen of a terminal, or in a few lines of Markdown. Verdict, primary figures, where it changed and what to doubt. What does not fit is counted, with the way to see it: nothing is left out
-without a word.
+The short form is the answer on one screen of a terminal, or in a few lines of Markdown: verdict, primary figures, where it changed
+and what to doubt. What does not fit is counted, with the way to see it: nothing is left out without a word.
 """
 
 from __future__ import annotations

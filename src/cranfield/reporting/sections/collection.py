@@ -471,8 +471,15 @@ def _percentiles(timed: Sequence[tuple[str, LatencySummary]]) -> Table:
     rows: list[tuple[Cell, ...]] = [
         (
             label,
-            *(summary.n, summary.mean_ms, summary.p50_ms, summary.p95_ms, summary.p99_ms, summary.max_ms),
-            *(summary.n_timeouts + summary.n_errors, summary.n_retried, summary.cached_share),
+            summary.n,
+            summary.mean_ms,
+            summary.p50_ms,
+            summary.p95_ms,
+            summary.p99_ms,
+            summary.max_ms,
+            summary.n_timeouts + summary.n_errors,
+            summary.n_retried,
+            summary.cached_share,
         )
         for label, summary in timed
     ]
@@ -736,8 +743,13 @@ def confusion(subject: Subject) -> Section | None:
     ]
     level = format_level(1 - tables[0][1].level)
     columns = (
-        *(Column("system"), Column("field", "code"), Column("expected", "code"), Column("accuracy", "value")),
-        *(Column(f"{level} CI", "interval"), Column("commonest value", "value"), Column("n", "count")),
+        Column("system"),
+        Column("field", "code"),
+        Column("expected", "code"),
+        Column("accuracy", "value"),
+        Column(f"{level} CI", "interval"),
+        Column("commonest value", "value"),
+        Column("n", "count"),
     )
     caption = "Accuracy, its Wilson interval, and the accuracy of always predicting the commonest expected value"
     blocks: list[Block] = [Table(columns, rows, caption)]
@@ -760,13 +772,14 @@ def _expected_errors(tables: Sequence[tuple[str, Confusion]]) -> list[Block]:
         return []
     level = format_level(1 - found[0][2].level)
     columns = (
-        *(Column("system"), Column("field", "code"), Column("expected wrong type", "count"), Column("share", "value")),
-        *(
-            Column(f"{level} CI", "interval"),
-            Column("right type", "count"),
-            Column("other", "count"),
-            Column("n", "count"),
-        ),
+        Column("system"),
+        Column("field", "code"),
+        Column("expected wrong type", "count"),
+        Column("share", "value"),
+        Column(f"{level} CI", "interval"),
+        Column("right type", "count"),
+        Column("other", "count"),
+        Column("n", "count"),
     )
     return [
         Table(
@@ -787,7 +800,8 @@ def _counts(label: str, found: Confusion) -> list[Block]:
             name,
             *counts[:MAX_LABELS],
             *([sum(counts[MAX_LABELS:])] if others else []),
-            *(sum(counts), found.recall[name]),
+            sum(counts),
+            found.recall[name],
         )
         for name, counts in zip(found.expected, found.counts, strict=True)
     ]

@@ -38,7 +38,6 @@ from cranfield.reporting.document import (
     Section,
     Swatch,
     Table,
-    Tone,
     TonedCell,
     tidy_table,
 )
@@ -374,7 +373,24 @@ def leaderboard(subject: Subject) -> Section | None:
     blocks: list[Block] = [*_means_figure(many, subject.sort, board), board]
     few = len(many.names) <= FEW_SYSTEMS
     blocks.append(_means(many) if few else Details("Means of every measure", (_means_by_system(many, subject.sort),)))
-    blocks.append(Details("Median, standard deviation and mean rank", (_spread(many, subject.sort),), in_text=few))
+    ranks = many.ranks.means if many.ranks is not None else None
+    rows: list[tuple[Cell, ...]] = []
+    for label, line, summary in board_lines(many, subject.sort):
+        rank = UNKNOWN if ranks is None else f"{ranks[line.system]:.2f}"
+        rows.append((label, summary.median, summary.std, rank))
+    columns = (
+        Column("system"),
+        Column("median", "value"),
+        Column("std. dev.", "value"),
+        Column("mean rank", "average"),
+    )
+    blocks.append(
+        Details(
+            "Median, standard deviation and mean rank",
+            (Table(columns, rows, f"{many.primary} over the queries. Mean rank: 1 is best", shown=None),),
+            in_text=few,
+        )
+    )
     return Section("systems", "Systems", tuple(blocks))
 
 
@@ -436,11 +452,6 @@ def _measure_named(sort: str, measures: Iterable[Measure], others: Sequence[str]
     return found
 
 
-def _other_measures(many: ManyResult) -> list[Measure]:
-    """The measures of the leaderboard after the primary one."""
-    return [m for m in many.means if m != many.primary and not CATALOGUE[m.name].diagnostic][:SHOWN_MEASURES]
-
-
 def sorted_evaluations(evaluations: Sequence[Evaluation], sort: str) -> list[Evaluation]:
     """Systems that are not compared, by name or by the mean of a measure, the best first; without a mean last.
 
@@ -460,7 +471,7 @@ def sorted_evaluations(evaluations: Sequence[Evaluation], sort: str) -> list[Eva
 
 
 def _board(many: ManyResult, sort: str) -> Table:
-    measures = _other_measures(many)
+    measures = [m for m in many.means if m != many.primary and not CATALOGUE[m.name].diagnostic][:SHOWN_MEASURES]
     others = [
         dict(zip(many.names, mean_cells([row.mean for row in many.means[measure].values()], measure), strict=True))
         for measure in measures
@@ -470,8 +481,13 @@ def _board(many: ManyResult, sort: str) -> Table:
         role = {"best": line.system in many.best, "baseline": line.system == many.baseline}
         rows.append(
             (
-                *(line.rank, label, line.group or UNKNOWN),
-                *(summary.mean, (summary.ci_low, summary.ci_high), line.better_than, line.worse_than),
+                line.rank,
+                label,
+                line.group or UNKNOWN,
+                summary.mean,
+                (summary.ci_low, summary.ci_high),
+                line.better_than,
+                line.worse_than,
                 *(cells[line.system] for cells in others),
                 ", ".join(word for word, holds in role.items() if holds),
             )
@@ -487,7 +503,15 @@ def _board(many: ManyResult, sort: str) -> Table:
         *(Column(str(measure), "value") for measure in measures),
         Column("role"),
     )
-    return Table(columns, rows, _caption(many, sort), shown=None)
+    queries = f"{format_count(many.n)} queries that every system has a value for"
+    ordered = "" if sort == "mean" else f", by {sort}"
+    groups = (
+        "Two systems share a letter exactly where they do not differ significantly; better and worse than: number of systems, "
+        "by the adjusted p; best: no system is significantly better. The CI is of each mean alone"
+        if has_groups(many)
+        else "No groups: no difference could have been significant"
+    )
+    return Table(columns, rows, f"{many.primary} on the {queries}{ordered}. {groups}", shown=None)
 
 
 def _means_figure(many: ManyResult, sort: str, board: Table) -> tuple[Chart, ...]:
@@ -496,7 +520,7 @@ def _means_figure(many: ManyResult, sort: str, board: Table) -> tuple[Chart, ...
         return ()
     drawn = board_lines(many, sort)
     marks = [
-        Whisker(label, about.mean, about.ci_low, about.ci_high, _tone(many, line.system), line.group)
+        Whisker(label, about.mean, about.ci_low, about.ci_high, "good" if line.system in many.best else "", line.group)
         for label, line, about in drawn
     ]
     means = "; ".join(
@@ -521,22 +545,6 @@ def _means_figure(many: ManyResult, sort: str, board: Table) -> tuple[Chart, ...
 def has_groups(many: ManyResult) -> bool:
     """Whether any difference could have been significant."""
     return any(line.group for line in many.leaderboard)
-
-
-def _tone(many: ManyResult, name: str) -> Tone:
-    return "good" if name in many.best else ""
-
-
-def _caption(many: ManyResult, sort: str) -> str:
-    queries = f"{format_count(many.n)} queries that every system has a value for"
-    ordered = "" if sort == "mean" else f", by {sort}"
-    groups = (
-        "Two systems share a letter exactly where they do not differ significantly; better and worse than: number of systems, "
-        "by the adjusted p; best: no system is significantly better. The CI is of each mean alone"
-        if has_groups(many)
-        else "No groups: no difference could have been significant"
-    )
-    return f"{many.primary} on the {queries}{ordered}. {groups}"
 
 
 def _means(many: ManyResult) -> Table:
@@ -578,21 +586,6 @@ def _means_by_system(many: ManyResult, sort: str) -> Table:
 
 def _starred(many: ManyResult, measure: Measure) -> str:
     return f"* {measure}" if measure == many.primary else str(measure)
-
-
-def _spread(many: ManyResult, sort: str) -> Table:
-    ranks = many.ranks.means if many.ranks is not None else None
-    rows: list[tuple[Cell, ...]] = []
-    for label, line, summary in board_lines(many, sort):
-        rank = UNKNOWN if ranks is None else f"{ranks[line.system]:.2f}"
-        rows.append((label, summary.median, summary.std, rank))
-    columns = (
-        Column("system"),
-        Column("median", "value"),
-        Column("std. dev.", "value"),
-        Column("mean rank", "average"),
-    )
-    return Table(columns, rows, f"{many.primary} over the queries. Mean rank: 1 is best", shown=None)
 
 
 def means_table(result: EvaluationResult, sort: str = "mean") -> Table:

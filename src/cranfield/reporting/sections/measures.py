@@ -1,6 +1,7 @@
 """Sections on measures: means with intervals, strata, classes.
 
-The primary measure within each stratum: a table for each key, and a picture where systems are compared. And two strata against each other, with a warning where one of them cannot show an improvement.
+The primary measure within each stratum is a table for each key, and a picture where systems are compared. A contrast of two strata
+has a warning where one of them cannot show an improvement.
 """
 
 from __future__ import annotations
@@ -73,7 +74,8 @@ def class_means(systems: Sequence[SystemResult]) -> Table:
     alone = len(systems) == 1
     level = format_level(1 - next(each.ci_level for of_system in found for each in of_system.values()))
     columns = (
-        *(Column("class"), Column("measure")),
+        Column("class"),
+        Column("measure"),
         *(Column("mean" if alone else each.name, "value") for each in systems),
         *((Column(f"{level} CI", "interval"),) if alone else ()),
         Column("n", "count"),
@@ -563,7 +565,10 @@ def _with_details(section: Section | None, tables: Sequence[Table]) -> Section |
 def _folded_measures(pair: ComparisonResult, decided: set[str]) -> list[Table]:
     """A table for each measure, with a row for each stratum; of the primary one those that have no table above."""
     columns = (
-        *(Column("stratum"), Column("n", "count"), Column("A", "value"), Column("B", "value")),
+        Column("stratum"),
+        Column("n", "count"),
+        Column("A", "value"),
+        Column("B", "value"),
         Column("difference", "delta"),
         Column(f"{format_level(pair.alpha)} CI", "delta interval"),
     )
@@ -572,7 +577,10 @@ def _folded_measures(pair: ComparisonResult, decided: set[str]) -> list[Table]:
         strata = [row.measures[measure] for row in pair.by_stratum if measure in row.measures]
         rows: list[tuple[Cell, ...]] = [
             (
-                *(f"{row.key}: {row.value}", row.n, row.baseline_mean, row.candidate_mean),
+                f"{row.key}: {row.value}",
+                row.n,
+                row.baseline_mean,
+                row.candidate_mean,
                 TonedCell(row.delta, interval_tone(row, measure)),
                 (row.ci_low, row.ci_high),
             )
@@ -600,7 +608,10 @@ def _pair_blocks(pair: ComparisonResult, place: int, key: str, strata: Sequence[
     """The differences of a stratum key as a table, behind a figure where they are few enough to be drawn."""
     rows: list[tuple[Cell, ...]] = [
         (
-            *(stratum.value, stratum.n, stratum.baseline_mean, stratum.candidate_mean),
+            stratum.value,
+            stratum.n,
+            stratum.baseline_mean,
+            stratum.candidate_mean,
             TonedCell(stratum.delta, interval_tone(stratum, pair.primary)),
             (stratum.ci_low, stratum.ci_high),
         )
@@ -719,8 +730,10 @@ def _means_tables(systems: Sequence[SystemResult], measure: Measure) -> list[Tab
             (
                 stratum.value,
                 *((name,) if several else ()),
-                *(summary.mean, (summary.ci_low, summary.ci_high)),
-                *(summary.median, summary.n),
+                summary.mean,
+                (summary.ci_low, summary.ci_high),
+                summary.median,
+                summary.n,
             )
             for name, stratum, summary in found
             if stratum.key == key
@@ -728,8 +741,10 @@ def _means_tables(systems: Sequence[SystemResult], measure: Measure) -> list[Tab
         columns = (
             Column(key),
             *((Column("system"),) if several else ()),
-            *(Column("mean", "value"), Column(f"{level} CI", "interval")),
-            *(Column("median", "value"), Column("n", "count")),
+            Column("mean", "value"),
+            Column(f"{level} CI", "interval"),
+            Column("median", "value"),
+            Column("n", "count"),
         )
         tables.append(Table(columns, sorted(rows, key=lambda row: str(row[0])), f"{measure} by {key}"))
     return tables
@@ -786,7 +801,10 @@ def _table(contrasts: Sequence[StrataContrast]) -> Table:
     rows: list[tuple[Cell, ...]] = [
         (
             "B minus A" if contrast.what == "difference" else contrast.what,
-            *(contrast.groups.a.mean, contrast.groups.a.n, contrast.groups.b.mean, contrast.groups.b.n),
+            contrast.groups.a.mean,
+            contrast.groups.a.n,
+            contrast.groups.b.mean,
+            contrast.groups.b.n,
             contrast.groups.difference,
             (contrast.groups.ci_low, contrast.groups.ci_high),
             contrast.groups.p_permutation,

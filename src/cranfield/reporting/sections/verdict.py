@@ -127,22 +127,18 @@ def _notes(found: ClassVerdict, comparison: ComparisonResult) -> str:
 
 def _row(row: ClassRow, estimate: float | None) -> tuple[Cell, ...]:
     result = row.result
+    text = row.code.text if row.can_decide else TOO_FEW
+    if row.move == "falls" and row.code is not VerdictCode.WORSE:
+        text = LOWER.format(text=text)
     return (
         row.name,
-        _verdict_cell(row),
+        TonedCell(text, row.code.tone if row.can_decide else "open"),
         str(row.measure),
         estimate,
         (row.ci_low, row.ci_high),
         row.n,
         None if result is None else result.p_adjusted,
     )
-
-
-def _verdict_cell(row: ClassRow) -> Cell:
-    text = row.code.text if row.can_decide else TOO_FEW
-    if row.move == "falls" and row.code is not VerdictCode.WORSE:
-        text = LOWER.format(text=text)
-    return TonedCell(text, row.code.tone if row.can_decide else "open")
 
 
 def class_fact(comparison: ComparisonResult) -> tuple[VerdictFact, ...]:
@@ -367,21 +363,19 @@ def sensitivity_blocks(result: Sensitivity, line: str) -> list[Block]:
     """The line, the analyses that disagree, the table of all of them, and those not applicable."""
     blocks: list[Block] = [Paragraph(line)]
     if result.disagreeing:
-        blocks.append(Bullets(_disagreeing(result), "warning"))
+        # Every other verdict, with the variations that reach it.
+        by_verdict: dict[str, list[str]] = {}
+        for variation in result.disagreeing:
+            name = variation.name if variation.family in SPEAKS_FOR_ITSELF else f"{variation.family}: {variation.name}"
+            by_verdict.setdefault(variation.verdict.text, []).append(name)
+        blocks.append(
+            Bullets(tuple(f"{verdict}: {', '.join(names)}" for verdict, names in by_verdict.items()), "warning")
+        )
     if result.variations:
         blocks += [Paragraph(_how(result)), _variations_table(result)]
     if result.left_out:
         blocks.append(Details("Not applicable", (Bullets(result.left_out),), in_text=True))
     return blocks
-
-
-def _disagreeing(result: Sensitivity) -> tuple[str, ...]:
-    """Every other verdict, with the variations that reach it."""
-    by_verdict: dict[str, list[str]] = {}
-    for variation in result.disagreeing:
-        name = variation.name if variation.family in SPEAKS_FOR_ITSELF else f"{variation.family}: {variation.name}"
-        by_verdict.setdefault(variation.verdict.text, []).append(name)
-    return tuple(f"{verdict}: {', '.join(names)}" for verdict, names in by_verdict.items())
 
 
 def _how(result: Sensitivity) -> str:

@@ -15,7 +15,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from cranfield.measures import CATALOGUE, MeasureSpec, register
+from cranfield.measures import CATALOGUE, register
 from cranfield.scale.judgments import ROW_SCHEMA, JudgmentTable
 from cranfield.scale.kernel import result_schema, score_queries
 from cranfield.scale.scoring import Scoring
@@ -37,7 +37,10 @@ def partition_function(scoring: Scoring, spool_bytes: int = SPOOL_BYTES) -> Part
     specs = tuple(CATALOGUE[measure.name] for measure in scoring.measures)
 
     def score(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        _add_measures(specs)
+        # Measures that a program defined are unknown to its workers until they are added.
+        for spec in specs:
+            if spec.name not in CATALOGUE:
+                register(spec)
         yield from score_partition(batches, scoring, spool_bytes)
 
     return score
@@ -62,7 +65,22 @@ def score_partition(
         closing.callback(rows.close)
         judged: list[pa.RecordBatch] = []
         for batch in batches:
-            _split(batch, rows, judged)
+            # Put the judgments of a batch with the others, and its rows with the others.
+            marks = batch[IS_JUDGMENT]
+            n_judged = marks.true_count
+            if n_judged:
+                part = batch if n_judged == batch.num_rows else batch.filter(marks)
+                judged.append(
+                    pa.RecordBatch.from_arrays([part["query_id"], part["doc_id"], part[VALUE]], names=ROW_SCHEMA.names)
+                )
+            if n_judged < batch.num_rows:
+                part = batch.filter(pc.invert(marks)) if n_judged else batch
+                names = ["query_id", "doc_id", "score", *(["system"] if "system" in batch.schema.names else [])]
+                rows.add(
+                    pa.RecordBatch.from_arrays(
+                        [part[VALUE if name == "score" else name] for name in names], names=names
+                    )
+                )
         rows.finish()
         table = _sorted(judged)
         if wrong := _wrong_judgment(table):
@@ -129,34 +147,17 @@ class RowSpool:
             self._path.unlink(missing_ok=True)
 
     def _open(self, schema: pa.Schema) -> None:
-        handle, name = tempfile.mkstemp(".arrow", "cranfield-", _local_folder())
+        # The folder of an executor for such files, on the disk that it was given; Python's own elsewhere.
+        folders = os.environ.get("SPARK_LOCAL_DIRS", "").split(",")
+        handle, name = tempfile.mkstemp(
+            ".arrow", "cranfield-", next((folder for folder in folders if folder and os.access(folder, os.W_OK)), None)
+        )
         os.close(handle)
         self._path = Path(name)
         self._writer = pa.ipc.new_stream(name, schema)
         for batch in self._kept:
             self._writer.write_batch(batch)
         self._kept = []
-
-
-def _local_folder() -> str | None:
-    """The folder of an executor for such files, on the disk that it was given; Python's own elsewhere."""
-    folders = os.environ.get("SPARK_LOCAL_DIRS", "").split(",")
-    return next((folder for folder in folders if folder and os.access(folder, os.W_OK)), None)
-
-
-def _split(batch: pa.RecordBatch, rows: RowSpool, judged: list[pa.RecordBatch]) -> None:
-    """Put the judgments of a batch with the others, and its rows with the others."""
-    marks = batch[IS_JUDGMENT]
-    n_judged = marks.true_count
-    if n_judged:
-        part = batch if n_judged == batch.num_rows else batch.filter(marks)
-        judged.append(
-            pa.RecordBatch.from_arrays([part["query_id"], part["doc_id"], part[VALUE]], names=ROW_SCHEMA.names)
-        )
-    if n_judged < batch.num_rows:
-        part = batch.filter(pc.invert(marks)) if n_judged else batch
-        names = ["query_id", "doc_id", "score", *(["system"] if "system" in batch.schema.names else [])]
-        rows.add(pa.RecordBatch.from_arrays([part[VALUE if name == "score" else name] for name in names], names=names))
 
 
 def _sorted(batches: list[pa.RecordBatch]) -> pa.Table:
@@ -185,10 +186,3 @@ def _wrong_judgment(table: pa.Table) -> str | None:
         return None
     query, document = table["query_id"][place].as_py(), table["doc_id"][place].as_py()
     return f"document {document!r} of query {query!r} is judged twice"
-
-
-def _add_measures(specs: Iterable[MeasureSpec]) -> None:
-    """Measures that a program defined are unknown to its workers until they are added."""
-    for spec in specs:
-        if spec.name not in CATALOGUE:
-            register(spec)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from cranfield.base.errors import Problem, RunFormatError, TestSetError, UsageError, shorten, unknown_name
 from cranfield.formats.io.delimited import COLUMN_NAMES
@@ -68,8 +68,12 @@ def scored(rows: DataFrame, judged: DataFrame, scoring: Scoring, partitions: int
     """
     together = rows.unionByName(judged, allowMissingColumns=True)
     with quiet():
+        from pyspark.sql.types import DoubleType, StructField, StructType, _parse_datatype_string
+
+        fields = [StructField(name, _parse_datatype_string(SPARK_TYPES[str(kind)])) for name, kind in COUNTED]
         return together.repartition(partitions, "query_id").mapInArrow(
-            partition_function(scoring), _result_type(scoring)
+            partition_function(scoring),
+            StructType([*fields, *(StructField(str(measure), DoubleType()) for measure in scoring.measures)]),
         )
 
 
@@ -207,10 +211,3 @@ def _fits(kind: str, meant: str) -> bool:
 
 def _quoted(name: str) -> str:
     return "`" + name.replace("`", "``") + "`"
-
-
-def _result_type(scoring: Scoring) -> Any:
-    from pyspark.sql.types import DoubleType, StructField, StructType, _parse_datatype_string
-
-    fields = [StructField(name, _parse_datatype_string(SPARK_TYPES[str(kind)])) for name, kind in COUNTED]
-    return StructType([*fields, *(StructField(str(measure), DoubleType()) for measure in scoring.measures)])

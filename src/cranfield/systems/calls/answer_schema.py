@@ -281,7 +281,7 @@ def _document(result: object, position: int) -> dict[str, object] | None:
     Raises:
         UnparsableError: it is one, and has neither a source nor an id.
     """
-    from cranfield.formats.runs.mapping import document_values, hit_of
+    from cranfield.formats.runs.table import document_values, hit_of
 
     values = document_values(result)
     if values is None or not any(isinstance(values.get(name), Mapping) for name in ("metadata", "meta")):

@@ -80,7 +80,8 @@ def spellings(value: str) -> Iterator[str]:
     yield value
     for text in percented:
         yield text
-        yield _lower_escapes(text)
+        head, *rest = text.split("%")
+        yield "%".join([head, *(part[:2].lower() + part[2:] for part in rest)])
     for is_ascii in (True, False):
         quoted = json.dumps(value, ensure_ascii=is_ascii)[1:-1]
         yield quoted
@@ -103,9 +104,3 @@ def _within_base64(data: bytes, encode: Callable[[bytes], bytes]) -> Iterator[st
         inner = text[(0, 2, 3)[offset] : end]
         if len(inner) >= SHORTEST_IN_BASE64:
             yield inner
-
-
-def _lower_escapes(text: str) -> str:
-    """`a%2FB` as `a%2fB`."""
-    head, *rest = text.split("%")
-    return "%".join([head, *(part[:2].lower() + part[2:] for part in rest)])

@@ -1,7 +1,8 @@
 """The collector: which query goes to which system when, one after another or several at once.
 
-The order of calls: one dispatcher for all systems, so that a slow hour is slow for all of them. Calls wait in a row, query by query. A call begins when the concurrency of its system, the overall concurrency and the rate
-of its system allow it. Later calls may overtake it, up to a limit: no system runs far ahead of the others.
+One dispatcher serves all systems, so that a slow hour is slow for all of them. Calls wait in a row, query by query. A call begins
+when the concurrency of its system, the overall concurrency and the rate of its system allow it. Later calls may overtake it, up to a
+limit: no system runs far ahead of the others.
 """
 
 from __future__ import annotations

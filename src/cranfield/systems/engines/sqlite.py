@@ -56,7 +56,7 @@ def searcher(  # noqa: PLR0913 - one a setting of the preset
     connections = Connections(lambda: _connection(path, statement_timeout_s))
     try:
         with connections.connection() as connection:
-            columns = _columns(connection, table)
+            columns = [row[1] for row in connection.execute(f"PRAGMA table_info({_quoted(table)})")]
     except sqlite3.DatabaseError as error:
         raise UsageError(Problem(f"{database} is not a database that SQLite can read: {error}")) from None
     named = (id_column, *([title_column] if title_column else []), *weights)
@@ -157,10 +157,6 @@ def _connection(path: Path, timeout_s: float) -> sqlite3.Connection:
     connection = sqlite3.connect(address, uri=True, check_same_thread=False, timeout=timeout_s)
     connection.execute("PRAGMA query_only = ON")
     return connection
-
-
-def _columns(connection: sqlite3.Connection, table: str) -> list[str]:
-    return [row[1] for row in connection.execute(f"PRAGMA table_info({_quoted(table)})")]
 
 
 def _quoted(name: str) -> str:

@@ -23,7 +23,7 @@ SYSTEM_CLASSES = {
     "http": "cranfield.systems.kinds.http:HttpSystem",
     "python": "cranfield.systems.kinds.python:PythonSystem",
     "mcp": "cranfield.systems.kinds.mcp:McpSystem",
-    "lines": "cranfield.systems.kinds.lines:LinesSystem",
+    "lines": "cranfield.systems.kinds.line_program:LinesSystem",
     "run": "cranfield.systems.kinds.run_file:RunFileSystem",
     "fusion": "cranfield.systems.kinds.fusion:FusionSystem",
     "plugin": "cranfield.systems.kinds.python:PluginSystem",

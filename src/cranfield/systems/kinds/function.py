@@ -154,7 +154,9 @@ class Function:
             found = await self._threads.call(call)
             return found if isinstance(found, Reply) else await awaited(found)
         except FunctionError as raised:
-            return _error_reply(raised.error)
+            reply = failed(error_text(raised.error), may_retry=isinstance(raised.error, ConnectionError | TimeoutError))
+            stderr = _ADDRESS.sub("", "".join(traceback.format_exception(raised.error)))
+            return Reply(reply.output, stderr[-_SHOWN_CHARS:], reply.answer, reply.may_retry)
 
     def close(self) -> None:
         """End the event loop of an async function."""
@@ -205,12 +207,6 @@ def _log_text(value: object) -> str:
     except (TypeError, ValueError, RecursionError):  # mixed keys; circular or too deep
         text = type_name(value)
     return truncate(text, _SHOWN_CHARS)
-
-
-def _error_reply(error: BaseException) -> Reply:
-    reply = failed(error_text(error), may_retry=isinstance(error, ConnectionError | TimeoutError))
-    stderr = _ADDRESS.sub("", "".join(traceback.format_exception(error)))
-    return Reply(reply.output, stderr[-_SHOWN_CHARS:], reply.answer, reply.may_retry)
 
 
 async def _call_async(function: Callable[..., Any], query: str, k: int, params: Mapping[str, Scalar]) -> object:

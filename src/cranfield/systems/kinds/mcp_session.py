@@ -6,26 +6,114 @@ Over stdio the server is a child process that ends with the session.
 from __future__ import annotations
 
 import asyncio
+import json
 import logging
-from collections.abc import AsyncIterator, Mapping, Sequence
-from contextlib import asynccontextmanager
+import secrets
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass
+from http import HTTPStatus
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from cranfield.base.concurrency.child_process import ChildProcess, NotStartedError
+import httpx2
+
+from cranfield.base.certificates import trusted_certificates
+from cranfield.base.concurrency.child_process import MAX_OUTPUT_BYTES, ChildProcess, NotStartedError, TooMuchOutputError
 from cranfield.base.concurrency.loop import event_loop
-from cranfield.systems.calls.answer_schema import first_line
+from cranfield.base.concurrency.retry import is_transient, retry_after_s
+from cranfield.systems.calls.answer_schema import MAX_HITS, first_line
 from cranfield.systems.kinds.function import error_text
+from cranfield.systems.kinds.http import TOO_LONG, close_if_leftover, failure_reason, failures, keep_quiet
 from cranfield.systems.kinds.mcp_schema import find_mismatch
-from cranfield.systems.kinds.mcp_stdio import stdio_streams
 
 if TYPE_CHECKING:
     from mcp import Client
     from mcp.client._transport import TransportStreams
-    from mcp_types import CallToolResult, Tool
+    from mcp_types import CallToolResult, JSONRPCMessage, JSONRPCRequest, Tool
 
-    from cranfield.systems.kinds.mcp_http import Refusal
+
+_MAX_PARTS = 1_000_000
+"""Maximum number of values in a line, counted by commas and brackets: reading more would block the event loop for seconds."""
+_NO_SUCH_METHOD = -32601
+
+
+@asynccontextmanager
+async def stdio_streams(program: ChildProcess, note_end: Callable[[str], None]) -> AsyncIterator[TransportStreams]:
+    """Messages to and from a program as lines; invalid lines are ignored, because many servers print to stdout."""
+    import anyio
+    import mcp_types
+    from mcp.shared.message import SessionMessage
+
+    to_session, read = anyio.create_memory_object_stream[SessionMessage | Exception](0)
+    write, from_session = anyio.create_memory_object_stream[SessionMessage](0)
+
+    async def reader() -> None:
+        async with to_session:
+            with suppress(anyio.ClosedResourceError, anyio.BrokenResourceError):
+                while (line := await _next_line(program, note_end)) is not None:
+                    try:
+                        message = mcp_types.jsonrpc_message_adapter.validate_json(line, by_name=False)
+                    except ValueError:
+                        continue
+                    if isinstance(message, mcp_types.JSONRPCRequest):
+                        with suppress(OSError):
+                            await program.write_line(_answer_to(message))
+                        continue
+                    await to_session.send(SessionMessage(_bounded_line(message)))
+
+    async def writer() -> None:
+        async with from_session:
+            with suppress(OSError):
+                async for message in from_session:
+                    await program.write_line(message.message.model_dump_json(by_alias=True, exclude_unset=True))
+
+    tasks = [asyncio.create_task(reader()), asyncio.create_task(writer())]
+    try:
+        yield read, write
+    finally:
+        for task in tasks:
+            task.cancel()
+        await asyncio.wait(tasks)
+        for stream in (read, write):
+            stream.close()
+        await program.end()
+
+
+async def _next_line(program: ChildProcess, note_end: Callable[[str], None]) -> bytes | None:
+    try:
+        line = await program.read_line()
+    except TooMuchOutputError:
+        note_end(f"wrote a line of over {MAX_OUTPUT_BYTES // 1024**2} MB")
+        return None
+    if line is None:
+        note_end(await program.describe_end())
+    elif sum(map(line.count, (b",", b"[", b"{"))) > _MAX_PARTS:
+        note_end(f"wrote a line of over {_MAX_PARTS:,} values")
+        return None
+    return line
+
+
+def _answer_to(request: JSONRPCRequest) -> str:
+    """The answer to a request of the server: we offer nothing but to be pinged. The SDK would begin a task for each, without limit."""
+    message: dict[str, object] = {"jsonrpc": "2.0", "id": request.id, "result": {}}
+    if request.method != "ping":
+        error = {"code": _NO_SUCH_METHOD, "message": "the client supports only the method ping"}
+        message = {"jsonrpc": "2.0", "id": request.id, "error": error}
+    return json.dumps(message)
+
+
+def _bounded_line(message: JSONRPCMessage) -> JSONRPCMessage:
+    """A message, or an error in the place of a result of too many parts: the SDK would block the event loop for seconds."""
+    import mcp_types
+
+    if not isinstance(message, mcp_types.JSONRPCResponse):
+        return message
+    if sum(len(part) for part in message.result.values() if isinstance(part, list)) <= MAX_HITS:
+        return message
+    error = mcp_types.ErrorData(code=mcp_types.INTERNAL_ERROR, message=f"an answer of over {MAX_HITS} parts")
+    return mcp_types.JSONRPCError(jsonrpc="2.0", id=message.id, error=error)
+
 
 # Errors of the SDK are in the reason of a failure. Its log quotes messages, and so secrets: off unless configured.
 _log = logging.getLogger("mcp")
@@ -288,8 +376,6 @@ class Session:
         import httpx2
         from mcp.client.streamable_http import streamable_http_client
 
-        from cranfield.systems.kinds.mcp_http import ReasonClient
-
         # Calls have their own time limit.
         timeout = httpx2.Timeout(options.timeout_s, read=None)
         async with (
@@ -336,6 +422,94 @@ def refusal_of(error: BaseException) -> Refusal | None:
     """The HTTP failure that caused an error, if any."""
     from mcp.shared.exceptions import MCPError
 
-    from cranfield.systems.kinds.mcp_http import refusal_in
-
     return refusal_in(error.error.data) if isinstance(error, MCPError) else None
+
+
+_MARK = f"cranfield {secrets.token_hex(16)}"
+"""A server cannot know it: what has it is ours."""
+_INTERNAL_ERROR = -32603
+_REFUSALS = frozenset({401, 403, 407, 429})
+"""Statuses that are not part of the protocol, besides 5xx."""
+
+
+@dataclass(frozen=True, slots=True)
+class Refusal:
+    """Reason of a failed exchange, and whether a retry may succeed."""
+
+    reason: str
+    may_pass: bool
+    retry_after_s: float | None = None
+
+
+class _Bounded(httpx2.AsyncByteStream):
+    """A body with a size limit, as the SDK reads all of it into memory; nothing may follow it on its connection."""
+
+    def __init__(self, response: httpx2.Response) -> None:
+        self._body: Any = response.stream
+        self._response = response
+
+    async def __aiter__(self) -> AsyncIterator[bytes]:
+        n_bytes = 0
+        async for part in self._body:
+            n_bytes += len(part)
+            if n_bytes > MAX_OUTPUT_BYTES:
+                raise httpx2.ReadError(TOO_LONG)
+            yield part
+        if left := await close_if_leftover(self._response, self._body):
+            raise httpx2.ReadError(f"{left} bytes follow the end of the answer")
+
+    async def aclose(self) -> None:
+        await self._body.aclose()
+
+
+class ReasonClient(httpx2.AsyncClient):
+    """A client whose failures are identified by `refusal_in`."""
+
+    def __init__(self, **options: Any) -> None:
+        """Accept only unencoded bodies: a compressed body may expand without limit."""
+        keep_quiet()
+        super().__init__(verify=trusted_certificates(), **options)
+        self.headers["Accept-Encoding"] = "identity"
+
+    async def send(self, request: httpx2.Request, **options: Any) -> httpx2.Response:
+        """Send a request; a failed exchange is returned as an error response with its reason."""
+        if request.method != "POST":
+            return _bounded(await super().send(request, **options))
+        try:
+            response = _bounded(await super().send(request, **options))
+        except failures() as error:
+            reason, may_pass = failure_reason(error, has_begun=False)
+            return _error_response(request, Refusal(reason, may_pass))
+        status = response.status_code
+        if status not in _REFUSALS and status < HTTPStatus.INTERNAL_SERVER_ERROR:
+            if response.headers.get("content-encoding", "identity").strip().lower() == "identity":
+                return response
+            await response.aclose()
+            return _error_response(
+                request, Refusal("the answer has an encoding that was not requested", may_pass=False)
+            )
+        await response.aclose()
+        wait_s = retry_after_s(response.headers.get("retry-after", ""), response.headers.get("date", ""))
+        phrase = response.reason_phrase
+        return _error_response(request, Refusal(f"HTTP {status} {phrase}".strip(), is_transient(status), wait_s))
+
+
+def _bounded(response: httpx2.Response) -> httpx2.Response:
+    if not response.is_stream_consumed:
+        response.stream = _Bounded(response)
+    return response
+
+
+def refusal_in(data: object) -> Refusal | None:
+    """The refusal in the data of an error; None if the error is the server's own."""
+    if isinstance(data, dict) and isinstance(data.get(_MARK), list):
+        return Refusal(*data[_MARK])
+    return None
+
+
+def _error_response(request: httpx2.Request, refusal: Refusal) -> httpx2.Response:
+    data = {_MARK: [refusal.reason, refusal.may_pass, refusal.retry_after_s]}
+    error = {"code": _INTERNAL_ERROR, "message": refusal.reason, "data": data}
+    content = json.dumps({"jsonrpc": "2.0", "id": None, "error": error}).encode()
+    headers = {"content-type": "application/json"}
+    return httpx2.Response(HTTPStatus.BAD_GATEWAY, headers=headers, content=content, request=request)

@@ -108,7 +108,16 @@ def opened(place: str, folder: Path, timeout_s: float, max_rows: int) -> Iterato
         def ids_of(statement: str) -> tuple[str, ...]:
             if any(char == "\0" or "\ud800" <= char <= "\udfff" for char in statement):
                 raise Refused("it contains a character that is not allowed in a statement")
-            return _distinct(asker(statement, None), bounds)
+            column = asker(statement, None)
+            if len(column) > bounds.max_rows:
+                raise Refused(f"more than {bounds.max_rows:,} rows", "narrow the filter")
+            without = sum(value is None or value == "" for value in column)
+            if without:
+                raise Refused(
+                    f"{without} of {len(column)} rows have no document id in the first column",
+                    "select the column of the ids first, and leave out rows where it is NULL, empty or binary",
+                )
+            return tuple(sorted({str(value) for value in column}))
 
         yield ids_of
 
@@ -124,18 +133,6 @@ def opener_of(place: str) -> Callable[[Path, StatementLimits], AbstractContextMa
         # What stands there may be an address with a password in it: it is not quoted.
         raise Refused("its location is not valid", expected=PLACES)
     return partial(OPENERS[kind], where)
-
-
-def _distinct(column: Column, bounds: StatementLimits) -> tuple[str, ...]:
-    if len(column) > bounds.max_rows:
-        raise Refused(f"more than {bounds.max_rows:,} rows", "narrow the filter")
-    without = sum(value is None or value == "" for value in column)
-    if without:
-        raise Refused(
-            f"{without} of {len(column)} rows have no document id in the first column",
-            "select the column of the ids first, and leave out rows where it is NULL, empty or binary",
-        )
-    return tuple(sorted({str(value) for value in column}))
 
 
 class _Reader:

@@ -51,11 +51,8 @@ SUBCOMMANDS = {
     "diff": __name__,
     "split": __name__,
     "overfit": __name__,
-    "refresh": "cranfield.judging.commands.refresh",
 }
 """Command to its module, in the order help lists them."""
-
-
 EXIT_ERRORS = 2
 EXIT_WARNINGS = 1
 
@@ -450,8 +447,7 @@ def convert_command(
     from cranfield.evaluation.options.blocks import NO_OPTIONS
     from cranfield.formats.convert import chosen_format, convert
     from cranfield.formats.io.files import STDIN
-    from cranfield.formats.testsets.meta_file import format_of
-    from cranfield.formats.testsets.storage import save_spliced
+    from cranfield.formats.testsets.storage import format_of, save_spliced
     from cranfield.model import NoteKind
 
     refuse_existing(out, force=force)

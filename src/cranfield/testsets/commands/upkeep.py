@@ -90,8 +90,7 @@ def rehash_command(
     from cranfield.app.loading import read_stored
     from cranfield.base.errors import UsageError
     from cranfield.formats.io.files import STDIN, meta_path
-    from cranfield.formats.testsets.meta_file import format_of, holds_meta, write_meta
-    from cranfield.formats.testsets.storage import lock_testset
+    from cranfield.formats.testsets.storage import format_of, holds_meta, lock_testset, write_meta
 
     if out is None and str(testset) == STDIN:
         raise UsageError("standard input cannot be written to", hint="--out FILE writes the set to a file")

@@ -27,8 +27,6 @@ if TYPE_CHECKING:
     from cranfield.model import TestSet
 
 DEFAULT_PORT = 8734
-
-
 TargetArgument = Annotated[
     list[str],
     Argument(
@@ -223,8 +221,8 @@ def book_of_runs(store: Store, runs: list[str], judged: TestSet, depth: int, tes
     """
     from cranfield.base.errors import UnknownNameError
     from cranfield.books.settings import BookSettings, Mode, scale_of
+    from cranfield.judging.pools.build import PoolRequest
     from cranfield.judging.pools.pool_io import made_over
-    from cranfield.judging.pools.request import PoolRequest
     from cranfield.judging.preference import preference_pool
     from cranfield.judging.use_cases import pool_of, read_systems
 

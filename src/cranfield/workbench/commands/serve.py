@@ -17,6 +17,7 @@ from cranfield.base.platforms import SERVER, require
 from cranfield.books.options import DEFAULT_DATABASE, WorkbenchOption, open_books
 from cranfield.cli.ending import CommandState
 from cranfield.evaluation.options.declaration import Argument, Option
+from cranfield.plugins import installed_products
 
 if TYPE_CHECKING:
     from cranfield.books.store.store import Store
@@ -149,6 +150,8 @@ def serve(settings: tuple[ServerSetting, ...], config: Path | None, operator: Wo
     with closing(open_books(server.db, create=True)) as store, closing(DocumentTexts(documents)) as texts:
         if store.is_new:
             note(f"{store.where} is a new database")
+        for problem in installed_products()[1]:
+            note(f"warning: {problem.sentence()}")
         warn(store, server)
         service = open_service(store, config_file, operator)
         run_server(

@@ -15,9 +15,7 @@ from cranfield.evaluation.options.declaration import Argument, Option
 if TYPE_CHECKING:
     from cranfield.workbench.service.service import Service
     from cranfield.workbench.service.values import JobInfo
-    from cranfield.workbench.service.watch.scheduler import Scheduler
-    from cranfield.workbench.service.watch.status import WatchState
-    from cranfield.workbench.service.watch.times import Schedule
+    from cranfield.workbench.service.watch.scheduler import Schedule, Scheduler, WatchState
 
 ConfigArgument = Annotated[
     Path,
@@ -91,7 +89,7 @@ def _run(service: Service, scheduler: Scheduler) -> None:
 
 def _run_once(scheduler: Scheduler, schedule: Schedule) -> int:
     """Run a schedule in this process, and print its result; the exit code."""
-    from cranfield.workbench.service.watch.status import Result, watch_state
+    from cranfield.workbench.service.watch.scheduler import Result, watch_state
     from cranfield.workbench.service.webhooks import sending
     from cranfield.workbench.service.worker import run_job_inline
 
@@ -118,7 +116,7 @@ def _exit_code_of_failure(job: JobInfo) -> int:
 def _print_list(service: Service, *, as_json: bool) -> None:
     import json
 
-    from cranfield.workbench.service.watch.status import watch_states
+    from cranfield.workbench.service.watch.scheduler import watch_states
 
     states = watch_states(service, as_it_stands=True)
     if as_json:

@@ -3,8 +3,12 @@
 from __future__ import annotations
 
 import inspect
+import json
+import re
 from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import replace
 from functools import partial
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, TypeVar
 
 from anyio import to_thread
@@ -16,10 +20,9 @@ from mcp.server.transport_security import TransportSecuritySettings
 from mcp_types import ToolAnnotations
 from pydantic import AnyHttpUrl, BaseModel, Field
 
-from cranfield.base.errors import CranfieldError
+from cranfield.base.errors import SHOWN_PROBLEMS, CranfieldError, Problem
 from cranfield.base.version import __version__
 from cranfield.workbench.mcp import answers, results
-from cranfield.workbench.mcp.refusal import tool_error
 from cranfield.workbench.service.requests import MAX_NAMES, CompareRequest, ComparisonOptions, EvaluateRequest, Name
 
 if TYPE_CHECKING:
@@ -27,6 +30,55 @@ if TYPE_CHECKING:
 
     from cranfield.workbench.mcp.evidence import McpEvidence
     from cranfield.workbench.mcp.results import FoundResult
+
+
+TOOLS = {"measures": "list_measures", "evaluate": "evaluate", "compare": "compare"}
+"""Command to the tool that does the same."""
+_COMMAND = re.compile(r"`cranfield (\w+)([^`]*)`")
+_ABSOLUTE = re.compile(r"(?<![\w.:/~-])/(?:[^\s/'\"`,;:]+/)+")
+
+
+def tool_error(error: CranfieldError, folders: Sequence[Path]) -> ToolError:
+    """The problems as JSON: messages may quote files, systems and users, so they are untrusted; hints are ours.
+
+    Args:
+        error: what happened.
+        folders: of the config and of the temporary database: paths in them are given relative to them.
+    """
+    problems = [_public(problem, folders) for problem in error.problems]
+    shown = [problem.sentence() for problem in problems[:SHOWN_PROBLEMS]]
+    if len(problems) > SHOWN_PROBLEMS:
+        shown.append(f"{len(problems) - SHOWN_PROBLEMS} more problems.")
+    hints = dict.fromkeys(hint for problem in problems[:SHOWN_PROBLEMS] if (hint := _hint(problem)))
+    body = {"error": {"untrusted": "\n".join(shown)}} | ({"hint": " ".join(hints)} if hints else {})
+    return ToolError(json.dumps(body, ensure_ascii=False))
+
+
+def _public(problem: Problem, folders: Sequence[Path]) -> Problem:
+    """The problem without absolute paths."""
+
+    def public(text: str | None) -> str | None:
+        for folder in folders:
+            text = text and text.replace(f"{folder}/", "")
+        return text and _ABSOLUTE.sub("", text)
+
+    return replace(
+        problem,
+        message=public(problem.message) or "",
+        path=public(problem.path),
+        expected=public(problem.expected),
+        got=public(problem.got),
+        hint=public(problem.hint),
+    )
+
+
+def _hint(problem: Problem) -> str:
+    """The hint with tools in place of commands; a command without a tool is for the operator."""
+    return _COMMAND.sub(
+        lambda found: f"`{TOOLS[found[1]]}`" if found[1] in TOOLS else f"the operator's command {found[0]}",
+        problem.hint_sentence(),
+    )
+
 
 __all__ = ["EVALUATE", "READ", "Token", "make_server", "protocol_app"]
 R = TypeVar("R")
@@ -47,8 +99,6 @@ Text = Annotated[str, Field(min_length=1, max_length=1000)]
 Result = Annotated[str, Field(min_length=1, max_length=100, description="`result` of an earlier answer.")]
 Spelling = Annotated[str, Field(max_length=200, description="A measure such as nDCG@10.")]
 READS = ToolAnnotations(read_only_hint=True, open_world_hint=False)
-
-
 READ, EVALUATE = "read", "evaluate"
 """Scopes of a token: what may be read, and whether results may be stored."""
 PATH = "/mcp"

@@ -14,7 +14,7 @@ from cranfield.books.store.values import NotAllowedError
 from cranfield.judging.selection import person_grades, waiting_items
 from cranfield.workbench.server.books import Lead, book_of, book_page, book_path, item_of_book, shown_text
 from cranfield.workbench.server.documents import guideline_html
-from cranfield.workbench.server.keymap import PageSettings
+from cranfield.workbench.server.judging_cards import PageSettings
 from cranfield.workbench.server.pages import see_other
 
 if TYPE_CHECKING:

@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import asyncio
 from collections import Counter
+from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from fastapi import APIRouter, FastAPI
 from fastapi.staticfiles import StaticFiles
 from starlette.middleware.body_limit import RequestBodyLimitMiddleware
 
+from cranfield.base.errors import UsageError
 from cranfield.plugins import part, products
-from cranfield.workbench.server.access import STATIC, check_routes
+from cranfield.workbench.server.access import STATIC, check_routes, declared_access
 from cranfield.workbench.server.connections import Room, most_requests
 from cranfield.workbench.server.error_handlers import add_handlers
 from cranfield.workbench.server.guard import Guard
@@ -43,7 +45,7 @@ def create_app(
         service: jobs, test sets and results; None where the server has books alone.
 
     Raises:
-        UsageError: the operator's file gives two metrics one name.
+        UsageError: the operator's file gives two metrics one name; a page of an installed product is open to all.
         InternalError: a route does not declare who may use it.
     """
     from cranfield.judging.documents.texts import DocumentTexts
@@ -117,6 +119,17 @@ def routers(upload_mb: float | None = None) -> tuple[APIRouter, ...]:
     largest = LARGEST_UPLOAD if upload_mb is None else round(upload_mb * 1e6)
     uploads = APIRouter()
     uploads.include_router(testsets.uploads, max_body_size=largest + ROOM)
-    of_products = [part(place) for product in products() for place in product.pages]
-    of_products = [each if isinstance(each, APIRouter) else each() for each in of_products]
+    of_products = [_router_of(product.name, part(place)) for product in products() for place in product.pages]
     return uploads, *(module.router for module in modules), api(largest), *of_products
+
+
+def _router_of(product: str, pages: APIRouter | Callable[[], APIRouter]) -> APIRouter:
+    router = pages if isinstance(pages, APIRouter) else pages()
+    open_to_all = [
+        f"{method} {path}" for (method, path), access in declared_access(router.routes).items() if not access
+    ]
+    if open_to_all:
+        hint = 'each route depends on `require("results")`, or on another kind of `access.require`, once'
+        message = f"pages of the product {product} do not declare who may use them: {', '.join(open_to_all)}"
+        raise UsageError(message, hint=hint)
+    return router

@@ -19,7 +19,7 @@ from markupsafe import Markup
 from cranfield.base.errors import shorten
 from cranfield.base.words import printable
 from cranfield.config.documents import DocumentFormat
-from cranfield.judging.documents.plain import DROPPED, without_depth
+from cranfield.judging.documents.records import DROPPED, without_depth
 from cranfield.judging.documents.values import DocumentFailureKind, DocumentProblem, DocumentText
 
 if TYPE_CHECKING:
@@ -201,22 +201,19 @@ def _body(document: DocumentText) -> Markup:
         "body": body,
     }
     try:
-        return sanitise(_filled(_template(document.template), values))
+        # What a template gives, up to a length.
+        template = _template(document.template)
+        pieces: list[str] = []
+        length = 0
+        for piece in template.generate(values):
+            pieces.append(piece)
+            length += len(piece)
+            if length > 4 * MAX_CHARS:
+                break
+        return sanitise("".join(pieces))
     except Exception as error:  # a template of the operator, with values of any kind
         LOG.exception("template for document %s", shorten(document.doc_id))
         return Markup("<p>The template of this source failed: {}.</p>").format(type(error).__name__) + body
-
-
-def _filled(template: Template, values: Mapping[str, object]) -> str:
-    """What a template gives, up to a length."""
-    pieces: list[str] = []
-    length = 0
-    for piece in template.generate(values):
-        pieces.append(piece)
-        length += len(piece)
-        if length > 4 * MAX_CHARS:
-            break
-    return "".join(pieces)
 
 
 @cache

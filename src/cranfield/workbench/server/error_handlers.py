@@ -85,13 +85,11 @@ def _refused(request: Request, error: Exception) -> Response:
 def _known(request: Request, error: Exception) -> Response:
     if not isinstance(error, CranfieldError):
         raise error
-    status = next((status for name, status in STATUSES.items() if name in _names(error)), 422)
+    status = next(
+        (status for name, status in STATUSES.items() if name in {each.__name__ for each in type(error).__mro__}), 422
+    )
     headers = {"Retry-After": "10"} if status == HTTPStatus.TOO_MANY_REQUESTS else None
     return error_response(request, status, error.problems, headers=headers)
-
-
-def _names(error: CranfieldError) -> set[str]:
-    return {each.__name__ for each in type(error).__mro__}
 
 
 def _invalid(request: Request, error: Exception) -> Response:
@@ -119,22 +117,18 @@ def _http(request: Request, error: Exception) -> Response:
     if not isinstance(error, HTTPException):
         raise error
     if error.status_code == HTTPStatus.METHOD_NOT_ALLOWED:
-        allowed = ", ".join(sorted(_methods_of(request)))
+        # Methods of every route of the path: the framework names those of the first alone.
+        found: set[str] = set()
+        for route in iter_route_contexts(request.app.routes):
+            if route.path and compile_path(route.path)[0].match(request.url.path):
+                found |= route.methods or set()
+        allowed = ", ".join(sorted(found))
         problem = Problem(f"method {request.method} is not allowed for this URL", expected=allowed)
         return error_response(
             request, error.status_code, [problem], headers={**(error.headers or {}), "Allow": allowed}
         )
     message = "there is no such page" if error.status_code == HTTPStatus.NOT_FOUND else str(error.detail)
     return error_response(request, error.status_code, [Problem(message)], headers=error.headers)
-
-
-def _methods_of(request: Request) -> set[str]:
-    """Methods of every route of the path: the framework names those of the first alone."""
-    found: set[str] = set()
-    for route in iter_route_contexts(request.app.routes):
-        if route.path and compile_path(route.path)[0].match(request.url.path):
-            found |= route.methods or set()
-    return found
 
 
 def database_problem(error: DBAPIError) -> str:

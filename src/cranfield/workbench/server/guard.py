@@ -18,11 +18,9 @@ if TYPE_CHECKING:
 
     from cranfield.workbench.server.options import ServerOptions
 
-POLICY = "; ".join(
-    (
-        *("default-src 'none'", "script-src 'self'", "style-src 'self'", "img-src 'self' data:", "connect-src 'self'"),
-        *("font-src 'self'", "base-uri 'none'", "form-action 'self'", "frame-ancestors 'none'"),
-    )
+POLICY = (
+    "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; connect-src 'self'; "
+    "font-src 'self'; base-uri 'none'; form-action 'self'; frame-ancestors 'none'"
 )
 HEADERS = {
     "Content-Security-Policy": POLICY,

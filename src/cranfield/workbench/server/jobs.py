@@ -27,7 +27,7 @@ from cranfield.workbench.server.tables import (
 from cranfield.workbench.server.v1.jobs import found_job
 from cranfield.workbench.service.responses import EvaluationState, JobKind, JobState
 from cranfield.workbench.service.tuning import shown_value
-from cranfield.workbench.service.watch.status import outcome_lines, watch_states
+from cranfield.workbench.service.watch.scheduler import outcome_lines, watch_states
 
 if TYPE_CHECKING:
     from cranfield.workbench.service.service import Service

@@ -24,8 +24,15 @@ from cranfield.workbench.server.books import book_of, book_path
 from cranfield.workbench.server.documents import guideline_html, unfit_texts
 from cranfield.workbench.server.error_handlers import database_problem
 from cranfield.workbench.server.http_errors import NO_ANSWER, RefusedRequestError, not_found
-from cranfield.workbench.server.judging_cards import TEXTS_S, cards, choice_to_grade, image_response, note_text
-from cranfield.workbench.server.keymap import PageSettings, key_actions
+from cranfield.workbench.server.judging_cards import (
+    TEXTS_S,
+    PageSettings,
+    cards,
+    choice_to_grade,
+    image_response,
+    key_actions,
+    note_text,
+)
 from cranfield.workbench.server.pages import render_page, see_other
 
 if TYPE_CHECKING:

@@ -16,7 +16,7 @@ import time
 from contextvars import ContextVar
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Any, TextIO
+from typing import TYPE_CHECKING, TextIO
 
 from starlette.datastructures import Headers, MutableHeaders
 from starlette.requests import Request
@@ -215,13 +215,13 @@ class RequestLog:
         finally:
             milliseconds = round((time.perf_counter() - start) * 1000, 1)
             if not scope.get("cranfield.probe"):
-                event(LOG, "request", **_about(scope), status=status, ms=milliseconds)
+                # Method, template of the route and account of a request: not its path, which may hold a token.
+                route = scope.get("fastapi", {}).get("effective_route_context") or scope.get("route")
+                found = {
+                    "method": scope["method"],
+                    "route": getattr(route, "path", None) or scope.get("root_path") or None,
+                }
+                account = scope.get("state", {}).get("account_id")
+                about = found if account is None else {**found, "account": account}
+                event(LOG, "request", **about, status=status, ms=milliseconds)
             CURRENT.reset(token)
-
-
-def _about(scope: Scope) -> dict[str, Any]:
-    """Method, template of the route and account of a request: not its path, which may hold a token."""
-    route = scope.get("fastapi", {}).get("effective_route_context") or scope.get("route")
-    found = {"method": scope["method"], "route": getattr(route, "path", None) or scope.get("root_path") or None}
-    account = scope.get("state", {}).get("account_id")
-    return found if account is None else {**found, "account": account}

@@ -19,6 +19,7 @@ from cranfield.workbench.service.responses import JobKind
 if TYPE_CHECKING:
     from jinja2 import Environment
 
+    from cranfield.reporting.document import Document
     from cranfield.workbench.server.access import Caller
     from cranfield.workbench.service.values import JobInfo
 
@@ -79,6 +80,16 @@ def render_page(
     if nonce:
         add_form_token(request, response, nonce)
     return response
+
+
+def report_page(request: Request, caller: Caller, document: Document) -> HTMLResponse:
+    """A report in the frame of the server: its menu, its style sheet, and the script of reports.
+
+    A file of `render(document, "html")` has its style in it, which the server's Content-Security-Policy refuses.
+    """
+    from cranfield.reporting.renderers.html import render_blocks
+
+    return render_page(request, "report.html", caller, document=document, content=render_blocks(document))
 
 
 def page_text(request: Request, template: str, caller: Caller | None, csrf: str, values: dict[str, object]) -> str:

@@ -110,7 +110,13 @@ def _page(
     request: Request, caller: Caller, base: str, title: str, detail: Mapping[str, Any], verdict: VerdictBlock | None
 ) -> HTMLResponse:
     query = detail["id"]
-    section = Section("query", detail["text"] or query, (_lists(detail), _values(detail)))
+    found, labels = detail["values"], [side["system"] for side in detail["sides"]]
+    columns: tuple[Column, ...] = (Column("measure"), *(Column(label, "value") for label in labels))
+    rows: list[tuple[Cell, ...]] = [(row["measure"], *row["values"]) for row in found]
+    if len(labels) > 1:
+        columns = (*columns, Column("difference", "delta"))
+        rows = [(*cells, TonedCell(row["delta"], row["tone"])) for cells, row in zip(rows, found, strict=True)]
+    section = Section("query", detail["text"] or query, (_lists(detail), Table(columns, rows, "Values of this query")))
     return render_page(
         request,
         "queries.html",
@@ -131,17 +137,6 @@ def _lists(detail: Mapping[str, Any]) -> HitLists:
         for side in detail["sides"]
     )
     return HitLists(expected or detail["expected_none"], tuple(lists))
-
-
-def _values(detail: Mapping[str, Any]) -> Table:
-    """Each measure with its value on each system."""
-    found, labels = detail["values"], [side["system"] for side in detail["sides"]]
-    columns: tuple[Column, ...] = (Column("measure"), *(Column(label, "value") for label in labels))
-    rows: list[tuple[Cell, ...]] = [(row["measure"], *row["values"]) for row in found]
-    if len(labels) > 1:
-        columns = (*columns, Column("difference", "delta"))
-        rows = [(*cells, TonedCell(row["delta"], row["tone"])) for cells, row in zip(rows, found, strict=True)]
-    return Table(columns, rows, "Values of this query")
 
 
 def _holes(base: str, detail: Mapping[str, Any]) -> Iterator[tuple[str, str, str, str]]:

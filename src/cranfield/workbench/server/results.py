@@ -7,6 +7,7 @@ from collections.abc import Callable, Hashable
 from threading import Lock
 from typing import TYPE_CHECKING, Any, cast
 
+from cranfield.base.errors import Problem, UsageError
 from cranfield.evaluation.latency import CallsResult
 from cranfield.evaluation.result import result_from
 from cranfield.model.results import from_jsonable
@@ -88,7 +89,14 @@ def is_comparison_kept(request: Request, number: int) -> bool:
 
 def _kept_queries(request: Request, stored: Evaluations | Comparisons, number: int) -> QueryData:
     def make() -> QueryData:
-        record = result_from(stored.payload(number))
+        try:
+            record = result_from(stored.payload(number))
+        except ValueError as error:  # its database is older, or newer, than this server
+            first = str(error).partition("\n")[0].rstrip(":")
+            hint = "evaluate the stored runs again, or use the version that stored it"
+            raise UsageError(
+                Problem(f"the stored result {number} is not readable by this version: {first}", hint=hint)
+            ) from error
         return QueryData(Subject(record, lambda: from_jsonable(CallsResult, stored.calls(number))))
 
     kept: RecentValues = request.app.state.results

@@ -39,7 +39,7 @@ from cranfield.workbench.server.books import Lead, Reader, book_of, book_page, b
 from cranfield.workbench.server.documents import guideline_html, rendered
 from cranfield.workbench.server.http_errors import RefusedRequestError, not_found
 from cranfield.workbench.server.judging import Judge, progress, store_of
-from cranfield.workbench.server.keymap import PageSettings
+from cranfield.workbench.server.judging_cards import PageSettings
 from cranfield.workbench.server.pages import see_other
 
 if TYPE_CHECKING:

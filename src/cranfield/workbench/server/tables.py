@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
     from cranfield.workbench.service.service import Service
     from cranfield.workbench.service.values import ComparisonInfo, EvaluationInfo, JobInfo, SetInfo
-    from cranfield.workbench.service.watch.status import LastRun, WatchState
+    from cranfield.workbench.service.watch.scheduler import LastRun, WatchState
 
 CI = Column("95 % CI", "interval")
 STATES: Mapping[EvaluationState, TonedCell] = {
@@ -75,14 +75,23 @@ def csv_response(table: Table, name: str) -> Response:
 def testset_table(infos: Iterable[SetInfo]) -> Table:
     """Test sets by name."""
     columns = (
-        *(Column("test set"), Column("version"), Column("queries", "count"), Column("judgments", "count")),
-        *(Column("from"), Column("stored (UTC)"), Column("by")),
+        Column("test set"),
+        Column("version"),
+        Column("queries", "count"),
+        Column("judgments", "count"),
+        Column("from"),
+        Column("stored (UTC)"),
+        Column("by"),
     )
     rows: list[tuple[Cell, ...]] = [
         (
             Link(info.name, f"testsets/{info.name}"),
             info.version,
-            *(info.n_queries, info.n_judgments, info.source.value, _time(info.created_at), info.account),
+            info.n_queries,
+            info.n_judgments,
+            info.source.value,
+            _time(info.created_at),
+            info.account,
         )
         for info in infos
     ]
@@ -98,8 +107,16 @@ def evaluation_table(infos: Iterable[EvaluationInfo], caption: str, root: str = 
         root: how the page leads to `/`: empty at its top, `../` one level down.
     """
     columns = (
-        *(Column("evaluation"), Column("state"), Column("test set"), Column("time (UTC)"), Column("measure")),
-        *(Column("mean", "value"), CI, Column("n", "count"), Column("judged", "percent"), Column("failed", "count")),
+        Column("evaluation"),
+        Column("state"),
+        Column("test set"),
+        Column("time (UTC)"),
+        Column("measure"),
+        Column("mean", "value"),
+        CI,
+        Column("n", "count"),
+        Column("judged", "percent"),
+        Column("failed", "count"),
         Column("marks"),
     )
     return Table(columns, [_evaluation_row(info, root) for info in infos], caption, shown=None)
@@ -112,8 +129,14 @@ def _evaluation_row(info: EvaluationInfo, root: str) -> tuple[Cell, ...]:
         Link(f"{info.label} #{info.id}", f"{root}evaluations/{info.id}"),
         state_cell(info),
         Link(info.testset_name, f"{root}testsets/{info.testset_name}"),
-        *(_time(info.at), info.figures.primary, found.get("mean"), (found.get("ci_low"), found.get("ci_high"))),
-        *(found.get("n"), info.figures.judged.get("mean"), sum(info.figures.failures.values()), ", ".join(marks)),
+        _time(info.at),
+        info.figures.primary,
+        found.get("mean"),
+        (found.get("ci_low"), found.get("ci_high")),
+        found.get("n"),
+        info.figures.judged.get("mean"),
+        sum(info.figures.failures.values()),
+        ", ".join(marks),
     )
 
 
@@ -138,20 +161,27 @@ def code_of(code: str) -> VerdictCode:
 def comparison_table(infos: Iterable[ComparisonInfo], caption: str, root: str = "") -> Table:
     """Comparisons; `root` as of `evaluation_table`."""
     columns = (
-        *(
-            Column("comparison"),
-            Column("verdict"),
-            Column("test set"),
-            Column("measure"),
-            Column("difference", "delta"),
-        ),
-        *(Column("95 % CI", "delta interval"), Column("p", "p"), Column("time (UTC)"), Column("by")),
+        Column("comparison"),
+        Column("verdict"),
+        Column("test set"),
+        Column("measure"),
+        Column("difference", "delta"),
+        Column("95 % CI", "delta interval"),
+        Column("p", "p"),
+        Column("time (UTC)"),
+        Column("by"),
     )
     rows: list[tuple[Cell, ...]] = [
         (
             Link(f"{side_label(info.candidate)} against {side_label(info.baseline)}", f"{root}comparisons/{info.id}"),
-            *(verdict_cell(info.verdict), info.candidate.testset_name, info.primary, info.delta),
-            *((info.ci_low, info.ci_high), info.p_value, _time(info.at), info.account),
+            verdict_cell(info.verdict),
+            info.candidate.testset_name,
+            info.primary,
+            info.delta,
+            (info.ci_low, info.ci_high),
+            info.p_value,
+            _time(info.at),
+            info.account,
         )
         for info in infos
     ]
@@ -193,15 +223,23 @@ def job_table(
 ) -> Table:
     """Jobs; `root` as of `evaluation_table`; `waiting` are the evaluations that wait for grades."""
     columns = (
-        *(Column("job"), Column("state"), Column("what"), Column("progress"), Column("started by")),
-        *(Column("made (UTC)"), Column("ended (UTC)")),
+        Column("job"),
+        Column("state"),
+        Column("what"),
+        Column("progress"),
+        Column("started by"),
+        Column("made (UTC)"),
+        Column("ended (UTC)"),
     )
     rows: list[tuple[Cell, ...]] = [
         (
             Link(f"{info.kind} #{info.id}", f"{root}jobs/{info.id}"),
             _job_state(info, waiting),
-            *(job_subject(info, names), job_progress(info), info.account or info.trigger.value),
-            *(_time(info.created_at), _time(info.finished_at)),
+            job_subject(info, names),
+            job_progress(info),
+            info.account or info.trigger.value,
+            _time(info.created_at),
+            _time(info.finished_at),
         )
         for info in infos
     ]
@@ -246,9 +284,11 @@ def schedule_table(states: Iterable[WatchState]) -> Table:
     names = ("schedule", "test set or plan", "next time", "running", "last job", "its result", "details")
     rows: list[tuple[Cell, ...]] = [
         (
-            *(state.name, Link(state.testset, f"testsets/{state.testset}") if state.testset else state.benefit),
+            state.name,
+            Link(state.testset, f"testsets/{state.testset}") if state.testset else state.benefit,
             next((f"{time:%Y-%m-%d %H:%M %Z}" for time in state.upcoming), None),
-            *(_job_link(state.running), _job_link(state.last.job if state.last else None)),
+            _job_link(state.running),
+            _job_link(state.last.job if state.last else None),
             _result_cell(state.last),
             "; ".join((*(state.last.lines() if state.last else ()), *state.notes())),
         )

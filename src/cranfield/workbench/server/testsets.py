@@ -68,10 +68,6 @@ def list_testsets(request: Request, caller: Reader, form: Annotated[str, Query(a
     found = service.testsets.names()
     if form == "csv":
         return csv_response(testset_table(found), "testsets")
-    return _list_page(request, caller, found)
-
-
-def _list_page(request: Request, caller: Caller, found: tuple[SetInfo, ...]) -> HTMLResponse:
     table = testset_table(found)
     return render_page(
         request,
@@ -150,8 +146,12 @@ def _contents(service: Service, info: SetInfo, find: str, page: int) -> Markup:
 
 
 COLUMNS = (
-    *(Column("query", "query id"), Column("text"), Column("class"), Column("strata")),
-    *(Column("relevant", "count"), Column("judged", "count")),
+    Column("query", "query id"),
+    Column("text"),
+    Column("class"),
+    Column("strata"),
+    Column("relevant", "count"),
+    Column("judged", "count"),
 )
 
 

@@ -16,7 +16,7 @@ from cranfield.config.grid import with_systems
 from cranfield.evaluation.latency import calls_of
 from cranfield.evaluation.options.blocks import CompareOptions
 from cranfield.evaluation.result import result_of
-from cranfield.evaluation.values import RATED_BY_SLOT
+from cranfield.evaluation.values import RATED_BY_SLOT, Evaluation
 from cranfield.measures import Measure, deepest_cutoff, parse, parse_all
 from cranfield.model import DEFAULT_CONVENTION, Run, TestSet
 from cranfield.model.results import to_json
@@ -26,12 +26,12 @@ from cranfield.workbench.service.responses import JobState, StoredSource, Trigge
 from cranfield.workbench.service.runs import pack_run, run_file
 from cranfield.workbench.service.scoring import USUAL_MEASURES, figures_of, score, void_of
 from cranfield.workbench.service.systems import ChosenSystem, chosen_systems
-from cranfield.workbench.service.values import Json, NewComparison, NewEvaluation, NewRun, SetInfo
+from cranfield.workbench.service.values import NewComparison, NewEvaluation, NewRun, SetInfo
 
 if TYPE_CHECKING:
-    from cranfield.evaluation.values import Comparison, Evaluation
     from cranfield.systems import Progress
     from cranfield.workbench.service.service import Service
+
 
 MOVING = "by the grades of the book {} when the results were collected; its page has the figures by the grades as they are now"
 
@@ -70,7 +70,16 @@ def evaluated(
         PreflightError: a check of a system failed; no query was sent.
         Interrupted: the same call goes on where it stopped.
     """
-    subject = _subject(service, request, trigger)
+    # Read the test set, and store it where the config has it.
+    name, at, _ = request.testset.rpartition("@")
+    key = service.testsets.config_key(name if at else request.testset)
+    is_current = not at and key is not None
+    info = service.testsets.snapshot_of_config(request.testset) if is_current else service.testsets.get(request.testset)
+    systems = chosen_systems(service, request)
+    caches: dict[Trigger, AnswerCache] = {Trigger.WATCH: "refresh", Trigger.AGENT: "off"}
+    cache = caches.get(trigger, "use")
+    testset = service.testsets.load_id(info.id or 0)
+    subject = EvaluationSubject(request, info, testset, key, service.config(), systems, cache, trigger)
     experiment = _by_slot(_experiment(subject))
     if not request.book:
         experiment.check()
@@ -96,7 +105,21 @@ def compared(service: Service, request: CompareRequest | CompareResultsRequest) 
     payload = to_json(result_of(comparison, with_answers=True)).encode()
     calls = to_json(calls_of(comparison.evaluations, comparison)).encode()
     verdict = comparison.verdict
-    options = {"request": request.model_dump(mode="json"), "figures": _figures(comparison), **_declared(comparison)}
+    about = comparison.measures[comparison.primary]
+    test = about.tests.get(comparison.options.test)
+    figures = {
+        "primary": comparison.primary.canonical,
+        "delta": about.delta,
+        "ci_low": about.ci_low,
+        "ci_high": about.ci_high,
+        "p_value": None if test is None else test.p_two_sided,
+    }
+    names = ("test", "alpha", "margin", "seed")
+    options = {
+        "request": request.model_dump(mode="json"),
+        "figures": figures,
+        **({name: getattr(comparison.options, name) for name in names} | {"n_draws": comparison.n_draws}),
+    }
     return NewComparison(
         request.baseline, request.candidate, options, verdict.code.value, verdict.sentence, payload, calls
     )
@@ -120,19 +143,6 @@ def _of_results(service: Service, request: CompareResultsRequest) -> CompareRequ
         raise UsageError("the jobs did not make two evaluations", got=str(len(made)))
     options = request.model_dump(exclude={"jobs"})
     return CompareRequest(baseline=made[0], candidate=made[1], **options)
-
-
-def _subject(service: Service, request: EvaluateRequest, trigger: Trigger) -> EvaluationSubject:
-    """Read the test set, and store it where the config has it."""
-    name, at, _ = request.testset.rpartition("@")
-    key = service.testsets.config_key(name if at else request.testset)
-    is_current = not at and key is not None
-    info = service.testsets.snapshot_of_config(request.testset) if is_current else service.testsets.get(request.testset)
-    systems = chosen_systems(service, request)
-    caches: dict[Trigger, AnswerCache] = {Trigger.WATCH: "refresh", Trigger.AGENT: "off"}
-    cache = caches.get(trigger, "use")
-    testset = service.testsets.load_id(info.id or 0)
-    return EvaluationSubject(request, info, testset, key, service.config(), systems, cache, trigger)
 
 
 def _experiment(subject: EvaluationSubject) -> Experiment:
@@ -300,20 +310,3 @@ def _in_book(
         book = take_snapshot(service.store, name, subject.testset, runs, settings.k, texts=texts)
     settings = replace(settings, book=name, newest_item=service.store.reading.newest_item(book.id))
     return settings, book.id, service.evaluations.score_in_book(book.id, settings, subject.testset, run)
-
-
-def _figures(comparison: Comparison) -> Json:
-    about = comparison.measures[comparison.primary]
-    test = about.tests.get(comparison.options.test)
-    return {
-        "primary": comparison.primary.canonical,
-        "delta": about.delta,
-        "ci_low": about.ci_low,
-        "ci_high": about.ci_high,
-        "p_value": None if test is None else test.p_two_sided,
-    }
-
-
-def _declared(comparison: Comparison) -> Json:
-    names = ("test", "alpha", "margin", "seed")
-    return {name: getattr(comparison.options, name) for name in names} | {"n_draws": comparison.n_draws}

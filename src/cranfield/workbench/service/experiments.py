@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from cranfield.workbench.service.context import Context
     from cranfield.workbench.service.requests import BenefitRequest
 
+
 EXPERIMENT = "experiment"
 """File in the folder of a job: the path of its experiment."""
 

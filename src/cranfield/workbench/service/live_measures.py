@@ -171,7 +171,12 @@ def live_measures(evaluation: Evaluation, run: Run, depth: int | None) -> LiveMe
     rated = {(q, rating.doc_id) for q, given in judged.ratings.items() for rating in given if _is_graded(rating.grade)}
     scales = _scales(evaluation)
     rows = tuple(_row(evaluation, measure, scales.get(measure, ""), rated, depth) for measure in evaluation.measures)
-    progress = _progress(judged, SystemResults(run.name, run), depth)
+    results = SystemResults(run.name, run)
+    found = {}
+    for query_id in judged.query_ids:
+        hits, grades = results.top(query_id, depth or sys.maxsize), judged.grades.get(query_id, {})
+        found[query_id] = sum(grades.get(hit.id, -1.0) >= 0 for hit in hits), len(hits)
+    progress = found
     return LiveMeasures(evaluation, rows, {q.id: q.text for q in judged.queries}, progress)
 
 
@@ -208,11 +213,3 @@ def _row(
         sum(by_rater),
         sum(is_rated and not is_judged for is_rated, is_judged in zip(by_rater, judged, strict=True)),
     )
-
-
-def _progress(judged: TestSet, results: SystemResults, depth: int | None) -> dict[str, tuple[int, int]]:
-    found = {}
-    for query_id in judged.query_ids:
-        hits, grades = results.top(query_id, depth or sys.maxsize), judged.grades.get(query_id, {})
-        found[query_id] = sum(grades.get(hit.id, -1.0) >= 0 for hit in hits), len(hits)
-    return found

@@ -1,7 +1,4 @@
-"""From a run and the settings that were declared to an evaluation, and from an evaluation to its figures.
-
-What scores a run the first time scores it again: an evaluation keeps its settings.
-"""
+"""From a run and the settings that were declared to an evaluation, and from an evaluation to its figures."""
 
 from __future__ import annotations
 
@@ -10,6 +7,7 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from cranfield.evaluation.absence import judged_share
 from cranfield.evaluation.classes import class_measures_by_stratum
@@ -19,13 +17,17 @@ from cranfield.evaluation.evidence.values import caveat_sentences, void_sentence
 from cranfield.evaluation.latency import latency_summary, timed_calls
 from cranfield.evaluation.values import Evaluation, Summary
 from cranfield.gate.gate_input import GateInput
-from cranfield.measures import DEFAULT_MEASURES, Measure
+from cranfield.measures import DEFAULT_MEASURES, Measure, parse
 from cranfield.measures.catalogue import sign_of
 from cranfield.model import TestSet
 from cranfield.model.query import CLASS
 from cranfield.model.vocabulary import TASK_TYPE
 from cranfield.workbench.service.requests import Settings
 from cranfield.workbench.service.values import EvaluationFigures, Json
+
+if TYPE_CHECKING:
+    pass
+
 
 USUAL_MEASURES = (*DEFAULT_MEASURES, "RR")
 """Computed where neither a request nor the config names any, less those that no query of the test set allows: the default of the
@@ -71,8 +73,6 @@ def figures_of(
 
 def void_of(evaluation: Evaluation, settings: Settings) -> tuple[str, ...]:
     """Why the figures do not count. Grades that its book does not have yet are no reason: the evaluation waits for them."""
-    from cranfield.measures import parse
-
     findings = inspect_systems((evaluation,), parse(settings.primary), evaluation.limits)
     if settings.book:
         findings = tuple(each for each in findings if each.check not in {"nothing-judged", "judged-share"})
@@ -80,7 +80,6 @@ def void_of(evaluation: Evaluation, settings: Settings) -> tuple[str, ...]:
 
 
 def _canonical(spelling: str) -> str:
-    from cranfield.measures import parse
 
     return parse(spelling).canonical
 

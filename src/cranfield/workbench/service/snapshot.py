@@ -15,8 +15,7 @@ from cranfield.books.store.store import Store
 from cranfield.books.store.values import BookInfo
 from cranfield.evaluation.testset.declared import scale_to_judge
 from cranfield.judging.documents.texts import DocumentTexts
-from cranfield.judging.pools.build import build_pool
-from cranfield.judging.pools.request import PoolRequest
+from cranfield.judging.pools.build import PoolRequest, build_pool
 from cranfield.judging.pools.results import SystemResults
 from cranfield.judging.pools.rule_view import named_by_place, rule_view
 from cranfield.model import Run, TestSet

@@ -102,7 +102,7 @@ def read_testset(task: UploadTask, path: Path) -> UploadOutcome:
 
 def _reaching(testset: Any, path: Path) -> Iterator[Problem]:
     """What in a test set would open something of the server."""
-    from cranfield.formats.splice.places import place_of_item
+    from cranfield.formats.splice.trees import place_of_item
     from cranfield.model import Predicate
 
     if testset.databases:

@@ -23,9 +23,8 @@ from urllib.parse import urlsplit
 from cranfield.base.errors import Problem, UsageError
 from cranfield.base.words import count_noun, inert, printable
 from cranfield.evaluation.verdict_table import VerdictCode
-from cranfield.judging.documents.guard import AddressGuard, Resolver, system_resolver
 from cranfield.judging.documents.values import DocumentError, DocumentFailureKind
-from cranfield.judging.documents.web import pinned
+from cranfield.judging.documents.web import AddressGuard, Resolver, pinned, system_resolver
 from cranfield.workbench.config import VARIABLE, Event, Webhook
 from cranfield.workbench.service.outcome import BenefitOutcome
 from cranfield.workbench.service.responses import EvaluationState, JobKind, JobState

@@ -169,22 +169,18 @@ def _done(order: JobTask) -> ProcessStatus:
         except CranfieldError as error:  # the config was broken meanwhile
             jobs = open_service(store).jobs
             return ProcessStatus.ENDED if jobs.fail(order.claim, problems_of(error)) else ProcessStatus.REFUSED
-        return _guarded(service, order)
-
-
-def _guarded(service: Service, order: JobTask) -> ProcessStatus:
-    folder = _free_folder(Path(order.folder), order.claim)
-    try:
-        status = work_on(service, order.claim, folder)
-    except DBAPIError:  # the job is tried again, with the answers that it has
-        raise
-    except Exception:
-        problem = Problem("an unexpected error", hint="the log of the server has the reason")
-        service.jobs.fail(order.claim, [job_problem(problem, ProblemCode.INTERNAL)])
-        raise
-    if status == ProcessStatus.ENDED and not service.jobs.get(order.claim.job).problems:
-        shutil.rmtree(folder, ignore_errors=True)
-    return status
+        folder = _free_folder(Path(order.folder), order.claim)
+        try:
+            status = work_on(service, order.claim, folder)
+        except DBAPIError:  # the job is tried again, with the answers that it has
+            raise
+        except Exception:
+            problem = Problem("an unexpected error", hint="the log of the server has the reason")
+            service.jobs.fail(order.claim, [job_problem(problem, ProblemCode.INTERNAL)])
+            raise
+        if status == ProcessStatus.ENDED and not service.jobs.get(order.claim.job).problems:
+            shutil.rmtree(folder, ignore_errors=True)
+        return status
 
 
 def _free_folder(folder: Path, claim: Claim) -> Path:

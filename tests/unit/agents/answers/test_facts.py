@@ -12,14 +12,21 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from cranfield.agents.answers.facts import DecidedBy, FactKind, FactsScore, FactVerdict, rule_facts, score_facts
+from cranfield.agents.answers.facts import (
+    DecidedBy,
+    FactKind,
+    FactsScore,
+    FactVerdict,
+    NarrativeRating,
+    rule_facts,
+    score_facts,
+    score_narrative,
+)
 from cranfield.agents.answers.judge import FAILURES_IN_A_ROW, Ballot, Judge, JudgeSettings, Vote
-from cranfield.agents.answers.narrative import NarrativeRating, score_narrative
-from cranfield.agents.kept import Kept
 from cranfield.agents.protocol import Failure, FailureKind, ModelAnswer, Request, Usage
-from cranfield.agents.recording import Scripted
+from cranfield.agents.recording import Kept, Scripted
 from cranfield.base.errors import UsageError
-from cranfield.model.label import Fact, Label
+from cranfield.model.judging import Fact, Label
 
 GATE = "The gate compares `avg_sufficiency` with `config.threshold`."
 CALL = "When it fails, the model is asked."

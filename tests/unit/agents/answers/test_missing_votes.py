@@ -14,11 +14,10 @@ from cranfield.agents.answers.facts import DecidedBy, FactScore, FactVerdict, sc
 from cranfield.agents.answers.judge import REPLY_CHARS, Judge, JudgeSettings
 from cranfield.agents.answers.rows import VOTE_COLUMNS, fact_rows
 from cranfield.agents.budget import Price, PriceList
-from cranfield.agents.kept import Kept
 from cranfield.agents.protocol import Failure, FailureKind, ModelAnswer, Request, Usage
-from cranfield.agents.recording import Scripted
+from cranfield.agents.recording import Kept, Scripted
 from cranfield.benefit.commands.benefit import lost_replies
-from cranfield.model.label import Fact, Label
+from cranfield.model.judging import Fact, Label
 
 FACT, OTHER = "When it fails, the model is asked.", "Nothing is written."
 LABEL = Label(must_mention=(Fact(FACT), Fact(OTHER)))

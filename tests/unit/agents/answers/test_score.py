@@ -22,7 +22,7 @@ from cranfield.benefit.reports.answers import answers_document
 from cranfield.benefit.use_cases import JudgedBy, score_file
 from cranfield.cli.main import command_line
 from cranfield.model import Entity, MatchingRules, Query, TestSet
-from cranfield.model.label import Fact, Label
+from cranfield.model.judging import Fact, Label
 from cranfield.reporting import render
 
 OPEN, ADD = "src/index.py::Index.open", "src/index.py::Index.add"

@@ -6,10 +6,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cranfield.agents.answers.places import Answered, ExpectedAnswer, expected_places, named_places
+from cranfield.agents.answers.rows import Answered, ExpectedAnswer, expected_places, named_places
 from cranfield.agents.answers.structure import AnswerPart, score_structure
 from cranfield.model import Entity, File, MatchingRules, Query, Span, Target, TestSet
-from cranfield.model.label import Lines
+from cranfield.model.judging import Lines
 
 AGENT, STORE = "src/kc/agent.py::Agent.answer", "src/kc/store.py::load"
 EXPECTED = ExpectedAnswer((AGENT, STORE), ("src/kc/agent.py", "src/kc/store.py"), (Lines("src/kc/agent.py", 10, 20),))

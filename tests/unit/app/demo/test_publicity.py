@@ -6,8 +6,7 @@ import pytest
 
 from cranfield.app.demo.compiled import CompiledModule, describe_compiled
 from cranfield.app.demo.entity import DocumentedObject
-from cranfield.app.demo.publicity import is_private_module, public_entities
-from cranfield.app.demo.source import read_source_module
+from cranfield.app.demo.source import is_private_module, public_entities, read_source_module
 
 
 def public(files: dict[str, str], compiled: dict[str, list[str]] | None = None) -> dict[str, tuple[str, str]]:

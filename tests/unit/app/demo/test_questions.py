@@ -30,8 +30,13 @@ VERSION_DEPENDENT = {
         f"{file}::{name}": DATETIME_MOVED
         for file in ("datetime.py", "_pydatetime.py")
         for name in (
-            *("datetime.now", "datetime.utcnow", "datetime.fromtimestamp", "datetime.utcfromtimestamp"),
-            *("datetime.astimezone", "tzinfo", "tzinfo.fromutc"),
+            "datetime.now",
+            "datetime.utcnow",
+            "datetime.fromtimestamp",
+            "datetime.utcfromtimestamp",
+            "datetime.astimezone",
+            "tzinfo",
+            "tzinfo.fromutc",
         )
     },
     **{f"{file}::Path.open": PATHLIB_MOVED for file in ("pathlib.py", "pathlib/_local.py")},

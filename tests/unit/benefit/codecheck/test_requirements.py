@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from cranfield.base.errors import ConfigError
-from cranfield.benefit.codecheck.python.requirements import read_requirements, required_packages, requirement_fault
+from cranfield.benefit.codecheck.python.packages import read_requirements, required_packages, requirement_fault
 
 LINES = """\
 # made by a tool

@@ -129,7 +129,9 @@ def test_postgresql_has_a_tool_of_its_own(capsys: pytest.CaptureFixture[str]) ->
     error = capsys.readouterr().err
     assert "hunter22" not in error
     assert command_in(error) == [
-        *("pg_dump", "--format=custom", "--file=the copy"),
+        "pg_dump",
+        "--format=custom",
+        "--file=the copy",
         "postgresql://ann@db:5433/books?sslmode=require",
     ]
 

@@ -11,9 +11,9 @@ import numpy as np
 import pytest
 
 from cranfield.gate.calibration import diagnosis as d
-from cranfield.gate.calibration.answers import CalibrationAnswers, Correctness, ScoredAnswer
 from cranfield.gate.calibration.diagnosis import CalibrationEvidence, Diagnosis, SlopeStatistics, diagnose
 from cranfield.gate.calibration.report import CalibrationOptions, Group, calibrate, group_of
+from cranfield.gate.calibration.table import CalibrationAnswers, Correctness, ScoredAnswer
 from cranfield.gate.reports.calibration_verdict import verdict_of
 from cranfield.reporting.document import VerdictBlock
 from cranfield.stats.calibration import Floats, NullTest, logits

@@ -10,10 +10,17 @@ import numpy as np
 import pytest
 
 from cranfield.base.errors import InputError, UsageError
-from cranfield.gate.calibration.answers import CalibrationAnswers, Correctness, Exclusion, ScoredAnswer
 from cranfield.gate.calibration.diagnosis import Diagnosis
 from cranfield.gate.calibration.report import CalibrationOptions, calibrate
-from cranfield.gate.calibration.table import TableColumns, read_scored, with_outcomes
+from cranfield.gate.calibration.table import (
+    CalibrationAnswers,
+    Correctness,
+    Exclusion,
+    ScoredAnswer,
+    TableColumns,
+    read_scored,
+    with_outcomes,
+)
 
 FEW = CalibrationOptions(draws=399)
 

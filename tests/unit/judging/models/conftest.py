@@ -15,8 +15,8 @@ from cranfield.books.pool_file import Pool, PooledItem, PooledQuery, PooledRun
 from cranfield.books.settings import BookSettings
 from cranfield.books.store.store import Store, open_store
 from cranfield.judging.documents.texts import DocumentTexts
-from cranfield.judging.models.jobs import RateOptions, Texts
 from cranfield.judging.models.prompt import load_prompt
+from cranfield.judging.models.run import RateOptions, Texts
 
 DOCS = {
     "lock": {

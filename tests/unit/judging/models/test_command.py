@@ -12,8 +12,7 @@ from cranfield.books.settings import BookSettings
 from cranfield.books.store.schema import RaterKind, Role
 from cranfield.books.store.store import Store
 from cranfield.cli.main import run_command_line
-from cranfield.judging.models.jobs import RateOptions, Texts
-from cranfield.judging.models.run import rate_book
+from cranfield.judging.models.run import RateOptions, Texts, rate_book
 
 from .conftest import make_pool
 from .test_run import N, by_words

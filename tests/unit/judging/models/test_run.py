@@ -19,8 +19,7 @@ from cranfield.books.store.schema import Action, RaterKind, Role, SkipReason
 from cranfield.books.store.store import Store
 from cranfield.books.store.values import BookClosedError, RatingRow, SaveRequest
 from cranfield.judging.documents.values import DocumentFailureKind, DocumentProblem, DocumentText
-from cranfield.judging.models.jobs import RateOptions, Texts, dry_run, make_jobs, select
-from cranfield.judging.models.run import RateOutcome, Stop, rate_book
+from cranfield.judging.models.run import RateOptions, RateOutcome, Stop, Texts, dry_run, make_jobs, rate_book, select
 
 from .conftest import DOCS, document_of, grade, make_pool
 

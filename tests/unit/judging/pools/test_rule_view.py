@@ -98,5 +98,5 @@ def test_pools_holes_and_books_alone_import_the_view():
     found = {
         path.relative_to(source).as_posix() for path in source.rglob("*.py") if "rule_view import" in path.read_text()
     }
-    pools = {"judging/commands/pool.py", "judging/pools/found_holes.py", "judging/use_cases.py"}
+    pools = {"judging/commands/pool.py", "judging/pools/holes.py", "judging/use_cases.py"}
     assert found == {*pools, "judging/book/onto.py", "workbench/service/snapshot.py"}

@@ -2,7 +2,7 @@
 
 import pytest
 
-from cranfield.agents.answers.places import Answered, ExpectedAnswer
+from cranfield.agents.answers.rows import Answered, ExpectedAnswer
 from cranfield.agents.answers.structure import AnswerPart, score_structure
 from cranfield.app.evaluate import evaluate
 from cranfield.model import Answer, Entity, Hit, Outcome, Query, Run, TestSet

@@ -23,9 +23,8 @@ from cranfield.evaluation.values import ByMeasure
 from cranfield.formats.runs.jsonl import write_run
 from cranfield.model import Answer, Outcome, Run
 from cranfield.workbench.mcp.evidence import KEPT, McpEvidence, open_evidence
-from cranfield.workbench.mcp.refusal import tool_error
 from cranfield.workbench.mcp.results import evaluation_answer, report_page
-from cranfield.workbench.mcp.server import make_server
+from cranfield.workbench.mcp.server import make_server, tool_error
 from cranfield.workbench.service.requests import EvaluateRequest
 from cranfield.workbench.service.service import open_service
 from cranfield.workbench.service.values import Claim

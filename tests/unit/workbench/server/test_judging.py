@@ -122,8 +122,21 @@ def test_nothing_that_could_bias_a_rater_is_sent_before_the_grade(client, store)
     found = fetch(client, n=12)
     card = found["items"][0]
     assert set(card) == {
-        *("item", "query", "number", "of", "doc", "title", "html", "open_url", "digest", "problem", "pending", "mine"),
-        *("reason", "flagged", "without_text"),
+        "item",
+        "query",
+        "number",
+        "of",
+        "doc",
+        "title",
+        "html",
+        "open_url",
+        "digest",
+        "problem",
+        "pending",
+        "mine",
+        "reason",
+        "flagged",
+        "without_text",
     }
     assert set(card["query"]) == {"id", "name", "text", "need", "notes", "number", "of"}
     assert card["query"]["need"].startswith("Need")

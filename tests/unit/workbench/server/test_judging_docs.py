@@ -12,7 +12,7 @@ from cranfield.books.settings import Mode
 from cranfield.judging.preference import PreferenceResult, preference_result
 from cranfield.judging.reports.pool import preference_document
 from cranfield.reporting import render
-from cranfield.workbench.server.keymap import ACTIONS, SYMBOLS, key_actions
+from cranfield.workbench.server.judging_cards import ACTIONS, SYMBOLS, key_actions
 
 
 @pytest.fixture(scope="module")
@@ -59,10 +59,15 @@ vote = Cast
 
 def test_a_query_counts_once_for_the_side_that_more_raters_prefer() -> None:
     votes = [
-        *(vote("q1", 1, 2), vote("q1", 2, 2), vote("q1", 3, 1)),  # new
-        *(vote("q2", 1, 2), vote("q2", 2, 1)),  # tie
-        *(vote("q3", 1, 0), vote("q3", 2, 1)),  # old
-        *(vote("q4", 1, None), vote("q4", 1, 2, repeat_of=9)),  # a skip and a hidden repeat: nothing
+        vote("q1", 1, 2),
+        vote("q1", 2, 2),
+        vote("q1", 3, 1),  # new
+        vote("q2", 1, 2),
+        vote("q2", 2, 1),  # tie
+        vote("q3", 1, 0),
+        vote("q3", 2, 1),  # old
+        vote("q4", 1, None),
+        vote("q4", 1, 2, repeat_of=9),  # a skip and a hidden repeat: nothing
         vote("q5", 1, 0),
     ]
     result = preference_result(["old", "new"], votes)

@@ -44,9 +44,9 @@ PROBLEM = JobProblem(message="no such file", where="help.yaml", hint="name anoth
 PLACES = {"{book}": "b0", "{name}": "t0", "{testset}": "t0", "{job_id:int}": "1", "{item_id}": "1"}
 """What stands in the address of a list in the place of a parameter."""
 NO_LIST = (
-    *("/live", "/events", "/metrics", "/openapi", "/docs", "/image", "/file", "/frozen"),
-    *("/sign-in", "/start", "/join", "/reset", "/systems/", "/review", "/diff", "/reveal", "/b0/measures"),
-)
+    "/live", "/events", "/metrics", "/openapi", "/docs", "/image", "/file", "/frozen", "/sign-in", "/start",
+    "/join", "/reset", "/systems/", "/review", "/diff", "/reveal", "/b0/measures",
+)  # fmt: skip
 """Streams and files, pages without lists, and those that need a config, a book of reviews or a parameter."""
 
 

@@ -220,7 +220,9 @@ def test_what_would_be_refused_to_a_viewer_or_the_last_administrator_is_not_offe
     page = team.browser("alex").get("/people").text
     assert "the last administrator: give another account the role first" in page
     assert [f'action="/people/{alex}/{action}"' in page for action in ("role", "deactivate", "sign-out")] == [
-        *(False, False, True),
+        False,
+        False,
+        True,
     ]
     team.store.people.set_role(team.store.people.get("lee").id, Role.ADMIN)
     assert f'action="/people/{alex}/role"' in team.browser("alex").get("/people").text

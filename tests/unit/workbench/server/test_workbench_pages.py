@@ -429,6 +429,14 @@ def test_an_error_in_the_second_part_is_shown_in_its_place(bench, monkeypatch: p
     assert page.rstrip().endswith("</html>")
 
 
+def test_a_result_of_another_version_is_refused_in_words(bench, monkeypatch: pytest.MonkeyPatch) -> None:
+    stored = dict(bench.service.comparisons.payload(1))
+    del stored["alpha"]
+    monkeypatch.setattr(bench.service.comparisons, "payload", lambda _: stored)
+    for path, status in (("/comparisons/1/queries/q3", 422), ("/comparisons/1", 200)):
+        assert "the stored result 1 is not readable by this version" in bench.page(path, status=status).lower()
+
+
 def test_late_sections_of_a_comparison_are_folded_and_queries_have_their_pages(bench) -> None:
     page = bench.page("/comparisons/1")
     assert re.findall(r'<summary><h2 id="([a-z-]+)-heading"', page)[-1] == "provenance"

@@ -218,7 +218,12 @@ def test_unknown_names_are_refused_at_once_all_of_them(project) -> None:
     with pytest.raises(UsageError) as raised:
         project.service.jobs.submit(request)
     assert [problem.path for problem in raised.value.problems] == [
-        *("k", "testset", "systems", "measures", "convention", "runs[0]")
+        "k",
+        "testset",
+        "systems",
+        "measures",
+        "convention",
+        "runs[0]",
     ]
     assert raised.value.problems[1].hint == "did you mean help?"
     with pytest.raises(UsageError, match="component of search") as raised:

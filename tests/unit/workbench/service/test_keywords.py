@@ -12,7 +12,10 @@ def test_blank_and_repeated_lines_are_named():
     found = read_keywords("\nred shoes\r\n  boots \n\nred shoes\nRed shoes\nboots\n\n\n")
     assert found.texts == ("red shoes", "boots", "Red shoes")
     assert found.left_out == (
-        *("line 1 is blank", "line 4 is blank", "line 5 repeats line 2: 'red shoes'", "line 7 repeats line 3: 'boots'"),
+        "line 1 is blank",
+        "line 4 is blank",
+        "line 5 repeats line 2: 'red shoes'",
+        "line 7 repeats line 3: 'boots'",
     )
     assert read_keywords("a\nb\n\n").left_out == ()
 

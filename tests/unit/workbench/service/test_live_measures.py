@@ -107,7 +107,13 @@ def test_grades_arrive_one_by_one(store):
     assert (found["P@4"].mean, found["MAP@4"].mean, found["MRR@4"].mean) == (1 / 2, 1.0, 1.0)
     row = found["P@4"]
     assert (row.scale, row.n, row.n_null, row.n_shown, row.n_judged, row.n_rated, row.n_ties) == (
-        *("binary", 1, 2, 6, 2, 3, 1),
+        "binary",
+        1,
+        2,
+        6,
+        2,
+        3,
+        1,
     )
     # on the graded scale a vote is 3 or 0: a 2, b 1.5 (no tie of a mean), c adds 0, d 0
     assert found["DCG@2"].mean == pytest.approx(2 + 1.5 / log2(3))

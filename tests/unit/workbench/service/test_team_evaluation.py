@@ -70,7 +70,9 @@ def test_from_keywords_to_measures(shop):
     }
     assert (book.n_queries, book.n_items, book.guideline) == (2, 6, "Be kind.\nRead.")
     assert (book.settings.scale.name, book.settings.raters_per_item, book.settings.consensus) == (
-        *("binary", 2, "searchtweak"),
+        "binary",
+        2,
+        "searchtweak",
     )
     shop.grade("shoes", "red shoes", a=(1, 1), b=(1, 0), c=(0, 0))
     found = live(shop, info)
@@ -161,7 +163,9 @@ def test_a_measure_that_the_scale_of_its_book_has_no_map_for_is_refused_before_t
     (problem,) = caught.value.problems
     assert problem.message == f"CG(d)@4 is on the scale detail, to which there is no map from {scale}"
     assert (problem.path, problem.expected, problem.got) == (
-        *("measures", "a book that is judged on the scale detail", f"one on the scale {scale}"),
+        "measures",
+        "a book that is judged on the scale detail",
+        f"one on the scale {scale}",
     )
     assert problem.hint == "leave it out, or judge on that scale"
     shop.service.jobs.submit(request.model_copy(update={"convention": "trec"}))  # on the grades as they are
@@ -290,13 +294,19 @@ def test_answers_that_are_scored_again_stay_those_of_their_variant_config_and_pi
         service.jobs.submit(EvaluateRequest(testset="own", runs=(first.run_id,)))
         (again,) = evaluations(shop).values()
         assert (again.label, again.config_digest, again.figures.pilot) == (
-            *(first.label, first.config_digest, first.figures.pilot),
+            first.label,
+            first.config_digest,
+            first.figures.pilot,
         )
         assert first.config_digest
         assert {info.system for info in (first, again)} == {"shop"}
         wanted = request_of(service, again)
         assert (wanted.systems, wanted.variant, wanted.params, wanted.pilot, wanted.runs) == (
-            *(("shop",), request.variant, request.params, request.pilot, ()),
+            ("shop",),
+            request.variant,
+            request.params,
+            request.pilot,
+            (),
         )
 
 

@@ -23,7 +23,7 @@ from pathlib import Path
 
 from cranfield.base.concurrency.child_process import NotStartedError, TooMuchOutputError, child_process, exit_reason
 from cranfield.benefit.codecheck.python.environment import Environment
-from cranfield.benefit.codecheck.python.requirements import requirement_fault, without_passwords
+from cranfield.benefit.codecheck.python.packages import requirement_fault, without_passwords
 from cranfield.benefit.codecheck.python.sandbox import find_python
 from cranfield.benefit.codecheck.python.ty import RUNNING, CheckerError
 

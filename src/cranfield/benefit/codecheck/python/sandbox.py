@@ -70,7 +70,18 @@ async def sandboxed_python(python: str, folders: Mapping[str, Path], cwd: Path, 
     program = program or shutil.which("bwrap") or ""
     if not program:
         raise CheckerError("bubblewrap (bwrap) is not installed")
-    start = [*_sandbox(program, folders, python), python, "-I", "-S", "-B"]
+    options = [program, "--unshare-all", "--die-with-parent", "--new-session", "--cap-drop", "ALL", "--clearenv"]
+    prefix = str(Path(python).parents[1])
+    read = {place: place for place in (*_SYSTEM, *([] if prefix == "/" else [prefix]))}
+    for inside, outside in (read | {inside: str(path) for inside, path in folders.items()}).items():
+        options += ["--ro-bind-try", outside, inside]
+    options += ["--proc", "/proc", "--dev", _DEVICES]
+    for place in (_SCRATCH, f"{_DEVICES}/shm"):
+        options += ["--size", str(_FILE_BYTES), "--tmpfs", place]
+    options += ["--remount-ro", _DEVICES, "--remount-ro", "/", "--chdir", _SCRATCH]
+    for name, value in _VARIABLES.items():
+        options += ["--setenv", name, value]
+    start = [*options, python, "-I", "-S", "-B"]
     empty = await run_limited([*start, "-c", ""], cwd=cwd, seconds=_SECONDS, n_bytes=_BYTES)
     if empty.status != 0:
         raise CheckerError(f"bubblewrap does not work here: {empty.describe()}")
@@ -99,18 +110,3 @@ def find_python(version: str) -> str:
     except (OSError, subprocess.SubprocessError):  # such as a shim of a version that is not installed
         return ""
     return str(Path(lines[1]).resolve()) if lines[:1] == [version] else ""
-
-
-def _sandbox(program: str, folders: Mapping[str, Path], python: str) -> list[str]:
-    options = [program, "--unshare-all", "--die-with-parent", "--new-session", "--cap-drop", "ALL", "--clearenv"]
-    prefix = str(Path(python).parents[1])
-    read = {place: place for place in (*_SYSTEM, *([] if prefix == "/" else [prefix]))}
-    for inside, outside in (read | {inside: str(path) for inside, path in folders.items()}).items():
-        options += ["--ro-bind-try", outside, inside]
-    options += ["--proc", "/proc", "--dev", _DEVICES]
-    for place in (_SCRATCH, f"{_DEVICES}/shm"):
-        options += ["--size", str(_FILE_BYTES), "--tmpfs", place]
-    options += ["--remount-ro", _DEVICES, "--remount-ro", "/", "--chdir", _SCRATCH]
-    for name, value in _VARIABLES.items():
-        options += ["--setenv", name, value]
-    return options

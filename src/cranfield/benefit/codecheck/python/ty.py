@@ -34,7 +34,10 @@ OF_UNION = "missing-union-attribute"
 NO_NAME = "missing-module-member"
 REVEALED = "revealed-type"
 ARGUMENT_RULES = {
-    *(OVERLOAD, "unknown-argument", "missing-argument", "too-many-positional-arguments"),
+    OVERLOAD,
+    "unknown-argument",
+    "missing-argument",
+    "too-many-positional-arguments",
     "positional-only-parameter-as-kwarg",
 }
 """Rules of arguments that a function does not have."""

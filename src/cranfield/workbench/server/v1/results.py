@@ -142,7 +142,7 @@ def comparison_response(service: Service, comparison_id: int) -> ComparisonRespo
 def metric_keys(spellings: Iterable[str]) -> dict[str, str]:
     """Spelling of each measure to its key in `metrics`; to the spelling itself where two have one key."""
     from cranfield.measures import parse
-    from cranfield.measures.keys import measure_key
+    from cranfield.measures.catalogue import measure_key
 
     keys: dict[str, str] = {}
     for spelling in spellings:

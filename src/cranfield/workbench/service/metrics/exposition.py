@@ -7,8 +7,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from cranfield.workbench.service.metrics.families import DECIMALS, FAMILIES, Family, MetricSample
-from cranfield.workbench.service.metrics.naming import Naming
+from cranfield.workbench.service.metrics.families import DECIMALS, FAMILIES, Family, MetricSample, Naming
 from cranfield.workbench.service.metrics.observed import MetricsSnapshot, Observation
 
 if TYPE_CHECKING:

@@ -143,12 +143,20 @@ def from_results(payload: Json, at: float | None) -> list[Observation]:
 def _observation(made: Json, system: Json, void: tuple[str, ...], *, name: str = "", **other: Any) -> Observation:
     """One system of a file; `made` has the test set and the convention."""
     testset, judged = made["testset"], system.get("judged") or {}
+    entries = system.get("by_stratum", ())
+    found: dict[str, dict[str, Json]] = {}
+    for entry in entries:
+        found.setdefault(entry["key"], {})[entry["value"]] = entry["measures"]
+    spelling = judged.get("measure")
+    from cranfield.measures import parse
+
+    depth = None if spelling is None else parse(spelling).depth
     measured = Measured(
         n_queries=int(system["n_queries"]),
         measures=system["measures"],
-        strata=_strata(system.get("by_stratum", ())),
+        strata=found,
         failures={kind: n for kind, n in system["outcomes"].items() if kind in FAILURES},
-        judged={"mean": judged.get("mean"), "k": _depth(judged.get("measure"))},
+        judged={"mean": judged.get("mean"), "k": depth},
         void=void,
         version=str(testset.get("version") or ""),
         digest=str(testset.get("digest") or ""),
@@ -158,19 +166,6 @@ def _observation(made: Json, system: Json, void: tuple[str, ...], *, name: str =
     return Observation(
         MeasuredSubject(str(name or testset["name"]), str(system["name"])), measured, None if void else measured
     )
-
-
-def _strata(entries: Iterable[Json]) -> dict[str, dict[str, Json]]:
-    found: dict[str, dict[str, Json]] = {}
-    for entry in entries:
-        found.setdefault(entry["key"], {})[entry["value"]] = entry["measures"]
-    return found
-
-
-def _depth(spelling: str | None) -> int | None:
-    from cranfield.measures import parse
-
-    return None if spelling is None else parse(spelling).depth
 
 
 def _void(payload: Json, system: str) -> Iterable[str]:

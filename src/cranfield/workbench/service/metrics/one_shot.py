@@ -15,7 +15,7 @@ from cranfield.base.version import __version__
 from cranfield.formats.io.files import shown, write_bytes
 from cranfield.formats.io.located import load_any
 from cranfield.workbench.service.metrics.exposition import Exposition
-from cranfield.workbench.service.metrics.naming import Naming
+from cranfield.workbench.service.metrics.families import Naming
 from cranfield.workbench.service.metrics.observed import MetricsSnapshot, Observation, from_results
 
 AUTH_VARIABLE = "CRANFIELD_PUSH_AUTH"

@@ -23,9 +23,7 @@ from cranfield.workbench.service.metrics.observed import (
     with_earlier,
 )
 from cranfield.workbench.service.responses import JobState
-from cranfield.workbench.service.watch.scheduler import Scheduler
-from cranfield.workbench.service.watch.status import last_run
-from cranfield.workbench.service.watch.times import Schedule, moment
+from cranfield.workbench.service.watch.scheduler import Schedule, Scheduler, last_run, moment
 
 if TYPE_CHECKING:
     from cranfield.workbench.service.service import Service

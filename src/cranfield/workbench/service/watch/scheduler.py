@@ -10,28 +10,100 @@ import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
-from datetime import date, datetime
+from datetime import UTC, date, datetime, timedelta
 from enum import StrEnum
+from hashlib import sha256
+from itertools import islice, takewhile
 from typing import TYPE_CHECKING
 
-from cranfield.base.errors import CranfieldError, UnknownNameError
+from cranfield.base.errors import CranfieldError, Problem, UnknownNameError, unknown_name
 from cranfield.base.words import count_noun
+from cranfield.benefit.plan import load_plan
 from cranfield.evaluation.options.blocks import CompareOptions
 from cranfield.evaluation.options.keys import given_keys
+from cranfield.evaluation.verdict_table import VerdictCode
 from cranfield.workbench.service.hole_grades import compare_on_newest
 from cranfield.workbench.service.intake.intake import purge
 from cranfield.workbench.service.requests import BenefitRequest, CompareRequest, EvaluateRequest, JobRequest
 from cranfield.workbench.service.responses import JobState, Trigger
 from cranfield.workbench.service.set_versions import are_versions_of_one, shares_queries
 from cranfield.workbench.service.store.jobs import KeyConflictError
-from cranfield.workbench.service.values import EvaluationFilter
-from cranfield.workbench.service.watch.times import Schedule, moment
-from cranfield.workbench.watch_config import BenefitWatch, Watch
+from cranfield.workbench.service.values import EvaluationFilter, JobInfo
+from cranfield.workbench.watch_config import AnyWatch, BenefitWatch, Watch, zone_of
 
 if TYPE_CHECKING:
+    from cranfield.workbench.service.outcome import BenefitOutcome
     from cranfield.workbench.service.service import Service
-    from cranfield.workbench.service.values import EvaluationInfo, JobInfo
+    from cranfield.workbench.service.values import ComparisonInfo, EvaluationInfo
     from cranfield.workbench.watch_config import Compare
+
+
+MAX_SKIPPED = 1_000
+"""Times that are counted of one run."""
+_KEY_TIME = "%Y-%m-%dT%H:%MZ"
+
+
+@dataclass(frozen=True, slots=True)
+class Schedule:
+    """A schedule of the operator's file, by name, on one database."""
+
+    name: str
+    watch: AnyWatch
+    where: str
+    """The database, as an absolute path where it is a file: other databases have other delays."""
+
+    @property
+    def prefix(self) -> str:
+        """Prefix of the keys of its jobs."""
+        return f"watch:{self.name}:"
+
+    def key(self, time: datetime) -> str:
+        """The key of the job of a time: however many servers start it, it is one job."""
+        return f"{self.prefix}{time.astimezone(UTC):{_KEY_TIME}}"
+
+    def compare_key(self, evaluation_id: int) -> str:
+        """The key of the job that compares an evaluation of the schedule; no other key begins so."""
+        return f"compare:{self.name}:{evaluation_id}:"
+
+    def due(self, time: datetime) -> datetime:
+        """A time with its delay, UTC."""
+        if not self.watch.jitter_s:
+            return time.astimezone(UTC)
+        digest = sha256(f"{self.where}\n{self.key(time)}".encode()).digest()
+        delay = int.from_bytes(digest[:8]) % (self.watch.jitter_s + 1)
+        return time.astimezone(UTC) + timedelta(seconds=delay)
+
+    def time_of(self, job: JobInfo) -> datetime:
+        """The time of a job of this schedule; of one that was started by hand, when it was made."""
+        text = (job.key or "").removeprefix(self.prefix)
+        try:
+            return datetime.strptime(text, _KEY_TIME).replace(tzinfo=UTC)
+        except ValueError:
+            return moment(job.created_at)
+
+    def upcoming(self, after: datetime) -> Iterator[datetime]:
+        """The times that are due after a time, with their delays, UTC."""
+        begin = after - timedelta(seconds=self.watch.jitter_s)
+        return (due for time in self.watch.times(begin) if (due := self.due(time)) > after)
+
+    def missed(self, since: datetime, now: datetime) -> datetime | None:
+        """The last time, without its delay, that became due since then: of many only this one is run."""
+        for time in self.watch.times_before(now):
+            if (due := self.due(time)) <= now:
+                return time if due > since else None
+        return None
+
+    def n_skipped(self, job: JobInfo, now: datetime) -> int:
+        """How many times became due while a job was waiting or running: none of them is run."""
+        end = moment(job.finished_at) if job.finished_at is not None else now
+        due = takewhile(lambda time: time <= end, self.upcoming(self.due(self.time_of(job))))
+        return sum(1 for _ in islice(due, MAX_SKIPPED))
+
+
+def moment(ms: int) -> datetime:
+    """A stored time."""
+    return datetime.fromtimestamp(ms / 1000, UTC)
+
 
 LOG = logging.getLogger("cranfield.watch")
 PAUSE_S = 5.0
@@ -268,3 +340,196 @@ def overdue_note(service: Service, name: str, today: date, *, as_it_stands: bool
     days = testsets.refresh_dates(info.id or 0).days_overdue(today)
     version = f" (version {info.version})" if info.version else ""
     return f"The refresh of test set {name}{version} is overdue by {count_noun(days, 'days')}." if days else ""
+
+
+UPCOMING = 3
+"""Times that a list shows."""
+UNCOMPARED = {
+    Uncompared.NOT_PINNED: "no evaluation of the test set is pinned as the baseline",
+    Uncompared.FIRST: "there is no evaluation of the system before that is not void",
+    Uncompared.OTHER_VERSION: "the earlier evaluations are of a version of the test set with other queries: pin one of this version",
+}
+
+
+class Result(StrEnum):
+    """What the last run of a schedule came to."""
+
+    FAILED = "failed"
+    """The job, or that of a comparison, failed or was cancelled."""
+    VOID = "void"
+    WORSE = "worse"
+    """The verdict of a comparison: worse, or mixed."""
+    GATE_FAILED = "gate_failed"
+    PASSED = "passed"
+
+
+@dataclass(frozen=True)
+class LastRun:
+    """The last run of a schedule that has ended."""
+
+    job: JobInfo
+    evaluations: tuple[EvaluationInfo, ...]
+    comparing: tuple[JobInfo, ...]
+    """The jobs of their comparisons."""
+    comparisons: tuple[ComparisonInfo, ...]
+
+    @property
+    def result(self) -> Result | None:
+        """What it came to; None: a comparison has not ended."""
+        if self.job.state != JobState.DONE:
+            return Result.FAILED
+        outcome = self.job.outcome
+        is_invalid = any(each.verdict == VerdictCode.INVALID for each in self.comparisons)
+        if is_invalid or any(each.void for each in self.evaluations) or (outcome is not None and outcome.void):
+            return Result.VOID
+        if any(job.has_ended and job.state != JobState.DONE for job in self.comparing):
+            return Result.FAILED
+        if any(each.is_regression for each in self.comparisons):
+            return Result.WORSE
+        if self.broken_rules:
+            return Result.GATE_FAILED
+        return Result.PASSED if all(job.has_ended for job in self.comparing) else None
+
+    @property
+    def broken_rules(self) -> tuple[str, ...]:
+        """Rules of the gate that an evaluation breaks whose figures count, or an experiment."""
+        if self.job.outcome is not None:
+            return tuple(self.job.outcome.failed_rules)
+        return tuple(dict.fromkeys(rule for each in self.evaluations for rule in each.broken_rules))
+
+    def lines(self) -> Iterator[str]:
+        """The result, for people: why a job failed, figures, verdicts, broken rules."""
+        for job in (self.job, *self.comparing):
+            yield from (f"error: job {job.id}: {problem.problem.sentence()}" for problem in job.problems)
+        if self.job.outcome is not None:
+            yield from outcome_lines(self.job.outcome)
+        for each in self.evaluations:
+            primary = each.figures.primary or ""
+            figure = each.figures.measures.get(primary, {})
+            mean = figure.get("mean")
+            void = f"VOID: {'; '.join(each.void)}: " if each.void else ""
+            value = "null" if mean is None else f"{mean:.4f}"
+            yield f"evaluation {each.id}: {each.label}: {void}{primary} {value}, n={figure.get('n', 0)}"
+        yield from (f"comparison {each.id}: {each.sentence}" for each in self.comparisons)
+        yield from (f"gate: failed: {rule}" for rule in self.broken_rules)
+
+
+def outcome_lines(outcome: BenefitOutcome) -> Iterator[str]:
+    """What an experiment came to; an invalid one has no verdicts."""
+    if outcome.unchanged:
+        yield f"nothing changed since {outcome.file} of {outcome.made_at}: no cell was run"
+    else:
+        yield f"result: {outcome.file}"
+    yield outcome.sentence
+    yield from (f"VOID: {each}" for each in outcome.void)
+    yield from (f"{stratum}: {verdict}" for stratum, verdict in outcome.verdicts.items())
+    yield from (f"caveat: {each}" for each in outcome.caveats)
+
+
+@dataclass(frozen=True)
+class WatchState:
+    """Where a schedule stands."""
+
+    name: str
+    testset: str | None
+    """None: it is of an experiment."""
+    benefit: str | None
+    """Plan of an experiment."""
+    upcoming: tuple[datetime, ...]
+    """The next times with their delays, in the zone of the schedule."""
+    running: JobInfo | None
+    """Its job that has not ended."""
+    last: LastRun | None
+    n_skipped: int
+    """Times that passed while the last job was waiting or running."""
+    uncompared: Uncompared | None
+    """Why the evaluations have no comparison; None: they have, or will have when their job is done."""
+    overdue: str
+    """Says that the refresh of its test set is overdue; empty: it is not, or the test set cannot be read."""
+    problems: tuple[Problem, ...]
+    """Why it cannot run: names that the config does not have, a test set that cannot be read."""
+
+    def notes(self) -> Iterator[str]:
+        """Everything else that a person has to know, beside the result."""
+        yield from (f"error: {problem.sentence()}" for problem in self.problems)
+        if self.last is not None and not self.last.comparisons and self.uncompared in UNCOMPARED:
+            yield f"not compared: {UNCOMPARED[self.uncompared]}"
+        if self.n_skipped:
+            yield f"skipped: {count_noun(self.n_skipped, 'times')}, while a job was waiting or running"
+        if self.overdue:
+            yield self.overdue
+
+    def as_json(self) -> dict[str, object]:
+        """The state for programs; times in ISO 8601."""
+        last = self.last
+        return {
+            "name": self.name,
+            "testset": self.testset,
+            "benefit": self.benefit,
+            "next": [time.isoformat() for time in self.upcoming],
+            "running": self.running and self.running.id,
+            "job": last and last.job.id,
+            "result": last and last.result,
+            "evaluations": [each.id for each in last.evaluations] if last else [],
+            "comparisons": [{"id": each.id, "verdict": each.verdict} for each in last.comparisons] if last else [],
+            "outcome": last and last.job.outcome and last.job.outcome.model_dump(mode="json"),
+            "failed_rules": list(last.broken_rules) if last else [],
+            "uncompared": self.uncompared,
+            "skipped": self.n_skipped,
+            "notes": list(self.notes()),
+        }
+
+
+def watch_states(service: Service, *, as_it_stands: bool = False) -> list[WatchState]:
+    """The state of every schedule, in the order of the operator's file; `as_it_stands` as of `overdue_note`."""
+    scheduler = Scheduler(service)
+    return [watch_state(scheduler, schedule, as_it_stands=as_it_stands) for schedule in scheduler.schedules()]
+
+
+def watch_state(scheduler: Scheduler, schedule: Schedule, *, as_it_stands: bool = False) -> WatchState:
+    """The state of a schedule."""
+    service, watch, now = scheduler.service, schedule.watch, scheduler.now()
+    newest = next(iter(service.jobs.scheduled(schedule.prefix, 1)), None)
+    last = last_run(service, schedule)
+    found = (scheduler.baseline_of(schedule, each) for each in (last.evaluations if last else ()))
+    overdue, problems = "", list(_unknown_names(service, schedule))
+    try:
+        if isinstance(watch, Watch):
+            overdue = overdue_note(service, watch.testset, now.date(), as_it_stands=as_it_stands)
+        else:
+            load_plan(service.workbench.folder / watch.benefit)
+    except CranfieldError as error:
+        problems += error.problems
+    return WatchState(
+        name=schedule.name,
+        testset=watch.testset if isinstance(watch, Watch) else None,
+        benefit=watch.benefit if isinstance(watch, BenefitWatch) else None,
+        upcoming=tuple(time.astimezone(zone_of(watch.zone)) for time in islice(schedule.upcoming(now), UPCOMING)),
+        running=None if newest is None or newest.has_ended else newest,
+        last=last,
+        n_skipped=0 if newest is None else schedule.n_skipped(newest, now),
+        uncompared=next((each for each in found if isinstance(each, Uncompared)), None),
+        overdue=overdue,
+        problems=tuple(problems),
+    )
+
+
+def last_run(service: Service, schedule: Schedule) -> LastRun | None:
+    """The last run of a schedule that has ended."""
+    jobs = service.jobs.scheduled(schedule.prefix, JOBS_LOOKED_AT)
+    job = next((each for each in jobs if each.has_ended), None)
+    if job is None:
+        return None
+    evaluations = service.evaluations.for_job(job.id)
+    comparing = [found for each in evaluations for found in service.jobs.scheduled(schedule.compare_key(each.id), 1)]
+    made = (service.comparisons.for_job(each.id) for each in comparing)
+    return LastRun(job, evaluations, tuple(comparing), tuple(each for each in made if each is not None))
+
+
+def _unknown_names(service: Service, schedule: Schedule) -> Iterator[Problem]:
+    """What the schedule names and the config does not have."""
+    config, watch = service.config(), schedule.watch
+    for name in watch.systems if isinstance(watch, Watch) else ():
+        known = () if config is None else config.systems
+        if name not in known:
+            yield unknown_name("system", name, known)

@@ -8,7 +8,7 @@ from typing import Any
 
 from cranfield.workbench.config import MetricsConfig
 from cranfield.workbench.service.metrics.exposition import Exposition
-from cranfield.workbench.service.metrics.naming import Naming
+from cranfield.workbench.service.metrics.families import Naming
 from cranfield.workbench.service.metrics.observed import Measured, MeasuredSubject, MetricsSnapshot, Observation
 
 BUCKETS = [[10, 3], [100, 49], [None, 50]]

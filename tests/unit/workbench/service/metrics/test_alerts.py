@@ -13,7 +13,7 @@ from cranfield.base.errors import UsageError
 from cranfield.gate.use_cases.plan import planned
 from cranfield.workbench.config import MetricsConfig
 from cranfield.workbench.service.metrics.alerts import AlertRule, gate_alerts, gated_systems, rules_text, seconds
-from cranfield.workbench.service.metrics.naming import Naming
+from cranfield.workbench.service.metrics.families import Naming
 
 SYSTEM = 'testset="clinical",system="fusion",variant="",components=""'
 FAILED = f"sum without (kind) (max without (instance, pod) (last_over_time(cranfield_failed_queries{{{SYSTEM}}}[45m])))"

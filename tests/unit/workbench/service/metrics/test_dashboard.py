@@ -11,9 +11,8 @@ import pytest
 import yaml
 from tests.unit.workbench.service.metrics.observations import HOUSE
 
-from cranfield.workbench.service.metrics.dashboard import dashboard
-from cranfield.workbench.service.metrics.families import FAMILIES
-from cranfield.workbench.service.metrics.naming import Naming
+from cranfield.workbench.service.metrics.alerts import dashboard
+from cranfield.workbench.service.metrics.families import FAMILIES, Naming
 
 WHOLE = {"type": "integer", "minimum": 0}
 SOURCE = {
@@ -150,6 +149,12 @@ def test_promtool_reads_every_query(naming: Naming, tmp_path: Path, promtool: Ca
 def test_most_families_are_drawn() -> None:
     hidden = {name for name, family in FAMILIES.items() if not family.panels}
     assert hidden == {
-        *("measure_ci_low", "measure_queries", "evaluation_timestamp_seconds", "evaluation_age_seconds"),
-        *("measure_timestamp_seconds", "queries", "series_left_out", "build_info"),
+        "measure_ci_low",
+        "measure_queries",
+        "evaluation_timestamp_seconds",
+        "evaluation_age_seconds",
+        "measure_timestamp_seconds",
+        "queries",
+        "series_left_out",
+        "build_info",
     }

@@ -12,8 +12,7 @@ from tests.unit.workbench.service.metrics.observations import HOUSE, measured, n
 from cranfield.base.errors import UsageError
 from cranfield.workbench.config import MetricsConfig
 from cranfield.workbench.service.metrics.exposition import Exposition
-from cranfield.workbench.service.metrics.families import FAMILIES, RESULTS, naming_of
-from cranfield.workbench.service.metrics.naming import Naming
+from cranfield.workbench.service.metrics.families import FAMILIES, RESULTS, Naming, naming_of
 from cranfield.workbench.service.metrics.observed import (
     Measured,
     MeasuredSubject,
@@ -22,7 +21,7 @@ from cranfield.workbench.service.metrics.observed import (
     ScheduleState,
     with_earlier,
 )
-from cranfield.workbench.service.watch.status import Result
+from cranfield.workbench.service.watch.scheduler import Result
 
 WHO = 'system="fusion",testset="clinical"'
 

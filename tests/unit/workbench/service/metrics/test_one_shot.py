@@ -19,7 +19,7 @@ from cranfield.cli.main import command_line
 from cranfield.gate.rules import words
 from cranfield.gate.use_cases.plan import planned
 from cranfield.workbench.service.metrics.alerts import gated_systems
-from cranfield.workbench.service.metrics.naming import Naming
+from cranfield.workbench.service.metrics.families import Naming
 from cranfield.workbench.service.metrics.one_shot import (
     AUTH_VARIABLE,
     exposition,

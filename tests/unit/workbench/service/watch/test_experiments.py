@@ -28,7 +28,7 @@ from cranfield.workbench.config import load_workbench
 from cranfield.workbench.server.tables import job_subject
 from cranfield.workbench.service.requests import BenefitRequest
 from cranfield.workbench.service.responses import JobResponse, JobState
-from cranfield.workbench.service.watch.status import watch_states
+from cranfield.workbench.service.watch.scheduler import watch_states
 from cranfield.workbench.service.webhooks import messages
 from cranfield.workbench.service.work import work_on
 

@@ -3,8 +3,7 @@
 import logging
 from datetime import UTC, datetime, timedelta
 
-from cranfield.workbench.service.watch.status import watch_states
-from cranfield.workbench.service.watch.times import Schedule
+from cranfield.workbench.service.watch.scheduler import Schedule, watch_states
 from cranfield.workbench.watch_config import Watch
 
 
