@@ -207,7 +207,7 @@ def tests_page() -> str:
         (f"`{spec.name}`", f"{spec.title}. {spec.sentence}", ", ".join(spec.tests) or "all", spec.source)
         for spec in ADJUSTMENTS.values()
     ]
-    about = "Of three systems or more, the p-values of all pairs are adjusted together: `--adjust`, or `adjust:` in the config."
+    about = "With three or more systems, the p-values of all pairs are adjusted together: `--adjust`, or `adjust:` in the config."
     sections += ["## Adjustments of many systems", about, table(("name", "adjustment", "tests", "source"), rows)]
     return "\n\n".join(sections)
 

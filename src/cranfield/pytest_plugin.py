@@ -48,7 +48,7 @@ def pytest_configure(config: pytest.Config) -> None:
     config.stash[_scored_key] = {}
     named = config.getoption("--cranfield-config")
     if named is not None and not Path(named).is_file():
-        raise pytest.UsageError(f"--cranfield-config: there is no file {named}")
+        raise pytest.UsageError(f"--cranfield-config: file not found: {named}")
 
 
 @pytest.hookimpl(tryfirst=True)

@@ -77,7 +77,7 @@ def test_a_rule_that_the_first_answer_breaks_ends_the_run_before_collection(cran
 
 def test_a_system_that_changes_its_mode_on_the_way_has_a_void_run(cranfield, tmp_path):
     code, out, _ = cranfield("run", mode="tired", rule="tired")
-    sentence = "shop: 2 of 4 answers break the rule that its config declares for every answer, mode = tired: q3"
+    sentence = "shop: 2 of 4 answers break the rule declared in the config for every answer, mode = tired: q3"
     assert (code, "VERDICT: invalid" in out, sentence in out) == (3, True, True)
     assert [(found["check"], found["query_ids"]) for found in results(tmp_path)["evidence"]] == [
         ("answer-rules", ["q3", "q4"])

@@ -192,7 +192,7 @@ def test_a_group_that_holds_the_scheme_alone_is_void(folder: Path, service: str)
     assert job.comparison.verdict.code == "invalid"
     found = checks(job)
     assert (found["nothing-matched"], found["one-id"]) == ("void", "void")
-    assert "the group of extract.regex may hold a part of the id only" in " ".join(job.void)
+    assert "the group of extract.regex may match only a part of the id" in " ".join(job.void)
     assert SOURCES in " ".join(job.void)
 
 
@@ -211,7 +211,7 @@ def test_spans_that_are_no_lines_are_void(folder: Path) -> None:
     assert job.comparison is not None
     assert job.comparison.verdict.code == "invalid"
     assert checks(job) == {"results-without-lines": "void"}
-    assert "'file:6-30'" in job.void[0] or "is no `12-40`" in job.void[0]
+    assert "'file:6-30'" in job.void[0] or "is not of the form `12-40`" in job.void[0]
     assert job.comparison.baseline.mean("RR@10") == 0.5
 
 
@@ -272,14 +272,14 @@ def test_every_command_ends_with_3_and_its_reason(folder: Path, service: str) ->
     assert third.returncode == 3
     evaluated = cranfield(folder, "evaluate", "uris.yaml", "out/runs/new.jsonl")
     assert (evaluated.returncode, "VERDICT: invalid" in evaluated.stdout) == (3, True)
-    assert evaluated.stderr == "error: void: the scores of new do not count; the report has the reason\n"
+    assert evaluated.stderr == "error: void: the scores of new do not count; see the report for the reason\n"
     as_json = cranfield(folder, "evaluate", "uris.yaml", "out/runs/new.jsonl", "--format", "json")
     assert as_json.returncode == 3
     assert as_json.stderr.startswith("error: void: new: no result of ")
     assert [finding["consequence"] for finding in json.loads(as_json.stdout)["evidence"]][:2] == ["void", "void"]
     lines = (folder / ".cranfield/history.jsonl").read_text().splitlines()
     assert [json.loads(line)["system"] for line in lines] == ["old"]  # void scores are no point of a history
-    assert "not added to the history, as the scores do not count: new" in run.stderr
+    assert "not added to the history, because the scores do not count: new" in run.stderr
     gated = cranfield(folder, "gate", "--out", "gate")
     assert (gated.returncode, "invalid" in gated.stdout) == (3, True)
     accepted = cranfield(folder, "baseline", "accept")

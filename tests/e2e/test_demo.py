@@ -73,7 +73,7 @@ def test_measures_that_do_not_apply_to_a_class_are_not_computed_for_it(results: 
 
 
 def test_the_report_counts_predicates_and_the_ids_they_returned(demo: Path) -> None:
-    assert "Database 'corpus' was asked 15 predicates and named " in (demo / "report.md").read_text()
+    assert "Database 'corpus' answered 15 predicates with " in (demo / "report.md").read_text()
     assert "(answers sha256:" in (demo / "report.md").read_text()
 
 

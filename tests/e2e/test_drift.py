@@ -155,7 +155,7 @@ def test_evaluation_on_a_drifted_set_is_an_error_unless_drift_is_allowed(drifted
     )
     refused = evaluated(drifted, "--repo", "code")
     assert refused.returncode == 2
-    assert "4 of 6 expected places not as they were in the folder on commit " in refused.stderr
+    assert "4 of 6 expected places changed in the folder on commit " in refused.stderr
     assert "1 edited, 2 renamed, 1 gone" in refused.stderr
     assert "--allow-drift" in refused.stderr
     assert refused.stdout == ""

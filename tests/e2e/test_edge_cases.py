@@ -125,8 +125,8 @@ def test_ties_are_counted_with_the_range_of_values_they_allow(score):
     assert value(found, "AP") == pytest.approx((1 / 2 + 2 / 3) / 2)
     # and the rank column, which has a before x, does not disagree with the scores
     assert found.warnings == (
-        "1 result ties with the one before; ties fall to the larger document id",
-        "judged documents in ties: 1 in 1 of 1 queries; AP is between 0.5833 and 0.8333, as they fall",
+        "1 result ties with the previous result; ties are ordered by document id, descending",
+        "judged documents in ties: 1 in 1 of 1 queries; AP is between 0.5833 and 0.8333, depending on the order of the ties",
     )
 
 
@@ -158,7 +158,7 @@ def test_scores_that_tie_in_32_bits_differ_in_64(score, convention, expected):
 def test_rank_column_is_ignored_with_a_warning_where_it_disagrees(score):
     found = score("q1 0 a 1\nq2 0 c 1\n", "q1 Q0 x 1 1.0 t\nq1 Q0 a 2 2.0 t\nq2 Q0 c 1 1.0 t\n")
     assert values(found) == {"RR": {"q1": 1.0, "q2": 1.0}}
-    assert found.warnings == ("the rank column disagrees with the order by score in 1 query (q1); the score counts",)
+    assert found.warnings == ("the rank column disagrees with the order by score in 1 query (q1); the score is used",)
 
 
 # ---------------------------------------------------------------- which queries
@@ -179,7 +179,7 @@ def test_query_missing_from_the_run_is_left_out_on_request(score, how):
     found = score(QRELS_OF_TWO, "q1 Q0 a 1 1.0 t\n", **how)
     assert values(found) == {"RR": {"q1": 1.0}}
     assert mean(found) == 1.0
-    assert found.warnings == ("not returned: no answer in the run for 1 of 2 queries (out of the means): q2",)
+    assert found.warnings == ("not returned: no answer in the run for 1 of 2 queries (excluded from the means): q2",)
 
 
 def test_query_without_judgments_is_ignored_and_named(score):
@@ -271,7 +271,7 @@ def test_grade_that_is_no_number_is_an_error_with_its_line(refusal, grade):
 def test_duplicate_document_in_a_run_is_an_error_with_both_lines(files):
     files("q1 0 a 1\n", "q1 Q0 a 1 3.0 t\nq1 Q0 b 2 2.0 t\nq1 Q0 a 3 1.0 t\n")
     assert complaint("evaluate", "qrels.txt", "a.run") == (
-        "error: a.run:3: query 'q1' lists document 'a' twice; expected each document once a query, got it also on "
+        "error: a.run:3: query 'q1' lists document 'a' twice; expected each document once per query, got the same document on "
         "line 1.\nHint: --duplicates first keeps the best-ranked one.\n"
     )
 
@@ -317,7 +317,7 @@ def test_error_of_an_invalid_first_line_describes_the_format_of_a_run(refusal):
     line = "q1 Q0 a 1 high t"
     assert refusal("q1 0 a 1\n", line + "\n") == (
         'a.run: not a run; expected a collected run (first line `{"cranfield_run":1,…}`), a TREC run (lines `query Q0 '
-        f"document rank score tag`), or another format that its content tells, got '{line}'.\n"
+        f"document rank score tag`), or another format that can be detected from the content, got '{line}'.\n"
         "Hint: name the format: run_format=NAME."
     )
     assert refusal("q1 0 a 1\n", line + "\n", run_format="trec") == (
@@ -378,7 +378,7 @@ def test_interleaved_queries_are_accepted(score):
 
 def test_interleaved_queries_are_checked_for_duplicates(refusal):
     assert refusal("q1 0 a 1\n", "q1 Q0 a 1 3.0 t\nq2 Q0 c 1 9.0 t\nq1 Q0 a 2 2.0 t\n") == (
-        "a.run:3: query 'q1' lists document 'a' twice; expected each document once a query, got it also on line 1.\n"
+        "a.run:3: query 'q1' lists document 'a' twice; expected each document once per query, got the same document on line 1.\n"
         "Hint: duplicates=first keeps the best-ranked one."
     )
 

@@ -99,7 +99,7 @@ def test_every_run_asks_and_the_figures_are_those_of_the_index_as_it_is(project:
     project.run()
     assert (project.n_asked(), project.mean()) == (24, 0.5)
     (project.folder / "index.txt").unlink()
-    assert "the first 10 queries all failed alike" in project.run(code=3).stderr
+    assert "the first 10 queries all failed in the same way" in project.run(code=3).stderr
     assert 10 <= project.n_asked() < 24  # it stops as soon as one of the two has failed ten times
 
 
@@ -110,7 +110,7 @@ def test_hours_without_depends_ask_again_and_say_what_is_missing(project: Projec
     done = project.run()
     assert (project.n_asked(), project.mean()) == (48, 0.5)
     for system in ("old", "new"):
-        assert f"{system}: every query is sent, and no answer is kept: name in its `depends`" in done.stderr
+        assert f"{system}: every query is sent, and no answer is kept: list in its `depends`" in done.stderr
 
 
 SLOW = pytest.mark.slow
@@ -161,7 +161,7 @@ def test_a_store_that_was_deleted_is_asked_and_fails_whatever_was_kept(project: 
     project.config("[index.txt]", hours=24)
     project.run()
     (project.folder / "index.txt").unlink()
-    assert "the first 10 queries all failed alike" in project.run(code=3).stderr
+    assert "the first 10 queries all failed in the same way" in project.run(code=3).stderr
 
 
 def test_the_first_caveat_says_how_many_answers_were_kept_and_how_old_they_are(project: Project) -> None:
@@ -173,7 +173,7 @@ def test_the_first_caveat_says_how_many_answers_were_kept_and_how_old_they_are(p
         r"\d+ (s|min) before\)"
     )
     pair = f"(old and new: {kept}|old: {kept} and new: {kept}), and not"
-    both = f"{pair} asked for again"
+    both = f"{pair} requested again"
     # Where the answers of the two are not of the same second, the caveat is longer than the short report shows.
     assert re.match(rf" ({both}|{pair} …) !", short.partition("!")[2]), short
     assert re.match(rf" - {both} - ", full.partition(" Caveats:")[2]), full[:1500]
@@ -200,8 +200,9 @@ def test_an_index_that_is_built_while_it_is_asked_is_a_caveat_and_keeps_nothing(
     build = "[ $1 != word7 ] || sed -i 1s/.*/rebuilt/ index.txt\n"
     (project.folder / "search.sh").write_text(SEARCH + build)
     done = project.run()
-    assert "old and new: what it depends on changed while it was asked: the answers may be of two" in " ".join(
-        done.stdout.split()
+    assert (
+        "old and new: its dependencies (`depends`) changed while the queries were sent: the answers may come from two"
+        in " ".join(done.stdout.split())
     )
     assert not list((project.folder / ".cranfield").glob("answers/*.jsonl"))
     (project.folder / "search.sh").write_text(SEARCH)
@@ -257,4 +258,4 @@ def test_an_interrupted_run_starts_over_where_the_index_changed_meanwhile(projec
     project.index(6, "2026-11-02")
     done = project.run()
     assert (project.n_asked(), project.mean()) == (24, 0.5)
-    assert "old: starting over, because what the system depends on changed" in done.stderr
+    assert "old: starting over, because the dependencies of the system changed" in done.stderr

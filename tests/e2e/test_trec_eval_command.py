@@ -234,7 +234,7 @@ def write(path, lines):
         ("-m", "error: trec_eval: option -m requires argument."),
         ("-m ndgc qrels run", "error: unknown trec_eval measure 'ndgc'"),
         ("-m rbp --as 9 qrels run", "error: -m rbp: trec_eval 9 has no such measure."),
-        ("-m P. qrels run", "error: -m P.: nothing follows the point; expected NAME or NAME.PARAMETERS."),
+        ("-m P. qrels run", "error: -m P.: the part after the dot is empty; expected NAME or NAME.PARAMETERS."),
         ("-m P.0 qrels run", "error: -m P.0: cannot read the cutoffs; expected whole numbers of 1 or more"),
         ("-m P.5,x qrels run", "error: -m P.5,x: cannot read the cutoffs"),
         ("-m P.5,5.7 qrels run", "error: -m P.5,5.7: a cutoff is given twice"),

@@ -129,7 +129,7 @@ def test_what_is_missing_is_named_with_the_platform(monkeypatch: pytest.MonkeyPa
         require(PROGRAMS, "this")
     assert str(raised.value).splitlines() == [
         "this does not work on Windows; expected an operating system with os.killpg.",
-        "Hint: use Linux or macOS; on Windows the Windows Subsystem for Linux (WSL) is one.",
+        "Hint: use Linux or macOS; on Windows, use the Windows Subsystem for Linux (WSL).",
     ]
 
 

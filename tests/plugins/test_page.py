@@ -183,7 +183,7 @@ def test_a_product_that_cannot_be_imported_breaks_no_other_command(tmp_path: Pat
     listed = called("--help")
     assert (listed.returncode, "  compare " in listed.stdout, "  toys " in listed.stdout) == (0, True, False)
     assert "warning: command toys: toy_gone of a product failed: ModuleNotFoundError" in listed.stderr
-    assert "warning: there is a command compare; that of toy is left out" in listed.stderr
+    assert "warning: the command compare exists already; the one of toy is ignored" in listed.stderr
     asked = called("toys")
     assert (asked.returncode, "internal error" in asked.stderr) == (2, False)
     ran = called("run")

@@ -215,8 +215,8 @@ def test_columns_that_are_missing_or_hold_something_else(spark: SparkSession, tm
         evaluate(frame, judgments, ["AP"], out=tmp_path / "out")
     assert [problem.message for problem in caught.value.problems] == [
         "no column query_id",
-        "column doc_id holds no ids",
-        "column score holds no numbers",
+        "column doc_id does not contain ids",
+        "column score does not contain numbers",
     ]
     with pytest.raises(UsageError, match="unknown column 'topik'"):
         evaluate(frame, judgments, ["AP"], out=tmp_path / "out", columns={"query_id": "topik"})
@@ -235,7 +235,7 @@ def test_judgments_that_come_twice_are_an_error(spark: SparkSession, tmp_path: P
         ([("q1", "d1", None)], "document 'd1' of query 'q1' has no grade"),
         (
             [("q1", "d1", math.nan), ("q1", "d2", 1.0)],
-            "document 'd1' of query 'q1' has the grade nan, which is no finite",
+            "document 'd1' of query 'q1' has the grade nan, which is not a finite",
         ),
         ([("q1", "d1", math.inf)], "has the grade inf"),
         ([("q1", "d1", 1.0), (None, "d1", 1.0)], "a judgment has no query_id"),
@@ -409,7 +409,7 @@ def test_a_command_that_is_ended_leaves_no_process_and_no_results(tmp_path: Path
     assert not (out / "_evaluation.json").exists()
     if ended_by == signal.SIGINT:
         assert process.returncode == 130
-        assert "interrupted: the same command begins anew" in error
+        assert "interrupted: the same command starts from the beginning" in error
         assert list(out.iterdir()) == []
 
 

@@ -21,7 +21,7 @@ from cranfield.repo.hashes import kept_hash
 from cranfield.repo.snapshot import Snapshot
 from cranfield.repo.source import tracked_snapshot
 
-REVIEW = "look at each and correct the test set"
+REVIEW = "check each place and correct the test set"
 
 
 def check_repository(
@@ -57,7 +57,7 @@ def check_repository(
     if report.drifted and not allow_drift and not intact:
         hint = (
             f"{REVIEW}, then rehash it (`cranfield testset rehash SET --repo DIR`); {{allow_drift}} continues with the drifted places, "
-            "{intact} with the queries whose places all stand"
+            "{intact} with the queries whose places are all unchanged"
         )
         raise TestSetError(_refusal(testset, report.drifted, len(report.findings), report, hint))
     healed = reanchored(testset, report)
@@ -72,7 +72,7 @@ def _intact(testset: TestSet, left_out: set[str], report: DriftReport) -> TestSe
     n = len(testset.queries)
     if len(left_out) == n:
         raise TestSetError(
-            f"test set {testset.name!r}: each of {count_noun(n, 'queries')} expects a place that is not as it was in {report.where}",
+            f"test set {testset.name!r}: each of {count_noun(n, 'queries')} expects a place that changed in {report.where}",
             hint=f"{REVIEW}, then rehash it (`cranfield testset rehash SET --repo DIR`)",
         )
     notes = _notes(report)
@@ -82,8 +82,8 @@ def _intact(testset: TestSet, left_out: set[str], report: DriftReport) -> TestSe
     counted = ", ".join(f"{states[state]} {state}" for state in STATES if states[state])
     gone = tuple(query_id for query_id in testset.query_ids if query_id in left_out)
     text = (
-        f"Only intact queries are evaluated: {n - len(gone)} of {n}. Left out, because places that they expect are not as "
-        f"they were in {report.where} ({counted}): {join_first(gone)}."
+        f"Only intact queries are evaluated: {n - len(gone)} of {n}. Left out, because places that they expect "
+        f"changed in {report.where} ({counted}): {join_first(gone)}."
     )
     smaller = only(testset, set(testset.query_ids) - left_out)
     split = testset.meta.split
@@ -133,7 +133,7 @@ def rehash(
             if report.moved
             else REVIEW
         )
-        hint += "; {allow_drift} takes every place as it stands now"
+        hint += "; {allow_drift} accepts every place in its current state"
         raise TestSetError(_refusal(testset, changed, len(report.findings), report, hint))
     outlines = Outlines(snapshot)
     expected = places(testset, snapshot)
@@ -149,7 +149,7 @@ def rehash(
     source_files = _hashes(testset, {place.path for place in expected.values()}, snapshot)
     at_commit = f" at commit {report.commit[:12]}" if report.commit else ""
     done = f"{_day(today)}: rehashed{at_commit}: {count_noun(len(anchors), 'places')} in {count_noun(len(source_files), 'files')}."
-    notes = [f"Not there, and not anchored: {_some(missing)}."] if missing else []
+    notes = [f"Not found, and not anchored: {_some(missing)}."] if missing else []
     if report.uncommitted:
         done += f" {report.uncommitted}."
         notes = [f"No commit is named. {report.uncommitted}.", *notes]
@@ -182,7 +182,7 @@ def _refusal(
     """The count first, then each place."""
     states = Counter(finding.state for finding in changed)
     counted = ", ".join(f"{states[state]} {state}" for state in STATES if states[state])
-    head = f"test set {testset.name!r}: {len(changed)} of {count_noun(among, 'expected places')} not as they were in {report.where}: {counted}"
+    head = f"test set {testset.name!r}: {len(changed)} of {count_noun(among, 'expected places')} changed in {report.where}: {counted}"
     return [
         Problem(head, hint=hint, parameters=("allow_drift", "intact")),
         *(Problem(state_text(finding), path=finding.label) for finding in changed),
@@ -202,7 +202,7 @@ def _allowed(testset: TestSet, report: DriftReport) -> tuple[Note, ...]:
     queries = {query_id for finding in report.drifted for query_id in finding.queries}
     drifted = [f"{finding.label} {state_text(finding)}" for finding in report.drifted]
     of = count_noun(len(report.findings), "expected places")
-    text = f"Drift was allowed: {len(drifted)} of {of} not as they were: {_some(drifted)}."
+    text = f"Drift was allowed: {len(drifted)} of {of} changed: {_some(drifted)}."
     named = tuple(query_id for query_id in testset.query_ids if query_id in queries)
     return (Note(NoteKind.DRIFT, text, named, len(testset.queries)),)
 
@@ -210,14 +210,14 @@ def _allowed(testset: TestSet, report: DriftReport) -> tuple[Note, ...]:
 def _notes(report: DriftReport) -> list[str]:
     notes = []
     if not report.findings:
-        notes.append("Nothing is expected in a file: the repository says nothing about this test set.")
+        notes.append("No expected place is in a file: this test set cannot be checked against the repository.")
     if report.moved:
         pairs = [f"{finding.label} to {finding.now}" for finding in report.moved]
-        notes.append(f"{count_noun(len(pairs), 'places')} moved to where the text is now: {_some(pairs)}.")
+        notes.append(f"{count_noun(len(pairs), 'places')} moved, with the text, to new lines: {_some(pairs)}.")
     if unanchored := report.counts["unanchored"]:
         count = count_noun(unanchored, "expected places")
         notes.append(
-            f"{count} without an anchor: edits there go unseen until `cranfield testset rehash SET --repo DIR`."
+            f"{count} without an anchor: edits there are not detected until `cranfield testset rehash SET --repo DIR`."
         )
     if report.unparsed:
         notes.append(f"Not parsed: {_some([f'{path} ({why})' for path, why in report.unparsed.items()])}.")

@@ -128,10 +128,10 @@ def _takes(signature: inspect.Signature, *arguments: object) -> bool:
 
 
 TIES = {
-    "descending": "to the larger document id",
-    "expected": "in every order, and values are the means over them",
-    "ascending": "to the smaller document id",
-    "given": "as they stand in the run",
+    "descending": "by document id, descending",
+    "expected": "in every possible way, and values are means over these orders",
+    "ascending": "by document id, ascending",
+    "given": "as in the run",
 }
 """Where ties fall, for each rule of a convention."""
 
@@ -200,10 +200,10 @@ def _reader_caveats(ranked: RankedRun, rules: Convention) -> Iterable[str]:
     yield from _extra_queries(ranked.extra_queries)
     if ranked.misranked:
         text = f"the rank column disagrees with the order by score in {count_noun(len(ranked.misranked), 'queries')}"
-        yield Caveat(f"{text} ({join_first(ranked.misranked)}); the score counts", CaveatKind.RANK_COLUMN)
+        yield Caveat(f"{text} ({join_first(ranked.misranked)}); the score is used", CaveatKind.RANK_COLUMN)
     if ranked.n_tied:
         ties = f"{count_noun(ranked.n_tied, 'results')} {'ties' if ranked.n_tied == 1 else 'tie'}"
-        text = f"{ties} with the one before; ties fall {TIES[rules.ties]}"
+        text = f"{ties} with the previous result; ties are ordered {TIES[rules.ties]}"
         yield Caveat(text, CaveatKind.TIES, rules.ties)
 
 
@@ -287,9 +287,7 @@ def _ordered_ties(run: Run, rules: Convention) -> Iterable[str]:
     hits = [answer.hits for answer in run.answers.values()]
     n = sum(a.score is not None and a.score == b.score for some in hits for a, b in pairwise(some))
     if n:
-        text = (
-            f"{n} results have the score of the one before, in lists whose own order counts: there are no ties in them"
-        )
+        text = f"{n} results have the same score as the previous result, but these lists are ranked by position, so there are no ties"
         yield Caveat(f"{text}; ids with scores, as a mapping, are ranked by score", CaveatKind.TIES, rules.ties)
 
 
@@ -424,8 +422,10 @@ def on_its_scale(evaluation: Evaluation, spelling: str | Measure) -> tuple[Ranki
     wanted = scale if scale == "detail" else there or scale or _main_scale(evaluation)
     ranking = evaluation.on_scales.get(wanted)
     if ranking is None or (there is not None and there != wanted):
-        but = f"it is there on the {there} scale" if there else f"the run was not ranked on the {wanted} scale"
-        raise UsageError(f"{spelling} cannot be added: {but}", hint=f"ask for it with the others: -m '{spelling}'")
+        but = f"it was computed on the {there} scale" if there else f"the run was not ranked on the {wanted} scale"
+        raise UsageError(
+            f"{spelling} cannot be added: {but}", hint=f"request it together with the other measures: -m '{spelling}'"
+        )
     return ranking, wanted
 
 
@@ -462,7 +462,7 @@ def _given(testset: TestSet, scale: str | None) -> Scale:
     found = declared or scale_of(grades) or (None if grades.size else "binary")  # of nothing, any scale is right
     if found is None:
         raise UsageError(
-            "the ratings are on no scale that is known",
+            "the ratings are not on a known scale",
             expected=", ".join(f"{name} ({levels[0]} to {levels[-1]})" for name, levels in LEVELS.items()),
             got=", ".join(f"{grade:g}" for grade in np.unique(grades)[:10].tolist()),
         )
@@ -590,7 +590,7 @@ def evaluate_with_options(
                 evaluation,
                 warnings=(
                     *evaluation.warnings,
-                    (f"{and_list(on_detail)} computed on the grades as they are, not on the detail scale: {why}"),
+                    (f"{and_list(on_detail)} computed on the unconverted grades, not on the detail scale: {why}"),
                 ),
             )
     if evaluation.run is not None or options.confusion:

@@ -312,7 +312,7 @@ def require_one_set(config: Config, overrides: SetOverrides) -> None:
     if names and len(config.sets) > 1:
         options = ", ".join(f"{{{name}}}" for name in names)
         hint = "name it in the config, in the block `options` of the test set."
-        message = f"{options} is for one test set, and the config has {len(config.sets)}"
+        message = f"{options} applies to one test set, but the config has {len(config.sets)}"
         raise UsageError(message, hint=hint, parameters=tuple(names))
 
 

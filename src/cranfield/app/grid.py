@@ -165,7 +165,7 @@ def _require_free(variants: ComponentVariants, experiment: Experiment) -> None:
         **{f"query {query.id}": query.params for query in experiment.testset.queries},
     }
     problems = [
-        Problem(f"{giver} gives the parameter {name}, which switches a component", hint="call it otherwise.")
+        Problem(f"{giver} sets the parameter {name}, which switches a component on or off", hint="rename the parameter.")
         for giver, params in given.items()
         for name in sorted(switches & set(params))
     ]
@@ -225,7 +225,9 @@ def run_grid(
     config = load_config(config_path)
     if config.grid is None:
         raise UsageError(
-            "the config has no grid", path=str(config_path), hint="say `grid: {system: NAME, over: {PLACE: [VALUES]}}`."
+            "the config has no grid",
+            path=str(config_path),
+            hint="write `grid: {system: NAME, over: {PLACE: [VALUES]}}`.",
         )
     grid = config.grid
     require_folder(out)
@@ -277,10 +279,10 @@ def halves_of(testset: TestSet, grid: GridConfig) -> Halves:
         how = f"those of stratum {key}={value}"
         if stored is not None and set(stored.held_out) - held_out:
             n = len(set(stored.held_out) - held_out)
-            notes = (f"{count_noun(n, 'queries')} that the test set holds back had a say in the choice",)
+            notes = (f"{count_noun(n, 'queries')} that the test set holds out were used for the choice",)
     elif stored is not None:
         held_out = set(part(testset, "held-out").query_ids)
-        how = "those that the test set holds back"
+        how = "the held-out queries of the test set"
     else:
         share = HELD_OUT if grid.held_out is None else grid.held_out
         drawn = split(testset, share=share, seed=grid.seed)
@@ -291,7 +293,7 @@ def halves_of(testset: TestSet, grid: GridConfig) -> Halves:
     if not tuning or not held_out:
         raise UsageError(
             f"{count_noun(len(held_out), 'queries')} held out of {len(testset.queries)}",
-            expected="at least one query in either part",
+            expected="at least one query in each part",
         )
     sentence = f"chosen on {count_noun(len(tuning), 'queries')}, judged on the {len(held_out)} others ({how}); no query is in both"
     return Halves(_named(testset, tuning, "tuning"), _named(testset, held_out, "held out"), sentence, notes)
@@ -324,7 +326,7 @@ def _about_same(points: list[Point]) -> tuple[str, ...]:
         return ()
     return (
         (
-            f"{count_noun(n, 'points')} of {n + len(points)} come to the same system as another, and are not asked again: "
-            "rrf_k says nothing to sum, normalise nothing to rrf, and neither to one part alone"
+            f"{count_noun(n, 'points')} of {n + len(points)} are equivalent to another point, and are not run again: "
+            "rrf_k has no effect on sum, normalise has none on rrf, and neither has an effect on a single part"
         ),
     )

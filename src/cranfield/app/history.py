@@ -218,7 +218,7 @@ def without_void(evaluations: Sequence[Evaluation]) -> tuple[list[Evaluation], s
         for each in evaluations
         if any(finding.is_void and finding.check != FAILED_QUERIES for finding in each.evidence)
     ]
-    note = f"not added to the history, as the scores do not count: {and_list(void)}" if void else None
+    note = f"not added to the history, because the scores do not count: {and_list(void)}" if void else None
     return [each for each in evaluations if each.name not in void], note
 
 
@@ -398,7 +398,7 @@ def read_history(folder: Path) -> History:
         text = read_inside(folder, path)
     except FileNotFoundError:
         raise UsageError(
-            "there is no history here", path=str(path), hint="`cranfield run` writes a line for every evaluation"
+            "no history in this folder", path=str(path), hint="`cranfield run` writes a line for every evaluation"
         ) from None
     except OSError as error:
         raise UsageError(refusal(path, error)) from error
@@ -413,7 +413,7 @@ def read_history(folder: Path) -> History:
             damaged.append(DamagedLine(number, _why(error)))
             continue
         if point.time.tzinfo is None:
-            damaged.append(DamagedLine(number, "time: without its zone"))
+            damaged.append(DamagedLine(number, "time: no time zone"))
             continue
         points.append(replace(point, time=point.time.astimezone(UTC)))
     return History(path, tuple(points), tuple(damaged))

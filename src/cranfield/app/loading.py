@@ -90,7 +90,7 @@ def named_testset(given: Path, config: Path | None = None) -> Path:
         paths = found[name]
         if len(paths) > 1:
             raise UsageError(
-                f"the name {shorten(name)} is that of several test sets",
+                f"the name {shorten(name)} is used by several test sets",
                 expected="a path",
                 got=", ".join(map(str, paths)),
             )
@@ -234,7 +234,7 @@ def load(
         refuse_undeclared(stored, path)
         return log_unused(apply_options(stored, options, path.parent, path), shown(path))
     if format is not None:
-        raise UsageError(f"format is {shorten(format)}", expected="none: it is about files, and this is none")
+        raise UsageError(f"format is {shorten(format)}", expected="no format: it applies to files only")
     from cranfield.formats.testsets.judgments import qrels_from_frame, qrels_from_mapping
 
     read = qrels_from_mapping(source) if isinstance(source, Mapping) else qrels_from_frame(source, columns=columns)
@@ -399,9 +399,9 @@ def with_classes(testset: TestSet, spec: str) -> TestSet:
         value: LETTERS.get(value, value) for value in values if LETTERS.get(value, value) in QUERY_CLASSES
     }
     if not values & set(known):
-        listed = ", ".join(sorted(values)) or "no query that has it"
+        listed = ", ".join(sorted(values)) or "no query has it"
         raise TestSetError(
-            f"stratum {key!r} names no class of question",
+            f"stratum {key!r} names no question class",
             expected="a name or letter of " + ", ".join(QUERY_CLASSES),
             got=listed,
             hint="name them: KEY:value=class,…",
@@ -425,8 +425,8 @@ def _refuse_judged_negatives(testset: TestSet, queries: Sequence[Query]) -> None
     ]
     if wrong:
         raise TestSetError(
-            f"something is relevant to queries that would be of class {NEGATIVE}: {join_first(wrong)}",
-            expected="no judgment where nothing should be found",
+            f"queries of class {NEGATIVE} have relevant documents: {join_first(wrong)}",
+            expected="no relevant document for a query of this class",
         )
 
 
@@ -465,7 +465,7 @@ def databases_of(pairs: Sequence[str]) -> dict[str, str]:
         name, equals, place = pair.partition("=")
         if not equals or not name or not place:
             # What is written may hold a password: it is not repeated.
-            problems.append(Problem("a database that is no NAME=PLACE", expected="corpus=sqlite:corpus.db"))
+            problems.append(Problem("a database is not of the form NAME=PLACE", expected="corpus=sqlite:corpus.db"))
         found[name] = place
     if problems:
         raise UsageError(problems)

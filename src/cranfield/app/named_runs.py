@@ -54,7 +54,7 @@ class Project:
         try:
             self.config  # noqa: B018 - it is kept
         except ConfigError as error:
-            why = f"no such file, and whether a system has this name is not known: {self.path.name} is wrong"
+            why = f"no such file; systems cannot be looked up by name, because {self.path.name} is invalid"
             raise ConfigError([*(Problem(why, path=name) for name in names), *error.problems]) from None
 
     def is_system(self, given: Path | str) -> bool:
@@ -81,7 +81,7 @@ class Project:
         if len(self.config.testsets) == 1:
             return next(iter(self.config.testsets))
         raise UsageError(
-            f"no test set is given for {and_list(systems)}, and the config has {len(self.config.testsets)}",
+            f"no test set is given for {and_list(systems)}, but the config has {len(self.config.testsets)}",
             path=str(self.path),
             expected="a test set first: one of " + ", ".join(self.config.testsets),
         )
@@ -121,8 +121,8 @@ class Project:
         raise UsageError(
             f"system {system} has no saved run",
             path=str(self.path),
-            expected="the path of a run, or a system that was run",
-            hint="`cranfield run` asks the systems of the config and saves their runs",
+            expected="the path of a run, or a system with a saved run",
+            hint="`cranfield run` queries the systems of the config and saves their runs",
         )
 
     def unknown(self, given: Path) -> UsageError:

@@ -395,7 +395,7 @@ class Extras:
         compared = [experiment for experiment in experiments if len(experiment.systems) > 2]
         if not compared and (self.pairs or self.sort != "mean"):
             parameter = "pairs" if self.pairs else "sort"
-            raise UsageError(f"{{{parameter}}} is about three systems or more", parameters=(parameter,))
+            raise UsageError(f"{{{parameter}}} needs three or more systems", parameters=(parameter,))
         for experiment in compared:
             check_order(self.sort, experiment.dry.measures)
         for experiment in experiments:

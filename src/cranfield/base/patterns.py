@@ -182,7 +182,7 @@ def compile_pattern(text: str) -> re.Pattern[str]:
         raise PatternError(f"it has over {_MAX_CHARS:,} characters")
 
     def late() -> PatternError:
-        return PatternError(f"it takes over {_COMPILE_S:g} s before it has read any text")
+        return PatternError(f"it takes over {_COMPILE_S:g} s to compile")
 
     try:
         with warnings.catch_warnings(), limited(_COMPILE_S, late):
@@ -205,7 +205,7 @@ def search_limit(what: str) -> Iterator[None]:
     Raises:
         InputError: they take longer.
     """
-    with limited(SEARCH_S, lambda: InputError(f"{what}: no end after {SEARCH_S:g} s of matching", hint=HINT)):
+    with limited(SEARCH_S, lambda: InputError(f"{what}: matching did not end within {SEARCH_S:g} s", hint=HINT)):
         yield
 
 

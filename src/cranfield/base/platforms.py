@@ -14,7 +14,7 @@ from cranfield.base.errors import PlatformError
 
 NAMES = {"linux": "Linux", "darwin": "macOS", "win32": "Windows"}
 """`sys.platform` to the name that people use."""
-WSL = "use Linux or macOS; on Windows the Windows Subsystem for Linux (WSL) is one"
+WSL = "use Linux or macOS; on Windows, use the Windows Subsystem for Linux (WSL)"
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,49 +40,49 @@ EVALUATE = Feature(
 )
 RUN = Feature(
     "Running systems over HTTP, Python functions, SQLite, MCP over HTTP and run files",
-    windows="yes; a Python function runs in the process of Cranfield, which it can end",
+    windows="yes; a Python function runs in the process of Cranfield and can end it",
 )
 PROGRAMS = Feature(
     "Starting other programs",
     PROGRAM_NEEDS,
-    windows="no: the process groups that end a program with all that it started are missing",
+    windows="no: Windows has no process groups, which end a program together with its child processes",
     refused="systems that are commands, line programs or MCP servers over stdio; predicates; Python functions under a gate; "
     "`cranfield demo`; agents; checks of generated code",
 )
 SERVER = Feature(
     "The server and its schedule",
     (*PROGRAM_NEEDS, "fcntl.flock"),
-    windows="no: its jobs and uploads are programs",
+    windows="no: its jobs and uploads run as separate programs",
     refused="`cranfield serve`, `cranfield watch`",
 )
 JUDGE = Feature("Judging in the browser for one user, the MCP server", windows="not tried")
 SPARK = Feature("Evaluating on Spark", macos="not tried", windows="not tried")
 SANDBOX = Feature(
     "Tests of generated code in a sandbox, agents without a network",
-    macos="no: both need namespaces of Linux",
+    macos="no: both need Linux namespaces",
     windows="no",
 )
 ORPHANS = Feature(
     "Ending programs when Cranfield is killed",
-    linux="all of them, also those that left their process group",
-    macos="those of the process group",
+    linux="all programs, including those that left their process group",
+    macos="programs in the process group",
     windows="no program is started",
 )
 LOCKS = Feature(
-    "Locks against two processes in one folder",
+    "Locks that keep two processes from writing to one folder",
     ("fcntl.flock",),
     windows="none: do not start two collections in one folder, or two commands that add to one history",
 )
 LINKS = Feature(
     "Refusing links and other users' files in output folders",
-    windows="a link is looked for before each use; one that takes the place in between is followed",
+    windows="links are checked before each use; a link created after the check is followed",
 )
 MEMORY = Feature(
-    "Limits of memory for expressions, predicates, uploads and checks",
-    macos="none: macOS does not keep a limit of address space; the limits of time hold",
+    "Memory limits for expressions, predicates, uploads and checks",
+    macos="none: macOS does not enforce a limit on the address space; the time limits apply",
     windows="none",
 )
-PATTERNS = Feature("Limit of time for regular expressions of a config and of test sets", windows="none")
+PATTERNS = Feature("Time limit for regular expressions in configs and test sets", windows="none")
 PIPES = Feature("Named pipes as input", windows="no: give a file or standard input")
 
 FEATURES = (EVALUATE, RUN, PROGRAMS, SERVER, JUDGE, SPARK, SANDBOX, ORPHANS, LOCKS, LINKS, MEMORY, PATTERNS, PIPES)

@@ -328,7 +328,7 @@ def _missing_programs(plan: BenefitPlan) -> Iterator[Problem]:
         where, (program, script) = f"tools.{name}.command", [*server_command(server), "", ""][:2]
         if server.command and shutil.which(program, path=path) is None:
             expected, got = "a program on the PATH, or its path from the working folder", shorten(server.command[0])
-            yield Problem("there is no such program", path=where, expected=expected, got=got)
+            yield Problem("the program does not exist", path=where, expected=expected, got=got)
         elif _PYTHON.fullmatch(Path(program).name) and Path(script).suffix == ".py" and not Path(script).exists():
             expected = "its path from the working folder, or an absolute one"
             yield Problem("there is no such script", path=where, expected=expected, got=shorten(script))

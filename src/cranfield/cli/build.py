@@ -38,10 +38,8 @@ if TYPE_CHECKING:
 
 TESTSETS = ("testset", "testsets", "old", "new")
 """Arguments of commands that are test sets."""
-CONFIG_HELP = (
-    "Configuration file whose systems and test sets are known by name; default: cranfield.yaml, here or above."
-)
-SAME_CONFIG_HELP = "The same as CONFIG; every command takes it so."
+CONFIG_HELP = "Configuration file whose systems and test sets can be given by name; default: cranfield.yaml in this folder or a parent folder."
+SAME_CONFIG_HELP = "Same as CONFIG; accepted by every command."
 
 LOG_ENDING = ".log.jsonl"
 """Ending of the log that `run` writes beside each run."""
@@ -98,7 +96,7 @@ def _note_hidden(project: Project, given: Sequence[object]) -> None:
     """Say on stderr which paths have the name of a system: the path is taken."""
     for path in [str(each) for each in given if each is not None]:
         if path in project.config.systems and Path(path).exists():
-            note(f"note: {path} is taken as a path, and is a system of {project.path} too")
+            note(f"note: {path} is read as a path, although {project.path} has a system of that name")
 
 
 def runs_of_systems(specs: Sequence[str], config: Path | None = None) -> tuple[list[str], TestSet, Path | None] | None:
@@ -321,7 +319,7 @@ def _refuse_planted_folder(context: typer.Context, value: Path) -> Path:
     """A folder that the call does not name is no link, which a change may have put there."""
     source = context.get_parameter_source("out")
     if source is not None and source.name == "DEFAULT" and value.is_symlink():
-        hint = f"remove it, or, if it is yours, name it: --out {value}"
+        hint = f"remove it, or pass --out {value} if the link is intended"
         raise UsageError("this is a symbolic link", path=str(value), expected="a folder", hint=hint)
     return value
 

@@ -133,14 +133,14 @@ def _problem(error: BaseException) -> Problem:
 
         if error.filename is not None:
             return refusal(Path(os.fsdecode(error.filename)), error)
-        return Problem(f"the operating system refused: {(error.strerror or str(error)).lower()}")
+        return Problem(f"the operating system reported an error: {(error.strerror or str(error)).lower()}")
     if _is_of_database(error):
         reason = " ".join(str(getattr(error, "orig", "")).split())
-        return Problem(f"the database refused, and nothing was changed: {reason}")
+        return Problem(f"the database reported an error, and nothing was changed: {reason}")
     text = type(error).__name__
     with suppress(BaseException):  # the text of a class of the user's
         text = ": ".join(filter(None, (text, " ".join(str(error).split()))))
-    hint = "a bug of Cranfield, of a plugin or of a function that it called: `cranfield --debug ...` shows where"
+    hint = "this is a bug in Cranfield, in a plugin or in a function that it called; run `cranfield --debug ...` to see where"
     return Problem(f"internal error: {text}", hint=None if isinstance(error, MemoryError) else hint)
 
 
@@ -269,7 +269,7 @@ def warning_once_of_stale_runs() -> Iterator[None]:
 def note_stale(system: str, changed: Sequence[str]) -> None:
     """Say on stderr what changed since the run of a system was saved, and keep it for the report."""
     what = f"the saved run of {system} is stale: {and_list(changed)} changed since"
-    note(f"warning: {what}; `cranfield run` makes it again")
+    note(f"warning: {what}; update it with `cranfield run`")
     _STALE.set((*_STALE.get(), system))
 
 
@@ -297,7 +297,7 @@ def present(report: Report, output: Output) -> None:
         # Say on stderr that scores do not count, and why where the report on stdout does not.
         void = report.void
         if output.format not in {OutputFormat.JSON, OutputFormat.CSV}:
-            note(f"error: void: the scores of {and_list([*void])} do not count; the report has the reason")
+            note(f"error: void: the scores of {and_list([*void])} do not count; see the report for the reason")
         else:
             for sentence in (sentence for found in void.values() for sentence in found):
                 note(f"error: void: {sentence}")

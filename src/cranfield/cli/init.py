@@ -35,26 +35,28 @@ def init_command(
     targets: Annotated[
         list[str] | None,
         Argument(
-            "Qrels, topics, a CSV of questions, run files, a folder, the address of a search, a command with {query}, "
-            "an MCP server; default: the files of this folder.",
+            "Qrels, topics, a CSV of questions, run files, a folder, the URL of a search service, a command with {query}, "
+            "or an MCP server; default: the files in this folder.",
             metavar="[[NAME=]PATH|URL|COMMAND]... [-- COMMAND]",
         ),
     ] = None,
     *,
     config: Annotated[Path, Option("Configuration file to write.", metavar="FILE")] = Path("cranfield.yaml"),
-    query: Annotated[str, Option("A query that finds something, to try systems with.", metavar="TEXT")] = "",
+    query: Annotated[str, Option("Query that returns results; used to try the systems.", metavar="TEXT")] = "",
     header: Annotated[
         list[str] | None,
-        Option("Header of requests over HTTP; a secret as '{env.VARIABLE}'; repeat for more.", metavar="'NAME: VALUE'"),
+        Option(
+            "HTTP request header; write a secret as '{env.VARIABLE}'; repeat for more headers.", metavar="'NAME: VALUE'"
+        ),
     ] = None,
-    yes: Annotated[bool, Option("Ask nothing, and take what is likeliest.", short="-y")] = False,
+    yes: Annotated[bool, Option("Ask no questions; use the most likely answers.", short="-y")] = False,
     force: ForceOption = False,
 ) -> Iterator[Report]:
     """Write cranfield.yaml from what you have.
 
-    That is judgments, queries, runs, the address of a search, a command, an MCP server. Addresses, commands and servers are
-    tried with a few queries, to find out how they are asked and where their results are. Without judgments a starter test
-    set is written too. The last line is the command that comes next.
+    Inputs are judgments, queries, runs, the URL of a search service, a command or an MCP server. Services, commands and
+    servers are called with a few queries, to find their parameters and the place of the results. Without judgments, a starter
+    test set is written too. The last line of the output is the next command to run.
     """
     from cranfield.app.init.shape import take_default
     from cranfield.app.init.start import init_document, init_project, next_commands, offered_checks

@@ -240,7 +240,7 @@ class CommandTable:
                 added.setdefault(group, {}).update(commands)
             for heading, names in product.commands.items():
                 taken += [
-                    f"there is a command {name}; that of {product.name} is left out"
+                    f"the command {name} exists already; the one of {product.name} is ignored"
                     for name in names
                     if name in modules
                 ]

@@ -42,18 +42,20 @@ def view_command(
     target: Annotated[
         Path | None,
         Argument(
-            "A report, the results.json beside one, or a folder of reports; default: the folders cranfield-* here.",
+            "Report, the results.json next to it, or a folder of reports; default: the folders cranfield-* in this folder.",
             metavar="PATH",
         ),
     ] = None,
     *,
-    list_reports: Annotated[bool, Option("List the reports, the newest first; open none.", flag="--list")] = False,
+    list_reports: Annotated[
+        bool, Option("List the reports, newest first, without opening one.", flag="--list")
+    ] = False,
     no_browser: Annotated[bool, Option("Only print the path.")] = False,
 ) -> None:
     """Open the newest report in the browser, and print its path.
 
-    A folder that has a report.html shows it, else the newest report in it. Where no browser is found, as over ssh, the
-    path is printed all the same.
+    For a folder, its report.html is opened, or else the newest report in it. If no browser is found, for example over ssh,
+    only the path is printed.
     """
     found = reports_at(target)
     if list_reports:
@@ -93,8 +95,8 @@ def _of_file(path: Path) -> FoundReport:
         raise UsageError("no report", path=str(path), hint=HINT)
     report = _read(path)
     if report is None:
-        expected = f"a folder, a report (.html), or the {RESULTS} beside one"
-        raise UsageError("this is no report", path=str(path), expected=expected)
+        expected = f"a folder, a report (.html), or the {RESULTS} next to it"
+        raise UsageError("this is not a report", path=str(path), expected=expected)
     return report
 
 

@@ -325,7 +325,7 @@ def parse_trec_measure(measure: str) -> list[Measure]:
     """
     found = [Measure.of(known) for known in measures_named(measure)]
     if not found:
-        raise UsageError(f"trec_eval's {measure} is no measure here")
+        raise UsageError(f"trec_eval's {measure} is not supported here")
     return found
 
 

@@ -232,7 +232,7 @@ def _columns_of(row: TrecMeasure, arguments: Sequence[str], rel: int) -> list[Pr
     if len(row.fills) == 1 and len(arguments) == 1:
         return [PrintedColumn(row.name, row, (make({row.fills[0]: float(arguments[0])}),))]
     raise UsageError(
-        f"{row.name}.{','.join(arguments)}: these parameters cannot be used", expected=f"{row.name}, without any"
+        f"{row.name}.{','.join(arguments)}: these parameters cannot be used", expected=f"{row.name} without parameters"
     )
 
 

@@ -23,11 +23,11 @@ def _decimal(value: Any) -> Any:
     if isinstance(value, Decimal):
         return value
     if isinstance(value, bool) or not isinstance(value, (int, float)):
-        raise ValueError(f"{describe(value)} is no number")  # noqa: TRY004 - pydantic collects this kind
+        raise ValueError(f"{describe(value)} is not a number")  # noqa: TRY004 - pydantic collects this kind
     text = value.source if isinstance(value, (SourceInt, SourceFloat)) else repr(value)
     number = _read(text)
     if number is None:
-        raise ValueError(f"{text} is no number of at most {MAX_DIGITS} digits")
+        raise ValueError(f"{text} is not a number of at most {MAX_DIGITS} digits")
     return number
 
 
@@ -67,7 +67,7 @@ def _amount(value: Any) -> Any:
     found = _PERCENT.fullmatch(value) if isinstance(value, str) else None
     number = _read(found[1]) if found else None if isinstance(value, str) else _decimal(value)
     if number is None:
-        raise ValueError(f"{describe(value)} is no amount: write a number, or a share such as 5 %")
+        raise ValueError(f"{describe(value)} is not an amount: write a number, or a share such as 5 %")
     if number < 0:
         raise ValueError(f"{number:f}{' %' if found else ''} is under 0")
     return Amount(number, is_percent=found is not None)

@@ -36,7 +36,7 @@ def _check_mean(name: str) -> Iterator[Finding]:
     yield from problems
     if not problems and CATALOGUE[parse(name).name].aggregate != "mean":
         hint = "choose one that is averaged over queries, such as AP."
-        yield (), Problem(f"{name} is one number over all queries, and no mean", hint=hint)
+        yield (), Problem(f"{name} is one number over all queries, not a mean of values per query", hint=hint)
 
 
 def _check_test(name: str) -> Iterator[Finding]:
@@ -81,7 +81,7 @@ class _ByCheck:
         entry = core_schema.union_schema([consequence, threshold, both], ref="EvidenceSetting")
         reference = core_schema.definition_reference_schema("EvidenceSetting")
         setting = handler(core_schema.definitions_schema(reference, [entry]))
-        handler.resolve_ref_schema(setting)["description"] = "What follows from a finding, or the threshold, or both."
+        handler.resolve_ref_schema(setting)["description"] = "Consequence of a finding, its threshold, or both."
         return {
             "type": "object",
             "properties": {check.name: {**setting, "description": check.sentence} for check in CHECKS.values()},
@@ -153,7 +153,7 @@ else:
 
 
 class SetOptions(_Keys):
-    """What is done to a test set before it is used, as the options of `cranfield evaluate` do it."""
+    """Changes to a test set before it is used, as with the options of `cranfield evaluate`."""
 
     @property
     def given(self) -> dict[str, Any]:

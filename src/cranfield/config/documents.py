@@ -109,7 +109,7 @@ class BaseSource(Strict):
                 yield place, Problem(problem.message, expected=problem.expected, got=shorten(text), hint=problem.hint)
         parts = list(self.parts())
         if parts and not named:
-            yield parts[-1][0], Problem("no {id}: every document would have the same text")
+            yield parts[-1][0], Problem("{id} is missing: every document would have the same text")
         yield from self._template_problems()
 
     def _template_problems(self) -> Iterator[Finding]:
@@ -146,11 +146,11 @@ class CommandSource(BaseSource):
     """The output of a program."""
 
     command: Annotated[list[Text], Field(min_length=1)]
-    """Program and arguments; no shell reads them. An id that begins with `-` is refused, unless `--` stands before it."""
+    """Program and arguments; no shell reads them. An id that begins with `-` is refused, unless it follows `--`."""
     cwd: str = "."
     """Working directory, relative to this file."""
     env: list[Annotated[str, Field(pattern=f"^{_VARIABLE}$")]] = Field(default_factory=list)
-    """Names of environment variables that are passed on, besides PATH, HOME, LANG, LC_ALL, TMPDIR and TZ."""
+    """Names of environment variables that are passed on, in addition to PATH, HOME, LANG, LC_ALL, TMPDIR and TZ."""
 
     def parts(self) -> Iterator[tuple[tuple[str | int, ...], str, list[str]]]:
         """The arguments."""
@@ -190,7 +190,7 @@ class Statement(Strict):
     """A statement over a database, which it can only read."""
 
     database: Text
-    """`sqlite:PATH`, `duckdb:PATH`, relative to this file, or `env:NAME` of a variable that holds a PostgreSQL address."""
+    """`sqlite:PATH`, `duckdb:PATH`, relative to this file, or `env:NAME` of a variable that contains a PostgreSQL address."""
     query: Text
     """One SELECT with bound parameters: `SELECT name AS title, body AS text FROM docs WHERE id = :id`. Its first row is shown;
     the columns `title`, `text`, `url` and `image` are the parts of the document."""
@@ -222,7 +222,7 @@ class UrlSource(BaseSource):
     url: Text
     """Address with `{id}`, percent-encoded, or `{+id}`, which keeps its slashes. Its host is fixed."""
     allow: list[Host] = Field(default_factory=list)
-    """Hosts and networks that are requested though their addresses are private: `wiki.intern`, `127.0.0.1`, `10.1.0.0/16`."""
+    """Hosts and networks that may be requested although their addresses are private: `wiki.intern`, `127.0.0.1`, `10.1.0.0/16`."""
 
     def parts(self) -> Iterator[tuple[tuple[str | int, ...], str, list[str]]]:
         """The address."""
@@ -279,7 +279,7 @@ class Images(Strict):
     hosts: list[Host] = Field(default_factory=list)
     """Hosts that images are fetched from: `cdn.example.org`, `*.example.org`."""
     allow: list[Host] = Field(default_factory=list)
-    """Hosts and networks that are requested though their addresses are private."""
+    """Hosts and networks that may be requested although their addresses are private."""
     max_bytes: Bytes = 4_000_000
     """Largest image, in bytes."""
     timeout_s: Seconds = 10.0

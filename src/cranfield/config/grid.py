@@ -99,7 +99,7 @@ def _check_places(config: Config, grid: GridConfig) -> Iterator[Finding]:
             yield place, problem
             continue
         if len({json.dumps(value, default=str, sort_keys=True) for value in values}) < len(values):
-            yield place, Problem(f"{key} takes a value twice")
+            yield place, Problem(f"{key} lists a value twice")
         for index, value in enumerate(values):
             for inner, problem in _problems(config, _with(system, {key: value})):
                 is_value = inner == tuple(key.split("."))
@@ -123,7 +123,7 @@ def _check_points(config: Config, grid: GridConfig) -> Iterator[Finding]:
             {**config.systems, grid.system: SystemRoot.model_validate(data).root}, grid.system
         ):
             reported.add("cycle")
-            yield ("grid", "over"), Problem("the fusion is made of itself")
+            yield ("grid", "over"), Problem("the fusion lists itself as one of its parts")
 
 
 def _problems(config: Config, data: Mapping[str, Any]) -> Iterator[tuple[Loc, Problem]]:
@@ -134,7 +134,9 @@ def _unknown_place(config: Config, name: str, key: str) -> Problem | None:
     """What is wrong with a place where no value could be right."""
     system = config.systems[name]
     if key.partition(".")[0] == "env":
-        return Problem("a grid is shown in full, and env holds secrets", got=key, hint="vary params instead.")
+        return Problem(
+            "reports show all values of a grid, and env contains secrets", got=key, hint="vary params instead."
+        )
     known: list[str] | None
     if key.startswith("params."):
         params = _params_of(config, name)

@@ -79,7 +79,7 @@ def system_config(name: str, settings: Mapping[str, Any]) -> SystemConfig:
     try:
         values = json.loads(json.dumps(settings))
     except (TypeError, ValueError) as error:
-        raise ConfigError(f"a setting is no plain value: {error}", path=f"system {name}") from None
+        raise ConfigError(f"a setting is not a plain value: {error}", path=f"system {name}") from None
     problems = [replace(problem, path=f"system {name}") for _, problem in problems_of(SystemRoot, values)]
     if problems:
         raise ConfigError(problems)

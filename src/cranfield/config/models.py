@@ -65,7 +65,7 @@ def _check_different(names: list[str]) -> Iterator[Finding]:
 def _check_fusions(systems: Mapping[str, SystemConfig]) -> Iterator[Finding]:
     for name in systems:
         if name in parts_of(systems, name):
-            yield (name, "fusion", "fusion", "of"), Problem("the fusion is made of itself")
+            yield (name, "fusion", "fusion", "of"), Problem("the fusion lists itself as one of its parts")
 
 
 def parts_of(systems: Mapping[str, SystemConfig], name: str) -> set[str]:
@@ -140,11 +140,12 @@ class GridConfig(Strict):
     system: Text
     """Name of the system that is varied."""
     over: Annotated[dict[str, Annotated[list[Any], Field(min_length=1)]], Field(min_length=1)]
-    """Place in the system, with dots, to the values it takes: `fusion.rrf_k: [10, 60]`, `params.boost: [1, 5]`. Every
+    """Path of a setting of the system, with dots, to the values to try: `fusion.rrf_k: [10, 60]`, `params.boost: [1, 5]`. Every
     combination is a point, 500 of them at most."""
     held_out: Annotated[float, Field(gt=0, lt=1)] | str | None = None
     """Share of the queries on which the winner is judged, drawn within the strata; or `KEY=VALUE`, the stratum whose
-    queries are held out. A split that the test set has stored goes before a share. Without it, that split, or 0.3."""
+    queries are held out. A stored split of the test set takes precedence over a share.
+    Default: the stored split, or 0.3."""
     seed: Annotated[int, Field(ge=0)] = 0
     """Random seed of the sample of held-out queries."""
 
@@ -198,7 +199,7 @@ class _CoreConfig(_DeclaredKeys):
     limits: OfRef[Limits] = Field(default_factory=Limits)
     """Limits on failures and judged share, beyond which the comparison is invalid."""
     evidence: OfRef[EvidenceConfig] = Field(default_factory=dict)
-    """Evidence checks that differ from their table, by name: `off`, `caveat`, `void`, a threshold, or both."""
+    """Settings of evidence checks that differ from their defaults, by name: `off`, `caveat`, `void`, a threshold, or both."""
     documents: OfNone[list[Source]] = Field(default_factory=list)
     """Sources of document texts for raters, in order, as in the operator's file; used where that has none."""
     grid: OfNone[GridConfig | None] = None
@@ -281,7 +282,9 @@ class _CoreConfig(_DeclaredKeys):
             raise_findings([((), Problem("baseline and candidate are the same system", hint="name two systems."))])
         if n_systems > 2 and info.data["baseline"] is None:
             hint = "name the baseline too, or leave the candidate out to compare all systems."
-            raise_findings([((), Problem(f"a candidate among {n_systems} systems and no baseline", hint=hint))])
+            raise_findings(
+                [((), Problem(f"a candidate without a baseline, and the config has {n_systems} systems", hint=hint))]
+            )
         return candidate
 
     @property
@@ -356,7 +359,7 @@ def product_blocks() -> Mapping[str, type[ProductBlock]]:
     for product in products():
         for key, place in product.config.items():
             if key in found or key in _CoreConfig.model_fields:
-                raise InternalError(f"the key {key} of the config is there twice: product {product.name}")
+                raise InternalError(f"the key {key} of the config is defined twice: product {product.name}")
             try:
                 found[key] = part(place)
             except UsageError as error:  # of an installed package: a config without its key is none the worse

@@ -135,7 +135,7 @@ _TABLE = (
     ),
     Preset(
         "qdrant",
-        "Qdrant: points nearest to a text, which the server makes a vector of",
+        "Qdrant: points nearest to a text, embedded by the server",
         presets_http.Qdrant,
         presets_http.qdrant,
         {"url": "http://localhost:6333", "collection": "docs", "vector": "bm25"},

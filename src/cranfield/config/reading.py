@@ -140,9 +140,9 @@ class RegexExtract(Strict):
 
     regex: OfChange[Annotated[str, compiles(compile_result_regex)]]
     """Regular expression over the output, in document order. The id is the group named `id`, else group 1, else the
-    whole match; groups named `score`, `title`, `span` and `tokens` are kept where they are."""
+    whole match; groups named `score`, `title`, `span` and `tokens` are kept if present."""
     fields: OfChange[dict[str, Annotated[str, compiles(compile_regex)]]] = Field(default_factory=dict)
-    """Name to regular expression: what is kept of the output as a whole, per query (mode, confidence): group 1 of the first
+    """Name to regular expression: values kept per query from the output as a whole (mode, confidence): group 1 of the first
     match, or the whole match. A number, `true` and `false` are kept as such; without a match the answer has no such field."""
 
     @property
@@ -174,15 +174,15 @@ class ResultPaths(Strict):
     span: OfChange[ResultPath | None] = None
     """JMESPath of the place inside the document (`12-40`) in a result."""
     tokens: OfChange[ResultPath | None] = None
-    """JMESPath of what reading a result costs, in tokens, in a result."""
+    """JMESPath of the number of tokens in a result."""
     result_fields: OfChange[dict[str, ResultPath]] = Field(default_factory=dict)
     """Name to JMESPath in a result: what raters see of its document (`text`, `url`, `image`)."""
     failed: OfChange[ResultPath | None] = PARTIAL
-    """JMESPath over the document, which says that the answer is not whole: a failure, with what it gives as the reason, where
-    that is more than null, false, 0 or empty. Of an object each member counts: `{timed_out: timed_out, shards: _shards.failed}`.
-    By default where Elasticsearch, OpenSearch, Solr and Vespa say so; null: nowhere."""
+    """JMESPath over the document that detects an incomplete answer: unless its value is null, false, 0 or empty, the answer is
+    a failure with that value as the reason. Each member of an object is checked: `{timed_out: timed_out, shards: _shards.failed}`.
+    Default: the fields of Elasticsearch, OpenSearch, Solr and Vespa; null: no check."""
     fields: OfChange[dict[str, ResultPath]] = Field(default_factory=dict)
-    """Name to JMESPath: what is kept of the document as a whole, per query (confidence, answer, tokens). For JSON
+    """Name to JMESPath: values kept per query from the document as a whole (confidence, answer, tokens). For JSON
     lines the document is the list of all lines."""
 
     @property
@@ -203,7 +203,7 @@ class JsonLinesExtract(ResultPaths):
 
     jsonl: OfChange[Literal[True] | ListPath]
     """`true`: each line is a result. Or a JMESPath that gives the result, or the list of results, of a line; a line
-    where it gives null holds none."""
+    for which it is null has no result."""
 
 
 Extract = Annotated[
@@ -259,7 +259,7 @@ def check_answer_rule(text: str) -> Iterator[Finding]:
 
 
 class EveryAnswerCheck(Strict):
-    """A rule that a field of every answer must keep."""
+    """A rule that a field of every answer must satisfy."""
 
     every_answer: Annotated[Text, checked(check_answer_rule)]
     """Rule on a field of every answer: `mode = semantic`, `confidence >= 0.5`. It is checked on the answer of each `probe`,

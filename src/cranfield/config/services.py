@@ -42,7 +42,7 @@ def network_of(text: str) -> ipaddress.IPv4Network | ipaddress.IPv6Network | Non
 
 def _check_host(text: str) -> Iterator[Finding]:
     if network_of(text) is None and (_HOST.fullmatch(text) is None or re.fullmatch(r"[0-9./x]+", text)):
-        yield (), Problem("no host and no network", expected="wiki.intern, *.intern, 10.1.0.0/16", got=shorten(text))
+        yield (), Problem("not a host or a network", expected="wiki.intern, *.intern, 10.1.0.0/16", got=shorten(text))
 
 
 Host = Annotated[str, checked(_check_host)]
@@ -92,10 +92,10 @@ def check_url(url: str) -> Iterator[Finding]:
     elif port is not None and not is_port(port[1]):
         yield (
             (),
-            Problem("the address has no port that can be", expected="a number from 1 to 65535", got=shorten(port[1])),
+            Problem("the port of the address is not valid", expected="a number from 1 to 65535", got=shorten(port[1])),
         )
     if "#" in url:
-        yield (), Problem("what follows # in an address is not sent", hint="write %23 for a literal #.")
+        yield (), Problem("the part of an address after # is not sent", hint="write %23 for a literal #.")
     for _, problem in check_values(dict(_IN_URL.findall(url))):
         yield (), problem
 
@@ -205,7 +205,7 @@ class McpProgram(McpTool):
         Annotated[
             list[Text],
             Field(min_length=1),
-            checked(partial(check_started_once, hint="write what depends on the query in arguments.")),
+            checked(partial(check_started_once, hint="put values that depend on the query in arguments.")),
         ]
     ]
     """Program and arguments of the server, which is started once and uses stdin and stdout."""

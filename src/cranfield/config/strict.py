@@ -328,7 +328,7 @@ def check_opened_once(value: object) -> Iterator[Finding]:
     for text in texts(value):
         for name in placeholders(text):
             if is_placeholder(name, REQUEST_PLACEHOLDERS) and not name.startswith(ENV):
-                hint = "write what depends on the query in arguments."
+                hint = "put values that depend on the query in arguments."
                 yield (), Problem("the session is opened once, for all queries", got=text, hint=hint)
             else:
                 yield from check_placeholders((), f"{{{name}}}", (ENV + "NAME",))

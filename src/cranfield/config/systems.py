@@ -75,7 +75,7 @@ def _check_env(env: Mapping[str, SecretStr]) -> Iterator[Finding]:
         if not name or "=" in name or "\0" in name:
             yield (name,), Problem("not the name of an environment variable")
         if "\0" in value.get_secret_value():
-            yield (name,), Problem("the value holds a NUL character")
+            yield (name,), Problem("the value contains a NUL character")
 
 
 class VersionCommand(Strict):
@@ -129,7 +129,7 @@ class CalledSystem(BaseSystem):
     """Regular expression for the output of a query without results; other output without results is a parse failure."""
     depends: OfRef[list[Dependency]] = Field(default_factory=list)
     """What answers depend on: files and folders, relative to `cwd`; `{command: [...]}`, a command that prints the version of
-    the index; `{field: NAME}`, a field of the answers that holds it. Kept answers are used only while all of it is unchanged,
+    the index; `{field: NAME}`, a field of the answers that contains it. Kept answers are used only while all of it is unchanged,
     and are not used for a system without `depends`. Files named in a command, and the module of a function, are included."""
 
 
@@ -148,7 +148,7 @@ class SearchSystem(CalledSystem):
             yield (
                 ("order",),
                 Problem(
-                    f"results are to be sorted by score, {self.order}, and no score is extracted",
+                    f"{self.order} sorts the results by score, but no score is extracted",
                     hint="name it in extract (a group called score, or score: PATH), or use order: given.",
                 ),
             )

@@ -22,7 +22,7 @@ Scored = Mapping[Measure, NDArray[np.bool_]]
 COUNTED_AS_0 = "counted as 0"
 WITHOUT_VALUE = "without a value"
 WITH_VALUE = "with a value"
-OUT_OF_THE_MEANS = "out of the means"
+OUT_OF_THE_MEANS = "excluded from the means"
 
 
 def absence_sentences(
@@ -50,8 +50,8 @@ def absence_sentences(
     missing, silent = unanswered(ranking)
     if silent:
         yield Caveat(
-            "a run of this kind has no line for an answer without a result: no line counts as silence where nothing "
-            f"should be found: {join_first(silent)}",
+            "run files of this kind have no line for an empty answer; a missing line counts as an empty answer for negative queries: "
+            f"{join_first(silent)}",
             CaveatKind.SILENT,
         )
     if missing:

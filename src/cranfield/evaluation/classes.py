@@ -319,7 +319,7 @@ def too_few_note(n: int, n_differ: int, alpha: float) -> str:
     if n_differ >= needed:
         return ""
     few = "1 query is" if n == 1 else f"{n} queries are"
-    what = f"{few} too few" if n < needed else f"{n_differ} of {n} queries differ, which is too few"
+    what = f"{few} too few" if n < needed else f"{n_differ} of {n} queries differ, too few"
     return f"{what} for any p of {alpha:g} or less: {needed} must differ, all in one direction"
 
 
@@ -332,7 +332,7 @@ def decide_by_class(comparison: Comparison, options: CompareOptions) -> Comparis
 
     Raises:
         UnknownNameError: no query has the declared stratum.
-        UsageError: the declared stratum has another value for each query.
+        UsageError: the declared stratum has a different value for each query.
     """
     key = deciding_key(comparison.baseline.testset, options)
     if comparison.verdict.code is VerdictCode.INVALID:
@@ -370,7 +370,7 @@ def deciding_key(testset: TestSet, options: CompareOptions) -> str:
 
     Raises:
         UnknownNameError: no query has the declared stratum.
-        UsageError: it has another value for each query.
+        UsageError: it has a different value for each query.
     """
     if options.verdict == "pooled":
         return ""
@@ -382,7 +382,7 @@ def deciding_key(testset: TestSet, options: CompareOptions) -> str:
         raise UnknownNameError.among("stratum", options.strata, sorted({key for own in strata for key in own}))
     if len(set(values)) == len(values) > 1:
         expected = "a stratum with several queries of one value"
-        raise UsageError(f"stratum {options.strata} has another value for each query", expected=expected)
+        raise UsageError(f"stratum {options.strata} has a different value for each query", expected=expected)
     return options.strata
 
 
@@ -582,7 +582,7 @@ def _reasons(found: ClassVerdict, code: VerdictCode, comparison: Comparison) -> 
     """Why the rule gives this verdict where the mean over all queries would give another."""
     reasons = []
     if code is not found.pooled:
-        mean = f"the mean over all queries alone would be: {found.pooled.text} (verdict: pooled)"
+        mean = f"the verdict by the mean over all queries would be: {found.pooled.text} (verdict: pooled)"
         better, worse = (found.with_code(of) for of in CHANGED)
         why = ""
         if found.pooled in CHANGED and code is VerdictCode.NOT_SIGNIFICANT:

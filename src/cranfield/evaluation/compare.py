@@ -277,7 +277,7 @@ def _unpaired(sides: Sides, primary: Measure, dropped: Sequence[str]) -> tuple[s
     if not any(only):
         return ()
     counts = ", ".join(f"{n} on {side.name} only" for n, side in zip(only, sides, strict=True) if n)
-    return (f"queries with a value of {primary} on one side are in no pair: {counts}",)
+    return (f"queries with a value of {primary} on one side cannot be paired: {counts}",)
 
 
 def _rank_one(sides: Sides, query_ids: Sequence[str]) -> TestResult:

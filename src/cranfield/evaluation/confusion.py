@@ -144,7 +144,7 @@ def confusions_of(system: Scored, pairs: Mapping[str, str] | None) -> tuple[tupl
         unknown_name("stratum", stratum, known, path="confusion") for stratum in wanted.values() if stratum not in known
     ]
     if problems and not known:
-        raise UsageError("the test set has no strata", path="confusion", expected="a stratum that the field predicts")
+        raise UsageError("the test set has no strata", path="confusion", expected="a stratum to compare the field with")
     if problems:
         raise UsageError(problems)
     answers = _answers(system)

@@ -278,9 +278,9 @@ def _warnings(
     sentences: list[str] = [*absence_sentences(testset, ranking, measures, values, scored)]
     surplus = _surplus(ranking)
     if surplus:
-        why, what = "more results match a pattern than its expected_count says", "R, AP and nDCG"
+        why, what = "more results match a pattern than its expected_count", "R, AP and nDCG"
         if ranking.convention.credit == "every":
-            why, what = f"{ranking.convention.name} pays an expected item more than once", "AP and nDCG"
+            why, what = f"{ranking.convention.name} credits an expected item more than once", "AP and nDCG"
         sentences.append(
             Caveat(
                 f"{why} in {len(surplus)} of {ranking.n_queries} queries ({what} may exceed 1 there): {join_first(surplus)}",
@@ -289,14 +289,12 @@ def _warnings(
         )
     if negative.any():
         named = join_first(itertools.compress(ranking.query_ids, negative.tolist()))
-        about = f"nothing should be found for {int(negative.sum())} of {total} queries (Silence alone has a value)"
+        about = f"nothing should be found for {int(negative.sum())} of {total} queries (only Silence has a value)"
         sentences.append(Caveat(f"{about}: {named}", CaveatKind.NEGATIVE))
     if ranking.unplaced is not None:
         vague = list(itertools.compress(ranking.query_ids, (ranking.unplaced > 0).tolist()))
-        about = (
-            f"{int(ranking.unplaced.sum())} results in {len(vague)} of {total} queries do not say which lines they are"
-        )
-        text = f"{about}, and can be no place that is expected: {join_first(vague)}"
+        about = f"{int(ranking.unplaced.sum())} results in {len(vague)} of {total} queries have no line numbers"
+        text = f"{about}, so they cannot match an expected place: {join_first(vague)}"
         sentences.append(Caveat(text, CaveatKind.NO_LINES))
     n_duplicates = int(ranking.n_duplicates.sum())
     if n_duplicates:
@@ -305,7 +303,7 @@ def _warnings(
         sentences.append(Caveat(text, CaveatKind.DUPLICATES))
     if ranking.n_identical is not None:
         where = int((ranking.n_identical > 0).sum())
-        text = f"results left out, whose id is that of their query: {int(ranking.n_identical.sum())} in {where} of {total} queries"
+        text = f"results left out because their id is that of their query: {int(ranking.n_identical.sum())} in {where} of {total} queries"
         sentences.append(Caveat(text, CaveatKind.IDENTICAL_IDS))
     if measures and (tied := _tied(ranking, measures[0])):
         sentences.append(Caveat(tied, CaveatKind.TIES))
@@ -350,7 +348,7 @@ def _unbounded(testset: TestSet, ranking: Ranking, run: Run | None) -> list[str]
             bare.append(query_id)
     if not bare:
         return []
-    what = "the bound of a query where nothing should be found is on a score or a field that this run does not give"
+    what = "the bound of these negative queries is on a score or a field that is missing from this run"
     return [Caveat(f"{what}, so any result counts: {join_first(bare)}", CaveatKind.NO_BOUND)]
 
 
@@ -366,10 +364,10 @@ def _tied(ranking: Ranking, primary: Measure) -> str:
     if low is None or high is None:
         return found
     if high - low < SAME:
-        return f"{found}; {primary} is the same however they fall"
+        return f"{found}; {primary} is the same for every order of the ties"
     if format_value(low) == format_value(high):
-        return f"{found}; {primary} is {format_value(low)} however they fall"
-    return f"{found}; {primary} is between {format_value(low)} and {format_value(high)}, as they fall"
+        return f"{found}; {primary} is {format_value(low)} for every order of the ties"
+    return f"{found}; {primary} is between {format_value(low)} and {format_value(high)}, depending on the order of the ties"
 
 
 ContrastSpec = tuple[str, str, str]

@@ -194,8 +194,8 @@ def explain(
         raise UsageError(f"both conventions are {a.name}", expected="two conventions")
     if testset.ratings and RATED_BY_SLOT in {a.name, b.name}:
         raise UsageError(
-            f"under {RATED_BY_SLOT} each measure has grades of its own, made of the ratings: no ranking is the same on both "
-            "sides",
+            f"under {RATED_BY_SLOT} each measure has its own grades, computed from the ratings: the rankings of the two sides cannot be "
+            "compared",
             hint="{to_scale=binary} maps the ratings to one scale for all measures",
             parameters=("to_scale",),
         )

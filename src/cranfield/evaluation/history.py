@@ -152,7 +152,7 @@ class FirstBad:
     n_compared: int = 0
     """Comparisons for which p is adjusted."""
     n_untested: int = 0
-    """Points that could not be tested, because values by query are not kept."""
+    """Points that could not be tested, because per-query values are not kept."""
     n_after: int = 0
     """Later runs."""
     n_good_after: int = 0
@@ -351,7 +351,7 @@ def _measure(kept: Sequence[HistoryPoint], chosen: HistoryFilter, n_pilots: int)
     measure = chosen.measure or measure_of(kept)
     if measure is None:
         hint = "{pilots} shows those of pilots" if n_pilots else None
-        raise UsageError("there is no evaluation to show", hint=hint, parameters=("pilots",))
+        raise UsageError("no evaluation to show", hint=hint, parameters=("pilots",))
     known = list(dict.fromkeys(name for point in kept for name in point.measures))
     if measure not in known:  # spelled in another way, perhaps
         measure = str(parse_all([measure])[0])

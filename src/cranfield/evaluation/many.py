@@ -525,8 +525,8 @@ def _disagreements(many: ManyComparison, best: Sequence[str]) -> tuple[str, ...]
     unpaired = [q for q in many.dropped if any(has_value(each, many.primary, q) for each in many.evaluations)]
     if unpaired:
         n = len(unpaired)
-        count = "1 query does not count" if n == 1 else f"{n} queries do not count"
-        notes.append(f"{count}, as not every system has a value of {many.primary} there")
+        count = "1 query is left out" if n == 1 else f"{n} queries are left out"
+        notes.append(f"{count}: not every system has a value of {many.primary}")
     return tuple(notes)
 
 

@@ -206,15 +206,15 @@ ROWS_AT_A_TIME = 1_000_000
 
 OF_ITS_DIVISOR = "it does not divide by all relevant documents"
 NO_ARGUMENT = "it may fall when a relevant result rises"
-DIVIDES_BY_THE_RETRIEVED = "under this convention it divides by what is within the cutoff, which the order changes"
-SEVERAL_ITEMS = (
-    "under this convention one result may be several items, and of those the list keeps the first ranks alone"
-)
+DIVIDES_BY_THE_RETRIEVED = "under this convention its divisor depends on the order of the results"
+SEVERAL_ITEMS = "under this convention one result may be several items, and only the first rank of each item is kept"
 MEAN_OVER_TIES = "its value is a mean over the orders of equal scores"
-ODD_GAINS = "its gains pay what is not relevant, or charge for what is"
-FALLING_GAINS = "its gains pay a lower grade more than a higher one"
-BETWEEN = "it divides by the best that the query has, so that a grade between the lowest and the highest may give more"
-TOO_MANY = "too much is unjudged in {n} of {total} queries: give the measure a cutoff"
+ODD_GAINS = "its gains reward documents that are not relevant, or penalise relevant ones"
+FALLING_GAINS = "its gains are larger for a lower grade than for a higher one"
+BETWEEN = (
+    "it divides by the best value of the query, so a grade between the lowest and the highest may give a larger value"
+)
+TOO_MANY = "too many results are unjudged in {n} of {total} queries: give the measure a cutoff"
 
 
 @dataclass(frozen=True, eq=False)

@@ -103,8 +103,7 @@ def _check_comparable(first: Evaluation, second: Evaluation) -> None:
             f"the two systems were evaluated on different test sets{by}",
             expected=first.testset.digest,
             got=second.testset.digest,
-            hint="other judgments, targets, classes or strata, or grades made by another rule or on another scale, make "
-            "another test set",
+            hint="test sets differ if judgments, targets, classes, strata, or the rule or scale of the grades differ",
         )
     conventions = first.ranking.convention, second.ranking.convention
     if conventions[0] != conventions[1]:
@@ -127,7 +126,7 @@ def _check_comparable(first: Evaluation, second: Evaluation) -> None:
     pooled = [str(measure) for measure in shared if CATALOGUE[measure.name].aggregate != "mean"]
     if pooled:
         raise UsageError(
-            f"{', '.join(pooled)}: one number over all queries, which has no difference query by query",
+            f"{', '.join(pooled)}: one number over all queries, without a difference per query",
             hint="compare measures that are averaged over queries, such as AP; `cranfield evaluate TESTSET RUN` prints these",
         )
 
@@ -154,7 +153,7 @@ def dropped_queries(evaluations: Sequence[Evaluation], paired: PairedValues) -> 
     for query_id in dict.fromkeys(q for each in evaluations for q in each.query_ids if q not in kept):
         lacking = next(each for each in evaluations if not has_value(each, paired.measure, query_id))
         if query_id not in lacking.index:
-            dropped[query_id] = f"{lacking.name} does not answer it"
+            dropped[query_id] = f"{lacking.name} has no answer for it"
         else:
             dropped[query_id] = f"no value: {lacking.unscored[paired.measure].get(query_id, '')}"
     return dropped

@@ -123,12 +123,12 @@ def plan(
     if described.mean is None or described.std is None or interval is None:
         raise UsageError(
             f"{primary} has a value on both sides for {n} of the queries",
-            expected="2 or more, to know a spread",
+            expected="2 or more, to estimate the spread",
         )
     if not described.std:
         raise UsageError(
             f"{primary} differs by the same amount on all {n} queries: there is no spread to compute power from",
-            hint="take two systems that differ as much as those you mean to compare",
+            hint="use two systems that differ about as much as those you want to compare",
         )
     rows = _rows(described.std, n, difference, queries, alpha, power)
     return PowerPlan(

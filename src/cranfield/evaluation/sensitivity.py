@@ -191,7 +191,7 @@ class _Analyses:
     def with_measure(self, family: Family, measure: Measure) -> Variation | str:
         """The variation of another measure; the reason where there is none."""
         if measure.depth is not None and measure.depth > self.depth:
-            return f"{measure}: no list goes as deep"
+            return f"{measure}: no list is that long"
         columns = []
         for side in self.sides:
             ranking = side.ranking_for(measure)
@@ -250,7 +250,7 @@ def _strata(analyses: _Analyses, paired: PairedValues) -> Iterator[Variation | s
         groups.setdefault(key, {})[value] = part
     for key, parts in groups.items():
         if len(parts) > MAX_STRATA:
-            yield f"{key}: {len(parts)} values are more than {MAX_STRATA}, and none is left out"
+            yield f"{key}: {len(parts)} values are more than {MAX_STRATA}, so the variations without one stratum were skipped"
             continue
         for value, part in parts.items():
             yield analyses.run("without a stratum", f"without {key}: {value}", paired.without(part.query_ids))
@@ -263,7 +263,7 @@ def _unjudged(analyses: _Analyses) -> Iterator[Variation | str]:
         yield f"unjudged documents: {NOT_ON_ITS_SCALE}"
         return
     if not any(len(unjudged_that_count(primary, ranking)) for ranking in rankings if ranking is not None):
-        yield "unjudged documents: all that counts is judged"
+        yield "unjudged documents: every result that affects the measure is judged"
         return
     joint = None if analyses.sides[0].on_scales else _joint_extremes(analyses, (rankings[0], rankings[1]))
     if joint is not None:

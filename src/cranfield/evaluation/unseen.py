@@ -161,18 +161,17 @@ class Unseen:
         object.__setattr__(self, "sentence", self._sentence())
 
     def _sentence(self) -> str:
-        those = f"not among these {self.n}" if self.n > 1 else "other than this one"
         lead = f"{self.of}: " if self.of else ""
         share = (
-            f"{lead}up to {format_percent(self.share)} of {self.among} can be of a kind {those} "
-            f"({format_level(self.alpha)} confidence)"
+            f"{lead}query types not in this sample may be up to {format_percent(self.share)} of {self.among} "
+            f"({format_level(self.alpha)} confidence, n = {self.n})"
         )
         if self.size is None or self.change is None:
-            return f"{share}; these numbers do not include them"
-        turn = f"turn {self.turned}" if self.rests_on == "interval" else f"bring the mean difference to {self._aim}"
+            return f"{share}; the results do not cover them"
+        turn = f"change {self.turned}" if self.rests_on == "interval" else f"bring the mean difference to {self._aim}"
         if self.kind is UnseenKind.CANNOT_TURN:
             needed = (
-                f"a mean of {format_value(self.size)} would be needed, and {format_plain(self.largest)} is the most"
+                f"a mean of {format_value(self.size)} would be needed, and {format_plain(self.largest)} is the maximum"
             )
             return f"{share}; no {self.change} on them can {turn}: {needed}"
         more = " or more" if self.rests_on == "interval" else ""

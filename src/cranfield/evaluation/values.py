@@ -182,18 +182,18 @@ class Unjudged:
             if not self.low_shares:
                 return ""
             shares = f"{' and '.join(self.low_shares)}, under {format_percent(self.limit)}"
-            return f"most results are unjudged ({shares}), and what they can make of the verdict is not bounded: {self.why}"
+            return f"most results are unjudged ({shares}), and their effect on the verdict is not bounded: {self.why}"
         lead = f"{self.of}: " if self.of else ""
         among = f"{count_noun(self.n_results or 0, 'unjudged results', format_count)} in {count_noun(self.n_queries or 0, 'queries', format_count)}"
         if self.kind is UnjudgedKind.HOLDS:
-            return f"{lead}the verdict holds whatever the unjudged results are ({among})"
+            return f"{lead}the verdict is the same for any judgments of the unjudged results ({among})"
         if self.n_judgments is None:
-            return f"{lead}no judgments were found that turn the verdict, and none are excluded ({among})"
+            return f"{lead}no judgments were found that change the verdict, but they cannot be ruled out ({among})"
         judgments = count_noun(self.n_judgments, "judgments", format_count)
         if self.verdict is not None:
-            return f"{lead}{judgments} could turn it to {self.verdict.text} ({among})"
+            return f"{lead}{judgments} could change it to {self.verdict.text} ({among})"
         best = f"{and_list(self.best)} {'are' if len(self.best) > 1 else 'is'} best" if self.best else "none is best"
-        return f"{judgments} could turn it: {best} then ({among})"
+        return f"{judgments} could change it: then {best} ({among})"
 
     @property
     def is_doubt(self) -> bool:
@@ -207,7 +207,7 @@ RATED_BY_SLOT = "searchtweak"
 """The convention under which each measure has a scale of its own, and ratings are mapped to it one by one."""
 GAINS = frozenset({"gains", "min_rel", "max_rel"})
 """Parameters of measures that use graded relevance."""
-NOT_ON_ITS_SCALE = "the run was not ranked on the scale of this measure: name the measure with the others"
+NOT_ON_ITS_SCALE = "the run was not ranked on the scale of this measure: request the measure together with the others"
 
 
 def scale_for(measure: Measure) -> Scale | None:
@@ -399,7 +399,9 @@ class Evaluation(DisplayedByQuery):
         """
         _, measure = self.summaries[measure], self.summaries.measure(measure)
         if query_id not in self.index:
-            raise UsageError(f"there is no query {query_id!r} here", expected=", ".join(map(repr, self.query_ids[:3])))
+            raise UsageError(
+                f"no query {query_id!r} in this evaluation", expected=", ".join(map(repr, self.query_ids[:3]))
+            )
         index = self.index[query_id]
         return float(self.values[measure][index]) if self.scored[measure][index] else None
 

@@ -252,7 +252,7 @@ def numbers_of(declared: MeasureComparison, options: CompareOptions) -> str:
     """
     test, alpha = options.test, options.alpha
     if declared.delta is None:
-        return f"{declared.measure} has no query that both sides have a value for"
+        return f"{declared.measure} has no query with a value on both sides"
     bounds = (declared.ci_low, declared.ci_high)
     interval = "unbounded" if bounds == (None, None) else format_delta_interval(bounds)
     result = declared.tests.get(test)
@@ -275,11 +275,9 @@ def mean_note(declared: MeasureComparison, test: str) -> tuple[str, ...]:
     if declared.delta is None or declared.estimate is None or spec.is_of_mean:
         return ()
     mean = f"the mean difference is {format_delta(declared.delta)}"
-    why = (
-        f"the CI is of the {spec.estimates}; the mean counts queries that do not differ, and large differences in full"
-    )
+    why = f"the CI is of the {spec.estimates}; the mean includes queries that do not differ, and is sensitive to large differences"
     if declared.delta * declared.estimate < 0:
-        return (f"{mean}, the other way than the {spec.estimate}: {why}",)
+        return (f"{mean}, of the opposite sign to the {spec.estimate}: {why}",)
     return (f"{mean}, outside the CI: {why}",) if declared.mean_is_outside else ()
 
 
@@ -289,7 +287,7 @@ def _notes_of_test(declared: MeasureComparison, test: str) -> tuple[str, ...]:
     if result is None or not result.note:
         return ()
     if result.p_two_sided is None:
-        return (f"the {TESTS[test].title} was not made: {result.note}",)
+        return (f"the {TESTS[test].title} was not computed: {result.note}",)
     return (Caveat(result.note, CaveatKind.FINDING),) if result.is_other_elsewhere else ()
 
 
@@ -303,7 +301,7 @@ def too_few_draws(declared: MeasureComparison, options: CompareOptions) -> tuple
         return ()
     needed = format_count(math.ceil(2 / options.alpha))
     return (
-        f"{format_count(options.draws)} draws give no p under {smallest:.2g}, above alpha {options.alpha:g}: use {needed} draws",
+        f"{format_count(options.draws)} draws cannot give a p below {smallest:.2g}, which is above alpha {options.alpha:g}: use {needed} draws",
     )
 
 

@@ -73,39 +73,39 @@ class VerdictCode(StrEnum):
         "one_best",
         "one best",
         "good",
-        "Of three systems or more, exactly one is significantly worse than no other.",
+        "With three or more systems, exactly one is significantly worse than no other.",
     )
     SEVERAL_BEST = (
         "several_best",
         "several best",
         "even",
-        "Of three systems or more, several are significantly worse than no other, or each is worse than some other.",
+        "With three or more systems, several are significantly worse than no other, or each is worse than some other.",
     )
-    HELPS = "helps", "helps", "good", "Of a component: the system is significantly worse without it."
-    HURTS = "hurts", "hurts", "bad", "Of a component: the system is significantly better without it."
+    HELPS = "helps", "helps", "good", "Component: the system is significantly worse without it."
+    HURTS = "hurts", "hurts", "bad", "Component: the system is significantly better without it."
     FASTER = (
         "faster",
         "faster",
         "good",
-        "Of latency: the confidence interval of the difference lies wholly below zero, and the difference is at least the smallest effect that counts.",
+        "Latency: the confidence interval of the difference lies wholly below zero, and the difference is at least the smallest effect that counts.",
     )
     SLOWER = (
         "slower",
         "slower",
         "bad",
-        "Of latency: the confidence interval of the difference lies wholly above zero, and the difference is at least the smallest effect that counts.",
+        "Latency: the confidence interval of the difference lies wholly above zero, and the difference is at least the smallest effect that counts.",
     )
     NEGLIGIBLE = (
         "negligible",
         "negligible",
         "even",
-        "Of latency: the confidence interval of the difference excludes zero, but the difference is below the smallest effect that counts.",
+        "Latency: the confidence interval of the difference excludes zero, but the difference is below the smallest effect that counts.",
     )
     NOT_CLAIMED = (
         "not_claimed",
         "no verdict",
         "open",
-        "Of latency: the timings are not comparable, for the reasons given, such as no warm-up, cached answers or another day.",
+        "Latency: the timings are not comparable, for the reasons given, such as no warm-up, cached answers or another day.",
     )
 
 

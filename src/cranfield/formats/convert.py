@@ -27,7 +27,7 @@ _ENCODED = re.compile(f"%|{WHITE_SPACE.pattern}")
 CHEAP = 100_000
 """A written set of so many judgments is read back."""
 FORMULA = "would run as a formula in a spreadsheet (=, +, - or @ first): open the file there as text only"
-EQUAL_QUESTIONS = "queries with one text: Cranfield cannot read the new file, since it would make one id of them"
+EQUAL_QUESTIONS = "queries with one text: Cranfield cannot read the new file, because it would give them the same id"
 
 
 def write_testset(testset: TestSet, path: Path | str, format: str | None = None) -> tuple[str, ...]:  # noqa: A002  the option's own name
@@ -113,7 +113,7 @@ def _without_white_space(run: Run) -> tuple[Run, tuple[str, ...]]:
         to[query_id]: replace(answer, hits=tuple(replace(hit, id=to[hit.id]) for hit in answer.hits))
         for query_id, answer in run.answers.items()
     }
-    changed = f"{count_noun(len(spaced), 'ids')} with white space are percent-encoded, since a column holds none: "
+    changed = f"{count_noun(len(spaced), 'ids')} with white space are percent-encoded, because a column cannot contain white space: "
     return replace(run, answers=answers), (changed + join_first(f"{shorten(each)} is {to[each]}" for each in spaced),)
 
 
@@ -163,7 +163,7 @@ def chosen_format(path: Path, name: str | None, kind: Kind = "testset") -> Forma
         ends = ", ".join(f"{end} ({key})" for end, key in sorted(by_end.items()))
         error = RunFormatError if kind == "run" else TestSetError
         raise error(
-            "not written: the name does not say the format",
+            "not written: the format cannot be derived from the file name",
             path=str(path),
             expected=f"a name that ends in one of {ends}",
             hint="or name the format: " + ", ".join(known),
@@ -185,7 +185,7 @@ def fitted(testset: TestSet, entry: Format, path: Path) -> tuple[TestSet, tuple[
             stripped = [query.id for query in testset.queries if not is_judged(testset, query) and query.id not in bare]
             if stripped:
                 sentences.append(
-                    f"left out: {count_noun(len(stripped), 'queries')} whose truth it cannot hold ({join_first(stripped)})"
+                    f"left out: {count_noun(len(stripped), 'queries')} with judgments that the format cannot store ({join_first(stripped)})"
                 )
                 testset = _without_queries(testset, stripped)
         if name not in entry.holds:
@@ -198,7 +198,7 @@ def fitted(testset: TestSet, entry: Format, path: Path) -> tuple[TestSet, tuple[
         holds = ", ".join(FEATURES[name].noun for name in FEATURES if name in entry.holds and FEATURES[name].is_truth)
         has = ", ".join(count_noun(f.count(given), f.noun) for f in FEATURES.values() if f.is_truth and f.count(given))
         raise TestSetError(
-            f"not written: {entry.name} can hold nothing of what is expected",
+            f"not written: the format {entry.name} cannot store any of the expected results",
             path=str(path),
             expected=holds,
             got=has or "a set without judgments",
@@ -208,7 +208,9 @@ def fitted(testset: TestSet, entry: Format, path: Path) -> tuple[TestSet, tuple[
     if entry.by_text:
         named = sum(query.id not in {query.text, id_of(query)} for query in testset.queries)
         if named:
-            sentences.append(f"not carried over: {count_noun(named, 'ids of queries')}; a query goes by its text there")
+            sentences.append(
+                f"not carried over: {count_noun(named, 'ids of queries')}; the format identifies a query by its text"
+            )
     ids = {query.id for query in testset.queries}
     fields = ("files", "legacy", "ratings", "groups", "labels")
     kept = {name: {q: value for q, value in getattr(testset, name).items() if q in ids} for name in fields}
@@ -256,14 +258,14 @@ def _in_groups(testset: TestSet, entry: Format, path: Path, sentences: list[str]
     """Only what is judged by group, where the format's lines are judgments by group."""
     if testset.grouping != entry.grouping:
         raise TestSetError(
-            f"not written: {entry.name} holds judgments by {entry.grouping}",
+            f"not written: {entry.name} stores judgments by {entry.grouping}",
             path=str(path),
             got="no groups" if testset.grouping is None else f"judgments by {testset.grouping}",
         )
     if entry.grouping == "preference" and not all(
         judgment.subgroup for judgments in testset.groups.values() for judgment in judgments
     ):
-        sentences.append(f"preferences without a subgroup stand under the subgroup {NO_SUBGROUP}")
+        sentences.append(f"preferences without a subgroup are written with the subgroup {NO_SUBGROUP}")
     return replace(testset, grades={q: grades for q, grades in testset.grades.items() if testset.groups.get(q)})
 
 

@@ -182,7 +182,7 @@ FEATURES: Mapping[str, FormatFeature] = {
         _of_set("ratings", "ratings by rater", lambda t: sum(map(len, t.ratings.values())), ratings={}, consensus=""),
         FormatFeature(
             "adjudicated",
-            "ratings of documents with an adjudicated grade, which stands in their place",
+            "ratings of documents with an adjudicated grade, which replaces them",
             lambda t: sum(map(len, _outvoted(t).values())),
             _without_outvoted,
         ),

@@ -40,7 +40,7 @@ def config_problem(path: Path, what: str, head: Head) -> Problem | None:
     """The problem of a config where a run, a test set or a query file was expected."""
     if not all(key.search(head.data) for key in _CONFIG):
         return None
-    hint = f"`cranfield run {command_word(path)}` asks its systems and scores them; its test set is the file under `testset`."
+    hint = f"`cranfield run {command_word(path)}` queries its systems and scores them; its test set is the file under `testset`."
     return Problem("this is a config of Cranfield", path=shown(path), expected=f"a {what}", hint=hint)
 
 
@@ -111,7 +111,7 @@ def nearly(path: Path, what: str, head: Head, fitting: Callable[[Head], Format |
     if what == "test set" and columns in ({3}, {5}) and _has_grades(head):
         (n,) = columns
         add = "a 0 as the second column: `awk '{print $1, 0, $2, $3}' FILE > NEW`"
-        hint = f"add the iteration, {add}" if n == 3 else "remove the column that is none of these"
+        hint = f"add the iteration, {add}" if n == 3 else "remove the column that is not one of these"
         return Problem(f"{n} columns", expected="4: query iteration document grade", hint=hint, **given)
     return None
 

@@ -449,7 +449,7 @@ CODE_SETS: tuple[Format, ...] = (
         "cranfield.formats.testsets.judgment_table:read_judgment_table",
         "cranfield.formats.testsets.judgment_table:write_judgment_table",
         _BY_ID | {"ratings", "adjudicated", "reasons", "times", "classes", "negative"},
-        source="Cranfield's own; columns go by the names that data frames' do",
+        source="Cranfield's own; columns have the same names as in data frames",
         layout="table",
     ),
     Format(
@@ -460,7 +460,7 @@ CODE_SETS: tuple[Format, ...] = (
         "cranfield.formats.runs.table:read_run_table",
         "cranfield.formats.runs.table:write_run_table",
         suffix=".csv",
-        source="Cranfield's own; columns go by the names that data frames' do",
+        source="Cranfield's own; columns have the same names as in data frames",
     ),
 )
 """Test sets of code search and of IR collections, and runs in tables."""
@@ -632,7 +632,7 @@ OTHER_TOOLS: tuple[Format, ...] = (
     Format(
         "documents",
         "run",
-        "queries with their documents (JSON or JSONL, as Haystack and LangChain have them: `metadata` or `meta` with a `source`)",
+        "queries with their documents (JSON or JSONL, as Haystack and LangChain write them: `metadata` or `meta` with a `source`)",
         _is_documents,
         "cranfield.formats.runs.table:read_document_run",
         source="LangChain, github.com/langchain-ai/langchain: libs/core/langchain_core/documents/base.py; "
@@ -660,7 +660,7 @@ OTHER_TOOLS: tuple[Format, ...] = (
     Format(
         "msmarco",
         "run",
-        "lines `query document rank` without a header, as MS MARCO has them",
+        "lines `query document rank` without a header, as in MS MARCO",
         _is_msmarco,
         "cranfield.formats.runs.table:read_msmarco_run",
         source="MS MARCO, github.com/microsoft/MSMARCO-Passage-Ranking: ms_marco_eval.py",
@@ -668,7 +668,7 @@ OTHER_TOOLS: tuple[Format, ...] = (
     Format(
         "ir_datasets",
         "testset",
-        "a name of ir_datasets' catalogue (`ir_datasets:cranfield`)",
+        "a name in the catalogue of ir_datasets (`ir_datasets:cranfield`)",
         _is_catalogue,
         "cranfield.formats.tools.ir_datasets:read_dataset",
         holds=_SHARED - {"barren"} | {"unjudged", "fractions", "groups", "name"},

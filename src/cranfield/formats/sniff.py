@@ -125,7 +125,7 @@ OWN = (
         "cranfield.formats.testsets.native:write_testset_yaml",
         frozenset(FEATURES) - {"barren", "reasons", "times"},
         suffix=".yaml",
-        source="Cranfield's own; its JSON Schema comes with the package",
+        source="Cranfield's own; its JSON Schema is part of the package",
         needs=frozenset({"texts"}),
         layout="tree",
     ),
@@ -368,7 +368,9 @@ def _added_formats() -> tuple[Format, ...]:
 
     added, problems = load_plugins("cranfield.formats", Format)
     taken = [entry.name for entry in added if entry.name in FORMATS]
-    problems += tuple(Problem(f"a package adds a format with the name of one of our own, {name!r}") for name in taken)
+    problems += tuple(
+        Problem(f"a package adds a format with the name of a built-in format, {name!r}") for name in taken
+    )
     if problems:
         raise UsageError(problems)
     return added
@@ -419,16 +421,16 @@ def _unknown(path: Path, kind: Kind, head: Head, other: Format | None) -> Proble
     expected = " or ".join(entry.sentence for entry in known)
     if len(known) > MAX_SENTENCES:
         own = ", ".join(entry.sentence for entry in known if entry in OWN)
-        expected = f"{own}, or another format that its content tells"
+        expected = f"{own}, or another format that can be detected from the content"
     if not head.data.strip():
         return Problem("the file is empty", path=shown(path), expected=expected)
     hint = None
     if other is not None and other.kind == "queries":
-        hint = f"this is {other.sentence}: texts go with judgments, as {{queries=FILE}} with a test set"
+        hint = f"this is {other.sentence}: query texts are passed together with judgments, as {{queries=FILE}}"
     elif other is not None:
         hint = f"this is {other.sentence}: the test set comes first, then the runs"
     elif is_log(head):
-        hint = "this is the log beside a run: name the file without `.log`"
+        hint = "this is the log of a run: pass the file without `.log`"
     elif kind in FORMAT_PARAMETER:
         names = format_names(kind)
         named = "NAME" if len(names) > MAX_SENTENCES else "|".join(names)

@@ -58,7 +58,7 @@ def _shares(model: Strict, *names: str) -> Iterator[Finding]:
 
 
 class EveryAnswer(Strict):
-    """Rule that a field of every answer must keep."""
+    """Rule that a field of every answer must satisfy."""
 
     rule: Annotated[Text, checked(check_answer_rule)]
     """Rule on a field: `mode = semantic`, `confidence >= 0.5`."""

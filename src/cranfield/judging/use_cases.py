@@ -93,7 +93,7 @@ def read_systems(
 
     convention_named(convention)
     if [spec for _, spec in map(named_file, specs)].count(Path("-")) > 1:
-        raise UsageError("standard input (-) is named more than once", expected="at most one of the files to be -")
+        raise UsageError("standard input (-) is named more than once", expected="at most one file named -")
     runs: list[tuple[str, str, Run, str]] = []
     problems: list[Problem] = []
     for name, path in map(named_file, specs):

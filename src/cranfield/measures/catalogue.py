@@ -275,10 +275,10 @@ def unknown_measure(name: str, params: str | None, cutoff: str | None, parse: Ca
     folded = re.sub(r"[\W_]", "", name.casefold())
     if folded in OF_ANSWERS:
         return Problem(
-            f"{shorten(name)} is no measure of a ranking: it is of the text of an answer",
+            f"{shorten(name)} is not a ranking measure: it evaluates the text of an answer",
             expected=f"one of {len(CATALOGUE)} measures",
-            hint="of the results that an answer is written from, R@5 says how many of the judged passages are there, Success@5 "
-            "whether one is; `cranfield answers score LABELS ANSWERS` scores answers against labels",
+            hint="for the passages that an answer is written from, R@5 is the share of judged passages found, and Success@5 "
+            "whether any was found; `cranfield answers score LABELS ANSWERS` scores answers against labels",
         )
     elsewhere = next((measure for measure, names in ELSEWHERE.items() if folded in names), None)
     if elsewhere is None:
@@ -287,9 +287,7 @@ def unknown_measure(name: str, params: str | None, cutoff: str | None, parse: Ca
     else:
         given = "divisor='retrieved'" if elsewhere == "AP" else params
         meant = _whole(elsewhere, given, cutoff, parse)
-        hint = (
-            f"of results that are judged, {meant} is {'the same' if elsewhere == 'AP' else 'nearest to it'}. {listing}"
-        )
+        hint = f"for judged results, {meant} is {'the same measure' if elsewhere == 'AP' else 'the nearest measure'}. {listing}"
     return Problem(f"unknown measure {shorten(name)}", expected=f"one of {len(CATALOGUE)} measures", hint=hint)
 
 

@@ -24,7 +24,7 @@ from cranfield.measures.measure import MeasureSpec, ParameterSpec
 from cranfield.plugins import Plugin, plugins
 from cranfield.ranking.value import FloatQ, Ranking, cut
 
-NO_VALUE = "its function gave no value"
+NO_VALUE = "its function returned no value"
 NAME = re.compile(r"[A-Za-z_][\w-]*")
 TOLERANCE = 1e-9
 """A value may lie this far outside its range before that is an error."""
@@ -192,7 +192,7 @@ class PerQuery:
                 continue
             wrong = _not_a_value(result, self.range)
             if wrong:
-                message = f"measure {self.name}, query {view.query_id!r}: its function returned what is no value"
+                message = f"measure {self.name}, query {view.query_id!r}: its function returned an invalid value"
                 problems.append(Problem(message, expected=wrong, got=shorten(result)))
             else:
                 values[place] = float(result)
@@ -216,7 +216,7 @@ class PerRanking:
         except Exception as error:
             path, line = _where(error, self.function)
             raise MeasureError(Problem(f"measure {self.name}: {_what(error)}", path=path, line=line)) from error
-        whose = f"measure {self.name}: its function returned what are no values"
+        whose = f"measure {self.name}: its function returned invalid values"
         wanted = f"float64[{ranking.n_queries}], one value per query"
         if not isinstance(result, np.ndarray) or result.dtype.kind not in "fiub":
             raise MeasureError(whose, expected=wanted, got=shorten(result))
@@ -227,7 +227,7 @@ class PerRanking:
         beyond = np.isinf(values) | (values < low - TOLERANCE) | (values > high + TOLERANCE)
         problems = [
             Problem(
-                f"measure {self.name}, query {ranking.query_ids[place]!r}: its function returned what is no value",
+                f"measure {self.name}, query {ranking.query_ids[place]!r}: its function returned an invalid value",
                 expected=_expected(self.range),
                 got=repr(float(values[place])),
             )
@@ -285,10 +285,10 @@ def _wrong(
                 f"measure name {shorten(given)}", expected="a letter, then letters, digits, underscores or hyphens"
             )
         elif given in TREC_CUTS:
-            yield Problem(f"measure name {given!r} is what trec_eval calls {TREC_CUTS[given]}", expected="a new name")
+            yield Problem(f"measure name {given!r} is trec_eval's name for {TREC_CUTS[given]}", expected="a new name")
     whose = f"measure {name!r}"
     if not callable(function):
-        yield Problem(f"{whose}: function is {shorten(function)}", expected="something that can be called")
+        yield Problem(f"{whose}: function is {shorten(function)}", expected="a callable")
     if per not in ("query", "ranking"):
         yield Problem(f"{whose}: per is {shorten(per)}", expected="'query' or 'ranking'")
     if cutoff not in CUTOFFS:
@@ -297,7 +297,7 @@ def _wrong(
         yield Problem(f"{whose}: range is {shorten(bounds)}", expected="a pair: the lowest value, then the highest")
     for key, text in words.items():
         if not isinstance(text, str) or not text.strip():
-            yield Problem(f"{whose}: {key} is {shorten(text)}", expected="words for the readers of a report")
+            yield Problem(f"{whose}: {key} is {shorten(text)}", expected="text for the readers of a report")
 
 
 def _not_a_value(result: object, bounds: tuple[float, float]) -> str:
@@ -314,7 +314,7 @@ def _not_a_value(result: object, bounds: tuple[float, float]) -> str:
 
 
 def _expected(bounds: tuple[float, float]) -> str:
-    return f"a finite number from {bounds[0]:g} to {bounds[1]:g}, as its range says"
+    return f"a finite number from {bounds[0]:g} to {bounds[1]:g}, its declared range"
 
 
 def _what(error: Exception) -> str:

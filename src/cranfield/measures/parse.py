@@ -138,7 +138,7 @@ def _of_the_catalogue(text: str) -> Measure:
     swapped = _SWAPPED.fullmatch(text)
     if swapped is not None:
         meant = _parse(f"{swapped['name']}({swapped['params']})@{swapped['cutoff']}")
-        raise MeasureError(f"{text}: the parameters stand after the cutoff", expected=str(meant))
+        raise MeasureError(f"{text}: the parameters must come before the cutoff", expected=str(meant))
     match = _SHAPE.fullmatch(text)
     if match is None:
         trec = _TREC.fullmatch(text.strip())  # a share holds a point, which no name does: iprec_at_recall_0.10

@@ -118,7 +118,7 @@ def parse_answer_rule(text: str) -> AnswerRule:
     """
     match = _SHAPE.fullmatch(text)
     if match is None:
-        raise UsageError(f"{shorten(text)} is no rule on a field of an answer", expected=EXPECTED)
+        raise UsageError(f"{shorten(text)} is not a rule on a field of an answer", expected=EXPECTED)
     if match["exists"]:
         return AnswerRule(match["field"], "exists")
     if match["word"]:

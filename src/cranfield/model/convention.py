@@ -108,7 +108,7 @@ CONVENTIONS = {
         ),
         Convention(
             "trec10",
-            "trec_eval 10.0 with -c: scores as 64-bit floats, recall shares to the nearest; the same choices as trec",
+            "trec_eval 10.0 with -c: scores as 64-bit floats, recall shares rounded to the nearest; otherwise as trec",
             phrase="trec_eval 10 -c",
         ),
         Convention(
@@ -121,13 +121,13 @@ CONVENTIONS = {
         ),
         Convention(
             "ranx",
-            "ranx 0.3: recall shares rounded up; its ties fall in no fixed order, here to the larger document id",
+            "ranx 0.3: recall shares rounded up; ranx orders ties arbitrarily; here by document id, descending",
             phrase="ranx 0.3",
             iprec="up",
         ),
         Convention(
             "msmarco",
-            "the MS MARCO scorer of ir_measures: ties fall to the smaller document id",
+            "the MS MARCO scorer of ir_measures: ties are ordered by document id, ascending",
             phrase="the MS MARCO scorer",
             ties="ascending",
         ),
@@ -154,7 +154,7 @@ CONVENTIONS = {
         ),
         Convention(
             "cupertino",
-            "the order given, every match credited with gain 1, ideal DCG fixed at 1 (so nDCG may exceed 1), RR to rank 10",
+            "results in the order given; every match credited with gain 1, ideal DCG fixed at 1 (so nDCG may exceed 1), RR to rank 10",
             phrase="as listed; gain 1 a match, RR@10",
             file_order="given",
             credit="every",
@@ -164,7 +164,7 @@ CONVENTIONS = {
         ),
         Convention(
             "octocode",
-            "the order given, every match credited (so nDCG may exceed 1), RR to rank 20, failed queries left out",
+            "results in the order given; every match credited (so nDCG may exceed 1), RR to rank 20, failed queries left out",
             phrase="as listed; every match counts, RR@20",
             file_order="given",
             credit="every",
@@ -173,7 +173,7 @@ CONVENTIONS = {
         ),
         Convention(
             "knowcode",
-            "the list as it was shown, a result returned again takes a place too; every match credited (so P@k counts each "
+            "the list as returned, with repeated results; every match credited (so P@k counts each "
             "chunk of an entity), RR over the whole list",
             phrase="as listed; repeated results count",
             file_order="given",
@@ -182,7 +182,7 @@ CONVENTIONS = {
         ),
         Convention(
             "quepid",
-            "gains 2^g - 1, the ideal of nDCG@k every judged document in its best order, not cut at k; precision over "
+            "gains 2^g - 1; the ideal ranking of nDCG@k holds every judged document and is not cut at k; precision over "
             "min(k, results returned)",
             phrase="gains 2^g - 1, ideal not cut",
             gain="exponential",

@@ -176,7 +176,7 @@ class InFile:
 def without_nul(value: Scalar) -> Scalar:
     """A value that can be an argument of a command."""
     if isinstance(value, str) and "\0" in value:
-        raise UnfitError("holds a NUL character", hint="no command line can carry one")
+        raise UnfitError("contains a NUL character", hint="a command line cannot contain one")
     return value
 
 
@@ -219,7 +219,7 @@ def _date(value: str) -> str:
 
 def _database(value: str) -> str:
     if not DATABASE.fullmatch(value):
-        raise UnfitError("is no place of a database", expected="sqlite:FILE, duckdb:FILE or env:VARIABLE")
+        raise UnfitError("is not the location of a database", expected="sqlite:FILE, duckdb:FILE or env:VARIABLE")
     return value
 
 

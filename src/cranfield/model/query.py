@@ -182,7 +182,7 @@ def _class(value: str) -> str:
         return class_named(value).name
     except UnknownNameError as error:
         (problem,) = error.problems
-        raise UnfitError("is no query class", expected=CLASS_NAMES, got=repr(value), hint=problem.hint) from None
+        raise UnfitError("is not a query class", expected=CLASS_NAMES, got=repr(value), hint=problem.hint) from None
 
 
 ClassName = Annotated[FilledText, Kind(_class, described={"enum": [*QUERY_CLASSES, *LETTERS]})]

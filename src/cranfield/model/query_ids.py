@@ -27,8 +27,8 @@ NO_WORDS = "q"
 """Stands for the words of a question that has none in ASCII."""
 BY_TEXT = "names queries by their texts; they were matched with the ids of the set"
 BY_ROW = (
-    "names queries by row number; they were matched with the rows of the set, and are other queries where rows were "
-    "inserted, removed or moved since"
+    "names queries by row number; they were matched with the rows of the set. The matches are wrong if rows were "
+    "inserted, removed or moved since then"
 )
 """Go on after the name of a file."""
 _NO_WORD = re.compile("[^a-z0-9]+")

@@ -71,7 +71,7 @@ def why_not() -> str:
         return ""
     if find_spec("cranfield.ranking._kernel") is None:
         return "the C kernel was not built when Cranfield was installed"
-    return f"the C kernel does not load here: {_REFUSAL}"
+    return f"cannot load the C kernel: {_REFUSAL}"
 
 
 def scan_file(

@@ -166,7 +166,7 @@ def run_of_ranks(source: Any, columns: Mapping[str, str] | None = None, name: st
         first = ranked.setdefault(query_id, {}).setdefault(rank, row)
         if first != row and len(found.problems) < SHOWN_PROBLEMS:
             message = f"rows {first} and {row}: query {query_id!r} has two results of rank {rank}"
-            found.add(message, path=table.name, expected="each rank once a query, or a column score")
+            found.add(message, path=table.name, expected="each rank once per query, or a column score")
     found.raise_if_any()
     answers = {
         query_id: Answer(Outcome.ANSWERED, tuple(RunHit(doc_ids[row]) for _, row in sorted(rows.items())))
@@ -204,7 +204,7 @@ def rank_arrays(  # noqa: PLR0913 - as above
     """Order and join three one-dimensional arrays of one length, an entry per result; otherwise as `rank_frame`."""
     if convention.file_order == "rank":
         raise UsageError(
-            f"convention {convention.name} orders by rank, and these arrays hold none",
+            f"convention {convention.name} orders by rank, and these arrays have no ranks",
             expected="a table with a rank column, or another convention",
         )
     columns: dict[Role, Any] = {"query_id": query_ids, "doc_id": doc_ids, "score": scores}
@@ -251,7 +251,9 @@ def _check_ranks(table: RequestedColumns) -> None:
     found = ProblemList(RunFormatError)
     for row in np.flatnonzero(rank != np.floor(rank))[:SHOWN_PROBLEMS].tolist():
         expected = "whole numbers, because the rank orders this run"
-        found.add(f"row {row}: the rank is no rank", path=table.name, expected=expected, got=f"{rank[row]:g}")
+        found.add(
+            f"row {row}: the rank is not a whole number", path=table.name, expected=expected, got=f"{rank[row]:g}"
+        )
     found.raise_if_any()
 
 

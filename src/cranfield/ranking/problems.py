@@ -52,8 +52,8 @@ def duplicate_result(path: str, lines: tuple[int, int], query_id: bytes, doc_id:
         f"query {query!r} lists document {document!r} twice",
         path=path,
         line=max(lines),
-        expected="each document once a query",
-        got=f"it also on line {min(lines)}",
+        expected="each document once per query",
+        got=f"the same document on line {min(lines)}",
         hint="{duplicates=first} keeps the best-ranked one",
         parameters=("duplicates",),
     )

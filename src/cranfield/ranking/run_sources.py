@@ -68,11 +68,11 @@ class MappingRun:
             where = f"query {query_id!r}, document {shorten(doc_id)}"
             number = as_number(score)
             if not is_id(doc_id):
-                self._note(f"query {query_id!r}: {shorten(doc_id)} is no document id", expected=ID_KINDS)
+                self._note(f"query {query_id!r}: {shorten(doc_id)} is not a document id", expected=ID_KINDS)
             elif number is None:
                 self._note(f"{where}: the score is not a finite number", expected="a number", got=shorten(score))
             elif str(doc_id) in plain:
-                self._note(f"{where} is there as text and as a number", expected="each document once a query")
+                self._note(f"{where} occurs as text and as a number", expected="each document once per query")
             else:
                 plain[str(doc_id)] = number
         return plain
@@ -84,13 +84,13 @@ class MappingRun:
         except TypeError:
             for key in run:
                 if not is_id(key):
-                    self._note(f"{shorten(key)} is no query id", expected=ID_KINDS)
+                    self._note(f"{shorten(key)} is not a query id", expected=ID_KINDS)
             self.problems.raise_if_any()
             raise
         keys = dict(zip(texts, run, strict=True))
         if len(keys) < len(texts):
             both = next(text for text in texts if texts.count(text) > 1)
-            self._note(f"query {both!r} is there as text and as a number", expected="each query once")
+            self._note(f"query {both!r} occurs as text and as a number", expected="each query once")
             self.problems.raise_if_any()
         return keys
 
@@ -181,8 +181,8 @@ class TableRun:
                 self.problems.add(
                     f"rows {both[0]} and {both[1]}: query {query_id!r} lists document {docs[position]!r} twice",
                     path=self.table.name,
-                    expected="each document once a query",
-                    hint="duplicates='first' keeps the best-ranked one and goes on",
+                    expected="each document once per query",
+                    hint="duplicates='first' keeps the best-ranked one and continues",
                 )
         self.n_duplicates[query_id], self.n_tied[query_id] = len(ranked.repeated), ranked.n_tied
         return {docs[position]: float(scores[position]) for position in sorted(ranked.order)}

@@ -70,11 +70,11 @@ def places(testset: TestSet, snapshot: Snapshot) -> dict[str, ExpectedPlace]:
 def anchor_of(place: ExpectedPlace, outlines: Outlines) -> Anchor | str:
     """The anchor of a place, or why it does not exist."""
     if place.path not in outlines.snapshot:
-        return "there is no such file"
+        return "the file does not exist"
     outline = outlines.of(place.path)
     if outline is None:
         whole = Anchor(place.path, outlines.snapshot.sha256(place.path) or "")
-        return whole if place.kind == "file" else "the file cannot be read: it is no text, or too large"
+        return whole if place.kind == "file" else "the file cannot be read: it is not text, or it is too large"
     if place.kind == "span":
         return span_anchor(outline, *place.lines)
     if place.kind == "entity" and outline.language:

@@ -162,11 +162,11 @@ def _unanchored(place: ExpectedPlace, outlines: Outlines, *, same: bool | None) 
     if isinstance(here, str):
         return DriftFinding(place.label, place.kind, "gone", detail=f"{here}; no anchor was stored")
     if same:
-        return DriftFinding(place.label, place.kind, "unchanged", detail="its file is as it was")
+        return DriftFinding(place.label, place.kind, "unchanged", detail="its file is unchanged")
     if same is False:
         why = f"the hash of {place.path} is not the recorded one; no anchor was stored"
         return DriftFinding(place.label, place.kind, "edited", detail=why)
-    return DriftFinding(place.label, place.kind, "unanchored", detail="it is there; no anchor was stored")
+    return DriftFinding(place.label, place.kind, "unanchored", detail="it exists; no anchor was stored")
 
 
 def _here(place: ExpectedPlace, anchor: Anchor, outlines: Outlines, *, same: bool) -> DriftFinding | None:
@@ -180,7 +180,7 @@ def _here(place: ExpectedPlace, anchor: Anchor, outlines: Outlines, *, same: boo
     outline = outlines.of(place.path)
     if outline is None:
         return DriftFinding(
-            place.label, place.kind, "edited", detail="the file cannot be read now: it is no text, or too large"
+            place.label, place.kind, "edited", detail="the file cannot be read now: it is not text, or it is too large"
         )
     return _entity_here(place, anchor, outline) if place.kind == "entity" else _span_here(place, anchor, outline)
 
@@ -230,8 +230,10 @@ def _moved(place: ExpectedPlace, anchor: Anchor, outline: Outline, starts: Itera
     last = first + anchor.lines - 1
     holder = outline.innermost(first, last)
     now = Anchor(holder.id, outline.body(first, last, holder.names), first - holder.start, anchor.lines)
-    details = [f"out of {anchor.symbol}, which is gone, into {holder.id}"] if not _holders(anchor, outline) else []
-    details += [f"ambiguous: the same text begins on line {_some(others)} too"] if others else []
+    details = (
+        [f"moved from {anchor.symbol}, which no longer exists, to {holder.id}"] if not _holders(anchor, outline) else []
+    )
+    details += [f"ambiguous: the same text also begins on line {_some(others)}"] if others else []
     detail = "; ".join(details)
     return DriftFinding(place.label, "span", "moved", f"{place.path}:{first}-{last}", detail, (), now, (first, last))
 
@@ -253,11 +255,11 @@ def _holders(anchor: Anchor, outline: Outline) -> list[Symbol]:
 
 def _renamed(was: DriftFinding, place: ExpectedPlace, found: list[TextMatch]) -> DriftFinding:
     if not found:
-        return replace(was, detail=was.detail or "its text is nowhere")
+        return replace(was, detail=was.detail or "its text was not found")
     first = found[0]
     now = first.id if place.kind != "span" else f"{first.path}:{first.lines[0]}-{first.lines[1]}"
     same = [other.id for other in found[1:] if other.rank == first.rank]
-    detail = f"ambiguous: the same text is {', '.join(same[:3])} too" if same else ""
+    detail = f"ambiguous: the same text is also {', '.join(same[:3])}" if same else ""
     if place.kind == "span" and first.id != first.path:
         detail = "; ".join(filter(None, (f"in {first.id}", detail)))
     return replace(was, state="renamed", now="" if now == place.label else now, detail=detail)

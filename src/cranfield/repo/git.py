@@ -11,7 +11,8 @@ from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
-NO_GIT = "there is no program `git`"
+NO_GIT = "the program `git` was not found"
+NOT_RUN = "the program `git` cannot be run"
 GIT_S = 120
 _SETTINGS = ("core.fsmonitor=false", "core.hooksPath=")
 """What a repository could set to have programs run when it is read."""
@@ -28,7 +29,9 @@ class GitError(Exception):
 
 def is_outside(root: Path, error: GitError) -> bool:
     """Whether git failed because a folder is in no repository, or because there is no git."""
-    return not (root / ".git").exists() and any(words in str(error) for words in (NO_GIT, "not a git repository"))
+    return not (root / ".git").exists() and any(
+        words in str(error) for words in (NO_GIT, NOT_RUN, "not a git repository")
+    )
 
 
 def commit_of(root: Path, at: str) -> str:
@@ -70,7 +73,7 @@ def git(root: Path, *arguments: str, stdin: bytes = b"", fetches: bool = False) 
     except FileNotFoundError:
         raise GitError(NO_GIT) from None
     except OSError as error:
-        raise GitError(f"{NO_GIT} that can be run: {(error.strerror or str(error)).lower()}") from None
+        raise GitError(f"{NOT_RUN}: {(error.strerror or str(error)).lower()}") from None
     except subprocess.TimeoutExpired:
         raise GitError(f"git took more than {GIT_S} s") from None
     if status:

@@ -26,7 +26,7 @@ def recorded_hashes(source_files: Mapping[str, str], rules: MatchingRules) -> di
         raise TestSetError(
             [
                 Problem(
-                    f"the recorded hash of {path} is none",
+                    f"the recorded hash of {path} is not a hash",
                     expected="SHA-256, SHA-1, MD5 or the id of a blob of git, in hexadecimal digits",
                     got=shorten(source_files[path]),
                 )

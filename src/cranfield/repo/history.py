@@ -50,7 +50,7 @@ class GitHistory:
             UsageError: it has none.
         """
         if not COMMIT_ID.fullmatch(snapshot.commit):
-            raise UsageError("there is no commit whose history could be read", path=str(snapshot.root))
+            raise UsageError("no commit whose history can be read", path=str(snapshot.root))
         return cls(snapshot.root, snapshot.commit)
 
     def log(self, limit: int, path: str = "") -> list[Commit]:

@@ -183,7 +183,7 @@ def _ignored(snapshot: Snapshot, paths: Sequence[str]) -> tuple[set[str], tuple[
             return ignored or set(), (f"{IGNORE_FILE}: git is needed to read it ({error})",)
         own = _checked(home, paths)
     if own is None:
-        return ignored or set(), (f"{IGNORE_FILE}: git does not read the rules",)
+        return ignored or set(), (f"{IGNORE_FILE}: git cannot read the rules",)
     return (ignored or set()) | own, ()
 
 

@@ -114,13 +114,13 @@ def take(root: Path, at: str | None = None) -> Snapshot:
             raise UsageError(f"no commit can be read here: {error}", path=str(root)) from None
         if is_outside(root, error):
             return _plain(root)
-        raise UsageError(f"git does not read this repository: {error}", path=str(root)) from None
+        raise UsageError(f"git cannot read this repository: {error}", path=str(root)) from None
     if at is not None or bare:
         return _committed(root, "HEAD" if at is None else at)
     try:
         tracked = listed(root, "ls-files", "--cached", "--stage")
     except GitError as error:
-        raise UsageError(f"git does not list the files of this repository: {error}", path=str(root)) from None
+        raise UsageError(f"git cannot list the files of this repository: {error}", path=str(root)) from None
     if not tracked:
         return _plain(root)
     try:

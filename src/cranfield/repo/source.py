@@ -10,8 +10,8 @@ from cranfield.repo.snapshot import Snapshot, take
 from cranfield.repo.tree import read_tree
 from cranfield.repo.tree_state import TreeState
 
-_COMMIT = "commit them, or have git ignore what is none of the source"
-_GO_ON = "{allow_dirty} goes on, and the result says so first"
+_COMMIT = "commit them, or make git ignore files that do not belong to the source"
+_GO_ON = "{allow_dirty} continues, and the result lists them first"
 
 
 def source_snapshot(
@@ -44,7 +44,7 @@ def source_snapshot(
         if not allow_dirty:
             require_clean(found.tree, repo, names_commit=not reads_folder)
     if not found.files:
-        raise UsageError("there are no files to read", path=str(repo), expected="the folder of a repository")
+        raise UsageError("no files to read", path=str(repo), expected="the folder of a repository")
     return found
 
 
@@ -83,11 +83,11 @@ def require_clean(tree: TreeState, repo: Path, *, names_commit: bool = True) -> 
     """
     if tree.changes:
         first = _COMMIT if tree.head == tree.commit else f"check it out (`git checkout {tree.commit[:12]}`)"
-        hints = [first, *(["{at=COMMIT} reads a commit alone"] if names_commit else []), _GO_ON]
+        hints = [first, *(["{at=COMMIT} reads only the files of a commit"] if names_commit else []), _GO_ON]
         raise UsageError(
             tree.sentence,
             path=str(repo),
-            expected="a folder that is as its commit",
+            expected="a folder without uncommitted changes",
             hint="; ".join(hints),
             parameters=("at", "allow_dirty"),
         )

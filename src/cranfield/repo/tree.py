@@ -82,7 +82,7 @@ def read_tree(
     except GitError as error:
         if is_outside(root, error):
             return _plain(root.resolve(), apart, tracked_only=tracked_only)
-        raise UsageError(f"git does not read this repository: {error}", path=str(root)) from None
+        raise UsageError(f"git cannot read this repository: {error}", path=str(root)) from None
 
 
 @dataclass
@@ -300,9 +300,9 @@ class _Reading:
         for names, text in (
             (self.contents, "Files of git-lfs that are contents in the folder and only pointers in the commit"),
             (self.pointers, "Files of git-lfs that were not fetched: folder and commit have only pointers"),
-            (present, "Submodules, whose files the folder has and the commit has not"),
+            (present, "Submodules, whose files are in the folder but not in the commit"),
             (missing, "Submodules that are not checked out"),
-            (self.leading_out, "Links that lead out of the folder: what they lead to is not compared"),
+            (self.leading_out, "Links that point outside the folder: their targets are not compared"),
             (self.unreadable, "Not compared, because they cannot be read"),
         ):
             if names:

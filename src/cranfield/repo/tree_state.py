@@ -210,17 +210,17 @@ class TreeState:
 
     @property
     def sentence(self) -> str:
-        """`Uncommitted changes: 2 files are not as in commit 1f2e3d4c5b6a: modified a.py, untracked b.py`; empty: none.
+        """`Uncommitted changes: 2 files differ from commit 1f2e3d4c5b6a: modified a.py, untracked b.py`; empty: none.
 
         Where another commit is checked out, that is what it begins with.
         """
         if not self.changes:
             return ""
-        where = f"in commit {self.commit[:12]}" if self.commit else "in any commit"
-        are = "is" if len(self.changes) == 1 else "are"
+        where = f"from commit {self.commit[:12]}" if self.commit else "from every commit"
+        differ = "differs" if len(self.changes) == 1 else "differ"
         what = "Uncommitted changes" if self.head == self.commit else f"Another commit is checked out, {self.head[:12]}"
         n = count_noun(len(self.changes), "files", "{:,}".format)
-        return f"{what}: {n} {are} not as {where}: {join_first(self.uncommitted, NAMED)}"
+        return f"{what}: {n} {differ} {where}: {join_first(self.uncommitted, NAMED)}"
 
     @property
     def notes(self) -> tuple[str, ...]:
@@ -229,7 +229,7 @@ class TreeState:
         if self.ignored:
             n = count_noun(sum(each.n_files for each in self.ignored.values()), "ignored files", "{:,}".format)
             size = sum(each.size_bytes for each in self.ignored.values()) / 2**20
-            where = "which no commit has" if self.commit else "which is not read here"
+            where = "not in any commit" if self.commit else "not read"
             found.append(
                 f"The folder also has {n} ({size:,.1f} MiB), {where}: {join_first(sorted(self.ignored), NAMED)}."
             )

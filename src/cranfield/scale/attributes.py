@@ -218,7 +218,7 @@ class _Parts:
         try:
             weights = np.asarray(pc.cast(column, pa.float64()).fill_null(1.0), dtype=np.float64)
         except pa.ArrowException as cause:
-            self._refuse(f"column {self.columns.weight} is not of numbers", "weights of 0 or more", str(cause))
+            self._refuse(f"column {self.columns.weight} is not numeric", "weights of 0 or more", str(cause))
         wrong = np.flatnonzero(~(np.isfinite(weights) & (weights >= 0)))
         if len(wrong):
             self._refuse(

@@ -55,7 +55,7 @@ def evaluate_large_runs(
     if given:
         hint = "leave it out; the values of each query are in the folder of --out"
         raise UsageError(
-            [Problem(f"{name} has no meaning for runs that are read in parts", hint=hint) for name in given]
+            [Problem(f"{name} cannot be used with runs that are read in parts", hint=hint) for name in given]
         )
 
     progress = RowProgress(sys.stderr)
@@ -71,9 +71,9 @@ def evaluate_large_runs(
         )
     except KeyboardInterrupt:
         progress.finish()
-        again = "the same command goes on from here" if large.out else "with --out DIR it could be continued"
+        again = "the same command resumes from here" if large.out else "with --out DIR it could be resumed"
         if large.engine == "spark":
-            again = "the same command begins anew"
+            again = "the same command starts from the beginning"
         note(f"interrupted: {again}")
         raise
     finally:

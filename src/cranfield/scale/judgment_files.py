@@ -175,7 +175,7 @@ def read_rows(source: JudgmentSource, progress: Progress | None = None) -> Colle
         source.reader.report(pairs)
         raise TestSetError("the judgments changed while they were read", path=source.name)
     if faults.not_utf8 is not None:
-        message = f"test set {source.name!r} has an id that is not UTF-8, and Arrow has none"
+        message = f"test set {source.name!r} has an id that is not UTF-8, which Arrow cannot store"
         raise TestSetError(Problem(message, got=repr(faults.not_utf8)))
     return collected
 

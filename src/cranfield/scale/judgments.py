@@ -139,7 +139,7 @@ class JudgmentTable:
 def _check_plain(testset: TestSet) -> None:
     if testset.matching.ignore_identical_ids:
         raise TestSetError(
-            f"test set {testset.name!r} leaves out results with the id of their query (ignore_identical_ids), and a run that is "
+            f"test set {testset.name!r} leaves out results with the id of their query (ignore_identical_ids), but a run that is "
             "read in parts keeps every result",
             hint="leave these rows out of the run files, or evaluate a run that fits into memory",
         )
@@ -149,9 +149,9 @@ def _check_plain(testset: TestSet) -> None:
     what = f"has queries of classes ({', '.join(classes)})" if is_plain(testset) else "expects more than document ids"
     raise TestSetError(
         Problem(
-            f"test set {testset.name!r} {what}, and a run that is read in parts is compared by document id alone",
+            f"test set {testset.name!r} {what}, but a run that is read in parts is compared by document id alone",
             expected="graded document ids",
-            hint="evaluate a run that fits into memory: a file of its own, without the options of large runs",
+            hint="evaluate a run that fits into memory: pass one file, without the options for large runs",
         )
     )
 
@@ -162,7 +162,7 @@ def _texts(ids: list[str], testset: TestSet) -> pa.LargeStringArray:
     except UnicodeEncodeError:
         bad = next(text for text in ids if not _is_utf8(text))
         raise TestSetError(
-            Problem(f"test set {testset.name!r} has an id that is not UTF-8, and Arrow has none", got=repr(bad))
+            Problem(f"test set {testset.name!r} has an id that is not UTF-8, which Arrow cannot store", got=repr(bad))
         ) from None
 
 

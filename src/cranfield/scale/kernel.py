@@ -53,7 +53,7 @@ QUERIES_AT_ONCE = 1 << 15
 """Queries whose values are computed at a time."""
 
 
-DUPLICATES_HINT = "--duplicates first keeps the best-ranked one and goes on"
+DUPLICATES_HINT = "--duplicates first keeps the best-ranked one and continues"
 REPEATED = re.compile(r"lists document .* twice$", re.DOTALL)
 """A problem that the hint is for."""
 
@@ -349,7 +349,7 @@ def _row_problems(batch: pa.RecordBatch, ordinal: int) -> Iterator[RowProblem]:
             wrong = ~np.isfinite(values) if name == "score" else values != np.floor(values)
             expected = "finite number" if name == "score" else "rank"
             for row in np.flatnonzero(wrong)[:SHOWN_PROBLEMS].tolist():
-                yield RowProblem(ordinal + row, f"the {name} is {values[row]:g}, which is no {expected}")
+                yield RowProblem(ordinal + row, f"the {name} is {values[row]:g}, which is not a {expected}")
 
 
 def texts_of(column: pa.Array | pa.ChunkedArray) -> Texts:

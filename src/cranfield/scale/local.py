@@ -314,7 +314,7 @@ class LocalEvaluation:
                     if first == path
                     else f"row {row}, and row {first_row} of {first.name}"
                 )
-                fields = {"expected": "each document once a query", "hint": DUPLICATES_HINT}
+                fields = {"expected": "each document once per query", "hint": DUPLICATES_HINT}
             problems.add(f"{where}: {problem.text}", path=str(path), **fields)
         problems.raise_if_any()
 
@@ -340,6 +340,6 @@ class LocalEvaluation:
         return RunFormatError(
             "millions of rows repeat a document of their query",
             path=str(self.runs.files[0].parent),
-            expected="each document once a query",
-            hint="is a file there twice? Drop the repeated rows first; or lower --memory, for more parts with fewer rows each",
+            expected="each document once per query",
+            hint="check that no file is passed twice, and drop the repeated rows first; or lower --memory, for more parts with fewer rows each",
         )

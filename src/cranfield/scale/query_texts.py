@@ -146,8 +146,8 @@ def read_beir_texts(path: Path, progress: Progress | None = None) -> QueryTexts:
     ids, texts, lines = columns.all()
     again = _again(ids, lines)
     for line, (query_id, first) in again.items():
-        expected = f"it once: on line {first}"
-        problems.add(f"query {query_id!r} is there twice", path=shown(path), line=line, expected=expected)
+        expected = f"one line per query; the first is line {first}"
+        problems.add(f"query {query_id!r} occurs twice", path=shown(path), line=line, expected=expected)
     for line, (query_id, written) in without_text.items():
         if line not in again:
             got = shorten(written)
@@ -205,7 +205,7 @@ def read_text_file(path: Path, progress: Progress | None = None) -> QueryTexts |
     ids, texts, lines = builder.columns.all()
     for line, (query_id, first) in _again(ids, lines).items():
         builder.problem(
-            f"query id {shorten(query_id)} is used twice; it also stands {builder.where(first, line)}", line
+            f"query id {shorten(query_id)} is used twice; it also occurs {builder.where(first, line)}", line
         )
     _raise_first(builder.problems)
     return QueryTexts(ids, texts) if len(ids) else None

@@ -262,7 +262,7 @@ def means(summary: ScaleSummary) -> Section:
             for system, about in ((system, system.measures[measure]) for system in systems)
         ]
         heads = (Column("measure"), *several, Column("geometric mean", "value"), Column("sum", "value"))
-        note = "A value under 0.00001 counts as that much in the geometric mean"
+        note = "Values below 0.00001 count as 0.00001 in the geometric mean"
         blocks.append(Details("Other means and sums", (Table(heads, others, note, shown=None),)))
     return Section("means", "Means", tuple(blocks))
 

@@ -299,7 +299,9 @@ def _read_info(path: Path) -> tuple[ResultsInfo, str, int]:
         about = from_jsonable(ResultsInfo, {name: record[name] for name in ResultsInfo.__dataclass_fields__})
         return about, record["cranfield"], record["result_rows"]
     except (ValueError, KeyError, TypeError, AttributeError) as cause:
-        problem = Problem("this is no description of results", str(path), got=repr(cause)[:80], hint="evaluate again")
+        problem = Problem(
+            "this is not a description of results", str(path), got=repr(cause)[:80], hint="evaluate again"
+        )
         raise InputError(problem) from cause
 
 
@@ -370,7 +372,7 @@ class _opened:  # noqa: N801 - used like a function
             return InputError(refusal(self.path, cause))
         hint = "evaluate again"
         return InputError(
-            Problem("this is no file of results, or damaged", str(self.path), got=str(cause)[:80], hint=hint)
+            Problem("this is not a file of results, or it is damaged", str(self.path), got=str(cause)[:80], hint=hint)
         )
 
 

@@ -115,7 +115,7 @@ def evaluate_large(
 
     Raises:
         RunFormatError: with the first problems of the files or their rows.
-        UsageError: options that do not go together.
+        UsageError: options that cannot be combined.
         MissingExtraError: without pyarrow.
     """
     _require_pyarrow(options)
@@ -194,7 +194,7 @@ def evaluate_parquet(
 
     Raises:
         InputError: files or rows that cannot be used, each named.
-        UsageError: options that do not go together.
+        UsageError: options that cannot be combined.
         MissingExtraError: without pyarrow.
     """
     large, compare = _split(options)
@@ -249,13 +249,16 @@ def _check(scoring: ScoringOptions, options: LargeOptions) -> None:
     for name in sorted(NOT_LARGE):
         if getattr(scoring, name) != getattr(_USUAL, name):
             option = f"--{name.replace('_', '-').replace('limits', 'evidence')}"
-            problems.append(Problem(f"{option} has no meaning for a run that is read in parts", hint="leave it out"))
+            problems.append(Problem(f"{option} cannot be used with a run that is read in parts", hint="leave it out"))
     spark_only = [name for name in ("master", "spark_conf") if name in options.given and options.engine != "spark"]
     problems += [
-        Problem(f"--{name.replace('_', '-')} is of another engine", hint="add --engine spark") for name in spark_only
+        Problem(f"--{name.replace('_', '-')} belongs to another engine", hint="add --engine spark")
+        for name in spark_only
     ]
     if options.engine == "spark" and options.memory:
-        problems.append(Problem("--memory is of this machine", hint="an engine's memory is set in --spark-conf"))
+        problems.append(
+            Problem("--memory applies to this machine only", hint="an engine's memory is set in --spark-conf")
+        )
     table_only = [
         name for name in ("cluster", "stratum", "weight") if name in options.given and not options.query_table
     ]
@@ -328,7 +331,7 @@ def _declared(
     if options.baseline_system is not None:
         if options.baseline_system not in systems:
             raise UsageError(
-                f"there is no system {options.baseline_system!r}",
+                f"no system {options.baseline_system!r}",
                 expected=", ".join(map(repr, systems)),
                 parameters=("baseline_system",),
             )

@@ -57,9 +57,7 @@ class Scoring:
         twice = {name for name in systems if list(systems).count(name) > 1}
         if not systems or twice:
             got = ", ".join(map(repr, sorted(twice))) or "none"
-            raise UsageError(
-                "the systems have no names of their own", expected="a name for each, all different", got=got
-            )
+            raise UsageError("the systems have no distinct names", expected="a name for each, all different", got=got)
         _check_convention(rules)
         chosen = parse_all(DEFAULT_MEASURES if measures is None else measures)
         _check_measures(chosen)
@@ -94,9 +92,9 @@ def _check_convention(rules: Convention) -> None:
     if rules.name == "searchtweak":
         problems.append("has a scale for each measure")
     if rules.repeats == "kept":
-        problems.append("keeps a result that a list returns again")
+        problems.append("keeps repeated results of a list")
     if rules.orders != "one":
-        problems.append("orders ties in another way for each measure")
+        problems.append("orders ties differently for each measure")
     if problems:
         raise UsageError(
             f"convention {rules.name} {' and '.join(problems)}, which a run that is read in parts cannot follow",

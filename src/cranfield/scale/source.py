@@ -182,7 +182,7 @@ class ParquetRuns:
         if self.has_systems and not all("system" in chosen for chosen in self._columns):
             bare = next(path for path, chosen in zip(self.files, self._columns, strict=True) if "system" not in chosen)
             raise RunFormatError(
-                "no column system, which other files have", path=str(bare), expected="one in all files"
+                "no column `system`, although other files have it", path=str(bare), expected="one in all files"
             )
         self.n_rows = sum(about.num_rows for about in self._metadata)
         if not self.n_rows:
@@ -313,7 +313,7 @@ def opened_parquet(path: Path, **options: Any) -> Iterator[pq.ParquetFile]:
             raise RunFormatError(refusal(path, cause)) from cause
         if not _begins_as_parquet(path):
             hint = "run files of text are evaluated without the options of large runs, such as --memory and --out"
-            problem = Problem("this is no Parquet file", path=str(path), expected="a Parquet file", hint=hint)
+            problem = Problem("this is not a Parquet file", path=str(path), expected="a Parquet file", hint=hint)
             raise RunFormatError(problem) from cause
         message = "this Parquet file is damaged, cut short or changed while it was read"
         raise RunFormatError(Problem(message, path=str(path), got=shorten(str(cause)))) from cause

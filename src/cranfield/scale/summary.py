@@ -116,7 +116,7 @@ def _check(
         raise UsageError(f"{n_units} units", expected=f"{FEW_UNITS} or more")
     if options.test not in KNOWN_TESTS:
         expected = f"one of {', '.join(KNOWN_TESTS)}"
-        raise UsageError(f"test {options.test} needs the difference of every query at once", expected=expected)
+        raise UsageError(f"test {options.test} needs the differences of all queries at once", expected=expected)
     measures = about.scoring.measures
     quality = quality_measures(measures)
     if options.primary is None:
@@ -181,7 +181,7 @@ def _nothing_judged(system: SystemSummary) -> str:
     if system.n_judged or n_answered < FEW_ANSWERED:
         return ""
     queries = count_noun(n_answered, "queries", format_count)
-    return f"{system.name}: no result of {queries} is judged for its query: have the document ids another form?"
+    return f"{system.name}: no result of {queries} is judged for its query: check the form of the document ids"
 
 
 def _units(tally: Tally) -> Units:
@@ -223,14 +223,14 @@ def _caveats(summary: ScaleSummary, tally: Tally) -> Iterator[str]:
     yield from filter(None, map(_nothing_judged, () if summary.pairs else summary.systems))
     for system in summary.systems:
         if system.n_missing:
-            count_as = "count as the convention says" if about.scoring.missing == "zero" else "are left out"
+            count_as = "are scored by the convention's rule" if about.scoring.missing == "zero" else "are left out"
             yield f"{system.name} does not answer {format_count(system.n_missing)} of {total} queries: they {count_as}"
         if system.n_duplicates:
             yield f"{system.name}: {format_count(system.n_duplicates)} duplicate results dropped, the first of each kept"
     yield from _unpaired(summary)
     pooled = [str(m) for m in tally.layout.measures if CATALOGUE[m.name].aggregate != "mean"]
     if pooled and len(summary.systems) > 1:
-        yield f"{', '.join(pooled)}: one number over all queries, which has no difference query by query"
+        yield f"{', '.join(pooled)}: one number over all queries, without a difference per query"
 
 
 def _extra_queries(summary: ScaleSummary, tally: Tally) -> Iterator[str]:
@@ -271,4 +271,4 @@ def _unpaired(summary: ScaleSummary) -> Iterator[str]:
         counts.append((pair.name, system.measures[summary.primary].n - n))
         shown = ", ".join(f"{format_count(lost)} on {name} only" for name, lost in counts if lost)
         if shown:
-            yield f"queries with a value of {summary.primary} on one side are in no pair: {shown}"
+            yield f"queries with a value of {summary.primary} on one side cannot be paired: {shown}"

@@ -200,7 +200,10 @@ def _near_repeats(read: _LargeSet) -> Iterator[Complaint]:
         texts = {ids[place].as_py(): text for place, text in _texts(read)}
         pairs, n_cut = near_duplicates(texts.items())
         for earlier, query_id in pairs:
-            yield query_id, f"it says nearly the same as query {earlier}: {texts[query_id]!r}, {texts[earlier]!r}"
+            yield (
+                query_id,
+                f"its text is nearly the same as that of query {earlier}: {texts[query_id]!r}, {texts[earlier]!r}",
+            )
         if n_cut:
             yield "", too_many_met(n_cut)
         return
@@ -209,7 +212,7 @@ def _near_repeats(read: _LargeSet) -> Iterator[Complaint]:
     for place, first in _same_words(read):
         text, other = (read.texts[row].as_py() for row in (place, first))
         if words_of(text) == words_of(other):
-            yield ids[place].as_py(), f"it has the words of query {ids[first].as_py()}: {text!r}, {other!r}"
+            yield ids[place].as_py(), f"it has the same words as query {ids[first].as_py()}: {text!r}, {other!r}"
 
 
 def _same_words(read: _LargeSet) -> list[tuple[int, int]]:
@@ -231,7 +234,7 @@ def _same_words(read: _LargeSet) -> list[tuple[int, int]]:
 def _notes(read: _LargeSet) -> Iterator[str]:
     if read.texts is not None and read.table.n_queries > MAX_NEAR:
         n = count_noun(read.table.n_queries, "queries", "{:,}".format)
-        yield f"near duplicates: of {n}, texts with the same words were looked for, and no others"
+        yield f"near duplicates: of {n}, only texts with the same words were searched for"
 
 
 _CHECKS: dict[str, Callable[[_LargeSet], Iterator[Complaint]]] = {

@@ -91,7 +91,7 @@ def differences(baseline: Values, candidate: Values) -> FloatN:
     """
     a, b = as_vector(baseline, "baseline values"), as_vector(candidate, "candidate values")
     if a.shape != b.shape:
-        raise UsageError("the two sides do not pair", expected=f"{a.size} candidate values", got=str(b.size))
+        raise UsageError("the two sides have different lengths", expected=f"{a.size} candidate values", got=str(b.size))
     difference = b - a
     difference[np.abs(difference) <= TOLERANCE * np.maximum(np.abs(a), np.abs(b))] = 0.0
     return difference

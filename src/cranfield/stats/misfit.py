@@ -104,7 +104,7 @@ def misfit(
     n_raters = len(table.raters)
     empty = Misfit(None, (), "pair", 0, alpha, n_draws, seed)
     if n_raters < MIN_RATERS:
-        return replace(empty, note=f"{n_raters} raters: which of them does not fit is known from three on only")
+        return replace(empty, note=f"{n_raters} raters: at least three are needed to identify one who does not fit")
     if patterns.codes is None:
         return replace(empty, note=f"not computed: {n_raters} raters are more than {MAX_RATERS}")
     statistic = alpha_ordinal(patterns).statistic

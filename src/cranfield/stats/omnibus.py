@@ -142,7 +142,7 @@ def mean_ranks(values: FloatQS, *, higher_is_better: bool = True) -> FloatS:
     """
     matrix = as_matrix(values)
     if not matrix.size:
-        raise UsageError("there are no values to rank", expected="one query or more, and one system or more")
+        raise UsageError("no values to rank", expected="one query or more, and one system or more")
     return np.asarray(_ranks(matrix, higher_is_better=higher_is_better).mean(axis=0), dtype=np.float64)
 
 

@@ -95,7 +95,9 @@ def corrected_mean(
     """
     f = as_vector(predictions)
     if len(labels) != len(f):
-        raise UsageError("predictions and labels do not pair", expected=f"{len(f)} labels", got=str(len(labels)))
+        raise UsageError(
+            "predictions and labels have different lengths", expected=f"{len(f)} labels", got=str(len(labels))
+        )
     sampled = [place for place, label in enumerate(labels) if label is not None]
     y = as_vector([label for label in labels if label is not None])
     n, n_all = len(y), len(f)

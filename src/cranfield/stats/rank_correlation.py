@@ -36,7 +36,7 @@ def kendall_tau(a: Values, b: Values) -> float | None:
     """
     first, second = as_vector(a), as_vector(b)
     if first.shape != second.shape:
-        raise UsageError("the two orders do not pair", expected=f"{first.size} values", got=str(second.size))
+        raise UsageError("the two orders have different lengths", expected=f"{first.size} values", got=str(second.size))
     places = _places(first), _places(second)
     if any(int(side.max(initial=0)) == 0 for side in places):
         return None

@@ -99,7 +99,10 @@ def parse_target(text: str) -> Scale | GradeMap:
     for part in text.split(","):
         grade, image = map(_grade, part.partition("=")[::2])
         if grade is None or image is None:
-            problems.add(f"{shorten(part.strip())} maps no grade", expected=f"GRADE=GRADE, from 0 on, as in {EXAMPLE}")
+            problems.add(
+                f"{shorten(part.strip())} is not a mapping of grades",
+                expected=f"GRADE=GRADE with grades of 0 or more, as in {EXAMPLE}",
+            )
         elif grade in rules:
             problems.add(f"grade {grade:g} is mapped twice", got=shorten(text))
         else:
@@ -109,7 +112,7 @@ def parse_target(text: str) -> Scale | GradeMap:
             message = (
                 f"grade {upper:g} becomes {rules[upper]:g}, less than grade {lower:g}, which becomes {rules[lower]:g}"
             )
-            problems.add(message, expected="a higher grade that never becomes a lower one")
+            problems.add(message, expected="grades whose order the map keeps")
     problems.raise_if_any()
     return rules
 

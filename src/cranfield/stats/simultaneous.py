@@ -103,7 +103,7 @@ def max_t(
     if not pairs:
         return []
     if not len(matrix):
-        raise UsageError("there is no query to test", expected="one query or more")
+        raise UsageError("no query to test", expected="one query or more")
     family = _Family(matrix, pairs)
     n_patterns, is_exact = max_t_patterns(len(family.units), len(pairs), n_draws)
     alone, largest = family.count(_sign_blocks(seed, n_patterns, *family.units.shape, is_exact=is_exact))

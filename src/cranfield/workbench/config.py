@@ -385,7 +385,7 @@ class Webhook(Strict):
     secret: Annotated[str, Field(pattern=r"^env:[A-Za-z_][A-Za-z0-9_]*$")] | None = None
     """`env:NAME` of the variable with the key that signs messages (HMAC-SHA256); default: they are not signed."""
     allow: list[Host] = Field(default_factory=list)
-    """Hosts and networks that are requested though their addresses are private: `chat.intern`, `127.0.0.1`, `10.1.0.0/16`."""
+    """Hosts and networks that may be requested although their addresses are private: `chat.intern`, `127.0.0.1`, `10.1.0.0/16`."""
     timeout_s: Seconds = 10.0
     """Seconds for an attempt."""
     tries: Annotated[int, Field(ge=1, le=10)] = 5

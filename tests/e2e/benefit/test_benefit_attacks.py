@@ -69,7 +69,7 @@ def test_uncommitted_changes_are_refused_or_stand_first(example: Any) -> None:
     assert ran.returncode == 0, ran.stderr
     (run,) = (example.place / "runs").iterdir()
     example.result(run)
-    assert re.match(r"Caution: Uncommitted changes: 1 file is not as in commit ", first_sentence(example, run))
+    assert re.match(r"Caution: Uncommitted changes: 1 file differs from commit ", first_sentence(example, run))
     gate = example.call("benefit", "gate", max((example.place / "results").glob("benefit_v*.json")))
     assert gate.returncode != 0
     assert "inconclusive: the code is that of a commit" in gate.stdout

@@ -119,8 +119,8 @@ def test_an_unknown_system_is_named_with_those_there_are(tmp_path: Path) -> None
 @pytest.mark.parametrize(
     ("change", "said"),
     [
-        (("components: [lex", "params: {lex: true}, components: [lex"), "the system gives the parameter lex"),
-        (("components: [lex, sem, fuzzy]", "components: [lex, lang]"), "query q1 gives the parameter lang"),
+        (("components: [lex", "params: {lex: true}, components: [lex"), "the system sets the parameter lex"),
+        (("components: [lex, sem, fuzzy]", "components: [lex, lang]"), "query q1 sets the parameter lang"),
     ],
 )
 def test_a_parameter_that_would_switch_a_component_is_refused(tmp_path: Path, change, said: str) -> None:

@@ -107,7 +107,9 @@ def test_a_run_stops_where_the_first_ten_queries_all_fail_alike_and_the_failures
         return ["d3"]
 
     systems = [PythonSystem.calling("works", works), PythonSystem.calling("down", down)]
-    with pytest.raises(SystemUnderTestError, match="the first 10 queries all failed alike: error: ConnectionError"):
+    with pytest.raises(
+        SystemUnderTestError, match="the first 10 queries all failed in the same way: error: ConnectionError"
+    ):
         collect_all(SET, systems, out_dir=tmp_path)
     kept = [json.loads(line) for line in (tmp_path / ".partial" / "works.jsonl").read_text().splitlines()[1:]]
     assert len(kept) == len(calls) >= 8  # no system is far ahead of the other
@@ -132,8 +134,11 @@ def crash(n: int) -> Problem:
 
 def test_a_command_that_crashes_is_told_with_the_last_line_of_its_stderr() -> None:
     problem = crash(11)
-    assert problem.message == "the first 10 queries all failed alike: nonzero exit: exit status 3: no index for ${KEY}"
-    assert problem.hint == "1 query was not sent; {keep_going} sends every query all the same"
+    assert (
+        problem.message
+        == "the first 10 queries all failed in the same way: nonzero exit: exit status 3: no index for ${KEY}"
+    )
+    assert problem.hint == "1 query was not sent; {keep_going} sends every query anyway"
 
 
 def test_where_no_query_is_left_nothing_is_said_of_sending_them() -> None:

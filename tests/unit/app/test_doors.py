@@ -117,7 +117,7 @@ def test_queries_with_a_value_on_one_side_only_are_told_and_too_many_void_the_ve
     few = compare(*lost_and_found(1))
     assert few.verdict.name == "better"
     assert few.verdict.disagreements[0] == (
-        "queries with a value of RankOfFirst on one side are in no pair: 1 on A only"
+        "queries with a value of RankOfFirst on one side cannot be paired: 1 on A only"
     )
     many = compare(*lost_and_found(9))
     assert many.verdict.name == "invalid"
@@ -175,7 +175,7 @@ def test_one_measure_may_be_a_text_and_values_are_asked_for_by_its_name():
     assert found.value("AP", "q2") == 1 / 2
     with pytest.raises(UsageError, match="nDCG@5 was not evaluated; expected AP"):
         found.value("nDCG@5", "q2")
-    with pytest.raises(UsageError, match="there is no query 'q7' here"):
+    with pytest.raises(UsageError, match="no query 'q7' in this evaluation"):
         found.value("AP", "q7")
 
 

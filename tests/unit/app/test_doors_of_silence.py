@@ -52,7 +52,7 @@ ANSWERS = ("mapping of scores", "mapping of lists", "collected run")
 def test_in_a_table_of_results_no_row_is_silence(door, missing, tmp_path):
     evaluation = evaluate(SET, through(door, tmp_path), measures=["RR", "Silence"], missing=missing)
     assert [evaluation.value("Silence", query) for query in ("none", "some", "weak", "q")] == [1.0, 0.0, 1.0, None]
-    assert any("no line counts as silence" in sentence for sentence in evaluation.warnings)
+    assert any("a missing line counts as an empty answer" in sentence for sentence in evaluation.warnings)
 
 
 @pytest.mark.parametrize("door", ANSWERS)

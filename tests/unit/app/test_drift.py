@@ -61,7 +61,7 @@ def test_moved_lines_are_healed_and_said(folder: Path) -> None:
     (folder / "src/a.py").write_text("import os\n" + CODE)
     held = check_repository(tied, folder)
     assert held.targets["q2"] == (Span("src/a.py", 6, 7),)
-    assert tuple(map(str, held.notes)) == ("1 place moved to where the text is now: src/a.py:5-6 to src/a.py:6-7.",)
+    assert tuple(map(str, held.notes)) == ("1 place moved, with the text, to new lines: src/a.py:5-6 to src/a.py:6-7.",)
 
 
 def test_drift_fails_loudly_and_names_every_place(folder: Path) -> None:
@@ -70,7 +70,7 @@ def test_drift_fails_loudly_and_names_every_place(folder: Path) -> None:
     with pytest.raises(TestSetError) as caught:
         check_repository(tied, folder)
     head, edited, renamed = caught.value.problems
-    assert head.message == "test set 'code': 2 of 3 expected places not as they were in the folder: 1 edited, 1 renamed"
+    assert head.message == "test set 'code': 2 of 3 expected places changed in the folder: 1 edited, 1 renamed"
     assert head.hint is not None
     assert "{allow_drift}" in head.hint
     assert (edited.path, edited.message) == ("src/a.py::one", "edited (its text differs; now on lines 1-2)")
@@ -84,7 +84,7 @@ def test_more_places_than_a_message_names_are_counted(tmp_path: Path) -> None:
     (tmp_path / "a.py").write_text("")
     with pytest.raises(TestSetError) as caught:
         check_repository(tied, tmp_path)
-    assert "30 of 30 expected places not as they were in the folder: 30 gone" in str(caught.value)
+    assert "30 of 30 expected places changed in the folder: 30 gone" in str(caught.value)
     assert str(caught.value).splitlines()[-1] == "… and 11 more problems."  # 20 shown: the count and 19 of 30 places
 
 
@@ -95,28 +95,28 @@ def test_drift_that_is_allowed_is_said(folder: Path) -> None:
     assert held.targets == tied.targets
     (note,) = held.notes
     assert (note.kind, note.query_ids, note.total) == (NoteKind.DRIFT, ("q1",), len(tied.queries))
-    assert str(note).startswith("Drift was allowed: 1 of 3 expected places not as they were: src/a.py::one edited (")
+    assert str(note).startswith("Drift was allowed: 1 of 3 expected places changed: src/a.py::one edited (")
 
 
 def test_a_set_that_was_never_tied_says_what_goes_unseen(folder: Path) -> None:
     assert tuple(map(str, check_repository(code_set(), folder).notes)) == (
-        "3 expected places without an anchor: edits there go unseen until `cranfield testset rehash SET --repo DIR`.",
+        "3 expected places without an anchor: edits there are not detected until `cranfield testset rehash SET --repo DIR`.",
     )
 
 
 def test_a_set_that_expects_no_place_says_that_the_repository_says_nothing(folder: Path) -> None:
     plain = TestSet("ids", (Query("q1"),), {"q1": {"d1": 1.0}})
     assert tuple(map(str, check_repository(plain, folder).notes)) == (
-        "Nothing is expected in a file: the repository says nothing about this test set.",
+        "No expected place is in a file: this test set cannot be checked against the repository.",
     )
 
 
 def test_rehash_refuses_places_that_are_not_there_unless_told(folder: Path) -> None:
     wrong = replace(code_set(), files={"q1": ("src/none.py",)})
-    with pytest.raises(TestSetError, match=r"src/none\.py: gone \(there is no such file"):
+    with pytest.raises(TestSetError, match=r"src/none\.py: gone \(the file does not exist"):
         rehash(wrong, folder, today=TODAY)
     tied = rehash(wrong, folder, today=TODAY, allow_drift=True)
-    assert tuple(map(str, tied.notes)) == ("Not there, and not anchored: src/none.py (there is no such file).",)
+    assert tuple(map(str, tied.notes)) == ("Not found, and not anchored: src/none.py (the file does not exist).",)
     assert "src/none.py" not in tied.meta.anchors
 
 

@@ -100,9 +100,9 @@ def test_params_that_something_takes_and_settings_of_any_system_can_be_varied(tm
         ("    fusion.method: [rrf, borda]\n", 12, "fusion.method"),
         ("    fusion.depth: [10]\n    fusion.of: [[b, z]]\n", 13, "unknown system 'z'"),
         ("    fusion.weights.a: [0, 1]\n    fusion.weights.b: [0]\n", 12, "every part of the fusion has weight 0"),
-        ("    fusion.rrf_k: [1, 1]\n", 12, "fusion.rrf_k takes a value twice"),
+        ("    fusion.rrf_k: [1, 1]\n", 12, "fusion.rrf_k lists a value twice"),
         ("    fusion.rrf_k: []\n", 12, "over"),
-        ("    env.TOKEN: [a]\n", 12, "a grid is shown in full, and env holds secrets"),
+        ("    env.TOKEN: [a]\n", 12, "reports show all values of a grid, and env contains secrets"),
         (f"    fusion.rrf_k: {list(range(501))}\n", 12, "points of the grid"),
         ("    fusion.rrf_k: [1]\n  held_out: 1.5\n", 13, "held_out"),
         ("    fusion.rrf_k: [1]\n  held_out: split\n", 13, "what is held out"),
@@ -158,8 +158,8 @@ def grid(**settings) -> GridConfig:
         (TESTSET, {}, 6, "drawn within kind, split, share 0.3, seed 0"),
         (TESTSET, {"held_out": 0.2, "seed": 4}, 4, "drawn within kind, split, share 0.2, seed 4"),
         (TESTSET, {"held_out": "split=test"}, 5, "those of stratum split=test"),
-        (STORED, {}, 2, "those that the test set holds back"),
-        (STORED, {"held_out": 0.5}, 2, "those that the test set holds back"),
+        (STORED, {}, 2, "the held-out queries of the test set"),
+        (STORED, {"held_out": 0.5}, 2, "the held-out queries of the test set"),
     ],
     ids=["usual", "share", "stratum", "stored", "stored before share"],
 )
@@ -181,7 +181,7 @@ def test_the_draw_is_the_same_for_the_same_seed_and_fair_within_the_strata() -> 
 
 def test_a_stratum_that_goes_before_a_stored_split_says_whose_queries_had_a_say() -> None:
     halves = halves_of(STORED, grid(held_out="split=test"))  # q4 is held out in both, q3 only as stored
-    assert halves.notes == ("1 query that the test set holds back had a say in the choice",)
+    assert halves.notes == ("1 query that the test set holds out were used for the choice",)
 
 
 @pytest.mark.parametrize("held_out", ["split=train", "genre=x"])

@@ -114,7 +114,7 @@ GOOD = {
         ("[" * 100_000, "not JSON"),
         (json.dumps(GOOD | {"cranfield_history": 2}), "cranfield_history: Input should be 1"),
         (json.dumps(GOOD | {"time": "yesterday"}), "time: Input should be a valid datetime"),
-        (json.dumps(GOOD | {"time": "2026-11-21T08:30:15"}), "time: without its zone"),
+        (json.dumps(GOOD | {"time": "2026-11-21T08:30:15"}), "time: no time zone"),
         (json.dumps(GOOD | {"testset": None}), "testset: Input should be a valid string"),
         (json.dumps({key: value for key, value in GOOD.items() if key != "digest"}), "digest: Field required"),
         (json.dumps(GOOD | {"system": 3}), "system: Input should be a valid string"),
@@ -172,7 +172,7 @@ def test_processes_that_write_at_once_lose_and_mix_nothing(tmp_path, n):
 
 
 def test_no_history_is_said(tmp_path):
-    with pytest.raises(UsageError, match="there is no history here"):
+    with pytest.raises(UsageError, match="no history in this folder"):
         read_history(tmp_path)
     assert not (tmp_path / FOLDER).exists()
 

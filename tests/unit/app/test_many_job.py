@@ -41,8 +41,8 @@ def test_more_than_fifteen_pairs_are_listed_on_request(tmp_path: Path) -> None:
     ("options", "systems", "message"),
     [
         (("--sort", "size"), 3, "unknown order 'size'; expected P@1, RR, given, mean, name, rank"),
-        (("--sort", "name"), 2, "--sort is about three systems or more"),
-        (("--pairs",), 2, "--pairs is about three systems or more"),
+        (("--sort", "name"), 2, "--sort needs three or more systems"),
+        (("--pairs",), 2, "--pairs needs three or more systems"),
     ],
 )
 def test_what_no_report_can_have_is_refused_before_a_query_is_sent(

@@ -65,7 +65,7 @@ def test_an_unknown_name_lists_the_names(folder):
 
 def test_a_name_of_two_files_is_refused(folder):
     (folder / "again.yaml").write_text(SET)
-    with pytest.raises(UsageError, match="is that of several test sets"):
+    with pytest.raises(UsageError, match="is used by several test sets"):
         load("docs-search")
 
 

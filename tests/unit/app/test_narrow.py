@@ -65,7 +65,7 @@ def test_explain_names_the_results_that_tie(tmp_path, a, b):
     options = ["explain", str(qrels), str(written(tmp_path, EXACT)), a, b, "-m", "RR"]
     text = " ".join(CliRunner().invoke(command_line(), options).stdout.split())
     assert "score_width" in text
-    both = "the scores of d1 (12.34567891) and d2 (12.3456789) are equal as 32-bit floats; d2 goes first there"
+    both = "the scores of d1 (12.34567891) and d2 (12.3456789) are equal as 32-bit floats; d2 is ranked first"
     assert f"q1: {both}" in text
     result = json.loads(CliRunner().invoke(command_line(), [*options, "--format", "json"]).stdout)
     assert result["measures"]["RR"]["queries"]["q1"]["narrow_tie"] == {

@@ -17,14 +17,14 @@ def test_a_query_without_an_answer_is_one_sentence_for_all_measures() -> None:
 
 def test_what_is_said_of_ties_names_the_measures_with_that_order() -> None:
     found = evaluate(JUDGED, TIED, measures=["nDCG@3", "Judged@3", "RBP", "RR@3"], convention="ir_measures")
-    orders = [each for each in found.warnings if "ties fall" in each]
-    assert [each.partition("; ties fall ")[::2] for each in orders] == [
-        ("nDCG@3: 1 result ties with the one before", "to the larger document id"),
-        ("Judged@3 and RR@3: 1 result ties with the one before", "to the smaller document id"),
-        ("RBP: 1 result ties with the one before", "as they stand in the run"),
+    orders = [each for each in found.warnings if "ties are ordered" in each]
+    assert [each.partition("; ties are ordered ")[::2] for each in orders] == [
+        ("nDCG@3: 1 result ties with the previous result", "by document id, descending"),
+        ("Judged@3 and RR@3: 1 result ties with the previous result", "by document id, ascending"),
+        ("RBP: 1 result ties with the previous result", "as in the run"),
     ]
     # q1 has a and b at 1 and 3, .2 (1 + .64), or at 2 and 3, .2 (.8 + .64); q2 has a at 1, .2; q3 is 0
-    between = "RBP is between 0.1627 and 0.1760, as they fall"
+    between = "RBP is between 0.1627 and 0.1760, depending on the order of the ties"
     assert f"RBP: judged documents in ties: 1 in 1 of 3 queries; {between}" in found.warnings
 
 

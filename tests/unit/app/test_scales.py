@@ -256,7 +256,7 @@ def test_without_ratings_a_measure_of_the_detail_scale_says_that_it_is_not_on_it
     plain = replace(TWO_SCALES, ratings={}, grades={"q1": {"a": 2}, "q2": {"b": 1}})
     evaluation = evaluate(plain, LISTS, measures=["nDCG(d)@3", "nDCG@3"])
     assert list(map(str, evaluation.measures)) == ["nDCG@3"]
-    sentence = "nDCG(d)@3 computed on the grades as they are, not on the detail scale: "
+    sentence = "nDCG(d)@3 computed on the unconverted grades, not on the detail scale: "
     assert sentence + "the test set has no ratings" in evaluation.warnings
     rated = evaluate(replace(TWO_SCALES, grades=plain.grades), LISTS, measures=["nDCG(d)@3"])
     assert sentence + "the convention is not searchtweak" in rated.warnings
@@ -271,9 +271,9 @@ def test_where_nobody_rated_anything_no_measure_has_a_value():
 def test_what_cannot_be_mapped_is_said():
     with pytest.raises(UsageError, match="no map from graded to detail"):
         scored(single(3, 0), "DCG(d)@2", scale="graded")
-    with pytest.raises(UsageError, match="on no scale that is known"):
+    with pytest.raises(UsageError, match="not on a known scale"):
         scored(single(30, 0), "P@2")
-    with pytest.raises(TestSetError, match="holds no ratings"):
+    with pytest.raises(TestSetError, match="has no ratings"):
         evaluate_on_scales(TestSet("s", (Query("q1"),), {"q1": {"d1": 1.0}}), {"q1": ["d1"]}, ["P@2"])
 
 

@@ -138,7 +138,7 @@ def test_code_of_another_commit_is_refused(tmp_path: Path, repo: tuple[Path, str
         ["git", "-C", folder, "-c", "user.name=n", "-c", "user.email=n@e", "commit", "-qam", "two"], check=True
     )
     with pytest.raises(
-        ConfigError, match=r"Another commit is checked out, \w{12}: 1 file is not as in .*modified a\.py"
+        ConfigError, match=r"Another commit is checked out, \w{12}: 1 file differs from .*modified a\.py"
     ):
         check_plan(golden_plan(), tmp_path)
     found = check_plan(golden_plan(), tmp_path, allow_dirty=True)

@@ -239,7 +239,7 @@ def test_what_a_plan_and_this_machine_lack_is_said_before_a_folder_is_made(place
         place, agent=external, tools={"find": {"command": ["no-such-server"], "env": {"A": "{env.NO}"}}}
     )
     lines = call("check", missing).stderr.splitlines()
-    (line,) = (line for line in lines if line.startswith("error: tools.find.command: there is no such program"))
+    (line,) = (line for line in lines if line.startswith("error: tools.find.command: the program does not exist"))
     assert "no-such-server" in line
     assert sum(line.startswith(("error: agent.", "error: tools.find: an env")) for line in lines) == 4  # all others
     (place / "bin").mkdir()

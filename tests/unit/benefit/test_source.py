@@ -89,9 +89,9 @@ def test_a_plan_on_uncommitted_changes_is_refused(tmp_path: Path, code: Path) ->
     with pytest.raises(ConfigError) as caught:
         check_plan(plan(), tmp_path)
     (problem,) = caught.value.problems
-    assert problem.message.startswith("Uncommitted changes: 1 file is not as in commit ")
+    assert problem.message.startswith("Uncommitted changes: 1 file differs from commit ")
     assert problem.message.endswith(": modified a.py")
-    assert "have git ignore" in problem.hint
+    assert "make git ignore" in problem.hint
     assert "git stash" not in problem.hint
     assert "at=" not in problem.hint
     assert not (tmp_path / "experiments").exists()
@@ -104,7 +104,7 @@ def test_an_experiment_records_the_folder_of_its_repository(tmp_path: Path, code
     (code / "run.log").write_text("line\n")
     tree = ExperimentFolder.open(begun(tmp_path, allow_dirty=True)).manifest.tree
     assert (tree.n_uncommitted, tree.files) == (1, ("modified a.py",))
-    assert tree.notes == ("The folder also has 1 ignored file (0.0 MiB), which no commit has: run.log.",)
+    assert tree.notes == ("The folder also has 1 ignored file (0.0 MiB), not in any commit: run.log.",)
     other = ExperimentFolder.open(begun(tmp_path, allow_dirty=True)).manifest.tree
     assert other == tree
     edit(code / "a.py")
@@ -223,7 +223,7 @@ def test_a_damaged_state_is_no_traceback(tmp_path: Path, code: Path) -> None:
 
 # What the result says
 
-SENTENCE = "Uncommitted changes: 1 file is not as in commit 1f2e3d4c5b6a: modified a.py"
+SENTENCE = "Uncommitted changes: 1 file differs from commit 1f2e3d4c5b6a: modified a.py"
 
 
 def result_with(folder: Path, tree: dict[str, Any] | None = None, *checks: dict[str, Any]) -> BenefitResult:
@@ -251,7 +251,7 @@ def test_a_result_of_uncommitted_changes_says_so_first(tmp_path: Path) -> None:
     assert "commit 1f2e3d4c5b6a*" in document.subtitle
     for text in (render_text(document), render_brief(document)):
         shown = " ".join(text.split())
-        assert shown.index("Uncommitted changes: 1 file is not as in commit") < shown.index("strata")
+        assert shown.index("Uncommitted changes: 1 file differs from commit") < shown.index("strata")
     rules = BenefitRules(commit="1f2e3d4c5b6a7")
     (outcome,) = judge_result(found, rules, datetime.now(UTC)).outcomes
     assert (outcome.state, outcome.sentence) == (RuleState.INVALID, SENTENCE)
@@ -278,7 +278,7 @@ def test_a_result_of_a_folder_that_changed_is_void_or_says_so(tmp_path: Path) ->
 
 
 def test_what_else_the_folder_has_is_a_caveat(tmp_path: Path) -> None:
-    note = "The folder also has 2 ignored files (0.0 MiB), which no commit has: out/."
+    note = "The folder also has 2 ignored files (0.0 MiB), not in any commit: out/."
     (found,) = result_with(tmp_path, {"notes": [note]}).validity
     assert (found.kind, found.is_void, found.message) == (ValidityKind.FOLDER_HAS_MORE, False, note[:-1])
 
@@ -302,8 +302,8 @@ def test_the_commands_refuse_uncommitted_changes(
     edit(code / "a.py")
     assert run_command_line(["benefit", command, str(tmp_path / "plan.json")]) == 2
     error = " ".join(capsys.readouterr().err.split())
-    assert "Uncommitted changes: 1 file is not as in commit" in error
-    assert "--allow-dirty goes on, and the result says so first" in error
+    assert "Uncommitted changes: 1 file differs from commit" in error
+    assert "--allow-dirty continues, and the result lists them first" in error
     run_command_line(["benefit", command, str(tmp_path / "plan.json"), "--allow-dirty"])
     assert "Uncommitted changes" not in capsys.readouterr().err
 
@@ -339,7 +339,7 @@ def test_plan_tasks_results_and_other_experiments_are_no_changes(
     assert trees[0].digest == trees[1].digest
     assert ExperimentFolder.open(first).read(ExperimentFile.TREES, TreeCheck) == []
     (code / "new.py").write_text("")
-    with pytest.raises(ConfigError, match=r"1 file is not as in commit \w+: untracked new\.py"):
+    with pytest.raises(ConfigError, match=r"1 file differs from commit \w+: untracked new\.py"):
         planned(tmp_path)
 
 

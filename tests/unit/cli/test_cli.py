@@ -211,7 +211,7 @@ def test_an_answer_cannot_be_kept_and_not_kept(files):
     done = cranfield(files, "run", "--no-cache", "--refresh", code=2)
     assert done.stdout == ""
     assert done.stderr.startswith(
-        "error: --no-cache and --refresh exclude each other.\nHint: --no-cache neither uses nor"
+        "error: --no-cache and --refresh exclude each other.\nHint: --no-cache neither reads nor"
     )
 
 

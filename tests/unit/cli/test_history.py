@@ -122,8 +122,8 @@ def test_the_first_bad_run_is_named_with_the_commits_before_it(cranfield, tmp_pa
     [
         ((None, None), "outside of a repository"),
         (("a" * 40, "a" * 40), "Both were made at one commit"),
-        (("a" * 40, "b" * 40), "git does not find both commits"),
-        (("--output=x", "b" * 40), "git does not find both commits"),
+        (("a" * 40, "b" * 40), "git cannot find both commits"),
+        (("--output=x", "b" * 40), "git cannot find both commits"),
     ],
 )
 def test_without_commits_between_the_two_it_says_why(cranfield, tmp_path, commits, ids, words):
@@ -170,11 +170,11 @@ def test_the_config_or_its_folder_says_whose_history_it_is(cranfield, tmp_path):
     [
         (
             ["--below", "0.5", "--drop", "0.1"],
-            "--below and --drop exclude each other.\nHint: each is a rule by which a run is bad",
+            "--below and --drop exclude each other.\nHint: each option defines when a run is bad",
         ),
         (["--since", "yesterday"], "--since is 'yesterday'"),
         (["--system", "bm"], "unknown system 'bm'"),
-        (["nowhere/cranfield.yaml"], "there is no history here"),
+        (["nowhere/cranfield.yaml"], "no history in this folder"),
     ],
 )
 def test_what_cannot_be_is_refused(cranfield, tmp_path, args, words):

@@ -165,7 +165,7 @@ def test_an_existing_config_or_starter_stays(cranfield, folder):
     code, _, err = cranfield("init", "qrels.txt", "old.run")
     assert code == 2
     assert err.splitlines() == [
-        "error: cranfield.yaml: the file is there already.",
+        "error: cranfield.yaml: the file already exists.",
         "Hint: --force replaces it; --config FILE writes another file.",
     ]
     (folder / "testset.yaml").write_text("mine\n")
@@ -204,7 +204,7 @@ def test_the_parameters_of_a_bare_address_are_found_by_trying(cranfield, service
 def test_an_answer_that_no_query_changes_is_no_search(cranfield, service):
     code, _, err = cranfield("init", f"{service}/constant")
     assert code == 2
-    assert "no request brought a list of results" in err
+    assert "no request returned a list of results" in err
     assert not Path("cranfield.yaml").exists()
 
 
@@ -302,7 +302,7 @@ def test_the_config_file_of_a_program_is_offered_as_a_preflight_check(cranfield,
     (folder / "patterns.csv").write_text("query,pattern\ngrid,^docs://d1$\nwires,^docs://d4$\n")
     code, _, err = cranfield("init", "patterns.csv", f"{sys.executable} bin/s.py {{query}}")
     assert code == 0
-    where = "cranfield.yaml has checks of its settings as comments, under `preflight`"
+    where = "cranfield.yaml has its checks as comments, under `preflight`"
     assert f"note: system s: found bin/{name}; {where}" in err
     written = Path("cranfield.yaml").read_text()
     assert "sesame" not in written
@@ -403,10 +403,10 @@ def test_ids_that_the_test_set_does_not_know_are_doubted(cranfield, service, fol
     [
         (["qrels.txt"], "no system to evaluate"),
         (["qrels.txt", "nothing.run"], "no such file, folder or program"),
-        (["empty"], "the folder has nothing to start from"),
+        (["empty"], "the folder has no file to start from"),
         (["qrels.txt", "echo {query}"], "no text to send"),
         (["queries.jsonl", "false {query}"], "the command failed"),
-        (["queries.jsonl", "true"], "the command answers neither as a search nor as an MCP server"),
+        (["queries.jsonl", "true"], "the command behaves neither like a search nor like an MCP server"),
         (["queries.jsonl", "queries.jsonl", "old.run"], "several files of queries"),
         (["qrels.txt", "other.run"], "other.run"),
         (["plain.txt"], "no column of queries"),
@@ -442,7 +442,7 @@ def test_a_server_that_crashes_is_refused_with_what_it_wrote_and_no_hint_of_quer
     assert "the server ended with exit status 1; it wrote" in err
     assert r"ModuleNotFoundError: No module named \'nosuchmodule\'" in err
     assert "{query}" not in err
-    assert "a server that works waits there for messages on stdin" in err
+    assert "a working server waits for messages on stdin" in err
 
 
 def asked(monkeypatch, answers):
@@ -478,7 +478,7 @@ def test_the_query_of_a_starter_is_asked_for(cranfield, monkeypatch, folder):
     questions = asked(monkeypatch, ["grid"])
     (folder / "s.py").write_text(SCRIPT)
     assert cranfield("init", "s.py")[0] == 0
-    assert questions == ["A query that finds something?"]
+    assert questions == ["A query that returns results?"]
     (query,) = yaml.safe_load((folder / "testset.yaml").read_text())["queries"]
     assert query["text"] == "grid"
 
@@ -521,5 +521,5 @@ def test_a_word_that_begins_every_answer_is_named(folder, cranfield, heading):
     (folder / "headed.sh").write_text(f'{said}echo "doc-$(printf %s "$1" | cut -c1)  0.9"\necho "doc-z  0.5"\n')
     code, out, err = cranfield("init", "three.csv", "sh headed.sh {query}", "--yes")
     assert code == 0, err
-    note = "every answer begins with 'Found': if that is a heading and no result"
+    note = "every answer begins with 'Found': if that is a heading and not a result"
     assert (note in out + (folder / "cranfield.yaml").read_text()) is (heading is not None)

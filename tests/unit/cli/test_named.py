@@ -161,7 +161,7 @@ def test_where_the_config_is_wrong_a_run_that_is_no_file_is_named_first(project,
     write(project, measuress=["RR"])
     error = call(*words, code=2).stderr
     lines = [line for line in error.splitlines() if line.startswith("error: ")]
-    why = "no such file, and whether a system has this name is not known: cranfield.yaml is wrong."
+    why = "no such file; systems cannot be looked up by name, because cranfield.yaml is invalid."
     assert lines[:2] == [f"error: olld.run: {why}", f"error: neww: {why}"]
     assert "unknown key 'measuress'" in lines[2]
 
@@ -204,7 +204,7 @@ def test_a_stale_run_is_stamped_on_the_report(project, form):
 def test_a_path_that_hides_a_system_is_named(project, capsys):
     call("run")
     Path("old").mkdir()
-    assert "note: old is taken as a path, and is a system of cranfield.yaml too" in fails(
+    assert "note: old is read as a path, although cranfield.yaml has a system of that name" in fails(
         capsys, "compare", "old", "new"
     )
 
@@ -213,7 +213,7 @@ def test_a_run_of_another_test_set_is_called_stale(project):
     call("run")
     (project / "cf.yaml").write_text(yaml.safe_dump(SET | {"queries": SET["queries"][:2]}))
     found = call("evaluate", "old").stderr
-    assert "warning: the saved run of old is stale: the test set changed since; `cranfield run` makes it again" in found
+    assert "warning: the saved run of old is stale: the test set changed since; update it with `cranfield run`" in found
 
 
 def test_of_several_test_sets_one_is_named_first(project, capsys):

@@ -66,7 +66,7 @@ def test_void_evidence_ends_with_3(cranfield):
     Path("new.run").write_text(Path("new.run").read_text().replace("a", "A").replace("x", "X"))
     code, out, err = cranfield()
     assert code == 3
-    assert err == "error: void: the scores of new do not count; the report has the reason\n"
+    assert err == "error: void: the scores of new do not count; see the report for the reason\n"
     assert " ".join(out.split()).count("new: no result of 40 queries is anything that the test set judges") == 1
     err = cranfield("--format", "json")[2]
     assert "error: void: new: no result of 40 queries is anything that the test set judges" in err

@@ -78,4 +78,4 @@ def test_printed_json_has_no_answers_to_report(call, tmp_path, monkeypatch):
     Path("printed.json").write_text(call("evaluate", "q.qrels", "a.run", "--format", "json").stdout)
     done = call("report", "printed.json")
     assert done.returncode == 2
-    assert "this is printed JSON, without what the systems answered" in done.stderr
+    assert "this is printed JSON, without the answers of the systems" in done.stderr

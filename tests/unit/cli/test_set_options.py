@@ -161,7 +161,7 @@ def test_other_judgments_give_the_same_figures_everywhere(
     sentence = (
         "not judged in new, scored by the judgments of the test set: 2 of 4 queries"
         if fallback
-        else "never judged: 2 of 4 queries (out of the means): q3, q4"
+        else "never judged: 2 of 4 queries (excluded from the means): q3, q4"
     )
     assert sentence in [each["sentence"] for each in system["warnings"]]
 
@@ -213,7 +213,7 @@ def test_judgments_for_one_of_several_sets_are_given_in_the_config(folder: Path)
     (folder / "cranfield.yaml").write_text(several.format(options="options: {depth: 1}"))
     refused = cranfield(folder, "run", "--qrels", "new.qrels")
     assert refused.returncode == 2
-    assert "--qrels is for one test set, and the config has 2" in refused.stderr
+    assert "--qrels applies to one test set, but the config has 2" in refused.stderr
     assert cranfield(folder, "run").returncode == 0
     ns = [
         json.loads((folder / f"cranfield-out/{name}/results.json").read_text())["systems"][0]["measures"]["RR"]["n"]

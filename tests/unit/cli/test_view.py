@@ -109,7 +109,7 @@ def test_no_browser_opens_none(call: Call, folder: Path, opened: Callable[[], li
         ("missing", "missing: no report."),
         ("empty", "empty: no report."),
         ("empty/results.json", "report.html: no report."),
-        ("cranfield-out/other.html", "other.html: this is no report"),
+        ("cranfield-out/other.html", "other.html: this is not a report"),
         ("cranfield-out", ""),
     ],
 )

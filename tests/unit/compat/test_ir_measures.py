@@ -337,7 +337,7 @@ def test_every_bad_measure_is_named_before_anything_is_read():
         (NoCommonQueryError, QRELS, {"other": {"d1": 1.0}}, "share no query id"),
         (RunFormatError, QRELS, [*run_rows(), ours.ScoredDoc("q1", "d1", 3.0)], "rows 0 and 5: query 'q1' lists"),
         (RunFormatError, QRELS, [ours.ScoredDoc("q1", "d1", math.nan)], "row 0: score is not a finite number"),
-        (RunFormatError, QRELS, [ours.ScoredDoc("q1", None, 1.0)], "row 0: doc_id is no id"),
+        (RunFormatError, QRELS, [ours.ScoredDoc("q1", None, 1.0)], "row 0: doc_id is not an id"),
         (
             TestSetError,
             [*qrel_rows(), ours.Qrel("q1", "d1", 3)],
@@ -379,7 +379,7 @@ def test_names_of_trec_eval_are_read_as_there(name):
 def test_names_of_trec_eval_that_are_no_measure_are_errors():
     with pytest.raises(UsageError, match="unknown measure 'nothing'"):
         ours.parse_trec_measure("nothing")
-    with pytest.raises(UsageError, match="trec_eval's runid is no measure here"):
+    with pytest.raises(UsageError, match="trec_eval's runid is not supported here"):
         ours.parse_trec_measure("runid")
 
 

@@ -122,7 +122,7 @@ def test_values_are_summed_up_as_there(name):
         ("nope", "unknown measure 'nope'"),
         ("ndgc_cut_10", "did you mean ndcg_cut?"),
         ("prefs_simp", "unknown measure 'prefs_simp'"),
-        ("ndcg.1", r"ndcg\.1: these parameters cannot be used; expected ndcg, without any"),
+        ("ndcg.1", r"ndcg\.1: these parameters cannot be used; expected ndcg without parameters"),
         ("map_5", r"map\.5: these parameters cannot be used"),
         ("set_F.2,3", r"set_F\.2,3: these parameters cannot be used"),
         ("utility_2", r"utility\.2: these parameters cannot be used"),

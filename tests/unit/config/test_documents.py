@@ -39,7 +39,7 @@ def test_every_kind_of_source(load, tmp_path):
 def test_what_is_wrong_is_reported_with_its_line(load):
     for source, message in [
         ("{command: ['{id}']}", "documents[0].command[0]: the program cannot depend on the document"),
-        ("{command: [cat, x]}", "no {id}: every document would have the same text"),
+        ("{command: [cat, x]}", "{id} is missing: every document would have the same text"),
         ("{command: [cat, '{pge}'], match: '(?P<page>.)'}", "unknown placeholder 'pge'"),
         ("{command: [cat, '{id}'], match: '('}", "is not a regular expression"),
         ("{command: []}", "command is empty"),
@@ -49,10 +49,10 @@ def test_what_is_wrong_is_reported_with_its_line(load):
         ("{url: 'file:///{id}'}", "not an address"),
         ("{url: 'https://me:s3cret@x.org/{id}'}", "user and password in an address"),
         ("{url: 'https://x.org/{id}?API_KEY=s3cret'}", "a secret in an address (api_key)"),
-        ("{url: 'https://x.org/{id}', allow: ['10.0.0.0/99']}", "no host and no network"),
-        ("{url: 'https://x.org/{id}', allow: ['https://x.org']}", "no host and no network"),
+        ("{url: 'https://x.org/{id}', allow: ['10.0.0.0/99']}", "not a host or a network"),
+        ("{url: 'https://x.org/{id}', allow: ['https://x.org']}", "not a host or a network"),
         ("{sql: {database: 'sqlite:x', query: \"SELECT '{id}' AS text\"}}", "{id} in a statement"),
-        ("{sql: {database: 'sqlite:x', query: \"SELECT ':id' AS text\"}}", "no {id}: every document"),
+        ("{sql: {database: 'sqlite:x', query: \"SELECT ':id' AS text\"}}", "{id} is missing: every document"),
         ("{sql: {database: 'postgresql://u:pw@h/d', query: 'SELECT :id'}}", "not a database"),
         ("{fields: {}, template: '{% if %}'}", "not a template: line 1"),
         ("{fields: {}, timeout_s: 0}", "timeout_s"),

@@ -60,12 +60,12 @@ def test_a_request_that_can_be_made_is_accepted(load, lines):
         (["url: localhost:9200/{query}"], 1, "not the address of a service; expected http://... or https://..."),
         (["url: 'ftp://x.test/{query}'"], 1, "not the address of a service; expected http://... or https://..."),
         *(
-            ([f"url: 'http://x.test:{port}/{{query}}'"], 1, "no port that can be; expected a number from 1 to 65535")
+            ([f"url: 'http://x.test:{port}/{{query}}'"], 1, "the port of the address is not valid; expected a number from 1 to 65535")
             for port in ("65536", "0", "-1", "abc", "9" * 20, "1e3", "\uff11\uff12", "8 0")
         ),
-        (["url: 'http://[::1]:70000/{query}'"], 1, "no port that can be"),
+        (["url: 'http://[::1]:70000/{query}'"], 1, "the port of the address is not valid"),
         (["url: 'https://ada:pw@x.test/{query}'"], 1, "user and password in an address"),
-        (["url: 'https://x.test/#{query}'"], 1, "what follows # in an address is not sent"),
+        (["url: 'https://x.test/#{query}'"], 1, "the part of an address after # is not sent"),
         (["url: 'https://x.test/{query}?api_key=abc'"], 1, "a secret in the config file"),
         (["url: https://x.test/"], 1, "no {query}: every query would make the same call"),
         (["url: 'https://x.test/{qeury}'"], 1, "unknown placeholder 'qeury'"),

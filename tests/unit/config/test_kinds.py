@@ -77,13 +77,15 @@ def test_kinds_with_a_form_of_their_own_may_have_extract(kind):
 @pytest.mark.parametrize("kind", ["run", "fusion"])
 def test_kinds_that_have_their_results_already_have_no_extract(kind):
     (said,) = found({**SOUND[kind], "extract": FROM_JSON})
-    assert said.startswith(f"extract goes with command, http, python, mcp, lines, preset, plugin; got {kind}.\nHint: ")
+    assert said.startswith(
+        f"extract can only be used with command, http, python, mcp, lines, preset, plugin; got {kind}.\nHint: "
+    )
 
 
 @pytest.mark.parametrize("kind", ["command", "http", "mcp", "lines", "run", "fusion"])
 def test_with_goes_with_what_is_made_of_it(kind):
     (said,) = found({**SOUND[kind], "with": {}})
-    assert said == f"with goes with python, preset, plugin; got {kind}."
+    assert said == f"with can only be used with python, preset, plugin; got {kind}."
 
 
 @pytest.mark.parametrize(
@@ -102,7 +104,7 @@ def test_with_goes_with_what_is_made_of_it(kind):
         ),
         (
             {"run": "old.jsonl", "order": "descending"},
-            "order goes with command, http, python, mcp, lines, preset, plugin; got run.\nHint: leave",
+            "order can only be used with command, http, python, mcp, lines, preset, plugin; got run.\nHint: leave",
         ),
         ({"lines": ["serve", "{python}", "{{query}}"]}, None),
         (
@@ -118,7 +120,7 @@ def test_with_goes_with_what_is_made_of_it(kind):
         ({"lines": [" "]}, "lines[0]: the program's name is blank."),
         (
             {"lines": ["serve"], "order": "descending", "extract": FROM_JSON},
-            "order: results are to be sorted by score, descending, and no score is extracted.",
+            "order: descending sorts the results by score, but no score is extracted.",
         ),
         ({"lines": ["serve"], "order": "descending"}, None),
     ],
@@ -145,17 +147,17 @@ def test_python_run_and_lines_say_what_they_are(settings, said):
                 "Hint: keep one of command and url."
             ),
         ),
-        ({"command": ["serve"], "headers": {"X": "y"}}, "mcp.headers goes with url; got command."),
+        ({"command": ["serve"], "headers": {"X": "y"}}, "mcp.headers can only be used with url; got command."),
         (
             {"command": ["serve", "{query}"]},
-            "mcp.command[1]: the program is started once, for all queries; got {query}.\nHint: write what depends on",
+            "mcp.command[1]: the program is started once, for all queries; got {query}.\nHint: put values that depend on",
         ),
         ({"command": [""]}, "mcp.command[0]: the program's name is blank."),
         ({"url": "x.com"}, "mcp.url: not the address of a service; expected http://... or https://..."),
         ({"url": "https://u:p@x.com/mcp"}, "mcp.url: user and password in an address."),
         (
             {"url": "https://x/{query}"},
-            "mcp.url: the session is opened once, for all queries; got https://x/{query}.\nHint: write what depends on",
+            "mcp.url: the session is opened once, for all queries; got https://x/{query}.\nHint: put values that depend on",
         ),
         (
             {"url": "https://x", "headers": {"X-Lang": "{params.lang}"}},
@@ -196,7 +198,7 @@ def test_an_mcp_tool_says_where_it_is_and_what_it_is_given(mcp, said):
         ({"regex": r"(?P<id>\w+) (?P<tokens>\d+)"}, None),
         (
             {"regex": r"\w+", "tokens": "n"},
-            "extract.tokens goes with json, jsonl; got regex.\nHint: a regular expression has a group for it: (?P<tokens>...).",
+            "extract.tokens can only be used with json, jsonl; got regex.\nHint: a regular expression has a group for it: (?P<tokens>...).",
         ),
         ({"json": "hits", "tokens": "a["}, "extract.tokens: "),
     ],

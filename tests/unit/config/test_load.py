@@ -154,9 +154,9 @@ def test_a_misspelt_test_set_is_one_problem_with_the_near_key(load):
         (one_system(extract="{jsonl: false}"), 5, "jsonl"),
         # preflight
         (one_system(inside="preflight:\n  - {}"), 7, "exactly one of binary, file, probe, every_answer, got none"),
-        (one_system(inside="preflight:\n  - {every_answer: mode}"), 7, "'mode' is no rule on a field of an answer"),
+        (one_system(inside="preflight:\n  - {every_answer: mode}"), 7, "'mode' is not a rule on a field of an answer"),
         (one_system(inside="preflight:\n  - {binary: x, probe: y}"), 7, "got binary and probe"),
-        (one_system(inside="preflight:\n  - {binary: x, contains: y}"), 7, "contains goes with file"),
+        (one_system(inside="preflight:\n  - {binary: x, contains: y}"), 7, "contains can only be used with file"),
         (one_system(inside="preflight:\n  - {file: x, equals_json: {path: '[', value: 1}}"), 7, "equals_json.path"),
         # names
         (systems("old.log"), 3, "another run's log"),
@@ -174,7 +174,9 @@ def test_three_systems_are_all_compared_unless_two_are_named(problems_of, load):
     assert load(systems("a", "b", "c", top="baseline: c\n")).pair is None
     assert load(systems("a", "b", "c", top="baseline: c\ncandidate: a\n")).pair == ("c", "a")
     said = problems_of(systems("a", "b", "c", top="candidate: a\n"))
-    assert [(line, "a candidate among 3 systems and no baseline" in text) for line, text in said] == [(2, True)]
+    assert [(line, "a candidate without a baseline, and the config has 3 systems" in text) for line, text in said] == [
+        (2, True)
+    ]
 
 
 def test_names_that_one_file_system_takes_for_the_same_are_refused(problems_of):

@@ -30,7 +30,7 @@ def test_a_query_without_a_judgment_is_out_of_every_mean(convention: str) -> Non
 
 def test_three_absences_are_three_sentences_with_what_each_counts_as() -> None:
     assert evaluate(HALF, FOUND, measures=["RR", "AP"]).warnings == (
-        "never judged: 2 of 5 queries (out of the means): q4, q5",
+        "never judged: 2 of 5 queries (excluded from the means): q4, q5",
         "judged, none relevant: 1 of 5 queries (counted as 0): q3",
         "not returned: no answer in the run for 1 of 5 queries (counted as 0): q2",
     )
@@ -39,8 +39,8 @@ def test_three_absences_are_three_sentences_with_what_each_counts_as() -> None:
 def test_a_query_that_is_left_out_is_named_and_never_judged_ones_are_not_counted_with_it() -> None:
     answered = {"q1": ["a"], "q4": ["a"]}
     assert evaluate(HALF, answered, measures=["RR"], missing="skip").warnings == (
-        "never judged: 2 of 5 queries (out of the means): q4, q5",
-        "not returned: no answer in the run for 2 of 5 queries (out of the means): q2, q3",
+        "never judged: 2 of 5 queries (excluded from the means): q4, q5",
+        "not returned: no answer in the run for 2 of 5 queries (excluded from the means): q2, q3",
     )
 
 
@@ -62,8 +62,8 @@ def test_ratings_without_a_consensus_are_not_called_never_judged() -> None:
     evaluation = evaluate(testset, {"q1": ["a"], "q2": ["a"], "q3": ["a"]}, measures=["RR"])
     assert evaluation.unscored[parse("RR")] == {"q2": "rated, no consensus", "q3": "never judged"}
     assert evaluation.warnings == (
-        "rated, no consensus: 1 of 3 queries (out of the means): q2",
-        "never judged: 1 of 3 queries (out of the means): q3",
+        "rated, no consensus: 1 of 3 queries (excluded from the means): q2",
+        "never judged: 1 of 3 queries (excluded from the means): q3",
     )
 
 

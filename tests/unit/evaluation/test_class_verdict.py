@@ -255,7 +255,7 @@ def test_a_class_shows_the_estimate_that_its_interval_is_about():
     ("options", "error", "message"),
     [
         ({"strata": "typ"}, UnknownNameError, "did you mean type"),
-        ({"strata": "id"}, UsageError, "another value for each query"),
+        ({"strata": "id"}, UsageError, "a different value for each query"),
         ({"strata": "type", "verdict": "pooled"}, UsageError, "leave one of them out"),
         ({"verdict": "poled"}, UsageError, "did you mean pooled"),
     ],

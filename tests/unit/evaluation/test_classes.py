@@ -137,8 +137,7 @@ def test_too_few_queries_for_the_test_ever_to_find_anything_are_told(sides):
     assert quiet.too_few.startswith("4 queries are too few")
     same = compare_classes(compare(sides[0], sides[0]))[0]
     assert (
-        same.too_few
-        == "0 of 8 queries differ, which is too few for any p of 0.05 or less: 6 must differ, all in one direction"
+        same.too_few == "0 of 8 queries differ, too few for any p of 0.05 or less: 6 must differ, all in one direction"
     )
 
 
@@ -222,7 +221,7 @@ def test_negative_queries_leave_all_means_and_are_told_of_once(sides):
     assert before.summaries[ndcg].n == 10
     assert set(before.unscored[ndcg]) == set(QUIET)
     told = [sentence for sentence in before.warnings if "n0" in sentence]
-    assert told == ["nothing should be found for 4 of 14 queries (Silence alone has a value): n0, n1, n2, n3"]
+    assert told == ["nothing should be found for 4 of 14 queries (only Silence has a value): n0, n1, n2, n3"]
 
 
 def test_measures_that_share_queries_and_reason_share_a_sentence(sides):

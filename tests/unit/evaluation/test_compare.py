@@ -116,14 +116,16 @@ def test_a_mean_outside_the_interval_has_its_reason(test):
 def test_a_declared_test_that_was_not_made_has_its_reason():
     # 5 of 8 queries differ, and Wilcoxon's test needs 6.
     comparison = compared([2] * 5 + [1] * 3, [1] * 8, test="wilcoxon")
-    assert "the Wilcoxon signed-rank test was not made: too few non-zero pairs (n < 6)" in comparison.verdict.reasons
+    assert (
+        "the Wilcoxon signed-rank test was not computed: too few non-zero pairs (n < 6)" in comparison.verdict.reasons
+    )
 
 
 def test_a_mean_that_points_the_other_way_is_in_the_reasons():
     # 16 queries rise a little (1/9 to 1/8), 3 fall from 1 to 0: most rise, and the mean falls.
     comparison = compared([9] * 16 + [1] * 3, [8] * 16 + [None] * 3, test="sign")
     assert comparison.verdict.name == "better"
-    assert any("the other way than the median difference" in reason for reason in comparison.verdict.reasons)
+    assert any("of the opposite sign to the median difference" in reason for reason in comparison.verdict.reasons)
 
 
 @pytest.mark.parametrize("test", ["permutation", "wilcoxon", "t", "sign", "bootstrap"])
@@ -141,7 +143,7 @@ def test_draws_that_could_find_no_difference_make_the_verdict_invalid(test):
     before, after = [3, 4] * 20, [1, 2] * 20
     few, enough = (compared(before, after, test=test, draws=draws) for draws in (38, 40))
     assert few.verdict.name == "invalid"
-    assert few.verdict.reasons == ("38 draws give no p under 0.053, above alpha 0.05: use 40 draws",)
+    assert few.verdict.reasons == ("38 draws cannot give a p below 0.053, which is above alpha 0.05: use 40 draws",)
     assert enough.verdict.name != "invalid"
     # 20 queries or fewer are enumerated, whatever the draws.
     assert compared(before[:20], after[:20], draws=2).verdict.name == "better"
@@ -283,7 +285,7 @@ def test_unanswered_queries_left_out_on_one_side_are_dropped_and_named():
     b = evaluate(testset, {"q1": ["hit"], "q2": ["hit"]}, measures=["RR"], missing="skip", name="b")
     result = compare(a, b)
     assert result.measures[RR].n == 1
-    assert result.dropped == {"q0": "b does not answer it", "q2": "a does not answer it"}
+    assert result.dropped == {"q0": "b has no answer for it", "q2": "a has no answer for it"}
 
 
 def test_the_same_seed_gives_the_same_answer():
@@ -297,13 +299,16 @@ def test_the_same_seed_gives_the_same_answer():
     ("options", "message"),
     [
         ({"primary": "AP"}, "primary measure AP was not evaluated on every system; expected one of RR."),
-        ({"test": "mcnemar"}, "test mcnemar gives no interval to decide by"),
+        ({"test": "mcnemar"}, "test mcnemar gives no confidence interval for the verdict"),
         ({"test": "permuttation"}, "unknown test 'permuttation'"),
         ({"alpha": 0}, "alpha is 0; expected a number between 0 and 1."),
         ({"alpha": 1e-17}, "alpha is 1e-17; expected 1e-12 or more"),
         ({"margin": -1}, "margin is -1; expected a number above 0"),
         ({"seed": -1}, "seed is -1"),
-        ({"test": "wilcoxon", "margin": 0.1}, "a margin is about the mean difference, and test wilcoxon about the"),
+        (
+            {"test": "wilcoxon", "margin": 0.1},
+            "a margin applies to the mean difference, but test wilcoxon is about the",
+        ),
     ],
 )
 def test_a_bad_option_says_so(options, message):

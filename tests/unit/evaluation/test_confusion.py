@@ -64,7 +64,7 @@ def test_a_value_in_another_case_is_named(spell):
     assert found.differs_by_case == {spell(kind): kind for kind in sorted(set(TYPES)) if spell(kind) != kind}
     page = " ".join(render(evaluation_document([evaluation]), "text").split())
     assert f"new: {spell('debug')} is debug" in page
-    assert "in another case, and counts as another value." in page
+    assert "in different case, and counts as a different value." in page
     assert scored(["x"] * 6).confusions[0].differs_by_case == {}
 
 
@@ -173,7 +173,7 @@ def test_labels_are_held_against_the_type_that_a_classifier_picks():
     assert errors.interval == wilson_interval(1, 4, 0.95)
     document = evaluation_document([evaluation])
     for form in ("text", "html", "markdown"):
-        assert "Queries whose label expects a classifier to pick another task type" in render(document, form)
+        assert "Queries whose label names a wrong task type" in render(document, form)
     (record,) = json.loads(render(document, "json"))["systems"][0]["confusion"]
     assert {key: record["expected_errors"][key] for key in ("n", "n_as_expected", "share", "n_right")} == {
         "n": 4,

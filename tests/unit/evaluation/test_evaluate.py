@@ -102,14 +102,14 @@ def test_a_measure_asked_by_name_is_refused_where_no_query_allows_it():
         evaluate(EVERY, {"q1": ["a"]}, measures=["RR", "nDCG@10", "Judged@10"])
     assert [problem.message for problem in caught.value.problems] == [
         "nDCG@10 cannot be computed for any query: how many documents match its pattern is not known (expected_count)",
-        "Judged@10 cannot be computed for any query: its truth is a rule: nothing can be unjudged",
+        "Judged@10 cannot be computed for any query: it is judged by a rule, so no result is unjudged",
     ]
 
 
 def test_a_run_without_results_does_not_show_that_its_system_states_no_costs():
     (measure,) = evaluate(TWO, Run("r", {"q1": Answer(Outcome.EMPTY)}), measures=["TokensToHit"]).measures
     assert str(measure) == "TokensToHit"
-    with pytest.raises(MeasureError, match="does not say what its results cost in tokens"):
+    with pytest.raises(MeasureError, match="has no token counts for its results"):
         evaluate(TWO, {"q1": ["a"]}, measures=["TokensToHit"])
 
 
@@ -153,7 +153,7 @@ def test_more_matches_of_a_pattern_than_expected_are_said():
     evaluation = evaluate(testset, {"q": ["a1", "a2", "a3"]}, measures=["R@10"])
     assert evaluation.value(parse("R@10"), "q") == 1.5  # 3 of 2
     (warning,) = evaluation.warnings
-    assert warning.startswith("more results match a pattern than its expected_count says in 1 of 1 queries")
+    assert warning.startswith("more results match a pattern than its expected_count in 1 of 1 queries")
     assert warning.endswith("(R, AP and nDCG may exceed 1 there): q")
     assert evaluate(testset, {"q": ["a1", "a2"]}, measures=["R@10"]).warnings == ()
 
@@ -167,7 +167,7 @@ def test_grades_between_0_and_1_are_not_said_to_count_as_0_in_ndcg():
 
 
 def test_a_text_is_no_list_of_ids():
-    with pytest.raises(UsageError, match="the answer to query 'q' is no list; expected a list of ids"):
+    with pytest.raises(UsageError, match="the answer to query 'q' is not a list; expected a list of ids"):
         evaluate(TestSet("set", (Query("q"),), {"q": {"a": 1}}), {"q": "abc"})
 
 

@@ -44,13 +44,13 @@ FALLEN_BACK = (*(SEMANTIC,) * 7, *(LEXICAL,) * 3)
         (
             run_of("mode = semantic", fields=FALLEN_BACK),
             [
-                '3 of 10 answers break the rule that its config declares for every answer, mode = semantic: q7 (mode is "lexical"), q8'
+                '3 of 10 answers break the rule declared in the config for every answer, mode = semantic: q7 (mode is "lexical"), q8'
             ],
         ),
         # One answer.
         (
             run_of("mode = semantic", fields=(*(SEMANTIC,) * 9, LEXICAL)),
-            ["1 of 10 answers breaks the rule that its config declares"],
+            ["1 of 10 answers breaks the rule declared in the config"],
         ),
         # Two rules, both broken.
         (

@@ -105,11 +105,11 @@ def test_the_first_caveat_of_a_comparison_is_about_kept_answers():
 
 
 def test_a_number_of_two_systems_keeps_its_unit():
-    sentence = "12 of 12 answers were kept (the oldest from 07:57 UTC, {} s before), and not asked for again"
+    sentence = "12 of 12 answers were kept (the oldest from 07:57 UTC, {} s before), and not requested again"
     assert merged((name, sentence.format(age)) for name, age in (("old", 0), ("new", 1))) == [
         (
             "old: 12 of 12 answers were kept (the oldest from 07:57 UTC, 0 s before) and "
-            "new: 12 of 12 answers were kept (the oldest from 07:57 UTC, 1 s before), and not asked for again"
+            "new: 12 of 12 answers were kept (the oldest from 07:57 UTC, 1 s before), and not requested again"
         )
     ]
     share = "{} of 40 results ({} %) repeat an id of their list and are dropped"

@@ -188,7 +188,7 @@ def test_a_mean_has_no_margin_where_one_of_its_queries_has_none():
     ranking = rank_run(testset, run, TREC)
     margin = unjudged_margin(parse("AP"), ranking)
     assert (margin.mean_low, margin.mean_high) == (None, None)
-    assert margin.why == "too much is unjudged in 1 of 1 queries: give the measure a cutoff"
+    assert margin.why == "too many results are unjudged in 1 of 1 queries: give the measure a cutoff"
     # ten relevant results more, all of the first ten: 10 of 11
     assert unjudged_margin(parse("AP@10"), ranking).mean_high == 10 / 11
 
@@ -197,8 +197,11 @@ def test_a_mean_has_no_margin_where_one_of_its_queries_has_none():
     ("measure", "sentence"),
     [
         # (1/3 + 1/2) / 2 and (1 + 1/2) / 2
-        ("RR", "judged documents in ties: 1 in 1 of 2 queries; RR is between 0.4167 and 0.7500, as they fall"),
-        ("P@3", "judged documents in ties: 1 in 1 of 2 queries; P@3 is the same however they fall"),
+        (
+            "RR",
+            "judged documents in ties: 1 in 1 of 2 queries; RR is between 0.4167 and 0.7500, depending on the order of the ties",
+        ),
+        ("P@3", "judged documents in ties: 1 in 1 of 2 queries; P@3 is the same for every order of the ties"),
         ("Judged@2", "judged documents in ties: 1 in 1 of 2 queries"),
     ],
 )
@@ -331,7 +334,7 @@ def test_a_collected_run_is_explained_too(tmp_path, monkeypatch):
 def test_grades_made_measure_by_measure_are_not_explained_as_if_they_were_the_same():
     rated = TestSet("rated", (Query("q"),), {"q": {"a": 1}}, ratings={"q": (Rating("a", "one", 1),)})
     rank = ranker(rated, Run("run", {"q": Answer(Outcome.ANSWERED, (Hit("a"),))}))
-    with pytest.raises(UsageError, match="each measure has grades of its own"):
+    with pytest.raises(UsageError, match="each measure has its own grades"):
         explain(rated, rank, TREC, convention_named("searchtweak"), parse_all(["P@1"]))
     bare = replace(rated, ratings={})
     assert explain(bare, rank, TREC, convention_named("searchtweak"), parse_all(["P@1"])).measures[0].b.tolist() == [

@@ -190,7 +190,7 @@ def test_beside_a_change_of_few_queries_stands_what_unseen_ones_could_turn():
     assert change.unseen.size == pytest.approx(0.618866, abs=1e-5)
     report = history_report(points, HistoryFilter(), values_of=values_of)
     document = history_document(report)
-    assert f"Of the significant changes, the one that turns first: {change.unseen.sentence}." in render_text(
+    assert f"Of the significant changes, the least robust one: {change.unseen.sentence}." in render_text(
         document
     ).replace("\n", " ")
     (line,) = document.payload()["lines"]

@@ -203,7 +203,7 @@ def test_max_t_and_holm_are_declared_and_in_the_sentence() -> None:
     assert "permutation, 6 pairs, max-T, 2000 draws)" in compare_many(four(), draws=2000).verdict.sentence
     assert "permutation, 6 pairs, Holm, 2000 draws)" in compare_many(four(), draws=2000, adjust="holm").verdict.sentence
     assert "t, 6 pairs, Holm)" in compare_many(four(), test="t").verdict.sentence
-    with pytest.raises(UsageError, match="adjustment max-t does not go with the test t"):
+    with pytest.raises(UsageError, match="adjustment max-t cannot be used with the test t"):
         compare_many(four(), test="t", adjust="max-t")
     with pytest.raises(UnknownNameError, match="unknown adjustment 'hulm'"):
         compare_many(four(), adjust="hulm")
@@ -322,11 +322,9 @@ def test_queries_that_one_system_lacks_are_dropped_for_all_and_counted() -> None
     found = compare_many(
         [evaluate(testset, run, measures=["RR"], name=name, missing="skip") for name, run in runs.items()]
     )
-    assert found.dropped == {"q5": "b does not answer it"}
+    assert found.dropped == {"q5": "b has no answer for it"}
     assert {summary.n for summary in found.summaries[RR]} == {11}
-    assert "1 query does not count, as not every system has a value of RR there" in " ".join(
-        found.verdict.disagreements
-    )
+    assert "1 query is left out: not every system has a value of RR" in " ".join(found.verdict.disagreements)
 
 
 def test_queries_that_nobody_has_a_value_for_are_no_disagreement() -> None:

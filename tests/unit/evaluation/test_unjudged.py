@@ -47,7 +47,7 @@ def test_the_fewest_judgments_that_turn_the_verdict_are_those_of_holes():
         command="cranfield holes A B --testset set -m P@1 --top 7 --out holes.pool.json",
     )
     assert comparison.unjudged.sentence == (
-        "7 judgments could turn it to no significant difference (12 unjudged results in 12 queries)"
+        "7 judgments could change it to no significant difference (12 unjudged results in 12 queries)"
     )
     assert find_holes(comparison).fewest == ((VerdictCode.NOT_SIGNIFICANT, 7),)
 
@@ -56,7 +56,7 @@ def test_a_verdict_holds_where_no_grades_bring_another():
     comparison = clear_pair(unjudged=6)  # 6 of 12 queries still differ: p = 2 / 2^6 = .031
     assert comparison.unjudged == Unjudged(UnjudgedKind.HOLDS, n_results=6, n_queries=6)
     assert comparison.unjudged.sentence == (
-        "the verdict holds whatever the unjudged results are (6 unjudged results in 6 queries)"
+        "the verdict is the same for any judgments of the unjudged results (6 unjudged results in 6 queries)"
     )
     assert not comparison.unjudged.is_doubt
     assert find_holes(comparison).is_final
@@ -71,7 +71,7 @@ def test_only_for_the_permutation_test_it_is_proved_that_a_verdict_holds():
     found = clear_pair(unjudged=1, test="wilcoxon").unjudged
     assert (found.kind, found.n_judgments) == (UnjudgedKind.UNKNOWN, None)
     assert found.sentence == (
-        "no judgments were found that turn the verdict, and none are excluded (1 unjudged result in 1 query)"
+        "no judgments were found that change the verdict, but they cannot be ruled out (1 unjudged result in 1 query)"
     )
 
 
@@ -87,7 +87,7 @@ def test_with_classes_it_is_about_the_mean_over_all_queries():
     runs = ({query: ["x", "hit"] for query in judgments}, {query: ["hit"] for query in judgments})
     comparison = compare(*(evaluate(testset, run, measures="P@1") for run in runs), strata="kind")
     assert comparison.by_class is not None
-    assert comparison.unjudged.sentence.startswith("over all queries: 7 judgments could turn it to no significant")
+    assert comparison.unjudged.sentence.startswith("over all queries: 7 judgments could change it to no significant")
 
 
 @pytest.mark.parametrize(("judged", "is_low"), [(4, True), (5, False)])
@@ -101,8 +101,8 @@ def test_a_measure_without_bounds_has_a_caveat_under_the_declared_judged_share(j
     assert found.kind is UnjudgedKind.NO_BOUND
     if is_low:
         assert found.sentence == (
-            "most results are unjudged (A: Judged@10 40.0 % and B: Judged@10 40.0 %, under 50.0 %), and what they can make "
-            "of the verdict is not bounded: no method for the difference of two lists of Bpref"
+            "most results are unjudged (A: Judged@10 40.0 % and B: Judged@10 40.0 %, under 50.0 %), and their effect "
+            "on the verdict is not bounded: no method for the difference of two lists of Bpref"
         )
         settings_of = {"unjudged-results": 0.3}
         assert not compare(*comparison.evaluations, limits=Limits(evidence=settings_of)).unjudged.sentence
@@ -206,7 +206,7 @@ def test_of_three_systems_the_judgments_are_those_with_which_others_are_best():
     assert set(three_systems(k).verdict.best) == {"B", "A"}
     assert three_systems(k - 1).verdict.best == ("B",)
     assert many.unjudged.sentence == (
-        f"{k} judgments could turn it: B and A are best then (28 unjudged results in 14 queries)"
+        f"{k} judgments could change it: then B and A are best (28 unjudged results in 14 queries)"
     )
 
 
@@ -288,4 +288,4 @@ def test_of_three_systems_that_no_longer_differ_the_sentence_says_so():
     ]
     found = compare_many(sides).unjudged
     assert (found.verdict, found.best) == (VerdictCode.NOT_SIGNIFICANT, ())
-    assert found.sentence.startswith(f"{found.n_judgments} judgments could turn it to no significant difference (")
+    assert found.sentence.startswith(f"{found.n_judgments} judgments could change it to no significant difference (")

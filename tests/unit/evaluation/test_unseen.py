@@ -82,7 +82,7 @@ def test_no_loss_turns_a_verdict_only_where_the_measure_has_none_as_large():
     assert [each.kind for each in (within, beyond, unbounded)] == ["can_turn", "cannot_turn", "can_turn"]
     assert within.size < 1 < beyond.size == unbounded.size
     assert beyond.sentence.endswith(
-        "no loss on them can turn the verdict: a mean of 1.0008 would be needed, and 1 is the most"
+        "no loss on them can change the verdict: a mean of 1.0008 would be needed, and 1 is the maximum"
     )
 
 
@@ -104,8 +104,8 @@ def test_without_a_mean_to_turn_the_share_stands_alone(code, numbers):
     unseen = unseen_queries(VerdictCode(code), numbers, 0.05)
     assert (unseen.kind, unseen.size) == (UnseenKind.UNKNOWN, None)
     assert unseen.sentence == (
-        "up to 22.1 % of all queries can be of a kind not among these 12 (95 % confidence); "
-        "these numbers do not include them"
+        "query types not in this sample may be up to 22.1 % of all queries (95 % confidence, n = 12); "
+        "the results do not cover them"
     )
 
 
@@ -130,7 +130,7 @@ def test_a_comparison_has_it_beside_its_verdict_in_every_form():
     document = comparison_document(result)
     assert document.verdict.reasons[-1] == unseen.sentence
     for form in (render_text, render_markdown, render_html):
-        assert "of all queries can be of a kind not among" in form(document).replace("\n  ", " ")
+        assert "query types not in this sample may be" in form(document).replace("\n  ", " ")
     record = document.payload()["unseen"]
     assert (record["kind"], record["n"], record["rests_on"]) == ("cannot_turn", 12, "interval")
     assert record["sentence"] == unseen.sentence
@@ -165,7 +165,7 @@ def test_each_class_that_decides_has_its_own():
     assert (rows["name"].n, rows["name"].change) == (30, UnseenChange.LOSS)
     assert (rows["question"].n, rows["question"].change) == (10, UnseenChange.GAIN)
     text = render_text(comparison_document(result)).replace("\n  ", " ")
-    assert "- question: up to 25.9 % of its queries can be of a kind not among these 10" in text
+    assert "- question: query types not in this sample may be up to 25.9 % of its queries" in text
     of_classes = comparison_document(result).payload()["verdict_by_class"]["rows"]
     assert [row["unseen"]["of"] for row in of_classes] == ["name", "question"]
 
@@ -187,13 +187,13 @@ def test_many_systems_without_a_difference_have_the_share_alone():
     rng = [1, 2] * 6
     many = compare_many([scored(of, name) for name, of in {"a": rng, "b": rng[::-1], "c": rng}.items()])
     assert many.verdict.code is VerdictCode.NOT_SIGNIFICANT
-    assert many.verdict.unseen.sentence.endswith("; these numbers do not include them")
+    assert many.verdict.unseen.sentence.endswith("; the results do not cover them")
 
 
 def test_the_share_goes_with_the_declared_level():
     unseen = compared([2] * 12, [1] * 12, alpha=0.01).verdict.unseen
     assert unseen.share == pytest.approx(0.318708, abs=1e-6)  # 1 - .01^(1/12)
-    assert "(99 % confidence)" in unseen.sentence
+    assert "(99 % confidence, n = 12)" in unseen.sentence
 
 
 def test_the_options_do_not_change_it():

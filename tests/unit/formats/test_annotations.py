@@ -125,7 +125,7 @@ def test_every_task_that_cannot_be_used_is_named(tmp_path: Path) -> None:
     with pytest.raises(TestSetError) as caught:
         read_testset(written(tmp_path / "tasks.json", tasks))
     assert [problem.message for problem in caught.value.problems] == [
-        "an answer is no grade",
+        "an answer is not a grade",
         "a task without a query",
         "a task without a document",
     ]
@@ -135,9 +135,7 @@ def test_every_task_that_cannot_be_used_is_named(tmp_path: Path) -> None:
 def test_of_several_questions_the_grade_must_be_known(tmp_path: Path) -> None:
     answers = [annotation(1, {"rating": 2}, "rating", name=name) for name in ("fluency", "helpfulness")]
     tasks = [label_studio(*answers, query="hats", doc_id="d1")]
-    with pytest.raises(
-        TestSetError, match=r"several questions, and none of a usual name.*got 'fluency', 'helpfulness'"
-    ):
+    with pytest.raises(TestSetError, match=r"several questions, none with a usual name.*got 'fluency', 'helpfulness'"):
         read_testset(written(tmp_path / "tasks.json", tasks))
     with pytest.raises(TestSetError, match="no task is annotated"):
         read_testset(written(tmp_path / "tasks.json", [label_studio(query="hats", doc_id="d1")]))

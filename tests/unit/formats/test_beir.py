@@ -38,7 +38,7 @@ def test_a_folder_stands_for_its_split_test(folder):
         "judgments are of test.tsv; naming dev.tsv in qrels takes another split",
         "left out: 1 query of queries.jsonl that these qrels do not judge",
         "kept as stratum 'kind': 1 value in 2 queries",
-        "not carried over: 2 values of 'url', no two of them the same",
+        "not carried over: 2 values of 'url', all different",
     )
 
 
@@ -53,7 +53,7 @@ def test_qrels_alone_have_no_texts(tmp_path):
     (tmp_path / "some.tsv").write_text(HEADER + "q1\td1\t1\n")
     testset = read_testset(tmp_path / "some.tsv")
     assert (testset.name, testset.queries) == ("some", (Query("q1"),))
-    assert tuple(map(str, testset.notes)) == ("there is no queries.jsonl: the queries have no text",)
+    assert tuple(map(str, testset.notes)) == ("queries.jsonl is missing: the queries have no text",)
 
 
 def test_judged_documents_that_the_corpus_does_not_hold_are_counted(folder, monkeypatch):
@@ -62,9 +62,7 @@ def test_judged_documents_that_the_corpus_does_not_hold_are_counted(folder, monk
     assert "not in corpus.jsonl: 1 judged document, 'd3'" in notes
     assert "corpus.jsonl: 1 bad line, the first 3" in notes
     monkeypatch.setattr(beir, "SMALL_CORPUS_BYTES", 10)
-    assert "corpus.jsonl is large: whether it holds every judged document was not looked up" in map(
-        str, read_beir(folder).notes
-    )
+    assert "corpus.jsonl is large: it was not searched for the judged documents" in map(str, read_beir(folder).notes)
 
 
 def test_trec_qrels_beside_the_queries_will_do(tmp_path):
@@ -78,14 +76,14 @@ def test_trec_qrels_beside_the_queries_will_do(tmp_path):
     ("name", "text", "complaint"),
     [
         ("qrels/test.tsv", HEADER + "q1\td1\thigh\n", r"test\.tsv:2:7: the grade is not a finite number"),
-        ("qrels/test.tsv", "query\tdoc\tscore\nq1\td1\t1\n", r"test\.tsv:1: no header of BEIR qrels"),
+        ("qrels/test.tsv", "query\tdoc\tscore\nq1\td1\t1\n", r"test\.tsv:1: not a header of BEIR qrels"),
         ("queries.jsonl", '{"_id": "q1"}\n', r"queries\.jsonl:1: query 'q1' has no text"),
         ("queries.jsonl", '{"text": "a"}\n', r"queries\.jsonl:1: no object with an _id"),
         ("queries.jsonl", '\n{"_id": "q1", }\n', r"queries\.jsonl:2:15: not valid JSON"),
         (
             "queries.jsonl",
             '{"_id":"a","text":"a"}\n{"_id":"a","text":"b"}\n',
-            r"queries\.jsonl:2: query 'a' is there twice",
+            r"queries\.jsonl:2: query 'a' occurs twice",
         ),
     ],
 )
@@ -98,7 +96,7 @@ def test_a_bad_line_is_named(folder, name, text, complaint):
 def test_splits_of_which_none_is_test_are_asked_for(folder):
     (folder / "qrels" / "test.tsv").rename(folder / "qrels" / "dev.tsv")
     (folder / "qrels" / "train.tsv").write_text(HEADER + "q1\td1\t1\n")
-    with pytest.raises(TestSetError, match=r"no judgments that stand for this folder.*got dev\.tsv, train\.tsv"):
+    with pytest.raises(TestSetError, match=r"no default judgments in this folder.*got dev\.tsv, train\.tsv"):
         read_beir(folder)
 
 
@@ -107,9 +105,9 @@ def test_a_folder_is_written_whole_or_not_at_all(tmp_path):
     write_beir(testset, tmp_path / "new")
     assert read_testset(tmp_path / "new").digest == testset.digest
     assert (tmp_path / "new" / "qrels" / "test.tsv").read_text() == HEADER + "q1\td1\t2\n"
-    with pytest.raises(TestSetError, match="this is there already"):
+    with pytest.raises(TestSetError, match="the folder already exists"):
         write_beir(testset, tmp_path / "new")
-    with pytest.raises(TestSetError, match="holds a tab or a line break"):
+    with pytest.raises(TestSetError, match="contains a tab or a line break"):
         write_beir(TestSet("t", (Query("q\t1", "one"),), {"q\t1": {"d1": 2.0}}), tmp_path / "other")
     with pytest.raises(TestSetError, match="judged by a rule"):
         write_beir(TestSet("t", (Query("q", "one"),), targets={"q": (Pattern("x"),)}), tmp_path / "other")

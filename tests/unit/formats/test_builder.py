@@ -74,7 +74,7 @@ def test_rows_in_memory_are_named_in_the_message() -> None:
 def test_a_query_id_is_used_once() -> None:
     made = builder()
     assert not made.new_query(Query("q", "again"), 8)
-    assert message(made) == "a.txt:8: query id 'q' is used twice; it also stands on line 1."
+    assert message(made) == "a.txt:8: query id 'q' is used twice; it also occurs on line 1."
 
 
 def test_without_a_query_there_is_no_test_set() -> None:

@@ -57,8 +57,8 @@ def test_queries_that_the_text_does_not_tell_apart_are_not_written():
     with pytest.raises(TestSetError) as caught:
         written_texts(testset, Path("out.csv"))
     assert str(caught.value) == (
-        "out.csv: not written: query 'c' has no text.\nHint: this format knows a query by its text.\n"
-        "out.csv: not written: queries 'a', 'b' have one text.\nHint: this format knows a query by its text."
+        "out.csv: not written: query 'c' has no text.\nHint: this format identifies a query by its text.\n"
+        "out.csv: not written: queries 'a', 'b' have the same text.\nHint: this format identifies a query by its text."
     )
-    with pytest.raises(TestSetError, match="there is no query"):
+    with pytest.raises(TestSetError, match="not written: no query"):
         written_texts(TestSet("t", ()), Path("out.csv"))

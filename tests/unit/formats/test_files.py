@@ -154,7 +154,7 @@ def test_standard_input_is_a_file_that_can_be_read_again(monkeypatch: pytest.Mon
 
 def test_standard_input_that_is_not_there_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sys, "stdin", None)
-    with pytest.raises(RunFormatError, match=r"^<stdin>: there is no standard input\.$"):
+    with pytest.raises(RunFormatError, match=r"^<stdin>: standard input is closed\.$"):
         read_bytes(Path("-"), RunFormatError)
 
 

@@ -121,9 +121,9 @@ def test_the_facts_beside_it_are_read_and_what_they_count_wrong_is_said(tmp_path
         },
     )
     assert tuple(map(str, testset.notes[-4:])) == (
-        "golden.meta.json counts 4 queries; there are 3",
+        "golden.meta.json counts 4 queries; the file has 3",
         "golden.meta.json counts 2 strata wrong: 2 'locate:easy' where there are 3",
-        "its makers say: Facts are sparse.",
+        "statement of its authors: Facts are sparse.",
         "not carried over from golden.meta.json: schema_version",
     )
 
@@ -162,7 +162,7 @@ def test_everything_that_is_wrong_is_told_with_its_place(tmp_path):
         read_testset(put(tmp_path, records))
     found = [(p.line, p.column, p.message) for p in caught.value.problems]
     assert (2, 36, "queries[0].query_text is empty") in found
-    assert (3, 16, "query id 'q1' is used twice; it also stands on line 2") in found
+    assert (3, 16, "query id 'q1' is used twice; it also occurs on line 2") in found
     assert (3, 59, "wrong value for queries[1].expected_files") in found
     assert (4, 3, "missing key 'query_id' in queries[2]") in found
     assert (4, 74, "wrong value for queries[2].expected_line_ranges[0].start") in found
@@ -192,7 +192,7 @@ def test_facts_that_are_wrong_are_told_with_their_place(tmp_path):
 
 def test_other_truth_is_not_written(tmp_path):
     testset = TestSet("t", (Query("q", "text"),), targets={"q": (Pattern("x"),)})
-    with pytest.raises(TestSetError, match="judged by something else than places in code"):
+    with pytest.raises(TestSetError, match="judged by something other than places in code"):
         write_golden_json(testset, tmp_path / "t.json")
     bare = replace(testset, queries=(Query("q"),), targets={"q": (File("a"),)})
     with pytest.raises(TestSetError, match=r"not written: queries\[0\].query_text is empty"):

@@ -125,7 +125,7 @@ def test_everything_that_is_wrong_is_told_with_its_place(tmp_path):
     assert (3, 39, "wrong value for queries[0].relevant_docs[0].grade") in found
     assert (3, 46, "missing key 'doc_id' in queries[0].relevant_docs[1]") in found
     assert (4, 3, "missing key 'relevant_docs' in queries[1]") in found
-    assert (4, 13, "query id 'q1' is used twice; it also stands on line 1") in found
+    assert (4, 13, "query id 'q1' is used twice; it also occurs on line 1") in found
     assert (8, 43, "query 'q3', document 'd1' is judged twice") in found
     assert len(found) == 6
 

@@ -87,7 +87,7 @@ def test_what_is_left_out_or_chosen_is_said(registered):
     assert tuple(map(str, testset.notes)) == (
         "1 unjudged query, left out",
         "1 judged query without a text",
-        "2 judgments against an earlier one: the highest grade counts",
+        "2 judgments that contradict an earlier one: the highest grade is used",
     )
 
 
@@ -134,7 +134,7 @@ def test_data_that_cannot_be_fetched_are_named_with_their_address(registered, tm
         read_testset(f"ir_datasets:{name}")
     assert str(caught.value) == (
         f"ir_datasets:{name}: the data of '{name}' could not be fetched from http://127.0.0.1:9/queries.tsv.\n"
-        "Hint: ir_datasets fetches them from where their owners keep them; its own documentation says what that takes."
+        "Hint: ir_datasets downloads them from their owners; see its documentation for the requirements."
     )
 
 

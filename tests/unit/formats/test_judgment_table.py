@@ -59,9 +59,7 @@ def test_texts_and_strata_have_columns_and_other_columns_are_said(tmp_path):
 def test_a_query_without_another_id_is_the_id(tmp_path, name, text):
     testset = read_testset(put(tmp_path, text, name))
     assert testset.queries == (Query("q"),)
-    assert tuple(map(str, testset.notes)) == (
-        "`query` is read as the id of the query; its text goes under `query_text`",
-    )
+    assert tuple(map(str, testset.notes)) == ("`query` is read as the id of the query; its text is in `query_text`",)
 
 
 def test_keys_of_json_lines_may_come_and_go(tmp_path):
@@ -72,7 +70,7 @@ def test_keys_of_json_lines_may_come_and_go(tmp_path):
     testset = read_testset(put(tmp_path, "\n".join(map(json.dumps, rows)), "t.jsonl"))
     assert testset.queries == (Query("1", "one"), Query("2", "", {"kind": "true", "level": "x"}))
     assert testset.grades["2"] == {"7": 1.0}
-    assert tuple(map(str, testset.notes)) == ("not carried over: 1 value of 'by', no two of them the same",)
+    assert tuple(map(str, testset.notes)) == ("not carried over: 1 value of 'by', all different",)
 
 
 def test_rows_with_a_rater_are_ratings_and_an_empty_grade_is_a_slot_nobody_filled(tmp_path):
@@ -117,7 +115,7 @@ def test_ratings_alone_make_no_grades(tmp_path):
         (
             "t.csv",
             "query_id,query_text,doc_id,grade\nq,a,d,1\nq,b,e,1\n",
-            ["t.csv:3:3: query 'q' has another text than in an earlier row; expected 'a', got 'b'"],
+            ["t.csv:3:3: query 'q' has a different text than in an earlier row; expected 'a', got 'b'"],
         ),
         (
             "t.jsonl",
@@ -129,7 +127,7 @@ def test_ratings_alone_make_no_grades(tmp_path):
                 "t.jsonl:2:38: the grade is not a finite number; expected a number, got '1'",
                 "t.jsonl:3: no object",
                 "t.jsonl:4:6: not valid JSON",
-                "t.jsonl:5: not valid JSON: the key 'grade' stands twice",
+                "t.jsonl:5: not valid JSON: the key 'grade' occurs twice",
             ],
         ),
         ("t.csv", "query_id,doc_id,rank\nq,d,1\n", ["t.csv:1: no column grade; expected grade or relevance or rel or label"]),
@@ -241,7 +239,7 @@ def test_a_frame_keeps_what_the_same_csv_keeps(tmp_path):
 def test_the_error_of_a_row_without_a_document_says_how_a_negative_query_is_written(tmp_path):
     path = tmp_path / "t.csv"
     path.write_text("query_id,doc_id,grade\nq1,,\n")
-    with pytest.raises(TestSetError, match="`yes` under `negative` is a query with nothing to find"):
+    with pytest.raises(TestSetError, match="`yes` under `negative` marks a query for which nothing should be found"):
         read_judgment_table(path)
 
 
@@ -265,7 +263,7 @@ def test_a_table_with_other_names_is_told_the_names_that_are_known(tmp_path, tex
     assert max(map(len, hint)) <= 80
     assert hint[1] == "  query_id: query_id, q_id, qid, query-id, query"
     assert any(line.startswith("  doc_id: doc_id, docno, docid, did, document_id, doc, ") for line in hint)
-    assert "`yes` under `negative` is a query with nothing to find." in hint
+    assert "`yes` under `negative` marks a query for which nothing should be found." in hint
     run = tmp_path / "run.csv"
     run.write_text("Suchwort;Treffer;Rang\na;b;1\n")
     with pytest.raises(RunFormatError) as of_run:
@@ -323,7 +321,7 @@ def test_two_classes_of_one_query_are_an_error_and_not_the_end_of_all_classes(tm
         read_testset(put(tmp_path, f"qid,doc_id,grade,query_class\n{rows}"))
     (problem,) = caught.value.problems
     assert (problem.message, problem.got) == (
-        "column 'query_class' says several things of query 'q2'",
+        "column 'query_class' has several values for query 'q2'",
         "'root, nosuch'",
     )
 

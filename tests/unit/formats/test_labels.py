@@ -240,7 +240,7 @@ MISTAKES = {
     '{"expected_line_ranges": [{"file": "a", "start": 9, "end": 3}]}': (
         "label.expected_line_ranges[0].end is before the start; expected start, then end, got 9-3"
     ),
-    '{"expected_files": ["a"]}': "label has expected_files, which the query itself says; expected keys of a label",
+    '{"expected_files": ["a"]}': "label has expected_files, which are keys of the query itself; expected keys of a label",
     '{"expected_entities": ["a::f"]}': "label has 1 entity without a role",
     '{"expected_entities": [{"entity_id": "a::f", "role": "primary", "why": "x"}]}': (
         "label has unknown keys of entities, line ranges or facts: why"

@@ -85,7 +85,7 @@ def test_equal_questions_are_an_error_that_names_the_rows(tmp_path):
     path = put(tmp_path, SPANS + "where  is it,c.rs:1-2:1\n")
     with pytest.raises(TestSetError) as caught:
         read_testset(path)
-    assert "the question 'where is it' is that of queries 1, 3" in str(caught.value)
+    assert "the question 'where is it' is the same for queries 1, 3" in str(caught.value)
     assert caught.value.problems[0].path == str(path)
 
 

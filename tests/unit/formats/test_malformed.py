@@ -161,7 +161,9 @@ def test_a_bad_line_is_named_with_what_was_expected(tmp_path: Path, name: str) -
 
 
 def test_nothing_is_written_where_the_name_says_no_format(tmp_path: Path) -> None:
-    with pytest.raises(TestSetError, match="the name does not say the format; expected a name that ends in one of"):
+    with pytest.raises(
+        TestSetError, match="the format cannot be derived from the file name; expected a name that ends in one of"
+    ):
         write_testset(sample("qrels"), tmp_path / "set.what")
     assert list(tmp_path.iterdir()) == []
 
@@ -171,7 +173,7 @@ def test_nothing_is_written_where_the_name_says_no_format(tmp_path: Path) -> Non
     [
         (
             "qrels",
-            "not written: qrels can hold nothing of what is expected; expected graded document ids, got 1 span of lines",
+            "not written: the format qrels cannot store any of the expected results; expected graded document ids, got 1 span of lines",
         ),
         ("yaml", None),
     ],
@@ -195,7 +197,7 @@ def test_a_query_that_loses_its_only_truth_is_left_out_and_counted(tmp_path: Pat
     mixed = TestSet("s", (Query("a", "t"), Query("b", "t")), {"a": {"d": 1.0}}, {"b": (Span("a", 1, 2),)})
     assert write_testset(mixed, tmp_path / "set.qrels") == (
         "not carried over: 1 span of lines",
-        "left out: 1 query whose truth it cannot hold (b)",
+        "left out: 1 query with judgments that the format cannot store (b)",
         "not carried over: 1 text of queries",
     )
     assert (tmp_path / "set.qrels").read_text() == "a 0 d 1\n"

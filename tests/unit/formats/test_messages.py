@@ -21,12 +21,12 @@ GOOD = "cranfield_testset: 1\nname: n\nqueries:\n  - {id: q1, text: t, judgments
 RUN = '{"cranfield_run":1,"name":"r"}\n'
 WANTED_TESTSET = (
     "expected a YAML or JSON test set (key `cranfield_testset`), TREC qrels (lines `query iteration document grade`), or "
-    "another format that its content tells"
+    "another format that can be detected from the content"
 )
 WANTED_RUN = (
     'expected a collected run (first line `{"cranfield_run":1,…}`), '
     "a TREC run (lines `query Q0 document rank score tag`), or "
-    "another format that its content tells"
+    "another format that can be detected from the content"
 )
 QRELS_MESSAGES: dict[str, tuple[str | bytes, str]] = {
     "no line": ("# only\n\n", ": no judgment in this file; expected lines `query iteration document grade`."),
@@ -100,11 +100,11 @@ RUN_MESSAGES: dict[str, tuple[str | bytes, str]] = {
     "not UTF-8": (RUN.encode() + b'{"query_id":"\xff"}\n', ":2:14: not UTF-8: byte 0xff."),
     "NaN": (
         RUN + '{"query_id":"q1","outcome":"answered","hits":[{"id":"d","score":NaN}]}\n',
-        ":2: NaN is no JSON number; expected a finite number.",
+        ":2: NaN is not a JSON number; expected a finite number.",
     ),
     "a number of thousands of digits": (
         RUN + '{"query_id":' + "9" * 5000 + "}\n",
-        ":2: not JSON that can be read: a number of too many digits.",
+        ":2: cannot read this JSON: a number has too many digits.",
     ),
     "no query id": (RUN + '{"outcome":"empty"}\n', ":2: missing key 'query_id'."),
     "an outcome nobody knows": (
@@ -168,7 +168,7 @@ def test_problems_of_a_collected_run(tmp_path: Path, name: str) -> None:
 
 
 LOG = '{"cranfield_run_log":1,"name":"r"}\n'
-LOG_HINT = "\nHint: it holds latencies and raw output only; without the file the run can still be read."
+LOG_HINT = "\nHint: it contains only latencies and raw output; the run can be read without it."
 
 
 @pytest.mark.parametrize(
@@ -304,7 +304,7 @@ FORMAT_MESSAGES: dict[str, tuple[Callable[[Path], object], type[CranfieldError],
         LOG,
         (
             f": not a run; {WANTED_RUN}, got '{LOG.strip()}'.\n"
-            "Hint: this is the log beside a run: name the file without `.log`."
+            "Hint: this is the log of a run: pass the file without `.log`."
         ),
     ),
 }
@@ -346,17 +346,17 @@ WRITE_MESSAGES: dict[str, tuple[Callable[[Path], object], type[CranfieldError], 
     "a run with NaN for a score": (
         lambda path: write_run(run_of(Hit("a", 1.0), Hit("b", math.nan)), path),
         RunFormatError,
-        "query 'q1', hit 2 ('b'): the score is no finite number; expected a finite number, or no score, got nan.",
+        "query 'q1', hit 2 ('b'): the score is not a finite number; expected a finite number, or no score, got nan.",
     ),
     "a run with an infinite score": (
         lambda path: write_run(run_of(Hit("a", -math.inf)), path),
         RunFormatError,
-        "query 'q1', hit 1 ('a'): the score is no finite number; expected a finite number, or no score, got -inf.",
+        "query 'q1', hit 1 ('a'): the score is not a finite number; expected a finite number, or no score, got -inf.",
     ),
     "a run with NaN in a field": (
         lambda path: write_run(run_of(fields={"confidence": math.nan}), path),
         RunFormatError,
-        f"query 'q1' cannot be written as JSON; {JSON_EXPECTED}, got NaN, an infinity, or a list that holds itself.",
+        f"query 'q1' cannot be written as JSON; {JSON_EXPECTED}, got NaN, an infinity, or a list that contains itself.",
     ),
     "a run with a path in its config": (
         lambda path: write_run(run_of(config={"cwd": Path("x")}), path),
@@ -366,32 +366,32 @@ WRITE_MESSAGES: dict[str, tuple[Callable[[Path], object], type[CranfieldError], 
     "a latency of NaN": (
         lambda path: write_run(run_of(logs={"q1": CallLog(math.nan)}), path),
         RunFormatError,
-        f"query 'q1' cannot be written as JSON; {JSON_EXPECTED}, got NaN, an infinity, or a list that holds itself.",
+        f"query 'q1' cannot be written as JSON; {JSON_EXPECTED}, got NaN, an infinity, or a list that contains itself.",
     ),
     "qrels with patterns": (
         lambda path: write_qrels(TestSet("t", (Query("q1"),), targets={"q1": (Pattern("a"),)}), path),
         TestSetError,
         (
             "{path}: not written: query 'q1' is judged by a rule; expected graded document ids.\n"
-            "Hint: a YAML test set holds patterns, spans and other rules."
+            "Hint: a YAML test set can store patterns, spans and other rules."
         ),
     ),
     "qrels with white space in ids": (
         lambda path: write_qrels(TestSet("t", (Query("q 1"),), {"q 1": {"d\t1": 1.0}}), path),
         TestSetError,
         (
-            "{path}: not written: the query id 'q 1' cannot stand in a column; "
-            "expected no white space in it, at least a character, and no # first.\n"
-            "{path}: not written: the document id 'd\\t1' cannot stand in a column; "
-            "expected no white space in it, at least a character."
+            "{path}: not written: the query id 'q 1' cannot be written to a column; "
+            "expected one character or more, without white space, and no # first.\n"
+            "{path}: not written: the document id 'd\\t1' cannot be written to a column; "
+            "expected one character or more, without white space."
         ),
     ),
     "qrels with a query that reads as a comment": (
         lambda path: write_qrels(TestSet("t", (Query("#1"),), {"#1": {"#d": 1.0}}), path),
         TestSetError,
         (
-            "{path}: not written: the query id '#1' cannot stand in a column; "
-            "expected no white space in it, at least a character, and no # first."
+            "{path}: not written: the query id '#1' cannot be written to a column; "
+            "expected one character or more, without white space, and no # first."
         ),
     ),
     "qrels with NaN": (
@@ -403,8 +403,8 @@ WRITE_MESSAGES: dict[str, tuple[Callable[[Path], object], type[CranfieldError], 
         lambda path: write_trec_run(run_of(Hit("")), path),
         RunFormatError,
         (
-            "{path}: not written: the document id '' cannot stand in a column; "
-            "expected no white space in it, at least a character."
+            "{path}: not written: the document id '' cannot be written to a column; "
+            "expected one character or more, without white space."
         ),
     ),
     "a TREC run ordered by scores it has not": (
@@ -428,7 +428,7 @@ WRITE_MESSAGES: dict[str, tuple[Callable[[Path], object], type[CranfieldError], 
         lambda path: write_testset_yaml(TestSet("t", (Query("q1", "x"),), {"q1": {"\udcff": 1.0}}), path),
         TestSetError,
         (
-            "{path}: not written: text that is no Unicode; expected Unicode.\n"
+            "{path}: not written: text that is not valid Unicode; expected Unicode.\n"
             "Hint: a file name that ends in .json takes it."
         ),
     ),

@@ -53,7 +53,7 @@ def refused(path: Path, content: bytes | str, *, run: bool = False) -> str:
         (
             "q1 0 d1 1 ann\nq1 0 d2 0 ann\n",
             "a.qrels:1: 5 columns; expected 4: query iteration document grade, got 'q1 0 d1 1 ann'.",
-            "remove the column that is none of these",
+            "remove the column that is not one of these",
         ),
         (
             "qid  pid grade\n1 23 1\n",
@@ -78,7 +78,7 @@ def test_judgments_with_another_separator_quotes_or_columns(text: str, message: 
 
 
 def test_three_columns_that_count_up_are_a_run_of_ms_marco(tmp_path: Path) -> None:
-    assert "as MS MARCO has them" in refused(tmp_path / "a.tsv", "q1\td7\t1\nq1\td8\t2\n")
+    assert "as in MS MARCO" in refused(tmp_path / "a.tsv", "q1\td7\t1\nq1\td8\t2\n")
 
 
 def test_a_run_with_commas(tmp_path: Path) -> None:
@@ -132,7 +132,7 @@ def test_an_iterator_that_was_read_before_is_no_empty_answer() -> None:
     with pytest.raises(UsageError) as caught:
         evaluate(testset, run, measures=["RR"])
     assert [problem.message for problem in caught.value.problems] == [
-        f"the answer to query '{query_id}' is an iterator that gives nothing, as one does that was read before"
+        f"the answer to query '{query_id}' is an empty iterator; it may have been read before"
         for query_id in ("q1", "q2")
     ]
     assert evaluate(testset, {"q1": [], "q2": ["d2"]}, measures=["RR"]).mean("RR") == 0.5

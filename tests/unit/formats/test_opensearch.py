@@ -50,7 +50,7 @@ def test_a_list_is_read(file):
 def test_a_stored_list_is_read_and_its_kind_is_said(file):
     testset = under_texts(read_testset(file(STORED)))
     assert testset.digest == under_texts(read_testset(file(IMPORT))).digest
-    assert str(testset.notes[-1]) == "the list is of type UBI_JUDGMENT: its ratings were not made by people alone"
+    assert str(testset.notes[-1]) == "the list is of type UBI_JUDGMENT: its ratings were not made only by people"
 
 
 def test_an_answer_with_several_lists_is_an_error(file):

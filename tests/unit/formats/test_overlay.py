@@ -39,7 +39,7 @@ def test_judgments_replace_and_all_else_stays(tmp_path: Path) -> None:
     assert (laid.legacy, laid.sources, laid.name) == (SET.legacy, SET.sources, SET.name)
     assert tuple(map(str, laid.notes)) == (
         "judgments of new: 2 judgments for 1 query",
-        "never judged in new, out of the means: 1 query (a); qrels_fallback scores them by the judgments of the test set",
+        "never judged in new, excluded from the means: 1 query (a); qrels_fallback scores them by the judgments of the test set",
         "1 query judged there and not in the test set: z",
     )
 
@@ -114,10 +114,10 @@ def test_texts_are_laid_over_qrels(tmp_path: Path) -> None:
     assert laid.queries == (Query("1", "one"), Query("2"))
     assert tuple(map(str, laid.notes)) == (
         "read so",
-        "texts of topics: for 1 query",
+        "read text from topics for 1 query",
         "1 query without a text: 2",
         (
-            "1 text of no query in the test set, not used: 9; a query with nothing to find is `negative: true` in a YAML test set, "
+            "1 text without a query in the test set, not used: 9; a query with nothing to find is `negative: true` in a YAML test set, "
             "`yes` under `negative` in a table"
         ),
     )
@@ -133,7 +133,7 @@ def test_strata_by_rows_count_from_one_in_the_order_of_the_file() -> None:
     got = [query.strata.get("difficulty") for query in laid.queries]
     assert got == ["standard"] * 6 + [None] + ["very hard"] * 2 + ["last one"]
     assert laid.queries[0].strata == {"kind": "x", "difficulty": "standard"}
-    assert tuple(map(str, laid.notes)) == ("strata difficulty: given to 9 of 10 queries", "without difficulty: q7")
+    assert tuple(map(str, laid.notes)) == ("strata difficulty: set for 9 of 10 queries", "without difficulty: q7")
 
 
 @pytest.mark.parametrize(
@@ -143,7 +143,7 @@ def test_strata_by_rows_count_from_one_in_the_order_of_the_file() -> None:
         ("d=a:1-11", "d=a:1-11: the rows 1-11 of 'a' are not in the test set; expected rows from 1 to 10"),
         ("d=a:0-3", "the rows 0-3 of 'a' are not in the test set"),
         ("d=a:5-3", "the rows 5-3 of 'a' are not in the test set"),
-        ("d=a:1-2,b", "'b' is no range; expected VALUE:FIRST-LAST"),
+        ("d=a:1-2,b", "'b' is not a range; expected VALUE:FIRST-LAST"),
         ("d=a", "neither ranges nor a file; expected KEY=VALUE:FIRST-LAST"),
         ("nowhere.csv", "nowhere.csv: no such file"),
     ],
@@ -166,7 +166,7 @@ def test_strata_by_table(tmp_path: Path, separator: str) -> None:
         {"kind": "x"},
     ]
     assert tuple(map(str, laid.notes)) == (
-        "strata kind, level: given to 2 of 10 queries",
+        "strata kind, level: set for 2 of 10 queries",
         "without kind, level: q3, q4, q5, q6, q7, q8, q9, q10",
         "not in the test set: 1 query of strata.txt, q99",
     )
@@ -177,14 +177,14 @@ def test_strata_by_table(tmp_path: Path, separator: str) -> None:
     [
         ("", ": no header row in this file"),
         ("a,b\n1,2\n", ":1: no column of query ids; expected a first line like `query_id,difficulty`, got 'a, b'."),
-        ("query_id\nq1\n", ":1: no column beside the query ids"),
+        ("query_id\nq1\n", ":1: no column other than the query ids"),
         ("query_id,d\nq1,a,b\n", ":2:6: 3 cells; expected 2, as the header has, got 'b'."),
         (
             "query_id,d\nq1,a\nq1,b\n",
-            ":3:1: query 'q1' is there twice; it also stands on line 2; expected each query once.",
+            ":3:1: query 'q1' occurs twice; it also occurs on line 2; expected each query once.",
         ),
         ("query_id,d\n,a\n", ":2:1: no query id; expected one in column query_id."),
-        ("query_id,d,d\nq1,a,b\n", ":1: column 'd' is there twice; expected a name for each column."),
+        ("query_id,d,d\nq1,a,b\n", ":1: column 'd' occurs twice; expected a name for each column."),
         ("query_id,\nq1,a\n", ":1: a column without a name; expected a name for each column."),
         ('query_id,d\nq1,"a\n', ":2: not a row of cells: unexpected end of data"),
         (

@@ -59,7 +59,7 @@ def test_a_negative_query_has_no_pattern(tmp_path):
         ("q\tx\tbest\t\t\t", 5, "the grade is not a finite number; expected a number, got 'best'"),
         ("q\tx\t\ttwice\t\t", 6, "unknown credit; expected once or every, got 'twice'"),
         ("q\tx\t\tevery\t0\t", 12, "no count; expected a whole number of 1 or more, got '0'"),
-        ("q\tx\t\tonce\t4\t", 11, "the pattern is credited once and expects 4"),
+        ("q\tx\t\tonce\t4\t", 11, "the pattern is credited once but expects 4"),
         ("q\tx\t\t\t\tcanonicle", 8, "unknown query class in column 'query_class'"),
     ],
 )
@@ -73,7 +73,9 @@ def test_a_bad_cell_is_named_with_its_line_and_column(tmp_path, row, column, com
 
 
 def test_rows_of_one_id_that_contradict_are_an_error(tmp_path):
-    with pytest.raises(TestSetError, match=r"list\.csv:3: query 'x' has another text, class or stratum than on line 2"):
+    with pytest.raises(
+        TestSetError, match=r"list\.csv:3: query 'x' has a different text, class or stratum than on line 2"
+    ):
         read_pattern_list(put(tmp_path, "id,query,pattern\nx,one,a\nx,two,b\n", "list.csv"))
 
 
@@ -89,7 +91,7 @@ def test_only_the_columns_that_say_something_are_written(tmp_path):
 
 def test_a_tab_cannot_be_written_between_tabs(tmp_path):
     testset = TestSet("t", (Query("1", "a\tb"),), targets={"1": (Pattern("x"),)})
-    with pytest.raises(TestSetError, match="holds a tab or a line break"):
+    with pytest.raises(TestSetError, match="contains a tab or a line break"):
         write_pattern_list(testset, tmp_path / "l.tsv")
     write_pattern_list(testset, tmp_path / "l.csv")
     assert read_testset(tmp_path / "l.csv").queries == testset.queries

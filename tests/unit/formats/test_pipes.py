@@ -109,5 +109,5 @@ def test_a_pipe_without_an_end_is_refused(pipe, writing, monkeypatch):
                 stream.write(b"y\n" * 1000)
 
     writing(write)
-    with pytest.raises(InputError, match="came out of this pipe; expected an end"):
+    with pytest.raises(InputError, match="was read from this pipe; expected an end"):
         read_bytes(pipe, InputError)

@@ -82,7 +82,7 @@ def test_a_dataset_of_llama_index_has_texts_and_judgments(tmp_path: Path) -> Non
         read_testset(put(tmp_path / "broken.json", json.dumps(broken)))
     assert [problem.message for problem in caught.value.problems] == [
         "query 'a1' has no list of documents",
-        "query 'a3' is not among the queries",
+        "query 'a3' is not one of the queries",
     ]
 
 

@@ -122,7 +122,7 @@ def test_an_id_that_a_blank_begins_is_not_written(tmp_path):
         write_quepid_csv(testset, tmp_path / "out.csv")
     assert [problem.message for problem in caught.value.problems] == [
         "not written: document id ' d' begins or ends with a blank",
-        r"not written: document id '\ud800' is no Unicode",
+        r"not written: document id '\ud800' is not valid Unicode",
     ]
     assert not (tmp_path / "out.csv").exists()
 
@@ -158,9 +158,9 @@ def test_ids_of_several_words_are_not_written_for_learning_to_rank(tmp_path):
     with pytest.raises(TestSetError) as caught:
         write_quepid_ltr(testset, tmp_path / "out.txt")
     assert [problem.message for problem in caught.value.problems] == [
-        "not written: query id 'a b' is no single word",
-        "not written: document id 'd e' is no single word",
-        "not written: the text of query 'a b' is no single line",
+        "not written: query id 'a b' is not a single word",
+        "not written: document id 'd e' is not a single word",
+        "not written: the text of query 'a b' is not a single line",
     ]
 
 

@@ -86,9 +86,7 @@ def test_raters_without_a_name_are_told_apart(file):
     pair = {"query_text": "q", "doc_id": "d", "judgements": [judgement(1), judgement(2)]}
     testset = under_texts(read_testset(file({"query_doc_pairs": [pair], "support_implicit_judgements": True})))
     assert testset.ratings["q"] == (Rating("d", "anonymous", 1), Rating("d", "anonymous 2", 2))
-    assert (
-        str(testset.notes[-1]) == "the book takes implicit judgements: Quepid does not round what its ratings come to"
-    )
+    assert str(testset.notes[-1]) == "the book takes implicit judgements: Quepid does not round the combined ratings"
 
 
 def test_everything_that_is_wrong_is_said_with_its_place(file):

@@ -56,7 +56,7 @@ def test_requests_are_read_with_their_ids_and_the_text_they_look_for(file):
     assert testset.name == "foo"
     assert tuple(map(str, testset.notes)) == (
         "not carried over: 2 bodies of requests, in the query language of the engine",
-        "1 request in which no text was found: the id stands for it",
+        "1 request without a text: the id is used as the text",
     )
 
 
@@ -67,7 +67,7 @@ def test_parameters_of_a_template_are_those_of_the_query_and_several_indices_sta
     assert testset.name == "body"
     assert tuple(map(str, testset.notes)) == (
         "not carried over: 1 template of requests",
-        "not carried over: 2 parameters without a word for a name, or a text or number for a value",
+        "not carried over: 2 parameters whose name is not a word, or whose value is not a text or number",
         "documents are of 2 indices: their ids are `index/_id`",
     )
 
@@ -99,7 +99,7 @@ def test_everything_that_is_wrong_is_said_with_its_place(file):
         read_rank_eval(file(text))
     assert [(p.line, p.column, p.message) for p in caught.value.problems] == [
         (2, 68, "query 'a', document 'd' is judged twice"),
-        (3, 9, "query id 'a' is used twice; it also stands on line 2"),
+        (3, 9, "query id 'a' is used twice; it also occurs on line 2"),
         (4, 2, "missing key 'id' in requests[2]"),
         (4, 15, "missing key '_index' in requests[2].ratings[0]"),
         (4, 38, "wrong value for requests[2].ratings[0].rating"),

@@ -55,7 +55,7 @@ def test_places_are_found_within_a_part_too(file):
     ("text", "message"),
     [
         ('{"a": NaN}', r"x.json:1:7: not valid JSON: no value here"),
-        ('{"a": 1,\n "a": 2}', r"x.json:2:2: duplicate key 'a'; it also stands on line 1"),
+        ('{"a": 1,\n "a": 2}', r"x.json:2:2: duplicate key 'a'; it also occurs on line 1"),
         ('{"a": ' + "1" * 301 + "}", r"x.json:1:7: not valid JSON: a number of more than 300 characters"),
         ('{"a": 1', r"x.json:1:8: not valid JSON: a comma or bracket is missing"),
         ('{"a": ' + "[" * 100_000, r"nested more than 64 levels deep"),

@@ -156,7 +156,7 @@ def test_queries_of_a_group_are_written_with_one_set_of_judgments_where_it_is_on
 
 def test_queries_that_nothing_tells_apart_are_not_written(tmp_path):
     testset = TestSet("t", (Query("1", "a"), Query("2", "a"), Query("3", "a", params={"k": 1})), {"1": {"d": 1}})
-    with pytest.raises(TestSetError, match="queries '1', '2' have one text"):
+    with pytest.raises(TestSetError, match="queries '1', '2' have the same text"):
         write_rre(testset, tmp_path / "t.json")
 
 

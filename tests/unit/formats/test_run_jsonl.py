@@ -262,6 +262,6 @@ def test_a_run_that_cannot_be_written_leaves_the_old_one_alone(tmp_path: Path) -
     write_run(RUN, tmp_path / "old.jsonl")
     before = {path.name: path.read_bytes() for path in tmp_path.iterdir()}
     broken = Run("old", {**RUN.answers, "q9": Answer(Outcome.ANSWERED, (Hit("d", float("inf")),))}, logs=RUN.logs)
-    with pytest.raises(RunFormatError, match="no finite number"):
+    with pytest.raises(RunFormatError, match="not a finite number"):
         write_run(broken, tmp_path / "old.jsonl")
     assert {path.name: path.read_bytes() for path in tmp_path.iterdir()} == before

@@ -46,12 +46,12 @@ def test_without_ranks_scores_order_them(tmp_path):
         (
             "qid\trank\tpath\tstart_line\tend_line\tscore\n1\t1\ta\tx\t2\t1\n1\t1\tb\t1\t2\t1\n\tone\t\t1\t2\thigh\n",
             [
-                "2:7: the start of the lines is no whole number; expected the number of a line, got 'x'",
+                "2:7: the start of the lines is not a whole number; expected the number of a line, got 'x'",
                 "3:3: query '1' has two results of rank 1; the other is on line 2",
                 "4:1: no query_id",
                 "4:6: no doc_id",
                 "4:11: the score is not a finite number",
-                "4:2: the rank is no whole number",
+                "4:2: the rank is not a whole number",
             ],
         ),
         (
@@ -101,7 +101,7 @@ def test_a_run_is_written_in_the_format_of_its_name(tmp_path, name, format_name,
 
 def test_a_run_is_not_written_in_a_format_that_is_unknown(tmp_path):
     run = Run("a", {"q": Answer(Outcome.EMPTY)})
-    with pytest.raises(RunFormatError, match=r"the name does not say the format.*\.run \(trec\)"):
+    with pytest.raises(RunFormatError, match=r"the format cannot be derived from the file name.*\.run \(trec\)"):
         write_run(run, tmp_path / "a.dat")
     with pytest.raises(UnknownNameError, match="unknown written run format 'qrels'"):
         write_run(run, tmp_path / "a.run", "qrels")

@@ -36,11 +36,11 @@ def test_a_query_has_the_spans_of_its_row(tmp_path):
         (
             "q,a.rs:1-2:2,b.rs:7:1",
             14,
-            "result2: the lines are no range; expected `start-end`, two whole numbers, got '7'",
+            "result2: the lines are not a range; expected `start-end`, two whole numbers, got '7'",
         ),
-        ("q,a.rs:1.5-2:2,", 3, "the lines are no range"),
+        ("q,a.rs:1.5-2:2,", 3, "the lines are not a range"),
         ("q,a.rs:9-2:2,", 3, "result1: the range ends before it starts; expected start-end, got '9-2'"),
-        ("q,a.rs:0-2:2,", 3, "there is no line 0; expected lines that count from 1"),
+        ("q,a.rs:0-2:2,", 3, "lines count from 1, so line 0 does not exist; expected lines that count from 1"),
         ("q,a.rs:1-2:high,", 3, "the grade is not a finite number; expected a number, got 'high'"),
         ("q,:1-2:2,", 3, "result1 has no path"),
         ("q, a.rs:1-2:2,", 3, "blanks around it"),
@@ -89,15 +89,15 @@ def test_ids_and_strata_have_columns_and_a_text_that_comes_twice_is_said(tmp_pat
     testset = read_testset(path)
     assert testset.queries == (Query("x", "q", {"area": "io", "level": "hard"}), Query("y", "q", {"area": "io"}))
     assert tuple(map(str, testset.notes)) == (
-        "the query 'q' stands in rows 1, 2",
+        "the query 'q' occurs in rows 1, 2",
         "kept as stratum 'area': 1 value in 2 queries",
-        "not carried over: 2 values of 'url', no two of them the same",
+        "not carried over: 2 values of 'url', all different",
     )
 
 
 def test_an_id_that_is_used_twice_is_an_error_with_both_lines(tmp_path):
     path = put(tmp_path, "id,query,result1\nx,q,a:1-2:1\nx,r,a:1-2:1\n")
-    with pytest.raises(TestSetError, match=r"truth\.csv:3:1: query id 'x' is used twice; it also stands on line 2"):
+    with pytest.raises(TestSetError, match=r"truth\.csv:3:1: query id 'x' is used twice; it also occurs on line 2"):
         read_span_csv(path)
 
 

@@ -132,7 +132,7 @@ def test_among_objects_each_that_is_no_id_or_number_is_named():
     with pytest.raises(RunFormatError) as caught:
         read_table(frame, RUN, RunFormatError, name="run")
     assert problems_of(caught) == [
-        "run: row 1: doc_id is no id; expected text or whole numbers, got 1.5.",
+        "run: row 1: doc_id is not an id; expected text or whole numbers, got 1.5.",
         "run: row 1: score is not a finite number; expected a number, got '2'.",
     ]
 
@@ -161,7 +161,7 @@ def test_twenty_rows_are_named_and_the_rest_is_counted():
     frame = pl.DataFrame({"query_id": ["q"] * 30, "doc_id": [str(i) for i in range(30)], "score": [math.nan] * 30})
     with pytest.raises(RunFormatError) as caught:
         read_table(frame, RUN, RunFormatError, name="run")
-    assert problems_of(caught)[-1] == "run: score is not a finite number in 30 rows in all; expected a number."
+    assert problems_of(caught)[-1] == "run: score is not a finite number in 30 rows in total; expected a number."
     assert len(caught.value.problems) == 21
 
 
@@ -188,7 +188,7 @@ def test_two_columns_of_one_name_are_an_error():
 
 
 def test_a_list_is_no_table():
-    with pytest.raises(UsageError, match="a list is no table; expected a data frame, an Arrow table, or the path"):
+    with pytest.raises(UsageError, match="a list is not a table; expected a data frame, an Arrow table, or the path"):
         read_table([1, 2], RUN, RunFormatError)
 
 
@@ -200,7 +200,7 @@ def test_a_list_is_no_table():
     ],
 )
 def test_arrays_that_do_not_go_together_are_an_error(columns, got):
-    with pytest.raises(UsageError, match=f"do not go together; expected one dimension and one length, got .*{got}"):
+    with pytest.raises(UsageError, match=f"do not match in length; expected one dimension and one length, got .*{got}"):
         read_arrays(columns, RunFormatError)
 
 
@@ -211,7 +211,7 @@ def test_arrays_that_do_not_go_together_are_an_error(columns, got):
         ("doc_id", [b"a", b"b"], r"column doc_id cannot be used; expected text or whole numbers, got \|S1"),
         ("score", ["1", "2"], "column score cannot be used; expected numbers, got <U1"),
         ("score", [1.0, math.nan], "row 1: score is not a finite number; expected a number, got nan"),
-        ("doc_id", ["d", None], "row 1: doc_id is no id; expected text or whole numbers, got None"),
+        ("doc_id", ["d", None], "row 1: doc_id is not an id; expected text or whole numbers, got None"),
     ],
 )
 def test_values_of_arrays_are_looked_at_too(column, values, message):

@@ -196,7 +196,7 @@ MESSAGES: dict[str, tuple[str, str]] = {
     "an unknown class": (
         Q + "class: canonicle, judgments: {d: 1}}",
         (
-            ":4:30: queries[0].class is no query class; expected canonical, root, synonym, fragment, deprecation, "
+            ":4:30: queries[0].class is not a query class; expected canonical, root, synonym, fragment, deprecation, "
             "cross-source, prose, attribute, negative, or a letter (A, B, C, D, E, F, G, H, N), got 'canonicle'.\n"
             "Hint: did you mean canonical? Other kinds of queries are strata: `strata: {kind: NAME}`."
         ),
@@ -204,15 +204,15 @@ MESSAGES: dict[str, tuple[str, str]] = {
     "a stratum that is no class": (
         "classes: {stratum: kind}\n" + Q + "strata: {kind: symbol}, judgments: {d: 1}}",
         (
-            ":5:38: queries[0].strata.kind is no query class; expected canonical, root, synonym, fragment, deprecation, "
+            ":5:38: queries[0].strata.kind is not a query class; expected canonical, root, synonym, fragment, deprecation, "
             "cross-source, prose, attribute, negative, or a letter (A, B, C, D, E, F, G, H, N), got 'symbol'.\n"
-            "Hint: `classes: {stratum: kind, names: {symbol: canonical}}` says what it stands for."
+            "Hint: `classes: {stratum: kind, names: {symbol: canonical}}` defines what it means."
         ),
     ),
     "a name for no class": (
         "classes: {stratum: kind, names: {a: X}}\n" + GOOD,
         (
-            ":3:37: classes.names.a is no query class; expected canonical, root, synonym, fragment, deprecation, "
+            ":3:37: classes.names.a is not a query class; expected canonical, root, synonym, fragment, deprecation, "
             "cross-source, prose, attribute, negative, or a letter (A, B, C, D, E, F, G, H, N), got 'X'."
         ),
     ),
@@ -220,7 +220,7 @@ MESSAGES: dict[str, tuple[str, str]] = {
         Q + "negative: true, judgments: {d: 1}}",
         (
             ":4:39: queries[0] is negative and has judgments; expected nothing that is expected.\n"
-            "Hint: a negative query is right when nothing comes back."
+            "Hint: a negative query is answered correctly by an empty result."
         ),
     ),
     "negative that is text": (
@@ -248,11 +248,11 @@ MESSAGES: dict[str, tuple[str, str]] = {
     ),
     "a span that is none": (
         Q + "spans: ['a:1-2', 'a:5']}",
-        ":4:40: queries[0].spans[1] is no span of lines; expected PATH:FIRST-LAST or PATH:FIRST-LAST:GRADE, got 'a:5'.",
+        ":4:40: queries[0].spans[1] is not a span of lines; expected PATH:FIRST-LAST or PATH:FIRST-LAST:GRADE, got 'a:5'.",
     ),
     "a span that is a number": (
         Q + "spans: [7]}",
-        ":4:31: queries[0].spans[0] is no span of lines; expected PATH:FIRST-LAST, or path and lines, got 7.",
+        ":4:31: queries[0].spans[0] is not a span of lines; expected PATH:FIRST-LAST, or path and lines, got 7.",
     ),
     "lines that are none": (
         Q + "spans: [{path: a, lines: 9-5}]}",
@@ -264,7 +264,7 @@ MESSAGES: dict[str, tuple[str, str]] = {
     "a span without lines": (Q + "spans: [{path: a}]}", ":4:31: missing key 'lines' in queries[0].spans[0]."),
     "an entity twice": (
         Q + "entities: [a, b, a]}",
-        ":4:40: queries[0].entities names 'a' twice; it also stands on line 4.",
+        ":4:40: queries[0].entities names 'a' twice; it also occurs on line 4.",
     ),
     "an entity without a name": (Q + "entities: [a, '']}", ":4:37: queries[0].entities[1] is empty."),
     "an entity's grade that is text": (
@@ -273,7 +273,7 @@ MESSAGES: dict[str, tuple[str, str]] = {
     ),
     "a file twice": (
         Q + "files: [a, a]}",
-        ":4:34: queries[0].files names 'a' twice; it also stands on line 4.",
+        ":4:34: queries[0].files names 'a' twice; it also occurs on line 4.",
     ),
     "a predicate without SQL": (
         Q + "predicates: [{database: x}]}",
@@ -302,7 +302,7 @@ MESSAGES: dict[str, tuple[str, str]] = {
     "groups nobody names": (
         Q + "groups: {'1': {d: 1}}}",
         (
-            ":4:23: queries[0] has groups, and the set does not say what they are; "
+            ":4:23: queries[0] has groups, but the test set does not define their kind; "
             "expected `grouping: subtopic`, `judge` or `preference` above the queries."
         ),
     ),
@@ -313,13 +313,13 @@ MESSAGES: dict[str, tuple[str, str]] = {
             "Hint: a document's grade is the highest that any group gave it."
         ),
     ),
-    "grouping without groups": ("grouping: judge\n" + GOOD, ":3:1: grouping is named, and no query has groups."),
+    "grouping without groups": ("grouping: judge\n" + GOOD, ":3:1: grouping is set, but no query has groups."),
     "preferences in a circle": (
         "grouping: preference\n" + Q + "groups: {g: {s: {a: 2, b: 1}, t: {b: 2, c: 1}, u: {c: 2, a: 1}}}}",
         (
-            ":5:23: query 'q1', group 'g': its preferences contradict each other; expected an order without a circle in a "
+            ":5:23: query 'q1', group 'g': its preferences contradict each other; expected an order without a cycle in each "
             "group, got 'b > c > a > b'.\n"
-            "Hint: opinions that differ belong in groups of their own."
+            "Hint: put differing opinions in separate groups."
         ),
     ),
     "a source that does not compile": (
@@ -340,7 +340,7 @@ MESSAGES: dict[str, tuple[str, str]] = {
     ),
     "a database of no kind": (
         "databases: {corpus: corpus.db}\n" + GOOD,
-        ":3:21: databases.corpus is no place of a database; expected sqlite:FILE, duckdb:FILE or env:VARIABLE.",
+        ":3:21: databases.corpus is not the location of a database; expected sqlite:FILE, duckdb:FILE or env:VARIABLE.",
     ),
     "a date that is none": (
         "meta: {made: yesterday}\n" + GOOD,
@@ -434,7 +434,7 @@ def test_classes_that_are_none_are_one_error_that_names_strata(tmp_path: Path) -
     with pytest.raises(TestSetError) as caught:
         read_testset_yaml(path)
     (problem,) = caught.value.problems
-    assert problem.message == "the classes of 3 queries are no query classes"
+    assert problem.message == "the classes of 3 queries are not query classes"
     assert (problem.line, problem.got) == (4, "'nav', 'info'")
     assert problem.expected is not None
     assert problem.expected.startswith("canonical, root, synonym")

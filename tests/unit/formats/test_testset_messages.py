@@ -35,7 +35,7 @@ TESTSET_MESSAGES: dict[str, tuple[str | bytes, str]] = {
     # the file as YAML
     "empty": ("", ": the file is empty."),
     "blank": (" \n\n", ": the file is empty."),
-    "comments only": ("# nothing\n", ": the file holds comments only."),
+    "comments only": ("# nothing\n", ": the file contains only comments."),
     "not UTF-8": (b"name: a\nx: \xff\n", ":2: not UTF-8: byte 0xff at offset 11.\nHint: save the file as UTF-8."),
     "not UTF-8 after a byte order mark": (
         b"\xef\xbb\xbfa: \xe9",
@@ -51,7 +51,7 @@ TESTSET_MESSAGES: dict[str, tuple[str | bytes, str]] = {
     "top-level nothing": ("~\n", ":1:1: nothing at the top of the file; expected keys with values, as `name: …`."),
     "duplicate keys": (
         "a: 1\nb: {c: 1,\n    c: 2}\na: 3\n",
-        ":3:5: duplicate key 'c'; it also stands on line 2.\n{path}:4:1: duplicate key 'a'; it also stands on line 1.",
+        ":3:5: duplicate key 'c'; it also occurs on line 2.\n{path}:4:1: duplicate key 'a'; it also occurs on line 1.",
     ),
     "unclosed bracket": (
         "a: [1,\nb\n",
@@ -68,7 +68,7 @@ TESTSET_MESSAGES: dict[str, tuple[str | bytes, str]] = {
         "a: b: c\n",
         (
             ":1:5: not valid YAML: mapping values are not allowed in this context.\n"
-            "Hint: quote a text that holds a colon and a space."
+            "Hint: quote a text that contains a colon and a space."
         ),
     ),
     "two documents": ("a: 1\n---\nb: 1\n", ":2: a second document starts here; expected one document a file."),
@@ -81,7 +81,7 @@ TESTSET_MESSAGES: dict[str, tuple[str | bytes, str]] = {
     "a list as a key": ("? [a]\n: 1\n", ":1:3: a list or mapping as a key; expected plain text."),
     "an alias as a key": ("a: &x 1\n*x : 2\n", ":2:1: an alias as a key; expected plain text."),
     "an anchor on a key": ("&x a: 1\n", ":1:1: an anchor as a key; expected plain text."),
-    "an alias to itself": ("a: &x [*x]\n", ":1:8: the alias *x names nothing that is complete by now."),
+    "an alias to itself": ("a: &x [*x]\n", ":1:8: the alias *x refers to a value that is not defined yet."),
     "nested too deep": ("a: " + "[" * 100_000, ":1:67: nested more than 64 levels deep."),
     "nested too deep through aliases": (
         # 40 levels named x, then x under 40 more
@@ -129,21 +129,21 @@ TESTSET_MESSAGES: dict[str, tuple[str | bytes, str]] = {
     ),
     "duplicate query id": (
         GOOD + "  - {id: q1, text: u, judgments: {d: 1}}\n",
-        ":5:10: query id 'q1' is used twice; it also stands on line 4.",
+        ":5:10: query id 'q1' is used twice; it also occurs on line 4.",
     ),
     "duplicate query id, spelled as a number and as text": (
         HEAD + "  - {id: 7, text: t, judgments: {d: 1}}\n" + '  - {id: "7", text: t, judgments: {d: 1}}\n',
-        ":5:10: query id '7' is used twice; it also stands on line 4.",
+        ":5:10: query id '7' is used twice; it also occurs on line 4.",
     ),
     "no text": (query("judgments: {d: 1}"), ":4:5: missing key 'text' in queries[0]."),
     "empty text": (query("text: ' ', judgments: {d: 1}"), ":4:20: queries[0].text is empty."),
     "NUL in text": (
         query('text: "a\\0", judgments: {d: 1}'),
-        ":4:20: queries[0].text holds a NUL character.\nHint: no command line can carry one.",
+        ":4:20: queries[0].text contains a NUL character.\nHint: a command line cannot contain one.",
     ),
     "NUL in a parameter": (
         query('text: t, params: {a: "\\0"}, judgments: {d: 1}'),
-        ":4:35: queries[0].params.a holds a NUL character.\nHint: no command line can carry one.",
+        ":4:35: queries[0].params.a contains a NUL character.\nHint: a command line cannot contain one.",
     ),
     "text that is a list": (
         query("text: [a, b], judgments: {d: 1}"),
@@ -157,7 +157,7 @@ TESTSET_MESSAGES: dict[str, tuple[str | bytes, str]] = {
         query("text: t, judgments: {d: 1}, patterns: [{regex: a}]"),
         (
             ":4:42: queries[0] has both judgments and patterns; expected one of them.\n"
-            "Hint: a pattern with ^ and $ stands for one id."
+            "Hint: a pattern with ^ and $ matches one id."
         ),
     ),
     "no judgments": (
@@ -187,7 +187,7 @@ TESTSET_MESSAGES: dict[str, tuple[str | bytes, str]] = {
     "an empty document id": (query("text: t, judgments: {'': 1}"), ":4:35: queries[0].judgments[''] is empty."),
     "a document twice": (
         query("text: t, judgments: {d: 1, d: 2}"),
-        ":4:41: duplicate key 'd'; it also stands on line 4.",
+        ":4:41: duplicate key 'd'; it also occurs on line 4.",
     ),
     "a stratum that is a list": (
         query("text: t, strata: {class: [A]}, judgments: {d: 1}"),
@@ -235,7 +235,7 @@ TESTSET_MESSAGES: dict[str, tuple[str | bytes, str]] = {
     "credit once with a count": (
         pattern("regex: a, expected_count: 3"),
         (
-            ":4:61: queries[0].patterns[0] is credited once and expects 3; expected an expected_count of 1, or none.\n"
+            ":4:61: queries[0].patterns[0] is credited once but expects 3; expected an expected_count of 1, or none.\n"
             "Hint: `credit: every` credits each match."
         ),
     ),
@@ -264,11 +264,11 @@ JSON_MESSAGES: dict[str, tuple[str, str]] = {
     "NaN": ('{"a": NaN}', ":1:7: not valid JSON: no value here; expected a value, got 'NaN}'."),
     "an open string": (
         '{"a": "b',
-        ":1:7: not valid JSON: a string that does not end or holds a bad character; expected a string, got '\"b'.",
+        ":1:7: not valid JSON: a string that does not end or contains an invalid character; expected a string, got '\"b'.",
     ),
     "a bad escape": (
         '{"a": "\\x"}',
-        ":1:8: not valid JSON: a string that does not end or holds a bad character; expected a string, got '\\\\x\"}'.",
+        ":1:8: not valid JSON: a string that does not end or contains an invalid character; expected a string, got '\\\\x\"}'.",
     ),
     "more text": (
         "{} {}",
@@ -281,7 +281,7 @@ JSON_MESSAGES: dict[str, tuple[str, str]] = {
             "expected a shorter one, got '99999999999999999999'."
         ),
     ),
-    "duplicate key": ('{"a": 1,\n "a": 2}', ":2:2: duplicate key 'a'; it also stands on line 1."),
+    "duplicate key": ('{"a": 1,\n "a": 2}', ":2:2: duplicate key 'a'; it also occurs on line 1."),
     "nested too deep": ('{"a": ' + "[" * 100_000, ":1:70: nested more than 64 levels deep."),
 }
 

@@ -117,7 +117,7 @@ queries:
         (4, "wrong value for queries[0].judgments.a"),
         (4, "queries[0].patterns[0].regex does not compile: missing ), unterminated subpattern at position 0"),
         (4, "queries[0] has both judgments and patterns"),
-        (5, "query id 'q1' is used twice; it also stands on line 4"),
+        (5, "query id 'q1' is used twice; it also occurs on line 4"),
         (5, "queries[1] has no judgments"),
     ]
 

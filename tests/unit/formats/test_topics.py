@@ -91,7 +91,7 @@ def test_notes_are_written_as_json_lines_only(tmp_path: Path) -> None:
 
 
 def test_a_need_of_several_lines_is_no_topic(tmp_path: Path) -> None:
-    with pytest.raises(TestSetError, match="information need cannot stand"):
+    with pytest.raises(TestSetError, match="information need cannot be stored"):
         write_topics(TestSet("t", (Query("1", "a", need="b\nc"),)), tmp_path / "q")
 
 
@@ -103,7 +103,7 @@ def test_xml_topics_give_their_titles_or_what_stands_for_one(tmp_path: Path) -> 
         ("3", "A 19-year-old patient & more"),
         ("4", "four"),
     ]
-    assert tuple(map(str, read.notes)) == ("not read beside the titles: 1 question, 1 query",)
+    assert tuple(map(str, read.notes)) == ("not read in addition to the titles: 1 question, 1 query",)
 
 
 @pytest.mark.parametrize(
@@ -115,7 +115,7 @@ def test_xml_topics_give_their_titles_or_what_stands_for_one(tmp_path: Path) -> 
         (
             '{"query_id": "x", "title": "a", "metadata": {"k": 1}}\n',
             ["x"],
-            ("not read beside the titles: 1 metadata",),
+            ("not read in addition to the titles: 1 metadata",),
         ),
     ],
     ids=["TSV", "TSV with a header", "JSONL", "JSONL with more"],
@@ -142,7 +142,7 @@ def test_lines_give_queries(tmp_path: Path, text: str, ids: list[str], notes: tu
         (
             "<top><num>1<title>a</top>\n<top><num>1<title>b</top>",
             None,
-            ":2: query id '1' is used twice; it also stands on line 1.",
+            ":2: query id '1' is used twice; it also occurs on line 1.",
         ),
         (
             "<topics>\n<topic><title>a</title></topic></topics>",
@@ -174,7 +174,7 @@ def test_lines_give_queries(tmp_path: Path, text: str, ids: list[str], notes: tu
         ('\n{"text": "a"}\n', "queries-jsonl", ":2: no key '_id'; expected _id or id or query_id or qid, got 'text'."),
         ('{"_id": 1}\n', "queries-jsonl", ":1: no key 'text'; expected text or query or title, got '_id'."),
         ('{"_id": 1.5, "text": "a"}\n', "queries-jsonl", ":1: the id is neither text nor a whole number; got 1.5."),
-        ('{"_id": "1", "text": null}\n', "queries-jsonl", ":1: the text is no text; got None."),
+        ('{"_id": "1", "text": null}\n', "queries-jsonl", ":1: the text is not a string; got None."),
         ("[" * 100_000, "queries-jsonl", ":1: not valid JSON"),
     ],
 )
@@ -191,7 +191,7 @@ def test_an_entity_is_never_resolved(tmp_path: Path) -> None:
 
 
 def test_texts_are_no_test_set(tmp_path: Path) -> None:
-    with pytest.raises(TestSetError, match="texts go with judgments"):
+    with pytest.raises(TestSetError, match="query texts are passed together with judgments"):
         read_testset(put(tmp_path / "t", CLASSIC))
 
 

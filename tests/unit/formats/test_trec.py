@@ -118,7 +118,7 @@ def test_judgments_of_several_raters_in_one_file_are_refused(shared_data: Path) 
     problem = caught.value.problems[0]
     assert (problem.line, problem.expected, problem.got) == (3686, "0, as on line 5", "3")
     assert problem.hint == (
-        "column 2 has several values, as where several raters or subtopics are in one file: keep one of them, or read "
+        "column 2 has several values, such as several raters or subtopics in one file: keep one of them, or read "
         "them all with {format=judges} or {format=subtopics}"
     )
 

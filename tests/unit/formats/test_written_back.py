@@ -35,7 +35,7 @@ def preferences(*judgments: GroupedJudgment) -> TestSet:
 def test_a_set_that_would_be_read_back_otherwise_is_not_written(
     tmp_path: Path, end: str, targets: tuple[Target, ...]
 ) -> None:
-    with pytest.raises(TestSetError, match="not written: 1 of 1 queries would be read back otherwise"):
+    with pytest.raises(TestSetError, match="not written: 1 of 1 queries would change when read back"):
         write_testset_yaml(TestSet("s", (Q,), targets={"q": targets}), tmp_path / f"set.{end}")
     assert list(tmp_path.iterdir()) == []
 
@@ -50,14 +50,14 @@ def test_a_rating_that_stands_twice_is_not_written(tmp_path: Path, name: str, fo
 
 def test_a_document_that_is_called_like_a_subgroup_is_not_written_as_yaml(tmp_path: Path) -> None:
     mixed = preferences(GroupedJudgment("d", "1", 1.0), GroupedJudgment("e", "1", 2.0, "d"))
-    with pytest.raises(TestSetError, match="would be read back otherwise"):
+    with pytest.raises(TestSetError, match="would change when read back"):
         write_testset(mixed, tmp_path / "p.yaml")
 
 
 def test_preferences_without_a_subgroup_are_written_under_one_and_that_is_said(tmp_path: Path) -> None:
     bare = preferences(GroupedJudgment("d", "1", 1.0), GroupedJudgment("e", "1", 2.0))
     said = write_testset(bare, tmp_path / "p", "preferences")
-    assert said[0] == "preferences without a subgroup stand under the subgroup 0"
+    assert said[0] == "preferences without a subgroup are written with the subgroup 0"
     assert (tmp_path / "p").read_text() == "q 1 0 d 1\nq 1 0 e 2\n"
     mixed = preferences(GroupedJudgment("d", "1", 1.0), GroupedJudgment("e", "1", 2.0, "0"))
     with pytest.raises(TestSetError, match="group '1' has a subgroup '0' and one without a name"):
@@ -80,9 +80,9 @@ def test_one_text_twice_is_written_where_topics_or_groups_tell_the_queries_apart
     queries = tuple(Query(name, "boots", {"query_group": name}) for name in ("men", "women"))
     testset = TestSet("s", queries, {"men": {"d": 1.0}, "women": {"e": 1.0}})
     assert write_testset(testset, tmp_path / "r.json", "rre")[-1] == EQUAL_QUESTIONS
-    with pytest.raises(TestSetError, match="the question 'boots' is that of queries 1, 2"):
+    with pytest.raises(TestSetError, match="the question 'boots' is the same for queries 1, 2"):
         read_testset(tmp_path / "r.json")
-    with pytest.raises(TestSetError, match="queries 'men', 'women' have one text"):
+    with pytest.raises(TestSetError, match="queries 'men', 'women' have the same text"):
         write_testset(testset, tmp_path / "r.csv", "quepid-csv")
 
 

@@ -107,7 +107,7 @@ def test_any_ids_values_and_words_come_back(values: dict[str, tuple[float | None
         ('"RR": 0.5}', '"RR": 1e999}', 17, "wrong value for queries.q2.values.RR"),
         ('["P@1", "R@10", "RR"]', '["RR", "P@1", "R@10"]', 11, "measures are not sorted, or stand twice"),
         ('"accepted": "2026-01-31"', '"accepted": "today"', 2, "wrong value for accepted"),
-        ('"q2"', '"q1"', 17, "duplicate key 'q1'; it also stands on line 16"),
+        ('"q2"', '"q1"', 17, "duplicate key 'q1'; it also occurs on line 16"),
     ],
 )
 def test_what_is_wrong_is_told_with_its_line(text: str, old: str, new: str, line: int, message: str) -> None:

@@ -98,7 +98,7 @@ def test_compare_takes_the_same_options(tmp_path: Path) -> None:
     many = cranfield(tmp_path, *more, "kind")
     assert "the mean over all queries decides here" in " ".join(many.stdout.split())
     assert "unknown stratum 'kond'" in cranfield(tmp_path, *more, "kond").stderr
-    assert "--fail-on mixed is about two runs" in cranfield(tmp_path, *more, "kind", "--fail-on", "mixed").stderr
+    assert "--fail-on mixed needs exactly two runs" in cranfield(tmp_path, *more, "kind", "--fail-on", "mixed").stderr
 
 
 def test_each_of_several_test_sets_has_its_own_classes_and_the_summary_says_mixed(tmp_path: Path) -> None:

@@ -304,9 +304,9 @@ def refused(config: Path) -> str:
 
 
 def test_a_change_that_deletes_the_repository_is_checked_for_drift(code: Path) -> None:
-    assert "1 of 1 expected place not as they were" in refused(code)
+    assert "1 of 1 expected place changed" in refused(code)
     code.write_text(code.read_text().replace("repo: .\n", ""))
-    assert "1 of 1 expected place not as they were" in refused(code)
+    assert "1 of 1 expected place changed" in refused(code)
 
 
 def test_a_change_that_deletes_what_drift_is_found_by_is_refused(code: Path) -> None:

@@ -132,7 +132,7 @@ def test_an_interrupted_gate_is_resumed_by_name_alone_and_the_report_says_so_fir
     for form in ("text", "markdown", "html"):
         text = render(job.document, form)
         assert text.index("2 of 4 answers are not of this call") < text.index("he rule is kept")
-        assert "Read, not made in this call" in text
+        assert "Read from an earlier call" in text
     found = json.loads(render(job.document, "json"))
     assert list(found).index("not_of_this_call") < list(found).index("status")
     assert (found["not_of_this_call"]["n_answers"], found["not_of_this_call"]["of"]) == (2, 4)

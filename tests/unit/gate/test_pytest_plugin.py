@@ -328,7 +328,7 @@ def test_a_system_of_the_config_is_named(suite: pytest.Pytester) -> None:
     other.assert_outcomes(passed=1, deselected=2)
     gone = run(suite, "--cranfield-config", "quality/third.yaml")
     assert gone.ret == pytest.ExitCode.USAGE_ERROR
-    gone.stderr.fnmatch_lines(["*--cranfield-config: there is no file quality/third.yaml"])
+    gone.stderr.fnmatch_lines(["*--cranfield-config: file not found: quality/third.yaml"])
 
 
 @pytest.mark.slow

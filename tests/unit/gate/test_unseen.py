@@ -46,7 +46,7 @@ def test_a_drop_that_is_surely_within_its_bound_has_what_would_exceed_it(found: 
     (unseen,) = result.rules[0].unseen
     assert (result.status, unseen.change, unseen.rests_on) == ("passed", UnseenChange.LOSS, "interval")
     assert (unseen.share, unseen.size) == (pytest.approx(0.072158, abs=1e-6), pytest.approx(0.692929, abs=1e-5))
-    assert unseen.sentence.endswith("a mean loss of 0.6929 or more on them would turn the result of this rule")
+    assert unseen.sentence.endswith("a mean loss of 0.6929 or more on them would change the result of this rule")
 
 
 def test_a_drop_that_is_surely_too_large_has_what_would_cancel_it(found: Found, accepted: Accepted) -> None:
@@ -90,7 +90,7 @@ def test_a_gate_that_passes_shows_it_in_every_form(found: Found, accepted: Accep
     now = found(20, 20)
     result = gate("no_worse: {measure: RR}", now=now, then=accepted(found(18, 20)))
     document = gate_document(GateReport.of([result]))
-    sentence = "of a kind not among these 20 (95 % confidence)"
+    sentence = "(95 % confidence, n = 20)"
     for form in (render_text, render_brief, render_markdown, render_html):
         assert sentence in form(document).replace("\n  ", " ")
     assert sentence in junit_xml([(result, now.testset)])

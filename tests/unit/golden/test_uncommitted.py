@@ -77,10 +77,10 @@ def test_every_command_that_reads_a_repository_refuses_uncommitted_changes(
     before = sorted(path.name for path in shop.parent.iterdir())
     assert run_command_line([*command, "--repo", "shop"]) == 2
     error = " ".join(capsys.readouterr().err.split())
-    assert "Uncommitted changes: 1 file is not as in commit" in error
+    assert "Uncommitted changes: 1 file differs from commit" in error
     assert "modified a.py" in error
-    assert "commit them, or have git ignore what is none of the source" in error
-    assert "--allow-dirty goes on" in error
+    assert "commit them, or make git ignore files that do not belong to the source" in error
+    assert "--allow-dirty continues" in error
     assert sorted(path.name for path in shop.parent.iterdir()) == before
 
 
@@ -107,7 +107,7 @@ def test_the_result_says_it_first(shop: Path, command: str, output: str, capsys:
         assert "modified a.py" in str(record[first])
         return
     lines = [line for line in shown.splitlines() if line.strip() and not set(line) <= {"=", "-"}]
-    assert "Uncommitted changes: 1 file is not as in commit" in "".join(lines[:3])
+    assert "Uncommitted changes: 1 file differs from commit" in "".join(lines[:3])
 
 
 def test_a_rehashed_set_says_it_first_and_names_no_commit(shop: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -287,7 +287,7 @@ def test_files_that_a_call_names_and_those_of_cranfield_are_no_changes(
     assert "Uncommitted changes" not in capsys.readouterr().err
     (within / "new.py").write_text("")
     run_command_line(["golden", *command])
-    assert "Uncommitted changes: 1 file is not as in commit" in " ".join(capsys.readouterr().err.split())
+    assert "Uncommitted changes: 1 file differs from commit" in " ".join(capsys.readouterr().err.split())
 
 
 def test_a_run_goes_on_where_only_ignored_files_differ_or_what_the_first_call_named(

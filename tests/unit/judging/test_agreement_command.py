@@ -119,7 +119,7 @@ def test_more_than_two_raters_are_shown_two_by_two(cranfield, tmp_path):
 @pytest.mark.parametrize(
     ("args", "says"),
     [
-        (("plain.qrels",), "error: test set 'plain' holds no ratings; expected the grade of each rater"),
+        (("plain.qrels",), "error: test set 'plain' has no ratings; expected the grade of each rater"),
         (("missing.yaml",), "missing.yaml"),
         (("set.yaml", "--rule", "medan"), "unknown consensus rule 'medan'"),
         (("set.yaml", "--scale", "binary"), "grades 2, 3 are not on the scale binary; expected 0, 1"),

@@ -179,7 +179,7 @@ def test_what_limits_the_judgments_is_said(tmp_path, method):
     )
     of_pool = [note for note in notes if note.startswith("the judged documents are a pool of bm25, ")]
     assert [POOLS[method] in note for note in of_pool] == ([True] if POOLS[method] else [])
-    assert "grades that no person gave: 1 by carried and 1 by rule" in notes
+    assert "grades not given by a person: 1 by carried and 1 by rule" in notes
     assert any("version 1 (3 grades) and version 2 (2 grades)" in note for note in notes)
 
 
@@ -287,12 +287,12 @@ def test_queries_of_targets_that_persons_judged_are_judged_by_ids_and_others_sta
     assert (judging.by_id, judging.unmatched) == (("q1",), ("^nobody$",))
     assert judging.overruled == (JudgingOverruled("q1", "a", 2, 1),)
     notes = " ".join(map(str, (*merged.notes, *judging_notes(merged))))
-    assert "judged by ids of documents, no longer by targets: 1 query (q1)" in notes
+    assert "judged by document ids instead of targets: 1 query (q1)" in notes
     assert "still judged by targets, as the book has no grade but those of the rule: 1 query (q2)" in notes
-    assert "as no pooled document matches: 1 target (^nobody$)" in notes
+    assert "because no pooled document matches them: 1 target (^nobody$)" in notes
     assert "1 document (q1 'a' 2, now 1)" in notes
     assert "grade 2, and a rater may give 3" in notes
-    assert "no longer by targets: q1" in merged.meta.history[-1]
+    assert "judged by document ids instead of targets: q1" in merged.meta.history[-1]
 
 
 def test_a_query_where_nothing_should_be_found_stays_so_and_what_was_graded_there_is_listed():

@@ -98,8 +98,8 @@ def test_patterns_over_uris(judged, capsys):
     )
     assert len(asked) == 5  # what the pattern matches was not asked for
     err = capsys.readouterr().err
-    assert "judged by ids of documents, no longer by targets: 2 queries (q1, q2)" in err
-    assert "as no pooled document matches: 1 target (^apple-docs://foundation/urlsession$)" in err
+    assert "judged by document ids instead of targets: 2 queries (q1, q2)" in err
+    assert "because no pooled document matches them: 1 target (^apple-docs://foundation/urlsession$)" in err
     frozen = load("frozen.yaml")
     assert set(frozen.targets) == {"q3", "q4"}
     assert frozen.targets["q4"][0].ids == ("swift-book://loops",)

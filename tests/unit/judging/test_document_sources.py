@@ -93,7 +93,7 @@ def test_a_program_that_gives_no_text(texts_of):
 
 def test_a_program_that_is_not_there(texts_of):
     document = texts_of("documents: [{command: [no-such-program, '{id}']}]").get("d1")
-    assert (kind_of(document), "no such program" in document.problem.message) == ("failed", True)
+    assert (kind_of(document), "program does not exist" in document.problem.message) == ("failed", True)
 
 
 # Files

@@ -76,7 +76,7 @@ def test_a_scale_without_a_map_leaves_the_tie_rate_unknown_with_its_reason():
     report = rater_report(_percentages(), n_draws=20)
     assert report.scale == ""
     assert report.tie_rate.share is None
-    assert "on no scale" in report.tie_rate.note
+    assert "not on a scale" in report.tie_rate.note
     assert report.agreement.coefficients["alpha-interval"].value is not None
 
 

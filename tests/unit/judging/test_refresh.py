@@ -191,7 +191,7 @@ def test_everything_missing_in_a_sheet_is_told_with_its_line(tmp_path):
         (3, "no grade by ann"),
         (3, "the grade by bob is none"),
         (4, "the grade by bob is none"),
-        (6, "f is labelled twice for n1; it also stands on line 5"),
+        (6, "f is labelled twice for n1; it also occurs on line 5"),
     ]
 
 

@@ -143,7 +143,7 @@ def test_a_measure_that_needs_no_count_has_one(measure):
 def test_judged_share_does_not_apply_to_patterns():
     _, scored, reasons = compute(parse("Judged@10"), ranking_of(None, ["a1"], patterns=ONCE))
     assert not scored[0]
-    assert "its truth is a rule" in reasons["q"]
+    assert "it is judged by a rule" in reasons["q"]
 
 
 def test_a_result_that_matches_two_items_is_paid_for_the_best_unpaid():

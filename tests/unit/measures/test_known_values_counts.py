@@ -133,7 +133,7 @@ def test_files_by_pattern(measure, retrieved, expected):
         (
             "TokensToHit",
             [None, 20, 30, 40],
-            "nothing was returned, or a result that is read does not say what it costs",
+            "nothing was returned, or a result that is read has no token count",
         ),
     ],
 )
@@ -144,7 +144,7 @@ def test_tokens_to_the_first_hit(measure, tokens, expected):
 
 def test_a_run_without_costs_has_no_tokens_to_count():
     ranking = replace(ranking_of(GRADED, [Hit("one")]), tokens=None, tokens_returned=None)
-    assert score("TokensToHit", ranking) == "the run does not say what its results cost in tokens"
+    assert score("TokensToHit", ranking) == "the run has no token counts for its results"
 
 
 def test_a_system_that_returns_nothing_does_not_win_on_tokens():

@@ -292,7 +292,7 @@ def test_patterns_whose_matches_are_counted(measure, expected):
 def test_a_measure_of_what_nobody_judged_does_not_apply_to_patterns(measure):
     _, scored, reasons = compute(parse(measure), rankings({}, {"q": ["a1", "b"]}, patterns=COUNTED))
     assert not scored[0]
-    assert "its truth is a rule" in reasons["q"]
+    assert "it is judged by a rule" in reasons["q"]
 
 
 @pytest.mark.parametrize(("queries", "documents"), [(3, 40), (40, 6)])

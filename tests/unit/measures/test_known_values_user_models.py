@@ -145,7 +145,11 @@ def test_under_exponential_gain_the_scale_is_exponential_too(measure):
 
 @pytest.mark.parametrize(
     ("retrieved", "reason"),
-    [(["a"], "relevant and one that is not"), (["x"], "relevant and one that is not"), ([], "relevant and one")],
+    [
+        (["a"], "a relevant and a non-relevant document"),
+        (["x"], "a relevant and a non-relevant document"),
+        ([], "a relevant and a non-relevant document"),
+    ],
 )
 def test_accuracy_has_no_value_without_a_pair(retrieved, reason):
     _, scored, reasons = compute(parse("Accuracy"), ranking_of({"a": 1}, retrieved))

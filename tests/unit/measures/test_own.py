@@ -170,10 +170,10 @@ def test_a_function_that_cannot_be_called_with_a_view_is_named_for_every_query()
 @pytest.mark.parametrize(
     ("result", "expected"),
     [
-        (1.5, "a finite number from 0 to 1, as its range says"),
-        (-0.1, "a finite number from 0 to 1, as its range says"),
-        (float("nan"), "a finite number from 0 to 1, as its range says"),
-        (float("inf"), "a finite number from 0 to 1, as its range says"),
+        (1.5, "a finite number from 0 to 1, its declared range"),
+        (-0.1, "a finite number from 0 to 1, its declared range"),
+        (float("nan"), "a finite number from 0 to 1, its declared range"),
+        (float("inf"), "a finite number from 0 to 1, its declared range"),
         ("0.5", "a number, or None where the query has no value"),
         (np.array([0.5, 0.5]), "a number, or None where the query has no value"),
         (1 + 2j, "a number, or None where the query has no value"),
@@ -226,7 +226,7 @@ def test_everything_wrong_with_a_definition_is_said_at_once():
 
 
 def test_a_name_of_trec_evals_is_not_free():
-    with pytest.raises(MeasureError, match="trec_eval calls R"):
+    with pytest.raises(MeasureError, match="trec_eval's name for R"):
         define("recall", lambda view: 0.0, **ABOUT)
 
 

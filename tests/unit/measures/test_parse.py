@@ -75,21 +75,21 @@ def test_a_name_with_two_meanings_is_no_measure(text, expected):
 @pytest.mark.parametrize(
     ("text", "nearest"),
     [
-        ("context_recall", "R@10 is nearest to it"),
-        ("context_recall@5", "R@5 is nearest to it"),
-        ("ContextualRecall", "R@10 is nearest to it"),
-        ("contextual_relevancy", "P@10 is nearest to it"),
-        ("F@5", "F1@5 is nearest to it"),
-        ("f1_score@5", "F1@5 is nearest to it"),
-        ("fbeta@5", "F1@5 is nearest to it"),
-        ("context_precision@5", "AP(divisor='retrieved')@5 is the same"),
-        ("ContextPrecision", "AP(divisor='retrieved') is the same"),
+        ("context_recall", "R@10 is the nearest measure"),
+        ("context_recall@5", "R@5 is the nearest measure"),
+        ("ContextualRecall", "R@10 is the nearest measure"),
+        ("contextual_relevancy", "P@10 is the nearest measure"),
+        ("F@5", "F1@5 is the nearest measure"),
+        ("f1_score@5", "F1@5 is the nearest measure"),
+        ("fbeta@5", "F1@5 is the nearest measure"),
+        ("context_precision@5", "AP(divisor='retrieved')@5 is the same measure"),
+        ("ContextPrecision", "AP(divisor='retrieved') is the same measure"),
     ],
 )
 def test_names_of_other_tools_lead_to_what_is_nearest(text, nearest):
     with pytest.raises(UsageError) as caught:
         parse(text)
-    assert f"Hint: of results that are judged, {nearest}. " in str(caught.value)
+    assert f"Hint: for judged results, {nearest}. " in str(caught.value)
 
 
 @pytest.mark.parametrize(
@@ -116,7 +116,7 @@ def test_a_wrong_measure_suggests_the_whole_spelling(text, suggestion):
 
 @pytest.mark.parametrize("text", ["faithfulness", "Answer-Relevancy", "groundedness@5", "answer_correctness"])
 def test_a_measure_of_an_answers_text_is_named_as_such(text):
-    with pytest.raises(UsageError, match="is no measure of a ranking: it is of the text of an answer") as caught:
+    with pytest.raises(UsageError, match="is not a ranking measure: it evaluates the text of an answer") as caught:
         parse(text)
     assert "R@5" in str(caught.value)
 
@@ -145,7 +145,7 @@ UNKNOWN = (
         ("P(rel=0)@5", "P(rel=0)@5: rel is 0; expected a whole number of 1 or more."),
         ("P(rel=two)@5", "P(rel=two)@5: rel is two; expected a whole number of 1 or more."),
         ("P(rel=1,rel=2)@5", "P(rel=1,rel=2)@5: parameter rel is given twice."),
-        ("rbp@10(p=.5)", "rbp@10(p=.5): the parameters stand after the cutoff; expected RBP(p=0.5)@10."),
+        ("rbp@10(p=.5)", "rbp@10(p=.5): the parameters must come before the cutoff; expected RBP(p=0.5)@10."),
         ("P(cutoff=5)@10", "P(cutoff=5)@10: has two cutoffs, 5 and 10; expected one, as in P@k."),
         ("P(cutoff=5,cutoff=5)", "P(cutoff=5,cutoff=5): parameter cutoff is given twice."),
         ("P(cutoff=0)", "P(cutoff=0): cutoff is 0; expected a whole number of 1 or more."),

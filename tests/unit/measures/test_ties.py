@@ -127,7 +127,9 @@ def test_random_tied_lists_are_worth_what_scikit_learn_gives_them():
 
 
 def test_a_measure_without_a_formula_is_refused_by_name():
-    with pytest.raises(MeasureError, match=r"ERR@10 cannot be computed for any query: its expected value over orders"):
+    with pytest.raises(
+        MeasureError, match=r"ERR@10 cannot be computed for any query: no formula is implemented for its expected value"
+    ):
         evaluate({"q": {"a": 1}}, {"q": {"a": 1.0, "b": 1.0}}, measures=["nDCG", "ERR@10"], ties="expected")
 
 
@@ -154,7 +156,9 @@ def test_equal_scores_of_a_list_in_its_own_order_are_named_where_ties_were_asked
     ordered = evaluate(judgments, {"q": pairs}, measures=["nDCG"], ties="expected")
     # In the order of the list: (1 + 2 / 2) / (2 + 1 / log2(3)) = .7602; with equal scores the mean gain is 1: .8100.
     assert ordered.mean("nDCG") == pytest.approx(0.7601875334)
-    assert str(ordered.warnings[0]).startswith("2 results have the score of the one before, in lists whose own order")
+    assert str(ordered.warnings[0]).startswith(
+        "2 results have the same score as the previous result, but these lists are ranked"
+    )
     tied = evaluate(judgments, {"q": dict(pairs)}, measures=["nDCG"], ties="expected")
     assert tied.mean("nDCG") == pytest.approx(ndcg_score([[1, 0, 2]], [[1, 1, 1]])) == pytest.approx(0.8099531166)
     assert evaluate(judgments, {"q": ["a", "b", "c"]}, measures=["nDCG"], ties="expected").warnings == ()

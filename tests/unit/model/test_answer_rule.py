@@ -86,7 +86,7 @@ def test_a_rule_is_kept_or_the_answer_is_named(rule, violation):
 )
 def test_what_is_no_rule_is_refused_with_examples(text):
     with pytest.raises(
-        UsageError, match=r"is no rule on a field of an answer; expected FIELD OPERATOR VALUE, such as mode ="
+        UsageError, match=r"is not a rule on a field of an answer; expected FIELD OPERATOR VALUE, such as mode ="
     ):
         parse_answer_rule(text)
 

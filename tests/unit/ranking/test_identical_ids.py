@@ -93,7 +93,7 @@ def test_queries_that_return_themselves_are_a_caveat_and_left_out_are_counted():
     other = evaluate(judged(grades, ignore_identical_ids=True), run, measures=["RR", "nDCG@10"])
     assert [other.mean("RR"), other.mean("nDCG@10")] == [1.0, 1.0]
     assert other.evidence == ()
-    assert "results left out, whose id is that of their query: 3 in 3 of 3 queries" in other.warnings
+    assert "results left out because their id is that of their query: 3 in 3 of 3 queries" in other.warnings
 
 
 def test_a_query_that_expects_itself_is_no_self_retrieval():

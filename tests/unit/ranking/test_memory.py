@@ -328,12 +328,12 @@ def test_at_most_twenty_duplicates_are_named():
         ({"q1": {"d1": None}}, "got None"),
         ({"q1": {"d1": True}}, "got True"),
         ({"q1": {"x": np.True_}}, "query 'q1', document 'x': the score is not a finite number"),
-        ({"q1": {None: 1.0}}, "query 'q1': None is no document id; expected text or whole numbers"),
-        ({"q1": {1.5: 1.0}}, "query 'q1': 1.5 is no document id"),
-        ({"q1": {True: 1.0}}, "query 'q1': True is no document id"),
-        ({"q1": {"1": 1.0, 1: 2.0}}, "query 'q1', document 1 is there as text and as a number"),
-        ({None: {"d1": 1.0}}, "None is no query id"),
-        ({"1": {"d1": 1.0}, 1: {"d1": 1.0}}, "query '1' is there as text and as a number"),
+        ({"q1": {None: 1.0}}, "query 'q1': None is not a document id; expected text or whole numbers"),
+        ({"q1": {1.5: 1.0}}, "query 'q1': 1.5 is not a document id"),
+        ({"q1": {True: 1.0}}, "query 'q1': True is not a document id"),
+        ({"q1": {"1": 1.0, 1: 2.0}}, "query 'q1', document 1 occurs as text and as a number"),
+        ({None: {"d1": 1.0}}, "None is not a query id"),
+        ({"1": {"d1": 1.0}, 1: {"d1": 1.0}}, "query '1' occurs as text and as a number"),
         ({"q1": ["d1", "d2"]}, "the answer to query 'q1' is a list; expected document ids with their scores"),
     ],
 )
@@ -374,12 +374,12 @@ def test_an_empty_table_is_an_error():
 def test_ranks_are_asked_for_where_they_order_the_run():
     with pytest.raises(UsageError, match="orders by rank, and a mapping of scores has no ranks"):
         rank_mapping(TESTSET, {"q1": {"d1": 1.0}}, BY_RANK)
-    with pytest.raises(UsageError, match="orders by rank, and these arrays hold none"):
+    with pytest.raises(UsageError, match="orders by rank, and these arrays have no ranks"):
         rank_arrays(TESTSET, ["q1"], ["d1"], [1.0], BY_RANK)
     with pytest.raises(RunFormatError, match="no column rank"):
         rank_frame(TESTSET, polars_of({"q1": {"d1": 1.0}}), BY_RANK)
     halves = polars_of({"q1": {"d1": 1.0}}).with_columns(rank=pl.lit(1.5))
-    with pytest.raises(RunFormatError, match=r"row 0: the rank is no rank.*got 1\.5"):
+    with pytest.raises(RunFormatError, match=r"row 0: the rank is not a whole number.*got 1\.5"):
         rank_frame(TESTSET, halves, BY_RANK)
 
 
@@ -408,7 +408,7 @@ def test_ranks_that_come_twice_and_halves_are_errors():
     twice = pl.DataFrame({"query_id": ["q1", "q1"], "doc_id": ["d1", "d2"], "rank": [1, 1]})
     with pytest.raises(RunFormatError, match="rows 0 and 1: query 'q1' has two results of rank 1"):
         evaluate(testset, twice)
-    with pytest.raises(RunFormatError, match="row 0: the rank is no rank"):
+    with pytest.raises(RunFormatError, match="row 0: the rank is not a whole number"):
         evaluate(testset, twice.with_columns(rank=pl.lit(1.5)))
     with pytest.raises(RunFormatError, match="no row in this run"):
         evaluate(testset, twice.clear())

@@ -558,7 +558,7 @@ def test_a_duplicate_names_both_lines(problems):
     text = "q1 Q0 a 1 3 t\nq1 Q0 b 2 2 t\n\nq1 Q0 a 3 1 t\n"
     assert problems(text) == [
         (
-            "4: query 'q1' lists document 'a' twice; expected each document once a query, got it also on line 1.\n"
+            "4: query 'q1' lists document 'a' twice; expected each document once per query, got the same document on line 1.\n"
             "Hint: duplicates=first keeps the best-ranked one."
         )
     ]

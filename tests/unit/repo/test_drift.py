@@ -221,12 +221,12 @@ def test_text_that_stands_twice_is_said_to_be_ambiguous(repository: Any) -> None
     repository.write("a.py", f"def two{body}\n\ndef three{body}")
     entity, span = verify(testset, take(repository.root)).findings
     assert (entity.state, entity.now) == ("renamed", "a.py::two")
-    assert entity.detail == "ambiguous: the same text is a.py::three too"
+    assert entity.detail == "ambiguous: the same text is also a.py::three"
     assert span.state == "unchanged"  # the same lines say the same, whatever holds them
     repository.write("a.py", f"# above\ndef two{body}\n\ndef three{body}")
     _, span = verify(testset, take(repository.root)).findings
     assert (span.state, span.now) == ("moved", "a.py:3-4")
-    assert span.detail.endswith("into a.py::two; ambiguous: the same text begins on line 8 too")
+    assert span.detail.endswith("to a.py::two; ambiguous: the same text also begins on line 8")
 
 
 def test_lines_that_changed_are_not_taken_for_the_same_lines_of_another_function(repository: Any) -> None:
@@ -246,7 +246,7 @@ def test_lines_that_outlive_their_function_are_said_to_have_left_it(repository: 
     repository.write("a.py", "import os\n\n\ndef two(x):\n    x = 2 * x\n    y = x + 1\n    return y\n")
     (found,) = verify(testset, take(repository.root)).findings
     assert (found.state, found.now) == ("moved", "a.py:6-7")
-    assert found.detail == "out of a.py::one, which is gone, into a.py::two"
+    assert found.detail == "moved from a.py::one, which no longer exists, to a.py::two"
 
 
 def test_a_place_without_an_anchor_is_looked_up(repository: Any) -> None:
@@ -259,14 +259,14 @@ def test_a_place_without_an_anchor_is_looked_up(repository: Any) -> None:
     )
     report = verify(testset, take(repository.root))
     assert [(finding.state, finding.detail.partition(";")[0]) for finding in report.findings[:2]] == [
-        ("unanchored", "it is there"),
+        ("unanchored", "it exists"),
         ("gone", "the file has no such symbol"),
     ]
     length = len((repository.root / "src/numbers.py").read_text(encoding="utf-8").splitlines())
     assert (
         report.findings[2].detail == f"lines 90000-90001 are out of range: the file has {length}; no anchor was stored"
     )
-    assert report.findings[3].detail == "there is no such file; no anchor was stored"
+    assert report.findings[3].detail == "the file does not exist; no anchor was stored"
     assert len(report.findings) == 4  # a pattern is no place
 
 

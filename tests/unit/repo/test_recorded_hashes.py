@@ -76,7 +76,7 @@ def test_a_changed_file_is_refused_with_the_repository(folder):
     (folder / "src/a.py").write_text(A + "\n")
     with pytest.raises(TestSetError) as caught:
         load(folder / "g.json", options=TestSetOptions(repo=folder))
-    assert "2 of 4 expected places not as they were in the folder: 2 edited" in str(caught.value)
+    assert "2 of 4 expected places changed in the folder: 2 edited" in str(caught.value)
     assert "the hash of src/a.py is not the recorded one" in str(caught.value)
     allowed = load(folder / "g.json", options=TestSetOptions(repo=folder, allow_drift=True))
     assert allowed.query_ids == ("q1", "q2")
@@ -120,12 +120,12 @@ def test_intact_keeps_the_queries_whose_places_stand(folder):
     assert testset.query_ids == ("q2",)
     note = next(note for note in testset.notes if note.kind is NoteKind.INTACT)
     assert note.text == (
-        "Only intact queries are evaluated: 1 of 2. Left out, because places that they expect are not as they were in "
+        "Only intact queries are evaluated: 1 of 2. Left out, because places that they expect changed in "
         "the folder (2 edited): q1."
     )
     assert (note.query_ids, note.total) == (("q1",), 2)
     (folder / "src/b.py").unlink()
-    with pytest.raises(TestSetError, match="each of 2 queries expects a place that is not as it was"):
+    with pytest.raises(TestSetError, match="each of 2 queries expects a place that changed in"):
         check_repository(load(folder / "g.json"), folder, intact=True)
 
 

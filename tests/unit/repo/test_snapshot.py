@@ -148,7 +148,7 @@ def test_without_the_program_a_folder_is_read_as_it_stands(tmp_path: Path, monke
     (tmp_path / "a.py").write_text("x = 1\n")
     monkeypatch.setenv("PATH", os.fspath(tmp_path / "nothing"))
     assert list(take(tmp_path).files) == ["a.py"]
-    with pytest.raises(UsageError, match="no program `git`"):
+    with pytest.raises(UsageError, match="the program `git` was not found"):
         take(tmp_path, "HEAD")
 
 
@@ -163,7 +163,7 @@ def test_contents_that_were_never_fetched_are_there_and_not_read(repository: Any
 
 def test_a_repository_that_git_cannot_read_is_not_taken_for_a_plain_folder(repository: Any) -> None:
     (repository.root / ".git/HEAD").unlink()
-    with pytest.raises(UsageError, match="git does not read this repository: not a git repository"):
+    with pytest.raises(UsageError, match="git cannot read this repository: not a git repository"):
         take(repository.root)
 
 
@@ -178,7 +178,7 @@ def test_a_repository_without_a_commit_has_its_tracked_files(tmp_path: Path, rep
 
 def test_a_damaged_list_of_files_is_refused(repository: Any) -> None:
     (repository.root / ".git/index").write_bytes(b"junk")
-    with pytest.raises(UsageError, match="git does not list the files of this repository"):
+    with pytest.raises(UsageError, match="git cannot list the files of this repository"):
         take(repository.root)
 
 
@@ -188,7 +188,7 @@ def test_a_program_that_cannot_be_run_is_none(tmp_path: Path, monkeypatch: pytes
     (tmp_path / "bin/git").write_text("no program\n")
     monkeypatch.setenv("PATH", os.fspath(tmp_path / "bin"))
     assert "a.py" in take(tmp_path).files
-    with pytest.raises(UsageError, match="no program `git` that can be run: permission denied"):
+    with pytest.raises(UsageError, match="the program `git` cannot be run: permission denied"):
         take(tmp_path, "HEAD")
 
 

@@ -274,7 +274,7 @@ def test_ignored_files_are_part_of_the_digest_and_no_change(
     found = state(repository)
     assert (found.uncommitted, list(found.ignored)) == ((), ["out/", "src/b.log"])
     assert differences(before, found).ignored == ("ignored: out/ (new)", "ignored: src/b.log (new)")
-    assert found.notes == ("The folder also has 2 ignored files (0.0 MiB), which no commit has: out/, src/b.log.",)
+    assert found.notes == ("The folder also has 2 ignored files (0.0 MiB), not in any commit: out/, src/b.log.",)
     repository.write("out/deep/a.py", "x = 2\n")
     assert differences(found, state(repository)).ignored == ("ignored: out/ (changed)",)
     assert found.digest != state(repository).digest
@@ -311,7 +311,7 @@ def test_submodules_are_read_whatever_is_configured_to_be_ignored(repository: Re
     repository.git("config", "diff.ignoreSubmodules", "all")
     clean = state(repository)
     assert (clean.uncommitted, clean.submodules) == ((), {"lib": inner.git("rev-parse", "HEAD")})
-    assert clean.notes == ("Submodules, whose files the folder has and the commit has not (1): lib.",)
+    assert clean.notes == ("Submodules, whose files are in the folder but not in the commit (1): lib.",)
     inner.write("q.py", "q = 2\n")
     inner.write("new.py", "")
     assert state(repository).uncommitted == ("untracked lib/new.py", "modified lib/q.py")
@@ -361,7 +361,7 @@ def test_links_that_lead_out_of_the_folder_are_named(repository: Repository, tmp
     found = state(repository)
     assert (found.uncommitted, found.notes) == (
         (),
-        ("Links that lead out of the folder: what they lead to is not compared (1): out.py.",),
+        ("Links that point outside the folder: their targets are not compared (1): out.py.",),
     )
     (repository.root / "in.py").unlink()
     (repository.root / "in.py").symlink_to("docs/guide.md")
@@ -421,7 +421,7 @@ def test_a_folder_without_git_is_compared_by_its_files(tmp_path: Path, monkeypat
     made.write("node_modules/p/index.js", "")
     before = read_tree(made.root)
     assert (before.commit, list(before.files), list(before.ignored)) == ("", ["a.py"], ["node_modules/"])
-    assert before.notes == ("The folder also has 1 ignored file (0.0 MiB), which is not read here: node_modules/.",)
+    assert before.notes == ("The folder also has 1 ignored file (0.0 MiB), not read: node_modules/.",)
     made.write("a.py", "x = 2\n")
     made.write("b.py", "")
     made.write("node_modules/p/index.js", "1")
@@ -435,7 +435,7 @@ def test_a_repository_without_the_program_git_is_refused(
     repository: Repository, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("PATH", str(tmp_path))
-    with pytest.raises(UsageError, match="there is no program `git`"):
+    with pytest.raises(UsageError, match="the program `git` was not found"):
         state(repository)
 
 
@@ -443,7 +443,7 @@ def test_many_changes_are_counted(repository: Repository) -> None:
     for number in range(300):
         repository.write(f"new/{number:03}.py", "")
     assert state(repository).sentence == (
-        f"Uncommitted changes: 300 files are not as in commit {repository.git('rev-parse', 'HEAD')[:12]}: untracked new/000.py, "
+        f"Uncommitted changes: 300 files differ from commit {repository.git('rev-parse', 'HEAD')[:12]}: untracked new/000.py, "
         "untracked new/001.py, untracked new/002.py, untracked new/003.py, untracked new/004.py and 295 more"
     )
 

@@ -216,9 +216,7 @@ def short(
 
 
 def test_the_gravest_caveat_is_whole_before_rows_and_queries_that_changed_most():
-    doubt = (
-        "no class is worse on its own, by p adjusted over 30 classes; the mean over all queries alone would be: worse"
-    )
+    doubt = "no class is worse on its own, by p adjusted over 30 classes; the verdict by the mean over all queries would be: worse"
     document = short(rows=30, changes=("1 worse", "Most: +0.1 x"), doubts=(doubt,), sentence="word " * 90)
     lines = lines_of(document)
     assert "would be: worse" in "\n".join(lines)

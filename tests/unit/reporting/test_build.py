@@ -265,7 +265,7 @@ def test_queries_that_could_not_be_paired_are_named(testset: TestSet, runs: tupl
     some = {query_id: answer for query_id, answer in runs[1].answers.items() if query_id != "q3"}
     pair = evaluate(testset, runs[0]), evaluate(testset, replace(runs[1], answers=some), missing="skip")
     document = comparison_document(compare(*pair))
-    assert tables(document, "collection")[-1].rows == [("weighted does not answer it", 1, "q3")]
+    assert tables(document, "collection")[-1].rows == [("weighted has no answer for it", 1, "q3")]
 
 
 def set_of(name: str, n: int, grades: dict[str, float]) -> TestSet:

@@ -188,11 +188,11 @@ def test_text_from_systems_is_shown_and_not_obeyed(evil: Comparison) -> None:
 
 
 def test_a_command_in_a_sentence_is_code(comparison: Comparison) -> None:
-    reasons = ("2 judgments could turn it: `cranfield holes <a> b`", "one ` alone")
+    reasons = ("2 judgments could change it: `cranfield holes <a> b`", "one ` alone")
     verdict = replace(comparison.verdict, reasons=reasons)
     result = replace(comparison, verdict=verdict)
     for page in (render(comparison_document(result), "html"), result._repr_html_()):
-        assert "<li>2 judgments could turn it: <code>cranfield holes &lt;a&gt; b</code></li>" in page
+        assert "<li>2 judgments could change it: <code>cranfield holes &lt;a&gt; b</code></li>" in page
         assert "<li>one ` alone</li>" in page
     assert "`cranfield holes <a> b`" in " ".join(render(comparison_document(result), "text").split())
 
@@ -396,7 +396,7 @@ def test_one_system_has_its_lowest_queries_and_no_verdict(patterned: Evaluation)
     text = re.sub(r"\s+", " ", Page(page).text)
     assert "Verdict" not in text
     assert "matches ^doc://a, grade 1" in text
-    assert "No Judged@10: its truth is a rule: nothing can be unjudged." in text
+    assert "No Judged@10: it is judged by a rule, so no result is unjudged." in text
 
 
 def test_pages_and_pictures_are_made_with_libraries_imported_late() -> None:

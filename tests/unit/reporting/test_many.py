@@ -240,7 +240,7 @@ def test_latency_stands_beside_quality_with_what_to_know_of_it(many: ManyCompari
     assert [row[-1] for row in against.rows] == [30, 30, 30, 29]  # the last failed on one
     assert [row[7] for row in calls.rows] == [0, 0, 0, 0, 1]
     *_, rule, bullets = blocks_of(comparison_document(many), "latency")
-    assert rule == Paragraph("A system is called faster or slower from a difference of 1 ms and 5 % on.")
+    assert rule == Paragraph("A system is reported as faster or slower if the difference is at least 1 ms and 5 %.")
     assert bullets.items == ("every system: up to 4 calls ran concurrently and may have delayed each other",)
     brief = " ".join(render_brief(comparison_document(many)).split())
     assert "Latency at the median: <script>" in brief

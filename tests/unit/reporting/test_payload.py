@@ -101,7 +101,7 @@ def test_the_judged_share_is_there_and_null_where_it_has_no_meaning(
     assert judged["mean"] == pytest.approx((2 / 3 + 1 / 2 + 1 + 0 + 1 / 2 + 1 + 0 + 1) / 8)
     nothing = to_jsonable(result_of([patterned]))["systems"][0]["judged"]
     assert (nothing["measure"], nothing["mean"], nothing["n"]) == ("Judged@10", None, 0)
-    assert nothing["why"] == "its truth is a rule: nothing can be unjudged"
+    assert nothing["why"] == "it is judged by a rule, so no result is unjudged"
 
 
 def test_compare_has_the_promised_shape(comparison: Comparison) -> None:
@@ -178,7 +178,7 @@ def test_a_query_left_out_of_one_side_says_so(testset: TestSet, runs: tuple[Run,
     payload = to_jsonable(result_of(compare(*pair), with_answers=True))
     side = payload["queries"]["q3"]["sides"][1]
     assert (side["system"], side["outcome"], side["hits"]) == ("weighted", None, [])
-    assert payload["unpaired"] == {"q3": "weighted does not answer it"}
+    assert payload["unpaired"] == {"q3": "weighted has no answer for it"}
     assert payload["queries"]["q3"]["bucket"] == ""
 
 

@@ -125,7 +125,7 @@ def test_a_folder_without_parquet_files_says_so(tmp_path):
 
 def test_a_run_of_text_is_no_parquet_file():
     code, _, error = run("evaluate", "qrels.txt", "old.run", "--memory", "1GB", *MEASURES)
-    assert (code, "old.run: this is no Parquet file" in error, "without the options" in error) == (2, True, True)
+    assert (code, "old.run: this is not a Parquet file" in error, "without the options" in error) == (2, True, True)
 
 
 def test_ids_of_another_form_have_no_verdict(tmp_path):
@@ -184,7 +184,7 @@ def test_an_interrupted_call_goes_on(monkeypatch, tmp_path, made):
     command = ("evaluate", "qrels.txt", "run", *MEASURES, "--out", tmp_path / "out")
     code, _, error = run(*command)
     assert code != 0
-    assert "the same command goes on from here" in error
+    assert "the same command resumes from here" in error
     assert not (tmp_path / "out" / "_evaluation.json").exists()
     code, out, error = run(*command)
     assert (code, error) == (0, "")
@@ -199,15 +199,18 @@ def test_an_interrupted_call_goes_on(monkeypatch, tmp_path, made):
     [
         (
             ("--by-query", "--sort", "name"),
-            ("--by-query has no meaning", "--sort has no meaning", "the folder of --out"),
+            ("--by-query cannot be used with", "--sort cannot be used with", "the folder of --out"),
         ),
-        (("--failed", "skip", "--evidence", "same-list=off"), ("--failed has no meaning", "--evidence has no meaning")),
+        (
+            ("--failed", "skip", "--evidence", "same-list=off"),
+            ("--failed cannot be used with", "--evidence cannot be used with"),
+        ),
         (("--memory", "lots"), ("--memory is 'lots'", "800MB")),
         (("--memory", "5MB"), ("alone need more",)),
         (("--columns", "score"), ("--columns is 'score'", "score=bm25")),
         (("--columns", "score=bm25"), ("no column score", "bm25")),
         (("--cluster", "user"), ("--cluster names a column", "--query-table")),
-        (("--master", "local[2]"), ("--master is of another engine", "--engine spark")),
+        (("--master", "local[2]"), ("--master belongs to another engine", "--engine spark")),
         (("--baseline-system", "older"), ("'older'", "old")),
         (("-m", "FileCoverage"), ("needs more than ranks and grades",)),
         (("--convention", "searchtweak"), ("no column rank",)),

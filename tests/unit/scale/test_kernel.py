@@ -124,7 +124,7 @@ def test_rows_without_an_id_or_a_finite_score_are_named_each():
     table = pa.table({"query_id": ["q", None, "q"], "doc_id": ["a", "b", None], "score": [float("nan"), 1.0, 2.0]})
     problems = score(table, qrels_table({"q": {"a": 1}}), Scoring.of(["s"], ["AP"])).to_pylist()
     assert [row["problem"] for row in problems] == [
-        "the score is nan, which is no finite number",
+        "the score is nan, which is not a finite number",
         "no query_id",
         "no doc_id",
     ]
@@ -198,7 +198,7 @@ def test_a_test_set_of_patterns_is_refused():
 
 
 def test_systems_need_names_of_their_own():
-    with pytest.raises(UsageError, match="names of their own"):
+    with pytest.raises(UsageError, match="no distinct names"):
         Scoring.of(["a", "a"], ["AP"])
 
 

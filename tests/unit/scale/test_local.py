@@ -205,7 +205,7 @@ def test_a_document_twice_is_named_with_both_places(tmp_path):
 
 def test_rows_that_cannot_be_used_are_named_with_their_file(tmp_path):
     run_of(tmp_path, [("q", "x", 1.0), ("q", "b", float("inf"))])
-    assert "row 1: the score is inf, which is no finite number" in problems(tmp_path, "run.parquet")[0]
+    assert "row 1: the score is inf, which is not a finite number" in problems(tmp_path, "run.parquet")[0]
 
 
 def test_rows_that_cannot_be_used_are_not_forgotten_by_an_interruption(tmp_path, monkeypatch):

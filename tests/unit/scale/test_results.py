@@ -106,8 +106,8 @@ def test_a_file_too_few_or_too_many_is_found(tmp_path):
     [
         ({"format": 99}, "results of another format"),
         ({"scoring": {"measures": ["nDGC@10"]}}, None),
-        ({"scoring": {"measures": ["AP"], "convention": "trec"}}, "no description of results"),
-        ({"n_rows": None}, "no description of results"),
+        ({"scoring": {"measures": ["AP"], "convention": "trec"}}, "not a description of results"),
+        ({"n_rows": None}, "not a description of results"),
     ],
 )
 def test_a_description_by_other_code_is_refused(tmp_path, change, message):

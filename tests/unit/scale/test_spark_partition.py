@@ -104,7 +104,7 @@ def test_what_is_judged_twice_is_a_problem() -> None:
     ("judged", "problem"),
     [
         (("q", "d1", None), "document 'd1' of query 'q' has no grade"),
-        (("q", "d1", float("nan")), "document 'd1' of query 'q' has the grade nan, which is no finite number"),
+        (("q", "d1", float("nan")), "document 'd1' of query 'q' has the grade nan, which is not a finite number"),
         ((None, "d1", 1.0), "a judgment has no query_id"),
     ],
 )

@@ -80,14 +80,14 @@ def test_a_java_that_spark_runs_on(tmp_path: Path, monkeypatch, printed: str) ->
 
 def test_a_java_that_is_too_old_or_missing(tmp_path: Path, monkeypatch) -> None:
     monkeypatch.setenv("JAVA_HOME", str(tmp_path))
-    with pytest.raises(UsageError, match="there is none in JAVA_HOME"):
+    with pytest.raises(UsageError, match="none was found in JAVA_HOME"):
         _check_java()
     java(tmp_path, 'openjdk version "1.8.0_392"')
     with pytest.raises(UsageError, match=r"expected Java 17 or newer, got openjdk version .1\.8\.0_392"):
         _check_java()
     monkeypatch.delenv("JAVA_HOME")
     monkeypatch.setenv("PATH", str(tmp_path))
-    with pytest.raises(UsageError, match="there is none on the PATH"):
+    with pytest.raises(UsageError, match="none was found on the PATH"):
         _check_java()
 
 

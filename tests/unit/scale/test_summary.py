@@ -315,7 +315,7 @@ def test_queries_under_ids_in_another_form_make_a_comparison_void(tmp_path, othe
     ("options", "message"),
     [
         ({"cluster": "user"}, "without a table"),
-        ({"options": CompareOptions(test="wilcoxon")}, "wilcoxon needs the difference of every query"),
+        ({"options": CompareOptions(test="wilcoxon")}, "wilcoxon needs the differences of all queries"),
         ({"options": CompareOptions(primary="nDCG@10")}, "nDCG@10 was not evaluated"),
         ({"options": CompareOptions(primary="GMAP")}, "one number over all queries"),
         ({"n_units": 1}, "1 units"),
@@ -334,7 +334,7 @@ def test_calls_that_cannot_be_are_refused(tmp_path, options, message):
         ("query_id,usr\nq1,u\n", "unknown column 'user'"),
         ("query_id,user,language,w\nq1,u,de,1\nq1,v,en,1\n", "more than one row"),
         ("query_id,user,language,w\nq1,u,de,-1\n", "weight in row 0"),
-        ("query_id,user,language,w\nq1,u,de,much\n", "not of numbers"),
+        ("query_id,user,language,w\nq1,u,de,much\n", "not numeric"),
         ("query_id,user,language,w\n" + "".join(f"q{n},u,l{n},1\n" for n in range(300)), "more than 200 values"),
         ("query_id,user,language,w\nq1,u\n", "cannot be read"),
     ],

@@ -129,10 +129,10 @@ def test_of_many_texts_those_of_the_same_words_are_found(tmp_path: Path, monkeyp
     assert large is not None
     near = [finding for finding in large.findings if finding.check == "near duplicates"]
     assert [(finding.query_id, finding.message) for finding in near] == [
-        ("q1", "it has the words of query q0: 'Two, one!', 'one two'")
+        ("q1", "it has the same words as query q0: 'Two, one!', 'one two'")
     ]
     (note,) = large.testset.notes
-    assert str(note) == "near duplicates: of 6 queries, texts with the same words were looked for, and no others"
+    assert str(note) == "near duplicates: of 6 queries, only texts with the same words were searched for"
 
 
 def test_many_findings_are_counted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -58,7 +58,7 @@ def test_a_rater_who_grades_higher_than_the_others_has_a_bias():
 @pytest.mark.parametrize(
     ("matrix", "note"),
     [
-        (np.array([[0.0, 1.0]] * 9), "2 raters: which of them does not fit is known from three on only"),
+        (np.array([[0.0, 1.0]] * 9), "2 raters: at least three are needed to identify one who does not fit"),
         (np.full((9, 3), np.nan), "no item was rated twice"),
         (np.array([[0.0, 1, 1], [1, 1, 0], [0, 0, 1]]), "too few units for intervals and p-values (3, 6 are needed)"),
     ],

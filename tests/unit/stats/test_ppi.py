@@ -121,7 +121,7 @@ def test_no_unit_at_all() -> None:
 
 
 def test_mistakes_are_named() -> None:
-    with pytest.raises(UsageError, match="do not pair"):
+    with pytest.raises(UsageError, match="different lengths"):
         corrected_mean([1.0], [])
 
 

@@ -112,12 +112,12 @@ def test_every_problem_of_a_map_is_said():
     with pytest.raises(UsageError) as caught:
         parse_target("0=1,1=0,2=x,1=2,=1,3=-1,4=nan,")
     assert [problem.message for problem in caught.value.problems] == [
-        "'2=x' maps no grade",
+        "'2=x' is not a mapping of grades",
         "grade 1 is mapped twice",
-        "'=1' maps no grade",
-        "'3=-1' maps no grade",
-        "'4=nan' maps no grade",
-        "'' maps no grade",
+        "'=1' is not a mapping of grades",
+        "'3=-1' is not a mapping of grades",
+        "'4=nan' is not a mapping of grades",
+        "'' is not a mapping of grades",
         "grade 1 becomes 0, less than grade 0, which becomes 1",
     ]
     with pytest.raises(UnknownNameError, match="'binry'; expected binary, graded, detail, or a map such as"):

@@ -126,7 +126,7 @@ def test_the_published_pair(cupertino):
 
 @pytest.mark.parametrize(
     ("a", "b", "words"),
-    [([0.1], [0.1, 0.2], "do not pair"), ([0.1, math.nan], [0.1, 0.2], "not finite"), ([[0.1]], [[0.2]], "axes")],
+    [([0.1], [0.1, 0.2], "different lengths"), ([0.1, math.nan], [0.1, 0.2], "not finite"), ([[0.1]], [[0.2]], "axes")],
 )
 def test_what_does_not_pair_is_refused(a, b, words):
     with pytest.raises(UsageError, match=words):

@@ -23,7 +23,7 @@ def test_differences_are_candidate_minus_baseline_without_rounding(baseline, can
 
 
 def test_sides_that_do_not_pair_are_refused():
-    with pytest.raises(UsageError, match="do not pair") as caught:
+    with pytest.raises(UsageError, match="different lengths") as caught:
         differences([0.1, 0.2], [0.1])
     assert (caught.value.problems[0].expected, caught.value.problems[0].got) == ("2 candidate values", "1")
 

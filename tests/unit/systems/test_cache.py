@@ -298,7 +298,7 @@ def test_answers_of_a_system_that_changed_while_it_was_asked_are_not_kept(again,
             return super().search(query, k)
 
     _, _, told = again(Changing(depends=[index]))
-    assert told.notes == ["old: what it depends on changed while it was asked"]
+    assert told.notes == ["old: its dependencies (`depends`) changed while the queries were sent"]
     assert entries() == []
 
 
@@ -446,7 +446,7 @@ def test_nothing_is_kept_of_a_system_that_does_not_say_what_it_depends_on(again,
     assert asked == ["q1", "q2", "q3"]
     assert entries() == []
     why = [
-        "old: every query is sent, and no answer is kept: name in its `depends` the files, the command or the field that change with its index"
+        "old: every query is sent, and no answer is kept: list in its `depends` the files, the command or the field that change with its index"
     ]
     assert first.notes == told.notes == (why if hours else [])
 

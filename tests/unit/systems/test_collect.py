@@ -334,7 +334,7 @@ class TestGoingOn:
         systems = [make_system(COUNTING + "# built again"), InCode(hit_of)]
         collect_all(testset_of("a", "b", "c"), systems, out_dir=tmp_path / "out", progress=told)
         assert len(calls()) == 6
-        assert "sut: starting over, because what the system depends on changed" in told.notes[0]
+        assert "sut: starting over, because the dependencies of the system changed" in told.notes[0]
 
     def test_a_journal_of_another_version_is_set_aside(self, cut_short, make_system, testset_of, tmp_path, told, calls):
         cut_short()

@@ -59,9 +59,9 @@ def test_what_a_program_wrote_before_it_was_stopped_is_in_the_log(ask):
 @pytest.mark.parametrize(
     ("command", "reason"),
     [
-        (["bin/none", "{query}"], "could not be started: there is no such program"),
-        (["no-such-program-anywhere", "{query}"], "could not be started: there is no such program"),
-        (["./plain.txt", "{query}"], "could not be started: it may not be executed"),
+        (["bin/none", "{query}"], "could not be started: the program does not exist"),
+        (["no-such-program-anywhere", "{query}"], "could not be started: the program does not exist"),
+        (["./plain.txt", "{query}"], "could not be started: permission to execute it was denied"),
         (["./broken", "{query}"], "could not be started: ENOEXEC"),
     ],
 )
@@ -76,7 +76,7 @@ def test_a_program_that_cannot_be_started_is_a_failure_with_a_portable_reason(tm
 
 def test_a_missing_working_directory_is_told_from_a_missing_program(ask):
     answer, _ = ask("", cwd="nowhere")
-    assert answer.reason == "could not be started: its working directory is not there"
+    assert answer.reason == "could not be started: its working directory does not exist"
 
 
 @pytest.mark.parametrize(
@@ -116,7 +116,9 @@ def test_bytes_that_are_no_unicode_reach_the_program_as_they_were(ask):
 @pytest.mark.parametrize("query", ["nul\0nul", "\ud800"])
 def test_a_query_that_no_command_line_can_carry_fails_with_the_reason(ask, query):
     answer, _ = ask(ECHO_ARGV, query=query, extract=ARGV)
-    assert answer.reason == "could not be started: an argument holds a character that no command line can carry"
+    assert (
+        answer.reason == "could not be started: an argument contains a character that is not allowed on a command line"
+    )
 
 
 def test_parameters_k_and_python_are_filled_in(ask):

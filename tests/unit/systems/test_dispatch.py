@@ -171,7 +171,7 @@ def test_a_call_that_is_cut_short_by_nobody_here_is_a_failure_and_the_rest_goes_
     system = Cut()
     calls = interleave(queries(3), [system], seed=0, repetition=1)
     Dispatcher([system], 10).ask(calls, lambda call, answer, log: answers.setdefault(call.query.id, answer))
-    assert answers["q2"] == Answer(Outcome.ERROR, reason="the call was cut short, and not by Cranfield")
+    assert answers["q2"] == Answer(Outcome.ERROR, reason="the call was cancelled, but not by Cranfield")
     assert [answers[query_id].outcome for query_id in ("q1", "q3")] == [Outcome.ANSWERED] * 2
 
 

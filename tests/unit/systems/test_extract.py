@@ -38,7 +38,7 @@ class TestFailed:
     )
     def test_what_it_gives_is_why_the_answer_is_a_failure(self, failed, document, reason):
         answer = read(json.dumps(document), {"json": "r", "failed": failed})
-        assert (answer.outcome, answer.reason) == (Outcome.ERROR, f"the answer is not whole: {reason}")
+        assert (answer.outcome, answer.reason) == (Outcome.ERROR, f"the answer is incomplete: {reason}")
         lines = read(json.dumps(document), {"jsonl": "r", "failed": f"[].{failed} | [0]"})
         assert (lines.outcome, lines.hits) == (Outcome.ERROR, ())
 
@@ -54,7 +54,7 @@ class TestFailed:
     def test_by_default_it_is_what_engines_say(self, document, reason):
         text = json.dumps({"r": ["a"], **document})
         answer = read(text, {"json": "r"})
-        assert (answer.outcome, answer.reason) == (Outcome.ERROR, f"the answer is not whole: {reason}")
+        assert (answer.outcome, answer.reason) == (Outcome.ERROR, f"the answer is incomplete: {reason}")
         assert ids(read(text, {"json": "r", "failed": None})) == ["a"]
 
     @pytest.mark.parametrize("value", [None, False, 0, "", [], {}])
@@ -177,8 +177,8 @@ class TestJson:
             ("Error: no index", "the output is not JSON (line 1, column 1)"),
             ('{"results": [\n{]', "the output is not JSON (line 2, column 2)"),
             ('{"results": []} {"results": []}', "the output is not JSON (line 1, column 17)"),
-            ('{"results": [{"uri": "a", "score": NaN}]}', "the output is not JSON that can be read"),
-            ("[" * 100_000, "the output is not JSON that can be read"),
+            ('{"results": [{"uri": "a", "score": NaN}]}', "the output cannot be parsed as JSON"),
+            ("[" * 100_000, "the output cannot be parsed as JSON"),
             ("{}", "extract.json gave null, not a list"),
             ("[1]", "extract.json gave null, not a list"),
             ('{"results": [{"uri": "a"}, {"url": "b"}, {"uri": "c"}]}', "result 2 has no id"),
@@ -299,12 +299,16 @@ class TestOwnForm:
         ("output", "outcome", "reason"),
         [
             ('{"error": "no index\\nsee the log"}', Outcome.ERROR, "no index"),
-            ('{"error": ""}', Outcome.ERROR, "an error without words"),
+            ('{"error": ""}', Outcome.ERROR, "an error without a message"),
             ('{"error": {"code": 3}, "hits": []}', Outcome.ERROR, '{"code": 3}'),
             ('{"results": []}', Outcome.UNPARSABLE, 'the answer is an object without "hits"'),
             ("null", Outcome.UNPARSABLE, "the answer is null, not a list of hits, or an object with hits"),
             ('{"hits": [{"id": "d1"}, {"doc": 2}]}', Outcome.UNPARSABLE, "result 2 has no id"),
-            ('{"hits": [{"id": "d1", "tokens": "3"}]}', Outcome.UNPARSABLE, "result 1 has tokens that are no finite"),
+            (
+                '{"hits": [{"id": "d1", "tokens": "3"}]}',
+                Outcome.UNPARSABLE,
+                "result 1 has a token count that is not a finite",
+            ),
             ("", Outcome.UNPARSABLE, "the output is blank, not JSON"),
             ("No results", Outcome.EMPTY, None),
         ],
@@ -329,7 +333,7 @@ class TestTokens:
     def test_what_is_no_number_of_0_or_more_is_unparsable(self, tokens):
         answer = read(f'{{"r": [{{"u": "a", "n": {tokens}}}]}}', {"json": "r", "id": "u", "tokens": "n"})
         assert answer.outcome is Outcome.UNPARSABLE
-        assert answer.reason == "result 1 has tokens that are no finite number of 0 or more"
+        assert answer.reason == "result 1 has a token count that is not a finite number of 0 or more"
 
 
 ANY_JSON = st.recursive(

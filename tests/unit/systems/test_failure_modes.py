@@ -37,7 +37,7 @@ def test_a_binary_that_vanishes_meanwhile_is_a_failure_of_each_query_left(tmp_pa
     config = {"command": ["./search", "{query}"], "extract": {"regex": r"docs://\S+"}}
     run = collect(testset_of("a", "b", "c"), CommandSystem("old", system_config("sut", config), tmp_path))
     assert counts(run) == {Outcome.ANSWERED: 1, Outcome.NONZERO_EXIT: 2}
-    assert run.answers["q2"].reason == "could not be started: there is no such program"
+    assert run.answers["q2"].reason == "could not be started: the program does not exist"
 
 
 def test_a_binary_that_points_at_the_wrong_index_is_found_before_the_first_query(make_system, tmp_path):

@@ -188,12 +188,12 @@ DEATHS = {
     "os._exit(3)": "the process ended with exit status 3 before it answered",
     "os.kill(os.getpid(), signal.SIGKILL)": "the process was killed by SIGKILL before it answered",
     "os.kill(os.getpid(), signal.SIGTERM)": "the process was killed by SIGTERM before it answered",
-    "os.closerange(3, 100)": "the process closed its output and went on before it answered",
+    "os.closerange(3, 100)": "the process closed its output but did not exit before it answered",
     "[os.write(fd, b'{]\\n') for fd in range(3, 30) if writable(fd)]; time.sleep(9)": (
         "the process wrote a line that is not JSON"
     ),
     '[os.write(fd, b\'{"id": 1, "answer": 3}\\n\') for fd in range(3, 30) if writable(fd)]; time.sleep(9)': (
-        "the process wrote an answer to a call that is not under way"
+        "the process wrote an answer to a call that is not pending"
     ),
 }
 DYING = """
@@ -231,7 +231,7 @@ def test_a_process_that_ends_on_every_query_is_left_alone(system, source, monkey
     dying = system("import os\n" + source)
     reasons = [ask(dying)[0].reason for _ in range(3)]
     assert ["ended with exit status 0" in reason for reason in reasons] == [True] * 3
-    assert reasons[2].startswith("not asked: the program ended 2 times in a row without an answer")
+    assert reasons[2].startswith("not sent: the program ended 2 times in a row without an answer")
 
 
 HARMLESS = [

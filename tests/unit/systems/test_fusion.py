@@ -293,7 +293,7 @@ def test_every_check_of_every_part_is_made_before_the_first_query(project: Path)
         (
             "old.jsonl",
             '{"cranfield_run": 1, "name": "old"}\n{"query_id": "q2", "outcome": "answered", "hits": [{"id": "w"}]}\n',
-            Answer(Outcome.MISSING, reason="old: missing: the run file holds no answer for it"),
+            Answer(Outcome.MISSING, reason="old: missing: the run file has no answer for it"),
         ),
     ],
 )

@@ -446,7 +446,7 @@ def test_a_server_that_dies_on_every_call_is_left_alone_after_some(mcp):
     ended = "the server ended with exit status 5"
     assert reasons == [
         *[ended] * MAX_DEATHS,
-        f"not asked: the program ended 5 times in a row without an answer (the last time: {ended})",
+        f"not sent: the program ended 5 times in a row without an answer (the last time: {ended})",
     ]
 
 
@@ -476,7 +476,7 @@ def test_an_answer_without_end_over_http_is_cut_off(serve, servers, tmp_path, en
     finally:
         system.close()
     assert answer.outcome is Outcome.ERROR
-    assert ("16 MB" if encoding is None else "encoded, unasked") in answer.reason
+    assert ("16 MB" if encoding is None else "an encoding that was not requested") in answer.reason
 
 
 # The run

@@ -112,11 +112,11 @@ def test_a_query_stays_in_its_step_of_the_path(serve, servers, http_system, hit,
 @pytest.mark.parametrize(
     ("http", "query", "reason"),
     [
-        ({"headers": {"X-Q": "{query}"}}, "a\r\nEvil: yes", "header X-Q would hold a line break"),
-        ({"text": "{query} {params.lang}"}, "a", "the body needs params.lang, which is not there"),
-        ({"json": "{params.lang}"}, "a", "the body needs a parameter that is not there"),
-        ({}, "a\ud800", "a character in it can stand in no request"),
-        ({"json": {"boost": float("inf")}}, "a", "a number in its body can stand in no JSON"),
+        ({"headers": {"X-Q": "{query}"}}, "a\r\nEvil: yes", "header X-Q would contain a line break"),
+        ({"text": "{query} {params.lang}"}, "a", "the body needs params.lang, which is missing"),
+        ({"json": "{params.lang}"}, "a", "the body needs a parameter that is missing"),
+        ({}, "a\ud800", "it contains a character that is not allowed in a request"),
+        ({"json": {"boost": float("inf")}}, "a", "its body contains a number that JSON cannot represent"),
     ],
 )
 def test_what_cannot_be_sent_fails_without_a_request(serve, servers, hit, tmp_path, http_system, http, query, reason):
@@ -255,7 +255,7 @@ def test_a_date_without_the_service_s_clock_is_reckoned_by_ours():
         (b"", "the connection was closed before an answer"),
         (b"HTTP/1.1 200 OK\r\nContent-Length: 100\r\n\r\n{", "the connection broke in the middle of the answer"),
         (b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n5\r\nab", "the connection broke in the middle of the answer"),
-        (b"SSH-2.0-OpenSSH_9.6\r\n\r\n", "what came back is not valid HTTP"),
+        (b"SSH-2.0-OpenSSH_9.6\r\n\r\n", "the answer is not valid HTTP"),
     ],
     ids=["nothing", "short", "chunk", "ssh"],
 )  # fmt: skip
@@ -279,7 +279,7 @@ def test_a_refused_connection_and_an_unknown_host_have_reasons_without_an_addres
     assert (refused.outcome, refused.reason) == (Outcome.ERROR, "the connection was refused (tried 2 times)")
     assert log.attempts == 2
     unknown, _ = ask(http_system("http://no-such-host.invalid", retries=0))
-    assert (unknown.outcome, unknown.reason) == (Outcome.ERROR, "the host's name is not known")
+    assert (unknown.outcome, unknown.reason) == (Outcome.ERROR, "the host name cannot be resolved")
 
 
 PORTS = [f"http://127.0.0.1:{port}" for port in ("65536", "-1", "abc", "9" * 20)]
@@ -296,7 +296,7 @@ def test_an_untrusted_certificate_is_an_error_that_no_retry_mends(servers, serve
     context, file = servers.certificate(tmp_path)
     service = serve(servers.script(hit), context)
     answer, log = ask(http_system(service.url))
-    assert answer.reason == "TLS: the certificate is not trusted: it is signed by itself"
+    assert answer.reason == "TLS: the certificate is not trusted: it is self-signed"
     assert (answer.outcome, log.attempts, service.requests) == (Outcome.ERROR, 1, [])
     assert ids(ask(http_system(service.url, http={"ca": file.name}))[0]) == ["d1"]
 
@@ -310,7 +310,7 @@ def test_a_certificate_for_another_host_is_refused(servers, serve, http_system, 
 def test_tls_with_a_server_that_speaks_plain_http_fails(servers, serve, http_system, hit):
     service = serve(servers.script(hit))
     answer, _ = ask(http_system(service.url.replace("http:", "https:"), retries=0))
-    assert answer.reason == "TLS: no secure connection could be agreed on"
+    assert answer.reason == "TLS: no secure connection could be negotiated"
 
 
 def test_redirects_are_not_followed_and_say_where_they_lead(servers, serve, http_system, hit):
@@ -333,14 +333,14 @@ def test_redirects_are_not_followed_and_say_where_they_lead(servers, serve, http
         ({}, b'{"hits": 3}', Outcome.UNPARSABLE, "extract.json gave a number, not a list"),
         ({}, b'{"hits": [{"id": "caf\xe9"}]}', Outcome.UNPARSABLE, "the answer is not text in utf-8"),
         ({"Content-Type": "text/x; charset=klingon"}, b"{}", Outcome.UNPARSABLE,
-         "the answer names a charset that is not known: 'klingon'"),
+         "the charset of the answer is unknown: 'klingon'"),
         ({"Content-Type": "text/x; charset=punycode"}, b"{}", Outcome.UNPARSABLE,
-         "the answer names a charset that is not known: 'punycode'"),
+         "the charset of the answer is unknown: 'punycode'"),
         ({"Content-Type": "text/x; charset=base64"}, b"{}", Outcome.UNPARSABLE,
-         "the answer names a charset that is not known: 'base64'"),
+         "the charset of the answer is unknown: 'base64'"),
         ({"Content-Encoding": "gzip"}, b"no gzip", Outcome.UNPARSABLE,
-         "the answer cannot be decoded as gzip, as it says it is encoded"),
-        ({"Content-Encoding": "br"}, b"\x8b\x02", Outcome.UNPARSABLE, "the answer has a content encoding that was not asked for: 'br'"),
+         "the answer cannot be decoded as gzip, its declared encoding"),
+        ({"Content-Encoding": "br"}, b"\x8b\x02", Outcome.UNPARSABLE, "the answer has a content encoding that was not requested: 'br'"),
         ({}, b'{"hits": ["' + b"x" * 16 * MB + b'"]}', Outcome.UNPARSABLE, "over 16 MB of output"),
     ],
     ids=["html", "blank", "shape", "latin", "klingon", "punycode", "base64", "gzip", "br", "huge"],
@@ -550,7 +550,7 @@ def test_what_is_needed_is_found_beforehand(serve, servers, http_system, monkeyp
     bad, _ = ask(http_system("https://x.test/{query}", http={"ca": "bad.pem"}))
     answer, log = ask(system)
     assert (bad.reason, log.attempts) == (answer.reason, 1)
-    assert answer.reason == "no request was made: the proxies or certificates to use cannot be used"
+    assert answer.reason == "no request was made: the configured proxies or certificates cannot be used"
 
 
 def test_a_proxy_of_the_environment_is_used(serve, servers, http_system, hit, monkeypatch):
@@ -563,7 +563,7 @@ def test_a_proxy_of_the_environment_is_used(serve, servers, http_system, hit, mo
     with pytest.raises(PreflightError, match="certificates and proxies"):
         preflight([unusable])
     answer, _ = ask(unusable)
-    assert answer.reason == "no request was made: the proxies or certificates to use cannot be used"
+    assert answer.reason == "no request was made: the configured proxies or certificates cannot be used"
 
 
 def test_a_value_too_short_to_be_a_secret_is_not_hidden():

@@ -164,7 +164,7 @@ def test_a_collection_that_was_killed_goes_on_without_asking_twice(
         out = tmp_path / "out"
         assert (process.returncode, errors) == (130, "")
         n_kept = len(kept())
-        assert said == f"interrupted: {n_kept} of 24 answers are kept in {out}; the same command goes on from there.\n"
+        assert said == f"interrupted: {n_kept} of 24 answers are kept in {out}; the same command resumes from there.\n"
     assert not {(name, "q7") for name, _ in slow_calls} & set(kept())
     assert not (tmp_path / "out" / "runs").exists()
 

@@ -134,8 +134,8 @@ for call in calls():
         ('say(id=call["id"], hits=[{"doc": "d1"}])', Outcome.UNPARSABLE, "result 1 has no id"),
         ('say(id=call["id"], hits=["d1", {"id": "d2", "score": "x"}])', Outcome.UNPARSABLE, "result 2 has no score"),
         ('say(id=call["id"], hits=["d1"], fields=[1])', Outcome.UNPARSABLE, "fields are a list, not an object"),
-        ('say(id=call["id"] + 7, hits=[])', Outcome.UNPARSABLE, "an answer to a call that is not under way"),
-        ('say(id="x", hits=[])', Outcome.UNPARSABLE, "an answer to a call that is not under way"),
+        ('say(id=call["id"] + 7, hits=[])', Outcome.UNPARSABLE, "an answer to a call that is not pending"),
+        ('say(id="x", hits=[])', Outcome.UNPARSABLE, "an answer to a call that is not pending"),
         ('print("loading", flush=True)', Outcome.UNPARSABLE, "the program wrote a line that is not JSON"),
         ('print("[1]", flush=True)', Outcome.UNPARSABLE, "a line that is a list, not an object"),
     ],
@@ -424,9 +424,9 @@ def test_files_that_its_arguments_name_are_what_it_depends_on(program, tmp_path)
     [
         (b'{"id": 1, "hits": ["d1"], "hits": []}', "the program wrote a line with the key 'hits' twice in one object"),
         (b'{"id": 1, "hits": ["caf\xe9"]}', "the program wrote a line that is not UTF-8"),
-        (b'{"id": true, "hits": []}', "the program wrote an answer to a call that is not under way"),
-        (b'{"id": 1.0, "hits": []}', "the program wrote an answer to a call that is not under way"),
-        (b'{"id": 1' + b"0" * 4000 + b', "hits": []}', "the program wrote an answer to a call that is not under way"),
+        (b'{"id": true, "hits": []}', "the program wrote an answer to a call that is not pending"),
+        (b'{"id": 1.0, "hits": []}', "the program wrote an answer to a call that is not pending"),
+        (b'{"id": 1' + b"0" * 4000 + b', "hits": []}', "the program wrote an answer to a call that is not pending"),
         (b'{"id": 1, "hits": []} {"id": 2, "hits": []}', "the program wrote a line that is not JSON"),
         (b'{"id": 1, "hits": []}\0', "the program wrote a line that is not JSON"),
         (b"[" * 100_000, "the program wrote a line that is not JSON"),
@@ -463,7 +463,7 @@ for call in calls():
         how = "the last time: ended with exit status 3"
         assert [answer.reason for answer, _ in asked] == [
             *["ended with exit status 3"] * MAX_DEATHS,
-            *[f"not asked: the program ended {MAX_DEATHS} times in a row without an answer ({how})"] * 2,
+            *[f"not sent: the program ended {MAX_DEATHS} times in a row without an answer ({how})"] * 2,
         ]
         assert {answer.outcome for answer, _ in asked} == {Outcome.ERROR}
         assert [log.attempts for _, log in asked] == [*[1] * MAX_DEATHS, 0, 0]
@@ -476,7 +476,7 @@ for call in calls():
         monkeypatch.setattr(deaths, "PAUSE_S", 0.0)
         assert ask(system)[0].reason == "ended with exit status 3"
         monkeypatch.setattr(deaths, "PAUSE_S", 60.0)
-        assert ask(system)[0].reason.startswith("not asked")
+        assert ask(system)[0].reason.startswith("not sent")
         assert self.starts(tmp_path) == MAX_DEATHS + 1
 
     def test_an_answer_between_them_starts_the_count_anew(self, program):

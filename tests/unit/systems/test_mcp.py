@@ -291,7 +291,7 @@ def test_the_preflight_opens_the_session_and_says_what_it_found(older):
     held = [(one.check, one.found) for one in preflight([system])]
     assert held[1:] == [
         ("command {python} -I -S older.py", "an executable file"),
-        ("tool search", "there, and it takes the arguments"),
+        ("tool search", "found, and it takes the arguments"),
     ]
     assert ask(system, 'ok {"hits": []}')[0].outcome is Outcome.EMPTY
 
@@ -304,9 +304,9 @@ def test_the_preflight_opens_the_session_and_says_what_it_found(older):
             {"query": "{query}"},
             "expected the tool serach, got listing, search, upload.\nHint: did you mean search?",
         ),
-        ("upload", {"query": "{query}"}, "(document, name), got no document; no name; query, which it does not know"),
-        ("search", {"limit": "{k}", "q": "{query}"}, "got no query; q, which it does not know"),
-        ("search", {"query": "{query}", "limits": "{k}"}, "limits, which it does not know.\nHint: did you mean limit?"),
+        ("upload", {"query": "{query}"}, "(document, name), got no document; no name; query, which is unknown to it"),
+        ("search", {"limit": "{k}", "q": "{query}"}, "got no query; q, which is unknown to it"),
+        ("search", {"query": "{query}", "limits": "{k}"}, "limits, which is unknown to it.\nHint: did you mean limit?"),
         ("search", {"query": "{query}", "limit": "about {k}"}, "limit is 'about 10', not of type integer"),
         ("search", {"query": ["{query}"]}, "query is ['a query'], not of type string"),
     ],
@@ -322,7 +322,7 @@ def test_a_tool_that_is_not_there_or_takes_other_arguments_fails_the_preflight(o
         ('ok {"hits": []}', Outcome.EMPTY, None),
         ("ok rubbish", Outcome.UNPARSABLE, "the output is not JSON (line 1, column 1)"),
         ("bad first\nsecond", Outcome.ERROR, "first"),
-        ("bad ", Outcome.ERROR, "the tool says that it failed, not why"),
+        ("bad ", Outcome.ERROR, "the tool reported a failure without a reason"),
         ("refuse ", Outcome.ERROR, "too busy"),
         ("picture ", Outcome.UNPARSABLE, "the tool answered with image, not text"),
     ],
@@ -370,7 +370,7 @@ def test_a_server_that_cannot_be_started_fails_the_preflight_and_every_call(serv
     assert "command ./absent; expected an executable file, got nothing there" in said
     assert "tool search" not in said
     answer, _ = ask(system)
-    assert (answer.outcome, answer.reason) == (Outcome.ERROR, "could not be started: there is no such program")
+    assert (answer.outcome, answer.reason) == (Outcome.ERROR, "could not be started: the program does not exist")
 
 
 def test_headers_come_from_the_environment_and_are_hidden(http_server, over_http, monkeypatch):

@@ -74,7 +74,7 @@ def refused(tmp_path: Path, target: Path) -> Callable[..., Asked]:
         with pytest.raises(UsageError) as caught:
             collect_all(TESTSET, [system], out_dir=tmp_path / "out", **options)
         assert f"{path}: this is a" in str(caught.value)
-        assert "find out what put it there, and remove it" in str(caught.value)
+        assert "find out which program created it, and remove it" in str(caught.value)
         assert state(target.parent) == before
         assert n_calls is None or system.calls == n_calls
         return system

@@ -104,7 +104,7 @@ def test_a_full_disk_ends_a_collection_with_a_message_and_costs_no_answer(
     with file_limit(2_000), pytest.raises(UsageError) as caught:
         collect_all(testset, [first], out_dir=tmp_path / "out")
     assert str(caught.value).startswith(f"{tmp_path / 'out' / '.partial' / 'old.jsonl'}: file too large")
-    assert "the answers so far are kept: the same command goes on from there" in str(caught.value)
+    assert "the answers so far are kept: the same command resumes from there" in str(caught.value)
     assert (tmp_path / "out" / ".partial" / "old.jsonl").read_bytes().endswith(b"}\n"), "half a line was taken back"
     assert 2 < first.calls < 20
     second = Answering()

@@ -103,7 +103,7 @@ def test_a_missing_working_directory_is_said_once(make_system, problems):
     ("check", "expected", "got"),
     [
         ({"binary": "bin/search"}, "an executable file", "nothing there"),
-        ({"binary": "./conf.json"}, "an executable file", "a file that may not be executed"),
+        ({"binary": "./conf.json"}, "an executable file", "a file without execute permission"),
         ({"binary": "./folder"}, "an executable file", "a folder"),
         ({"binary": "no-such-program"}, "a program on PATH", "no program of that name"),
         ({"binary": "conf.json"}, "a program on PATH", "no program of that name"),

@@ -356,7 +356,7 @@ def test_a_part_of_the_results_is_a_failure(name, reply, reason, servers, serve,
     service = serve(servers.script(servers.json_reply(reply)))
     answer, _ = preset(name, {**PRESETS[name].example, "url": service.url}).search(Query("q", "grid"), 10)
     assert (answer.outcome, answer.hits) == (Outcome.ERROR, ())
-    assert answer.reason == f"the answer is not whole: {reason}"
+    assert answer.reason == f"the answer is incomplete: {reason}"
 
 
 def test_ids_of_solr_that_come_as_lists_of_one_are_read(servers, serve, preset):
@@ -458,7 +458,7 @@ def test_a_database_is_only_read(engine, tmp_path):
     ("settings", "said"),
     [
         ({"database": "none.db", "table": "docs"}, "no database file none.db"),
-        ({"database": "text.db", "table": "docs"}, "text.db is no database that SQLite can read"),
+        ({"database": "text.db", "table": "docs"}, "text.db is not a database that SQLite can read"),
         ({"database": "docs.db", "table": "dcs"}, "docs.db has no table dcs"),
         ({"database": "docs.db", "table": "docs", "weights": {"titel": 2}}, "unknown column of docs 'titel'"),
         ({"database": "docs.db", "table": "docs", "id_column": 'i"d'}, "unknown column of docs 'i\"d'"),

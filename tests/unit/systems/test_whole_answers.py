@@ -133,7 +133,7 @@ NO_END = "the answer is cut off: its {} encoding has no end"
         (zipped(BODY)[:-8], "gzip", NO_END.format("gzip")),  # all of the text, and no checksum
         (zipped(BODY)[:4], "gzip", NO_END.format("gzip")),
         (b"", "gzip", NO_END.format("gzip")),
-        (zipped(BODY)[:-8] + b"\0" * 8, "gzip", "the answer cannot be decoded as gzip, as it says it is encoded"),
+        (zipped(BODY)[:-8] + b"\0" * 8, "gzip", "the answer cannot be decoded as gzip, its declared encoding"),
         (zipped(BODY) + b"more", "gzip", "4 bytes follow the end of the answer's gzip encoding"),
         (zipped(BODY) + zipped(b" ")[:-1], "gzip", NO_END.format("gzip")),
         (zipped(b"") * 400, "gzip", "the answer's gzip encoding has over 300 parts"),
@@ -179,7 +179,7 @@ def test_a_compressed_body_that_is_whole_is_read_to_its_end(body, encoding):
         (answered(LINES).replace(b"200 OK", b"206 Partial Content"), Outcome.ERROR, "HTTP 206 Partial Content"),
         (answered(LINES).replace(b"200 OK", b"204 No Content"), Outcome.UNPARSABLE,
          "9 bytes follow the end of the answer"),
-        (answered(LINES, Content_Length="9\r\nContent-Length: 3"), Outcome.ERROR, "what came back is not valid HTTP"),
+        (answered(LINES, Content_Length="9\r\nContent-Length: 3"), Outcome.ERROR, "the answer is not valid HTTP"),
     ],
     ids=["gzip", "length", "chunks", "more", "much more", "part", "nothing", "two lengths"],
 )  # fmt: skip
@@ -204,7 +204,7 @@ def test_bytes_after_an_answer_are_never_the_next_answer(raw, http_system):
     [
         (b'{"hits": [{"id": "d1"}], "hits": []}', "the output has the key 'hits' twice in one object"),
         (b'{"hits": [{"id": "d1", "id": "d2"}]}', "the output has the key 'id' twice in one object"),
-        (b'{"hits": [NaN]}', "the output is not JSON that can be read"),
+        (b'{"hits": [NaN]}', "the output cannot be parsed as JSON"),
         (BODY + BODY, "the output is not JSON (line 1, column 39)"),
         (BODY + b"\0", "the output is not JSON (line 1, column 39)"),
     ],
@@ -238,7 +238,7 @@ def http2(raw, http_system, http2_context):
     return start
 
 
-BROKE = "HTTP/2: the service broke the protocol ({})"
+BROKE = "HTTP/2: the service violated the protocol ({})"
 
 
 @pytest.mark.parametrize(
@@ -256,7 +256,7 @@ BROKE = "HTTP/2: the service broke the protocol ({})"
         (lambda n: frame(1, 4, n, b"\xff" * 6), BROKE.format("PROTOCOL_ERROR")),
         (lambda n: frame(0, 1, n, BODY), BROKE.format("PROTOCOL_ERROR")),
         (lambda n: frame(0, 0, n, b"x" * 20_000), BROKE.format("FRAME_SIZE_ERROR")),
-        (lambda n: frame(1, 4, n, Encoder().encode([(":status", "soon")])), "what came back is not valid HTTP"),
+        (lambda n: frame(1, 4, n, Encoder().encode([(":status", "soon")])), "the answer is not valid HTTP"),
     ],
     ids=["reset", "reset late", "http/1.1", "goaway", "length", "hpack", "order", "size", "status"],
 )  # fmt: skip

@@ -138,15 +138,15 @@ def test_validate_with_a_run_names_what_no_result_is(folder):
     found = json.loads(looked_after("validate", "set.yaml", "--run", "a.run", "--format", "json").stdout)
     told = [one["message"] for one in found["findings"] if one["check"] == "unseen"]
     # a is a result; c and gone are none; src/x.py is the file of one
-    assert told == ["2 of 3 relevant documents are no result of the runs for any query of the set: c, gone"]
+    assert told == ["2 of 3 relevant documents are not in the results of any query of the runs: c, gone"]
 
 
 def test_convert_tells_what_is_lost_and_replaces_nothing_unasked(folder):
     done = looked_after("convert", "set.yaml", "out.qrels")
     assert "not carried over: 1 span of lines" in done.stderr
-    assert "left out: 1 query whose" in done.stderr
+    assert "left out: 1 query with judgments that the format cannot store" in done.stderr
     assert read_testset("out.qrels").grades == {"q1": {"a": 2, "b": 0}, "q2": {"c": 1}}
-    assert "is there already" in looked_after("convert", "set.yaml", "out.qrels", code=2).stderr
+    assert "already exists" in looked_after("convert", "set.yaml", "out.qrels", code=2).stderr
     looked_after("convert", "set.yaml", "out.qrels", "--force")
 
 
@@ -261,7 +261,7 @@ def test_refresh_in_two_steps(folder):
     query_id, text = (folder / "new.tsv").read_text().strip().split("\t")
     assert text == "where are backups"
     (folder / "new.run").write_text("".join(f"{query_id} Q0 d{i} {i} {9 - i} r\n" for i in range(1, 9)))
-    assert "is there already" in refresh("--plan", "sheet.csv", "--sample", "top", code=2).stderr
+    assert "already exists" in refresh("--plan", "sheet.csv", "--sample", "top", code=2).stderr
     refresh("--plan", "sheet.csv", "--sample", "top", "--run", "new.run", "--depth", "6", "--force")
     rows = list(csv.reader((folder / "sheet.csv").read_text().splitlines()))
     assert [row[2] for row in rows[1:]] == [f"d{i}" for i in range(1, 7)]
@@ -349,12 +349,12 @@ def test_add_writes_beside_where_asked_and_replaces_nothing_unasked(folder):
     assert (folder / "set.yaml").read_text() == SET
     assert read_testset("new.json").grades["q1"]["z"] == 1
     refused = looked_after("add", "set.yaml", "--id", "q1", "--relevant", "z", "--out", "new.json", code=2)
-    assert "is there already" in refused.stderr
+    assert "already exists" in refused.stderr
 
 
 def test_a_format_without_room_is_refused_and_nothing_written(folder):
     refused = looked_after("add", "set.yaml", "--id", "q1", "--relevant", "z", "--out", "x.qrels", code=2)
-    assert "the format cannot hold what the set holds now" in refused.stderr
+    assert "the format cannot store all content of the test set" in refused.stderr
     assert not (folder / "x.qrels").exists()
 
 
@@ -379,7 +379,7 @@ def test_a_collected_run_is_tried_as_a_trec_run_is(folder):
     write_run(Run("mine", answers), folder / "mine.jsonl")
     found = json.loads(looked_after("validate", "set.yaml", "--run", "mine.jsonl", "--format", "json").stdout)
     told = [one["message"] for one in found["findings"] if one["check"] == "unseen"]
-    assert told == ["1 of 2 relevant documents are no result of the runs for any query of the set: c"]
+    assert told == ["1 of 2 relevant documents are not in the results of any query of the runs: c"]
 
 
 @pytest.mark.parametrize(
@@ -388,7 +388,7 @@ def test_a_collected_run_is_tried_as_a_trec_run_is(folder):
         (".", "error: .: this is a folder"),
         ("none/new.yaml", "error: none: no such folder"),
         ("pipe", "error: pipe: a device or a pipe cannot be replaced"),
-        ("new.odd", "error: new.odd: not written: the name does not say the format"),
+        ("new.odd", "error: new.odd: not written: the format cannot be derived from the file name"),
     ],
 )
 def test_what_cannot_become_the_file_is_refused_by_its_own_name(folder, out, message):

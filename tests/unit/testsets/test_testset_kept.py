@@ -235,7 +235,7 @@ def test_a_query_of_a_format_without_ids_is_called_after_its_text(folder):
     assert "query three-" in said
     assert (folder / "o.csv").read_text() == OCTO + "three,a.py:1-1:1\n"
     said = looked_after("add", "o.csv", "--id", "q9", "--text", "four", "--span", "a.py:1-1", code=2).stderr
-    assert "the file has no ids of queries: 'q9' cannot be written" in said
+    assert "the file has no query ids, so 'q9' cannot be written" in said
     assert "Hint: leave --id out" in said
     assert "no id of the query" in looked_after("add", "g.json", *ADD[2:], code=2).stderr
     assert (folder / "o.csv").read_text() == OCTO + "three,a.py:1-1:1\n"

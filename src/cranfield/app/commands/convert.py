@@ -21,7 +21,7 @@ def convert_command(
 ) -> None:
     """Convert a run to another format.
 
-    `.run` (TREC), `.jsonl` or `.csv`: only `.jsonl` holds fields and failed queries.
+    `.run` (TREC), `.jsonl` or `.csv`: only `.jsonl` stores fields and failed queries.
     """
     from cranfield.base.words import count_noun
     from cranfield.formats.convert import chosen_format, write_run

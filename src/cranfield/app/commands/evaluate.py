@@ -156,7 +156,9 @@ def _add_to_history(folder: Path, evaluations: list[Evaluation], document: Docum
     from cranfield.reporting import save_report
 
     if not folder.is_dir():
-        raise UsageError("this is no folder", path=str(folder), expected="the folder of a history, --history")
+        raise UsageError(
+            "this is not a folder", path=str(folder), expected="the folder of the history, passed with --history"
+        )
     primary = evaluations[0].measures[0] if evaluations[0].measures else None
     with tempfile.TemporaryDirectory() as made:
         report = Path(made) / "report.html"
@@ -187,7 +189,7 @@ def compare_command(
     baseline: Annotated[Path, Argument("Baseline run.", metavar="BASELINE")],
     candidate: Annotated[
         Path | None,
-        Argument("Candidate run; none where a Parquet run has several systems.", metavar="CANDIDATE"),
+        Argument("Candidate run; omit it if a Parquet run has several systems.", metavar="CANDIDATE"),
     ] = None,
     more: MoreArgument = None,
     *,
@@ -233,7 +235,7 @@ def compare_command(
         status = _status(verdicts, fail_on)
         return Report(document=in_parts.document_of(summary), full=bool(large.stratum), status=status)
     if candidate is None:
-        raise UsageError("there is nothing to compare with", expected="a BASELINE and a CANDIDATE", got=str(baseline))
+        raise UsageError("no run to compare with", expected="a BASELINE and a CANDIDATE", got=str(baseline))
     evaluations = load_and_evaluate(
         testset,
         runs,
@@ -289,16 +291,20 @@ def _refuse(
     problems = []
     baseline_less = bool(of_many["--baseline-less"])
     if many and sensitivity:
-        problems.append(Problem("--sensitivity is about two runs", hint="compare the two in question alone"))
+        problems.append(Problem("--sensitivity needs exactly two runs", hint="compare two of the runs"))
     if not many:
         hint = "of two, the first is the baseline"
-        problems += [Problem(f"{name} is about three runs or more", hint=hint) for name, on in of_many.items() if on]
+        problems += [Problem(f"{name} needs three or more runs", hint=hint) for name, on in of_many.items() if on]
     if many and baseline_less and {VerdictCode.BETTER, VerdictCode.WORSE} & set(fail_on or ()):
-        problems.append(Problem("--fail-on better and worse are about a baseline", hint="leave out --baseline-less"))
+        problems.append(
+            Problem("--fail-on better and --fail-on worse need a baseline", hint="leave out --baseline-less")
+        )
     if many and VerdictCode.MIXED in (fail_on or ()):
-        problems.append(Problem("--fail-on mixed is about two runs", expected="better, worse or not-significant"))
+        problems.append(Problem("--fail-on mixed needs exactly two runs", expected="better, worse or not-significant"))
     if many and VerdictCode.EQUIVALENT in (fail_on or ()):
-        problems.append(Problem("--fail-on equivalent is about two runs", expected="better, worse or not-significant"))
+        problems.append(
+            Problem("--fail-on equivalent needs exactly two runs", expected="better, worse or not-significant")
+        )
     if problems:
         raise UsageError(problems)
 

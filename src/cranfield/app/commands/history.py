@@ -33,7 +33,7 @@ def history_command(
         Option("Show only runs since this date or time (UTC), such as 2026-11-01.", metavar="TIME"),
     ] = None,
     pilots: Annotated[bool, Option("Include pilots.")] = False,
-    all_branches: Annotated[bool, Option("Include runs at commits of other branches than the current one.")] = False,
+    all_branches: Annotated[bool, Option("Include runs at commits of other branches.")] = False,
     first_bad: Annotated[bool, Option("Find the first bad run on the current test set.")] = False,
     below: Annotated[float | None, Option("A run is bad if its mean is worse than this.", metavar="X")] = None,
     drop: Annotated[
@@ -43,7 +43,7 @@ def history_command(
     gate: Annotated[
         bool,
         Option(
-            "A run is bad if it breaks a rule of the config's gate on the measure; drops are from the last good run."
+            "A run is bad if it breaks a gate rule of the config on the measure; drops are measured from the last good run."
         ),
     ] = False,
     output: Output,
@@ -65,7 +65,7 @@ def history_command(
     rules = {"--below": below is not None, "--drop": drop is not None, "--gate": gate}
     if sum(rules.values()) > 1:
         first, second, *_ = [name for name, is_given in rules.items() if is_given]
-        hint = "each is a rule by which a run is bad: leave one of them out."
+        hint = "each option defines when a run is bad: pass only one of them."
         raise UsageError(f"{first} and {second} exclude each other", hint=hint)
     rule = Rule(below, drop, gate) if first_bad or any(rules.values()) else None
     folder = config if config.is_dir() else config.parent

@@ -47,14 +47,14 @@ def run_command(
     config: Annotated[
         Path,
         Argument(
-            "Configuration file: test set, systems, measures; before systems the file of a test set.",
+            "Configuration file (test set, systems, measures); or, if systems follow, a test set file.",
             metavar="[CONFIG|TESTSET]",
         ),
     ] = Path("cranfield.yaml"),
     targets: Annotated[
         list[str] | None,
         Argument(
-            "Without a config: systems, and further files of the test set, as `cranfield init` takes them.",
+            "Without a config: systems and further files of the test set, in the forms that `cranfield init` accepts.",
             metavar="[[NAME=]FILE|URL|COMMAND]...",
         ),
     ] = None,
@@ -82,8 +82,8 @@ def run_command(
     """Send every query to every system; score, compare and report.
 
     Every run sends every query. An interrupted collection resumes when the command is repeated. Answers of an earlier
-    run are used only where the config asks for it (`cache_h`) and the system says what they depend on (`depends`). With --full, the
-    last line is the command that scores the saved runs by other measures, without asking a system. Several test sets are
+    run are reused only if the config sets `cache_h` and the system declares what they depend on (`depends`). With --full, the
+    last line is a command that scores the saved runs with other measures, without querying a system. Several test sets are
     run one after another, each into a subfolder of its name; the exit code is that of the worst result.
 
     Without a config, a test set and its systems are enough: `cranfield run code.csv './search {query}' -m Hit@5 --floor Hit@5=0.70`.
@@ -112,7 +112,7 @@ def run_command(
     statuses = {_status(part, fail_on) for part in parts} | {status}
     if output.full or output.format is not OutputFormat.TEXT:
         what = "these runs" if len(parts) == 1 else "the runs of each test set"
-        again = f"To score {what} by other measures, without asking the systems, change -m in:"
+        again = f"To score {what} with other measures, without querying the systems again, change -m in:"
         notes = [again, *(f"  {part.rescore}" for part in parts), *notes]
     return Report(
         document=job.document,
@@ -160,7 +160,7 @@ def report_command(
     results: Annotated[
         Path,
         Argument(
-            "A results.json of `cranfield run`, or a JSON report of other commands that has the queries.",
+            "results.json of `cranfield run`, or a JSON report of another command with per-query results.",
             metavar="RESULTS",
         ),
     ],
@@ -171,7 +171,7 @@ def report_command(
 ) -> Report:
     """Make a report of saved results, in any form.
 
-    Nothing is scored again. Times and outputs of the calls are those of the calls.json beside it.
+    Nothing is scored again. Times and outputs of the calls are read from the calls.json in the same folder.
     """
     from cranfield.reporting.documents.comparison import subject_document
     from cranfield.reporting.sections.subject import Subject

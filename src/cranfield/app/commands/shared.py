@@ -83,7 +83,7 @@ AllowDriftOption = Annotated[
 ]
 MeansOption = Annotated[
     Path | None,
-    Option("Also write a CSV of means to this file, one line a system.", flag="--means", metavar="FILE"),
+    Option("Also write a CSV file of means, with one line per system.", flag="--means", metavar="FILE"),
 ]
 MeasureOption = Annotated[
     list[str] | None,
@@ -98,8 +98,8 @@ MeasureOption = Annotated[
 FloorOption = Annotated[
     list[str] | None,
     Option(
-        "Exit with 1 if the mean of any system is below the bound: Hit@5=0.70, or in each stratum or one of them: "
-        "Hit@5=0.60:difficulty, Hit@5=0.60:difficulty=hard; repeat for more.",
+        "Exit with 1 if the mean of any system is below the bound. Forms: Hit@5=0.70 (all queries), "
+        "Hit@5=0.60:difficulty (each stratum), Hit@5=0.60:difficulty=hard (one stratum); repeat for more.",
         flag="--floor",
         metavar="MEASURE=BOUND",
     ),
@@ -165,7 +165,7 @@ def today() -> date:
 def require_single_stdin(paths: Sequence[Path]) -> None:
     """Refuse `-` for more than one of a command's files: standard input is there once."""
     if [str(path) for path in paths].count("-") > 1:
-        raise UsageError("standard input (-) is named more than once", expected="at most one of the files to be -")
+        raise UsageError("standard input (-) is named more than once", expected="at most one file named -")
 
 
 def note_reader(runs: Sequence[Path]) -> None:
@@ -175,7 +175,7 @@ def note_reader(runs: Sequence[Path]) -> None:
     if any(run.is_file() and run.stat().st_size > LARGE_BYTES for run in runs):
         why = why_in_python()
         if why is not None:
-            note(f"note: run files are read by Python, some times slower than by the C kernel: {why}")
+            note(f"note: run files are read by Python, which is several times slower than the C kernel: {why}")
     if any(run.suffix.lower() == ".parquet" for run in runs):
         in_parts = provided("large_runs")
         n_rows = 0 if in_parts is None else in_parts.rows_of(runs)
@@ -240,7 +240,9 @@ def answer_cache(*, no_cache: bool, refresh: bool) -> AnswerCache:
         UsageError: both options were given.
     """
     if no_cache and refresh:
-        hint = "--no-cache neither uses nor keeps answers, --refresh replaces those kept: leave one of them out."
+        hint = (
+            "--no-cache neither reads nor writes the cache; --refresh overwrites cached answers. Pass only one of them."
+        )
         raise UsageError("--no-cache and --refresh exclude each other", hint=hint)
     return "off" if no_cache else "refresh" if refresh else "use"
 
@@ -364,7 +366,7 @@ def refuse_existing(path: Path, *, force: bool) -> None:
     if path.exists() and not (path.is_file() or path.is_dir()):
         raise UsageError("a device or a pipe cannot be replaced", path=str(path), expected="a file")
     if path.exists() and not force:
-        raise UsageError("the file is there already", path=str(path), hint="--force replaces it")
+        raise UsageError("the file already exists", path=str(path), hint="--force replaces it")
 
 
 def save_set(

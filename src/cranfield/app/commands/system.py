@@ -36,11 +36,11 @@ def probe_command(
         Option("Parameter sent with the query; repeat for more.", flag="--param", metavar="NAME=VALUE"),
     ] = None,
     testset: Annotated[str | None, Option("Use the params of this test set of the config.", metavar="NAME")] = None,
-    raw: Annotated[bool, Option("Show the raw output even where results were read from it.")] = False,
+    raw: Annotated[bool, Option("Show the raw output even if results were read from it.")] = False,
 ) -> Report:
     """Send one query to one system: the request as it was sent, and the results.
 
-    A query of the test set has the grades of its results. The raw output is shown where nothing could be read from it.
+    For a query of the test set, the results have their grades. The raw output is shown if no results could be read from it.
     Exits with 3 if the call failed, or the answer breaks a rule of the system. Nothing is stored.
     """
     from cranfield.app.probing import probe

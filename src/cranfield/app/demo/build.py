@@ -64,7 +64,7 @@ SYSTEM_TEXT = """\
 """
 
 COMMENTS: Mapping[str, str] = {
-    PLAIN.name: "All text in one full-text table, every column of the same weight.",
+    PLAIN.name: "All text in one full-text table; all columns have the same weight.",
     FIELDS.name: "Names before text, identifiers split, text stemmed, modules and classes first, deprecated ones last.",
 }
 

@@ -29,12 +29,8 @@ VERDICT = """\
 # The primary measure decides the verdict; `cranfield measures` lists the others. A margin is the largest
 # difference that does not matter to you; with one, the verdict can be "equivalent".
 """
-USUAL = (
-    "# Results asked of each system for a query: by default 10, or as many as the deepest measure looks at.\n# k: 10\n"
-)
-OFFERED = (
-    "    # Settings of its config file, as they are now: without the `# ` they are checked before the first query.\n"
-)
+USUAL = "# Number of results requested from each system per query; default: 10, or the largest cutoff of the measures.\n# k: 10\n"
+OFFERED = "    # Current settings of its config file. Remove the `# ` to check them before the first query.\n"
 SYSTEMS = "# One system is evaluated, two are compared, the first as the baseline; of more, all pairs.\n"
 
 
@@ -62,7 +58,7 @@ def config_text(
     parts = [
         SCHEMA_LINE + "\n" + HEAD,
         comment(about[""]) + yaml_text(testsets),
-        (comment("Results that are asked of each system for a query.") + yaml_text({"k": k}))
+        (comment("Number of results requested from each system per query.") + yaml_text({"k": k}))
         if k != USUAL_K
         else USUAL,
         VERDICT

@@ -125,7 +125,7 @@ def read_questions(path: Path) -> TestSet:
     testset = _testset(path, rows, (query, pattern, id_, document))
     if query_is_named and unused:
         names = ", ".join((*PATTERN_NAMES[:2], *DOCUMENT_NAMES))
-        notes = not_carried(f"column {name!r}; right answers stand under {names}" for name in unused)
+        notes = not_carried(f"column {name!r}; the columns of right answers are named {names}" for name in unused)
         testset = replace(testset, notes=notes)
     return testset
 
@@ -232,9 +232,9 @@ def found_files(target: TrialTarget) -> list[FoundFile]:
             found.append(inner)
     if not any(inner.role != "documents" for inner in found):
         expected = "a test set or qrels, queries, run files, or a database with an FTS5 table"
-        hint = "an example without any files of your own: cranfield demo"
+        hint = "to try an example without files: cranfield demo"
         raise UsageError(
-            Problem("the folder has nothing to start from", path=target.given, expected=expected, hint=hint)
+            Problem("the folder has no file to start from", path=target.given, expected=expected, hint=hint)
         )
     return found
 
@@ -266,7 +266,7 @@ def _file(target: TrialTarget) -> FoundFile:
         read_questions(path)
         return FoundFile(target, "questions", "a table of questions")
     detect_format(path, "testset", None, TestSetError)  # raises, with all that was expected
-    raise UsageError("a file of no known format", path=target.given)
+    raise UsageError("a file of unknown format", path=target.given)
 
 
 def _format(path: Path, kind: Kind, error: type[CranfieldError]) -> Format | None:
@@ -326,7 +326,7 @@ def choose_testset(files: Sequence[FoundFile], folder: Path) -> ChosenTestSet:
     if len(texts) > 1:
         got = join_first([file.target.given for file in texts])
         raise UsageError(
-            "several files of queries", expected="one", got=got, hint="name the one that goes with the runs"
+            "several files of queries", expected="one", got=got, hint="name the one that belongs to the runs"
         )
     if not sets:
         return _only_texts(texts[0]) if texts else ChosenTestSet({})
@@ -348,7 +348,7 @@ def _single(file: FoundFile, texts: Sequence[FoundFile], folder: Path) -> Chosen
         about += f", with the texts of {queries.target.given}"
         notes += [str(note) for note in loaded.notes if note.kind is NoteKind.UNUSED]
     elif texts:
-        notes.append(f"{texts[0].target.given} is left out: the test set has the texts of its queries")
+        notes.append(f"{texts[0].target.given} is not used: the test set has the texts of its queries")
     about += f": {count_noun(len(loaded.queries), 'queries')}"
     return ChosenTestSet(keys, about, loaded, file.path, has_judgments=True, notes=tuple(notes))
 
@@ -357,7 +357,7 @@ def _require_file_of_queries(file: FoundFile) -> None:
     if file.role == "questions":
         expected = "ids and texts: TREC topics, lines `id<TAB>text`, or lines of JSON"
         raise UsageError(
-            Problem("these queries have no ids that judgments name", path=file.target.given, expected=expected)
+            Problem("the ids of these queries do not occur in the judgments", path=file.target.given, expected=expected)
         )
 
 
@@ -384,7 +384,7 @@ def _only_texts(file: FoundFile) -> ChosenTestSet:
     notes = [str(note) for note in testset.notes if note.kind is NoteKind.NOT_CARRIED]
     if without := [query.id for query in testset.queries if not query.text.strip()]:
         notes.append(
-            f"{count_noun(len(without), 'queries')} without a text, which no system can answer: {join_first(without)}"
+            f"{count_noun(len(without), 'queries')} without a text, so that no system can answer them: {join_first(without)}"
         )
     return ChosenTestSet({}, about, testset, has_judgments=is_whole, notes=tuple(notes))
 
@@ -520,7 +520,7 @@ def _inferred(
         require_texts(chosen.testset)
     trial = Trial(folder, first, known_of(chosen), ask, K, _headers(headers))
     if not trial.queries and any(_needs_query(target, files) for target in targets):
-        trial = replace(trial, queries=(Query("q1", ask("A query that finds something?", SAMPLE_WORD)),))
+        trial = replace(trial, queries=(Query("q1", ask("A query that returns results?", SAMPLE_WORD)),))
     systems = _named([_with_doubt(system, trial) for system in _systems(targets, files, chosen, trial)])
     if not systems:
         raise UsageError(Problem("no system to evaluate", expected=f"besides the test set, {EXPECTED}",
@@ -545,7 +545,7 @@ def _with_doubt(system: FoundSystem, trial: Trial) -> FoundSystem:
     found = [doc_id for ids in system.ids.values() for doc_id in ids]
     if system.run is not None or not found or not trial.known or trial.known.count(found):
         return system
-    note = f"none of its first results is judged or expected; are its ids, such as {found[0]}, those of the test set?"
+    note = f"none of its first results is judged or expected; check that its ids, such as {found[0]}, are those of the test set"
     return replace(system, notes=(*system.notes, note))
 
 
@@ -691,7 +691,7 @@ def _refuse_existing(path: Path, *, force: bool) -> None:
         if force and path.is_file():
             return
         hint = "{force} replaces it; {config=FILE} writes another file"
-        raise UsageError("the file is there already", path=str(path), hint=hint, parameters=("force", "config"))
+        raise UsageError("the file already exists", path=str(path), hint=hint, parameters=("force", "config"))
 
 
 OUT = "cranfield-out"
@@ -757,7 +757,7 @@ def offered_checks(result: InitResult) -> Iterator[str]:
     """A line for each system whose config file can be checked before the first query."""
     for name, system in result.systems.items():
         if files := list(dict.fromkeys(check["file"] for check in system.checks)):
-            where = f"{result.config.name} has checks of its settings as comments"
+            where = f"{result.config.name} has its checks as comments"
             yield printable(f"system {name}: found {and_list(files)}; {where}, under `preflight`")
 
 

@@ -93,7 +93,7 @@ def _target(argument: str) -> TrialTarget:
         return _program(path, given, name) or TrialTarget(given, "path", name)
     if re.search(r"\s", given.strip()) or shutil.which(given):
         return _command(given, name)
-    hint = "an example without any files of your own: cranfield demo"
+    hint = "to try an example without files: cranfield demo"
     raise UsageError(Problem("no such file, folder or program", path=given, expected=EXPECTED, hint=hint))
 
 
@@ -109,7 +109,7 @@ def _command(given: str, name: str) -> TrialTarget:
         raise UsageError(message, expected="words as a shell splits them", got=shorten(given)) from None
     program = argv[0]
     if not Path(program).exists() and not shutil.which(program) and program != "{python}":
-        hint = "the command runs in the folder of the config; a program beside it is written ./NAME"
+        hint = "the command runs in the folder of the config; write a program in that folder as ./NAME"
         raise UsageError(Problem(f"no program {shorten(program)}", expected=EXPECTED, hint=hint))
     return TrialTarget(given, "command", name, argv, is_certain=any("query" in placeholders(word) for word in argv))
 
@@ -161,7 +161,7 @@ def mcp_system(target: TrialTarget, place: Settings, tools: Mapping[str, Tool], 
         names = join_first(sorted(tools), _SHOWN) or "no tool"
         expected = "a tool whose required arguments are a query, and perhaps a number of results"
         raise UsageError(
-            "no tool of the MCP server searches", path=target.given, expected=expected, got=printable(names)
+            "the MCP server has no search tool", path=target.given, expected=expected, got=printable(names)
         )
     chosen = _choose(usable, trial)
     settings = {"mcp": {**server, "tool": chosen.name, "arguments": dict(chosen.arguments)}, **around}
@@ -170,7 +170,7 @@ def mcp_system(target: TrialTarget, place: Settings, tools: Mapping[str, Tool], 
     reading = reading_of(settings, outputs, trial.known, k=trial.k)
     if reading is None:
         got = answers.problem or printable(next(iter(outputs.values()), ""))[:60] or "nothing"
-        raise UsageError(Problem(f"no results in what the tool {printable(chosen.name)} answered", path=target.given,
+        raise UsageError(Problem(f"no results in the answer of the tool {printable(chosen.name)}", path=target.given,
                                  expected="JSON with a list of results, or lines with ids", got=got,
                                  hint=query_hint(trial), parameters=("query",)))  # fmt: skip
     others = [tool.name for tool in usable if tool is not chosen]
@@ -366,7 +366,7 @@ def database_systems(target: TrialTarget, written: str, trial: Trial) -> list[Fo
     except sqlite3.Error as error:
         raise UsageError(f"the database cannot be read: {error}", path=target.given) from None
     if not tables:
-        hint = "the preset sqlite searches FTS5 tables; another search goes in as a command"
+        hint = "the preset sqlite searches FTS5 tables; pass any other search as a command"
         raise UsageError(Problem("no FTS5 table in the database", path=target.given, hint=hint))
     found = []
     for table, columns in list(tables.items())[:MAX_TABLES]:
@@ -440,9 +440,9 @@ def _tried(target: TrialTarget, trial: Trial) -> FoundSystem:
     tried = "; ".join(dict.fromkeys(problem.got or problem.message for problem in problems))
     hint = "write {query} where the query goes: cranfield init './search.sh {query}'"
     if is_server:
-        hint = "run it in a shell: a server that works waits there for messages on stdin"
+        hint = "run it in a shell: a working server waits for messages on stdin"
     raise UsageError(
-        "the command answers neither as a search nor as an MCP server",
+        "the command behaves neither like a search nor like an MCP server",
         path=target.given,
         expected=_EXPECTED,
         got=tried,
@@ -487,11 +487,11 @@ def _search(argv: list[str], target: TrialTarget, trial: Trial) -> FoundSystem:
     answers = answers_of({**settings, **UNREAD}, [*texts, UNLIKELY], trial.folder, k=trial.k)
     outputs = {text: output for text, output in answers.outputs.items() if text != UNLIKELY}
     if answers.problem and not outputs:
-        hint = "run it in a shell with a query; the last line that it writes on stderr says why"
+        hint = "run it in a shell with a query; the last line on stderr gives the reason"
         raise UsageError("the command failed", path=target.given, expected=_EXPECTED, got=answers.problem, hint=hint)
     reading = reading_of(settings, outputs, trial.known, k=trial.k)
     if reading is None:
-        raise UsageError(Problem("no results in what the command wrote", path=target.given, expected=_EXPECTED,
+        raise UsageError(Problem("no results in the output of the command", path=target.given, expected=_EXPECTED,
                                  got=_beginning(outputs), hint=query_hint(trial), parameters=("query",)))  # fmt: skip
     whole = with_empty(reading, answers.outputs, k=trial.k)
     name = target.name or _name_of_command(argv)
@@ -509,10 +509,10 @@ def open_notes(found: FoundSystem, other_ids: tuple[str, ...] = ()) -> tuple[str
     notes = []
     if other_ids:
         extract = found.settings.get("extract", {})
-        notes.append(f"ids are read from {extract.get('id')}; {', '.join(other_ids)} would do as well")
+        notes.append(f"ids are read from {extract.get('id')}; {', '.join(other_ids)} are alternatives")
     first = [ids[0] for ids in found.ids.values() if ids]
     if len(first) > 1 and len(set(first)) == 1:
-        notes.append(f"every answer begins with {first[0]!r}: if that is a heading and no result, correct `extract`")
+        notes.append(f"every answer begins with {first[0]!r}: if that is a heading and not a result, correct `extract`")
     return tuple(notes)
 
 
@@ -569,7 +569,7 @@ def http_system(target: TrialTarget, trial: Trial) -> FoundSystem:
         got.append(error.problems[0].got or error.problems[0].message)
     raise UsageError(
         Problem(
-            "no request brought a list of results",
+            "no request returned a list of results",
             path=shown,
             expected="JSON with a list of results, or lines with ids",
             got="; ".join(dict.fromkeys(got)),
@@ -586,8 +586,8 @@ def _remote_server(target: TrialTarget, trial: Trial) -> FoundSystem:
 
 def _hint(got: Sequence[str]) -> str:
     if any(f"HTTP {status}" in text for status in ("401", "403") for text in got):
-        return "{header} 'Authorization: Bearer {env.TOKEN}' sends what it asks for, from the variable TOKEN"
-    return "give the address of one search with a query that finds something: 'http://host/search?q=word'"
+        return "{header} 'Authorization: Bearer {env.TOKEN}' sends the required header, with the value of the variable TOKEN"
+    return "give the URL of one search, with a query that returns results: 'http://host/search?q=word'"
 
 
 def address_of(target: TrialTarget) -> str:
@@ -624,10 +624,10 @@ def _request(request: SearchRequest, target: TrialTarget, trial: Trial, got: lis
     settings = with_empty(reading, answers.outputs, k=trial.k)
     found = FoundSystem(address_of(target), name, settings, f"an HTTP service: {reading.shape.what}", reading.ids)
     notes = [*open_notes(found, reading.shape.other_ids)]
-    notes += [f"set the variable {name}, which stands in place of a secret" for name in request.environment]
+    notes += [f"set the variable {name}, which replaces a secret" for name in request.environment]
     if not asks_for_k(reading.settings):
         most = max(map(len, reading.ids.values()))
-        notes.append(f"no parameter for the number of results was found; it answers with {most}")
+        notes.append(f"no parameter for the number of results was found; it returns at most {most}")
     return replace(found, notes=tuple(notes))
 
 

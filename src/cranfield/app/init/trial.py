@@ -110,7 +110,7 @@ def _first_problem(error: CranfieldError) -> str:
 def query_hint(trial: Trial) -> str:
     """What to do where no results came."""
     tried = ", ".join(repr(text) for text in trial.texts())
-    return f"tried with {tried}; {{query=TEXT}} tries a query that finds something"
+    return f"tried with {tried}; {{query=TEXT}} tries another query"
 
 
 def reading_of(settings: Settings, outputs: Mapping[str, str], known: Known, *, k: int) -> TrialReading | None:

@@ -266,7 +266,7 @@ class ChildProcess(asyncio.SubprocessProtocol):
         status = self.returncode
         await self.end()
         if status is None:
-            return "closed its output and went on"
+            return "closed its output but did not exit"
         return f"{'was' if status < 0 else 'ended with'} {exit_reason(status)}"
 
     async def end(self) -> None:
@@ -428,11 +428,11 @@ def _end_group(group: int, *, at_once: bool = False) -> None:
 
 def _reason_not_started(error: OSError | ValueError, cwd: Path) -> str:
     if not cwd.is_dir():
-        return "its working directory is not there"
+        return "its working directory does not exist"
     if isinstance(error, FileNotFoundError):
-        return "there is no such program"
+        return "the program does not exist"
     if isinstance(error, PermissionError):
-        return "it may not be executed"
+        return "permission to execute it was denied"
     if isinstance(error, OSError):
-        return errno.errorcode.get(error.errno or 0, "the operating system refused")
-    return "an argument holds a character that no command line can carry"
+        return errno.errorcode.get(error.errno or 0, "the operating system reported an error")
+    return "an argument contains a character that is not allowed on a command line"

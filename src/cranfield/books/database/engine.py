@@ -141,7 +141,7 @@ def _refuse_unfit() -> Iterator[None]:
 
     Raises:
         UnknownNameError: a number of more than 64 bits: nothing has it.
-        UsageError: a text that is no Unicode, has U+0000, or is too long.
+        UsageError: a text that is not valid Unicode, has U+0000, or is too long.
     """
     try:
         yield

@@ -118,7 +118,7 @@ def _check_grades(testset: TestSet, path: Path) -> None:
             problems.add(
                 f"query {query_id!r}, document {doc_id!r} has the grade {grade:g}",
                 path=shown(path),
-                expected="a whole number, as trec_eval has it",
+                expected="a whole number, as in trec_eval",
                 hint="`cranfield evaluate TESTSET RUN` takes other grades.",
             )
     problems.raise_if_any()

@@ -306,7 +306,7 @@ def _ranks(row: TrecMeasure, given: str) -> list[int]:
     words = given.split(",")
     ranks = [int(word.partition(".")[0]) for word in words if re.fullmatch(r"\+?[0-9]{1,10}(\.[0-9]*)?", word)]
     if len(ranks) < len(words) or not all(1 <= rank <= MAX_CUTOFF for rank in ranks):
-        raise _bad(row, given, "cannot read the cutoffs", "whole numbers of 1 or more, commas between")
+        raise _bad(row, given, "cannot read the cutoffs", "whole numbers of 1 or more, separated by commas")
     return ranks
 
 

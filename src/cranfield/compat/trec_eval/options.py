@@ -81,7 +81,7 @@ def _known(flag: str, text: str, known: Iterable[str]) -> str:
 def _measure(options: Options, _flag: str, text: str) -> Options:
     name, point, parameters = text.partition(".")
     if point and not parameters:
-        raise UsageError(f"-m {text}: nothing follows the point", expected="NAME or NAME.PARAMETERS")
+        raise UsageError(f"-m {text}: the part after the dot is empty", expected="NAME or NAME.PARAMETERS")
     return replace(options, measures=(*options.measures, MeasureArgument(name, parameters if point else None)))
 
 

@@ -100,7 +100,7 @@ def _values(column: PrintedColumn, ranking: Ranking, inputs: Inputs, options: Op
         if column.row.name == "utility" and not scored.all():
             raise UsageError(
                 f"-m {column.label.replace('_', '.', 1)}: the fourth parameter needs the size of the collection",
-                expected="-N N, at least the documents returned and judged",
+                expected="-N N, at least the number of documents returned and judged",
             )
         total += values
     values = total / len(column.measures)

@@ -122,7 +122,7 @@ def query_form_differs(system: Inspected, limit: float) -> Iterator[Found]:
         return
     in_run, in_set = form.example
     yield Found.of(
-        f"{count_noun(len(form.names), 'queries')} of the test set have no answer, and would have one of the run if {form.what} "
+        f"{count_noun(len(form.names), 'queries')} of the test set have no answer, but would match an answer of the run if {form.what} "
         f"(in the run {in_run}, in the test set {in_set})",
         tuple(form.names.values()),
         len(system.testset.query_ids),
@@ -201,9 +201,9 @@ def results_without_lines(system: Inspected, limit: float) -> Iterator[Found]:
     count, total = int(unplaced.sum()), int(system.ranking.n_returned[queries].sum())
     if total and count >= limit * total and int(queries.sum()) >= min(FEWEST, int(system.expecting.sum())):
         span = next((span for each in system.lists for _, span in each.hits if span), None)
-        got = "none has a span" if span is None else f"a span such as {span!r} is no `12-40`"
+        got = "none has a span" if span is None else f"a span such as {span!r} is not of the form `12-40`"
         yield Found(
-            f"{count} of {total} results do not say which lines they are, where lines are expected ({got})",
+            f"{count} of {total} results have no line numbers, but lines are expected ({got})",
             system.ids_of(queries),
             count,
             total,
@@ -221,7 +221,7 @@ def self_retrieval(system: Inspected, limit: float) -> Iterator[Found]:
     ]
     if len(found) >= max(limit * len(places), MIN_IDENTICAL):
         yield Found.of(
-            f"{len(found)} of {count_noun(len(places), 'queries')} get themselves at rank 1, a result whose id is that of "
+            f"{len(found)} of {count_noun(len(places), 'queries')} have at rank 1 a result whose id is that of "
             "the query; leave such results out with --ignore-identical-ids",
             found,
             len(places),
@@ -242,8 +242,8 @@ def short_lists(sides: Sides, limit: float) -> Iterator[Found]:
         if length < limit * longest and longest > 1:
             within = "" if depth is None else f" among the first {depth}"
             yield Found(
-                f"{name} returns {length:.1f} results a query{within}, and {of} {longest:.1f} "
-                f"({format_percent(length / longest)}): was it asked for as many?",
+                f"{name} returns {length:.1f} results per query{within}, and {of} {longest:.1f} "
+                f"({format_percent(length / longest)}): check that the same number was requested",
                 count=round(length),
                 total=round(longest),
             )
@@ -325,7 +325,7 @@ def _extraction(system: Inspected) -> str:
 def _regex_of(config: Mapping[str, object]) -> str:
     extract = config.get("extract")
     regex = extract.get("regex") if isinstance(extract, Mapping) else None
-    return "" if regex is None else f"; the group of extract.regex may hold a part of the id only: {regex}"
+    return "" if regex is None else f"; the group of extract.regex may match only a part of the id: {regex}"
 
 
 def duplicates(system: Inspected, limit: float) -> Iterator[Found]:
@@ -377,8 +377,8 @@ def shifted_answers(system: Inspected, limit: float) -> Iterator[Found]:
         n_own = sum(bool(system.found[each.query]) for each in lists)
         if len(places) >= max(MIN_SHIFTED, limit * len(lists), MAX_OWN * n_own):
             yield Found.of(
-                f"{len(places)} of {len(lists)} queries have results that the query {where} them expects, and "
-                f"{n_own} that they expect: answers are paired with the wrong queries",
+                f"{len(places)} of {len(lists)} queries have results expected by the query {where} them, and "
+                f"{n_own} have results that they expect: answers are paired with the wrong queries",
                 [system.query_ids[place] for place in places],
                 len(lists),
             )
@@ -402,7 +402,7 @@ def same_results(sides: Sides, limit: float) -> Iterator[Found]:
             if len(same) > 1 and len({system.run_digest for system in same}) > 1 and same[0].lists:
                 names = [system.name for system in same]
                 yield Found(
-                    f"{and_list(names)} return the same results on every query: what differs between them has no effect",
+                    f"{and_list(names)} return the same results on every query: their difference has no effect",
                     count=len(names),
                     total=len(sides.systems),
                 )
@@ -509,8 +509,8 @@ def nothing_judged(sides: Sides, limit: float) -> Iterator[Found]:
     n_queries = int((~ranking.is_negative).sum())
     if pooled and len(pooled) / n_queries >= limit:
         yield Found.of(
-            f"nothing is judged yet: {len(pooled)} of {count_noun(n_queries, 'queries')} have no grade of 0 or more, and their values of 0 "
-            "say nothing about a system; judge results, then score them",
+            f"nothing is judged yet: {len(pooled)} of {count_noun(n_queries, 'queries')} have no grade of 0 or more, so their values of 0 "
+            "are not informative; judge results, then score them",
             pooled,
             n_queries,
         )
@@ -571,8 +571,8 @@ def reversed_order(system: Inspected, limit: float) -> Iterator[Found]:
     z = (float(place.mean()) - 0.5) * math.sqrt(12 * len(place))
     if z >= limit:
         yield Found(
-            f"{len(place)} relevant results stand at {format_percent(float(place.mean()))} of the length of "
-            "their list on average, nearer to its end: are the scores distances, where lower is better?",
+            f"{len(place)} relevant results are at {format_percent(float(place.mean()))} of the length of "
+            "their list on average, near its end: check whether the scores are distances, where lower is better",
             count=len(place),
             total=len(place),
         )
@@ -610,7 +610,7 @@ def kept_answers(system: Scored, limit: float) -> Iterator[Found]:
     if len(kept) > limit:
         yield Found.of(
             f"{len(kept)} of {len(system.query_ids)} answers were kept from an earlier run{_since(kept)}, and "
-            "not asked for again",
+            "not requested again",
             kept,
             len(system.query_ids),
         )
@@ -641,7 +641,7 @@ def changed_meanwhile(system: Scored, _limit: float) -> Iterator[Found]:
     """What the system depends on was another when the last query had been sent than before the first."""
     if system.run is not None and system.run.changed:
         yield Found(
-            "what it depends on changed while it was asked: the answers may be of two versions of its index",
+            "its dependencies (`depends`) changed while the queries were sent: the answers may come from two versions of its index",
             count=1,
             total=1,
         )
@@ -678,7 +678,7 @@ def broken_answer_rules(system: Scored, limit: float) -> Iterator[Found]:
         if broken and len(broken) / total > limit:
             verb = "breaks" if len(broken) == 1 else "break"
             yield Found.of(
-                f"{len(broken)} of {count_noun(total, 'answers')} {verb} the rule that its config declares for "
+                f"{len(broken)} of {count_noun(total, 'answers')} {verb} the rule declared in the config for "
                 f"every answer, {rule}: {some_broken(broken)}",
                 broken,
                 total,

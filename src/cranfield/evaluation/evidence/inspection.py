@@ -91,17 +91,17 @@ _REHASH = (
 _ROWS = (
     EvidenceCheck(
         "uncommitted-changes",
-        "The repository has, or had when the set was made, changes that no commit has (--allow-dirty).",
-        "files that are not as in the commit > t",
+        "The repository has, or had when the set was made, uncommitted changes (--allow-dirty).",
+        "files that differ from the commit > t",
         0,
         Consequence.CAVEAT,
         system=uncommitted_changes,
-        cause="Commit them, or name a commit with --at. A stored set that has them is tied anew to a commit by "
+        cause="Commit them, or name a commit with --at. To tie a stored set to a new commit, run "
         "`cranfield testset rehash SET --repo DIR`.",
     ),
     EvidenceCheck(
         "kept-answers",
-        "Answers were kept from an earlier run, and the system was not asked again.",
+        "Answers were reused from an earlier run, and the system was not queried again.",
         "kept answers > t",
         0,
         Consequence.CAVEAT,
@@ -115,17 +115,17 @@ _ROWS = (
         0,
         Consequence.CAVEAT,
         system=resumed_answers,
-        cause="Remove the folder .partial in the output folder before a run is repeated, to ask every query again; or name in "
+        cause="To send every query again, remove the folder .partial in the output folder before repeating a run; or list in "
         "`depends` what the answers depend on.",
     ),
     EvidenceCheck(
         "changed-meanwhile",
-        "What the system depends on changed while it was asked.",
+        "The dependencies of the system (`depends`) changed while the queries were sent.",
         "digest of `depends` after the last query != digest before the first",
         0,
         Consequence.CAVEAT,
         system=changed_meanwhile,
-        cause="Run again, when nothing builds the index.",
+        cause="Run again while the index is not being built.",
     ),
     EvidenceCheck(
         "failed-queries",
@@ -135,7 +135,7 @@ _ROWS = (
         Consequence.VOID,
         system=failed_queries,
         limit="max_failed_share",
-        cause="Read the reasons of the failures in the report; raise the limit only where the failures are answers.",
+        cause="Read the reasons of the failures in the report; raise the limit only if the failures are valid answers.",
     ),
     EvidenceCheck(
         "judged-share",
@@ -149,7 +149,7 @@ _ROWS = (
     ),
     EvidenceCheck(
         "unpaired-queries",
-        "Too many queries have a value for some systems only, and are in no pair.",
+        "Too many queries have a value for some systems only, so they cannot be paired.",
         "queries with a value for some systems and not for all / queries > t",
         0.1,
         Consequence.VOID,
@@ -159,7 +159,7 @@ _ROWS = (
     ),
     EvidenceCheck(
         "never-judged",
-        "A large part of the queries have no judgment and are out of the means.",
+        "A large part of the queries have no judgment and are left out of the means.",
         "queries without a judgment / queries > t",
         0.1,
         Consequence.CAVEAT,
@@ -213,22 +213,22 @@ _ROWS = (
         10,
         Consequence.VOID,
         system=nothing_matched,
-        cause="The ids have another form, or the corpus is another: compare the two examples in the message.",
+        cause="The ids have another form, or the corpus is different: compare the two examples in the message.",
     ),
     EvidenceCheck(
         "unjudged-results",
         "Most of the results are unjudged.",
-        "mean Judged@k < t, k the cutoff of the primary measure or 10, of one system and of three or more; of two, where the "
-        "effect of judgments on the verdict has no bound",
+        "mean Judged@k < t, k the cutoff of the primary measure or 10, for one system and for three or more; for two, if the "
+        "effect of judgments on the verdict is not bounded",
         0.5,
         Consequence.CAVEAT,
         systems=mostly_unjudged,
         unless=("nothing-judged", "nothing-matched"),
-        cause="Judge results of every system; of two, `cranfield holes A B --testset SET` names those that can change the verdict.",
+        cause="Judge results of every system; for two systems, `cranfield holes A B --testset SET` lists the results that can change the verdict.",
     ),
     EvidenceCheck(
         "results-without-lines",
-        "The test set expects lines of files, and the results do not say which lines they are.",
+        "The test set expects lines of files, but the results have no line numbers.",
         "results without lines that match nothing / results of these queries >= t",
         0.9,
         Consequence.VOID,
@@ -237,8 +237,8 @@ _ROWS = (
     ),
     EvidenceCheck(
         "one-id",
-        "One id is a large part of all results and repeats within their lists, so that it names no result.",
-        "results with the most frequent id, where it is not expected / all results >= t, more than one a query, 10 queries or more",
+        "One id is a large part of all results and repeats within their lists, so it does not identify a result.",
+        "results with the most frequent id, where it is not expected / all results >= t, more than one per query, 10 queries or more",
         0.5,
         Consequence.VOID,
         system=one_id,
@@ -256,14 +256,14 @@ _ROWS = (
     ),
     EvidenceCheck(
         "shifted-answers",
-        "The answers are those of the query before or after: ids and answers are paired wrongly.",
+        "The answers belong to the previous or the next query: ids and answers are paired wrongly.",
         "queries that match only what the query before them expects (or after) / queries with results >= t, 5 or more, and four "
         "times those that match what they expect",
         0.4,
         Consequence.VOID,
         system=shifted_answers,
         unless=("one-id", "same-list"),
-        cause="Answers are written in another order than queries: a header line, or calls that finish out of order.",
+        cause="Answers are written in a different order than the queries, because of a header line or calls that finish out of order.",
     ),
     EvidenceCheck(
         "tied-scores",
@@ -296,7 +296,7 @@ _ROWS = (
     ),
     EvidenceCheck(
         "self-retrieval",
-        "Queries are documents of the corpus, and most of them get themselves as the first result.",
+        "Queries are documents of the corpus, and most of them return themselves as the first result.",
         "queries whose first result has their id, which is not expected / queries with results >= t, 2 or more",
         0.5,
         Consequence.CAVEAT,
@@ -383,7 +383,7 @@ _ROWS = (
     ),
     EvidenceCheck(
         "missing-family",
-        "Queries expect ids of one family (a scheme, a folder, a collection), and no system ever returns one of it.",
+        "Queries expect ids of one family (a scheme, a folder, a collection), and no system ever returns such an id.",
         "(1 - share of other queries with a relevant result) ^ queries of the family <= t, 3 queries or more",
         0.001,
         Consequence.CAVEAT,

@@ -26,9 +26,9 @@ class LatencyRule:
     skip_first: Annotated[
         int,
         Option(
-            help="First calls to each system whose timings are left out; at a higher `concurrency` as many as that. Their "
+            help="Number of first calls to each system whose timings are left out; at least the `concurrency`. Their "
             "answers count, and no query is sent twice; queries that `collect: {warm_up: N}` sends beforehand count as first "
-            "calls. Without either, no system is called faster."
+            "calls. Without a warm-up, no system is reported as faster."
         ),
         Ge(0),
     ] = 3
@@ -190,7 +190,7 @@ class ScoringOptions:
     failed: Annotated[
         Missing | None,
         Option(
-            help="Score a query that the system failed on, or answered with nothing, as 0, or leave it out; default: the "
+            help="Score a query that failed or has an empty answer as 0, or leave it out; default: the "
             "convention's rule. `run` and `gate` count 0.",
             places=COMMAND,
         ),
@@ -272,7 +272,7 @@ class ScoringOptions:
             rules = replace(rules, ties=self.ties, orders="one")
         if self.depth is not None and rules.ties == "expected":
             raise UsageError(
-                "{depth} cuts ties, and their orders are not known then ({ties=expected})",
+                "{depth} cuts ties, so the orders of the ties are not known ({ties=expected})",
                 hint="give the measures a cutoff, as in nDCG@10",
                 parameters=("depth", "ties"),
             )
@@ -299,7 +299,7 @@ class TestSetOptions:
         Path | None,
         Option(
             help="Judgments that replace those of the test set; its query texts and strata are kept. A query that they do not "
-            "judge is out of the means.",
+            "judge is left out of the means.",
             metavar="FILE",
         ),
     ] = None
@@ -310,7 +310,7 @@ class TestSetOptions:
     strata: Annotated[
         Sequence[str],
         Option(
-            help="Strata by query position, `difficulty=standard:1-100,hard:101-127`, or a table by query id; repeat for more.",
+            help="Strata by query position, such as `difficulty=standard:1-100,hard:101-127`, or a table by query id; repeat for more.",
             metavar="SPEC",
         ),
     ] = field(default=(), hash=False)
@@ -339,7 +339,7 @@ class TestSetOptions:
     ignore_identical_ids: Annotated[
         bool,
         Option(
-            help="Leave out results whose id is that of their query, as where the queries are documents of the corpus."
+            help="Leave out results whose id is that of their query, for example if the queries are documents of the corpus."
         ),
     ] = False
     databases: Annotated[
@@ -367,7 +367,7 @@ class TestSetOptions:
         Option(help="Accept a repository with uncommitted changes; the result names them first.", places=COMMAND),
     ] = False
     intact: Annotated[
-        bool, Option(help="Use only the queries whose expected places all still stand in the repository.")
+        bool, Option(help="Use only the queries whose expected places are all unchanged in the repository.")
     ] = False
     part: Annotated[
         Literal["evaluated", "held-out", "all"] | None,
@@ -427,7 +427,7 @@ class CompareOptions:
     verdict: Annotated[
         VerdictRule,
         Option(
-            help="classes: where queries have classes, each class has its verdict; pooled: the mean over all queries decides.",
+            help="classes: if queries have classes, each class has a verdict; pooled: the mean over all queries decides.",
             metavar="RULE",
             places=("command", "config", "testset"),
         ),
@@ -447,9 +447,9 @@ class CompareOptions:
     seed: Annotated[
         int, Option(help="Random seed for permutation and bootstrap.", metavar="N", places=("command",)), Ge(0)
     ] = 0
-    draws: Annotated[int, Option(help="Random sign patterns, where not all can be counted.", metavar="N"), Ge(2)] = (
-        DEFAULT_DRAWS
-    )
+    draws: Annotated[
+        int, Option(help="Number of random sign patterns, if not all can be enumerated.", metavar="N"), Ge(2)
+    ] = DEFAULT_DRAWS
     adjust: Annotated[
         str | None,
         Option(
@@ -482,13 +482,17 @@ class CompareOptions:
         if self.test in TESTS and not TESTS[self.test].can_declare:
             expected = f"one of {', '.join(name for name, spec in TESTS.items() if spec.can_declare)}"
             problems.append(
-                Problem(f"test {self.test} gives no interval to decide by", expected=expected, parameters=("test",))
+                Problem(
+                    f"test {self.test} gives no confidence interval for the verdict",
+                    expected=expected,
+                    parameters=("test",),
+                )
             )
         estimates = TESTS[self.test].estimates if self.test in TESTS else ""
         if self.margin is not None and estimates not in {"", MEAN_DIFFERENCE}:
             problems.append(
                 Problem(
-                    f"a margin is about the mean difference, and test {self.test} about the {estimates}",
+                    f"a margin applies to the mean difference, but test {self.test} is about the {estimates}",
                     hint="choose permutation, t or bootstrap, or leave the margin out",
                     parameters=("margin", "test"),
                 )
@@ -499,7 +503,7 @@ class CompareOptions:
         if tests and self.test in TESTS and self.test not in tests:
             expected = f"the test {' or '.join(tests)}, or the adjustment {adjustment_for(self.test)}"
             problems.append(
-                Problem(f"adjustment {self.adjust} does not go with the test {self.test}", expected=expected)
+                Problem(f"adjustment {self.adjust} cannot be used with the test {self.test}", expected=expected)
             )
         return problems
 
@@ -526,9 +530,9 @@ class CollectOptions:
     cache_h: Annotated[
         float,
         Option(
-            help="Hours for which answers are kept and used again, of systems that say in `depends` what their answers depend "
-            "on; 0, the default, keeps none: every run asks the systems. The report says which answers were kept, and how old "
-            "they are.",
+            help="Hours for which answers are kept and reused, for systems whose `depends` lists what their answers depend "
+            "on; 0, the default, keeps none: every run queries the systems. The report lists the reused answers and "
+            "their age.",
             places=CONFIG,
         ),
         Ge(0),
@@ -536,7 +540,7 @@ class CollectOptions:
     seed: Annotated[int, Option(help="Random seed of the order in which systems take turns.", places=CONFIG), Ge(0)] = 0
     keep_going: Annotated[
         bool,
-        Option(help="Send every query also to a system whose first ten queries all fail alike; default: stop."),
+        Option(help="Continue if the first ten queries to a system all fail in the same way; default: stop."),
     ] = False
     cache_dir: Path | None = None
     """Folder of cached answers; None: no cache."""
@@ -555,18 +559,16 @@ class CollectOptions:
 class LargeOptions:
     """How runs that are read in parts are read, where results go, and what is known of the queries."""
 
-    memory: Annotated[
-        str | None, Option("Memory that Parquet runs of any size may take; default: 1GB.", metavar="SIZE")
-    ] = None
+    memory: Annotated[str | None, Option("Maximum memory for Parquet runs; default: 1GB.", metavar="SIZE")] = None
     out: Annotated[
         Path | None,
         Option(
-            "Write the values of each query to this folder, as Parquet; an interrupted call goes on there.",
+            "Write the values of each query to this folder, as Parquet; an interrupted call resumes from it.",
             metavar="DIR",
         ),
     ] = None
     engine: Annotated[
-        Literal["local", "spark"] | None, Option("What reads Parquet runs: this machine, or Spark; default: local.")
+        Literal["local", "spark"] | None, Option("Engine for Parquet runs: this machine, or Spark; default: local.")
     ] = None
     master: Annotated[
         str | None, Option("Spark's master, as in spark://host:7077; default: local[*].", metavar="URL")
@@ -583,10 +585,11 @@ class LargeOptions:
         str | None, Option("System of Parquet runs that the others are compared with.", metavar="NAME")
     ] = None
     query_table: Annotated[
-        Path | None, Option("Parquet or CSV with a row a query, for the options below.", metavar="FILE")
+        Path | None, Option("Parquet or CSV file with one row per query, for the options below.", metavar="FILE")
     ] = None
     cluster: Annotated[
-        str | None, Option("Column of the user or session: queries of one stay together.", metavar="COLUMN")
+        str | None,
+        Option("Column of the user or session; queries with the same value are resampled together.", metavar="COLUMN"),
     ] = None
     stratum: Annotated[
         tuple[str, ...], Option("Column of a stratum, as in language; repeat for more.", metavar="COLUMN")

@@ -46,7 +46,7 @@ def negative_with_judgments(testset: TestSet) -> Iterator[Complaint]:
     """Negative queries to which something is relevant."""
     for query in testset.queries:
         if negative_of(query) is not None and is_relevant(testset, query.id):
-            yield query.id, "nothing should be found, and something is judged relevant"
+            yield query.id, "it is a negative query, but documents are judged relevant"
 
 
 def contradictory(testset: TestSet) -> Iterator[Complaint]:
@@ -113,10 +113,10 @@ def only_legacy(testset: TestSet) -> Iterator[Complaint]:
     for query_id, legacy in testset.legacy.items():
         relevant = [doc_id for doc_id, grade in testset.grades.get(query_id, {}).items() if grade > 0]
         if relevant and all(_is_legacy(doc_id, legacy) for doc_id in relevant):
-            yield query_id, "everything relevant to it is of the legacy form"
+            yield query_id, "all its relevant documents are of the legacy form"
         patterns = [target for target in testset.targets.get(query_id, ()) if isinstance(target, Pattern)]
         if patterns and all(pattern.regex in legacy.patterns for pattern in patterns):
-            yield query_id, "everything relevant to it is of the legacy form"
+            yield query_id, "all its relevant documents are of the legacy form"
 
 
 def _is_legacy(doc_id: str, legacy: Legacy) -> bool:
@@ -136,7 +136,7 @@ def idle_sources(testset: TestSet) -> Iterator[Complaint]:
         strange = sorted(doc_id for doc_id in doc_ids if not any(p.found_in(doc_id) for p in patterns.values()))
     if strange:
         are = "is" if len(strange) == 1 else "are"
-        yield "", f"{count_noun(len(strange), 'judged documents')} {are} of no source (first: {strange[0]})"
+        yield "", f"{count_noun(len(strange), 'judged documents')} {are} not of any source (first: {strange[0]})"
 
 
 def idle_patterns(testset: TestSet, runs: Mapping[str, Answers]) -> Iterator[Complaint]:
@@ -188,11 +188,11 @@ def unseen(testset: TestSet, runs: Mapping[str, Answers]) -> Iterator[Complaint]
     entities = {entity_of(target.id, rules) for target in targets if isinstance(target, Entity)}
     yield from _missing("expected entities", entities, {place.entity for place in places})
     files = {path_of(path, rules) for path in paths_of(targets)}
-    yield from _missing("files that something is expected in", files, {place.path for place in places})
+    yield from _missing("files with expected places", files, {place.path for place in places})
 
 
 def _missing(what: str, expected: set[str], met: set[str]) -> Iterator[Complaint]:
     missing = sorted(expected - met)
     if missing:
         share = f"{len(missing)} of {len(expected)}"
-        yield "", f"{share} {what} are no result of the runs for any query of the set: {', '.join(missing[:NAMED])}"
+        yield "", f"{share} {what} are not in the results of any query of the runs: {', '.join(missing[:NAMED])}"

@@ -17,7 +17,7 @@ from cranfield.model import TestSet
 
 MIN_FOR_A_TEST = 6
 """All differences of one sign have a two-sided p of 2 / 2^n: .0625 at 5 queries, .03125 at 6."""
-NO_TEXTS = "no query has a text: no system can be asked, and queries cannot be compared"
+NO_TEXTS = "no query has a text: systems cannot be run, and queries cannot be compared"
 SHORTEST_NAME = 3
 """Shorter identifiers are words that any question may hold."""
 _CODE_MARK = re.compile(r"[_\d]|[a-z][A-Z]")
@@ -54,7 +54,7 @@ def leaks(testset: TestSet) -> Iterator[Complaint]:
             names |= dict.fromkeys(name for name in names_of(target) if is_symbol or _CODE_MARK.search(name))
         found = [name for name in names if len(name) >= SHORTEST_NAME and _holds(query.text, words, name)]
         if found:
-            yield query.id, f"its text holds what it should find: {', '.join(found)}"
+            yield query.id, f"its text contains what it should find: {', '.join(found)}"
 
 
 def _holds(text: str, words: set[str], name: str) -> bool:
@@ -68,7 +68,10 @@ def near_repeats(testset: TestSet) -> Iterator[Complaint]:
     texts = testset.by_id
     pairs, n_cut = near_duplicates((query.id, query.text) for query in testset.queries)
     for earlier, query_id in pairs:
-        yield query_id, f"it says nearly the same as query {earlier}: {texts[query_id].text!r}, {texts[earlier].text!r}"
+        yield (
+            query_id,
+            f"its text is nearly the same as that of query {earlier}: {texts[query_id].text!r}, {texts[earlier].text!r}",
+        )
     if n_cut:
         yield "", too_many_met(n_cut)
 
@@ -80,7 +83,7 @@ def small_strata(testset: TestSet) -> Iterator[Complaint]:
             if value and n < MIN_FOR_A_TEST:
                 yield (
                     "",
-                    f"{key} {value} has {count_noun(n, 'queries')}: no two-sided sign or permutation test of under 6 can reach .05",
+                    f"{key} {value} has {count_noun(n, 'queries')}: a two-sided sign or permutation test needs 6 to reach .05",
                 )
 
 
@@ -89,10 +92,10 @@ def wrong_counts(testset: TestSet) -> Iterator[Complaint]:
     actual = counts_of(testset)
     for name, written in testset.meta.counts.items():
         if actual.get(name, 0) != written:
-            yield "", f"the metadata count {written} {name}, the set has {actual.get(name, 0)}"
+            yield "", f"the metadata give {written} {name}, but the set has {actual.get(name, 0)}"
     unwritten = [name for name in actual if testset.meta.counts and name not in testset.meta.counts]
     if unwritten:
-        yield "", f"the metadata do not count {', '.join(unwritten)}"
+        yield "", f"the metadata have no count of {', '.join(unwritten)}"
 
 
 def lost_split(testset: TestSet) -> Iterator[Complaint]:
@@ -107,7 +110,7 @@ def lost_split(testset: TestSet) -> Iterator[Complaint]:
 def unreadable_date(testset: TestSet) -> Iterator[Complaint]:
     """A date of making that is none."""
     if testset.meta.made and _date(testset.meta.made) is None:
-        yield "", f"the metadata say it was made {testset.meta.made!r}, which is no date such as 2026-11-21"
+        yield "", f"`made` in the metadata is {testset.meta.made!r}, not a date such as 2026-11-21"
 
 
 def overdue(testset: TestSet, today: date) -> Iterator[Complaint]:

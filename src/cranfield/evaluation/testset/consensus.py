@@ -78,7 +78,7 @@ def rated_pairs(testset: TestSet) -> RatedPairs:
     ratings = ratings_of(testset)
     if not any(ratings.values()):
         raise TestSetError(
-            f"test set {testset.name!r} holds no ratings",
+            f"test set {testset.name!r} has no ratings",
             expected="the grade of each rater: `ratings:` in YAML, a column of raters, or qrels by judge",
             hint="qrels whose second column is the judge are read by {format=judges}",
             parameters=("format",),
@@ -111,8 +111,8 @@ def rated_pairs(testset: TestSet) -> RatedPairs:
     names = tuple(name if nth == 1 else f"{name} #{nth}" for name, nth in columns)
     table = SlotTable(*_by_item(items, raters, grades), len(pairs), n_slots, names)
     notes = {
-        f"grades under 0, which are no judgments and leave their slots unfilled: {n_pooled}": n_pooled,
-        f"pairs rated once more by the same rater, who counts as another one then: {n_again}": n_again,
+        f"grades under 0, which are not judgments and leave their slots unfilled: {n_pooled}": n_pooled,
+        f"pairs rated again by the same rater, counted as another rater: {n_again}": n_again,
     }
     return RatedPairs(tuple(pairs), table, tuple(note for note, n in notes.items() if n))
 
@@ -182,7 +182,7 @@ def with_consensus(
         consensus=row.name,
         notes=(
             *testset.notes,
-            Note(NoteKind.CONSENSUS, made + ("" if named else ", as no rule is named")),
+            Note(NoteKind.CONSENSUS, made + ("" if named else " (the default rule)")),
             *info(*notes),
         ),
     )
@@ -236,9 +236,9 @@ def mapped_judgments(
 def _counted(kept: int, changed: int, n_final: int) -> list[str]:
     """What was done with judgments and adjudicated grades, where there are any."""
     sentences = {
-        f"judgments beside ratings that stay as they are, as no rule is named: {kept}": kept,
-        f"judgments that are not what the rule makes of their ratings, and follow it now: {changed}": changed,
-        f"pairs with an adjudicated grade, which stands in the place of their ratings: {n_final}": n_final,
+        f"judgments in addition to ratings, kept unchanged because no rule is named: {kept}": kept,
+        f"judgments that differed from the consensus of their ratings, replaced by it: {changed}": changed,
+        f"pairs with an adjudicated grade, used instead of their ratings: {n_final}": n_final,
     }
     return [sentence for sentence, n in sentences.items() if n]
 
@@ -291,7 +291,7 @@ def slots_on_scale(
         guessed = on is None
         on = scale_of(table.grade) if on is None else on
         if guessed and on is not None and (isinstance(to, str) or rule.needs_binary or rule.on_binary):
-            notes.append(f"ratings are taken to be on the {on} scale, as none is named")
+            notes.append(f"ratings are assumed to be on the {on} scale, because none is named")
     grades = table.grade
     if isinstance(to, str):
         if to != on:
@@ -312,7 +312,7 @@ def _moved(grades: FloatN, scale: Scale | None, to: Scale) -> FloatN:
         return grades
     if scale is None:
         raise UsageError(
-            f"the ratings are on no scale from which there is a map to {to}",
+            f"the ratings are not on a scale that can be mapped to {to}",
             expected=", ".join(f"{name} ({levels[0]} to {levels[-1]})" for name, levels in LEVELS.items()),
             got=", ".join(f"{grade:g}" for grade in np.unique(grades)[:10].tolist()),
         )

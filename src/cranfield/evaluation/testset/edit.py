@@ -164,9 +164,9 @@ def id_for(testset: TestSet, given: str, text: str) -> str:
     made = content_id(text)
     if testset.made_ids and given and given not in testset.by_id and given != made:
         raise UsageError(
-            f"the file has no ids of queries: {given!r} cannot be written",
+            f"the file has no query ids, so {given!r} cannot be written",
             got=given,
-            expected=f"an id of the set, or none for a new query, which is called {made}",
+            expected=f"an id of the set; a new query gets the id {made}",
             hint="leave {query_id} out",
             parameters=("query_id",),
         )
@@ -184,18 +184,18 @@ def _problems(testset: TestSet, addition: Addition) -> list[Problem]:
     if old is None and not expects and not addition.negative:
         found.append(
             Problem(
-                f"query {query_id!r} is new and expects nothing",
-                expected="judgments or targets; or {negative}, where nothing should be found",
+                f"query {query_id!r} is new and has no expected results",
+                expected="judgments or targets; or {negative}, if nothing should be found",
                 parameters=("negative",),
             )
         )
     is_negative = addition.negative or (old is not None and negative_of(old) is not None)
     if is_negative and (expects or grades or targets):
-        found.append(Problem(f"query {query_id!r} is negative and expects something", expected="one of the two"))
+        found.append(Problem(f"query {query_id!r} is negative but has expected results", expected="one of the two"))
     if (addition.grades or grades) and (addition.targets or targets):
         found.append(
             Problem(
-                f"query {query_id!r} would have graded documents beside targets",
+                f"query {query_id!r} would have both graded documents and targets",
                 expected="documents, or targets: entities, spans, patterns, files",
             )
         )
@@ -211,9 +211,9 @@ def _problems(testset: TestSet, addition: Addition) -> list[Problem]:
 def _graded_file(file: File) -> Problem:
     """The problem of a grade that would be lost: files to cover have none."""
     return Problem(
-        f"file {file.path!r} has a grade, and the query expects symbols: beside them a file is to be covered, without a grade",
+        f"file {file.path!r} has a grade, but the query also expects symbols; files of such a query have no grade",
         expected=f"{{files={file.path}}}",
         got=f"grade {file.grade:g}",
-        hint="a file with a grade is expected by a query without symbols",
+        hint="only a query without symbols can have files with grades",
         parameters=("files",),
     )

@@ -36,7 +36,7 @@ def _notes(judging: Judging) -> Iterator[str]:
     others = {kind: coverage.get(f"by {kind}", 0) for kind in ("carried", "rule", "model")}
     listed = [f"{n} by {kind}" for kind, n in others.items() if n]
     if listed:
-        yield f"grades that no person gave: {and_list(listed)}"
+        yield f"grades not given by a person: {and_list(listed)}"
     yield from _by_id_notes(judging)
     if judging.pool is not None and (note := pool_note(judging.pool)):
         yield note
@@ -47,17 +47,17 @@ def _notes(judging: Judging) -> Iterator[str]:
 def _by_id_notes(judging: Judging) -> Iterator[str]:
     if judging.by_id:
         yield (
-            f"judged by ids of documents, no longer by targets: {count_noun(len(judging.by_id), 'queries')} "
-            f"({join_first(judging.by_id)}); a document that is not in the pool is unjudged there, whatever it matches"
+            f"judged by document ids instead of targets: {count_noun(len(judging.by_id), 'queries')} "
+            f"({join_first(judging.by_id)}); documents that are not in the pool are unjudged, even if they match a target"
         )
     if judging.unmatched:
         n = count_noun(len(judging.unmatched), "targets")
-        yield f"expected under their own names, as no pooled document matches: {n} ({join_first(judging.unmatched)})"
+        yield f"targets kept as they are, because no pooled document matches them: {n} ({join_first(judging.unmatched)})"
     if judging.overruled:
         listed = join_first(
             f"{row.query} {shorten(row.doc)} {row.rule:g}, now {row.grade:g}" for row in judging.overruled
         )
-        yield f"graded otherwise than by their target: {count_noun(len(judging.overruled), 'documents')} ({listed})"
+        yield f"graded differently from their target: {count_noun(len(judging.overruled), 'documents')} ({listed})"
 
 
 def _agreement(judging: Judging) -> str:
@@ -81,16 +81,16 @@ def method_note(method: str, depth: int, complete_to: int) -> str:
     match method:
         case "budget":
             return (
-                f"chosen by budget: complete to rank {complete_to} of {depth}; below, the documents that most systems "
+                f"chosen by budget: complete to rank {complete_to} of {depth}; below, documents that most systems "
                 "return were taken first, which favours systems that agree with the others"
             )
         case "stratified":
             return (
-                f"complete to rank {complete_to}; deeper ranks are a sample, whose inclusion probabilities are in the "
+                f"complete to rank {complete_to}; deeper ranks are a sample with the inclusion probabilities in the "
                 "pool: a mean over its judged documents alone is not an estimate"
             )
         case "holes":
-            return "chosen by effect on one comparison: not a sample, and no base for other comparisons"
+            return "chosen by effect on one comparison: not a sample, and not suitable for other comparisons"
         case _:
             return ""
 
@@ -101,7 +101,7 @@ def mixed_guidelines(judging: Judging) -> str:
     if len({row.digest for row in used}) < 2:
         return ""
     listed = and_list([f"version {row.version} ({count_noun(row.n, 'grades')})" for row in used])
-    return f"judged by several versions of the guidelines: {listed}; their grades may not mean the same"
+    return f"judged by several versions of the guidelines: {listed}; their grades may not be comparable"
 
 
 def guideline_text(testset: TestSet) -> str:

@@ -101,4 +101,4 @@ def near_duplicates(texts: Iterable[tuple[str, str]]) -> tuple[list[tuple[str, s
 
 def too_many_met(n: int) -> str:
     """What the second number of `near_duplicates` says, in a sentence's words."""
-    return f"texts that share rare words with more than {MAX_COMPARED} earlier ones, and were compared with so many alone: {n}"
+    return f"texts that share rare words with more than {MAX_COMPARED} earlier texts, and were compared with only that many: {n}"

@@ -140,7 +140,7 @@ def split(testset: TestSet, *, share: float = DEFAULT_SHARE, seed: int = 0, by: 
     if not 0 < total < n:
         raise UsageError(
             f"a share of {share:g} of {count_noun(n, 'queries')} is {total}",
-            expected="at least one query in either part",
+            expected="at least one query in each part",
         )
     return Split(seed, share, draw(testset, total, keys, seed, "held out"), by=keys)
 

@@ -94,11 +94,11 @@ def _of_set(find: Callable[[TestSet], Iterator[Complaint]]) -> Callable[[Validat
 CHECKS: Mapping[str, Check] = {
     check.name: check
     for check in (
-        Check("ids", "error", "Every query has an id of its own.", _of_set(queries.repeated_ids)),
+        Check("ids", "error", "Every query has a unique id.", _of_set(queries.repeated_ids)),
         Check(
             "relevant",
             "error",
-            "Something is relevant (a grade above 0) to every query that is not declared negative.",
+            "Every query that is not declared negative has a relevant document (a grade above 0).",
             _of_set(judgments.without_relevant),
         ),
         Check("scale", "error", "Grades are on the declared scale.", _of_set(judgments.off_the_scale)),
@@ -111,18 +111,18 @@ CHECKS: Mapping[str, Check] = {
         Check(
             "negative",
             "error",
-            "Nothing is relevant to a negative query.",
+            "No document is relevant to a negative query.",
             _of_set(judgments.negative_with_judgments),
         ),
         Check(
             "contradictions",
             "error",
-            "Nothing is judged twice with different grades, by one rater where there are raters.",
+            "No document has two different grades (by one rater, if raters are recorded).",
             _of_set(judgments.contradictory),
         ),
         Check("split", "error", "The held-out queries are in the set.", _of_set(queries.lost_split)),
         Check("date", "error", "The date it was made is a date.", _of_set(queries.unreadable_date)),
-        Check("repeats", "warning", "Nothing is judged twice with the same grade.", _of_set(judgments.repeated)),
+        Check("repeats", "warning", "No document is judged twice with the same grade.", _of_set(judgments.repeated)),
         Check(
             "overlaps",
             "warning",
@@ -152,19 +152,19 @@ CHECKS: Mapping[str, Check] = {
         Check(
             "small strata",
             "warning",
-            "Every stratum and class has 6 queries, the fewest with which a two-sided sign or permutation test can reach .05.",
+            "Every stratum and class has 6 queries, the minimum for a two-sided sign or permutation test to reach .05.",
             _of_set(queries.small_strata),
         ),
         Check(
             "legacy",
             "warning",
-            "Where a legacy form is named, something else is relevant too.",
+            "A query with a legacy form also has other relevant documents.",
             _of_set(judgments.only_legacy),
         ),
         Check(
             "sources",
             "warning",
-            "Every source has a judged document, and every judged document a source.",
+            "Every source has a judged document, and every judged document has a source.",
             _of_set(judgments.idle_sources),
         ),
         Check(

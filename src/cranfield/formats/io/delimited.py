@@ -129,13 +129,13 @@ def pattern_error(regex: str) -> str:
 
 
 def check_column(problems: ProblemList, path: Path, kind: str, text: str) -> None:
-    """Note a problem where an id cannot stand in a column of its kind (`query`, `document`, …)."""
+    """Note a problem where an id cannot be written to a column of its kind (`query`, `document`, …)."""
     if text and not WHITE_SPACE.search(text) and not (kind == "query" and text.startswith("#")):
         return
     problems.add(
-        f"not written: the {kind} id {shorten(text)} cannot stand in a column",
+        f"not written: the {kind} id {shorten(text)} cannot be written to a column",
         path=str(path),
-        expected="no white space in it, at least a character" + (", and no # first" if kind == "query" else ""),
+        expected="one character or more, without white space" + (", and no # first" if kind == "query" else ""),
     )
 
 
@@ -210,7 +210,7 @@ QUERY_COLUMNS: Mapping[str, tuple[str, ...]] = {
 """The same of tables of queries."""
 TABLE_HELP = (
     "`start_line` and `end_line`, or `lines` as `12-40`, are lines of the document",
-    "`yes` under `negative` is a query with nothing to find",
+    "`yes` under `negative` marks a query for which nothing should be found",
     "`query_class` is the class of a query",
     "`stratum.NAME` is a stratum, and so are other columns that group queries",
 )
@@ -345,7 +345,7 @@ class Sheet:
                 if len(self.problems.problems) >= MAX_PROBLEMS:
                     return
         except csv.Error as error:
-            hint = 'a cell that holds a quote is quoted, and the quote doubled: `"say ""so"""`'
+            hint = 'quote a cell that contains a quote, and double the quote: `"say ""so"""`'
             self.problems.add(
                 f"not a row of cells: {error}",
                 path=shown(self.path),
@@ -410,7 +410,7 @@ class Sheet:
         if not any(cells):
             return False
         if any(cells[n:]):
-            hint = "quote a text that holds a comma" if self.separator == "," else None
+            hint = "quote a text that contains a comma" if self.separator == "," else None
             expected = f"{n}, as the header has"
             self.fault(line, n, f"{len(cells)} cells", expected=expected, got=cells[n], hint=hint)
             return False
@@ -532,13 +532,13 @@ def write_sheet(
     lines: list[str] = []
     for name in names:
         if _BREAK.search(name):
-            problems.add(f"not written: the name of column {shorten(name)} holds a line break", path=str(path))
+            problems.add(f"not written: the name of column {shorten(name)} contains a line break", path=str(path))
     for row in (names, *rows):
         if tabs:
             for cell in row:
                 if _NO_TSV.search(cell):
-                    message = f"not written: {shorten(cell)} holds a tab or a line break"
-                    hint = "a file name that ends in .csv takes it"
+                    message = f"not written: {shorten(cell)} contains a tab or a line break"
+                    hint = "use a file name that ends in .csv"
                     problems.add(message, path=str(path), expected="neither, in a tab-separated file", hint=hint)
             lines.append("\t".join(row) + "\n")
         else:
@@ -555,10 +555,12 @@ def write_unicode(path: Path, parts: Iterable[str], error: type[CranfieldError] 
     """Write text as UTF-8; see `files.write_text`.
 
     Raises:
-        CranfieldError: of type `error`, for text that is no Unicode.
+        CranfieldError: of type `error`, for text that is not valid Unicode.
     """
     try:
         write_text(path, parts)
     except UnicodeEncodeError as cause:
         got = shorten(cause.object[cause.start : cause.start + 1])
-        raise error("not written: text that is no Unicode", path=str(path), expected="Unicode", got=got) from None
+        raise error(
+            "not written: text that is not valid Unicode", path=str(path), expected="Unicode", got=got
+        ) from None

@@ -100,13 +100,13 @@ def opened_pipe(path: Path) -> Iterator[tuple[bytes, RawIOBase]]:
         UnreadableError: none does.
     """
     if sys.platform == "win32":
-        raise UnreadableError("this is a named pipe, which Windows opens in another way", expected="a file")
+        raise UnreadableError("this is a named pipe, which is not supported on Windows", expected="a file")
     handle = os.open(path, os.O_RDONLY | os.O_NONBLOCK)
     with os.fdopen(handle, "rb", buffering=0) as stream:
         deadline = time.monotonic() + WRITER_S
         while (first := stream.read(1)) == b"" and not _has_hung_up(handle):
             if time.monotonic() > deadline:
-                expected = "one that writes into it"
+                expected = "a program that writes to it"
                 raise UnreadableError(f"no program opened this pipe for writing in {WRITER_S:g} s", expected=expected)
             time.sleep(_POLL_S)
         os.set_blocking(handle, True)
@@ -136,7 +136,7 @@ def copy_of(first: bytes, rest: BinaryIO | RawIOBase) -> Any:
     while part := rest.read(1 << 20):
         n_bytes += len(part)
         if n_bytes > MAX_PIPE_BYTES:
-            raise UnreadableError(f"over {MAX_PIPE_BYTES // 1024**3} GB came out of this pipe", expected="an end")
+            raise UnreadableError(f"over {MAX_PIPE_BYTES // 1024**3} GB was read from this pipe", expected="an end")
         copy.write(part)
     copy.flush()
     return copy
@@ -346,8 +346,8 @@ else:
 
 
 def _refusal(place: Path, got: str, expected: int) -> UsageError:
-    hint = "Cranfield neither reads nor writes it: find out what put it there, and remove it."
-    return UsageError(f"this is {got}", path=str(place), expected=f"{_KINDS[expected]} of Cranfield's own", hint=hint)
+    hint = "Cranfield neither reads nor writes it: find out which program created it, and remove it."
+    return UsageError(f"this is {got}", path=str(place), expected=f"{_KINDS[expected]} created by Cranfield", hint=hint)
 
 
 GZIP_MAGIC = b"\x1f\x8b"
@@ -534,7 +534,7 @@ def _readable_again(path: Path) -> Path:
         refuse_device(path)
         return path
     if is_stdin and sys.stdin is None:
-        raise OSError(errno.EBADF, "there is no standard input")
+        raise OSError(errno.EBADF, "standard input is closed")
     source, key = (sys.stdin, id(sys.stdin)) if is_stdin else (path, str(path))
     if key not in _COPIES:
         with standard_input() if is_stdin else opened_pipe(path) as (first, rest):
@@ -682,7 +682,7 @@ def write_bytes(
         MissingExtraError: it is to be Zstandard, and no library is there to pack it.
     """
     if suffix_of(path) in READ_ONLY:
-        expected = "another name, such as one that ends in .csv or .json"
+        expected = "a file name with another extension, such as .csv or .json"
         raise UsageError(f"not written: {suffix_of(path)} files are read only", path=str(path), expected=expected)
     target = Path(os.path.realpath(path)) if root is None else path
     if root is None and target.exists() and not (target.is_file() or target.is_dir()):

@@ -83,7 +83,9 @@ class _Json:
         try:
             value, end = _DECODER.raw_decode(self.text, position)
         except json.JSONDecodeError as error:
-            raise self._error("a string that does not end or holds a bad character", error.pos, "a string") from None
+            raise self._error(
+                "a string that does not end or contains an invalid character", error.pos, "a string"
+            ) from None
         return str(value), end
 
     def _value(self, position: int) -> int:
@@ -223,5 +225,5 @@ def _with_unique_keys(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     record = dict(pairs)
     if len(record) < len(pairs):
         twice = next(key for key, n in Counter(key for key, _ in pairs).items() if n > 1)
-        raise ValueError(f"the key {twice!r} stands twice")
+        raise ValueError(f"the key {twice!r} occurs twice")
     return record

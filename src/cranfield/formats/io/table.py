@@ -175,7 +175,7 @@ def read_arrays(
     arrays = {role: np.asarray(values) for role, values in columns.items()}
     if {array.ndim for array in arrays.values()} != {1} or len({array.shape for array in arrays.values()}) != 1:
         shapes = ", ".join(f"{role} {array.shape}" for role, array in arrays.items())
-        raise UsageError(f"{name} do not go together", expected="one dimension and one length", got=shapes)
+        raise UsageError(f"{name} do not match in length", expected="one dimension and one length", got=shapes)
     checks = _Checks(name, ProblemList(error))
     ids: dict[Role, Ids] = {}
     numbers: dict[Role, Floats] = {}
@@ -268,7 +268,8 @@ def _as_frame(source: Any) -> _Frame:
             raise MissingExtraError.for_extra("reading Arrow columns", "parquet") from None
         return _Frame(nw.from_native(pa.table(source), eager_only=True))
     raise UsageError(
-        f"a {type(source).__name__} is no table", expected="a data frame, an Arrow table, or the path of a Parquet file"
+        f"a {type(source).__name__} is not a table",
+        expected="a data frame, an Arrow table, or the path of a Parquet file",
     )
 
 
@@ -343,7 +344,7 @@ class _Checks:
         if array.dtype.kind == "O":
             bad = np.array([not is_id(value) for value in array.tolist()], dtype=np.bool_)
             rows = np.flatnonzero(bad)
-            self._rows(rows, f"{column} is no id", ID_KINDS, lambda row: shorten(array[row]))
+            self._rows(rows, f"{column} is not an id", ID_KINDS, lambda row: shorten(array[row]))
             text = [] if len(rows) else id_texts(array.tolist())
             array = np.empty(len(text), dtype=object)
             array[:] = text
@@ -371,7 +372,7 @@ class _Checks:
         for row in rows[:SHOWN_PROBLEMS].tolist():
             self.found.add(f"row {row}: {message}", path=self.name, expected=expected, got=got(row))
         if len(rows) > SHOWN_PROBLEMS:
-            self.found.add(f"{message} in {len(rows)} rows in all", path=self.name, expected=expected)
+            self.found.add(f"{message} in {len(rows)} rows in total", path=self.name, expected=expected)
 
     def _kind(self, column: str, kind: str, expected: str, *, is_float: bool) -> None:
         hint = "pandas turns whole numbers into fractions where one is missing: drop those rows, then astype(int)"

@@ -190,7 +190,7 @@ class TreeBuilder:
             if text in parent.value:
                 first = parent.keys[text]
                 self.problems.append(
-                    Problem(f"duplicate key {text!r}; it also stands on line {first[0]}", line=line, column=column)
+                    Problem(f"duplicate key {text!r}; it also occurs on line {first[0]}", line=line, column=column)
                 )
                 return
             parent.value[text] = node

@@ -239,7 +239,7 @@ def _key_finding(
         if elsewhere:
             got = next(tag for tag, branch in branches.items() if branch in owners)
             hint = getattr(branches[got], "hints", {}).get(loc[-1])
-            message = f"{field_name(loc)} goes with {', '.join(elsewhere)}"
+            message = f"{field_name(loc)} can only be used with {', '.join(elsewhere)}"
             return _Finding(loc, "extra", message, got=got, hint=hint, at_key=True)
         known = {key for owner in owners for key in _keys(owner)}
         others = {key for branch in branches.values() for key in _keys(branch)}

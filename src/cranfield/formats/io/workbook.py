@@ -51,7 +51,7 @@ def sheet_text(path: Path, shown: str, error: type[CranfieldError]) -> bytes:
     filled = {name: text for name, text in sheets.items() if text.strip(b",\r\n")}
     if len(filled) > 1:
         expected, got = "one sheet with cells", ", ".join(filled)
-        hint = "keep the sheet that is meant, or save it as CSV"
+        hint = "keep only the intended sheet, or save it as CSV"
         raise error(Problem(f"{len(filled)} sheets have cells", path=shown, expected=expected, got=got, hint=hint))
     return next(iter(filled.values()), b"")
 

@@ -42,14 +42,14 @@ def parse_yaml(text: str) -> Node:
         if line is not None and line <= len(lines) and "\t" in lines[line - 1]:
             hint = "indent with spaces, not tabs"
         elif error.problem and "mapping values are not allowed" in error.problem:
-            hint = "quote a text that holds a colon and a space"
+            hint = "quote a text that contains a colon and a space"
         context = f" {error.context}" if error.context else ""
         raise Unreadable(
             [Problem(f"not valid YAML: {error.problem}{context}", line=line, column=column, hint=hint)], is_syntax=True
         ) from None
     root = events.builder.result()
     if root is None:
-        raise Unreadable([Problem("the file holds comments only")])
+        raise Unreadable([Problem("the file contains only comments")])
     return root
 
 
@@ -133,7 +133,7 @@ class _Events:
         self._refuse_as_key("an alias", line, column)
         target = self._anchors.get(anchor)
         if target is None:
-            message = f"the alias *{anchor} names nothing that is complete by now"
+            message = f"the alias *{anchor} refers to a value that is not defined yet"
             raise Unreadable([Problem(message, line=line, column=column)])
         self._n_alias_nodes += target.size
         if self._n_alias_nodes > MAX_ALIAS_NODES:

@@ -34,7 +34,7 @@ def write_trec_run(run: Run, path: Path | str) -> None:
     they do so by themselves, else `n, n - 1, …, 1`. Queries without a hit have no line, whatever their outcome.
 
     Raises:
-        RunFormatError: when an id cannot stand in a column, or a run ordered by score has a hit without one.
+        RunFormatError: when an id cannot be written to a column, or a run ordered by score has a hit without one.
     """
     path = Path(path)
     problems = ProblemList(RunFormatError)

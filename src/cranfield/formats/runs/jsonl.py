@@ -130,9 +130,7 @@ def _read_logs(path: Path) -> tuple[dict[str, CallLog], dict[str, Any]]:
         return {}, {}
     header: dict[str, Any] = {}
     logs: dict[str, CallLog] = {}
-    reader = _LineReader(
-        path, hint="it holds latencies and raw output only; without the file the run can still be read"
-    )
+    reader = _LineReader(path, hint="it contains only latencies and raw output; the run can be read without it")
 
     def take_log(record: dict[str, Any]) -> str:
         members = RecordReader()
@@ -245,11 +243,11 @@ def _object(data: bytes) -> dict[str, Any]:
     except RecursionError:
         raise RunFormatError("not JSON: nested too deep") from None
     except ValueError:  # Python refuses to read integers of thousands of digits
-        raise RunFormatError("not JSON that can be read: a number of too many digits") from None
+        raise RunFormatError("cannot read this JSON: a number has too many digits") from None
     if not isinstance(record, dict):
         raise RunFormatError("not a JSON object", got=shorten(record))
     return record
 
 
 def _refuse_constant(name: str) -> NoReturn:
-    raise RunFormatError(f"{name} is no JSON number", expected="a finite number")
+    raise RunFormatError(f"{name} is not a JSON number", expected="a finite number")

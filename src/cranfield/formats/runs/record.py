@@ -58,9 +58,9 @@ def json_line(record: Mapping[str, Any]) -> str:
     except _UnsayableError as error:
         raise _unsayable(record, str(error)) from None
     except (TypeError, RecursionError):  # keys of several types cannot be sorted; a list may hold itself
-        raise _unsayable(record, "keys that are no text, or too many levels") from None
+        raise _unsayable(record, "keys that are not text, or too many levels") from None
     except ValueError:
-        raise _unsayable(record, "NaN, an infinity, or a list that holds itself") from None
+        raise _unsayable(record, "NaN, an infinity, or a list that contains itself") from None
     return _LONE_SURROGATE.sub(lambda found: f"\\u{ord(found.group()):04x}", text) + "\n"
 
 
@@ -105,7 +105,7 @@ def _hit_record(query_id: str, rank: int, hit: Hit) -> dict[str, Any]:
         score = finite(hit.score)
         if score is None:
             raise RunFormatError(
-                f"query {query_id!r}, hit {rank} ({shorten(hit.id)}): the score is no finite number",
+                f"query {query_id!r}, hit {rank} ({shorten(hit.id)}): the score is not a finite number",
                 expected="a finite number, or no score",
                 got=shorten(hit.score),
             )

@@ -59,7 +59,7 @@ def read_run_table(path: Path | str) -> Run:
 
 
 def read_msmarco_run(path: Path | str) -> Run:
-    """Read lines `query document rank` without a header, as MS MARCO has them.
+    """Read lines `query document rank` without a header, as in MS MARCO.
 
     Raises:
         RunFormatError: with every line that is none, each rank that a query has twice, and ranks that begin elsewhere than at 0 or 1.
@@ -78,7 +78,7 @@ def read_msmarco_run(path: Path | str) -> Run:
                 problems.add("not a query, a document and a rank", **place, expected=expected, got=got)
             elif (first := ranked.setdefault(cells[0], {}).setdefault(int(cells[2]), (cells[1], number)))[1] != number:
                 message = f"query {shorten(cells[0])} has two results of rank {int(cells[2])}; the other is on line {first[1]}"
-                problems.add(message, **place, expected="each rank once a query")
+                problems.add(message, **place, expected="each rank once per query")
             if len(problems.problems) >= MAX_PROBLEMS:
                 break
     for query_id, by_rank in ranked.items():
@@ -131,13 +131,13 @@ class _Reader:
         earlier = ranked.setdefault(rank, (hit, line))
         if earlier[1] != line:
             message = f"query {shorten(query_id)} has two results of rank {rank}; the other is on line {earlier[1]}"
-            self.sheet.fault(line, self._place["rank"], message, expected="each rank once a query")
+            self.sheet.fault(line, self._place["rank"], message, expected="each rank once per query")
 
     def _rank(self, line: int, cells: list[str]) -> int | None:
         text = self._cell("rank", cells).strip()
         if _RANK.fullmatch(text):
             return int(text)
-        self.sheet.fault(line, self._place["rank"], "the rank is no whole number", expected="1, 2, …", got=text)
+        self.sheet.fault(line, self._place["rank"], "the rank is not a whole number", expected="1, 2, …", got=text)
         return None
 
     def _score(self, line: int, cells: list[str]) -> float | None:
@@ -157,7 +157,7 @@ class _Reader:
             return self._cell("span", cells) or None
         for role, text in (("start", start), ("end", end)):
             if role in self._place and not _RANK.fullmatch(text):
-                message = f"the {role} of the lines is no whole number"
+                message = f"the {role} of the lines is not a whole number"
                 self.sheet.fault(line, self._place[role], message, expected="the number of a line", got=text)
         return f"{start}-{end}" if end else start
 
@@ -264,7 +264,7 @@ def run_of_mapping(answers: Mapping[Any, Any], name: str, error: type[UsageError
         if len(problems.problems) >= SHOWN_PROBLEMS:
             break
         if not is_id(query_id):
-            problems.add(f"{shorten(query_id)} is no query id", path=name, expected="text or whole numbers")
+            problems.add(f"{shorten(query_id)} is not a query id", path=name, expected="text or whole numbers")
             continue
         records[str(query_id)] = _answer(str(query_id), documents, problems, {"path": name})
     problems.raise_if_any()
@@ -276,7 +276,7 @@ def _answer(query_id: str, documents: Any, problems: ProblemList, place: dict[st
     if isinstance(documents, Mapping):
         documents = list(documents.items())
     elif isinstance(documents, str | bytes | set | frozenset) or not isinstance(documents, Iterable):
-        message = f"the answer to {where} is no list"
+        message = f"the answer to {where} is not a list"
         problems.add(message, **place, expected=f"a list of {_LISTED}; or ids with scores", got=shorten(documents))
         return Answer(Outcome.EMPTY)
     hits = []
@@ -291,8 +291,8 @@ def _answer(query_id: str, documents: Any, problems: ProblemList, place: dict[st
         else:
             hits.append(hit)
     if not hits and isinstance(documents, Iterator):
-        message = f"the answer to {where} is an iterator that gives nothing, as one does that was read before"
-        problems.add(message, **place, expected=f"a list of {_LISTED}", hint="`list(...)` of it can be read again")
+        message = f"the answer to {where} is an empty iterator; it may have been read before"
+        problems.add(message, **place, expected=f"a list of {_LISTED}", hint="`list(...)` can be read more than once")
     return Answer(Outcome.ANSWERED if hits else Outcome.EMPTY, tuple(hits))
 
 

@@ -116,7 +116,7 @@ def _split_of(folder: Path) -> tuple[Path, tuple[Path, ...]]:
         return others[0], ()
     found = ", ".join(sorted(file.name for file in (*splits, *others))) or "none"
     raise TestSetError(
-        "no judgments that stand for this folder",
+        "no default judgments in this folder",
         path=shown(folder),
         expected=f"{QRELS}/{SPLIT}.tsv, or one file of judgments",
         got=found,
@@ -132,7 +132,9 @@ def _judgments(qrels: Path) -> TestSet:
         return read_qrels(qrels)
     sheet = read_sheet(qrels)
     if sheet.names[:3] != HEADER:
-        sheet.fault(sheet.line, None, "no header of BEIR qrels", expected="\t".join(HEADER), got=", ".join(sheet.names))
+        sheet.fault(
+            sheet.line, None, "not a header of BEIR qrels", expected="\t".join(HEADER), got=", ".join(sheet.names)
+        )
         sheet.problems.raise_if_any()
     return read_judgment_table(qrels)
 
@@ -164,7 +166,9 @@ class _Texts:
             where = {"path": shown(self.path) if self.path else None, "line": line}
             if lines.setdefault(query_id, line) != line:
                 problems.add(
-                    f"query {query_id!r} is there twice", **where, expected=f"it once: on line {lines[query_id]}"
+                    f"query {query_id!r} occurs twice",
+                    **where,
+                    expected=f"one line per query; the first is line {lines[query_id]}",
                 )
             elif not isinstance(text, str):
                 problems.add(f"query {query_id!r} has no text", **where, expected='a key "text"', got=shorten(text))
@@ -189,7 +193,7 @@ class _Texts:
     def _notes(self, judged: tuple[str, ...]) -> Iterator[str]:
         """What was noticed."""
         if self.path is None:
-            yield f"there is no {QUERIES}: the queries have no text"
+            yield f"{QUERIES} is missing: the queries have no text"
             return
         missing = sum(query_id not in self.texts for query_id in judged)
         if missing:
@@ -233,7 +237,7 @@ def _unknown_documents(judged: TestSet, corpus: Path | None) -> Iterator[str]:
     if corpus is None:
         return
     if corpus.stat().st_size >= SMALL_CORPUS_BYTES:
-        yield f"{corpus.name} is large: whether it holds every judged document was not looked up"
+        yield f"{corpus.name} is large: it was not searched for the judged documents"
         return
     problems = ProblemList(TestSetError)
     missing = {doc_id for grades in judged.grades.values() for doc_id in grades}
@@ -257,7 +261,11 @@ def write_beir(testset: TestSet, path: Path | str) -> None:
     problems = ProblemList(TestSetError)
     check_graded(testset, path, problems)
     if path.exists() and (not path.is_dir() or any(path.iterdir())):
-        problems.add("not written: this is there already", path=str(path), expected="a folder that is not, or is empty")
+        problems.add(
+            "not written: the folder already exists",
+            path=str(path),
+            expected="a folder that does not exist or is empty",
+        )
     problems.raise_if_any()
     temporary = Path(tempfile.mkdtemp(prefix=f".{path.name[:100]}.", suffix=".part", dir=path.parent))
     try:

@@ -149,7 +149,7 @@ def _notes(testset: TestSet, facts: _Facts, facts_file: Path) -> list[Note]:
     """What the facts get wrong, what the makers warn of, and what has no place."""
     notes: list[Note] = []
     if facts.query_count is not None and facts.query_count != len(testset.queries):
-        notes += info(f"{facts_file.name} counts {facts.query_count} queries; there are {len(testset.queries)}")
+        notes += info(f"{facts_file.name} counts {facts.query_count} queries; the file has {len(testset.queries)}")
     if facts.strata_counts:
         true = _cells(testset)
         wrong = [
@@ -159,7 +159,9 @@ def _notes(testset: TestSet, facts: _Facts, facts_file: Path) -> list[Note]:
             there = facts.strata_counts.get(wrong[0], 0)
             what = f"{there} {shorten(wrong[0])} where there are {true.get(wrong[0], 0)}"
             notes += info(f"{facts_file.name} counts {len(wrong)} strata wrong: {what}")
-    notes += [Note(NoteKind.NOT_CARRIED, f"its makers say: {sentence}") for sentence in facts.known_limitations]
+    notes += [
+        Note(NoteKind.NOT_CARRIED, f"statement of its authors: {sentence}") for sentence in facts.known_limitations
+    ]
     unknown = sorted(facts.model_extra or {})
     if unknown:
         notes.append(Note(NoteKind.NOT_CARRIED, f"not carried over from {facts_file.name}: {', '.join(unknown)}"))
@@ -396,7 +398,7 @@ def write_golden_json(testset: TestSet, path: Path | str) -> None:
     for query in testset.queries:
         others = [item for item in testset.targets.get(query.id, ()) if not isinstance(item, Entity | Span | File)]
         if others or testset.grades.get(query.id) or query.negative is not None:
-            message = f"not written: query {query.id!r} is judged by something else than places in code"
+            message = f"not written: query {query.id!r} is judged by something other than places in code"
             problems.add(message, path=str(path), expected="entities, spans of lines or files")
     types = {name.casefold() for name in testset.meta.task_types or TASK_TYPES}
     for query in testset.queries:

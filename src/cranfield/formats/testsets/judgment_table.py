@@ -49,7 +49,7 @@ OF_RATINGS = ("reason", "time", "final")
 FINAL = {"yes": True, "true": True, "1": True, "no": False, "false": False, "0": False}
 CLASS_WORDS = ", ".join((*QUERY_CLASSES, *LETTERS))
 NO_CLASS = "other kinds of queries are strata: rename the column, as to `kind`, or to `stratum.class`"
-QUERY_IS_ID = "`query` is read as the id of the query; its text goes under `query_text`"
+QUERY_IS_ID = "`query` is read as the id of the query; its text is in `query_text`"
 QUERY_IS_TEXT = "`query` is read as the text of the query"
 
 GRADE_TYPES = frozenset({str, int, float})
@@ -164,7 +164,7 @@ class QueryColumns:
             wrong = sorted(set(names.values()) - set(QUERY_CLASSES))
             if name in self._varying and role:
                 query_id, several = next(iter(self._varying[name].items()))
-                message = f"column {name!r} says several things of query {shorten(query_id)}"
+                message = f"column {name!r} has several values for query {shorten(query_id)}"
                 problem(
                     message,
                     "the same in all rows of a query",
@@ -482,7 +482,7 @@ def _rating_more(source: Source, line: int, cells: Sequence[str]) -> RatingMore:
         try:
             more["at"] = parse_time(time)
         except ValueError:
-            source.fault(line, "time", "the time is none", expected="2026-11-23T09:30:00Z", got=time)
+            source.fault(line, "time", "the time is not valid", expected="2026-11-23T09:30:00Z", got=time)
     if final and final.lower() not in FINAL:
         source.fault(line, "final", "final is neither yes nor no", expected="yes, no or nothing", got=final)
     elif final and FINAL[final.lower()]:
@@ -506,7 +506,7 @@ def _describe(source: Source, known: dict[str, str], row: tuple[int, str, str, S
     for name, value in (("", text), *zip(source.strata, strata, strict=True)):
         if value and known.setdefault(name, value) != value:
             what = f"stratum {name!r}" if name else "text"
-            message = f"query {query_id!r} has another {what} than in an earlier row"
+            message = f"query {query_id!r} has a different {what} than in an earlier row"
             role = STRATUM + name if name else "text"
             source.fault(line, role, message, expected=shorten(known[name]), got=value)
 

@@ -45,15 +45,13 @@ def qrels_from_mapping(
         if len(found.problems) >= SHOWN_PROBLEMS:
             break
         if not is_id(query_id):
-            found.add(f"{shorten(query_id)} is no query id", path=name, expected=ID_KINDS)
+            found.add(f"{shorten(query_id)} is not a query id", path=name, expected=ID_KINDS)
         elif not isinstance(judged, Mapping | list | tuple | AbstractSet):
             kind = type(judged).__name__
             expected = "document ids with their grades, or a set or list of the relevant ones"
             found.add(f"query {query_id!r} has a {kind}", path=name, expected=expected)
         elif str(query_id) in grades:
-            found.add(
-                f"query {str(query_id)!r} is there as text and as a number", path=name, expected="each query once"
-            )
+            found.add(f"query {str(query_id)!r} occurs as text and as a number", path=name, expected="each query once")
         else:
             by_document = judged if isinstance(judged, Mapping) else _relevant(judged)
             grades[str(query_id)] = _grades(by_document, str(query_id), name, found)
@@ -104,7 +102,7 @@ class _QueryTable:
         self._frame = frame
         roles = roles_of(lambda *names: next((name for name in names if name in there), None))
         if lines := [name for role, name in roles.items() if role in LINE_COLUMNS]:
-            hint = "write the table to a CSV file, and load that; or rename the columns, where they say something else"
+            hint = "write the table to a CSV file, and load that; or rename the columns if they mean something else"
             raise TestSetError(
                 "judgments of lines are not read from a frame", got=f"columns {', '.join(lines)}", hint=hint
             )
@@ -142,7 +140,7 @@ class _QueryTable:
                     known = texts if name == text else strata.setdefault(query_id, {})
                     key = query_id if name == text else name[len(STRATUM) :]
                     if value and known.setdefault(key, value) != value:
-                        message = f"query {query_id!r} has another {name} than in an earlier row"
+                        message = f"query {query_id!r} has a different {name} than in an earlier row"
                         builder.problem(message, row, expected=shorten(known[key]), got=shorten(value))
                 else:
                     of_queries.take(query_id, name, value)
@@ -246,7 +244,7 @@ def _grades(judged: Mapping[Any, Any], query_id: str, name: str, found: ProblemL
         doc_ids = id_texts(list(judged))
     except TypeError:
         wrong = next(doc_id for doc_id in judged if not is_id(doc_id))
-        found.add(f"query {query_id!r}: {shorten(wrong)} is no document id", path=name, expected=ID_KINDS)
+        found.add(f"query {query_id!r}: {shorten(wrong)} is not a document id", path=name, expected=ID_KINDS)
         return {}
     grades: dict[str, float] = {}
     for doc_id, value in zip(doc_ids, judged.values(), strict=True):
@@ -256,7 +254,7 @@ def _grades(judged: Mapping[Any, Any], query_id: str, name: str, found: ProblemL
             message = f"{where}: the grade is not a finite number"
             found.add(message, path=name, expected="a number", got=shorten(value))
         elif doc_id in grades:
-            found.add(f"{where} is there as text and as a number", path=name, expected="each document once a query")
+            found.add(f"{where} occurs as text and as a number", path=name, expected="each document once per query")
         else:
             grades[doc_id] = grade
     return grades
@@ -279,7 +277,11 @@ def write_qrels_parquet(testset: TestSet, path: Path | str) -> None:
     except ImportError:
         raise MissingExtraError.for_extra("writing a Parquet file", "parquet") from None
     if testset.targets or not any(testset.grades.values()):
-        raise TestSetError("not written: no graded document ids alone", path=str(path), expected="graded document ids")
+        raise TestSetError(
+            "not written: the judgments are not only graded document ids",
+            path=str(path),
+            expected="graded document ids",
+        )
     rows = [
         (query.id, doc, grade) for query in testset.queries for doc, grade in testset.grades.get(query.id, {}).items()
     ]
@@ -287,7 +289,7 @@ def write_qrels_parquet(testset: TestSet, path: Path | str) -> None:
     try:
         columns = [pa.array(query_ids, pa.string()), pa.array(doc_ids, pa.string()), pa.array(grades, pa.float64())]
     except UnicodeEncodeError:
-        raise TestSetError("not written: an id that is no Unicode", path=str(path), expected="Unicode") from None
+        raise TestSetError("not written: an id that is not valid Unicode", path=str(path), expected="Unicode") from None
     sink = pa.BufferOutputStream()
     pq.write_table(pa.table(columns, names=["query_id", "doc_id", "grade"]), sink)
     write_bytes(path, [sink.getvalue().to_pybytes()])

@@ -78,7 +78,7 @@ def _truth_problems(located: Located, index: int, query: Mapping[str, Any]) -> I
                 ("queries", index, key),
                 key=True,
                 expected="nothing that is expected",
-                hint="a negative query is right when nothing comes back",
+                hint="a negative query is answered correctly by an empty result",
             )
         return
     if graded and targets:
@@ -87,7 +87,7 @@ def _truth_problems(located: Located, index: int, query: Mapping[str, Any]) -> I
             ("queries", index, targets[0]),
             key=True,
             expected="one of them",
-            hint="a pattern with ^ and $ stands for one id" if targets[0] == "patterns" else None,
+            hint="a pattern with ^ and $ matches one id" if targets[0] == "patterns" else None,
         )
     if len(graded) > 1 and "groups" in graded:
         yield located.problem(
@@ -116,7 +116,7 @@ def _count_problems(located: Located, index: int, query: Mapping[str, Any]) -> I
         count = pattern.get("expected_count")
         if isinstance(count, int) and not isinstance(count, bool) and count > 1:
             yield located.problem(
-                f"queries[{index}].patterns[{position}] is credited once and expects {count}",
+                f"queries[{index}].patterns[{position}] is credited once but expects {count}",
                 ("queries", index, "patterns", position, "expected_count"),
                 expected="an expected_count of 1, or none",
                 hint="`credit: every` credits each match",
@@ -147,7 +147,7 @@ def _twice_problems(located: Located, index: int, query: Mapping[str, Any]) -> I
             if isinstance(text, str) and first.setdefault(text, position) != position:
                 line, _ = located.mark(("queries", index, key, first[text]))
                 yield located.problem(
-                    f"queries[{index}].{key} names {shorten(text)} twice; it also stands on line {line}",
+                    f"queries[{index}].{key} names {shorten(text)} twice; it also occurs on line {line}",
                     ("queries", index, key, position),
                 )
 
@@ -169,7 +169,7 @@ def joined_classes(located: Located, problems: Sequence[Problem]) -> Iterator[Pr
             yield problem
         elif problem is unknown[0]:
             n, got = len(unknown), join_first(dict.fromkeys(each.got or "" for each in unknown))
-            message = problem.message if n == 1 else f"the classes of {n} queries are no query classes"
+            message = problem.message if n == 1 else f"the classes of {n} queries are not query classes"
             strata = "other kinds of queries are strata: `strata: {kind: NAME}`"
             hint = f"{problem.hint} {strata[:1].upper()}{strata[1:]}" if problem.hint else strata
             yield replace(problem, message=message, got=got, hint=hint)
@@ -183,11 +183,11 @@ def _class_problems(located: Located, index: int, query: Mapping[str, Any], clas
     value = source_text(strata.get(key)) if isinstance(strata, dict) and isinstance(key, str) else None
     if isinstance(value, str) and value not in QUERY_CLASSES and value not in LETTERS:
         yield located.problem(
-            f"queries[{index}].strata.{key} is no query class",
+            f"queries[{index}].strata.{key} is not a query class",
             ("queries", index, "strata", key),
             expected=CLASS_NAMES,
             got=shorten(value),
-            hint=f"`classes: {{stratum: {key}, names: {{{value}: canonical}}}}` says what it stands for",
+            hint=f"`classes: {{stratum: {key}, names: {{{value}: canonical}}}}` defines what it means",
         )
 
 
@@ -198,13 +198,13 @@ def _grouping_problems(
     grouped = [index for index, query in queries.items() if query.get("groups")]
     if grouped and data.get("grouping") is None:
         yield located.problem(
-            f"queries[{grouped[0]}] has groups, and the set does not say what they are",
+            f"queries[{grouped[0]}] has groups, but the test set does not define their kind",
             ("queries", grouped[0], "groups"),
             key=True,
             expected="`grouping: subtopic`, `judge` or `preference` above the queries",
         )
     if data.get("grouping") is not None and not grouped:
-        yield located.problem("grouping is named, and no query has groups", ("grouping",), key=True)
+        yield located.problem("grouping is set, but no query has groups", ("grouping",), key=True)
 
 
 _FIRST = ("id", "text", "class", "need", "notes", "strata", "params", "weight", "negative")
@@ -417,7 +417,7 @@ def write_testset_yaml(testset: TestSet, path: Path | str) -> None:
     document = document_of(testset)
     if not is_json and _SURROGATE.search(json.dumps(document, ensure_ascii=False)):
         raise TestSetError(
-            "not written: text that is no Unicode",
+            "not written: text that is not valid Unicode",
             path=str(path),
             expected="Unicode",
             hint="a file name that ends in .json takes it",
@@ -433,9 +433,9 @@ def _refuse_changed(testset: TestSet, read: TestSet, path: Path) -> None:
                if query != read_back or _expected_of(testset, query.id) != _expected_of(read, read_back.id)]  # fmt: skip
     if changed:
         raise TestSetError(
-            f"not written: {len(changed)} of {len(testset.queries)} queries would be read back otherwise",
+            f"not written: {len(changed)} of {len(testset.queries)} queries would change when read back",
             path=str(path),
-            expected="each entity, answer file, rating and judgment of a group once, files to cover beside judgments, and no key of "
+            expected="no duplicate entity, answer file, rating or judgment of a group; files to cover only with judgments; no key of "
             "a query in a label",
             got=shorten(", ".join(changed[:5])),
         )

@@ -109,11 +109,11 @@ def _read_span(value: Any) -> Any:
         span = short_span(value)
         if span is None:
             raise UnfitError(
-                "is no span of lines", expected="PATH:FIRST-LAST or PATH:FIRST-LAST:GRADE", got=describe(value)
+                "is not a span of lines", expected="PATH:FIRST-LAST or PATH:FIRST-LAST:GRADE", got=describe(value)
             )
         return SpanEntry(span.path, f"{span.start}-{span.end}", span.grade)
     if not isinstance(value, dict):
-        raise UnfitError("is no span of lines", expected="PATH:FIRST-LAST, or path and lines", got=describe(value))
+        raise UnfitError("is not a span of lines", expected="PATH:FIRST-LAST, or path and lines", got=describe(value))
     return value
 
 
@@ -169,7 +169,7 @@ AnyNegative = Flag | Annotated[Negative, WrapSerializer(_write_negative)]
 def _of_label(label: LabelModel) -> LabelModel:
     """Refuse what the query itself says, and what would be lost."""
     if keys := [key for key in OF_QUERY if key in (label.model_extra or {})]:
-        raise UnfitError(f"has {', '.join(keys)}, which the query itself says", expected="keys of a label")
+        raise UnfitError(f"has {', '.join(keys)}, which are keys of the query itself", expected="keys of a label")
     if keys := sorted(set(unknown_keys(label))):
         raise UnfitError(f"has unknown keys of entities, line ranges or facts: {', '.join(keys)}")
     if plain := [

@@ -106,7 +106,7 @@ def _overlay_notes(
     if unjudged:
         queries = count_noun(len(unjudged), "queries", _thousands)
         alternative = "" if source.fallback else "; qrels_fallback scores them by the judgments of the test set"
-        yield f"{Absence.NEVER_JUDGED} in {qrels.name}, out of the means: {queries} ({some_ids(unjudged)}){alternative}"
+        yield f"{Absence.NEVER_JUDGED} in {qrels.name}, excluded from the means: {queries} ({some_ids(unjudged)}){alternative}"
     unknown = [query_id for query_id in qrels.query_ids if query_id not in names]
     if unknown:
         queries = count_noun(len(unknown), "queries", _thousands)
@@ -123,7 +123,7 @@ def _refuse_mixed_groups(testset: TestSet, qrels: TestSet) -> None:
     kinds = [side.grouping or "none" for side in (testset, qrels)]
     if kinds[0] != kinds[1]:
         raise TestSetError(
-            f"the judgments of {testset.name} and {qrels.name} cannot stand beside each other",
+            f"the judgments of {testset.name} and {qrels.name} cannot be combined",
             expected=f"judgments by the same kind of group ({kinds[0]})",
             got=kinds[1],
             hint="leave out {qrels_fallback}",
@@ -149,7 +149,7 @@ def with_queries(testset: TestSet, queries: TestSet) -> TestSet:
     if not shared:
         raise TestSetError(_nothing_shared(testset, queries, "a text for at least one query of the test set"))
     set_of_shared = set(shared)
-    notes = [f"texts of {queries.name}: for {count_noun(len(shared), 'queries', _thousands)}"]
+    notes = [f"read text from {queries.name} for {count_noun(len(shared), 'queries', _thousands)}"]
     without = [query.id for query in testset.queries if query.id not in texts and not query.text]
     unused = [query_id for query_id in texts if query_id not in set_of_shared]
     if without:
@@ -157,7 +157,7 @@ def with_queries(testset: TestSet, queries: TestSet) -> TestSet:
     left_out: tuple[Note, ...] = ()
     if unused:
         text = (
-            f"{count_noun(len(unused), 'texts', _thousands)} of no query in the test set, not used: {some_ids(unused)}; "
+            f"{count_noun(len(unused), 'texts', _thousands)} without a query in the test set, not used: {some_ids(unused)}; "
             "a query with nothing to find is `negative: true` in a YAML test set, `yes` under `negative` in a table"
         )
         left_out = (Note(NoteKind.UNUSED, text, tuple(unused)),)
@@ -198,7 +198,7 @@ def _nothing_shared(testset: TestSet, other: TestSet, expected: str) -> Problem:
     return Problem(
         f"{other.name} and the test set {testset.name} share no query",
         expected=expected,
-        got=f"{some_ids(other.query_ids[:3])} beside {some_ids(testset.query_ids[:3])}",
+        got=f"{some_ids(other.query_ids[:3])} in the file, {some_ids(testset.query_ids[:3])} in the test set",
     )
 
 
@@ -208,8 +208,8 @@ def _refuse_negative(testset: TestSet, qrels: TestSet, judged: set[str]) -> None
     if wrong:
         raise TestSetError(
             f"{qrels.name} judges queries that are negative in the test set: {some_ids([query.id for query in wrong])}",
-            expected="no judgment where nothing should be found",
-            hint="take the lines out, or `negative` out of the test set",
+            expected="no relevant document for a query of this class",
+            hint="remove these lines, or remove `negative` from the test set",
         )
 
 
@@ -253,7 +253,7 @@ def with_strata(testset: TestSet, spec: str | Path) -> TestSet:
         for query in testset.queries
     )
     without = [query.id for query in testset.queries if query.id not in given]
-    notes = [f"strata {', '.join(keys)}: given to {len(given):,} of {len(queries):,} queries"]
+    notes = [f"strata {', '.join(keys)}: set for {len(given):,} of {len(queries):,} queries"]
     if without:
         notes.append(f"without {', '.join(keys)}: {some_ids(without)}")
     return replace(testset, queries=queries, notes=(*testset.notes, *info(*notes, *found_notes)))
@@ -265,7 +265,7 @@ def _by_position(testset: TestSet, key: str, ranges: str, spec: str) -> _Given:
     for part in ranges.split(","):
         found = _RANGE.fullmatch(part)
         if not found:
-            problems.add(f"{shorten(part)} is no range", path=spec, expected="VALUE:FIRST-LAST, as hard:101-127")
+            problems.add(f"{shorten(part)} is not a range", path=spec, expected="VALUE:FIRST-LAST, as hard:101-127")
             continue
         start, end = int(found["start"]), int(found["end"] or found["start"])
         n = len(testset.queries)
@@ -296,7 +296,7 @@ def _by_table(testset: TestSet, spec: str | Path) -> _Given:
     if column is None or len(sheet.names) < 2:
         raise TestSetError(
             Problem(
-                "no column of query ids" if column is None else "no column beside the query ids",
+                "no column of query ids" if column is None else "no column other than the query ids",
                 path=shown(path),
                 line=sheet.line,
                 expected="a first line like `query_id,difficulty`",
@@ -310,7 +310,7 @@ def _by_table(testset: TestSet, spec: str | Path) -> _Given:
 def _table(sheet: Sheet, column: int, keys: Sequence[str]) -> dict[str, dict[str, str]]:
     """Query id to its strata; an empty cell is none."""
     for key in sorted({key for key in keys if not key or keys.count(key) > 1}):
-        message = f"column {key!r} is there twice" if key else "a column without a name"
+        message = f"column {key!r} occurs twice" if key else "a column without a name"
         sheet.fault(sheet.line, None, message, expected="a name for each column")
     table: dict[str, dict[str, str]] = {}
     lines: dict[str, int] = {}
@@ -319,7 +319,7 @@ def _table(sheet: Sheet, column: int, keys: Sequence[str]) -> dict[str, dict[str
         if not query_id:
             sheet.fault(line, column, "no query id", expected=f"one in column {sheet.names[column]}")
         elif lines.setdefault(query_id, line) != line:
-            message = f"query {shorten(query_id)} is there twice; it also stands on line {lines[query_id]}"
+            message = f"query {shorten(query_id)} occurs twice; it also occurs on line {lines[query_id]}"
             sheet.fault(line, column, message, expected="each query once")
         else:
             table[query_id] = {key: cell for key, cell in zip(keys, cells, strict=True) if cell}

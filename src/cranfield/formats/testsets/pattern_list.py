@@ -119,7 +119,7 @@ class _Reader:
         new = Query(query_id or str(len(self.found) + 1), text, strata, query_class=self._query_class(line, cells))
         entry = self.found.setdefault(key, _Entry(new, line, common))
         if entry.common != common:
-            message = f"query {shorten(key)} has another text, class or stratum than on line {entry.line}"
+            message = f"query {shorten(key)} has a different text, class or stratum than on line {entry.line}"
             self.sheet.fault(line, None, message, expected="the same in all rows of a query")
         self.unknown_fields.take(entry.query.id, {name: cells[place] for place, name in self._others.items()})
         pattern = self._pattern(line, cells)
@@ -154,7 +154,7 @@ class _Reader:
             wanted = "a whole number of 1 or more"
             self.sheet.fault(line, self._place["expected_count"], "no count", expected=wanted, got=count)
         elif count and int(count) > 1 and credit == "once":
-            message = f"the pattern is credited once and expects {count}"
+            message = f"the pattern is credited once but expects {count}"
             self.sheet.fault(
                 line,
                 self._place["expected_count"],
@@ -220,7 +220,7 @@ def write_pattern_list(testset: TestSet, path: Path | str) -> None:
         patterns = testset.targets.get(query.id, ())
         message = expected = ""
         if not all(isinstance(target, Pattern) for target in patterns) or testset.grades.get(query.id):
-            message, expected = f"query {query.id!r} is judged by something else than patterns", "patterns alone"
+            message, expected = f"query {query.id!r} is judged by something other than patterns", "patterns alone"
         elif not query.text.strip() or not query.id.strip() or not all(query.strata.values()):
             message, expected = f"query {query.id!r} has no text, no id or an empty stratum", "text in each"
         elif query.negative is None and not patterns:

@@ -88,7 +88,7 @@ def _cycle_problems(where: str, group: str, subgroups: Subgroups, line_of: Line)
         yield Problem(
             f"{where}: its preferences contradict each other",
             line=max((line for line in lines if line is not None), default=None),
-            expected="an order without a circle in a group",
+            expected="an order without a cycle in each group",
             got=shorten(" > ".join(documents)),
-            hint="opinions that differ belong in groups of their own",
+            hint="put differing opinions in separate groups",
         )

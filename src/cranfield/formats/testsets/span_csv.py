@@ -90,14 +90,18 @@ class _Reader:
         elif not parts[0] or parts[0] != parts[0].strip():
             message, expected = f"{name} has no path, or blanks around it", "the path of a file"
         elif found is None:
-            message, expected, got = f"{name}: the lines are no range", "`start-end`, two whole numbers", parts[1]
+            message, expected, got = f"{name}: the lines are not a range", "`start-end`, two whole numbers", parts[1]
         elif grade is None:
             message, expected, got = f"{name}: the grade is not a finite number", "a number", parts[2]
         elif int(found[1]) > int(found[2]):
             message, expected, got = f"{name}: the range ends before it starts", "start-end", parts[1]
         elif int(found[1]) < self.base:
-            message, expected, got = f"{name}: there is no line 0", "lines that count from 1", parts[1]
-            hint = "`# line_base: 0` above the header says that lines count from 0"
+            message, expected, got = (
+                f"{name}: lines count from 1, so line 0 does not exist",
+                "lines that count from 1",
+                parts[1],
+            )
+            hint = "`# line_base: 0` above the header declares that lines count from 0"
         if message or found is None or grade is None:
             self.sheet.fault(line, place, message, expected=expected, got=got, hint=hint)
             return None
@@ -120,7 +124,7 @@ class _Reader:
         for text, n in Counter(texts).items():
             if n > 1:
                 rows = ", ".join(str(row) for row, other in enumerate(texts, start=1) if other == text)
-                yield f"the query {shorten(text)} stands in rows {rows}"
+                yield f"the query {shorten(text)} occurs in rows {rows}"
         if self.base == 0:
             yield "the lines of the file count from 0; one was added to each"
 
@@ -146,7 +150,7 @@ def write_span_csv(testset: TestSet, path: Path | str) -> None:
         spans = [target for target in targets if isinstance(target, Span)]
         message = expected = ""
         if len(spans) < len(targets) or testset.grades.get(query.id) or query.negative is not None:
-            message, expected = f"query {query.id!r} is judged by something else than spans", "spans of lines alone"
+            message, expected = f"query {query.id!r} is judged by something other than spans", "only spans of lines"
         elif not spans or not query.text.strip() or not query.id.strip():
             message, expected = f"query {query.id!r} has no spans, no text or no id", "all three"
         elif any(not span.path or span.path != span.path.strip() for span in spans):

@@ -135,8 +135,8 @@ def _filled_keys(value: Any) -> Iterator[str]:
 
 
 _COMMENT = re.compile(rb"(?:^|\s)#")
-NOT_CARRIED = "the file says more than is carried over"
-NO_ROOM = "the format cannot hold what the set holds now"
+NOT_CARRIED = "the file has content that is not carried over"
+NO_ROOM = "the format cannot store all content of the test set"
 
 
 @dataclass(frozen=True, slots=True)
@@ -292,7 +292,7 @@ def _refuse(losses: Sequence[str], target: Path, why: str) -> None:
             f"not written: {why}",
             path=str(target),
             got="; ".join(losses),
-            hint="{out=NEW.yaml} writes the changed set as YAML, and says what that has no room for",
+            hint="{out=NEW.yaml} writes the changed set as YAML, and lists what YAML cannot store",
             parameters=("out",),
         )
 

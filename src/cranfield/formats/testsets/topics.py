@@ -133,7 +133,7 @@ def _topics(text: str, tags: re.Pattern[str], name: str, builder: TestSetBuilder
             yield opened[0], tag.start(), opened[1]
             opened = None
     if opened is not None:
-        line, hint = _line(text, opened[0]), "is the file cut short?"
+        line, hint = _line(text, opened[0]), "check whether the file was cut short"
         builder.problem("this topic is not closed", line, expected=f"</{name}>", hint=hint)
 
 
@@ -198,7 +198,7 @@ def _xml_text(text: str) -> str:
 def _note_unread(builder: TestSetBuilder, counts: dict[str, int]) -> None:
     listed = [count_noun(n, name) for name, n in counts.items() if n]
     if listed:
-        builder.notes += info(f"not read beside the titles: {', '.join(listed)}")
+        builder.notes += info(f"not read in addition to the titles: {', '.join(listed)}")
 
 
 def read_queries_tsv(path: Path | str) -> TestSet:
@@ -289,7 +289,7 @@ def _take_record(record: dict[str, Any], number: int, builder: TestSetBuilder, o
     if isinstance(query_id, bool) or not isinstance(query_id, str | int):
         builder.problem("the id is neither text nor a whole number", number, got=shorten(query_id))
     elif not isinstance(text, str):
-        builder.problem("the text is no text", number, got=shorten(text))
+        builder.problem("the text is not a string", number, got=shorten(text))
     else:
         texts = {
             key: value for key, value in record.items() if key not in {id_key, text_key} and isinstance(value, str)
@@ -343,10 +343,10 @@ def _write(testset: TestSet, path: Path, parts: Sequence[str], take: Callable[[s
     if texts != wanted or len(wanted) != len(testset.queries):
         different = [query.id for query in testset.queries if texts.get(query.id) != wanted[query.id]]
         raise TestSetError(
-            f"not written: {count_noun(len(different), 'queries')} whose id, text or information need cannot stand in this format",
+            f"not written: {count_noun(len(different), 'queries')} whose id, text or information need cannot be stored in this format",
             path=str(path),
-            expected="filled ids, and texts without line ends, tags or doubled blanks",
+            expected="ids that are not empty, and texts without line breaks, tags or double blanks",
             got=shorten(", ".join(different[:5])),
-            hint="JSON lines hold any text",
+            hint="the JSON lines format can store any text",
         )
     write_text(path, parts, errors="surrogatepass")

@@ -30,7 +30,7 @@ from cranfield.model.query_ids import id_of, question_of
 
 Mark = Callable[[Any], tuple[int | None, int | None]]
 """A place, as a reader names it, to its line and column, as far as known."""
-HINT_RULES = "a YAML test set holds patterns, spans and other rules"
+HINT_RULES = "a YAML test set can store patterns, spans and other rules"
 MADE_IDS = "the file has no ids of queries: an id is words of the question and a short hash of it"
 GroupedItem = tuple[str, str, str]
 """Document, group and subgroup."""
@@ -134,7 +134,7 @@ class TestSetBuilder:
         """Add a query whose id may be used once; False, and a problem, where it was used before."""
         first = self._id_places.setdefault(query.id, at)
         if query.id in self.queries:
-            self.problem(f"query id {shorten(query.id)} is used twice; it also stands {self.where(first, at)}", at)
+            self.problem(f"query id {shorten(query.id)} is used twice; it also occurs {self.where(first, at)}", at)
             return False
         self.queries[query.id] = query
         return True
@@ -238,7 +238,7 @@ class TestSetBuilder:
             if len(same) > 1:
                 question = shorten(question_of(queries[same[0] - 1].text))
                 self.problems.add(
-                    f"the question {question} is that of queries {join_first(map(str, same))}",
+                    f"the question {question} is the same for queries {join_first(map(str, same))}",
                     path=self.source,
                     expected="each question once: an id is made from it",
                     hint="write them as one query, or give the file a column of ids where its format has one",
@@ -337,7 +337,7 @@ class UnknownFields:
         """What was done with each, in sentences."""
         kept = self._grouping()
         alone = {key: len(values_by_query) for key, values_by_query in self.values.items() if key not in kept}
-        lost = [f"{count_noun(n, 'values')} of {key!r}, no two of them the same" for key, n in alone.items()]
+        lost = [f"{count_noun(n, 'values')} of {key!r}, all different" for key, n in alone.items()]
         lost += [f"{count_noun(n, 'values')} of {key!r}: lists or keys" for key, n in self.others.items()]
         return (
             *info(
@@ -393,7 +393,7 @@ HEADER_WORDS: tuple[frozenset[bytes], ...] = (
 """Usual words of a header row over qrels, by column."""
 KEEP_EITHER = "keep one of the two lines"
 SEVERAL_GROUPS = (
-    "column 2 has several values, as where several raters or subtopics are in one file: keep one of them, or read them "
+    "column 2 has several values, such as several raters or subtopics in one file: keep one of them, or read them "
     "all with {format=judges} or {format=subtopics}"
 )
 
@@ -602,7 +602,7 @@ def write_judge_qrels(testset: TestSet, path: Path | str) -> None:
     """Write judgments by judge as `read_judge_qrels` reads them.
 
     Raises:
-        TestSetError: the groups are no judges, a query has judgments outside of groups, or an id cannot stand in a column.
+        TestSetError: the groups are no judges, a query has judgments outside of groups, or an id cannot be written to a column.
     """
     _write_groups(testset, Path(path), JUDGES)
 
@@ -633,7 +633,7 @@ def _write_groups(testset: TestSet, path: Path, layout: LineLayout) -> None:
     problems = ProblemList(TestSetError)
     if testset.grouping != layout.grouping:
         got = "no groups" if testset.grouping is None else f"judgments by {testset.grouping}"
-        problems.add(f"not written: judgments by {layout.grouping} are asked for", path=str(path), got=got)
+        problems.add(f"not written: judgments by {layout.grouping} were requested", path=str(path), got=got)
         problems.raise_if_any()
     lines: list[bytes] = []
     for query in testset.queries:

@@ -144,15 +144,15 @@ def _read(path: Path, what: str, fields_of: Any, answers_of: Any) -> TestSet:
                 lost[f"answers to {shorten(annotation.question)}"] += 1
             elif annotation.value is not None and grade is None:
                 problems.add(
-                    "an answer is no grade", path=shown(path), line=line, got=shorten(annotation.value),
-                    expected="a number, a choice that begins with one as in `2 relevant`, or relevant and not relevant",
+                    "an answer is not a grade", path=shown(path), line=line, got=shorten(annotation.value),
+                    expected="a number, a choice that begins with a number (`2 relevant`), or `relevant` and `not relevant`",
                 )  # fmt: skip
             else:
                 more: RatingMore = {"reason": annotation.reason} if annotation.reason else {}
                 builder.rate(key, doc_id, annotation.rater, grade, line, more)
     problems.raise_if_any()
     if not builder.ratings.values:
-        expected = "answers of annotators; predictions and suggestions are none"
+        expected = "answers of annotators; predictions and suggestions do not count"
         raise TestSetError(f"no {what} is annotated", path=shown(path), expected=expected)
     return builder.testset(
         not_carried(count_noun(n, things) if " " not in things else f"{things}: {n}" for things, n in lost.items() if n)
@@ -165,7 +165,7 @@ def _question(path: Path, names: Sequence[str], problems: ProblemList) -> str:
     usual = [name for name in GRADES if name in questions]
     if len(questions) > 1 and not usual:
         problems.add(
-            "several questions, and none of a usual name", path=shown(path), expected=" or ".join(GRADES),
+            "several questions, none with a usual name", path=shown(path), expected=" or ".join(GRADES),
             got=", ".join(map(shorten, questions)), hint="rename the question that is the grade, or leave the others out of the export",
         )  # fmt: skip
     return usual[0] if usual else next(iter(questions), "")

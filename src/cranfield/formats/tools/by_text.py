@@ -45,7 +45,7 @@ def params_of(values: Mapping[str, Any], lost: Counter[str]) -> dict[str, Scalar
         for name, value in values.items()
         if PARAM_NAME.fullmatch(name) and isinstance(value, str | int | float)
     }
-    lost["parameters without a word for a name, or a text or number for a value"] += len(values) - len(fit)
+    lost["parameters whose name is not a word, or whose value is not a text or number"] += len(values) - len(fit)
     return fit
 
 
@@ -56,7 +56,7 @@ def written_texts(testset: TestSet, path: Path, key: Callable[[Query], Hashable]
         TestSetError: with every query without a text, and every text that several queries have.
     """
     problems = ProblemList(TestSetError)
-    hint = "this format knows a query by its text"
+    hint = "this format identifies a query by its text"
     for query in testset.queries:
         if not query.text.strip():
             problems.add(f"not written: query {shorten(query.id)} has no text", path=str(path), hint=hint)
@@ -64,10 +64,10 @@ def written_texts(testset: TestSet, path: Path, key: Callable[[Query], Hashable]
     for query in testset.queries:
         if counts.pop(key(query), 1) > 1:
             ids = ", ".join(shorten(other.id) for other in testset.queries if key(other) == key(query))
-            problems.add(f"not written: queries {ids} have one text", path=str(path), hint=hint)
+            problems.add(f"not written: queries {ids} have the same text", path=str(path), hint=hint)
     problems.raise_if_any()
     if not testset.queries:
-        raise TestSetError("not written: there is no query", path=str(path))
+        raise TestSetError("not written: no query", path=str(path))
 
 
 def written_cells(testset: TestSet, path: Path) -> None:
@@ -80,12 +80,12 @@ def written_cells(testset: TestSet, path: Path) -> None:
     problems = ProblemList(TestSetError)
     for text in dict.fromkeys(query.text for query in testset.queries):
         if NO_UNICODE.search(text):
-            problems.add(f"not written: {shorten(text)} is no Unicode", path=str(path))
+            problems.add(f"not written: {shorten(text)} is not valid Unicode", path=str(path))
     for doc_id in dict.fromkeys(doc_id for graded in testset.grades.values() for doc_id in graded):
         if doc_id.strip() != doc_id or not doc_id:
             problems.add(f"not written: document id {shorten(doc_id)} begins or ends with a blank", path=str(path))
         elif NO_UNICODE.search(doc_id):
-            problems.add(f"not written: document id {shorten(doc_id)} is no Unicode", path=str(path))
+            problems.add(f"not written: document id {shorten(doc_id)} is not valid Unicode", path=str(path))
     problems.raise_if_any()
 
 

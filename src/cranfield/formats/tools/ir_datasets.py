@@ -45,7 +45,7 @@ def read_dataset(path: Path | str) -> TestSet:
         raise TestSetError(
             f"the data of {name!r} could not be {_reason(cause)}",
             path=where,
-            hint="ir_datasets fetches them from where their owners keep them; its own documentation says what that takes",
+            hint="ir_datasets downloads them from their owners; see its documentation for the requirements",
         ) from cause
     return _testset(name, where, texts, judgments)
 
@@ -118,6 +118,6 @@ def _notes(texts: Mapping[str, str], made: TestSet, lowered: int) -> Iterator[st
     counts = {
         "unjudged queries, left out": sum(query_id not in made.grades for query_id in texts),
         "judged queries without a text": sum(query_id not in texts for query_id in made.grades),
-        "judgments against an earlier one: the highest grade counts": lowered,
+        "judgments that contradict an earlier one: the highest grade is used": lowered,
     }
     yield from (count_noun(n, what) for what, n in counts.items() if n)

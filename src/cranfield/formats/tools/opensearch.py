@@ -62,7 +62,7 @@ def read_opensearch_judgments(path: Path | str) -> TestSet:
     for index, entry in indexed_objects(data.get("judgmentRatings")):
         _take(builder, entry, ("judgmentRatings", index))
     kind = source_text(data.get("type")) or IMPORTED
-    notes = () if kind == IMPORTED else info(f"the list is of type {kind}: its ratings were not made by people alone")
+    notes = () if kind == IMPORTED else info(f"the list is of type {kind}: its ratings were not made only by people")
     return builder.testset(
         notes, name=source_text(data.get("name")) or "", description=source_text(data.get("description")) or ""
     )

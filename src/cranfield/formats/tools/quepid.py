@@ -156,9 +156,9 @@ def write_quepid_ltr(testset: TestSet, path: Path | str) -> None:
         grades = judged(testset, query)
         for what, name in (("query id", query.id), *(("document id", doc_id) for doc_id in grades)):
             if name.split() != [name] or NO_UNICODE.search(name):
-                problems.add(f"not written: {what} {shorten(name)} is no single word", path=str(path))
+                problems.add(f"not written: {what} {shorten(name)} is not a single word", path=str(path))
         if "\n" in query.text or NO_UNICODE.search(query.text):
-            problems.add(f"not written: the text of query {shorten(query.id)} is no single line", path=str(path))
+            problems.add(f"not written: the text of query {shorten(query.id)} is not a single line", path=str(path))
     problems.raise_if_any()
     write_text(
         path,
@@ -219,7 +219,7 @@ def read_quepid_book(path: Path | str) -> TestSet:
     grades = [as_number(grade) for grade in scale] if isinstance(scale, list) else []
     notes = [*book.notes()]
     if data.get("support_implicit_judgements"):
-        notes += info("the book takes implicit judgements: Quepid does not round what its ratings come to")
+        notes += info("the book takes implicit judgements: Quepid does not round the combined ratings")
     return builder.testset(
         notes,
         name=source_text(data.get("name")) or "",

@@ -79,7 +79,7 @@ def read_rank_eval(path: Path | str) -> TestSet:
     return builder.testset(notes, noun="query", name=indices[0] if len(indices) == 1 else "")
 
 
-_NO_TEXT = "requests in which no text was found: the id stands for it"
+_NO_TEXT = "requests without a text: the id is used as the text"
 
 
 def _query(query_id: str, request: Mapping[str, Any], lost: Counter[str]) -> Query:
@@ -141,7 +141,7 @@ def write_rank_eval(testset: TestSet, path: Path | str) -> None:
             problems.add(f"not written: query {shorten(query.id)} has no text", path=str(path))
         if taken := [name for name in TEXT_PARAMS if name in query.params]:
             message = f"not written: query {shorten(query.id)} has a parameter {taken[0]!r}"
-            problems.add(message, path=str(path), hint="parameters of that name hold the text in this format")
+            problems.add(message, path=str(path), hint="in this format, parameters of that name contain the query text")
     problems.raise_if_any()
     document: dict[str, Any] = {
         "requests": [_request(testset, query, templated=templated) for query in testset.queries],

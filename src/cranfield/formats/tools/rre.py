@@ -136,7 +136,7 @@ def _take(
     text = source_text(placeholders.get(placeholder))
     if not isinstance(text, str) or not text.strip():
         builder.problem(
-            f"the query has no text under {placeholder!r}", (*loc, "placeholders"), expected="the text it asks"
+            f"the query has no text under {placeholder!r}", (*loc, "placeholders"), expected="the text of the query"
         )
         return None
     rest = {name.removeprefix("$"): value for name, value in placeholders.items() if name != placeholder}

@@ -64,7 +64,7 @@ def read_samples(path: Path | str) -> TestSet:
             "no sample has reference contexts",
             path=shown(path),
             expected=" or ".join((*REFERENCE_IDS, *REFERENCES)),
-            hint="samples of retrieved contexts alone are a run: give a test set with the judgments first",
+            hint="samples with only retrieved contexts are a run: pass a test set with the judgments first",
         )
     notes = [*not_carried(f"{count_noun(n, 'values')} of {name!r}" for name, n in others.items())]
     if n_without:
@@ -83,9 +83,7 @@ def read_samples_run(path: Path | str) -> Run:
     found: dict[str, list[Hit]] = {}
     for line, text, record in _samples(path, problems):
         if text in found:
-            problems.add(
-                f"query {shorten(text)} is there twice", path=shown(path), line=line, expected="each query once"
-            )
+            problems.add(f"query {shorten(text)} occurs twice", path=shown(path), line=line, expected="each query once")
         if first_of_keys(record, (*RETRIEVED_IDS, *RETRIEVED)) is not None:
             contexts = _contexts(record, RETRIEVED_IDS, RETRIEVED, problems, {"path": shown(path), "line": line})
             found[text] = [Hit(doc_id, title=title) for doc_id, title in contexts]
@@ -130,7 +128,7 @@ def _contexts(
     right = is_id if ids else lambda value: isinstance(value, str)
     if not isinstance(listed, list) or not all(map(right, listed)):
         expected = "a list of ids" if ids else "a list of texts"
-        problems.add(f"{ids or texts} is no such list", **place, expected=expected, got=shorten(values))
+        problems.add(f"{ids or texts} is not such a list", **place, expected=expected, got=shorten(values))
         return []
     if ids:
         return [(str(value), None) for value in listed]
@@ -151,7 +149,7 @@ def read_llama_index(path: Path | str) -> TestSet:
     for key in ("queries", "relevant_docs", "corpus"):
         value = top.get(key, {})
         if not isinstance(value, Mapping) or (key not in top and key != "corpus"):
-            message = f"{key} is no object" if key in top else f"missing key {key!r}"
+            message = f"{key} is not an object" if key in top else f"missing key {key!r}"
             builder.problem(message, (key,), expected="`{id: …}`", got=shorten(value) if key in top else None)
         parts[key] = value if isinstance(value, Mapping) else {}
     for query_id, text in parts["queries"].items():
@@ -178,7 +176,7 @@ def _judge(builder: TestSetBuilder, parts: Mapping[str, Mapping[str, Any]]) -> N
         place = ("relevant_docs", query_id)
         if query_id not in parts["queries"]:
             builder.problem(
-                f"query {shorten(query_id)} is not among the queries", place, expected="a query with a text"
+                f"query {shorten(query_id)} is not one of the queries", place, expected="a query with a text"
             )
         elif not isinstance(relevant, list) or not all(map(is_id, relevant)):
             message = f"query {shorten(query_id)} has no list of documents"

@@ -125,7 +125,7 @@ def put_onto(old: TestSet, contents: BookContents, made: Freezing, today: date) 
         merged = replace(merged, meta=replace(merged.meta, scale=()), notes=(*merged.notes, *info(text)))
     sentence = frozen.meta.history[-1].partition(": ")[2]
     if found.grades:
-        sentence += f"; judged by ids of documents, no longer by targets: {', '.join(found.grades)}"
+        sentence += f"; judged by document ids instead of targets: {', '.join(found.grades)}"
     return recorded(merged, sentence, today)
 
 

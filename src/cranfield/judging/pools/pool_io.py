@@ -91,7 +91,7 @@ def _contradictions(pool: Pool, path: str) -> list[Problem]:
     for number, item in enumerate(pool.items):
         where = f"items[{number}] (query {item.query!r}, document {item.doc!r})"
         if item.query not in queries:
-            found.append(Problem(f"{where}: the query is not among the queries of the pool", path=path))
+            found.append(Problem(f"{where}: the query is not one of the queries of the pool", path=path))
         if (item.query, item.doc) in seen:
             found.append(Problem(f"{where} stands twice", path=path, expected="each document of a query once"))
         seen.add((item.query, item.doc))

@@ -231,7 +231,7 @@ def read_sheet(path: Path, raters: Sequence[str] = ()) -> Labels:
     for row in rows:
         if first.setdefault((row.query_id, row.doc_id), row.line) != row.line:
             problems.add(
-                f"{row.doc_id} is labelled twice for {row.query_id}; it also stands on line "
+                f"{row.doc_id} is labelled twice for {row.query_id}; it also occurs on line "
                 f"{first[row.query_id, row.doc_id]}",
                 path=shown(path),
                 line=row.line,

@@ -15,7 +15,7 @@ from cranfield.ranking.value import UNKNOWN_COUNT, Aspect, FloatQ, Ranking
 
 NO_FILE = "it names no file to cover"
 NO_LEGACY = "it names no legacy form"
-NO_SOURCE = "of no source is it known that an expected document is from it"
+NO_SOURCE = "no expected document has a known source"
 NOT_NEGATIVE = "something should be found"
 
 

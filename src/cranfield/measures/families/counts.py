@@ -17,7 +17,7 @@ INFINITE = float("inf")
 NOTHING_FOUND = "nothing relevant was found"
 NO_PAIR = "no two of its items have different grades"
 NOTHING_JUDGED = "none of its first results is judged"
-COST_UNKNOWN = "nothing was returned, or a result that is read does not say what it costs"
+COST_UNKNOWN = "nothing was returned, or a result that is read has no token count"
 
 
 def cumulative_gain(ranking: Ranking, cutoff: int | None) -> FloatQ:
@@ -140,7 +140,7 @@ def tokens_to_hit(ranking: Ranking, _cutoff: None, *, rel: int = 1) -> FloatQ:
     """Tokens read up to and with the first relevant result; those of the whole list where there is none.
 
     Returns:
-        float64[Q]; NaN where nothing was returned, or a result that is read does not say what it costs.
+        float64[Q]; NaN where nothing was returned, or a result that is read has no token count.
     """
     if ranking.tokens is None or ranking.tokens_returned is None:
         return np.full(ranking.n_queries, np.nan)
@@ -241,7 +241,7 @@ SPECS = (
     ),
     MeasureSpec(
         name="F1",
-        question="Is the list complete, and free of the irrelevant?",
+        question="Is the list complete, and free of irrelevant results?",
         plain="One number for precision and recall: it is high only if both are.",
         title="F1",
         sentence="Harmonic mean of precision and recall at k, or of the whole list.",
@@ -283,7 +283,7 @@ SPECS = (
     MeasureSpec(
         name="RankOfFirst",
         question="At which rank is the first good result?",
-        plain="A rank, so lower is better. Queries without a good result are left out: read Success with it.",
+        plain="A rank, so lower is better. Queries without a good result are left out: report Success as well.",
         unscored_by_run=True,
         title="rank of the first relevant result",
         sentence="Rank of the first relevant result. Queries without one have no value: report Success too.",
@@ -313,7 +313,7 @@ SPECS = (
         higher_is_better=False,
         source="search length in the unit of its cost: Cooper 1968, American Documentation 19(1)",
         why_unscored=COST_UNKNOWN,
-        defined_for="queries with a result, where results say what they cost",
+        defined_for="queries with a result, if results have token counts",
         needs="tokens",
     ),
     MeasureSpec(

@@ -322,7 +322,7 @@ SPECS = (
         trec_name="utility",
         source="Lewis 1996, The TREC-4 Filtering Track; trec_eval utility",
         why_unscored=NEEDS_SIZE,
-        defined_for="every query; with spared, where documents says how large the collection is",
+        defined_for="every query; with spared, only if documents is given",
         **_NONE,
     ),
     MeasureSpec(

@@ -28,7 +28,7 @@ from cranfield.ranking.value import UNKNOWN_COUNT, FloatQ, Ranking
 
 Floats = NDArray[np.float64]
 
-NO_CONTRAST = "its results do not hold both one that is relevant and one that is not"
+NO_CONTRAST = "its results do not include both a relevant and a non-relevant document"
 NEGLIGIBLE = 45.0
 """Weights of e^-45 of the first change no sum."""
 
@@ -244,6 +244,6 @@ SPECS = (
         parameters=(REL, JUDGED_ONLY),
         source="ir_measures Accuracy",
         why_unscored=NO_CONTRAST,
-        defined_for="queries whose results hold both a relevant one and one that is not",
+        defined_for="queries whose results include both a relevant and a non-relevant document",
     ),
 )

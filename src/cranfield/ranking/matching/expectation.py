@@ -186,8 +186,8 @@ def _documents(targets: Sequence[Target], query_id: str) -> list[Target | _Docum
             continue
         if target.ids is None:
             raise TestSetError(
-                f"query {query_id!r} is judged by a query to database {target.database!r}, which was not asked",
-                hint="`cranfield.load` asks the databases of a test set",
+                f"query {query_id!r} is judged by a query to database {target.database!r}, which was not queried",
+                hint="`cranfield.load` queries the databases of a test set",
             )
         for doc_id in target.ids:
             documents[doc_id] = max(target.grade, documents.get(doc_id, target.grade))

@@ -512,8 +512,8 @@ HOW_TO_READ = (
     ),
     "p Holm: two-sided, of the declared test, adjusted for the number of components; it decides the verdict.",
     (
-        "Gained, lost: queries that are worse, and better, without it. Only: worse without it, and without "
-        "no other component."
+        "Gained, lost: queries that are worse or better without it. Only: queries that are worse without it, but not without "
+        "any other component."
     ),
 )
 

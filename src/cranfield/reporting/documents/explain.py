@@ -15,8 +15,8 @@ from cranfield.reporting.table_spec import Col, TableSpec
 NEW = "a value"
 GONE = "no value"
 READ_EFFECTS = (
-    "alone: this choice switched, all others as they are.",
-    "in order: switched after those above it; these add up to the difference.",
+    "alone: only this choice is switched.",
+    "in order: switched after the choices above it; these effects add up to the difference.",
 )
 
 
@@ -144,7 +144,7 @@ def _narrow_ties(shown: Sequence[tuple[str, QueryEffect]]) -> Iterator[str]:
         if (tie := query.narrow_tie) is not None:
             yield (
                 f"{query_id}: the scores of {tie.above} ({tie.above_score!r}) and {tie.below} ({tie.below_score!r}) "
-                f"are equal as 32-bit floats; {tie.below} goes first there"
+                f"are equal as 32-bit floats; {tie.below} is ranked first"
             )
 
 
@@ -152,11 +152,11 @@ def _bounds(found: ExplanationResult) -> Iterator[Block]:
     captions = (
         (
             found.ties,
-            "Worst and best case of how equal scores fall: means, judged results that tie, queries that have them",
+            "Worst and best case over the orders of equal scores: means, tied judged results, and queries with such results",
         ),
         (
             found.unjudged,
-            "Lowest and highest means over the grades of every unjudged result within the cutoff; how many there are",
+            "Lowest and highest means over all grades of the unjudged results within the cutoff, and the number of these results",
         ),
     )
     columns: tuple[Col[MeanBounds], ...] = (

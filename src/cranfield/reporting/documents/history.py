@@ -72,7 +72,7 @@ MAX_SYSTEMS = 12
 """Systems in one picture: those with the latest runs."""
 SAME_RUN = timedelta(minutes=10)
 """Points of different systems and of one commit that are closer are of one run; without a commit only those of one time."""
-SHAPES_NOTE = "A point that stands on its tip is significantly worse than the one before it, one on its base better."
+SHAPES_NOTE = "A triangle that points down is significantly worse than the point before it; one that points up is significantly better."
 Draw = Callable[[Line, LinePoint, HistoryPoint | None], Dot]
 """The dot of a point of a line, given the point before it."""
 Where = Callable[[HistoryPoint], str | None]
@@ -449,11 +449,11 @@ class _LineSection:
             yield Paragraph(_about_changes(tested, len(self._changes)), "note")
         unseen = nearest(change.unseen for change in tested if change.verdict in SIGNIFICANT)
         if unseen is not None:
-            yield Paragraph(f"Of the significant changes, the one that turns first: {unseen.sentence}.", "note")
+            yield Paragraph(f"Of the significant changes, the least robust one: {unseen.sentence}.", "note")
         missing = [point for point in self.line.points if point.values is None]
         if missing and len(self.line.points) > 1:
             n = count_noun(len(missing), "runs", format_count)
-            yield Paragraph(f"{n} without values by query: not tested.", "note")
+            yield Paragraph(f"{n} without per-query values: not tested.", "note")
         folders = {
             path.rpartition("/")[0] for point in self.line.points if point.report and (path := self.places(point))
         }
@@ -516,7 +516,7 @@ def _found(line: Line, found: FirstBad, place: int) -> Section:
         none = f"The only run on {digest} is not bad" if found.n == 1 else f"None of {among} is bad"
         return Section(f"first-bad-{place}", title, (Paragraph(f"{none}: {_rule(found)}."), *untested))
     items = [f"first bad: {_shown(line, found.bad)}"]
-    items.append(f"last good before it: {_shown(line, found.good)}" if found.good else "there is no good run before it")
+    items.append(f"last good before it: {_shown(line, found.good)}" if found.good else "no good run before it")
     if found.best is not None and found.best is not found.good:
         items.append(f"best before it: {_shown(line, found.best)}")
     if found.change is not None:
@@ -550,9 +550,9 @@ def _tested(change: Change) -> str:
 def _untested(found: FirstBad) -> tuple[Block, ...]:
     if not found.n_untested:
         return ()
-    why = "values by query are not kept" + (", or are of another version of the test set" if found.rule.gate else "")
+    why = "per-query values are not kept" + (", or are of another version of the test set" if found.rule.gate else "")
     what = f"{count_noun(found.n_untested, 'runs', format_count)} could not be tested ({why})"
-    return (Paragraph(f"{what}: --drop and --below use the means alone.", "warning"),)
+    return (Paragraph(f"{what}: --drop and --below use only the means.", "warning"),)
 
 
 def _not_looked_at(line: Line) -> tuple[Block, ...]:
@@ -591,13 +591,15 @@ def _commits(found: FirstBad) -> tuple[Block, ...]:
     if good is None or bad is None:
         return ()
     if good.commit is None or bad.commit is None:
-        return (Paragraph("One of the two was made outside of a repository: there are no commits to name."),)
+        return (Paragraph("One of the two was made outside of a repository: no commits can be listed."),)
     if good.commit == bad.commit:
         return (
             Paragraph("Both were made at one commit: what changed is not in the repository, or was not committed."),
         )
     if found.commits is None:
-        return (Paragraph("git does not find both commits here: the commits between them cannot be listed."),)
+        return (
+            Paragraph("git cannot find both commits in this repository: the commits between them cannot be listed."),
+        )
     caption = f"Commits from {good.commit[:COMMIT_SHOWN]} to {bad.commit[:COMMIT_SHOWN]}"
     blocks: tuple[Block, ...] = (Code("\n".join(found.commits) or "none", caption, in_text=True),)
     if good.dirty or bad.dirty:

@@ -184,7 +184,7 @@ def _one_table(detail: Detail) -> Iterator[Block]:
     )
     caption = "Results and the rank of each" if len(sides) > 1 else "Results"
     if is_pair:
-        caption += ". Move: places up or down from A to B, new on B, or gone from it"
+        caption += ". Move: ranks up or down from A to B, new on B, or not on B"
     yield Table(columns, rows, caption, shown=None)
 
 

@@ -111,7 +111,7 @@ def save_report(document: Document, path: str | Path, *, root: Path | None = Non
     renderer = by_suffix.get(path.suffix.lower())
     if renderer is None:
         raise UsageError(
-            "the suffix does not say what to write", path=str(path), expected=f"one of {', '.join(by_suffix)}"
+            "the format cannot be derived from the suffix", path=str(path), expected=f"one of {', '.join(by_suffix)}"
         )
     _write(path, (renderer.save or renderer.render)(document), root)
 

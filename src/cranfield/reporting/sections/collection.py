@@ -374,9 +374,7 @@ def _number(value: float) -> str:
 
 FEW = 4
 """Systems whose times are in the line of the section while it is closed."""
-RESAMPLED = (
-    "Approximate bootstrap percentile CIs over the queries that both sides answered; none of p95 under 50 queries"
-)
+RESAMPLED = "Approximate bootstrap percentile CIs over the queries that both sides answered; for p95 only with 50 queries or more"
 
 
 def latencies(subject: Subject) -> Section | None:
@@ -452,10 +450,10 @@ def _rule(subject: Subject) -> list[Block]:
     if n_left_out - {0}:
         fewest, most = min(n_left_out), max(n_left_out)
         calls = count_noun(most, "calls") if fewest == most else f"{fewest} to {most} calls"
-        sentences.append(f"The first {calls} of each system are a warm-up, without a timing.")
+        sentences.append(f"The first {calls} of each system are a warm-up and are not timed.")
     if subject.compared is not None:
         smallest = subject.calls.rule.smallest
-        sentences.append(f"A system is called faster or slower from a difference of {smallest} on.")
+        sentences.append(f"A system is reported as faster or slower if the difference is at least {smallest}.")
     return [Paragraph(" ".join(sentences))] if sentences else []
 
 
@@ -784,7 +782,11 @@ def _expected_errors(tables: Sequence[tuple[str, Confusion]]) -> list[Block]:
         Column("n", "count"),
     )
     return [
-        Table(columns, rows, "Queries whose label expects a classifier to pick another task type, and what it picked")
+        Table(
+            columns,
+            rows,
+            "Queries whose label names a wrong task type that a classifier is expected to pick, and what it picked",
+        )
     ]
 
 
@@ -819,7 +821,7 @@ def _counts(label: str, found: Confusion) -> list[Block]:
         blocks.append(Paragraph(sentence, "note"))
     if found.differs_by_case:
         pairs = and_list([f"{value} is {expected}" for value, expected in found.differs_by_case.items()])
-        blocks.append(Paragraph(f"{label}: {pairs} in another case, and counts as another value.", "warning"))
+        blocks.append(Paragraph(f"{label}: {pairs} in different case, and counts as a different value.", "warning"))
     if found.n_unanswered:
         left_out = count_noun(found.n_unanswered, "queries", format_count)
         have, are = ("has", "is") if found.n_unanswered == 1 else ("have", "are")

@@ -129,8 +129,8 @@ def _tukey_count(many: ManyResult) -> str:
     known = [pair.p_tukey for pair in many.pairs if pair.p_tukey is not None]
     n = sum(p <= many.alpha for p in known)
     return (
-        f"Beside it, Tukey's HSD finds {format_count(n)} of {format_count(len(known))}: it assumes normal residuals with one "
-        "variance, and does not decide."
+        f"For comparison, Tukey's HSD finds {format_count(n)} of {format_count(len(known))}: it assumes normal residuals with equal "
+        "variances, and does not decide the verdict."
     )
 
 

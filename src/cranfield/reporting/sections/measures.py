@@ -240,7 +240,7 @@ CLAIMS: tuple[tuple[Swatch, str], ...] = (("good", "better"), ("bad", "worse"))
 HOW_TO_READ = (
     (
         "Difference: mean of B minus A, paired by query; with the tests wilcoxon and sign, whose CI is not of the mean, "
-        "their own estimate is after it."
+        "their own estimate follows it."
     ),
     "p: two-sided, of the declared test. p Holm: the same, adjusted for the number of other measures looked at.",
     "d_z: the mean difference over the standard deviation of the differences. 0.2 is small, 0.5 medium, 0.8 large.",
@@ -327,8 +327,8 @@ def why_mean_differs(test: str) -> str:
     if TESTS[test].is_of_mean:
         return ""
     return (
-        ". The mean difference can lie outside it: the mean counts the queries that do not differ, and large differences "
-        "in full"
+        ". The mean difference can lie outside it: the mean includes queries that do not differ, and is sensitive to large "
+        "differences"
     )
 
 
@@ -448,7 +448,7 @@ def _other_means(systems: Sequence[SystemResult], measures: Sequence[Measure]) -
         Column("sum", "value"),
         *((Column("weighted mean", "value"),) if weighted else ()),
     )
-    note = "A value under 0.00001 counts as that much in the geometric mean"
+    note = "Values below 0.00001 count as 0.00001 in the geometric mean"
     return Table(columns, rows, note + ("; weights are query frequencies" if weighted else ""))
 
 

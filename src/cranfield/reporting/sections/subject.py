@@ -207,8 +207,8 @@ class Subject:
         """
         record = _read(path, result_from)
         if record.queries is None:
-            hint = "name the results.json of a folder of results: it has the queries with their answers"
-            raise InputError("this is printed JSON, without what the systems answered", path=str(path), hint=hint)
+            hint = "pass the results.json of a results folder: it has the queries and their answers"
+            raise InputError("this is printed JSON, without the answers of the systems", path=str(path), hint=hint)
         calls = path.with_name(CALLS)
         if calls.exists():
             return cls(record, lambda: _read(calls, partial(from_jsonable, CallsResult)), **shown)
@@ -279,7 +279,7 @@ def _read(path: Path, of_json: Callable[[Any], R]) -> R:
         return of_json(json.loads(read_bytes(path, InputError)))
     except (ValueError, TypeError, AttributeError) as error:
         first = str(error).partition("\n")[0].rstrip(":")
-        expected = "the results.json of an evaluation or a comparison, as this version writes it"
+        expected = "the results.json of an evaluation or a comparison, written by this version"
         hint = "run the command that wrote it again"
         raise InputError(first, path=str(path), expected=expected, hint=hint) from error
 
@@ -374,7 +374,7 @@ def _share(limit: float | None) -> str:
     return "none" if limit is None else format_percent(limit)
 
 
-EARLIER = "Read, not made in this call"
+EARLIER = "Read from an earlier call"
 """Heading of the table."""
 
 

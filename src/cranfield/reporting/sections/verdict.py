@@ -52,8 +52,8 @@ from cranfield.stats.result import TestResult
 from cranfield.stats.table import TESTS
 
 RULE = (
-    "better: the test over all queries is significant, at least one class is better and none is worse; worse: the same the "
-    "other way; mixed: at least one class is better and one is worse."
+    "better: the test over all queries is significant, at least one class is better and none is worse; worse: the "
+    "opposite; mixed: at least one class is better and one is worse."
 )
 OVERALL = "Over all queries: {measure}, {estimate} {delta}, p {p} ({test})."
 ADJUSTED = " p Holm is adjusted for {n} classes; the CIs are not adjusted."
@@ -401,8 +401,8 @@ def _variations_table(result: Sensitivity) -> Table:
     return Table(
         columns,
         [_variation_row(variation) for variation in ordered],
-        "All alternative analyses, those that disagree first. Difference: the estimate that the interval is about, of wilcoxon "
-        "Hodges and Lehmann's, of sign the median, of the queries that differ; else the mean",
+        "All alternative analyses, those that disagree first. Difference: the estimate of the interval: Hodges-Lehmann for "
+        "wilcoxon and the median for sign (both over the queries that differ), otherwise the mean",
         shown=None,
         wrap=True,
     )

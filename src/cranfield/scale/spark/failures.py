@@ -17,10 +17,10 @@ HINTS = {
     "No module named": _PYTHON,
     "PYTHON_VERSION_MISMATCH": _PYTHON,
     "COLUMN_DATA_TYPE_MISMATCH": "files of one run at a URI need columns of one type; give files of each type as a run",
-    "ClassNotFoundException": "is the connector of this file system among the jars of Spark (spark.jars.packages)?",
+    "ClassNotFoundException": "check that the connector of this file system is among the jars of Spark (spark.jars.packages)",
 }
 """What to do where the line has some words."""
-OTHER_HINT = "the log of Spark says more; where an executor was lost, it may need more memory"
+OTHER_HINT = "see the log of Spark for details; if an executor was lost, it may need more memory"
 
 
 @contextmanager

@@ -161,7 +161,9 @@ def systems_of(frames: Sequence[tuple[str, DataFrame]], columns: Columns | None)
         return tuple(dict.fromkeys(name for name, _ in frames))
     bare = [name for name, _, column in found if column is None]
     if bare:
-        raise RunFormatError("no column system, which other runs have", path=bare[0], expected="one in all runs")
+        raise RunFormatError(
+            "no column `system`, although other runs have it", path=bare[0], expected="one in all runs"
+        )
     parts = [frame.select(frame[column].cast("string").alias("system")) for _, frame, column in found]
     together = reduce(lambda a, b: a.unionByName(b), parts).distinct().limit(MAX_SYSTEMS + 1).collect()
     names = sorted(row["system"] for row in together if row["system"] is not None)
@@ -255,9 +257,9 @@ def check_results(files: Sequence[Path], scoring: Scoring, n_queries: int, n_row
     expected = n_queries * len(scoring.systems)
     if (results, seen) != (expected, n_rows):
         raise InputError(
-            "the results are not those of all rows",
+            "the results do not cover all rows",
             expected=f"{expected} results of {n_rows} rows",
             got=f"{results} of {seen}",
-            hint="write to a folder that all executors and this machine share; and is the table changed meanwhile?",
+            hint="write to a folder that all executors and this machine share, and check that the table does not change during the job",
         )
     return {"n_rows": n_rows, "n_rows_unjudged": unjudged, "n_duplicates": duplicates}

@@ -176,7 +176,7 @@ def _wrong_judgment(table: pa.Table) -> str | None:
     if len(wrong):
         query, document = (table[name][int(wrong[0])].as_py() for name in ("query_id", "doc_id"))
         number = table["grade"][int(wrong[0])].as_py()
-        what = "has no grade" if number is None else f"has the grade {number:g}, which is no finite number"
+        what = "has no grade" if number is None else f"has the grade {number:g}, which is not a finite number"
         return f"document {document!r} of query {query!r} {what}"
     if len(table) < 2:
         return None

@@ -77,9 +77,7 @@ def spark_session(master: str | None = None, conf: Path | None = None) -> Iterat
         return
     is_submitted = "PYSPARK_GATEWAY_PORT" in os.environ
     if is_submitted and conf is not None:
-        raise UsageError(
-            "spark-submit has started Spark, with settings of its own", hint="give the file to spark-submit"
-        )
+        raise UsageError("spark-submit has started Spark with its own settings", hint="give the file to spark-submit")
     if not is_submitted:
         _check_java()
     with quiet():
@@ -207,7 +205,7 @@ def _not_started(settings: Mapping[str, str], error: Exception, log: str) -> Pro
     return Problem(
         f"Spark does not start with master {settings.get('spark.master', 'of its settings')}",
         got=lines[0] if lines else cause_of(error),
-        hint="is the address of the master right, and does it run the same version of Spark?",
+        hint="check the address of the master, and that it runs the same version of Spark",
     )
 
 
@@ -217,7 +215,7 @@ def _check_running(spark: Any, master: str | None, conf: Path | None) -> None:
     if conf is None and (master is None or of_session in {master, with_tries(master)}):
         return
     raise UsageError(
-        "a session of Spark is running, with settings of its own",
+        "a session of Spark is running with its own settings",
         expected=f"master {master or of_session}, and settings in no file",
         got=f"master {of_session}",
         hint="stop it first: spark.stop()",
@@ -235,9 +233,9 @@ def _check_java() -> None:
     expected, hint = f"Java {JAVA} or newer", "Debian: apt-get install default-jre-headless; or set JAVA_HOME"
     if program is None or not os.access(program, os.X_OK):
         where = f"in JAVA_HOME ({home})" if home else "on the PATH"
-        raise UsageError(f"Spark needs Java, and there is none {where}", expected=expected, hint=hint)
+        raise UsageError(f"Spark needs Java, but none was found {where}", expected=expected, hint=hint)
     done = subprocess.run([program, "-version"], capture_output=True, text=True, check=False)
     found = re.search(r'version "(\d+)', done.stderr)
     if found is None or int(found[1]) < JAVA:
         got = (done.stderr.strip().splitlines() or ["nothing"])[0]
-        raise UsageError(f"Spark needs another Java than {program}", expected=expected, got=got, hint=hint)
+        raise UsageError(f"Spark needs another version of Java than {program}", expected=expected, got=got, hint=hint)

@@ -109,7 +109,7 @@ def check_order(rules: Convention) -> None:
     by = {"given": "rows by their place in the file", "rank": "rows by a rank, and equal ranks by their place"}
     what = by.get(rules.file_order, "equal scores by their place in the file")
     raise UsageError(
-        f"convention {rules.name} orders {what}, and a distributed table has no order",
+        f"convention {rules.name} orders {what}, but a distributed table has no order",
         expected="a convention that orders by score",
         hint="choose another with {convention}, or evaluate on this machine",
         parameters=("convention",),
@@ -183,7 +183,7 @@ def choose_columns(
         if not name
     ]
     problems += [
-        Problem(f"column {name} holds no {_KINDS[role]}", expected=_EXPECTED[_KINDS[role]], got=types[name])
+        Problem(f"column {name} does not contain {_KINDS[role]}", expected=_EXPECTED[_KINDS[role]], got=types[name])
         for role, name in taken.items()
         if name and not _fits(types[name], _KINDS[role])
     ]

@@ -90,7 +90,7 @@ def parse_tokens(value: object, position: int) -> float | None:
         return None
     tokens = finite(value)
     if tokens is None or tokens < 0:
-        raise UnparsableError(f"result {position} has tokens that are no finite number of 0 or more")
+        raise UnparsableError(f"result {position} has a token count that is not a finite number of 0 or more")
     return tokens
 
 
@@ -119,7 +119,7 @@ def parse_text(value: object) -> str | None:
     try:
         return json.dumps(value, ensure_ascii=False, sort_keys=True, default=str)
     except (TypeError, ValueError, RecursionError):  # keys of several kinds; a list that holds itself; too many levels
-        raise UnparsableError(f"{json_type(value)} in the place of a text cannot be written as JSON") from None
+        raise UnparsableError(f"{json_type(value)} in place of a text cannot be written as JSON") from None
 
 
 def parse_number(text: str | None) -> object:
@@ -243,7 +243,7 @@ def parse_answer(value: object, k: int, order: Order) -> Answer:
     elif isinstance(value, Mapping):
         if value.get("error") is not None:
             return Answer(
-                Outcome.ERROR, reason=first_line(parse_text(value["error"]) or "") or "an error without words"
+                Outcome.ERROR, reason=first_line(parse_text(value["error"]) or "") or "an error without a message"
             )
         if "hits" not in value:
             raise UnparsableError('the answer is an object without "hits"')

@@ -60,4 +60,4 @@ class CircuitBreaker:
 
     def reason_unsent(self) -> str:
         """Reason of a query that is not asked."""
-        return f"not asked: the program ended {self._in_a_row} times in a row without an answer (the last time: {self._how})"
+        return f"not sent: the program ended {self._in_a_row} times in a row without an answer (the last time: {self._how})"

@@ -114,7 +114,7 @@ class Extractor:
         if isinstance(found, dict):
             found = "; ".join(f"{name}: {_text(value)}" for name, value in found.items() if value)
         if found:
-            raise _NotWholeError(first_line(f"the answer is not whole: {_text(found)}"))
+            raise _NotWholeError(first_line(f"the answer is incomplete: {_text(found)}"))
 
     def _matched_fields(self, output: str) -> dict[str, Any]:
         """The fields that a regular expression finds; of JSON none: where a document could be read they are in it."""
@@ -213,7 +213,7 @@ def _json_document(output: str) -> object:
     except DuplicateKeyError as error:
         raise UnparsableError(f"the output has {error}") from None
     except (ValueError, RecursionError):
-        raise UnparsableError("the output is not JSON that can be read") from None
+        raise UnparsableError("the output cannot be parsed as JSON") from None
 
 
 def _json_lines(output: str) -> Iterator[object]:

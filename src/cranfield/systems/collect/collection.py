@@ -50,7 +50,7 @@ class Interrupted(KeyboardInterrupt):
     """A collection was interrupted by Ctrl-C or SIGTERM; its answers are kept, and the same call resumes it."""
 
     def __init__(self, collected: int, total: int, out_dir: Path, then: str = "") -> None:
-        kept = f"are kept in {out_dir}; the same command goes on from there."
+        kept = f"are kept in {out_dir}; the same command resumes from there."
         super().__init__(f"interrupted: {collected} of {total} answers {f'were collected; {then}' if then else kept}")
         self.collected = collected
         self.total = total
@@ -185,7 +185,7 @@ def _reported(out_dir: Path, if_interrupted: str) -> Iterator[None]:
         yield
     except OSError as error:
         problem = refusal(Path(error.filename or out_dir), error)
-        hint = if_interrupted or "the answers so far are kept: the same command goes on from there."
+        hint = if_interrupted or "the answers so far are kept: the same command resumes from there."
         raise UsageError(replace(problem, hint=hint) if error.errno in _NO_ROOM else problem) from error
 
 
@@ -233,7 +233,7 @@ def _is_long_ago(journal: Journal) -> bool:
 
 def _require_k(k: int) -> None:
     if k < 1:
-        raise UsageError("k is the number of results asked for", expected="1 or more", got=str(k))
+        raise UsageError("k is the number of requested results", expected="1 or more", got=str(k))
 
 
 def _require_names(names: Sequence[str]) -> None:

@@ -35,7 +35,7 @@ AHEAD = 2
 
 _INTERRUPTION_S = 0.01
 """Between two interruptions of a call in a thread: it may not have begun when the first one came."""
-_CUT_SHORT = "the call was cut short, and not by Cranfield"
+_CUT_SHORT = "the call was cancelled, but not by Cranfield"
 
 
 @dataclass(frozen=True, slots=True)
@@ -306,7 +306,7 @@ class Collector:
         """Name the systems whose answers are not kept, although the options ask for it."""
         for system in self.systems:
             if is_queried(system) and not is_declared(system):
-                hint = "name in its `depends` the files, the command or the field that change with its index"
+                hint = "list in its `depends` the files, the command or the field that change with its index"
                 self.progress.note(f"{system.name}: every query is sent, and no answer is kept: {hint}")
 
     def ask(self, answers: Mapping[str, Answers]) -> dict[str, Run]:
@@ -392,11 +392,11 @@ class Collector:
             left = len(self.testset.queries) - len(self.answers[name].kept)
             error = AllFailAlikeError(
                 Problem(
-                    f"the first {ALIKE} queries all failed alike: {answer.outcome.value}"
+                    f"the first {ALIKE} queries all failed in the same way: {answer.outcome.value}"
                     + (f": {printable(cause)}" if cause else ""),
                     path=f"system {name}",
                     hint=f"{count_noun(left, 'queries')} {'was' if left == 1 else 'were'} not sent; "
-                    "{keep_going} sends every query all the same"
+                    "{keep_going} sends every query anyway"
                     if left
                     else None,
                     parameters=("keep_going",) if left else (),
@@ -451,7 +451,7 @@ class Collector:
             if self._dependency_digest(system, known) != self.dependency_digests[system.name]
         ]
         for name in changed:
-            self.progress.note(f"{name}: what it depends on changed while it was asked")
+            self.progress.note(f"{name}: its dependencies (`depends`) changed while the queries were sent")
         return frozenset(changed)
 
     def _is_all_cached(self, system: System) -> bool:

@@ -121,7 +121,7 @@ async def _output(system: ConfiguredSystem, command: Sequence[str]) -> str:
 def _field(system: ConfiguredSystem, name: str, query: Query | None, k: int) -> str:
     """The value of a field of the answer to a query, as JSON."""
     if query is None:
-        raise UndigestedError(f"there is no query to read the field {name} with")
+        raise UndigestedError(f"no query to read the field {name} with")
     answer, _ = system.search(query, k)
     if answer.outcome.is_failure:
         raise UndigestedError(f"the call that reads the field {name} failed: {answer.reason or answer.outcome.value}")

@@ -31,7 +31,7 @@ _CHANGES = {
     "journal": "it was written by another version of Cranfield",
     "testset": "the test set changed",
     "config": "the system's config changed",
-    "surroundings": "what the system depends on changed",
+    "surroundings": "the dependencies of the system changed",
     "k": "k changed",
     "repeats": "the number of repeats changed",
     "pilot": "the pilot setting changed",

@@ -123,7 +123,7 @@ def _keeps(rule: AnswerRule, answers: Mapping[str, Answer]) -> str:
     for text, answer in answers.items():
         broken = rule.violation(answer.fields)
         if broken is not None:
-            there = ", ".join(answer.fields) or "none: extract.fields names them"
+            there = ", ".join(answer.fields) or "none (extract.fields declares them)"
             raise CheckFailedError(str(rule), f"{broken} in the answer to {shorten(text)}", f"fields of it: {there}")
     return f"kept in {count_noun(len(answers), 'answers')}"
 
@@ -193,6 +193,6 @@ def _read(path: Path) -> bytes:
     except IsADirectoryError:
         raise CheckFailedError("a file", "a folder") from None
     except PermissionError:
-        raise CheckFailedError("a file", "a file that may not be read") from None
+        raise CheckFailedError("a file", "a file without read permission") from None
     except OSError as error:
         raise CheckFailedError("a file", f"a file that cannot be read ({error.strerror})") from None

@@ -224,7 +224,7 @@ def _connection(dsn: str, timeout_s: float) -> Connection[tuple[object, ...]]:
     except TimeoutError:
         raise TimeoutError(f"the server gave no answer in {timeout_s:g} s") from None
     except psycopg.ProgrammingError:  # its message contains the password
-        raise ValueError("the address of the database is none that PostgreSQL reads") from None
+        raise ValueError("PostgreSQL cannot parse the address of the database") from None
     milliseconds = str(max(1, round(timeout_s * 1000)))  # 0 would be no limit
     try:
         with _time_limit(connection, timeout_s):

@@ -58,7 +58,7 @@ def searcher(  # noqa: PLR0913 - one a setting of the preset
         with connections.connection() as connection:
             columns = [row[1] for row in connection.execute(f"PRAGMA table_info({_quoted(table)})")]
     except sqlite3.DatabaseError as error:
-        raise UsageError(Problem(f"{database} is no database that SQLite can read: {error}")) from None
+        raise UsageError(Problem(f"{database} is not a database that SQLite can read: {error}")) from None
     named = (id_column, *([title_column] if title_column else []), *weights)
     problems = [Problem(f"{database} has no table {table}")] if not columns else []
     problems += [

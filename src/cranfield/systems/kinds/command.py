@@ -135,7 +135,7 @@ def check_program(system: ConfiguredSystem, program: str) -> str:
     if not path.exists():
         raise CheckFailedError("an executable file", "nothing there", "the path is relative to the system's cwd.")
     if not os.access(path, os.X_OK):
-        raise CheckFailedError("an executable file", "a file that may not be executed", f"chmod +x {program}")
+        raise CheckFailedError("an executable file", "a file without execute permission", f"chmod +x {program}")
     return "an executable file"
 
 

@@ -59,7 +59,7 @@ Why = tuple[str, bool]
 _CERTIFICATE = {
     9: "it is not valid yet",
     10: "it has expired",
-    18: "it is signed by itself",
+    18: "it is self-signed",
     19: "its issuer is not trusted",
     20: "its issuer is not trusted",
     21: "its issuer is not trusted",
@@ -68,12 +68,12 @@ _CERTIFICATE = {
 }
 """Verification result of OpenSSL to a message; OpenSSL's messages differ between versions."""
 _CAUSES: tuple[tuple[type[BaseException], str], ...] = (
-    (socket.gaierror, "the host's name is not known"),
+    (socket.gaierror, "the host name cannot be resolved"),
     (ConnectionRefusedError, "the connection was refused"),
 )
 _UNSENDABLE = "no request was made: its address or a header cannot be sent"
 _BROKE_OFF = "the connection broke in the middle of the answer"
-_NOT_HTTP = "what came back is not valid HTTP"
+_NOT_HTTP = "the answer is not valid HTTP"
 
 
 @cache
@@ -128,7 +128,7 @@ def _reason_without_answer(error: BaseException, causes: list[BaseException], *,
     import httpx2
 
     if any(isinstance(cause, ssl.SSLError) for cause in causes):
-        return "TLS: no secure connection could be agreed on", True
+        return "TLS: no secure connection could be negotiated", True
     for cause in causes:
         for kind, reason in _CAUSES:
             if isinstance(cause, kind):
@@ -161,7 +161,7 @@ def _http2_reason(causes: list[BaseException]) -> Why | None:
         if isinstance(value, TooManyStreamsError):
             return "HTTP/2: the service takes no more requests on the connection", True
         if isinstance(value, H2Error | HPACKError):
-            return f"HTTP/2: the service broke the protocol ({_code_name(getattr(value, 'error_code', 9))})", True
+            return f"HTTP/2: the service violated the protocol ({_code_name(getattr(value, 'error_code', 9))})", True
     return None
 
 
@@ -247,9 +247,9 @@ def build_request(http: Http, values: Mapping[str, Scalar]) -> HttpRequest:
         method = http.method or ("GET" if body is None else "POST")
         return HttpRequest(method, _url(http, values), tuple(headers.items()), body)
     except UnicodeEncodeError:
-        raise IncompleteRequestError("a character in it can stand in no request") from None
+        raise IncompleteRequestError("it contains a character that is not allowed in a request") from None
     except ValueError:
-        raise IncompleteRequestError("a number in its body can stand in no JSON") from None
+        raise IncompleteRequestError("its body contains a number that JSON cannot represent") from None
 
 
 def _url(http: Http, values: Mapping[str, Scalar]) -> str:
@@ -280,7 +280,7 @@ def _headers(http: Http, values: Mapping[str, Scalar]) -> Iterator[tuple[str, st
             continue
         text = as_argument(value).strip()
         if _BREAKS_A_HEADER & set(text):
-            raise IncompleteRequestError(f"header {name} would hold a line break")
+            raise IncompleteRequestError(f"header {name} would contain a line break")
         yield name, text
     basic = basic_credentials(http, values)
     if basic is not None:
@@ -291,7 +291,7 @@ def _body(http: Http, values: Mapping[str, Scalar]) -> tuple[bytes | None, str |
     if http.json_ is not None:
         filled = fill_value(http.json_, values)
         if filled is ABSENT:
-            raise IncompleteRequestError("the body needs a parameter that is not there")
+            raise IncompleteRequestError("the body needs a parameter that is missing")
         return json.dumps(filled, ensure_ascii=False, allow_nan=False, default=str).encode(), "application/json"
     if http.form is not None:
         return _encoded(_pairs(http.form, values)).encode("ascii"), "application/x-www-form-urlencoded"
@@ -317,7 +317,7 @@ def _encoded(pairs: Iterator[tuple[str, str]] | list[tuple[str, str]]) -> str:
 def _require(text: str, values: Mapping[str, Scalar], what: str) -> None:
     absent = [n for n in placeholders(text) if is_placeholder(n, REQUEST_PLACEHOLDERS) and n not in values]
     if absent:
-        raise IncompleteRequestError(f"{what} needs {absent[0]}, which is not there")
+        raise IncompleteRequestError(f"{what} needs {absent[0]}, which is missing")
 
 
 ENCODINGS = ("gzip", "deflate")
@@ -352,14 +352,14 @@ def decode_body(body: bytes, content_encoding: str) -> bytes:
     names = [name.strip().lower() for name in content_encoding.split(",")]
     names = [name for name in names if name not in {"", "identity"}]
     if unknown := sorted(set(names).difference(ENCODINGS)):
-        raise BodyError("the answer has a content encoding that was not asked for", unknown[0])
+        raise BodyError("the answer has a content encoding that was not requested", unknown[0])
     if len(names) > _MAX_LAYERS:
         raise BodyError(f"the answer has over {_MAX_LAYERS} content encodings, one on top of the other")
     for name in reversed(names):
         try:
             body = _gunzip(body) if name == "gzip" else _inflate(body)
         except zlib.error:
-            raise BodyError(f"the answer cannot be decoded as {name}, as it says it is encoded") from None
+            raise BodyError(f"the answer cannot be decoded as {name}, its declared encoding") from None
     return body
 
 
@@ -373,7 +373,7 @@ def decode_text(body: bytes, content_type: str) -> str:
     try:
         return body.decode("" if _is_trap(charset) else charset)
     except LookupError:
-        raise BodyError("the answer names a charset that is not known", charset) from None
+        raise BodyError("the charset of the answer is unknown", charset) from None
     except ValueError:
         raise BodyError(f"the answer is not text in {charset}") from None
 
@@ -521,7 +521,7 @@ class HttpSystem(ConfiguredSystem):
             except FunctionError as raised:
                 if not isinstance(raised.error, failures()):
                     raise raised.error from None
-                return failed("no request was made: the proxies or certificates to use cannot be used")
+                return failed("no request was made: the configured proxies or certificates cannot be used")
         return None
 
     async def attempt(self, query: str, k: int, params: Mapping[str, Scalar], received: Received) -> Reply:
@@ -650,7 +650,7 @@ class HttpSystem(ConfiguredSystem):
         try:
             self._ready_client()
         except failures():
-            hint = "look at ca, which is relative to the config file, and at HTTPS_PROXY, ALL_PROXY and SSL_CERT_FILE."
+            hint = "check ca (relative to the config file), HTTPS_PROXY, ALL_PROXY and SSL_CERT_FILE."
             raise CheckFailedError(
                 "files in PEM form, and proxies over HTTP", "one that cannot be used", hint
             ) from None

@@ -218,7 +218,7 @@ class ProgramRun:
         if isinstance(number, int) and number in self._abandoned:
             return None
         if isinstance(number, bool) or not isinstance(number, int) or number not in self._waiting:
-            return invalid("an answer to a call that is not under way", text)
+            return invalid("an answer to a call that is not pending", text)
         answer = self._waiting.pop(number)
         if not answer.done():
             answer.set_result(self._owner.read(record))
@@ -303,7 +303,7 @@ class _ConfiguredProgram(LineProgram):
         if error is None:
             return Reply(output)
         words = first_line(error if isinstance(error, str) else json.dumps(error, ensure_ascii=False))
-        return failed(words or "an error without words", output=output)
+        return failed(words or "an error without a message", output=output)
 
 
 def _request(query: str, k: int, params: Mapping[str, Scalar]) -> dict[str, Any]:

@@ -135,7 +135,7 @@ class McpSystem(ConfiguredSystem):
         blocks = [_text_of(block) for block in result.content]
         output = "\n".join(text for text in blocks if text is not None)
         if result.is_error:
-            return failed(first_line(output) or "the tool says that it failed, not why", output=output)
+            return failed(first_line(output) or "the tool reported a failure without a reason", output=output)
         is_json, structure = not isinstance(self.config.extract, RegexExtract), result.structured_content
         if is_json and structure is not None and wrapped_text(structure) is None:
             return Reply(json.dumps(structure, ensure_ascii=False))
@@ -222,7 +222,7 @@ class McpSystem(ConfiguredSystem):
             named = join_first(sorted(tools), _SHOWN_NAMES) or "no tool"
             raise CheckFailedError(f"the tool {tool}", named, problem.hint)
         self._check_arguments(tools[tool])
-        return "there, and it takes the arguments"
+        return "found, and it takes the arguments"
 
     def _wrote(self) -> str | None:
         """The end of the stderr of the server that was started last, without secrets."""
@@ -243,7 +243,7 @@ class McpSystem(ConfiguredSystem):
         wrong = [f"no {name}" for name in schema.get("required") or [] if name not in written]
         is_open = schema.get("additionalProperties") not in (None, False) or "patternProperties" in schema
         unknown = [name for name in written if name not in known and not is_open]
-        wrong += [f"{name}, which it does not know" for name in unknown]
+        wrong += [f"{name}, which is unknown to it" for name in unknown]
         hint = next((unknown_name("argument", name, known).hint for name in unknown), None)
         sample = self._arguments(SAMPLE_QUERY, 10, {**self.config.params, **self.set_params})
         wrong += _wrong_types(sample, known)

@@ -38,7 +38,7 @@ def find_mismatch(schema: object, value: object, where: str = "it", depth: int =
     for key in ("anyOf", "oneOf"):
         options = schema.get(key)
         if isinstance(options, list) and options and all(_found(option, value, depth) for option in options):
-            return f"{where} is none of the alternatives"
+            return f"{where} matches none of the alternatives"
     for part in _as_list(schema.get("allOf")):
         if found := find_mismatch(part, value, where, depth + 1):
             return found

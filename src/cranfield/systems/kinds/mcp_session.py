@@ -98,7 +98,7 @@ def _answer_to(request: JSONRPCRequest) -> str:
     """The answer to a request of the server: we offer nothing but to be pinged. The SDK would begin a task for each, without limit."""
     message: dict[str, object] = {"jsonrpc": "2.0", "id": request.id, "result": {}}
     if request.method != "ping":
-        error = {"code": _NO_SUCH_METHOD, "message": "the client offers no methods but ping"}
+        error = {"code": _NO_SUCH_METHOD, "message": "the client supports only the method ping"}
         message = {"jsonrpc": "2.0", "id": request.id, "error": error}
     return json.dumps(message)
 
@@ -317,7 +317,7 @@ class Session:
                 raise BrokenError(first_line(error.message)) from None
             raise ToolFailedError(first_line(error.message) or "the server refused the call") from None
         except ValidationError:
-            raise ToolFailedError("the server's answer is not what the protocol says") from None
+            raise ToolFailedError("the server's answer violates the protocol") from None
         except RuntimeError as error:  # a result that the SDK does not take
             raise ToolFailedError(first_line(str(error))) from None
         except Exception as error:  # noqa: BLE001 - any other error of the transport ends the session
@@ -485,7 +485,9 @@ class ReasonClient(httpx2.AsyncClient):
             if response.headers.get("content-encoding", "identity").strip().lower() == "identity":
                 return response
             await response.aclose()
-            return _error_response(request, Refusal("the answer is encoded, unasked", may_pass=False))
+            return _error_response(
+                request, Refusal("the answer has an encoding that was not requested", may_pass=False)
+            )
         await response.aclose()
         wait_s = retry_after_s(response.headers.get("retry-after", ""), response.headers.get("date", ""))
         phrase = response.reason_phrase

@@ -105,7 +105,7 @@ def _imported(module: str, folders: Sequence[Path]) -> ModuleType:
         where = f"{Path(error.filename or module).name}, line {error.lineno}"
         raise CheckFailedError(expected, f"{where}: {error.msg}") from None
     except ModuleNotFoundError as error:
-        hint = "modules are looked for in cwd, in the config's folder, and where Python is installed."
+        hint = "modules are searched for in cwd, in the config's folder, and where Python is installed."
         missing = f"no module named {error.name}" if error.name == module else error_text_with_place(error)
         raise CheckFailedError(expected, missing, hint) from None
     except (Exception, SystemExit) as error:

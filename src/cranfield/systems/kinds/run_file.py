@@ -13,7 +13,7 @@ from cranfield.config.systems import RunConfig
 from cranfield.model import Answer, CallLog, Order, Outcome, Query, Run, Scalar
 from cranfield.systems.configured import CheckFailedError, ConfiguredSystem, Exchange, Received, Reply, Step
 
-NOT_THERE = "the run file holds no answer for it"
+NOT_THERE = "the run file has no answer for it"
 MAX_EXTRA = 1000
 """Ids of queries that no test set has, which a collected run keeps."""
 

@@ -112,7 +112,7 @@ def _query_database(
                     problems.append(Problem(f"{question.where}: {refused}", hint=refused.hint))
     except Refused as refused:
         query_ids = tuple(dict.fromkeys(query_id for question in questions for query_id in question.queries))
-        message = f"database {name!r}, asked by {_named(query_ids)}: {refused}"
+        message = f"database {name!r}, queried by {_named(query_ids)}: {refused}"
         problems.append(Problem(message, hint=refused.hint, expected=refused.expected))
     return answers, problems
 
@@ -128,15 +128,15 @@ def _without_truth(targets: Mapping[str, Sequence[Target]]) -> Iterator[Problem]
     for query_id, wanted in targets.items():
         if wanted and all(isinstance(target, Predicate) and not target.ids for target in wanted):
             yield Problem(
-                f"query {query_id!r}: the database gives no document, so nothing would be relevant",
-                hint="look at the predicate, or declare the query negative",
+                f"query {query_id!r}: the database returns no document, so no document would be relevant",
+                hint="check the predicate, or declare the query negative",
             )
 
 
 def _silent(questions: Sequence[_Question], answers: Mapping[tuple[str, str], tuple[str, ...]]) -> Iterator[str]:
     for question in questions:
         if not answers[question.database, question.sql]:
-            yield f"A predicate of {_named(question.queries)} gives no document; others stand beside it."
+            yield f"A predicate of {_named(question.queries)} returns no document; the query has other predicates too."
 
 
 def _note(name: str, questions: Sequence[_Question], answers: Mapping[tuple[str, str], tuple[str, ...]]) -> str:
@@ -149,7 +149,7 @@ def _note(name: str, questions: Sequence[_Question], answers: Mapping[tuple[str,
         hasher.update(json.dumps([question.sql, ids]).encode())
     n, d = len(questions), len(documents)
     return (
-        f"Database {name!r} was asked {count_noun(n, 'predicates')} and named {count_noun(d, 'documents')} "
+        f"Database {name!r} answered {count_noun(n, 'predicates')} with {count_noun(d, 'documents')} "
         f"(answers sha256:{hasher.hexdigest()[:16]})."
     )
 

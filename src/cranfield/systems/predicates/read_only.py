@@ -53,7 +53,7 @@ MAX_TEXT = 100_000_000
 """Characters of all ids of one statement."""
 MODEST_ROLE = "connect as a role that only reads: CREATE ROLE reader LOGIN IN ROLE pg_read_all_data"
 
-PLACES = "sqlite:PATH, duckdb:PATH or env:NAME of a variable that holds a PostgreSQL address"
+PLACES = "sqlite:PATH, duckdb:PATH or env:NAME of a variable that contains a PostgreSQL address"
 
 Column = Sequence[object]
 Parameters = Mapping[str, str] | Sequence[str] | None
@@ -93,7 +93,7 @@ def opened(place: str, folder: Path, timeout_s: float, max_rows: int) -> Iterato
     """Open a database; what comes is asked with one statement at a time and gives ids: text, distinct, sorted.
 
     Args:
-        place: `sqlite:PATH`, `duckdb:PATH`, or `env:NAME` of a variable that holds a PostgreSQL address.
+        place: `sqlite:PATH`, `duckdb:PATH`, or `env:NAME` of a variable that contains a PostgreSQL address.
         folder: what a path is relative to.
         timeout_s: seconds for one statement.
         max_rows: rows of one statement.
@@ -107,7 +107,7 @@ def opened(place: str, folder: Path, timeout_s: float, max_rows: int) -> Iterato
 
         def ids_of(statement: str) -> tuple[str, ...]:
             if any(char == "\0" or "\ud800" <= char <= "\udfff" for char in statement):
-                raise Refused("a character in it can stand in no statement")
+                raise Refused("it contains a character that is not allowed in a statement")
             column = asker(statement, None)
             if len(column) > bounds.max_rows:
                 raise Refused(f"more than {bounds.max_rows:,} rows", "narrow the filter")
@@ -131,7 +131,7 @@ def opener_of(place: str) -> Callable[[Path, StatementLimits], AbstractContextMa
     kind, _, where = place.partition(":")
     if kind not in OPENERS or not where:
         # What stands there may be an address with a password in it: it is not quoted.
-        raise Refused("its place cannot be read", expected=PLACES)
+        raise Refused("its location is not valid", expected=PLACES)
     return partial(OPENERS[kind], where)
 
 
@@ -183,7 +183,7 @@ class _Reader:
             raise self._bounds.timed_out from None
         if line is None:
             await self._close()
-            raise Refused("the process that read it ended", "a statement that needs less memory may do")
+            raise Refused("the process that read it ended", "try a statement that needs less memory")
         answer = json.loads(line)
         if "refused" in answer:
             raise self._bounds.timed_out if answer["late"] else Refused(answer["refused"])
@@ -197,9 +197,9 @@ def _file(kind: str, where: str, folder: Path, bounds: StatementLimits) -> Itera
     try:
         there = path.is_file()
     except OSError as error:
-        raise Refused(f"there is no file {where[:LINE]}: {(error.strerror or '').lower()}") from None
+        raise Refused(f"file not found: {where[:LINE]}: {(error.strerror or '').lower()}") from None
     if not there:
-        raise Refused(f"there is no file {where[:LINE]}")
+        raise Refused(f"file not found: {where[:LINE]}")
     if kind == "duckdb" and find_spec("duckdb") is None:
         raise MissingExtraError.for_extra("a DuckDB database", "duckdb")
     reader = _Reader(kind, path.as_uri() if kind == "sqlite" else str(path), bounds)
@@ -267,7 +267,7 @@ def _in_transaction(
     run("BEGIN READ ONLY")
     run(f"SET LOCAL statement_timeout = {max(1, round(bounds.timeout_s * 1000))}")
     if run(REACHES_FILES) != ["f"]:
-        raise Refused(f"the role of ${variable} may touch the server's files", MODEST_ROLE)
+        raise Refused(f"the role of ${variable} can access the server's files", MODEST_ROLE)
     # A cursor takes what only reads, and the extended protocol takes one statement.
     run(f"DECLARE cranfield NO SCROLL CURSOR FOR {sql}", parameters=parameters)
     column: Column = run(f"FETCH FORWARD {bounds.max_rows + 1} FROM cranfield")
@@ -277,12 +277,12 @@ def _in_transaction(
 
 def _address(variable: str) -> str:
     if _VARIABLE.fullmatch(variable) is None:
-        raise Refused("its place cannot be read", expected=PLACES)
+        raise Refused("its location is not valid", expected=PLACES)
     address = os.environ.get(variable)
     if not address:
         raise Refused(f"the environment variable {variable} is not set")
     if not address.startswith(POSTGRES_SCHEMES):
-        raise Refused(f"the environment variable {variable} holds no address that starts with postgresql://")
+        raise Refused(f"the environment variable {variable} does not contain an address that starts with postgresql://")
     return address
 
 

@@ -89,7 +89,7 @@ def open_sqlite(uri: str, seconds: float, rows: int) -> Asker:
         try:
             cursor = connection.execute(sql, parameters or {})
             if cursor.description is None:
-                raise UnansweredStatement("this is no query")
+                raise UnansweredStatement("this is not a query")
             if parameters is not None:
                 return first_row(cursor.description, cursor.fetchmany(1))
             return first_column(cursor.fetchmany, rows)
@@ -131,7 +131,7 @@ def open_duckdb(path: str, seconds: float, rows: int) -> Asker:
     import duckdb
 
     if is_sqlite(path):
-        raise UnansweredStatement("this is an SQLite database, and no DuckDB file")
+        raise UnansweredStatement("this is an SQLite database, not a DuckDB file")
     try:
         connection = duckdb.connect(path, read_only=True, config=DUCKDB_SETTINGS)
     except duckdb.Error as error:

@@ -22,7 +22,7 @@ def opened_rows(place: str, folder: Path, timeout_s: float) -> Iterator[RowReade
     Parameters are those of the database: `:name` of SQLite and `$name` of DuckDB by name, `$1` of PostgreSQL by position.
 
     Args:
-        place: `sqlite:PATH`, `duckdb:PATH`, or `env:NAME` of a variable that holds a PostgreSQL address.
+        place: `sqlite:PATH`, `duckdb:PATH`, or `env:NAME` of a variable that contains a PostgreSQL address.
         folder: what a path is relative to.
         timeout_s: seconds for one statement.
 

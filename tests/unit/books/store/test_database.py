@@ -366,6 +366,6 @@ def test_a_disk_that_is_full_is_a_message_and_loses_nothing(tmp_path) -> None:
         [sys.executable, "-c", LIMITED, *command], cwd=tmp_path, capture_output=True, text=True, timeout=120
     )
     assert full.returncode == 2, full.stderr
-    assert "error: the database refused, and nothing was changed: " in full.stderr
+    assert "error: the database reported an error, and nothing was changed: " in full.stderr
     again = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=120)
     assert "imported into book shop: 1000 judgments" in again.stderr

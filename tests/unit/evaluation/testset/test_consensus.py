@@ -46,7 +46,7 @@ def test_ties_and_pairs_that_nobody_rated_are_left_unjudged_and_counted():
     notes = tuple(map(str, with_consensus(rated(SLOTS), "majority").notes))
     assert notes == (
         "grades are made of 6 ratings of 4 pairs by the rule majority",
-        "ratings are taken to be on the graded scale, as none is named",
+        "ratings are assumed to be on the graded scale, because none is named",
         "each rating is mapped to the binary scale first",
         "pairs whose votes are even, left unjudged: 1 of 4 (q b)",
         "unrated pairs, left unjudged: 1 of 4 (q c)",
@@ -57,20 +57,20 @@ def test_without_a_rule_it_is_the_sets_own_or_the_median_and_says_so():
     assert with_consensus(rated(SLOTS, consensus="mean")).grades["q"]["b"] == 1.5
     by_default = with_consensus(rated(SLOTS))
     assert by_default.consensus == "median"
-    assert str(by_default.notes[0]) == "grades are made of 6 ratings of 4 pairs by the rule median, as no rule is named"
+    assert str(by_default.notes[0]) == "grades are made of 6 ratings of 4 pairs by the rule median (the default rule)"
 
 
 def test_judgments_beside_ratings_stay_where_no_rule_is_named():
     after = with_consensus(rated(SLOTS, grades={"q": {"a": 3.0, "x": 1.0}, "r": {"y": 2.0}}))
     assert after.grades == {"q": {"a": 3, "x": 1, "b": 0, "d": 1}, "r": {"y": 2}}
-    assert "judgments beside ratings that stay as they are, as no rule is named: 1" in map(str, after.notes)
+    assert "judgments in addition to ratings, kept unchanged because no rule is named: 1" in map(str, after.notes)
 
 
 def test_a_rule_that_is_named_is_followed_and_says_what_it_changed():
     after = with_consensus(rated(SLOTS, grades={"q": {"a": 3.0, "b": 1.0, "d": 1.0}, "r": {"y": 2.0}}), "majority")
     assert after.grades == {"q": {"a": 1, "d": 1}, "r": {"y": 2}}
     # a was 3 and is 1; b was 1 and is a tie
-    assert "judgments that are not what the rule makes of their ratings, and follow it now: 2" in map(str, after.notes)
+    assert "judgments that differed from the consensus of their ratings, replaced by it: 2" in map(str, after.notes)
 
 
 def test_a_map_applies_to_each_slot_before_they_are_made_into_one():
@@ -95,7 +95,7 @@ def test_the_scale_of_the_set_counts_before_the_smallest_that_fits():
 def test_grades_under_0_are_no_judgments():
     after = with_consensus(rated({"a": [-1, 2], "b": [-1]}), "mean")
     assert after.grades == {"q": {"a": 2}}
-    assert str(after.notes[1]) == "grades under 0, which are no judgments and leave their slots unfilled: 2"
+    assert str(after.notes[1]) == "grades under 0, which are not judgments and leave their slots unfilled: 2"
 
 
 def test_a_rater_who_rates_a_pair_twice_has_two_votes_and_it_is_said():
@@ -103,9 +103,7 @@ def test_a_rater_who_rates_a_pair_twice_has_two_votes_and_it_is_said():
     assert with_consensus(twice, "majority").grades == {"q": {"a": 1}}
     found = rated_pairs(twice)
     assert found.table.raters == ("ann", "ann #2", "bob")
-    assert tuple(map(str, found.notes)) == (
-        "pairs rated once more by the same rater, who counts as another one then: 1",
-    )
+    assert tuple(map(str, found.notes)) == ("pairs rated again by the same rater, counted as another rater: 1",)
 
 
 def test_judgments_by_judge_become_ratings():
@@ -134,13 +132,13 @@ def test_what_cannot_be_is_said(options, error, says):
 
 
 def test_a_grade_on_no_scale_is_never_a_silent_0():
-    with pytest.raises(UsageError, match=r"on no scale from which there is a map to binary.*got 0, 7\.5"):
+    with pytest.raises(UsageError, match=r"not on a scale that can be mapped to binary.*got 0, 7\.5"):
         with_consensus(rated({"a": [0, 7.5]}), "majority")
     assert with_consensus(rated({"a": [0, 7.5]}), "mean").grades == {"q": {"a": 3.75}}  # the mean needs no scale
 
 
 def test_a_set_without_ratings_is_refused():
-    with pytest.raises(TestSetError, match="holds no ratings"):
+    with pytest.raises(TestSetError, match="has no ratings"):
         with_consensus(TestSet("s", (Query("q"),), {"q": {"a": 1.0}}))
 
 
@@ -157,7 +155,7 @@ def test_an_adjudicated_grade_stands_in_the_place_of_the_ratings_which_are_kept(
     after = with_consensus(before, rule)
     assert after.grades["q"]["b"] == grade
     assert after.ratings == before.ratings
-    assert "pairs with an adjudicated grade, which stands in the place of their ratings: 1" in map(str, after.notes)
+    assert "pairs with an adjudicated grade, used instead of their ratings: 1" in map(str, after.notes)
     assert with_consensus(before, "mean", to={0: 0, 1: 0, 2: 5, 3: 7}).grades["q"]["b"] == 5
 
 

@@ -67,15 +67,15 @@ def test_a_question_with_other_white_space_keeps_its_text(tmp_path):
 @pytest.mark.parametrize(
     ("addition", "messages"),
     [
-        (Addition("q9"), ["is new and has no text", "is new and expects nothing"]),
+        (Addition("q9"), ["is new and has no text", "is new and has no expected results"]),
         (Addition("q9", " \t", grades={"a": 1}), ["is new and has no text"]),
-        (Addition("q9", "nine", negative=True, grades={"a": 1}), ["is negative and expects something"]),
-        (Addition("q3", grades={"a": 1}), ["is negative and expects something"]),
-        (Addition("q1", negative=True), ["is negative and expects something"]),
-        (Addition("q1", targets=(Entity("x.py::F"),)), ["graded documents beside targets"]),
+        (Addition("q9", "nine", negative=True, grades={"a": 1}), ["is negative but has expected results"]),
+        (Addition("q3", grades={"a": 1}), ["is negative but has expected results"]),
+        (Addition("q1", negative=True), ["is negative but has expected results"]),
+        (Addition("q1", targets=(Entity("x.py::F"),)), ["both graded documents and targets"]),
         (Addition("q9", "nine", targets=(Entity("y.py::G"), File("y.py", 2))), ["file 'y.py' has a grade"]),
         (Addition("q2", targets=(File("x.py"), File("y.py", 0))), ["file 'y.py' has a grade"]),
-        (Addition("q2", grades={"a": 1}), ["graded documents beside targets"]),
+        (Addition("q2", grades={"a": 1}), ["both graded documents and targets"]),
         (Addition("q1", grades={"a": 2}), ["is judged on 'a' already"]),
         (Addition("q2", targets=(Entity("x.py::F#2"),)), ["is judged on 'x.py::F' already"]),  # a definition of it
         (Addition("q2", targets=(Entity("y"), Entity("y"))), ["'y' is given twice"]),

@@ -201,8 +201,8 @@ def test_leaks_and_shared_entities_of_knowcode_are_counted(shared_data):
 @pytest.mark.parametrize(
     ("testset", "message"),
     [
-        (replace(CLEAN, sources=(Source("x", "^[ab]$"),)), "1 judged document is of no source (first: c)"),
-        (replace(CLEAN, sources=(Source("x", "^a$"),)), "2 judged documents are of no source (first: b)"),
+        (replace(CLEAN, sources=(Source("x", "^[ab]$"),)), "1 judged document is not of any source (first: c)"),
+        (replace(CLEAN, sources=(Source("x", "^a$"),)), "2 judged documents are not of any source (first: b)"),
         (replace(CLEAN, meta=Meta(split=Split(0, 0.2, ("q9",)))), "1 held-out query is not in the set: q9"),
         (
             replace(CLEAN, meta=Meta(split=Split(0, 0.2, ("q8", "q9")))),

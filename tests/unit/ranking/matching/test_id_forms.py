@@ -115,7 +115,7 @@ def test_the_verdict_of_files_in_another_form_is_invalid(tmp_path: Path, capsys:
     printed = " ".join(capsys.readouterr().out.split())
     assert "VERDICT: invalid" in printed
     assert (
-        "b: 9 queries of the test set have no answer, and would have one of the run if leading zeros of numbers were removed "
+        "b: 9 queries of the test set have no answer, but would match an answer of the run if leading zeros of numbers were removed "
         "(in the run '1', in the test set '01')"
     ) in printed
 
@@ -156,7 +156,7 @@ def test_run_files_of_a_config_in_another_form_have_no_verdict_and_pass_no_gate(
         text = " ".join((printed.out + printed.err).split())
         for name in names:
             assert (
-                f"{name}: {unmatched} queries of the test set have no answer, and would have one of the run if leading zeros of "
+                f"{name}: {unmatched} queries of the test set have no answer, but would match an answer of the run if leading zeros of "
                 "numbers were removed (in the run '1', in the test set '01')"
             ) in text
 

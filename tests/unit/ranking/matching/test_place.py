@@ -228,6 +228,6 @@ def test_a_suffix_of_chunks_that_finds_no_end_is_an_error_and_stops_no_other_thr
     rules = MatchingRules(chunk_suffix="(a|a)*$x")
     with ThreadPoolExecutor(1) as threads:
         running = threads.submit(place_of, Hit("a" * 30), rules)
-        with pytest.raises(InputError, match=r"chunk_suffix \(a\|a\)\*\$x: no end after"):
+        with pytest.raises(InputError, match=r"chunk_suffix \(a\|a\)\*\$x: matching did not end within"):
             running.result(timeout=5)
     assert place_of(Hit("b.py::f"), rules) == Place("b.py", None, "b.py::f")

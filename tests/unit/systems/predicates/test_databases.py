@@ -149,7 +149,7 @@ def test_the_same_question_is_asked_once_and_the_notes_count_it_once(place: Plac
     asked = ask(asking(place, sql, sql, "SELECT 'z'"), place.folder)
     assert ids(asked, "q1") == ids(asked, "q2") == [("a", "b", "c")]
     note = str(*asked.notes)
-    assert note.startswith("Database 'corpus' was asked 2 predicates and named 4 documents (answers sha256:")
+    assert note.startswith("Database 'corpus' answered 2 predicates with 4 documents (answers sha256:")
 
 
 def test_the_digest_of_the_answers_changes_with_the_corpus_and_that_of_the_test_set_does_not(
@@ -293,21 +293,21 @@ def test_every_problem_is_said_at_once_with_its_query_and_its_database(sqlite_pl
     assert [(problem.message, problem.hint) for problem in found] == [
         ("queries 'q1', 'q5', database 'corpus': no such table: nowhere", None),
         ("query 'q2': unknown database 'corpsu'", "did you mean corpus?"),
-        ("database 'gone', asked by query 'q3': there is no file gone.duckdb", None),
-        ("database 'odd', asked by query 'q4': its place cannot be read", None),
+        ("database 'gone', queried by query 'q3': file not found: gone.duckdb", None),
+        ("database 'odd', queried by query 'q4': its location is not valid", None),
     ]
-    assert found[3].expected == "sqlite:PATH, duckdb:PATH or env:NAME of a variable that holds a PostgreSQL address"
+    assert found[3].expected == "sqlite:PATH, duckdb:PATH or env:NAME of a variable that contains a PostgreSQL address"
 
 
 def test_a_query_of_which_nothing_is_left_is_a_problem_and_one_of_several_predicates_a_note(place: Place) -> None:
     nothing, something = "SELECT id FROM doc WHERE kind = 'x'", "SELECT id FROM doc WHERE kind = 'guide'"
     (found,) = problems(asking(place, nothing, something), place)
-    assert found.message == "query 'q1': the database gives no document, so nothing would be relevant"
+    assert found.message == "query 'q1': the database returns no document, so no document would be relevant"
     both = asking(place, something)
     both = TestSet("t", both.queries, targets={"q1": (Predicate(nothing), Pattern("^a"))}, databases=both.databases)
     asked = ask(both, place.folder)
     assert ids(asked) == [()]
-    assert str(asked.notes[1]) == "A predicate of query 'q1' gives no document; others stand beside it."
+    assert str(asked.notes[1]) == "A predicate of query 'q1' returns no document; the query has other predicates too."
 
 
 def test_a_test_set_without_predicates_stays_as_it_is(tmp_path: Path) -> None:
@@ -343,7 +343,7 @@ def test_a_binary_id_is_a_problem(sqlite_place: Place) -> None:
 @pytest.mark.parametrize("character", ["\0", "\ud800"])
 def test_characters_that_no_statement_may_hold_are_refused(place: Place, character: str) -> None:
     (found,) = problems(asking(place, f"SELECT id FROM doc -- {character}"), place)
-    assert "a character in it can stand in no statement" in found.message
+    assert "it contains a character that is not allowed in a statement" in found.message
 
 
 @pytest.mark.parametrize("role", ["owner", "filer"])
@@ -354,7 +354,7 @@ def test_a_role_that_may_touch_the_files_of_the_server_is_refused(
     monkeypatch.setenv("CORPUS", server.address(role))
     place = Place("postgres", "env:CORPUS", tmp_path)
     (found,) = problems(asking(place, "SELECT id FROM doc"), place)
-    assert "the role of $CORPUS may touch the server's files" in found.message
+    assert "the role of $CORPUS can access the server's files" in found.message
     assert found.hint is not None
     assert "pg_read_all_data" in found.hint
 
@@ -396,7 +396,7 @@ def test_no_part_of_an_address_is_in_a_message(
 def test_an_address_where_a_name_should_stand_is_not_said_again(tmp_path: Path) -> None:
     place = Place("postgres", "env:postgresql://sesame:opensecret@host/treasure", tmp_path)
     (found,) = problems(asking(place, "SELECT 1"), place)
-    assert found.message == "database 'corpus', asked by query 'q1': its place cannot be read"
+    assert found.message == "database 'corpus', queried by query 'q1': its location is not valid"
     assert "opensecret" not in str(found)
 
 
@@ -539,5 +539,5 @@ def runs(process: int) -> bool:
 def test_a_file_of_another_database_is_told_as_none(tmp_path):
     sqlite3.connect(tmp_path / "corpus.db").execute("CREATE TABLE t (id)").connection.commit()
     testset = TestSet("t", (Query("q"),), targets={"q": (Predicate("SELECT id FROM t"),)})
-    with pytest.raises(TestSetError, match="an SQLite database, and no DuckDB file"):
+    with pytest.raises(TestSetError, match="an SQLite database, not a DuckDB file"):
         ask(testset, tmp_path, places={"corpus": "duckdb:corpus.db"})
