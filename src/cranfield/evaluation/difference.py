@@ -264,7 +264,7 @@ def _query_difference(
 ) -> QueryDifference:
     (first, first_ranks), (second, second_ranks) = baseline, candidate
     pairs = enumerate(zip(first, second, strict=False), start=1)
-    differs = next((rank for rank, (one, other) in pairs if one != other), None)
+    differs = next((rank for rank, (old, new) in pairs if old != new), None)
     if differs is None and len(first) != len(second):
         differs = min(len(first), len(second)) + 1
     return QueryDifference(

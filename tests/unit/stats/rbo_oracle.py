@@ -1,6 +1,6 @@
 """Writes `rbo_oracle.json`: pairs of lists with the `rbo_ext` of the package rbo, which asks for an old numpy and so is no dependency.
 
-pip install --no-deps rbo==0.1.3 --target /tmp/rbo && PYTHONPATH=/tmp/rbo python tests/unit/stats/rbo_oracle.py
+pip install --no-deps rbo==0.1.3 --target rbo-folder && PYTHONPATH=rbo-folder python tests/unit/stats/rbo_oracle.py
 """
 
 import json
