@@ -142,7 +142,7 @@ def test_two_reviewers_and_a_lead_by_the_keyboard(served: Served) -> None:
     lead = served.page("lee")
     lead.goto(f"{served.address}/books/golden/adjudicate")
     check_page(lead, "golden-decide")
-    lead.get_by_role("link", name="Begin with this decision").first.focus()
+    lead.get_by_role("link", name="Start from this decision").first.focus()
     lead.keyboard.press("Enter")
     lead.wait_for_url(re.compile("start=1"))
     lead.keyboard.press("1")

@@ -165,7 +165,7 @@ def test_a_name_that_is_taken_and_a_rater_of_another_kind_are_refused_at_once(bo
     with pytest.raises(UsageError) as caught:
         store.transfer.restore(wrong)
     messages = [problem.message for problem in caught.value.problems]
-    assert f"there is a book {info.name} already" in messages
+    assert f"book {info.name} already exists" in messages
     assert "rater 'ann' is there already, as another kind" in messages
 
 

@@ -244,7 +244,7 @@ class Books(Part):
         name = checked_name(name, refused="/\\")
         with self._database.write() as session:
             if session.scalar(select(Book.id).where(Book.name == name)) is not None:
-                raise UsageError(f"there is a book {name} already", hint="choose another name")
+                raise UsageError(f"book {name} already exists", hint="choose another name")
             now = self._clock()
             book = Book(
                 name=name,

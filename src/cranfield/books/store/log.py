@@ -81,7 +81,7 @@ class Log(Part):
                 raise UsageError(f"action {request.action} is not one that is saved")
             _check(request, settings, item.fields)
             if book.state == BookState.CLOSED:
-                raise BookClosedError(f"book {book.name} is closed: it takes no judgments", hint="a lead can open it")
+                raise BookClosedError(f"book {book.name} is closed: it takes no judgments", hint="a lead can reopen it")
             judging = _Judging(session, book, settings, account) if request.given else None
             if judging is not None:
                 request = replace(request, guideline_version=judging.check(item, request.guideline_version))

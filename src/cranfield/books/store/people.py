@@ -258,7 +258,7 @@ class People(Part):
             return len(session.scalars(gone).all())
 
     def add_token(self, account_id: int, label: str, scope: str, ttl_ms: int) -> str:
-        """Make a token of the API; its secret, which is not stored. `scope` is a name in `SCOPES`.
+        """Create a token of the API; its secret, which is not stored. `scope` is a name in `SCOPES`.
 
         Raises:
             NotAllowedError: the scope is wider than the role of the account.
@@ -382,7 +382,7 @@ class People(Part):
     def _spend(self, session: Session, raw: str) -> JoinLink:
         link = self._link(session, raw)
         if link is None:
-            raise NotAllowedError("this link is not valid: it has expired or was used", hint="ask for another one")
+            raise NotAllowedError("this link is not valid: it has expired or was used", hint="ask for a new link")
         link.uses_left -= 1
         return link
 

@@ -52,7 +52,7 @@ class Origin(StrEnum):
 
 
 class ItemState(StrEnum):
-    """What an item waits for."""
+    """State of an item."""
 
     OPEN = "open"
     """For raters."""

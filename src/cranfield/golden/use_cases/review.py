@@ -291,7 +291,7 @@ def _stored(store: Store, name: str, pool: Pool, reviewers: int, seed: int) -> t
         book = store.books.create(name, pool, review_settings(reviewers, seed), guideline=GUIDELINE)
         return book, book.n_items
     if book.settings.mode is not Mode.REVIEW or book.source.get("runs") != [run.model_dump() for run in pool.runs]:
-        raise UsageError(f"there is a book {name} already, of something else", hint="choose another name")
+        raise UsageError(f"a different book {name} already exists", hint="choose another name")
     return book, store.books.add_pool(book.id, pool)
 
 

@@ -449,7 +449,7 @@ def sensitivity_command(
     *,
     measure: Annotated[
         str,
-        Option("Measure that decides.", short="-m", metavar="MEASURE", choices="measures"),
+        Option("Primary measure.", short="-m", metavar="MEASURE", choices="measures"),
     ] = "nDCG@10",
     rule: RuleOption = None,
     to_scale: ToScaleOption = None,

@@ -141,7 +141,7 @@ def rate_book(
         UsageError: the book compares lists, or the name of the rater is taken.
     """
     if book.state is BookState.CLOSED:
-        raise BookClosedError(f"book {book.name} is closed: it takes no judgments", hint="a lead can open it")
+        raise BookClosedError(f"book {book.name} is closed: it takes no judgments", hint="a lead can reopen it")
     account = find_account(store, options)
     budget = budget or Budget()
     selection = select(store.reading.items(book.id), book, account.id if account else None, options)

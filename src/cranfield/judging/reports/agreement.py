@@ -213,7 +213,7 @@ def _by(report: RaterReport) -> Section:
 
 def _disagreements(report: RaterReport) -> Section:
     table = TableSpec(
-        f"The {len(report.disagreements)} widest of {report.n_disagreements} pairs on which raters differ",
+        f"The {len(report.disagreements)} widest of {report.n_disagreements} pairs on which raters disagree",
         report.disagreements,
         (
             Col("query", lambda row: row.query_id, "query id"),

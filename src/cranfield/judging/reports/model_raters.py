@@ -52,7 +52,7 @@ def _section(model: ModelAgreement) -> Section:
 
 def _agreement(model: ModelAgreement) -> Iterator[Block]:
     if model.agreement is None:
-        sentence = f"Agreement: too few to say ({count_noun(model.n_pairs, 'pairs')}; {MIN_PAIRS} are needed)."
+        sentence = f"Agreement: insufficient data ({count_noun(model.n_pairs, 'pairs')}; {MIN_PAIRS} are needed)."
         yield Paragraph(sentence, "note")
         return
     found = [(COEFFICIENTS[name].title, model.agreement.coefficients[name]) for name in SHOWN]

@@ -94,7 +94,7 @@ def book_page(
 
 @router.get("/books/{book}")
 def dashboard(request: Request, caller: Reader) -> HTMLResponse:
-    """Show how far the book is, and how good its judgments are."""
+    """Show the progress of the book, and the quality of its judgments."""
     from cranfield.judging.book.freeze import is_unfinished
 
     book, store = book_of(caller), request.app.state.store
@@ -275,7 +275,7 @@ def set_member(
     if action == "leave":
         people.leave(book.id, account)
     elif quota and not quota.isdecimal():
-        raise UsageError(f"quota {quota}", expected="a whole number, or nothing for that of the book")
+        raise UsageError(f"quota {quota}", expected="a whole number, or empty for the quota of the book")
     else:
         people.join(book.id, people.get(account).id, int(quota) if quota else None)
     return see_other(book_path(book, "settings"), done="saved")
@@ -375,7 +375,7 @@ def freeze_book(
 def with_labels(error: UsageError) -> UsageError:
     """The error with the labels of the page in the place of parameters."""
     boxes = {
-        "allow_partial": "the box “also half graded or undecided”",
+        "allow_partial": "the box “include partly graded and undecided items”",
         "without_earlier": "the box “without the earlier judgments”",
         "onto": "`cranfield book freeze BOOK --onto SET --out FILE`",
     }

@@ -1,4 +1,4 @@
-"""Grade a result that is not judged where it is seen: a page of its own, which a script shows in place."""
+"""Grade an unjudged result where it is seen: a page of its own, which a script shows in place."""
 
 from __future__ import annotations
 

@@ -123,9 +123,7 @@ def judge_page(request: Request, caller: Judge) -> Response:
     """The page; its items are fetched by its script."""
     book = book_of(caller)
     if caller.scope is not None:
-        raise RefusedRequestError(
-            403, "a token of the API cannot open pages", hint="sign in with a browser", code="scope"
-        )
+        raise RefusedRequestError(403, "an API token cannot open pages", hint="sign in with a browser", code="scope")
     store, settings = store_of(request), book.settings
     if settings.mode is Mode.REVIEW:
         return see_other(book_path(book, "review"))
@@ -237,12 +235,16 @@ def save_judgments(request: Request, caller: BatchJudge, batch: Batch) -> dict[s
     """Save judgments. A `retry` is to be sent again: the ones after it of the same item are not saved before it."""
     store, book = store_of(request), book_of(caller)
     if batch.book not in {None, book_uid(book)} or batch.account not in {None, caller.account.id}:
-        raise RefusedRequestError(409, "this page is of another book or account: load it again", code="other_book")
+        raise RefusedRequestError(409, "this page belongs to another book or account: reload it", code="other_book")
     results, waiting = [], set[str]()
     for entry in batch.entries:
         item = str(entry.get("item"))
         if item in waiting:
-            result: dict[str, object] = {"ok": False, "retry": True, "error": "an earlier judgment of the item waits"}
+            result: dict[str, object] = {
+                "ok": False,
+                "retry": True,
+                "error": "an earlier judgment of the item is not saved yet",
+            }
         else:
             result = _save(store, book, caller, entry)
         if result.get("retry"):
@@ -350,7 +352,7 @@ def add_document(request: Request, caller: Judge, document: NewDocument) -> dict
     """Add a document that no system returned, for every rater of the query."""
     store, book, rater = store_of(request), book_of(caller), caller.account.id
     if book.settings.mode is Mode.PREFERENCE:
-        raise RefusedRequestError(422, "a book of preferences has lists, not documents", code="mode")
+        raise RefusedRequestError(422, "a preference book contains lists, not documents", code="mode")
     fields = document.model_dump(include={"title", "text", "url"})
     item_id = store.books.add_item(
         book.id, document.query, document.doc, {name: value for name, value in fields.items() if value}, rater
@@ -358,8 +360,8 @@ def add_document(request: Request, caller: Judge, document: NewDocument) -> dict
     try:
         added = store.queue.own(book.id, rater, item_id)
     except UnknownNameError:
-        hint = "it comes to its raters in their turn"
-        raise UsageError("the book has this document of the query already", path="doc", hint=hint) from None
+        hint = "its raters get it in the normal order"
+        raise UsageError("the book already contains this document for the query", path="doc", hint=hint) from None
     return {"ok": True, "item": _cards(request, book, [added])[0]}
 
 

@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 router = APIRouter()
 Evaluator = Annotated[Caller, Depends(require("evaluate"))]
 SCALE_TEXTS = {
-    "": "as usual: that of the book, graded for a new one",
+    "": "default: the scale of the book; graded for a new book",
     "binary": "binary: 0 not relevant, 1 relevant",
     "graded": "graded: 0 to 3",
     "detail": "detail: 1 to 10",

@@ -125,14 +125,16 @@ def _citations(text: str, problems: list[Problem]) -> list[ReviewedLines]:
         start = int(match["start"]) if match else 0
         end = int(match["end"] or match["start"]) if match else 0
         if match is None or end < start:
-            problems.append(Problem("not the lines of a file", expected="path:first-last, one a line", got=line[:200]))
+            problems.append(
+                Problem("not a range of lines in a file", expected="path:first-last, one per line", got=line[:200])
+            )
         else:
             found.append(ReviewedLines(file=match["file"], start=start, end=end))
     return found
 
 
 def citations_text(fact: StatedFact) -> str:
-    """One a line."""
+    """One per line."""
     return "\n".join(map(str, fact.citations))
 
 
@@ -200,9 +202,7 @@ def review_page(request: Request, caller: Judge, item: Annotated[int | None, Que
     """Show the record, or the next one of this reviewer."""
     book, store = review_book(caller), store_of(request)
     if caller.scope is not None:
-        raise RefusedRequestError(
-            403, "a token of the API cannot open pages", hint="sign in with a browser", code="scope"
-        )
+        raise RefusedRequestError(403, "an API token cannot open pages", hint="sign in with a browser", code="scope")
     if not store.people.is_member(book.id, caller.account.id):
         store.people.join(book.id, caller.account.id)
     if item is None:
@@ -226,7 +226,7 @@ def save_review(request: Request, caller: Judge, item_id: int, form: Annotated[R
     data, problems = decision_of(form, ReviewMaterial.model_validate(found.fields))
     draft = Draft(data, form.grade, form.reason, form)
     if form.step == "save" and form.grade is None:
-        problems.append(Problem("a review needs a verdict", path="grade"))
+        problems.append(Problem("the review has no verdict", path="grade"))
     if form.step in {"save", "preview"} and (problems or form.step == "preview"):
         return _page(request, caller, found, draft, problems)
     action = {"later": Action.LATER, "skip": Action.SKIP}.get(form.step, Action.GRADE)
@@ -287,7 +287,7 @@ def decide(request: Request, caller: Lead, item_id: int, form: Annotated[ReviewF
     data, problems = decision_of(form, ReviewMaterial.model_validate(found.fields))
     draft = Draft(data, form.grade, form.reason, form)
     if form.grade is None and form.step == "save":
-        problems.append(Problem("a review needs a verdict", path="grade"))
+        problems.append(Problem("the review has no verdict", path="grade"))
     if form.step != "save" or problems:
         return _page(request, caller, found, draft, problems, lead=True)
     try:

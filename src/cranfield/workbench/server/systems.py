@@ -203,8 +203,8 @@ def probe(
 def _other_values(service: Service, name: str, settings: Mapping[str, str]) -> dict[str, Scalar]:
     values = read_settings(service.workbench, name, settings)
     if not values:
-        hint = "set one; a new evaluation takes the system as it is"
-        raise UsageError("no parameter has another value than in the config", hint=hint)
+        hint = "set a parameter, or start a new evaluation of the unchanged system"
+        raise UsageError("no parameter differs from the config", hint=hint)
     return values
 
 

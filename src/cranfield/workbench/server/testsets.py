@@ -112,7 +112,7 @@ def show_testset(
         "testset.html",
         caller,
         lambda: _contents(service, info, find, page),
-        "The test set is read: a moment.",
+        "Loading the test set.",
         info=info,
         refresh=refresh_of(service, info),
         versions=service.testsets.versions(name),

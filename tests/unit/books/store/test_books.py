@@ -57,7 +57,7 @@ def test_a_book_keeps_what_its_pool_says(store) -> None:
 
 def test_a_name_is_used_once(store) -> None:
     store.books.create("shop", pool_of(), BookSettings())
-    with pytest.raises(UsageError, match="there is a book shop already"):
+    with pytest.raises(UsageError, match="book shop already exists"):
         store.books.create("shop", pool_of(), BookSettings())
     for name in (
         " ",

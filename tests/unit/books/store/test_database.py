@@ -250,7 +250,7 @@ def test_a_file_or_folder_that_cannot_be_written_is_a_message(tmp_path, words, f
     path.parent.chmod(0o755)
     assert (done.returncode, done.stdout) == (2, "")
     assert re.search(
-        r"^error: .*(attempt to write a readonly database|this user cannot write the database)",
+        r"^error: .*(attempt to write a readonly database|this user has no write access to the database)",
         done.stderr,
         re.MULTILINE,
     )

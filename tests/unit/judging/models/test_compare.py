@@ -113,7 +113,7 @@ def test_under_50_pairs_there_is_no_coefficient(made: Made) -> None:
     report = made.report("few")
     assert report.models[0].agreement is None
     text = render(model_document(report), "text")
-    assert "Agreement: too few to say (9 pairs; 50 are needed)." in text
+    assert "Agreement: insufficient data (9 pairs; 50 are needed)." in text
     assert "kappa" not in text
 
 

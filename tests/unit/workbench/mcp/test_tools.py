@@ -151,9 +151,9 @@ def guarded(evidence_folder: Path, tmp_path_factory: pytest.TempPathFactory) -> 
         ("evaluate", {"testset": "testset", "run": "runs/a.trec", "k": 5}, "leave k out"),
         ("evaluate", {"testset": "testset", "run": "runs/a.trec", "measures": ["ndgc@3"]}, "did you mean nDCG@3"),
         ("evaluate", {"testset": "testset", "system": "god"}, "did you mean good"),
-        ("evaluate", {"testset": "testset", "system": "broken"}, "the operator does not allow broken to be asked"),
+        ("evaluate", {"testset": "testset", "system": "broken"}, "the operator does not allow queries to broken"),
         ("evaluate", {"testset": "testset", "run": "runs/b.trec"}, '{"untrusted": "runs/b.trec:2: 3 columns'),
-        ("worst_queries", {"result": "memory/1"}, "there is no result 'memory/1'"),
+        ("worst_queries", {"result": "memory/1"}, "result 'memory/1' not found"),
         ("worst_queries", {"result": "memory/1", "limit": 1000}, "less than or equal to 100"),
     ],
 )

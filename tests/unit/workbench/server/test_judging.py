@@ -331,7 +331,7 @@ def test_on_a_full_disk_nothing_is_saved_and_the_page_sends_it_again(client, sto
     engine.dispose()
     refused = [result for result in save(client, *entries) if not result["ok"]]
     assert {(result["retry"], result["error"]) for result in refused} == {
-        (True, "the database of the server does not answer")
+        (True, "the database of the server does not respond")
     }
     assert {record.getMessage() for record in caplog.records} == {
         "the database does not answer: database or disk is full"

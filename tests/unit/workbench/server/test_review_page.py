@@ -158,7 +158,7 @@ def test_an_emptied_fact_is_removed_and_bad_citations_are_shown_with_what_was_wr
     }
     item, refused = review(golden, "ann", **wrong)
     assert refused.status_code == 422
-    assert "Not the lines of a file" in refused.text
+    assert "Not a range of lines in a file" in refused.text
     assert "a.py:4-3" in refused.text
     _, answer = review(golden, "ann", **wrong | {"must_lines": ["src/b.py:7", "", "", ""]})
     assert answer.status_code == 303

@@ -242,7 +242,7 @@ def test_seconds_to_wait(prefer: str | None, seconds: float) -> None:
         ("/v1/runs", {}, ["file", "queries"], "queries: 1 file"),
         ("/v1/testsets", {"queries": "text"}, ["file"], "queries: unknown field"),
         ("/v1/evaluate", {"testset": "shop"}, ["testset"], "two test sets"),
-        ("/v1/evaluate", {"testset": "shop"}, ["queries"], "no file of a test set"),
+        ("/v1/evaluate", {"testset": "shop"}, ["queries"], "no test set file"),
         ("/v1/evaluate", {"testset": "shop", "k": ["1", "2"]}, ["runs"], "k: sent 2 times"),
     ],
 )

@@ -104,7 +104,7 @@ def test_all_states_of_jobs_as_the_form_sends_them(bench) -> None:
 def test_tokens_that_a_role_can_use(bench) -> None:
     offered = {who: re.findall(r'<option value="(\w+)"', bench.page("/account", who)) for who in ("lee", "vic", "ann")}
     assert offered == {"lee": ["read", "judge", "evaluate", "manage"], "vic": ["read"], "ann": ["judge"]}
-    assert "Say what the token is for." in bench.team.post("lee", "/account/tokens", label="  ", scope="read").text
+    assert "Enter the purpose of the token." in bench.team.post("lee", "/account/tokens", label="  ", scope="read").text
 
 
 def test_a_list_in_pages_says_what_is_sorted(bench) -> None:
@@ -182,7 +182,7 @@ def test_home_of_a_new_server_says_what_to_do_first(team) -> None:
     assert "Upload a test set" in page
     assert '<a href="/evaluations/new">Evaluate</a>' in page
     viewer = team.browser("vic").get("/").text
-    assert "Nothing is evaluated yet" in viewer
+    assert "No evaluations yet" in viewer
     assert "Upload" not in viewer
     assert "/books/other" in page
     team.app.state.service = None
@@ -280,7 +280,7 @@ def test_the_history_leaves_out_what_does_not_count(bench) -> None:
     page = bench.page("/evaluations?testset=shop")
     history = page[page.index('id="over-time"') :]
     assert re.search(r'href="evaluations/2">2026-11-23 12:00</a>', history)
-    assert "1 evaluation left out: the figures do not count." in history
+    assert "1 evaluation left out: invalid figures." in history
     assert "new on shop" in history
     assert "broken on shop" not in history
     assert "test set 2" in history  # the line breaks where the version changed

@@ -132,16 +132,16 @@ def test_two_runs_of_a_book_are_compared_by_frozen_grades(shop):
 @pytest.mark.parametrize(
     ("changes", "messages"),
     [
-        ({"keywords": ""}, {"an evaluation needs queries"}),
-        ({"testset": "own"}, {"an evaluation needs queries"}),
+        ({"keywords": ""}, {"the evaluation has no queries"}),
+        ({"testset": "own"}, {"the evaluation has no queries"}),
         ({"name": " "}, {"the keywords have no name"}),
         ({"name": "own"}, {"the config of the server has a test set own"}),
-        ({"systems": []}, {"no system is chosen"}),
-        ({"systems": ["nosuch"]}, {"there is no system nosuch"}),
+        ({"systems": []}, {"no system is selected"}),
+        ({"systems": ["nosuch"]}, {"unknown system nosuch"}),
         ({"measures": "P@9"}, {"P@9 looks at 9 results"}),
-        ({"scale": "nosuch"}, {"there is no scale nosuch"}),
+        ({"scale": "nosuch"}, {"unknown scale nosuch"}),
         ({"measures": "CG(d)@4"}, {"CG(d)@4 is on the scale detail, to which there is no map from binary"}),
-        ({"keywords": "a\x00", "systems": []}, {"the keyword has a control character", "no system is chosen"}),
+        ({"keywords": "a\x00", "systems": []}, {"the keyword contains a control character", "no system is selected"}),
     ],
 )
 def test_what_cannot_be_evaluated_stores_nothing(shop, changes, messages):
@@ -163,7 +163,7 @@ def test_a_measure_that_the_scale_of_its_book_has_no_map_for_is_refused_before_t
     assert (problem.path, problem.expected, problem.got) == (
         *("measures", "a book that is judged on the scale detail", f"one on the scale {scale}"),
     )
-    assert problem.hint == "leave it out, or judge on that scale"
+    assert problem.hint == "leave the measure out, or judge on its scale"
     shop.service.jobs.submit(request.model_copy(update={"convention": "trec"}))  # on the grades as they are
 
 
@@ -175,7 +175,7 @@ def test_a_measure_of_the_detail_scale_is_taken_in_a_book_on_that_scale(shop):
 
 def test_a_name_that_a_book_has(shop):
     started(shop)
-    with pytest.raises(UsageError, match="there is a book shoes already"):
+    with pytest.raises(UsageError, match="book shoes already exists"):
         started(shop, book=NEW_BOOK)
     shop.service.store.books.close(shop.service.store.books.get("shoes").id)
     with pytest.raises(UsageError, match="closed"):

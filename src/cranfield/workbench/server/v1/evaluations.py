@@ -73,9 +73,9 @@ class Conditions(BaseModel):
 
 ReportFormat = Annotated[Literal["html", "markdown", "brief", "text", "csv", "json"], Query(alias="format")]
 MeasureName = Annotated[
-    str | None, Query(max_length=200, description="Sort by it, the worst first; spelled as in `measures`.")
+    str | None, Query(max_length=200, description="Measure to sort by, the worst first; spelled as in `measures`.")
 ]
-Wanted = Annotated[str, Query(max_length=200, description="Only queries whose id or text has it.")]
+Wanted = Annotated[str, Query(max_length=200, description="Only queries whose id or text contains this string.")]
 MEDIA = {
     "html": "text/html; charset=utf-8",
     "markdown": "text/markdown; charset=utf-8",
@@ -99,7 +99,7 @@ REPORT_POLICY = "sandbox allow-scripts allow-popups; default-src 'none'; style-s
 
 @router.get("/evaluations", dependencies=[RESULTS])
 def list_evaluations(request: Request, chosen: Annotated[Conditions, Query()]) -> Page[EvaluationSummary]:
-    """List the evaluations that all conditions hold for, the latest first."""
+    """List the evaluations that match all conditions, the latest first."""
     from cranfield.workbench.service.values import EvaluationFilter
 
     given = chosen.model_dump(exclude={"limit", "cursor"})
@@ -185,7 +185,7 @@ def evaluation_report(request: Request, evaluation_id: EvaluationId, report_form
 @router.get("/comparisons", dependencies=[RESULTS])
 def list_comparisons(
     request: Request,
-    evaluation: Annotated[int | None, Query(ge=1, lt=2**63, description="Only those of this evaluation.")] = None,
+    evaluation: Annotated[int | None, Query(ge=1, lt=2**63, description="Only comparisons of this evaluation.")] = None,
     limit: Limit = DEFAULT_LIMIT,
     cursor: Cursor = None,
 ) -> Page[ComparisonSummary]:

@@ -34,15 +34,19 @@ router = APIRouter(route_class=Route, dependencies=[RESULTS])
 uploads = APIRouter(route_class=Route)
 Ref = Annotated[
     str,
-    Path(min_length=1, max_length=220, description="Name of a test set: its latest version; `NAME@ID` is one version."),
+    Path(
+        min_length=1,
+        max_length=220,
+        description="Name of a test set: its latest version; `NAME@ID` selects one version.",
+    ),
 ]
 RunId = Annotated[int, Path(ge=1, lt=2**63, description="Id of the run.")]
 FIELDS = {
     "file": BINARY,
-    "name": {"type": "string", "description": "Default: that of the file."},
-    "format": {"type": "string", "description": "Where the content does not tell."},
+    "name": {"type": "string", "description": "Name; default: the file name."},
+    "format": {"type": "string", "description": "Format; default: detected from the content."},
 }
-SET_NAME = {"type": "string", "description": "Default: the one that the file declares, else that of the file."}
+SET_NAME = {"type": "string", "description": "Name; default: the declared name, else the file name."}
 QUERIES = {**BINARY, "description": "Texts of the queries of qrels."}
 TEXTS = frozenset({"name", "format"})
 
@@ -98,7 +102,7 @@ def list_versions(request: Request, ref: Ref, limit: Limit = DEFAULT_LIMIT, curs
 def list_queries(
     request: Request,
     ref: Ref,
-    text: Annotated[str, Query(max_length=200, description="Only queries whose id or text has it.")] = "",
+    text: Annotated[str, Query(max_length=200, description="Only queries whose id or text contains this string.")] = "",
     limit: Limit = DEFAULT_LIMIT,
     cursor: Cursor = None,
 ) -> Page[QueryResponse]:
@@ -111,7 +115,7 @@ def list_queries(
 
 @router.get("/testsets/{ref}/file", response_class=Response, responses=FILE)
 def download_testset(request: Request, ref: Ref, format_name: FormatName = "yaml") -> Response:
-    """Download a test set in a format that is written; what the format cannot hold is listed in the header `Cranfield-Notes`."""
+    """Download a test set in any output format; the header `Cranfield-Notes` lists data that the format cannot represent."""
     from cranfield.formats.convert import chosen_format, write_testset
     from cranfield.workbench.service.uploads import safe_name
 
@@ -157,7 +161,7 @@ def get_run(request: Request, run_id: RunId) -> RunInfo:
 
 @router.get("/runs/{run_id}/file", response_class=Response, responses=FILE)
 def download_run(request: Request, run_id: RunId, format_name: FormatName = "jsonl") -> Response:
-    """Download a run in a format that is written."""
+    """Download a run in any output format."""
     from cranfield.formats.convert import chosen_format, write_run
 
     entry = chosen_format(FilePath("run"), format_name, "run")

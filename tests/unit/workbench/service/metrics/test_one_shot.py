@@ -187,7 +187,7 @@ def test_a_group_has_the_labels_that_are_written(tmp_path: Path, gateway: Receiv
 
 def test_a_refusal_of_the_gateway_is_an_error(tmp_path: Path, gateway: Receiver) -> None:
     gateway.statuses = [400]
-    with pytest.raises(UsageError, match="the Pushgateway did not take the metrics: 400"):
+    with pytest.raises(UsageError, match="the Pushgateway rejected the metrics: 400"):
         push(gateway.url, "nightly", read_observations(results_file(tmp_path)), Naming(), environment={})
 
 
