@@ -774,7 +774,7 @@ def test_who_judges_by_a_name_is_a_member_of_the_book(
     people.set_active(people.add("bob").id, active=False)
     for name, why in (
         ("gpt-4", "names no person"),
-        ("eve", "a viewer does not judge"),
+        ("eve", "a viewer cannot judge"),
         ("bob", "bob may not sign in"),
     ):
         refused = judges_as(author, tmp_path, name)

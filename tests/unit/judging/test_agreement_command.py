@@ -214,10 +214,10 @@ def test_csv_has_the_agreement_without_each_rater_and_at_each_threshold(raters):
         ((*FILES[:2], "--binary-at", "9"), "at a threshold of 9, all grades are not relevant"),
         ((*FILES[:2], "--binary-at", "1", "--to-scale", "binary"), "--to-scale and --binary-at both map the ratings"),
         ((*FILES[:2], "--scale", "0-4", "--rule", "majority"), "Hint: --binary-at GRADE maps each rating to 0 or 1"),
-        (("ann.qrels", "ann.qrels"), "two files would be of the rater 'ann'"),
+        (("ann.qrels", "ann.qrels"), "two files have the rater 'ann'"),
         (("=ann.qrels", "bob.qrels"), "a rater without a name"),
         (("ann.qrels", "set.yaml", "gone.qrels"), "gone.qrels"),
-        (("ann.qrels", "plain.qrels"), "no query is in two of the files ann, plain"),
+        (("ann.qrels", "plain.qrels"), "no query occurs in two of the files ann, plain"),
     ],
 )
 def test_several_files_that_do_not_go_together_are_refused(raters, tmp_path, args, says):

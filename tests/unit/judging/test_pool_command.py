@@ -179,7 +179,7 @@ def test_a_book_is_made_at_once(cranfield: Command, tmp_path: Path) -> None:
     )
     code, _, err = cranfield(*given, "--db", "books.db")
     made, note = err.splitlines()
-    assert (code, made) == (0, "made book tonight: 2 documents of 1 query")
+    assert (code, made) == (0, "created book tonight: 2 documents of 1 query")
     assert note.startswith("note: the scale of the book is graded (0, 1, 2, 3): the test set declares none; ")
     store = open_store(tmp_path / "books.db")
     info = store.books.get("tonight")

@@ -241,7 +241,7 @@ def test_notes_name_what_a_rater_could_not_judge() -> None:
         "D: at most 1 result a query, of 2 ranks looked at",
         "C and D hold the same results: neither has a unique contribution",
         "in the runs, but not in the test set, left out: 1 query (extra)",
-        "1 query without a text, which no rater can judge: q1",
+        "1 query without a text, which raters cannot judge: q1",
     )
 
 
@@ -306,7 +306,7 @@ def test_ids_that_no_file_or_database_can_hold_are_refused(doc: str) -> None:
 
 
 def test_there_must_be_a_run_with_a_result_of_the_test_set() -> None:
-    with pytest.raises(UsageError, match="there is no run to pool"):
+    with pytest.raises(UsageError, match="no run to pool"):
         build_pool([], None, PoolRequest(1))
     with pytest.raises(UsageError, match="no result for a query of the test set; expected ids such as 'q9', got 'q1'"):
         build_pool([A], made_set("q9"), PoolRequest(1))
@@ -387,5 +387,5 @@ def test_the_scale_of_a_test_set_is_that_of_its_book() -> None:
     pool = build_pool([A], replace(SET, meta=Meta(scale=(0, 1))), PoolRequest(1)).pool
     assert scale_of(pool.scale) is SCALES["binary"]
     for bad in ((0, 0.5), (1,), (0, 100)):
-        with pytest.raises(UsageError, match="no scale to judge on"):
+        with pytest.raises(UsageError, match="invalid scale for a book"):
             scale_of(bad)

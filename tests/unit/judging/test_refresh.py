@@ -189,8 +189,8 @@ def test_everything_missing_in_a_sheet_is_told_with_its_line(tmp_path):
     assert [(problem.line, problem.message) for problem in caught.value.problems] == [
         (2, "no doc_id"),
         (3, "no grade by ann"),
-        (3, "the grade by bob is none"),
-        (4, "the grade by bob is none"),
+        (3, "the grade by bob is not valid"),
+        (4, "the grade by bob is not valid"),
         (6, "f is labelled twice for n1; it also stands on line 5"),
     ]
 
@@ -201,7 +201,7 @@ def test_everything_missing_in_a_sheet_is_told_with_its_line(tmp_path):
 def test_a_sheet_without_two_raters_is_none(tmp_path, header):
     path = tmp_path / "sheet.csv"
     path.write_text(f"{header}\n")
-    with pytest.raises(TestSetError, match="not a labelling sheet of two raters"):
+    with pytest.raises(TestSetError, match="not a labelling sheet for two raters"):
         read_sheet(path)
 
 
@@ -211,7 +211,7 @@ def test_a_log_adds_up_what_differs_in_case_and_blanks_alone(tmp_path):
     log = read_query_log(path)
     assert (dict(log.counts), log.n_lines) == ({"rotate logs": 8.0, "third": 2.0, "other": 1.0}, 4)
     assert list(log.counts) == ["rotate logs", "third", "other"]
-    assert log.notes == ("the first line of the log is taken for headings: query\tcount",)
+    assert log.notes == ("the first line of the log is read as a header: query\tcount",)
 
 
 def test_bad_lines_of_a_log_are_told_with_their_numbers(tmp_path):
@@ -225,7 +225,7 @@ def test_bad_lines_of_a_log_are_told_with_their_numbers(tmp_path):
 def test_a_log_without_a_query_is_refused(tmp_path):
     path = tmp_path / "log.tsv"
     path.write_text("query\tcount\n")
-    with pytest.raises(TestSetError, match="the log holds no query"):
+    with pytest.raises(TestSetError, match="the log contains no query"):
         read_query_log(path)
 
 
@@ -273,8 +273,8 @@ def test_a_sheet_may_have_a_row_for_each_rating(tmp_path):
         ("q1,d1,ann,1,\n", "long.csv:6: ann labels d1 twice for q1"),
         ("q1,d3,ann,1,\n", "long.csv:6: no grade by bob"),
         ("q1,d3,,1,\n", "long.csv:6: no rater"),
-        ("q1,d3,ann,x,\nq1,d3,bob,1,\n", "long.csv:6: the grade by ann is none"),
-        ("q1,d1,cy,1,\nq1,d2,cy,1,\n", "not a labelling sheet of two raters"),
+        ("q1,d3,ann,x,\nq1,d3,bob,1,\n", "long.csv:6: the grade by ann is not valid"),
+        ("q1,d1,cy,1,\nq1,d2,cy,1,\n", "not a labelling sheet for two raters"),
         ("q1,d2,ann,1,code\n", "query q1 has two values of kind"),
     ],
 )
@@ -287,5 +287,5 @@ def test_what_is_wrong_with_rows_of_ratings_is_told_with_its_line(tmp_path, more
 
 def test_a_sheet_with_strata_and_without_queries_is_none(tmp_path):
     (tmp_path / "long.csv").write_text("doc_id,rater,grade,stratum:kind\nd1,ann,1,x\n")
-    with pytest.raises(TestSetError, match="not a labelling sheet of two raters"):
+    with pytest.raises(TestSetError, match="not a labelling sheet for two raters"):
         read_sheet(tmp_path / "long.csv")

@@ -59,7 +59,7 @@ def grade(folder, differing):
 def test_a_refresh_is_graded_in_a_book(folder):
     made = command("--book", "round 2", "--run", "new.run")
     assert made.returncode == 0, made.stderr
-    assert "made book round 2: 10 documents for two raters, whose kappa has to be above 0.6" in made.stderr
+    assert "created book round 2: 10 documents for two raters, kappa must be above 0.6" in made.stderr
     early = command("--book", "round 2", "--out", "next.yaml")
     assert (early.returncode, "has the grades of 0 raters" in early.stderr) == (2, True)
     grade(folder, differing=4)

@@ -81,7 +81,7 @@ def test_show_is_safe_to_print_and_names_a_query_that_is_not_there(folder):
     text = looked_after("show", "set.yaml", "q3").stdout
     assert "spans \\x1b[2J of it" in text
     assert "src/x.py:3-9" in text
-    assert "there is no query 'q9'" in looked_after("show", "set.yaml", "q1", "q9", code=2).stderr
+    assert "unknown query 'q9'" in looked_after("show", "set.yaml", "q1", "q9", code=2).stderr
 
 
 @pytest.mark.parametrize("form", ["text", "json", "markdown", "csv"])
@@ -289,7 +289,7 @@ def test_refresh_in_two_steps(folder):
     [
         ([], "two steps"),
         (["--plan", "a.csv", "--labels", "b.csv"], "two steps"),
-        (["--labels", "b.csv"], "no file for the next version"),
+        (["--labels", "b.csv"], "no output file for the next version"),
         (["--labels", "b.csv", "--out", "set.yaml"], "the old version is kept"),
         (["--plan", "a.csv", "--raters", "ann"], "two names"),
     ],

@@ -288,4 +288,4 @@ def test_convert_that_another_format_of_the_same_ending_cannot_hold_names_the_on
     (folder / "spans.csv").write_text("query,result1\none,a.py:1-2:1\n")
     said = looked_after("convert", "spans.csv", "new.csv", code=2).stderr
     assert "expected graded document ids, negative queries, got 1 span of lines" in said
-    assert "Hint: --to spans-csv keeps the format of spans.csv, and everything that it says" in said
+    assert "Hint: --to spans-csv keeps the format and all data of spans.csv" in said

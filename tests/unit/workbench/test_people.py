@@ -96,5 +96,5 @@ def test_the_server_makes_its_database_and_says_so(run, tmp_path, monkeypatch) -
         session.connection().exec_driver_sql("UPDATE alembic_version SET version_num = '9999'")
     code, out, error = run("serve")
     assert (code, out) == (2, "")
-    assert "the database is of another version" in error
+    assert "the database has a different schema version" in error
     assert "run `cranfield db upgrade`" in error

@@ -394,13 +394,15 @@ def _admins(session: Session) -> list[int]:
 def _keep_an_admin(session: Session, account: Account) -> None:
     """Refuse a change after which no administrator could sign in."""
     if _admins(session) == [account.id]:
-        raise UsageError(f"{account.name} is the last administrator", hint="give another account the role first")
+        raise UsageError(f"{account.name} is the last administrator", hint="first give the role to another account")
 
 
 def _refuse_stated(account: AccountInfo) -> None:
     """Refuse an account that no one gets by stating its name."""
     if account.kind is not RaterKind.PERSON:
-        raise UsageError(f"{account.name} names no person", expected="the name of a person", got=account.kind)
+        raise UsageError(
+            f"{account.name} is not the name of a person", expected="the name of a person", got=account.kind
+        )
     if account.password_hash is not None:
         hint = "`cranfield serve --accounts` lets people sign in"
         raise UsageError(f"{account.name} signs in with a password", hint=hint)
@@ -408,7 +410,7 @@ def _refuse_stated(account: AccountInfo) -> None:
 
 def _refuse_viewer(account: Account) -> None:
     if account.role == Role.VIEWER and account.kind == RaterKind.PERSON:
-        raise NotAllowedError("a viewer does not judge", hint="ask an administrator for the role of a rater")
+        raise NotAllowedError("a viewer cannot judge", hint="ask an administrator for the rater role")
 
 
 def _new_name(session: Session, name: str, kind: RaterKind = RaterKind.PERSON) -> str:

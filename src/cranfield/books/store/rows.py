@@ -39,7 +39,7 @@ class ChangedMeanwhileError(UsageError):
     @classmethod
     def of(cls, what: str) -> ChangedMeanwhileError:
         """The error for something of which another version was stored."""
-        return cls(f"another version of {what} was stored meanwhile", hint="try again")
+        return cls(f"another version of {what} has been stored in the meantime", hint="try again")
 
 
 def checked_name(name: str, refused: str = "") -> str:
@@ -54,7 +54,7 @@ def checked_name(name: str, refused: str = "") -> str:
     """
     name = name.strip()
     if not 0 < len(name) <= NAME_CHARS:
-        raise UsageError(f"a name has 1 to {NAME_CHARS} characters", path="name", got=shorten(name))
+        raise UsageError(f"a name must have 1 to {NAME_CHARS} characters", path="name", got=shorten(name))
     if not name.isprintable() or set(name) & set(refused) or name in {".", ".."}:
         others = f", without {' '.join(refused)}" if refused else ""
         raise UsageError("not a name", path="name", expected=f"visible characters{others}", got=shorten(name))

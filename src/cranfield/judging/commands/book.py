@@ -86,8 +86,8 @@ def note_scale(scale: GradeScale, judged: TestSet | None) -> None:
     if own != scale.grades:
         given, used = (", ".join(f"{grade:g}" for grade in grades) for grades in (own, scale.grades))
         note(
-            f"note: the scale of the book is {scale.name} ({used}): the test set declares none; "
-            f"`meta: {{scale: [{given}]}}` in it, before the book is made, gives the grades of its judgments"
+            f"note: the scale of the book is {scale.name} ({used}): the test set declares no scale; to use "
+            f"the grades of its judgments, add `meta: {{scale: [{given}]}}` to it before you create the book"
         )
 
 
@@ -95,33 +95,37 @@ PoolOption = Annotated[Path, Option("Pool that `cranfield pool` wrote.", flag="-
 ScaleOption = Annotated[
     str | None,
     Option(
-        "Grades: binary, graded, detail, or a YAML file with levels; default: those that the test set of the pool "
-        "declares, else graded.",
+        (
+            "Grades: binary, graded, detail, or a YAML file with levels; default: the scale of the test set of "
+            "the pool, else graded."
+        ),
         flag="--scale",
         metavar="NAME",
     ),
 ]
 PreferenceOption = Annotated[
-    bool, Option("Ask which of two lists is better; each item of the pool holds both.", flag="--preference")
+    bool, Option("Ask which of two lists is better; each item of the pool contains both lists.", flag="--preference")
 ]
-RatersOption = Annotated[int, Option("Raters of each item.", flag="--raters", metavar="N"), Interval(ge=1, le=10)]
+RatersOption = Annotated[int, Option("Number of raters per item.", flag="--raters", metavar="N"), Interval(ge=1, le=10)]
 OverlapOption = Annotated[
     float,
-    Option("Share of the items that get as many raters; the rest get one.", flag="--overlap", metavar="SHARE"),
+    Option("Share of the items that get this number of raters; the others get one.", flag="--overlap", metavar="SHARE"),
     Interval(ge=0, le=1),
 ]
 MostRatersOption = Annotated[
     int,
-    Option("Raters of an item before it is adjudicated.", flag="--most-raters", metavar="N"),
+    Option("Maximum number of raters of an item before adjudication.", flag="--most-raters", metavar="N"),
     Interval(ge=1, le=20),
 ]
 EscalateFromOption = Annotated[
     int,
-    Option("Range of grades from which another rater is needed.", flag="--escalate-from", metavar="N"),
+    Option("Minimum difference between grades that requires another rater.", flag="--escalate-from", metavar="N"),
     Ge(1),
 ]
 QuotaOption = Annotated[
-    int | None, Option("Most judgments of one rater; default: no limit.", flag="--quota", metavar="N"), Ge(1)
+    int | None,
+    Option("Maximum number of judgments of one rater; default: no limit.", flag="--quota", metavar="N"),
+    Ge(1),
 ]
 RepeatsOption = Annotated[
     float,
@@ -131,7 +135,10 @@ RepeatsOption = Annotated[
 CalibrationFirstOption = Annotated[
     int,
     Option(
-        "Calibration items that each rater should grade; 0: queries with them do not come first.",
+        (
+            "Number of calibration items that each rater should grade; 0: queries with calibration items do not "
+            "come first."
+        ),
         flag="--calibration-first",
         metavar="N",
     ),
@@ -139,13 +146,13 @@ CalibrationFirstOption = Annotated[
 ]
 LeaseSecondsOption = Annotated[
     int,
-    Option("Time for which a rater holds an item.", flag="--lease-seconds", metavar="S"),
+    Option("Time for which an item is reserved for a rater.", flag="--lease-seconds", metavar="S"),
     Interval(ge=10, le=86_400),
 ]
-ConsensusOption = Annotated[str, Option("Rule by which grades are combined.", flag="--consensus", metavar="RULE")]
+ConsensusOption = Annotated[str, Option("Consensus rule that combines the grades.", flag="--consensus", metavar="RULE")]
 KappaLimitOption = Annotated[
     float | None,
-    Option("Freeze only if Cohen's kappa is above; default: no limit.", flag="--kappa-limit", metavar="X"),
+    Option("Freeze only if Cohen's kappa is above this value; default: no limit.", flag="--kappa-limit", metavar="X"),
     Interval(ge=-1, le=1),
 ]
 BlindOption = Annotated[
@@ -270,7 +277,7 @@ def add_item_command(
     *,
     field: Annotated[
         list[str] | None,
-        Option("What raters see, such as title=...; repeat for more.", metavar="NAME=TEXT"),
+        Option("Field shown to raters, such as title=...; repeat for more.", metavar="NAME=TEXT"),
     ] = None,
     by: ByOption = None,
     db: DbOption = DEFAULT_DATABASE,
@@ -297,7 +304,7 @@ def add_item_command(
 def guideline_command(
     book: BookArgument,
     file: Annotated[
-        Path | None, Argument("New guidelines, as Markdown; default: show those that hold.", metavar="FILE")
+        Path | None, Argument("New guidelines, as Markdown; default: show the current ones.", metavar="FILE")
     ] = None,
     *,
     by: ByOption = None,
@@ -311,7 +318,7 @@ def guideline_command(
             return
         version = store.books.set_guideline(info.id, read_guideline(file), acting_account(store, by))
         if version == info.guideline_version:
-            say(f"version {version} has this text already")
+            say(f"version {version} already has this text")
             return
         say(f"version {version} holds")
         say(
@@ -321,7 +328,7 @@ def guideline_command(
 
 def calibrate_command(
     book: BookArgument,
-    file: Annotated[Path, Argument("CSV with the columns query, doc, grade and, if you like, reason.", metavar="FILE")],
+    file: Annotated[Path, Argument("CSV with the columns query, doc, grade and, optionally, reason.", metavar="FILE")],
     *,
     db: DbOption = DEFAULT_DATABASE,
 ) -> None:
@@ -336,7 +343,7 @@ def calibrate_command(
         say(count_noun(store.books.calibration(info.id, rows), "calibration items"))
         items = [item for item in store.reading.items(info.id) if item.origin is Origin.CALIBRATION]
         if n_bare := sum(not item.fields for item in items):
-            say(f"{n_bare} without a title or text in the book: raters may tell these from the others")
+            say(f"{n_bare} without a title or text in the book: raters may recognise these")
 
 
 def reopen_command(
@@ -344,16 +351,16 @@ def reopen_command(
     *,
     state: Annotated[str | None, Option("Items in this state: done, adjudicate, adjudicated.", metavar="STATE")] = None,
     query: Annotated[str | None, Option("Items of this query.", metavar="ID")] = None,
-    stale: Annotated[bool, Option("Judgments of a text that has changed since.")] = False,
+    stale: Annotated[bool, Option("Judgments of texts that have changed since.")] = False,
     flagged: Annotated[bool, Option("Items with a flag.")] = False,
     rater: Annotated[str | None, Option("Judgments of this rater.", metavar="NAME")] = None,
     before_guideline: Annotated[
         int | None,
-        Option("Judgments under an earlier version than this.", metavar="VERSION"),
+        Option("Judgments under guidelines before this version.", metavar="VERSION"),
     ] = None,
     skipped: Annotated[str | None, Option("Items that were skipped for this reason.", metavar="REASON")] = None,
     reason: Annotated[str, Option("Reason, for the log.", metavar="TEXT")] = "",
-    dry_run: Annotated[bool, Option("Count the items, and change nothing.")] = False,
+    dry_run: Annotated[bool, Option("Only count the items; change nothing.")] = False,
     by: ByOption = None,
     db: DbOption = DEFAULT_DATABASE,
 ) -> None:
@@ -373,16 +380,16 @@ def reopen_command(
         skipped=None if skipped is None else named(SkipReason, "reason of a skip", skipped),
     )
     if where == ItemFilter():
-        hint = "name what to ask again: --stale, --flagged, --rater, --query, --before-guideline, --skipped or --state"
-        raise UsageError("nothing says which items", hint=hint)
+        hint = "select the items to judge again: --stale, --flagged, --rater, --query, --before-guideline, --skipped or --state"
+        raise UsageError("no items selected", hint=hint)
     with closing(open_books(db)) as store:
         number = store.books.get(book).id
         if rater is not None:
             store.people.get(rater)
         if dry_run:
-            say(f"{count_noun(store.reading.count(number, where), 'items')} would be open again")
+            say(f"{count_noun(store.reading.count(number, where), 'items')} would be reopened")
             return
-        say(f"{count_noun(store.books.reopen(number, where, acting_account(store, by), reason), 'items')} open again")
+        say(f"{count_noun(store.books.reopen(number, where, acting_account(store, by), reason), 'items')} reopened")
 
 
 def close_command(book: BookArgument, *, db: DbOption = DEFAULT_DATABASE) -> None:
@@ -446,7 +453,7 @@ def preference_command(book: BookArgument, *, db: DbOption = DEFAULT_DATABASE) -
         info = store.books.get(book)
         if info.settings.mode is not Mode.PREFERENCE:
             raise UsageError(
-                f"book {info.name} has grades", expected="a book of preferences: `cranfield judge RUN RUN`"
+                f"book {info.name} contains grades", expected="a preference book: `cranfield judge RUN RUN`"
             )
         result = book_preference(store, info)
     return Report(document=preference_document(result))

@@ -94,7 +94,7 @@ def rehash_command(
     from cranfield.formats.testsets.storage import lock_testset
 
     if out is None and str(testset) == STDIN:
-        raise UsageError("standard input cannot be written to", hint="--out FILE writes the set to a file")
+        raise UsageError("cannot write to standard input", hint="--out FILE writes the set to a file")
     if out is not None:
         refuse_existing(out, force=force)
     with lock_testset(testset):

@@ -28,7 +28,7 @@ def mcp_command(
     ] = None,
     systems: Annotated[
         list[str] | None,
-        Option("System that may be queried; can be repeated; default: all systems of CONFIG.", metavar="NAME"),
+        Option("System that may be queried; repeat for more; default: all systems of CONFIG.", metavar="NAME"),
     ] = None,
     ask_none: Annotated[bool, Option("Allow no queries to systems; only runs can be evaluated.")] = False,
     writes: Annotated[
@@ -42,7 +42,7 @@ def mcp_command(
     ] = DEFAULT_PORT,
     allow_hosts: Annotated[
         list[str] | None,
-        Option("Host name that clients use, with --http; can be repeated.", flag="--allow-host", metavar="NAME"),
+        Option("Host name that clients use, with --http; repeat for more.", flag="--allow-host", metavar="NAME"),
     ] = None,
     allow_origins: Annotated[
         list[str] | None,

@@ -62,9 +62,9 @@ PortOption = Annotated[int | None, _setting("--port", "N", "Port to listen on.")
 UrlOption = Annotated[str | None, _setting("--url", "URL", "URL that browsers use; default: host and port.")]
 ProxyOption = Annotated[
     list[str] | None,
-    _setting("--trust-proxy", "ADDRESS", "Proxy whose X-Forwarded headers are trusted; can be repeated."),
+    _setting("--trust-proxy", "ADDRESS", "Proxy whose X-Forwarded headers are trusted; repeat for more."),
 ]
-ALLOW = "Additional host name that programs such as a scraper may use; can be repeated."
+ALLOW = "Additional host name that programs such as a scraper may use; repeat for more."
 AllowHostOption = Annotated[list[str] | None, _setting("--allow-host", "NAME", ALLOW)]
 CONNECTIONS = "Maximum number of connections; up to three quarters may be active requests, further requests get 503."
 ConnectionsOption = Annotated[int | None, _setting("--connections", "N", CONNECTIONS), Interval(ge=10, le=100_000)]

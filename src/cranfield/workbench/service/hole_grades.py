@@ -87,7 +87,7 @@ def grade_hole(
 
     Raises:
         UnknownNameError: the evaluation has no such query or result.
-        UsageError: the test set has judged it, or the grade is not of the scale.
+        UsageError: the test set has judged it, or the grade is not on the scale.
     """
     item, book = hole_item(service, info, query, doc, by)
     request = SaveRequest(book.id, item.id, by, Action.GRADE, f"hole:{uuid4()}", grade, method=method)

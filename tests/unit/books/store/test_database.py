@@ -224,7 +224,7 @@ def test_another_database_is_refused_and_stays_as_it_is(tmp_path) -> None:
 
 
 def test_a_database_that_is_not_there(tmp_path) -> None:
-    with pytest.raises(UsageError, match="there is no database of books here"):
+    with pytest.raises(UsageError, match="no book database found"):
         open_store(tmp_path / "none.db", create=False)
     assert list(tmp_path.iterdir()) == []
     with pytest.raises(UsageError, match="the folder of the database does not exist"):

@@ -207,8 +207,8 @@ REFUSED = [
     ({"grade": 4}, "expected 0, 1, 2, 3, got 4"),
     ({"grade": 1.5}, "got 1.5"),
     ({"grade": None}, "got none"),
-    ({"action": Action.SKIP}, "a skip needs a reason"),
-    ({"action": Action.LATER, "grade": 1}, "`later` has no grade"),
+    ({"action": Action.SKIP}, "a skip requires a reason"),
+    ({"action": Action.LATER, "grade": 1}, "`later` takes no grade"),
     ({"action": Action.REOPEN}, "not one that is saved"),
     ({"action": Action.CARRY}, "not one that is saved"),
     ({"grade": 1, "key": "k" * 81}, "1 to 80 characters"),
@@ -277,7 +277,7 @@ def test_models_fill_no_slot(desk_of) -> None:
 def test_adjudication_keeps_the_grades_and_needs_a_reason(desk_of, lead) -> None:
     desk = desk_of(ONE, raters_per_item=2)
     item = disputed(desk)
-    with pytest.raises(UsageError, match="a final grade needs a reason"):
+    with pytest.raises(UsageError, match="a final grade requires a reason"):
         desk.store.log.adjudicate(item, lead, 2, " ", "k")
     with pytest.raises(UsageError, match="not of the scale"):
         desk.store.log.adjudicate(item, lead, 9, "why", "k")

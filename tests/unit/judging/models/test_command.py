@@ -64,7 +64,7 @@ def test_a_document_without_a_text_is_named_and_the_exit_code_says_so(
     store.books.add_item(store.books.get("demo").id, "lock", "bare", {}, by)
     assert call("rate", "demo", "--model", "openai:small", "--replay", recorded) == 3
     out = capsys.readouterr().out
-    assert "1 item without a text left out; --workbench FILE says where texts are\n  lock, bare: " in out
+    assert "1 item without a text left out; --workbench FILE sets the sources of texts\n  lock, bare: " in out
 
 
 @pytest.mark.parametrize(

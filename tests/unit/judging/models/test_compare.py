@@ -113,7 +113,7 @@ def test_under_50_pairs_there_is_no_coefficient(made: Made) -> None:
     report = made.report("few")
     assert report.models[0].agreement is None
     text = render(model_document(report), "text")
-    assert "Agreement: insufficient data (9 pairs; 50 are needed)." in text
+    assert "Agreement: insufficient data (9 pairs; at least 50 are needed)." in text
     assert "kappa" not in text
 
 
@@ -122,7 +122,7 @@ def test_the_order_of_systems_is_compared_on_the_same_documents(made: Made) -> N
     assert order.systems == ("good", "bad")
     assert order.by_people[0] > order.by_people[1]
     assert order.tau == 1.0
-    assert "with 2 systems it takes few values" in render(model_document(made.report(runs=True)), "text")
+    assert "with 2 systems it can take only a few values" in render(model_document(made.report(runs=True)), "text")
     (part,) = made.report("few", runs=True).orders
     assert part.n_queries == 3
 

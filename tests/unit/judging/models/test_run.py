@@ -326,7 +326,7 @@ def test_a_rater_is_one_model_with_one_prompt(store: Store, options: RateOptions
         other = replace(options, name="judge", connection=replace(options.connection, model="openai:large"))
     if change == "temperature":
         other = replace(options, name="judge", sampling=Sampling(0.7, max_tokens=1_000))
-    with pytest.raises(UsageError, match=f"the rater 'judge' has another {change}"):
+    with pytest.raises(UsageError, match=f"the rater 'judge' exists with a different {change}"):
         rate(store, other, texts, by_words)
 
 

@@ -218,7 +218,7 @@ def test_what_would_be_refused_to_a_viewer_or_the_last_administrator_is_not_offe
     assert "<button>Join</button>" in team.browser("ann").get(f"/join/{raw}").text
     alex = team.store.people.get("alex").id
     page = team.browser("alex").get("/people").text
-    assert "the last administrator: give another account the role first" in page
+    assert "the last administrator: first give the role to another account" in page
     assert [f'action="/people/{alex}/{action}"' in page for action in ("role", "deactivate", "sign-out")] == [
         *(False, False, True),
     ]

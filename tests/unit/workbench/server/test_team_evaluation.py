@@ -214,7 +214,7 @@ def test_freeze_makes_a_version_and_an_evaluation_that_stays(pages):
     number = pages.evaluated(raters="1")
     answer = pages.post(f"/evaluations/{number}/freeze")
     assert answer.status_code == 422
-    assert "include partly graded and undecided items" in unescape(answer.text) or "holds no grade" in unescape(
+    assert "include partly graded and undecided items" in unescape(answer.text) or "has no grades" in unescape(
         answer.text
     )
     pages.shop.grade("shoes", "red shoes", a=(1,), b=(0,))

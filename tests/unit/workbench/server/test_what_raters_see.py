@@ -227,7 +227,7 @@ def test_the_page_of_the_book_names_raters_who_lack_calibration_items(team) -> N
     assert "Fewer than 2 calibration items graded so far: bob." in team.browser("lee").get("/books/secret").text
 
 
-NOT_GIVEN = "was not given to ann"
+NOT_GIVEN = "is not assigned to ann"
 
 
 def test_a_rater_judges_nothing_that_was_not_given(team) -> None:

@@ -108,7 +108,7 @@ def test_two_runs_of_a_book_are_compared_by_frozen_grades(shop):
     shop.answers(red_shoes="dcba", boots="yx", laces="")
     started(shop, book="shoes", keywords="red shoes\nboots\nhats")
     (second,) = evaluations(shop).values()
-    with pytest.raises(UsageError, match="holds no grade"):
+    with pytest.raises(UsageError, match="has no grades"):
         freeze_onto(shop.service, second, {}, shop.lead)
     shop.grade("shoes", "red shoes", a=(1, 1), b=(0, 0), c=(0, 0), d=(0, 0))
     shop.grade("shoes", "boots", x=(1, 1), y=(0, 0))
