@@ -78,7 +78,7 @@ class Kept:
             self.n_kept += 1
             return replace(self._answer(lines.pop(0), request), is_kept=True)
         if self.backend is None or self._file is None:
-            message = f"{self.path} does not have this request (digest {digest})"
+            message = f"{self.path} does not contain this request (digest {digest})"
             failure = Failure(FailureKind.NOT_RECORDED, message)
             return ModelAnswer(failure=failure, usage=Usage(requests=0, input=0, output=0))
         # A replay keeps the answers of salts apart as well.
@@ -154,7 +154,7 @@ def _read(path: Path) -> list[Mapping[str, Any]]:
         try:
             found.append(_checked(json.loads(text)))
         except (ValueError, KeyError, TypeError):
-            problems.add("not a line of kept answers", path=str(path), line=number, got=shorten(text))
+            problems.add("not a valid line of a file of stored answers", path=str(path), line=number, got=shorten(text))
     problems.raise_if_any()
     return found
 

@@ -300,7 +300,7 @@ def _model_problems(where: str, model: ModelSettings) -> Iterator[Problem]:
         yield Problem("an environment variable is not set", path=f"{where}.api_key_env", expected=name)
     elif not name and not connection.base_url and split_model(model.model)[0] == "openai":
         expected = "the environment variable that holds it"
-        yield Problem("no API key for OpenAI", path=f"{where}.api_key_env", expected=expected)
+        yield Problem("no OpenAI API key", path=f"{where}.api_key_env", expected=expected)
 
 
 def _tool_problems(plan: BenefitPlan, folder: Path) -> Iterator[Problem]:

@@ -131,7 +131,7 @@ def test_a_recording_goes_on_after_a_line_that_was_cut(tmp_path: Path) -> None:
 def test_a_file_that_is_no_recording_is_refused_with_its_line(tmp_path: Path, line: str) -> None:
     path = tmp_path / "calls.jsonl"
     path.write_text(line + "\n")
-    with pytest.raises(InputError, match="1: not a line of a recording"):
+    with pytest.raises(InputError, match="1: not a valid line of a recording"):
         Replaying(path)
 
 

@@ -175,7 +175,7 @@ def test_one_measure_may_be_a_text_and_values_are_asked_for_by_its_name():
     assert found.value("AP", "q2") == 1 / 2
     with pytest.raises(UsageError, match="nDCG@5 was not evaluated; expected AP"):
         found.value("nDCG@5", "q2")
-    with pytest.raises(UsageError, match="query 'q7' not found"):
+    with pytest.raises(UsageError, match="there is no query 'q7' here"):
         found.value("AP", "q7")
 
 

@@ -244,9 +244,9 @@ def test_what_a_plan_and_this_machine_lack_is_said_before_a_folder_is_made(place
     assert tried.exit_code == 3
     assert "treatment.find: the tool find did not start" in tried.stderr
     reference = {"model": {"model": "openai:m", "base_url": "localhost"}}
-    assert "agent.model: the base URL is no address" in call("check", write_plan(place, agent=reference)).stderr
+    assert "agent.model: the base URL is not an address" in call("check", write_plan(place, agent=reference)).stderr
     reference = {"model": {"model": "openai:m"}}
-    assert "agent.model.api_key_env: no API key for OpenAI" in call("check", write_plan(place, agent=reference)).stderr
+    assert "agent.model.api_key_env: no OpenAI API key" in call("check", write_plan(place, agent=reference)).stderr
 
 
 def test_an_interrupted_run_says_how_it_goes_on(place: Path, call: Call, monkeypatch: pytest.MonkeyPatch) -> None:

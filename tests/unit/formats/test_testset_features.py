@@ -344,7 +344,7 @@ MESSAGES: dict[str, tuple[str, str]] = {
     ),
     "a date that is none": (
         "meta: {made: yesterday}\n" + GOOD,
-        ":3:14: meta.made is not a date; expected a date like 2026-11-21, got 'yesterday'.",
+        ":3:14: meta.made is no date; expected a date like 2026-11-21, got 'yesterday'.",
     ),
     "a refresh interval of nothing": (
         "meta: {refresh_days: 0}\n" + GOOD,

@@ -110,7 +110,7 @@ def test_a_pull_requests_report_has_its_verdict_first_and_nothing_that_is_obeyed
     assert done.returncode == 1
     report = (tmp_path / "report.md").read_text()
     lines = report.splitlines()
-    stored = "100 of 100 answers are not of this call; the time is not known."  # the system is a run file
+    stored = "100 of 100 answers are from an earlier call; the time is not known."  # the system is a run file
     assert lines[2] == f"> **Verdict: failed.** 1 of 1 rule broken. {stored}"
     assert "RR was 1.0000 and is 0.6000: \u221240.0 %; a drop of at most 5 % is allowed (n = 100)" in lines[3]
     assert "<details open>" in report

@@ -122,8 +122,8 @@ def test_an_interrupted_gate_is_resumed_by_name_alone_and_the_report_says_so_fir
     stopped = interrupt(lambda: gated(config))
     (folder,) = left(config)
     assert str(stopped) == (
-        f"interrupted: 2 of 4 answers were collected; the same command with --resume {folder} uses them; "
-        "without it, a gate that finishes removes them."
+        f"interrupted: 2 of 4 answers were collected; add --resume {folder} to the same command to use them; "
+        "otherwise the next finished gate removes them."
     )
     assert stat.S_IMODE(folder.stat().st_mode) == 0o700
     job = gated(config, AnswerSource(resume=folder))
@@ -199,7 +199,7 @@ def test_only_a_folder_that_a_gate_left_is_resumed(config: Path, planted: str) -
         place.symlink_to(config.parent / "elsewhere")
     elif planted == "another name":
         place.mkdir()
-    assert "there is no interrupted gate here" in message(config, AnswerSource(resume=place))
+    assert "no interrupted gate found" in message(config, AnswerSource(resume=place))
     assert (config.parent / "elsewhere").is_dir()
 
 
@@ -278,7 +278,7 @@ def test_run_files_are_listed_with_digest_and_count(config: Path) -> None:
         assert (listed.kind, listed.n_answers, listed.oldest) == (kind, 4, "")
         assert listed.digest.startswith("sha256:")
     text = render(gated(config, None).document)
-    assert "The rule is kept. 4 of 4 answers are not of this call; the time is not known." in text
+    assert "The rule is kept. 4 of 4 answers are from an earlier call; the time is not known." in text
 
 
 def test_run_files_that_a_fusion_is_made_of_are_listed(config: Path) -> None:
@@ -302,7 +302,7 @@ def test_a_collected_run_without_a_digest_is_refused(config: Path, removed: str)
     path.write_text(json.dumps(header) + "\n" + rest)
     what = {"testset_digest": "test set", "config_digest": "config of the system", "depth": "k"}[removed]
     for source in (AnswerSource(folder=config.parent / "done"), AnswerSource(run=path)):
-        assert f"the run does not name its {what}" in message(config, source)
+        assert f"the run does not state its {what}" in message(config, source)
 
 
 def test_a_run_of_a_program_without_any_of_them_is_a_run_file(config: Path) -> None:

@@ -213,7 +213,7 @@ def test_a_damaged_replay_and_an_empty_repository_are_refused_before_a_folder_is
     (tmp_path / "empty").mkdir()
     command = ("golden", "run", tmp_path / "plan.json", "--out", tmp_path / "runs", "--repo")
     damaged = call(*command, repo, "--replay", tmp_path / "damaged.jsonl")
-    assert (damaged.returncode, "not a line of kept answers" in damaged.stderr) == (2, True)
+    assert (damaged.returncode, "not a valid line of a file of stored answers" in damaged.stderr) == (2, True)
     empty = call(*command, tmp_path / "empty")
     assert (empty.returncode, "there are no files to read" in empty.stderr) == (2, True)
     assert not (tmp_path / "runs").exists()

@@ -199,7 +199,7 @@ def test_a_state_that_is_missing_or_another_one_is_refused(models: Any, repo: Pa
     path, snapshot = begin(models, repo, tmp_path / "runs"), source_snapshot(repo)
     whole = (path / TREE).read_text()
     (path / TREE).write_text(whole.replace('"changes": {}', '"changes": {"a": {"kind": "modified", "digest": ""}}'))
-    with pytest.raises(InputError, match="not the state that the run began with"):
+    with pytest.raises(InputError, match="not the initial state of the run"):
         execute(path, snapshot, PipelineOptions())
     (path / TREE).unlink()
     with pytest.raises(InputError, match=r"tree\.json"):

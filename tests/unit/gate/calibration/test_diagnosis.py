@@ -216,7 +216,7 @@ def test_the_reasons_have_the_figures() -> None:
     assert flat.reasons[0].startswith("uninformative: AUROC 0.5000, p 1; slope ")
     assert flat.reasons[1].endswith("as it is, no better than always stating 0.5000")
     assert verdict([0.7] * 200, [True] * 140 + [False] * 60).reasons[1:] == (
-        "the scores hardly differ: even if they are calibrated, their Brier skill is expected to be 0.0000",
+        "the scores hardly differ: even if they were calibrated, the expected Brier skill would be 0.0000",
         "Brier skill 0.0000: as it is, no better than always stating 0.7000",
     )
     assert verdict([*SPREAD, 1.0], [*EXACT, False]).reasons[-1] == (

@@ -142,7 +142,7 @@ def test_a_token_that_comes_back_is_in_no_message(forge_that, status, body):
     ("headers", "parts", "message"),
     [
         ({}, (b" " * 65_536 for _ in range(10**6)), "GitHub answered with over 1 MB"),
-        ({"Content-Encoding": "gzip"}, [b"\x1f\x8b"], "GitHub sent an encoded answer, unasked"),
+        ({"Content-Encoding": "gzip"}, [b"\x1f\x8b"], "GitHub sent an encoded response that was not requested"),
         (
             {"Link": '</repos/owner/name/issues/1/comments?per_page=100>; rel="next"'},
             [b"[]"],

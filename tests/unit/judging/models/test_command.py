@@ -71,9 +71,9 @@ def test_a_document_without_a_text_is_named_and_the_exit_code_says_so(
     ("arguments", "message"),
     [
         (["--model", "small"], "the model has no provider"),
-        (["--model", "openai:m"], "no API key for OpenAI"),
-        (["--model", "openai:m", "--base-url", "127.0.0.1:8000/v1"], "the base URL is no address"),
-        (["--model", "openai:m", "--budget-money", "1"], "--budget-money needs the price of openai:m"),
+        (["--model", "openai:m"], "no OpenAI API key"),
+        (["--model", "openai:m", "--base-url", "127.0.0.1:8000/v1"], "the base URL is not an address"),
+        (["--model", "openai:m", "--budget-money", "1"], "--budget-money requires the price of openai:m"),
         (["--model", "openai:m", "--record", "a", "--replay", "b"], "exclude each other"),
         (["--model", "openai:m", "--prompt", "nosuch.yaml"], "nosuch.yaml"),
         (["--model", "openai:m", "--replay", "nosuch.jsonl"], "nosuch.jsonl"),

@@ -293,7 +293,7 @@ def test_rules_on_a_baseline_go_by_the_pinned_evaluation(project) -> None:
     assert not [text for text in same.figures.warnings if "gate" in text]
     (deeper,) = evaluate(project, systems=["old"], k=2)
     assert deeper.figures.gate[drop] is None
-    assert deeper.figures.warnings[-1].endswith("the baseline is of another k")
+    assert deeper.figures.warnings[-1].endswith("the baseline has a different k")
 
 
 @pytest.mark.slow
