@@ -65,7 +65,7 @@ RECORD = {
     ],
     "sources": [
         {"file": "src/agent.py", "start": 160, "end": 199, "text": LINES},
-        {"file": "src/config.py", "start": 1, "end": 2, "problem": "This file is not in the snapshot, or is no text."},
+        {"file": "src/config.py", "start": 1, "end": 2, "problem": "This file is not in the snapshot, or is not text."},
     ],
     "commit": "0123456789abcdef",
 }

@@ -111,7 +111,7 @@ def test_one_author_comes_from_a_plan_to_a_golden_set(author: Author, models: An
     assert status.startswith("cranfield golden reviewed")
     waiting = author.types(status, expected=4)
     assert steps_of(waiting)[0] == judge
-    assert "2 of 2 not looked at twice" in " ".join(waiting.split())
+    assert "2 of 2 not reviewed twice" in " ".join(waiting.split())
     order = author.judges(judge)
     assert len(order) == 2
 
@@ -130,9 +130,9 @@ def test_one_author_comes_from_a_plan_to_a_golden_set(author: Author, models: An
 
     passed = " ".join(author.types(status).split())
     assert (
-        "reviewed by one person (dee), who saw each record twice, at least 24 h apart and the second time on a page that does not show the first decision"
-        in passed.lower()
-    )
+        "reviewed by one person (dee), who saw each record twice, at least 24 h apart and the second time "
+        "without seeing the first decision"
+    ) in passed.lower()
     assert "the same verdict both times on 2 of 2 records: agreement of one person with themselves" in passed
     assert "by two reviewers" not in passed
     (assemble,) = steps_of(passed)
@@ -173,7 +173,7 @@ def test_one_author_comes_from_a_plan_to_a_golden_set(author: Author, models: An
     golden = " ".join(author.types(assemble, *options, "--calibration", str(measured / "calibration.json")).split())
     assert "The set is golden: 7 of 7 criteria are met." in golden
     assert "golden-one-person 1.0" in golden
-    assert "reviewed by one person (dee; stated, not verified), agreement is with themselves on a later day" in golden
+    assert "reviewed by one person (dee; not verified), intra-rater agreement on a later day" in golden
 
 
 @pytest.mark.slow  # two runs of the pipeline

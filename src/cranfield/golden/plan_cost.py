@@ -283,7 +283,7 @@ def part_of(plan: Plan, n: int) -> Plan:
     if n > plan.total:
         expected = f"{plan.total} or less, the queries of the plan"
         raise UsageError(
-            "more queries to measure than the plan has", expected=expected, got=str(n), parameters=("measure",)
+            "more queries to measure than in the plan", expected=expected, got=str(n), parameters=("measure",)
         )
     wanted = [place for place, cell in enumerate(plan.cells) for _ in range(cell.n)]
     chosen = Counter(wanted[(2 * number + 1) * len(wanted) // (2 * n)] for number in range(n))

@@ -283,7 +283,7 @@ def test_a_golden_set_has_its_records_and_how_they_were_made(tmp_path: Path, rep
     assert (facts["strata_counts"], facts["human_reviewed_count"]) == ({"locate:easy": N - 1}, 4)
     assert facts["assembly"] == testset.meta.assembly
     assert facts["dataset_status"].startswith(
-        "golden 1.0: reviewed by 2 people (ann, bob; stated, not verified), same verdict on"
+        "golden 1.0: reviewed by 2 people (ann, bob; not verified), same verdict on"
     )
     write_testset(testset, tmp_path / "native.yaml")
     assert read_testset(tmp_path / "native.yaml").meta.assembly == testset.meta.assembly
@@ -503,7 +503,7 @@ def test_the_report_says_who_reviewed_and_what_it_comes_to(profile: Any) -> None
     reviews = [twice(name, profile) for name in sample.to_review]
     for given, outcome, sentence in (
         (reviews, ReviewOutcome.PASSED, "The review is passed: every record is decided and confirmed"),
-        (reviews[:1], ReviewOutcome.INCOMPLETE, "The review is not finished."),
+        (reviews[:1], ReviewOutcome.INCOMPLETE, "Review not finished."),
         ([twice(sample.sampled[0], profile, **WRONG)], ReviewOutcome.BREACHED, "The review has failed"),
     ):
         report = assess(given, sample, profile)
@@ -523,7 +523,7 @@ def test_the_report_says_who_reviewed_and_what_it_comes_to(profile: Any) -> None
 
 def test_no_record_was_given_to_people() -> None:
     assert [found_of(each) for each in check_review(None, ALONE, "go")] == [
-        ("not met", "no record was given to people")
+        ("not met", "no record was given to reviewers")
     ] * 2
 
 
@@ -542,7 +542,10 @@ def drift(verdict: BatchVerdict, *values: float | None) -> Any:
 
 def test_the_version_before() -> None:
     similar = check_similar(drift(BatchVerdict.SIMILAR, 0.4, 0.6), "go")
-    assert found_of(similar) == ("met", "none of 2 metrics differs significantly; that is no proof that none differs")
+    assert found_of(similar) == (
+        "met",
+        "none of 2 metrics differs significantly; this does not prove that none differs",
+    )
     other = check_similar(drift(BatchVerdict.REQUEUE, 0.4, 0.01), "go")
     assert (*found_of(other), other.step) == ("not met", "1 of 2 metrics differ: m1", "go")
     unknown = check_similar(drift(BatchVerdict.UNTESTED, None), "go")
@@ -560,7 +563,7 @@ def test_what_could_not_be_tested_is_not_called_met() -> None:
 def test_a_set_that_is_not_valid_is_named_in_the_step(repo: Path) -> None:
     unjudged = TestSet("g", (Query("q", "t"),))
     found = _harness(unjudged, (), take(repo), TODAY, Path("my sets/draft_v1.0.json"))
-    assert found.step == "correct the set: `cranfield testset validate 'my sets/draft_v1.0.json'` lists what is wrong"
+    assert found.step == "correct the set: `cranfield testset validate 'my sets/draft_v1.0.json'` lists the problems"
     drifted = TestSet("g", (Query("q", "t"),), targets={"q": (Entity("a.py::f"),)})
     found = _harness(drifted, (), take(repo), TODAY, Path("sets/draft_v1.0.json"))
     assert found.step == f"correct the places: `cranfield testset verify sets/draft_v1.0.json --repo {repo}` lists them"
@@ -578,9 +581,9 @@ def test_what_is_measured(tmp_path: Path, repo: Path) -> None:
     names = (Criterion.HARNESS, Criterion.BASELINE, Criterion.CALIBRATION)
     none = of(SetEvidence())
     assert [found_of(none[name]) for name in names] == [
-        ("not met", "the set is valid, and no run of a system is named"),
-        ("not met", "no baseline is named"),
-        ("not met", "no calibration is named"),
+        ("not met", "the set is valid, but no run of a system is given"),
+        ("not met", "no baseline given"),
+        ("not met", "no calibration given"),
     ]
     draft = f"`cranfield golden assemble {run} --repo {repo} --out {out} --draft` writes a draft to measure with; then name a run"
     assert [none[name].step.split("`, ")[0][:60] for name in names] == [

@@ -130,8 +130,8 @@ def test_every_query_that_cannot_enter_is_named_with_what_it_lacks() -> None:
         "query 'q1' has no difficulty",
         "query 'q2' has no text",
         "query 'q3' has an unknown task_type",
-        "query 'q4' expects something else",
-        "query 'q5' has a span of an unknown grade",
+        "query 'q4' has unsupported targets",
+        "query 'q5' has a span with an unknown grade",
     ]
 
 

@@ -209,7 +209,7 @@ def test_a_run_that_is_not_finished_is_not_given_to_people(run, repo, store) -> 
         folder.append(Step.CANDIDATES, candidate("late"))
     with pytest.raises(UsageError, match=r"1 record waits for a step: late"):
         made(run, repo, store)
-    with pytest.raises(UsageError, match="no record of this run was given to people"):
+    with pytest.raises(UsageError, match="no record of this run was given to reviewers"):
         collect_reviews(run, store)
 
 
@@ -297,7 +297,7 @@ def test_the_commands_make_the_book_and_judge_the_batch(run, repo, store) -> Non
     )
     assert result.exit_code == 0, result.output
     assert "book r: 5 new records for two reviewers" in result.output
-    assert "sample: 2 of 11 records; the share asks for 2, one of each cell for 1" in result.output
+    assert "sample: 2 of 11 records; 2 required by the share, 1 by one of each cell" in result.output
     decide_rest(store)
     result = runner.invoke(
         command_line("golden", "reviewed"), ["golden", "reviewed", str(run), "--db", db, "--format", "json"]
@@ -402,7 +402,7 @@ def test_two_looks_a_day_apart_pass_and_the_order_is_another(author: Author) -> 
     assert (found.n_new, found.undecided, len(found.second.early)) == (0, (), 5)
     report = author.report()
     assert report.outcome is ReviewOutcome.INCOMPLETE
-    assert report.missing.startswith("5 of 5 not looked at twice: ")
+    assert report.missing.startswith("5 of 5 not reviewed twice: ")
     assert "without a decision" not in render_text(review_document(report))
     assert "from 2026-05-" in author.steps()
     author.waits(23.9)
@@ -415,7 +415,7 @@ def test_two_looks_a_day_apart_pass_and_the_order_is_another(author: Author) -> 
     assert author.collects().n_new == 5
     report = author.report()
     assert (report.outcome, report.n_same, report.n_twice, report.reviewers) == (ReviewOutcome.PASSED, 5, 5, ("dee",))
-    assert "the second time on a page that does not show the first decision" in report.reviewed_by
+    assert "the second time without seeing the first decision" in report.reviewed_by
     assert "blind" not in report.reviewed_by
     assert author.steps() == f"`cranfield golden assemble {author.run} --repo DIR`"
 
@@ -551,7 +551,7 @@ def test_another_person_does_not_confirm_and_the_hint_asks_again(author: Author,
     author.looks("r-second-look", by="another")
     found = author.collects()
     assert (found.n_new, len(found.unconfirmed)) == (0, 5)
-    why = "the first look is by dee, the second by another: one person is needed"
+    why = "the first look is by dee, the second by another: the profile requires one person"
     assert set(found.unconfirmed.values()) == {why}
     assert f"`cranfield book reopen r-second-look --query queued`: {why}" in author.steps()
     assert author.report().outcome is ReviewOutcome.INCOMPLETE
@@ -574,7 +574,7 @@ def test_a_first_look_that_is_changed_after_the_second_confirms_nothing(author: 
     author.decides(book, item.id, author.store.people.local("dee").id, 4, "After all.", DROP)
     found = author.collects()
     assert "queued" in found.unconfirmed
-    assert found.unconfirmed["queued"] == "the first look was changed after the second one"
+    assert found.unconfirmed["queued"] == "the first look was changed after the second"
 
 
 def test_a_record_that_could_not_be_judged_waits_for_the_same_person_as_a_lead(author: Author) -> None:
@@ -718,12 +718,12 @@ def review(*looks: tuple[str, str]) -> HumanReview:
         ([("dee", "2026-11-23T14:00:00Z")], "no second look"),
         (
             [("dee", "2026-11-23T14:00:00Z"), ("dee", "2026-11-24T13:59:59Z")],
-            "the second look is 23:59:59 (h:mm:ss) after the first, and 24 h are needed",
+            "the second look is 23:59:59 (h:mm:ss) after the first; 24 h required",
         ),
         ([("dee", "2026-11-23T14:00:00Z"), ("dee", "2026-11-24T14:00:00Z")], ""),
         (
             [("dee", "2026-11-23T14:00:00Z"), ("eve", "2026-11-25T14:00:00Z")],
-            "the first look is by dee, the second by eve: one person is needed",
+            "the first look is by dee, the second by eve: the profile requires one person",
         ),
     ],
 )

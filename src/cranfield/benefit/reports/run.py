@@ -43,7 +43,7 @@ def experiment_plan_document(plan: PlanResult) -> Document:
     notes = [Bullets(plan.notes)] if plan.notes else []
     return Document(
         title=f"Experiment {plan.plan}",
-        subtitle=(*filter(None, [plan.uncommitted]), "The plan has no problem."),
+        subtitle=(*filter(None, [plan.uncommitted]), "The plan has no problems."),
         sections=(
             Section("plan", "Plan", (_about_plan(plan), *notes)),
             *([Section("tools", "Tools under test", (_tools(plan),))] if plan.tools else []),
