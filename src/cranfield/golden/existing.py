@@ -245,7 +245,7 @@ class EntryPlan:
 def enter(
     testset: TestSet, snapshot: Snapshot, runs: Path, step: EntryStep, given: EntryPlan, defaults: Defaults
 ) -> Entered:
-    """Make a run folder of an existing set; `golden run --resume` goes on with it.
+    """Make a run folder of an existing set; `golden run --resume` continues it.
 
     Args:
         testset: see `import_set`.

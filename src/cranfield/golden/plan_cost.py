@@ -295,7 +295,7 @@ def measure(path: Path, snapshot: Snapshot, n: int, options: PipelineOptions | N
     """Take n queries of the plan of a run folder through all steps, and keep the answers of the models there.
 
     Args:
-        path: run folder; `golden run --resume` goes on with it.
+        path: run folder; `golden run --resume` continues it.
         snapshot: that the roles read.
         n: queries.
         options: see there.

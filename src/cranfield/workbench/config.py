@@ -38,7 +38,7 @@ class JobsConfig(Strict):
     lease_s: Annotated[float, Field(ge=1, le=3600)] = 60.0
     """Seconds after which another server takes the job of one that no longer answers."""
     keep_days: Annotated[float, Field(ge=0)] = 7.0
-    """Days for which the answers of a failed or cancelled job are kept, so that a retry goes on with them. Results in the
+    """Days for which the answers of a failed or cancelled job are kept, so that a retry continues with them. Results in the
     database are never deleted."""
 
 

@@ -83,11 +83,11 @@ def test_everything_that_does_not_fit_is_reported_at_its_line(tmp_path: Path):
     assert [(problem.line, problem.message) for problem in raised.value.problems] == [
         (4, "`target` has no language"),
         (11, "task sum: the reference lacks main.py"),
-        (12, "task sum stands twice"),
-        (16, "task sum: not the strata of the first task"),
-        (17, "task sum: its criteria name tests and it has none"),
-        (19, "task sum: a trap fails symbols, which is no criterion of the task"),
-        (20, "`verified` is false without `unverified_reason`"),
+        (12, "task sum occurs twice"),
+        (16, "task sum: strata differ from those of the first task"),
+        (17, "task sum: its criteria include tests, but it has none"),
+        (19, "task sum: a trap fails symbols, which is not a criterion of the task"),
+        (20, "`verified: false` requires `unverified_reason`"),
     ]
 
 

@@ -115,7 +115,7 @@ def test_calls_that_are_not_known_show_nothing() -> None:
     cells: list[list[bool | None]] = [[True] * 4]
     ((kind, is_void, message),) = found(cells, calls=(0,), is_reported=False)
     assert (kind, is_void) == (UNKNOWN, False)
-    assert "tool calls are not known of 4 of 4 cells of control (plain)" in message
+    assert "tool calls are unknown for 4 of 4 cells of control (plain)" in message
     assert "`agent.usage.tool_calls`" in message
     ((kind, _, message),) = found(cells, calls=(1, 0), is_reported=False)
     assert kind is UNKNOWN

@@ -510,7 +510,7 @@ def test_everything_that_a_plan_gets_wrong_is_listed(monkeypatch: pytest.MonkeyP
 def test_a_program_that_never_tells_its_version_is_refused(model: ModelServer, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("cranfield.benefit.external.opening._VERSION_S", 0.05)
     plan = plan_of(model.url, {}, agent={"command": (*PYTHON, "-c", "import time; time.sleep(60)")})
-    with pytest.raises(ConfigError, match=r"--version has not ended after 0\.05 s"):
+    with pytest.raises(ConfigError, match=r"--version: time limit of 0\.05 s exceeded"):
         run(plan, "hello")
 
 

@@ -174,17 +174,17 @@ def test_the_command_says_how_often_what_came_what_it_took_and_what_to_do(
         )
         assert run_command_line(["benefit", "score", str(path)]) == 3
         out, err = capsys.readouterr()
-        assert "60 replies of the judge were no votes: 6,720 tokens, cost 0.0672 USD" in out
+        assert "60 replies of the judge were not votes: 6,720 tokens, cost 0.0672 USD" in out
         first, second, hint = err.splitlines()
         assert first == "votes of the judge are missing in 4 cells, after up to 5 replies to each in this call"
         assert second.startswith("first: q3/")
         assert r"got 'I th1nk\x1b[31m so'" in second
-        assert hint.startswith(f"Hint: `cranfield benefit score {path}` asks for these votes again, and for no other.")
+        assert hint.startswith(f"Hint: `cranfield benefit score {path}` requests these votes again, and no others.")
         assert "each counts as an abstention" in hint
         assert run_command_line(["benefit", "score", str(path)]) == 0
         out, err = capsys.readouterr()
         assert "scored 4 cells; 32 have ended; 4 undecided; " in out
-        assert "; 12 votes that two calls did not get count as abstentions" in out
+        assert "; 12 votes not received in two calls count as abstentions" in out
         assert err == ""
         n_requests = len(server.requests)
         assert run_command_line(["benefit", "score", str(path)]) == 0

@@ -144,7 +144,7 @@ def test_code_of_another_commit_is_refused(tmp_path: Path, repo: tuple[Path, str
     found = check_plan(golden_plan(), tmp_path, allow_dirty=True)
     assert found.commit == commit  # that of the golden set, whatever HEAD is
     assert found.tree.uncommitted.startswith("Another commit is checked out")
-    with pytest.raises(ConfigError, match="the code is not that of the golden set") as caught:
+    with pytest.raises(ConfigError, match="the code differs from that of the golden set") as caught:
         check_plan(golden_plan(at="HEAD"), tmp_path)
     assert caught.value.problems[0].expected == commit
     served = {"find": {"command": ["x"], "preflight": {"tool": "s", "expect": {"commit": "abc1234"}}}}
@@ -313,7 +313,7 @@ def test_a_script_that_is_not_there_is_found_before_a_run(
     monkeypatch.chdir(tmp_path)
     (tmp_path / "there.py").write_text("")
     found = machine_problems(plan(tools={"find": {"command": command}}))
-    assert sum(problem.message == "there is no such script" for problem in found) == n
+    assert sum(problem.message == "script not found" for problem in found) == n
 
 
 def test_a_budget_under_one_cell_is_refused(tmp_path: Path) -> None:

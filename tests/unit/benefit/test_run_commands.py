@@ -151,10 +151,10 @@ def test_check_asks_the_tools_and_shows_what_came(place: Path, call: Call) -> No
     wrong = {"tool": "index_status", "index": "name", "version": "build.version", "expect": {"version": "1.3"}}
     refused = call("check", write_plan(place, tools={"find": server(preflight=wrong)}))
     assert refused.exit_code == 3
-    assert "its result has no index at name; it is {'index': 'main', 'build': {" in refused.stderr
-    assert "it serves the version '1.2', and not '1.3'" in refused.stderr
+    assert "its result has no index at name; got {'index': 'main', 'build': {" in refused.stderr
+    assert "it serves the version '1.2' instead of '1.3'" in refused.stderr
     silent = call("check", write_plan(place, tools={"find": server()}))
-    assert "not asked: it has no `preflight`" in silent.stdout
+    assert "not checked: no `preflight`" in silent.stdout
 
 
 def test_a_model_that_is_down_has_its_own_message(place: Path, call: Call, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -187,10 +187,10 @@ def test_a_model_that_the_server_does_not_have_ends_the_run(
     ended = call("run", write_plan(place))
     assert ended.exit_code == 3
     assert (
-        "stopped: model_missing: the server has no such model, or no models at this address (5 runs in a row)"
-        in ended.stderr
-    )
-    assert "Hint: with the right `base_url`, `cranfield benefit run PLAN --resume benefit-runs/" in ended.stderr
+        "stopped: model_missing: the server does not have this model, or serves no models at this address (5 "
+        "runs in a row)"
+    ) in ended.stderr
+    assert "Hint: with the correct `base_url`, `cranfield benefit run PLAN --resume benefit-runs/" in ended.stderr
     assert ended.stderr.rstrip().endswith("with another model, begin another experiment.")
 
 
@@ -234,7 +234,7 @@ def test_what_a_plan_and_this_machine_lack_is_said_before_a_folder_is_made(place
         place, agent=external, tools={"find": {"command": ["no-such-server"], "env": {"A": "{env.NO}"}}}
     )
     lines = call("check", missing).stderr.splitlines()
-    (line,) = (line for line in lines if line.startswith("error: tools.find.command: there is no such program"))
+    (line,) = (line for line in lines if line.startswith("error: tools.find.command: program not found"))
     assert "no-such-server" in line
     assert sum(line.startswith(("error: agent.", "error: tools.find: an env")) for line in lines) == 4  # all others
     (place / "bin").mkdir()

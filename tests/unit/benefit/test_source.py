@@ -120,7 +120,8 @@ def test_an_experiment_in_its_repository_does_not_make_that_another(
     path = create_experiment(plan(), tmp_path, code / "benefit-runs")
     (note,) = (each for each in ExperimentFolder.open(path).manifest.notes if "benefit-runs" in each)
     assert (
-        note == "The repository holds benefit-runs: a tool that reads its folder can find the expected answers there."
+        note
+        == "The repository contains benefit-runs: a tool that reads its folder can find the expected answers there."
     )
     execute(path)
     create_experiment(plan(), tmp_path, code / "benefit-runs")
@@ -242,7 +243,7 @@ def result_with(folder: Path, tree: dict[str, Any] | None = None, *checks: dict[
 def test_a_result_of_uncommitted_changes_says_so_first(tmp_path: Path) -> None:
     found = result_with(tmp_path, {"uncommitted": SENTENCE, "n_uncommitted": 1, "files": ["modified a.py"]})
     assert found.validity[0].kind is ValidityKind.UNCOMMITTED
-    caution = f"Caution: {SENTENCE}; agents read the commit, and a tool that reads the folder finds those files. "
+    caution = f"Caution: {SENTENCE}; agents read the commit, but a tool that reads the folder finds those files. "
     assert found.sentence.startswith(f"{caution}acme ")
     assert list(found.model_dump())[1] == "tree"
     document = benefit_document(found)

@@ -179,8 +179,9 @@ def test_the_next_step_asks_again_before_the_sample_is_drawn(models: Any, snapsh
     path = begin(models, snapshot, tmp_path, **SMALL)
     statuses = go_on(path, snapshot, garbling(models, "judge")).result.statuses
     assert after_run(path, statuses, "R") == (
-        f"`cranfield golden run --resume {path} --repo R` requests 4 records without a readable reply, "
-        f"if their cells are not full again; or `cranfield golden review {path} --repo R`, after which nothing is requested again"
+        f"`cranfield golden run --resume {path} --repo R` requests 4 records without a readable reply again, "
+        f"if their cells are not full; or `cranfield golden review {path} --repo R`, after which nothing is "
+        "requested again"
     )
     (path / Step.REVIEW_SAMPLES).touch()
     assert after_run(path, statuses, "R") == f"`cranfield golden review {path} --repo R`"

@@ -54,14 +54,14 @@ def check_command(plan: PlanArgument, *, allow_dirty: AllowDirtyOption = False) 
 PlanOption = Annotated[
     Path | None,
     Argument(
-        "Plan of the experiment. With --resume: only where budget, attempts or addresses differ.",
+        "Plan of the experiment. With --resume: only to change budget, attempts or addresses.",
         metavar="[PLAN]",
         shows_default=False,
     ),
 ]
 ResumeOption = Annotated[
     Path | None,
-    Option("Go on with this experiment; what ended is not run again.", flag="--resume", metavar="RUN"),
+    Option("Resume this experiment; finished cells are not run again.", flag="--resume", metavar="RUN"),
 ]
 OutOption = Annotated[Path, Option("Folder of all experiments.", flag="--out", metavar="DIR", refuses_link=True)]
 
@@ -124,7 +124,7 @@ def _end(outcome: RunOutcome, path: Path) -> None:
     if outcome.is_complete:
         return
     n_left = outcome.n_cells - outcome.n_scored
-    note(f"not finished: {count_noun(n_left, 'cells')} of {outcome.n_cells} have no end")
+    note(f"not finished: {count_noun(n_left, 'cells')} of {outcome.n_cells} are unfinished")
     known = BY_NAME[CellError(outcome.stopped)] if outcome.stopped else None
     is_down = known is not None and known.is_outage
     if known is not None:
@@ -135,25 +135,24 @@ def _end(outcome: RunOutcome, path: Path) -> None:
         note(printable(f"first: {first.key}, {first.error}: {first.message}"))
     if outcome.stopped == CellError.BUDGET:
         note(
-            f"Hint: with a larger budget, `cranfield benefit run PLAN --resume {command_word(path)}` goes on with them."
+            f"Hint: with a larger budget, `cranfield benefit run PLAN --resume {command_word(path)}` "
+            "continues with them."
         )
         raise Exit(Status.INCONCLUSIVE)
     if outcome.stopped == CellError.MODEL_MISSING:
-        hint = (
-            f"with the right `base_url`, `cranfield benefit run PLAN --resume {command_word(path)}` goes on with them"
-        )
-        note(f"Hint: {hint}; with another model, begin another experiment.")
+        hint = f"with the correct `base_url`, `cranfield benefit run PLAN --resume {command_word(path)}` continues with them"
+        note(f"Hint: {hint}; for another model, start a new experiment.")
         raise Exit(Status.VOID)
     start = "start the server of the model, then " if is_down else ""
-    note(f"Hint: {start}`cranfield benefit run --resume {command_word(path)}` goes on with them.")
+    note(f"Hint: {start}`cranfield benefit run --resume {command_word(path)}` continues with them.")
     raise Exit(Status.VOID)
 
 
 AGAIN = (
-    "If the same comes again, each counts as an abstention; the judge then needs another `output_mode`, more `max_tokens`, or is "
-    "another model."
+    "If this happens again, each counts as an abstention; use another `output_mode`, more `max_tokens` or "
+    "another model for the judge."
 )
-ExperimentArgument = Annotated[Path, Argument("Folder of an experiment, which `benefit run` printed.", metavar="RUN")]
+ExperimentArgument = Annotated[Path, Argument("Folder of an experiment, printed by `benefit run`.", metavar="RUN")]
 
 
 def lost_replies(judge: Judge, prices: PriceList) -> list[str]:
@@ -161,9 +160,9 @@ def lost_replies(judge: Judge, prices: PriceList) -> list[str]:
     number, lines = "{:,}".format, list[str]()
     if n := len(judge.unread):
         took = judge.unread_spent(prices).text(prices.currency)
-        lines.append(f"{count_noun(n, 'replies', number)} of the judge were no votes: {took}")
+        lines.append(f"{count_noun(n, 'replies', number)} of the judge were not votes: {took}")
     if n := len(judge.never):
-        lines.append(f"{count_noun(n, 'votes', number)} that two calls did not get count as abstentions")
+        lines.append(f"{count_noun(n, 'votes', number)} not received in two calls count as abstentions")
     return lines
 
 
@@ -234,7 +233,7 @@ def score_command(run: ExperimentArgument) -> None:
     )
     parts += [f"the judge used {count_noun(outcome.spent.tokens, 'tokens', number)}"] if outcome.spent.tokens else []
     unmeasured = outcome.spent.unmeasured
-    parts += [f"of them estimated: those of {count_noun(unmeasured, 'requests', number)}"] if unmeasured else []
+    parts += [f"estimated for {count_noun(unmeasured, 'requests', number)}"] if unmeasured else []
     judge, again = outcome.judge, f"`cranfield benefit score {command_word(run)}`"
     parts += [] if judge is None else lost_replies(judge, outcome.prices)
     say("; ".join(parts))
@@ -247,7 +246,7 @@ def score_command(run: ExperimentArgument) -> None:
         _end_score(*stopped_lines(judge.stopped, f"{again} goes on.", more))
     if outcome.n_failed:
         missing = f"votes of the judge are missing in {count_noun(outcome.n_failed, 'cells', number)}"
-        asks = f"{again} asks for these votes again, and for no other"
+        asks = f"{again} requests these votes again, and no others"
         _end_score(*missing_lines(judge, missing, outcome.first_missing, asks))
 
 
@@ -325,7 +324,7 @@ def transcripts_command(
     run: ExperimentArgument,
     *,
     html: Annotated[Path, Option("HTML file to write.", metavar="FILE")],
-    task: Annotated[list[str] | None, Option("Only these tasks; may be repeated.", metavar="ID")] = None,
+    task: Annotated[list[str] | None, Option("Only these tasks; repeat for more.", metavar="ID")] = None,
     arm: Annotated[str | None, Option("Only `treatment` or `control`.", metavar="ARM")] = None,
 ) -> None:
     """Write the transcripts of an experiment as one HTML file, by task, seed and arm; it requests nothing from the network."""
@@ -345,7 +344,9 @@ def transcripts_command(
 
 ForbidOption = Annotated[
     list[str] | None,
-    Option("Verdict that no stratum may have; default: net cost; repeat for more.", flag="--forbid", metavar="VERDICT"),
+    Option(
+        "Verdict not allowed for any stratum; default: net cost; repeat for more.", flag="--forbid", metavar="VERDICT"
+    ),
 ]
 RequireOption = Annotated[
     list[str] | None,
@@ -355,8 +356,8 @@ RequireOption = Annotated[
         metavar="STRATUM:VERDICT",
     ),
 ]
-AgeOption = Annotated[int | None, Option("Refuse a result that is older.", flag="--max-age-days", metavar="N"), Ge(0)]
-CommitOption = Annotated[str, Option("Refuse a result that is of another commit.", flag="--commit", metavar="SHA")]
+AgeOption = Annotated[int | None, Option("Maximum age of the result.", flag="--max-age-days", metavar="N"), Ge(0)]
+CommitOption = Annotated[str, Option("Required commit of the result.", flag="--commit", metavar="SHA")]
 JunitOption = Annotated[Path | None, Option("Also write JUnit XML.", flag="--junit", metavar="FILE")]
 
 
@@ -439,7 +440,7 @@ def history_command(folder: FolderArgument = Path("benefit-results"), *, output:
     history = read_results(folder)
     if not history.results and not history.damaged:
         raise UsageError(
-            "no result of an experiment", path=shown(folder), hint="`cranfield benefit result RUN` writes one"
+            "not a result of an experiment", path=shown(folder), hint="`cranfield benefit result RUN` writes one"
         )
     start = Path() if output.html is None else output.html.parent
     document = benefit_history_document(

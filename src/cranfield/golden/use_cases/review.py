@@ -533,8 +533,8 @@ def after_run(run: Path, statuses: Sequence[RecordStatus], repo: Path | str = UN
         review = f"no record can be reviewed: `cranfield golden status {command_word(run)}` shows why"
     if not n_unreadable or (run / Step.REVIEW_SAMPLES).is_file():
         return review
-    records = f"{count_noun(n_unreadable, 'records')} without a readable reply, if their cells are not full"
-    return f"{resume} requests {records} again; or {review}, after which nothing is requested again"
+    records = f"{count_noun(n_unreadable, 'records')} without a readable reply again, if their cells are not full"
+    return f"{resume} requests {records}; or {review}, after which nothing is requested again"
 
 
 def after_status(folder: RunFolder, statuses: Sequence[RecordStatus]) -> str:

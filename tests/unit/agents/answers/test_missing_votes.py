@@ -161,7 +161,7 @@ def test_replies_are_counted_and_not_the_requests_that_they_took(tmp_path: Path)
     spent = judge.unread_spent(PriceList())
     assert (len(judge.unread), spent.requests) == (4, 12)
     (line,) = lost_replies(judge, PriceList(currency="EUR"))
-    assert line == "4 replies of the judge were no votes: 40 tokens (8 requests reported none), cost unknown"
+    assert line == "4 replies of the judge were not votes: 40 tokens (8 requests reported none), cost unknown"
     assert lost_replies(Judge(judge.backend, judge.settings), PriceList(currency="EUR")) == []
     priced = judge.unread_spent(PriceList(models={"scripted:judge": Price(input=1e6, output=1e6)}))
     assert priced.text("EUR") == "40 tokens (8 requests reported none), cost 40.0000 EUR"

@@ -120,7 +120,7 @@ def test_requirements_that_bring_in_a_source_are_refused_before_the_installer_st
 def test_packages_must_be_in_the_version_that_the_target_names(folder: Path):
     wheel(folder / "wheels", "tiny", "1.4", TINY)
     report = check("tiny", folder=folder, tiny="1.3")
-    assert report.notes == ("the packages are not those of the target: tiny is 1.4; expected 1.3",)
+    assert report.notes == ("the packages do not match the target: tiny is 1.4; expected 1.3",)
     assert check("tiny", folder=folder, tiny="1").states[CodeCheck.SYMBOLS] is CheckState.FAILED
 
 

@@ -317,7 +317,7 @@ def test_without_a_sandbox_nothing_is_imported_and_what_only_that_would_tell_is_
     report = check(packages, code, sandbox=str(tmp_path / "none"))
     assert by_line(report) == expected
     assert report.states[CodeCheck.NOT_DEPRECATED] is UNKNOWN
-    assert all("packages are imported in a sandbox alone, and bubblewrap" in note for note in report.notes)
+    assert all("packages are imported only in a sandbox, but bubblewrap" in note for note in report.notes)
     quiet = check(packages, "import typed\ntyped.Thing().again()\n", sandbox=str(tmp_path / "none"))
     assert (quiet.states[CodeCheck.SYMBOLS], quiet.states[CodeCheck.NOT_DEPRECATED]) == (PASSED, UNKNOWN)
 
@@ -409,7 +409,7 @@ def test_an_environment_that_cannot_be_used_leaves_the_checks_open(packages: str
         assert why in report.notes[0]
     target = Target("python", "", THIS, {"typed": "1.2", "untyped": "1", "none": ""}, environment=packages)
     report = event_loop().run(PythonChecker().check({"main.py": "x = 1\n"}, target))
-    assert report.notes == ("the packages are not those of the target: untyped is 0.9; expected 1; none is not there",)
+    assert report.notes == ("the packages do not match the target: untyped is 0.9; expected 1; none is not there",)
 
 
 def test_the_python_of_an_environment_names_it_and_its_version_is_that_of_the_code(packages: str):
@@ -425,7 +425,7 @@ def test_packages_for_a_python_that_is_not_here_are_not_imported(tmp_path: Path)
     (folder / "bin" / "python").unlink()
     report = check(str(folder), "import untyped\nuntyped.x\n", version="3.14")
     assert by_line(report) == {2: "unknown"}
-    assert "there is no Python 3.14 here that could import packages" in report.notes[0]
+    assert "no Python 3.14 is available to import packages" in report.notes[0]
 
 
 @pytest.mark.parametrize(
