@@ -1,4 +1,4 @@
-"""Make golden sets over a code base, checked against the source."""
+"""Create golden sets for a code base, checked against the source."""
 
 from __future__ import annotations
 
@@ -137,7 +137,7 @@ def run_command(
     prompts: PromptsOption = None,
     dry_run: DryRunOption = False,
 ) -> Iterator[Report]:
-    """Make candidates, answers and reviews by a plan: author, screen, oracle, gate, adversary, agreement.
+    """Create candidates, answers and reviews from a plan: author, screen, oracle, gate, adversary, agreement.
 
     Every answer of a model is written to the run folder as it comes; a run that was interrupted goes on with --resume.
     Exit codes: 0 every record has an end, or the last step was reached; 2 invalid plan, source or run folder; 3 records
@@ -370,7 +370,7 @@ def plan_command(
     replay: ReplayOption = None,
     prompts: PromptsOption = None,
 ) -> Iterator[Report]:
-    """Check a plan against itself and a repository, and estimate the tokens and the money that it takes.
+    """Check a plan and its repository, and estimate the cost in tokens and money.
 
     No model is called, except with --measure: `--measure 3` is a dry run of three queries, within the budget of the plan.
     `golden run --resume RUN` then makes the whole set, and pays for none of these answers again. Exit codes: 0 the plan can be
@@ -422,7 +422,7 @@ def _print_kept(found: DryRun, command: str) -> None:
 
 
 def status_command(run: RunArgument) -> Iterator[Report]:
-    """Show where every record of a run stands: counts by state, the records with their reasons, and the next step.
+    """Show the state of all records of a run: counts by state, the records with their reasons, and the next step.
 
     The counts add up to the number of drafts: every draft ends in exactly one state.
     """
@@ -455,7 +455,7 @@ def gate_command(
     task_type: TaskTypeOption = "",
     difficulty: DifficultyOption = "",
 ) -> Report:
-    """Check the records of an existing set against a repository: no model is called, and nothing is written.
+    """Check the records of an existing set against a repository. Calls no model and writes nothing.
 
     What a set does not have, such as facts or a narrative, is missing, not failed: the report says on how many records each
     check could run. Exit codes: 0 no record failed; 1 a record failed; 2 the set or the repository cannot be read.
@@ -491,7 +491,7 @@ def enter_command(
     out: OutOption = RUNS,
     testset_format: SetFormatOption = None,
 ) -> Iterator[Report]:
-    """Make a run of an existing test set, which goes on at the gate, at the adversary, or with people.
+    """Create a run from an existing test set. It continues at the gate, at the adversary, or with reviewers.
 
     What a record lacks (facts, a narrative, evidence) is missing, which is no failure of the gate. `golden run --resume`
     goes on with the run.
@@ -625,9 +625,9 @@ def assemble_command(
     draft: Annotated[bool, Option("Write a set that is not golden as draft_vX.Y.json.")] = False,
     today: TodayOption = None,
 ) -> Iterator[Report]:
-    """Write the records of a run as a version of a golden set, where every criterion is met.
+    """Write the records of a run as a version of a golden set, if every criterion is met.
 
-    Each criterion is printed with what was found. Exits with 1 where one is not met; nothing is called golden then.
+    Prints each criterion with its result. Exits with 1 if a criterion is not met; the set is then not golden.
     """
     from cranfield.golden.reports.sets import assembly_document
     from cranfield.golden.use_cases.assemble import SetEvidence, assemble
@@ -654,9 +654,9 @@ def batch_command(
     alpha: AlphaOption = 0.05,
     seed: SeedOption = 0,
 ) -> Report:
-    """Compare a new batch of records with the blessed ones: counts, lengths, overlaps of words, and scores of systems.
+    """Compare a new batch of records with the accepted ones: counts, lengths, word overlaps, and scores of systems.
 
-    Exits with 1 where the batch differs significantly: it goes back to its authors.
+    Exits with 1 if the batch differs significantly: send it back to its authors.
     """
     from cranfield.app.loading import read_stored
     from cranfield.golden.batch_drift import BatchVerdict, batch_drift
@@ -731,7 +731,7 @@ def review_command(
     seed: ReviewSeedOption = None,
     db: DbOption = DEFAULT_DATABASE,
 ) -> None:
-    """Draw the sample of a finished run, and make a book of everything that people see of it.
+    """Draw the review sample of a finished run, and create a book for the reviewers.
 
     After records were sent back and answered again, the same command adds them to the book. Where one person reviews, it opens
     the second look at what he or she decided a day before.
@@ -774,7 +774,7 @@ def reviewed_command(
     earlier: EarlierOption = None,
     db: DbOption = DEFAULT_DATABASE,
 ) -> Iterator[Report]:
-    """Write the decisions of reviewers into the run, and judge the batch by its ceilings.
+    """Write the decisions of reviewers into the run, and check the batch against its ceilings.
 
     Exits with 0 where the batch passed, 1 where a ceiling is breached, 4 where reviews are missing. What failed is written
     to review_feedback.jsonl: give it to the next run with `golden run --feedback`.

@@ -94,7 +94,7 @@ def score_command(
     seed: SeedOption = 0,
     out: OutOption = None,
 ) -> Report:
-    """Score answers: the entities and files that they name, then their facts, then the narrative of complete ones.
+    """Score answers: named entities and files, then facts, then the narrative of complete answers.
 
     Exit codes: 0 scored; 3 votes of the judge are missing; 4 its budget was reached.
     """

@@ -1,4 +1,4 @@
-"""Experiments: an agent with a retrieval tool, and without it."""
+"""Experiments: an agent with and without a retrieval tool."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ PlanArgument = Annotated[Path, Argument("Plan of an experiment, YAML or JSON.", 
 
 
 def check_command(plan: PlanArgument, *, allow_dirty: AllowDirtyOption = False) -> Report:
-    """Check a plan against its tasks and its repository: arms, commit, budget, and that every task can be scored.
+    """Check a plan against its tasks and its repository: arms, commit, budget, and whether every task can be scored.
 
     Then every tool under test is started, asked what it serves by its preflight, and ended. Shown are the cells in their order,
     the tokens that they can use, and the smallest lift that the tasks can show. No model is called. Exit codes: 0 the plan
@@ -73,7 +73,7 @@ def run_command(
     out: OutOption = EXPERIMENTS,
     allow_dirty: AllowDirtyOption = False,
 ) -> Iterator[Report]:
-    """Run each task in both arms, as often as the plan says, in random order within a budget.
+    """Run each task in both arms, with the number of seeds of the plan, in random order, within a budget.
 
     Every run of a cell is written as it ends; an experiment that was interrupted goes on with --resume. A run whose
     infrastructure failed is repeated and never scored; a run that reached a limit is a failure of its arm. Exit codes: 0
@@ -211,7 +211,7 @@ def stopped_lines(stopped: Failure, goes_on: str, more_budget: str) -> tuple[Sta
 
 
 def score_command(run: ExperimentArgument) -> None:
-    """Score the cells of an experiment that have ended, by facts, structure or code; the scorer does not know the arms.
+    """Score the finished cells of an experiment by facts, structure or code. Scoring is blind to the arms.
 
     What has a score is not scored again, but for what missing votes of the judge or missing checkers left undecided. Exit
     codes: 0 scored; 3 votes of the judge are missing; 4 its budget was reached.
@@ -257,7 +257,7 @@ def _end_score(status: Status, lines: Sequence[str]) -> NoReturn:
 
 
 def status_command(run: ExperimentArgument) -> Report:
-    """Show where an experiment stands: cells by arm and end, complete pairs, errors, tokens, and calls of the tools."""
+    """Show the state of an experiment: cells by arm and end, complete pairs, errors, tokens, and tool calls."""
     from cranfield.benefit.folder import ExperimentFolder
     from cranfield.benefit.reports.run import experiment_status_document
     from cranfield.benefit.status import status_of
@@ -302,7 +302,7 @@ ResultArgument = Annotated[
 
 
 def report_command(source: ResultArgument, *, output: Output) -> Report:
-    """Show the verdict of each stratum, what both arms cost, whether the tool was delivered, and what agents read.
+    """Show the verdict of each stratum, the cost of both arms, the delivery of the tool, and the files that agents read.
 
     With --html and the folder of an experiment, the transcripts of both arms of every task where the treatment was worse are
     a second page beside it. Exit codes: 0; 4 the comparison is invalid.
@@ -385,7 +385,7 @@ def gate_command(
     commit: CommitOption = "",
     junit: JunitOption = None,
 ) -> None:
-    """Check a result by rules. An invalid comparison never passes.
+    """Check a result against rules. An invalid comparison never passes.
 
     Exit codes: 0 every rule holds; 1 a rule is broken; 3 the comparison is invalid, too old or of another commit; 4 there is
     not enough data.

@@ -15,7 +15,7 @@ from cranfield.books.database.base import Base
 
 
 class Role(StrEnum):
-    """What an account may do."""
+    """Role of an account."""
 
     ADMIN = "admin"
     LEAD = "lead"

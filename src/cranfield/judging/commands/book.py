@@ -186,7 +186,7 @@ def create_command(
     guideline: GuidelineOption = None,
     db: DbOption = DEFAULT_DATABASE,
 ) -> None:
-    """Make a book of a pool. What the pool brings with it, carried over or prefilled by a rule, no rater is asked for."""
+    """Create a book from a pool. Raters do not judge items with carried-over or prefilled grades."""
     from cranfield.books.settings import BookSettings, Mode, scale_of
     from cranfield.judging.pools.pool_io import read_pool
 
@@ -282,7 +282,7 @@ def add_item_command(
     by: ByOption = None,
     db: DbOption = DEFAULT_DATABASE,
 ) -> None:
-    """Add a document that no system returned, to be judged."""
+    """Add a document that no system returned, to judge it."""
     from cranfield.base.errors import Problem, UsageError, shorten
 
     pairs = [text.partition("=") for text in field or ()]
@@ -310,7 +310,7 @@ def guideline_command(
     by: ByOption = None,
     db: DbOption = DEFAULT_DATABASE,
 ) -> None:
-    """Show the guidelines, or make a new version. Judgments note the version under which they were made."""
+    """Show the guidelines, or create a new version. Each judgment stores the version of its guidelines."""
     with closing(open_books(db)) as store:
         info = store.books.get(book)
         if file is None:
@@ -332,7 +332,7 @@ def calibrate_command(
     *,
     db: DbOption = DEFAULT_DATABASE,
 ) -> None:
-    """Add documents with a known grade: raters judge them as others, and do not learn which they are."""
+    """Add calibration documents with a known grade. Raters judge them like others, without being informed."""
     from cranfield.base.words import count_noun
     from cranfield.books.store.books import read_calibration
     from cranfield.books.store.schema import Origin
@@ -364,7 +364,7 @@ def reopen_command(
     by: ByOption = None,
     db: DbOption = DEFAULT_DATABASE,
 ) -> None:
-    """Ask again for the items that match all options. The log keeps what is withdrawn."""
+    """Reopen the items that match all options. The log keeps the withdrawn judgments."""
     from cranfield.base.errors import UsageError
     from cranfield.base.words import count_noun
     from cranfield.books.store.schema import ItemState, SkipReason
@@ -393,7 +393,7 @@ def reopen_command(
 
 
 def close_command(book: BookArgument, *, db: DbOption = DEFAULT_DATABASE) -> None:
-    """Take no more judgments. Open items can still be adjudicated, and the book can be frozen."""
+    """Close a book to new judgments. Open items can still be adjudicated, and the book can be frozen."""
     with closing(open_books(db)) as store:
         store.books.close(store.books.get(book).id)
         say(f"book {book} is closed")
@@ -419,7 +419,7 @@ def list_command(*, db: DbOption = DEFAULT_DATABASE) -> Report:
 
 
 def show_command(book: BookArgument, *, db: DbOption = DEFAULT_DATABASE) -> Report:
-    """Show how far a book is: judged, judged 0 and unjudged documents, states, raters, queries."""
+    """Show the progress of a book: judged, judged 0 and unjudged documents, states, raters, queries."""
     from cranfield.judging.book.progress import book_progress
     from cranfield.judging.reports.book import book_document
 
@@ -464,7 +464,7 @@ def text_command(
     *,
     workbench: WorkbenchOption = None,
 ) -> Report:
-    """Show the texts of documents as raters get them, or why there are none: to try `documents:` of the config or the operator's file."""
+    """Show the texts of documents as raters see them, or the reason for a missing text. Tests `documents:` of the config or the operator's file."""
     from cranfield.app.loading import project_config
     from cranfield.judging.documents.texts import open_texts
     from cranfield.judging.reports.texts import texts_document

@@ -135,7 +135,7 @@ def rate_command(
     workbench: WorkbenchOption = None,
     db: DbOption = DEFAULT_DATABASE,
 ) -> None:
-    """Have a language model rate the items of a book, as a rater of its own kind that fills no person's place.
+    """Rate the items of a book with a language model. Its ratings do not replace those of persons.
 
     Each answer is kept as it comes. Repeat the command after an interruption or an empty budget: no answer is asked twice.
     Exit codes: 0 every item has an answer; 3 calls failed, answers were bad or texts are missing; 4 the budget was reached.
@@ -351,7 +351,7 @@ def freeze_command(
     today: TodayOption = None,
     db: DbOption = DEFAULT_DATABASE,
 ) -> None:
-    """Freeze a book as a version of a test set, with a manifest of who judged, how, and how far they agree."""
+    """Freeze a book as a version of a test set, with a manifest of raters, rules and agreement."""
     from cranfield.base.errors import UsageError
     from cranfield.base.words import count_noun
     from cranfield.formats.testsets.storage import write_new
@@ -428,7 +428,7 @@ def agreement_command(
     seed: SeedOption = 0,
     db: DbOption = DEFAULT_DATABASE,
 ) -> Report:
-    """Report how far the persons of a book agree: coefficients with intervals, confusion, the rater who does not fit."""
+    """Report the agreement of the persons of a book: coefficients with intervals, confusion, outlying raters."""
     from cranfield.base.errors import UsageError
     from cranfield.judging.book.freeze import persons_testset
     from cranfield.judging.book.grades import contents_of
@@ -503,7 +503,7 @@ def import_command(
     by: ByOption = None,
     db: DbOption = DEFAULT_DATABASE,
 ) -> None:
-    """Import a whole book, or judgments into a book; a book that is not there is made of the judgments.
+    """Import a whole book, or judgments into a book. A new book is created if it does not exist.
 
     Raters that the file names are accounts of persons, without a password; judgments without a rater are carried over.
     """

@@ -1,4 +1,4 @@
-"""Pool the results of several systems, to be judged."""
+"""Pool the results of several systems, to judge them."""
 
 from __future__ import annotations
 
@@ -109,7 +109,7 @@ def build_command(
     book: BookOption = None,
     db: DbOption = DEFAULT_DATABASE,
 ) -> Iterator[Report]:
-    """Pool the results of runs (the default command): a preview, and with --out or --book the pool."""
+    """Pool the results of runs (default command). Prints a preview; --out or --book create the pool."""
     from cranfield.judging.pools.pool_io import made_over, require_texts, write_pool
     from cranfield.judging.pools.request import PoolRequest, parse_samples
     from cranfield.judging.pools.summary import summarise_pool
@@ -150,7 +150,7 @@ def check_command(
     measures: MeasureOption = None,
     convention: ConventionOption = "trec",
 ) -> Report:
-    """Score each run without the judgments that only it brought in: would a new system be scored unfairly?"""
+    """Leave-one-run-out check: score each run without the judgments of documents that only it returned."""
     from cranfield.judging.pools.check import check_pool, deepest_rank
     from cranfield.judging.reports.pool import check_document
     from cranfield.judging.use_cases import read_systems
@@ -172,7 +172,7 @@ def export_command(
     options: TestSetOptions,
     out: Annotated[Path, Option("TREC qrels to write.", metavar="FILE")],
 ) -> None:
-    """Write TREC qrels: judged documents with their grade, those of the pool that are not judged with -1."""
+    """Write TREC qrels: judged documents with their grade, unjudged documents of the pool with -1."""
     from cranfield.formats.testsets.trec import write_qrels
     from cranfield.judging.pools.pool_io import pool_qrels, read_pool
 
@@ -258,7 +258,7 @@ def accept_command(
     today: TodayOption = None,
     db: DbOption = DEFAULT_DATABASE,
 ) -> None:
-    """Add the results of a pool that persons graded above 0 to a test set, at grade 1, with the systems that found them."""
+    """Add results of a pool that persons graded above 0 to a test set, with grade 1 and the systems that found them."""
     from cranfield.app.loading import read_stored
     from cranfield.judging.book.grades import contents_of, people_grades
     from cranfield.judging.pools.alternatives import with_alternatives

@@ -1,4 +1,4 @@
-"""Take in production queries: redacted, counted, exported."""
+"""Store production queries: redacted, counted, exported."""
 
 from __future__ import annotations
 
@@ -180,7 +180,7 @@ def purge_command(
     workbench: WorkbenchOption = None,
     db: DbOption = DEFAULT_DATABASE,
 ) -> None:
-    """Delete queries that are older than the operator's file keeps them, as every command does, or all of a source."""
+    """Delete queries older than the retention period of the operator's file (every command does this), or all queries of a source."""
     from cranfield.base.words import count_noun
 
     with _opened(db, workbench) as (queries, config):

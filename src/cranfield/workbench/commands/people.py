@@ -56,7 +56,7 @@ def add_command(
     password_stdin: StdinOption = False,
     db: DbOption = DEFAULT_DATABASE,
 ) -> None:
-    """Add an account that can sign in; the database is made where there is none."""
+    """Add an account that can sign in. Creates the database if it does not exist."""
     wanted = _role(role)
     store = open_books(db, create=True)
     account = store.people.add(name, wanted, password_hash=_hashed(from_stdin=password_stdin))
@@ -87,7 +87,7 @@ def role_command(
 def password_command(
     name: NameArgument, *, password_stdin: StdinOption = False, db: DbOption = DEFAULT_DATABASE
 ) -> None:
-    """Set the password of an account; it is signed out everywhere."""
+    """Set the password of an account, and sign it out everywhere."""
     store = open_books(db)
     account = store.people.get(name)
     store.people.set_password(account.id, _hashed(from_stdin=password_stdin))
@@ -115,7 +115,7 @@ def _set_active(name: str, db: str, *, active: bool) -> None:
 
 
 def deactivate_command(name: NameArgument, db: DbOption = DEFAULT_DATABASE) -> None:
-    """Let an account not sign in any more; its judgments stay."""
+    """Prevent an account from signing in; its judgments are kept."""
     _set_active(name, db, active=False)
 
 

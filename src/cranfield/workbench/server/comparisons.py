@@ -159,7 +159,7 @@ def compare(
 
 @router.get("/comparisons/{comparison_id:id}")
 def comparison(request: Request, caller: Reader, comparison_id: int) -> Response:
-    """Show a comparison: the verdict at once, the rest when its record is read."""
+    """Show a comparison: first the verdict, then the rest when its record is loaded."""
     service = service_of(request)
     info = service.comparisons.get(comparison_id)
     base = f"/comparisons/{info.id}"

@@ -175,7 +175,7 @@ def history_point(info: EvaluationInfo) -> HistoryPoint:
 
 @router.get("/evaluations/{evaluation_id:id}")
 def evaluation(request: Request, caller: Reader, evaluation_id: int) -> HTMLResponse:
-    """Show an evaluation: whether it counts, then its figures."""
+    """Show an evaluation: its state, then its figures."""
     service = service_of(request)
     info = service.evaluations.get(evaluation_id)
     baseline = baseline_for(service, info)
@@ -237,7 +237,7 @@ def set_notes(
 def pin(
     request: Request, caller: Evaluator, evaluation_id: int, *, pinned: Annotated[bool, Form()] = False
 ) -> Response:
-    """Make it the baseline of its test set, or end that."""
+    """Pin or unpin an evaluation as the baseline of its test set."""
     del caller
     service_of(request).evaluations.pin(evaluation_id, pinned=pinned)
     return see_other(f"/evaluations/{evaluation_id}", done="saved")

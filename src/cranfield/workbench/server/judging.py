@@ -83,7 +83,7 @@ class Entry(BaseModel):
 
 
 class Batch(BaseModel):
-    """Judgments, each of which is answered on its own."""
+    """Judgments; each has its own result in the response."""
 
     entries: Annotated[list[dict[str, object]], Field(max_length=MAX_ENTRIES)]
     book: str | None = None
@@ -216,7 +216,7 @@ def progress(store: Store, book: BookInfo, account_id: int) -> dict[str, object]
 
 @book_api.get("/items/{item}")
 def one_item(request: Request, caller: Judge, item: int) -> dict[str, object]:
-    """An item with its text, however long that takes within the limit of its source."""
+    """An item with its text, within the time limit of its source."""
     book = book_of(caller)
     found = store_of(request).queue.own(book.id, caller.account.id, item)
     return {"ok": True, "item": _cards(request, book, [found], seconds=WAIT_S)[0]}
@@ -232,7 +232,7 @@ def item_image(request: Request, caller: Judge, item: int) -> Response:
 
 @book_api.post("/judgments")
 def save_judgments(request: Request, caller: BatchJudge, batch: Batch) -> dict[str, object]:
-    """Save judgments. A `retry` is to be sent again: the ones after it of the same item are not saved before it."""
+    """Save judgments. Judgments with `retry` must be sent again; later judgments of the same item are not saved before them."""
     store, book = store_of(request), book_of(caller)
     if batch.book not in {None, book_uid(book)} or batch.account not in {None, caller.account.id}:
         raise RefusedRequestError(409, "this page belongs to another book or account: reload it", code="other_book")
@@ -298,7 +298,7 @@ def _save_request(store: Store, book: BookInfo, caller: Caller, entry: Entry) ->
 
 @book_api.get("/progress")
 def own_progress(request: Request, caller: Judge) -> dict[str, object]:
-    """How far this rater is."""
+    """Progress of this rater."""
     return {"ok": True, "progress": progress(store_of(request), book_of(caller), caller.account.id)}
 
 
@@ -311,9 +311,9 @@ def guidelines(request: Request, caller: Judge) -> dict[str, object]:
 
 @book_api.get("/reveal")
 def reveal(request: Request, caller: Judge, query: int) -> dict[str, object]:
-    """Ranks and grades of the documents of a query that this rater has graded; nothing of the known ones.
+    """Ranks and grades of the documents of a query that this rater has graded, without calibration items.
 
-    A calibration item outside the pool has no ranks: where the book has one, no ranks are shown at all.
+    Calibration items outside the pool have no ranks, so a book with such items shows no ranks.
     """
     store, book, rater = store_of(request), book_of(caller), caller.account.id
     name = next((each.name for each in store.reading.queries(book.id) if each.id == query), None)

@@ -74,7 +74,7 @@ OneKey = Annotated[str, StringConstraints(max_length=1, to_lower=True)]
 
 
 class PageSettings(BaseModel):
-    """What a rater chose: keys and display."""
+    """Settings of a rater: keys and display."""
 
     model_config = ConfigDict(extra="forbid")
 

@@ -219,7 +219,7 @@ def review_page(request: Request, caller: Judge, item: Annotated[int | None, Que
 
 @router.post("/{item_id}")
 def save_review(request: Request, caller: Judge, item_id: int, form: Annotated[ReviewForm, Form()]) -> Response:
-    """Save the decision of a reviewer, put the record off, or show what is changed in it."""
+    """Save the decision of a reviewer, defer the record, or show its edits."""
     book, store = review_book(caller), store_of(request)
     store.queue.own(book.id, caller.account.id, item_id)  # nothing is shown of a record that was not given
     found = item_of_book(request, caller, item_id)
@@ -261,7 +261,7 @@ def decide_page(
     item: Annotated[int | None, Query(ge=0, lt=2**63)] = None,
     start: Annotated[int | None, Query(ge=1, le=99)] = None,
 ) -> Response:
-    """Show the record that reviewers differ on, or the next one that the caller did not review; `start`: with a reviewer's decision."""
+    """Show the record that reviewers disagree on, or the next one that the caller did not review; `start` begins with a reviewer's decision."""
     book = review_book(caller)
     if item is None:
         waiting = waiting_items(store_of(request), book.id)
@@ -281,7 +281,7 @@ def decide_page(
 
 @router.post("/decide/{item_id}")
 def decide(request: Request, caller: Lead, item_id: int, form: Annotated[ReviewForm, Form()]) -> Response:
-    """Set the decision of the lead; those of the reviewers stay."""
+    """Set the decision of the lead; the decisions of the reviewers are kept."""
     book = review_book(caller)
     found = item_of_book(request, caller, item_id)
     data, problems = decision_of(form, ReviewMaterial.model_validate(found.fields))

@@ -184,7 +184,7 @@ def sign_out(request: Request, caller: Self, everywhere: Annotated[str, Form()] 
 
 @router.get("/join/{raw}")
 def join_page(request: Request, raw: str, caller: Visitor) -> HTMLResponse:
-    """Show what a join link is for."""
+    """Show the book of a join link."""
     _accounts_only(request)
     store: Store = request.app.state.store
     link = store.people.link(raw)
@@ -247,7 +247,7 @@ def reset_page(request: Request, token: str, caller: Visitor) -> HTMLResponse:
 
 @router.post("/reset/{token}")
 def reset(request: Request, token: str, caller: Visitor, password: Annotated[str, Form()]) -> Response:
-    """Set the password of a reset link, which does not hold any more then."""
+    """Set the password with a reset link. The link is then invalid."""
     account = _reset_account(request, token)
     try:
         hashed = hash_password(password)

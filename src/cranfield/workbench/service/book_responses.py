@@ -83,7 +83,7 @@ class BookMeasures(ResponseBody):
 
 
 class GradeRow(ResponseBody):
-    """What a rater gave an item."""
+    """Judgment of an item by a rater."""
 
     rater: str
     kind: str

@@ -29,7 +29,7 @@ class RequestBody(BaseModel):
 
 
 class EvaluateRequest(RequestBody):
-    """Evaluate systems of the operator's config, or stored runs, on one test set: an evaluation of each."""
+    """Evaluate systems of the operator's config, or stored runs, on one test set; one evaluation each."""
 
     testset: Name
     """Name of a test set, of the config or uploaded: its latest version. `NAME@ID` selects one version."""

@@ -89,7 +89,7 @@ class Trigger(StrEnum):
 
 
 class EvaluationState(StrEnum):
-    """Whether the figures of an evaluation count."""
+    """State of an evaluation."""
 
     VOID = "void"
     """They do not: `void` says why."""
@@ -244,7 +244,7 @@ class JudgedResponse(ResponseBody):
 
 
 class EvaluationSummary(ResponseBody):
-    """One system on one test set, without its queries. What makes it void comes first."""
+    """One system on one test set, without its queries. Reasons for being void come first."""
 
     void: list[str]
     """Why the figures do not count; empty where they do."""
@@ -329,7 +329,7 @@ class EvaluationChange(BaseModel):
 
 
 class QuerySide(ResponseBody):
-    """What a system has for a query."""
+    """Results of a system for a query."""
 
     values: dict[str, Number]
     """Spelling to value; null with a reason in `unscored`."""

@@ -152,8 +152,7 @@ def download_book(
 ) -> Response:
     """Download the judgments of a book as a test set, in any output format; -1: pooled, but unjudged.
 
-    Where the pool of the book was made over a test set with judgments, the header `Cranfield-Notes` and the history of the
-    file say that its other judgments are not in it.
+    If the pool of the book was created from a test set with judgments, the header `Cranfield-Notes` and the history of the file note that its other judgments are not included.
     """
     from cranfield.formats.convert import chosen_format, write_testset
     from cranfield.judging.book.exports import JUDGES, judgments_of

@@ -110,19 +110,19 @@ def list_evaluations(request: Request, chosen: Annotated[Conditions, Query()]) -
 
 @router.get("/evaluations/{evaluation_id}", dependencies=[RESULTS])
 def get_evaluation(request: Request, evaluation_id: EvaluationId) -> EvaluationResponse:
-    """Give an evaluation with everything that its JSON holds."""
+    """Give an evaluation with all data of its JSON."""
     return evaluation_response(service_of(request), evaluation_id)
 
 
 @router.get("/evaluations/{evaluation_id}/summary", dependencies=[RESULTS])
 def get_evaluation_summary(request: Request, evaluation_id: EvaluationId) -> EvaluationSummary:
-    """Give an evaluation without its queries; a change may name its entity tag, or that of the whole evaluation."""
+    """Give an evaluation without its queries. A change may use its entity tag, or the tag of the whole evaluation."""
     return evaluation_summary(service_of(request).evaluations.get(evaluation_id))
 
 
 @router.patch("/evaluations/{evaluation_id}", dependencies=[EVALUATE])
 def change_evaluation(request: Request, evaluation_id: EvaluationId, change: EvaluationChange) -> EvaluationSummary:
-    """Change tags, note or pin; with `If-Match` only while the evaluation, or its summary, is as it was read."""
+    """Change tags, note or pin; with `If-Match` only if the evaluation, or its summary, has not changed since it was read."""
     evaluations = service_of(request).evaluations
     result = evaluations.payload(evaluation_id) if "if-match" in request.headers else {}  # it never changes
 
@@ -196,7 +196,7 @@ def list_comparisons(
 
 @router.get("/comparisons/{comparison_id}", dependencies=[RESULTS])
 def get_comparison(request: Request, comparison_id: ComparisonId) -> ComparisonResponse:
-    """Give a comparison with everything that its JSON holds."""
+    """Give a comparison with all data of its JSON."""
     return comparison_response(service_of(request), comparison_id)
 
 

@@ -94,7 +94,7 @@ def found_job(request: Request, job_id: JobId) -> int:
 async def job_events(
     request: Request, caller: Results, job_id: Annotated[int, Depends(found_job)]
 ) -> AsyncIterator[ServerSentEvent]:
-    """Send the job whenever it has changed, as events `progress` and at last `ended`; the data is that of the job."""
+    """Send the job whenever it changes, as events `progress` and finally `ended`; the data is the job."""
     jobs = service_of(request).jobs
     async for event in events(
         request,

@@ -69,9 +69,9 @@ def list_testsets(request: Request, limit: Limit = DEFAULT_LIMIT, cursor: Cursor
     },
 )
 async def upload_testset(request: Request, caller: Uploading) -> Response:
-    """Store a test set under a name: a new version where there is one; the same content is stored once.
+    """Store a test set under a name, as a new version if the name exists; identical content is stored once.
 
-    A file that names databases, SQL, or variables of the server is refused; its expressions are compiled under a time limit.
+    A file that refers to databases, SQL or variables of the server is rejected; its expressions are compiled under a time limit.
     """
     info = await saved_testset(service_of(request), request, caller)
     return answer(SetResponse.model_validate(info), 201, {"Location": f"/v1/testsets/{segment(info.ref)}"})
@@ -106,7 +106,7 @@ def list_queries(
     limit: Limit = DEFAULT_LIMIT,
     cursor: Cursor = None,
 ) -> Page[QueryResponse]:
-    """List the queries with what is expected for each, in the order of the test set."""
+    """List the queries with their expected results, in the order of the test set."""
     testset = service_of(request).testsets.load(ref)
     wanted = text.casefold()
     found = [each for each in testset.queries if wanted in each.id.casefold() or wanted in each.text.casefold()]
@@ -144,7 +144,7 @@ def list_runs(
     openapi_extra={"requestBody": {"required": True, "content": form_schema("file", FIELDS)}},
 )
 async def upload_run(request: Request, caller: Uploading) -> Response:
-    """Store a run: the results of a system, in any format of runs."""
+    """Store a run (results of a system) in any run format."""
     from cranfield.workbench.service.uploads import save_run
 
     async with sent_form(request, caller, {"file": 1}, TEXTS) as form:
