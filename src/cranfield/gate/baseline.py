@@ -150,7 +150,7 @@ def read_baseline(path: Path) -> Baseline:
     """
     if not path.exists():
         hint = f"create a baseline from an inspected run with `{ACCEPT}`, and commit it"
-        raise InputError("there is no baseline", path=shown(path), hint=hint)
+        raise InputError("no baseline found", path=shown(path), hint=hint)
     return parse_baseline(decode(read_bytes(path, InputError), path, InputError), shown(path))
 
 

@@ -120,7 +120,7 @@ def test_an_experiment_from_its_plan_to_its_end(place: Path, call: Call) -> None
     assert failed.exit_code == 3, failed.stderr
     assert "first: t1/treatment/" in failed.stderr
     assert "connection: the server is down" in failed.stderr
-    assert f"Hint: `cranfield benefit run --resume {folder}` goes on" in failed.stderr
+    assert f"Hint: `cranfield benefit run --resume {folder}` continues" in failed.stderr
 
     write_plan(place, attempts=3)
     done = call("run", plan, "--resume", folder, "--format", "json")
@@ -257,7 +257,7 @@ def test_an_interrupted_run_says_how_it_goes_on(place: Path, call: Call, monkeyp
     ended = call("run", write_plan(place))
     assert ended.exit_code == 130
     (folder,) = (place / "benefit-runs").iterdir()
-    assert f"Hint: `cranfield benefit run --resume benefit-runs/{folder.name}` goes on" in ended.stderr
+    assert f"Hint: `cranfield benefit run --resume benefit-runs/{folder.name}` continues" in ended.stderr
 
 
 def test_help_lists_the_commands_in_the_order_of_their_use(call: Call) -> None:

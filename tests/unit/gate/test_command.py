@@ -87,11 +87,11 @@ def test_what_the_interval_cannot_tell_exits_with_4_and_broken_limits_with_3(tmp
     ("arguments", "said"),
     [
         (["gate", "none.yaml"], "none.yaml"),
-        (["gate"], "there is no baseline"),
+        (["gate"], "no baseline found"),
         (["gate", "--baseline-ref", "origin/main"], "needs a git repository"),
         (["gate", "--from", "nowhere"], "error:"),
         (["gate", "--markdown", "report.html"], ".md"),
-        (["baseline", "show"], "there is no baseline"),
+        (["baseline", "show"], "no baseline found"),
     ],
 )
 def test_what_cannot_be_used_exits_with_2_and_no_traceback(tmp_path: Path, arguments: list[str], said: str) -> None:

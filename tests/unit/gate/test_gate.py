@@ -111,7 +111,7 @@ def test_failures_beyond_the_rule_fail_and_beyond_the_limit_void(tmp_path: Path)
         ("    - floor: {measure: RR, at_least: 0, by: kin}\n", "gate.rules[0].floor.by: unknown stratum 'kin'", 5),
         ("    - ratchet: {measure: RR, queries: [a, z]}\n", "gate.rules[0].ratchet.queries[1]: unknown query 'z'", 5),
         ("    - floor: {measure: alpha_nDCG@10, at_least: 0}\n", "gate.rules[0].floor.measure: alpha_nDCG@10 cannot be computed for any query", 5),
-        ("    - drop: {measure: RR, at_most: 0}\n", "there is no baseline", None),
+        ("    - drop: {measure: RR, at_most: 0}\n", "no baseline found", None),
     ],
 )  # fmt: skip
 def test_what_cannot_be_is_found_before_anything_is_asked(

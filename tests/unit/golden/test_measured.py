@@ -184,7 +184,7 @@ def test_a_dry_run_that_the_budget_ends_says_how_it_goes_on(
     assert (code, out) == (3, "")
     assert f"next: `cranfield golden plan --measure 3 --resume {folder} --repo " in err
     _, _, err = run_cli(capsys, "plan", "--resume", folder, "--repo", repo, "--at", "HEAD", "--measure", 3)
-    assert f"next: `cranfield golden plan --measure 3 --resume {folder} --repo {repo} --at HEAD` goes on" in err
+    assert f"next: `cranfield golden plan --measure 3 --resume {folder} --repo {repo} --at HEAD` continues" in err
 
 
 def test_an_answer_without_a_report_of_tokens_is_no_measure(models: Any, snapshot: Snapshot, tmp_path: Path) -> None:

@@ -80,7 +80,7 @@ def test_every_command_that_reads_a_repository_refuses_uncommitted_changes(
     assert "Uncommitted changes: 1 file is not as in commit" in error
     assert "modified a.py" in error
     assert "commit them, or have git ignore what is none of the source" in error
-    assert "--allow-dirty goes on" in error
+    assert "continue with --allow-dirty" in error
     assert sorted(path.name for path in shop.parent.iterdir()) == before
 
 
@@ -315,5 +315,5 @@ def test_a_change_during_a_dry_run_over_the_budget_is_still_said_with_what_is_ne
     (repo / "new.py").write_text("x = 1\n")
     with pytest.raises(UsageError) as caught:
         source.refuse_changed(path, snapshot)
-    hint = f"`cranfield golden run --resume {path} --repo {repo} --at {snapshot.commit[:12]}` goes on"
+    hint = f"`cranfield golden run --resume {path} --repo {repo} --at {snapshot.commit[:12]}` continues"
     assert caught.value.problems[0].hint.startswith(hint)

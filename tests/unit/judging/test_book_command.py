@@ -131,7 +131,7 @@ def test_the_revision_of_a_database(call) -> None:
     call("book", "create", "shop", "--pool", "pool.json")
     assert call("db", "revision").splitlines()[0] != "database: none"
     assert "the latest" in call("db", "upgrade")
-    assert "there is no account 'eve'" in call("book", "reopen", "shop", "--stale", "--by", "eve", code=2)
+    assert "account 'eve' not found" in call("book", "reopen", "shop", "--stale", "--by", "eve", code=2)
 
 
 SHOP = "q1 0 a 2\nq1 0 b 0\nq1 0 old 1\nq2 0 x 1\n"

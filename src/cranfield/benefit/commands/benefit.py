@@ -102,7 +102,7 @@ def run_command(
         with sigterm_interrupts():
             outcome = execute(path, RunOptions(on_cell=_print_cell, allow_dirty=allow_dirty))
     except KeyboardInterrupt:
-        note(f"Hint: `cranfield benefit run --resume {command_word(path)}` goes on")
+        note(f"Hint: `cranfield benefit run --resume {command_word(path)}` continues")
         raise
     folder = ExperimentFolder.open(path)
     yield Report(document=experiment_status_document(status_of(folder)))
@@ -223,7 +223,7 @@ def score_command(run: ExperimentArgument) -> None:
         with sigterm_interrupts():
             outcome = score_experiment(run)
     except KeyboardInterrupt:
-        note(f"Hint: `cranfield benefit score {command_word(run)}` goes on")
+        note(f"Hint: `cranfield benefit score {command_word(run)}` continues")
         raise
     number = "{:,}".format
     parts = [f"scored {count_noun(outcome.n_scored, 'cells', number)}; {number(outcome.n_cells)} have ended"]

@@ -318,7 +318,7 @@ def _import_problems(
     elif settings.mode is Mode.REVIEW and not found and row.grade is not None:
         found += review_problems(items[row.item_id].fields, row.grade, row.reason, row.data)
     if row.account_id not in raters:
-        found.append(Problem(f"there is no account {row.account_id}"))
+        found.append(Problem(f"account {row.account_id} not found"))
     return found
 
 

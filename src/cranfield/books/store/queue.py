@@ -247,7 +247,7 @@ class Queue(Part):
             item = item_row(session, item_id, book_id)
             is_given = was_given(session, item, account_row(session, account_id))
             if item.repeat_for not in (None, account_id) or not is_given:
-                raise UnknownNameError(f"item {item_id} is not in this book")
+                raise UnknownNameError(f"item {item_id} not found in this book")
             return _assignments(rater, [item])[0]
 
     def renew(self, book_id: int, account_id: int) -> int:

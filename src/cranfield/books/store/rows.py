@@ -77,7 +77,7 @@ def book_row(session: Session, book: str | int, *, lock: bool = False) -> Book:
     if found is None:
         if isinstance(book, str):
             raise UnknownNameError.among("book", book, session.scalars(select(Book.name)))
-        raise UnknownNameError(f"there is no book {book}")
+        raise UnknownNameError(f"book {book} not found")
     return found
 
 
@@ -93,7 +93,7 @@ def account_row(session: Session, account: str | int) -> Account:
         else session.get(Account, account)
     )
     if found is None:
-        raise UnknownNameError(f"there is no account {shorten(account) if isinstance(account, str) else account}")
+        raise UnknownNameError(f"account {shorten(account) if isinstance(account, str) else account} not found")
     return found
 
 
@@ -105,7 +105,7 @@ def item_row(session: Session, item_id: int, book_id: int | None = None) -> Item
     """
     found = session.get(Item, item_id)
     if found is None or (book_id is not None and found.book_id != book_id):
-        raise UnknownNameError(f"there is no item {item_id}" + ("" if book_id is None else " in this book"))
+        raise UnknownNameError(f"item {item_id} not found" + ("" if book_id is None else " in this book"))
     return found
 
 

@@ -283,7 +283,7 @@ const ACTIONS = {
     leave();
     if (!queue.nextQuery()) {
       await refill(50);
-      if (!queue.nextQuery()) view.announce("There is no other query to judge.");
+      if (!queue.nextQuery()) view.announce("No other query to judge.");
     }
     arrive();
   },
