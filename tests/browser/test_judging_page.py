@@ -691,5 +691,5 @@ def test_without_scripts_the_page_says_what_is_missing(serve, browser):
     context = browser.new_context(java_script_enabled=False)
     page = context.new_page()
     page.goto(served.address())
-    expect(page.get_by_text("Judging needs JavaScript")).to_be_visible()
+    expect(page.get_by_text("Judging requires JavaScript")).to_be_visible()
     context.close()

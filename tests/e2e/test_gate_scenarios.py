@@ -789,7 +789,7 @@ EARLIER_ROWS = [
     ),
     Row(
         "a gate is resumed",
-        lambda p: interrupted(p).gate("--resume", left(p)).write("helper.sh", RIGHT).shows("not of this call"),
+        lambda p: interrupted(p).gate("--resume", left(p)).write("helper.sh", RIGHT).shows("from an earlier call"),
         0,
         "a person named the folder, and the report says so",
     ),
@@ -844,7 +844,7 @@ EARLIER_ROWS = [
         0,
         "its answers are right, and the report says where they come from",
     ),
-    Row("a finished run that is not there", lambda p: p.gate("--from", "cranfield-out"), 2, "no such run"),
+    Row("a finished run that is not there", lambda p: p.gate("--from", "cranfield-out"), 2, "run not found"),
     Row(
         "a finished run of another config", lambda p: finished(p).edit("command:", "timeout_s: 7, command:"), 2, "stale"
     ),

@@ -133,8 +133,8 @@ def test_one_author_comes_from_a_plan_to_a_golden_set(author: Author, models: An
         "reviewed by one person (dee), who saw each record twice, at least 24 h apart and the second time "
         "without seeing the first decision"
     ) in passed.lower()
-    assert "the same verdict both times on 2 of 2 records: agreement of one person with themselves" in passed
-    assert "by two reviewers" not in passed
+    assert "the same verdict both times on 2 of 2 records: intra-rater agreement of one person" in passed
+    assert "by two independent reviewers" not in passed
     (assemble,) = steps_of(passed)
     missing = author.types(assemble, expected=1)
     assert "Not golden: harness, baseline, calibration." in missing
@@ -189,7 +189,7 @@ def test_a_review_that_failed_names_the_run_that_follows(author: Author, models:
         (judge,) = steps_of(author.types(review))
         author.judges(judge, 4, "It is another file.", **wrong)
         failed = author.types(f"cranfield golden reviewed {shlex.split(review)[3]}", expected=1)
-        assert "The review has failed: a ceiling is reached" in " ".join(failed.split())
+        assert "Review failed: a ceiling is reached" in " ".join(failed.split())
         (again,) = steps_of(failed)
         assert "--feedback" in again
         (review_again,) = steps_of(author.types(again))

@@ -109,7 +109,7 @@ def test_a_recording_is_replayed_and_refuses_what_it_does_not_have(tmp_path: Pat
     other_seed = ask(replay, replace(REQUEST, sampling=Sampling(seed=1)))
     assert other_seed.failure is not None
     assert other_seed.failure.kind is FailureKind.NOT_RECORDED
-    assert "another value of: sampling" in other_seed.failure.message
+    assert "a different value of: sampling" in other_seed.failure.message
     unknown = ask(replay, replace(REQUEST, messages=(Message("user", "new"),)))
     assert unknown.failure is not None
     assert "2 are recorded" in unknown.failure.message

@@ -475,7 +475,7 @@ def test_few_tasks_that_all_differ_alike_show_nothing(n, verdict):
     success = mean_estimate([0.0] * n, 0, 0.05, bound=1.0)
     (found,) = decide([VerdictEvidence(success, lift(1, 9, 0.9, n=n), 0.5, 0.0)], VerdictRule())
     assert found.verdict is verdict
-    assert ("a lift of 100 points in every task would not count: 6 tasks, 2 tests" in found.reason) is (n == 6)
+    assert ("a lift of 100 points in every task would not be significant: 6 tasks, 2 tests" in found.reason) is (n == 6)
 
 
 def test_weighted_tokens_decide_where_the_plan_says_so():

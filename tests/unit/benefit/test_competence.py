@@ -85,7 +85,7 @@ def test_a_weak_control_without_tools_by_the_plan_is_the_finding_and_not_invalid
     assert (kind, is_void) == (INCOMPETENT, False)
     assert message == (
         "control (plain), which has no tools by the plan, succeeds at 33% on 3 tasks that can be done without the tool: "
-        "a finding on the model alone"
+        "this describes only the model"
     )
 
 

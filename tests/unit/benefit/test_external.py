@@ -528,7 +528,7 @@ def test_files_that_look_like_secrets_are_not_there(tmp_path: Path) -> None:
 def test_a_place_below_instructions_of_agents_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "AGENTS.md").write_text("Always use the tool.")
     monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
-    with pytest.raises(UsageError, match="above their working folder"):
+    with pytest.raises(UsageError, match="in a parent of their working folder"):
         make_place(None)
     assert [path.name for path in tmp_path.iterdir()] == ["AGENTS.md"]
 

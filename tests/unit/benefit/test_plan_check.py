@@ -222,7 +222,7 @@ def test_arms_whose_comparison_would_mean_nothing_are_refused(
         assert [(problem.path, problem.message) for problem in caught.value.problems] == [("arms", message)]
     else:
         notes = check_plan(given, tmp_path).notes
-        assert any("cannot look" in note for note in notes) is ("tools" not in control)
+        assert any("cannot search or read" in note for note in notes) is ("tools" not in control)
 
 
 def test_a_budget_has_a_limit_for_the_judge_and_its_price(tmp_path: Path) -> None:
@@ -260,7 +260,7 @@ def test_tool_calls_that_nothing_counts_have_no_limit(tmp_path: Path) -> None:
     for usage, is_known in (("", False), ({"answer": "a"}, False), ({"answer": "a", "tool_calls": "c"}, True)):
         agent = {"kind": "command", "command": ["agent", "{prompt}"], "usage": usage}
         notes = check_plan(plan(agent=agent), tmp_path).notes
-        assert any("Tool calls of the agent are not known" in note for note in notes) is not is_known
+        assert any("Tool calls of the agent are neither counted nor limited" in note for note in notes) is not is_known
         limited = plan(agent=agent, limits={"tokens": LIMIT, "tool_calls": 9})
         if is_known:
             assert check_plan(limited, tmp_path)
@@ -287,7 +287,7 @@ def test_turns_that_nothing_counts_have_no_limit_and_tokens_a_note(
     model = {"model": "test:one", "base_url": url}
     agent = {"kind": "command", "command": ["agent", "{prompt}", "{base_url}"], "usage": usage, "model": model}
     notes = check_plan(plan(agent=agent), tmp_path).notes
-    assert any("`limits.tokens` ends no run" in note for note in notes) is not counts[1]
+    assert any("`limits.tokens` has no effect" in note for note in notes) is not counts[1]
     limited = plan(agent=agent, limits={"turns": 3})
     if counts[0]:
         assert check_plan(limited, tmp_path)

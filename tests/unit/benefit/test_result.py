@@ -418,7 +418,7 @@ def test_undecided_code_says_why_a_check_could_not_run(tmp_path: Path) -> None:
 
 
 def test_a_preflight_that_ended_a_call_says_nothing_of_the_cells_that_were_run(tmp_path: Path) -> None:
-    refused = {"ok": False, "message": "the tool is another than when the experiment began", "found": {"index": "b"}}
+    refused = {"ok": False, "message": "the tool has changed since the experiment began", "found": {"index": "b"}}
     found = result(experiment(tmp_path, preflight=({}, refused)))
     assert kinds(found) == set()
     assert found.tools["acme"]["preflight"]["found"] == {"index": "main"}
@@ -501,7 +501,7 @@ def test_a_weak_control_says_how_it_fails_and_whether_the_other_arm_does_too(tmp
     (weak,) = (each for each in alike.validity if each.kind is ValidityKind.CONTROL_INCOMPETENT)
     assert weak.message == (
         "control (plain) succeeds at 0% on 8 tasks that can be done without the tool; the plan demands 50% "
-        "(16 failed: 16 fact_missing); treatment (acme) succeeds at 0% there: look at the replies, the judge and the facts first"
+        "(16 failed: 16 fact_missing); treatment (acme) succeeds at 0% there: check the replies, the judge and the facts first"
     )
 
 

@@ -191,7 +191,7 @@ def test_a_model_that_the_server_does_not_have_ends_the_run(
         "runs in a row)"
     ) in ended.stderr
     assert "Hint: with the correct `base_url`, `cranfield benefit run PLAN --resume benefit-runs/" in ended.stderr
-    assert ended.stderr.rstrip().endswith("with another model, begin another experiment.")
+    assert ended.stderr.rstrip().endswith("for another model, start a new experiment.")
 
 
 def test_a_task_that_cannot_be_scored_is_refused_before_anything_is_written(place: Path, call: Call) -> None:

@@ -56,7 +56,7 @@ def test_what_is_wrong_is_reported_at_its_place(load, fields, message):
         ("patterns: {KD: 'K'}", "intake.patterns.KD"),
         ("patterns: {kd: '('}", "is not a regular expression"),
         ("logs: {a: {pattern: 'x'}}", "has no named group for the query"),
-        ("logs: {a: {pattern: '(?P<query>x)', time: '%H:%M'}}", "does not give the day"),
+        ("logs: {a: {pattern: '(?P<query>x)', time: '%H:%M'}}", "does not contain the day"),
         ("redact: [mail]", "intake.redact"),
         ("keep_days: 0", "keep_days"),
     ],

@@ -86,7 +86,7 @@ def test_a_score_that_knows_nothing_is_uninformative_in_every_form(tmp_path: Pat
     for text in (short, whole, page.read_text()):
         assert "uninformative" in text
         assert "does not significantly distinguish right from wrong answers" in " ".join(text.split())
-        assert "can be read as a probability, " not in " ".join(text.split())
+        assert "can be read as a probability " not in " ".join(text.split())
     assert "\nslope within 0.5 to 2 " in whole
     for line in ("calibration slope", "Spiegelhalter's z", "AUROC"):
         assert f"\n{line} " in short

@@ -88,7 +88,7 @@ def test_what_the_interval_cannot_tell_exits_with_4_and_broken_limits_with_3(tmp
     [
         (["gate", "none.yaml"], "none.yaml"),
         (["gate"], "no baseline found"),
-        (["gate", "--baseline-ref", "origin/main"], "needs a git repository"),
+        (["gate", "--baseline-ref", "origin/main"], "requires a git repository"),
         (["gate", "--from", "nowhere"], "error:"),
         (["gate", "--markdown", "report.html"], ".md"),
         (["baseline", "show"], "no baseline found"),

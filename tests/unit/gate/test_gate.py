@@ -208,7 +208,7 @@ def test_a_finished_run_is_judged_without_asking_and_a_stale_one_is_refused(tmp_
     assert not (tmp_path / "asked.txt").exists()
     config.write_text(config.read_text().replace("{command", "{timeout_s: 7, command"))
     assert problems(config, source=AnswerSource(tmp_path / "done")) == ["the run has a different config of the system"]
-    assert problems(config, source=AnswerSource(tmp_path / "nowhere")) == ["there is no such run"]
+    assert problems(config, source=AnswerSource(tmp_path / "nowhere")) == ["run not found"]
     assert problems(config, source=AnswerSource(tmp_path / "done", tmp_path / "x")) == [
         "{folder} and {run} exclude each other"
     ]

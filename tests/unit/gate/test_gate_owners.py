@@ -221,7 +221,7 @@ def test_options_of_the_call_that_change_what_counts_are_refused(config: Path, n
     if name == "databases":  # a baseline holds a digest of what they answered
         assert gated(config, overrides=overrides).status == "passed"
         return
-    with pytest.raises(CranfieldError, match="the ref decides which test set counts") as caught:
+    with pytest.raises(CranfieldError, match="the ref defines the test set") as caught:
         gated(config, overrides=overrides)
     assert caught.value.exit_code == 2
     assert name in caught.value.problems[0].parameters
@@ -267,11 +267,11 @@ def test_a_run_with_other_settings_than_the_ref_says_what_to_do(config: Path) ->
     run_job(config, out=config.parent / "slower")
     with pytest.raises(CranfieldError, match="the run has a different config of the system") as caught:
         gated(config, AnswerSource(folder=config.parent / "slower"))
-    assert "set the keys that it decides as they are there" in (caught.value.problems[0].hint or "")
+    assert "set the keys that the ref decides to the values of the ref" in (caught.value.problems[0].hint or "")
 
 
 def test_resume_is_refused(config: Path) -> None:
-    with pytest.raises(CranfieldError, match="resume is refused: with a baseline ref"):
+    with pytest.raises(CranfieldError, match="resume is not allowed: with a baseline ref"):
         gated(config, AnswerSource(resume=config.parent / "out"))
 
 

@@ -131,7 +131,7 @@ def test_an_interrupted_gate_is_resumed_by_name_alone_and_the_report_says_so_fir
     assert left(config) == []
     for form in ("text", "markdown", "html"):
         text = render(job.document, form)
-        assert text.index("2 of 4 answers are not of this call") < text.index("he rule is kept")
+        assert text.index("2 of 4 answers are from an earlier call") < text.index("he rule is kept")
         assert "Read, not made in this call" in text
     found = json.loads(render(job.document, "json"))
     assert list(found).index("not_of_this_call") < list(found).index("status")
@@ -150,7 +150,7 @@ def test_a_gate_without_resume_removes_what_an_interrupted_one_left_when_it_is_d
     assert len(left(config)) == 2
     capfd.readouterr()
     assert gated(config).results[""].n_earlier == 0
-    assert "left by an interrupted gate, not used, and removed when this one has finished" in capfd.readouterr().err
+    assert "answers of an interrupted gate are not used, and will be removed when this gate finishes" in capfd.readouterr().err
     assert left(config) == []
 
 
@@ -160,7 +160,7 @@ def test_a_gate_that_was_killed_before_its_report_is_resumed_without_a_call(
     own = (config.parent / "answer.sh").read_text()
     (config.parent / "answer.sh").write_text(own + "mkdir -p out/gate.json\n")  # the report cannot be written
     assert "gate.json" in message(config)
-    assert "the answers are kept: the same command with --resume" in capfd.readouterr().err
+    assert "the answers are kept: add --resume" in capfd.readouterr().err
     (folder,) = left(config)
     (config.parent / "out/gate.json").rmdir()
     job = gated(config, AnswerSource(resume=folder))
@@ -174,7 +174,7 @@ def test_in_ci_and_with_a_ref_nothing_is_kept_and_nothing_resumed(
     interrupt(lambda: gated(config))
     (folder,) = left(config)
     monkeypatch.setenv("CI", "true")
-    assert "resume is refused: in CI" in message(config, AnswerSource(resume=folder))
+    assert "resume is not allowed: in CI" in message(config, AnswerSource(resume=folder))
     stopped = interrupt(lambda: gated(config))
     assert "none is kept: in CI" in str(stopped)
     assert left(config) == [folder]
@@ -212,7 +212,7 @@ def test_a_disk_that_is_full_names_the_folder_that_is_resumed(config: Path, monk
     text = message(config)
     (folder,) = left(config)
     assert "no space left on device" in text
-    assert f"the same command with --resume {folder} uses them" in text
+    assert f"add --resume {folder} to the same command to use them" in text
 
 
 @pytest.mark.parametrize("place", ["out/runs", "out/gate.md"])
@@ -261,7 +261,7 @@ def test_results_beyond_k_do_not_count(config: Path, form: str) -> None:
     result = job.results[""]
     assert (result.rules[0].status, result.rules[0].got) == ("failed", "0.0000")
     assert (
-        "8 results of 4 queries beyond k = 10 are not counted: a system under the gate is asked for 10" in result.notes
+        "8 results of 4 queries beyond k = 10 are not counted: the gate requests 10 results" in result.notes
     )
     assert result.evaluation.reading["depth"] is None
     within = write_trec(config.parent / "deep.run", 10)
@@ -312,7 +312,7 @@ def test_a_run_of_a_program_without_any_of_them_is_a_run_file(config: Path) -> N
     assert gated(config, AnswerSource(run=path)).status == "passed"
     (config.parent / "done/runs").mkdir(parents=True)
     path.rename(config.parent / "done/runs/new.jsonl")
-    assert "does not name its test set" in message(config, AnswerSource(folder=config.parent / "done"))
+    assert "does not state its test set" in message(config, AnswerSource(folder=config.parent / "done"))
 
 
 def test_diagnostic_measures_have_no_colour(config: Path) -> None:
@@ -337,4 +337,4 @@ def test_a_baseline_of_answers_that_are_not_of_this_call_says_so(config: Path) -
 
     path = write_trec(config.parent / "some.run", 1)
     done = accept(config, out=config.parent / "out", accepted="2026-01-31", source=AnswerSource(run=path), dry_run=True)
-    assert "4 of 4 answers are not of this call" in render(done.document)
+    assert "4 of 4 answers are from an earlier call" in render(done.document)

@@ -155,14 +155,14 @@ def test_of_strata_that_keep_a_rule_the_nearest_to_its_bound_is_told(answered: F
 @pytest.mark.parametrize(
     ("rule", "what"),
     [
-        ("floor: {measure: RR, at_least: 0, where: {difficulty: none}}", "there is no such query"),
-        ("floor: {measure: RR, every_query: 0, where: {difficulty: none}}", "there is no such query"),
+        ("floor: {measure: RR, at_least: 0, where: {difficulty: none}}", "no matching query"),
+        ("floor: {measure: RR, every_query: 0, where: {difficulty: none}}", "no matching query"),
         ("floor: {measure: RR, by: nothing, at_least: 0}", "the rule was not tested"),
-        ("drop: {measure: RR, at_most: 100 %, where: {difficulty: none}}", "there is no such query"),
+        ("drop: {measure: RR, at_most: 100 %, where: {difficulty: none}}", "no matching query"),
         ("drop: {measure: RR, at_most: 100 %}", "none of 1 queries has a value"),  # without a baseline
-        ("ratchet: {measure: RR, where: {difficulty: none}}", "there is no such query"),
+        ("ratchet: {measure: RR, where: {difficulty: none}}", "no matching query"),
         ("ratchet: {measure: RR, queries: [q9]}", "none of 1 queries has a value"),
-        ("judged: {k: 10, at_least: 0, where: {difficulty: none}}", "there is no such query"),
+        ("judged: {k: 10, at_least: 0, where: {difficulty: none}}", "no matching query"),
         ("latency: {p95_ms: 1000}", "no call has a time"),
     ],
 )

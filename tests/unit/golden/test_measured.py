@@ -151,7 +151,7 @@ def test_the_command_measures_keeps_the_answers_and_says_how_to_go_on(
     assert (code, [role["measured"] for role in json.loads(out)["roles"]]) == (0, [3, 3, 3, 3])
     (folder,) = (tmp_path / "runs").iterdir()
     assert f"`cranfield golden run --resume {folder} --repo " in err
-    assert "makes the set, and asks for none of this again" in err
+    assert "creates the set, and reuses these answers" in err
     assert "dry run of 3 queries: " in err
     again = run_cli(capsys, "plan", "--resume", folder, *at, "--measure", 3, "--format", "json")
     assert (again[0], again[1]) == (0, out)

@@ -215,7 +215,7 @@ def test_a_run_that_is_not_finished_is_not_given_to_people(run, repo, store) -> 
 
 def test_the_lines_are_those_that_the_run_read(run, repo, store) -> None:
     (repo / "a.py").write_text("")
-    with pytest.raises(UsageError, match="not those that the run read"):
+    with pytest.raises(UsageError, match="differ from those that the run read"):
         made(run, repo, store)
 
 
@@ -679,14 +679,14 @@ def test_one_person_may_go_on_with_what_was_drawn_for_two(author: Author) -> Non
     author.looks()
     assert "one person alone: `cranfield golden review" in author.steps()
     author.waits()
-    with pytest.raises(UsageError, match="drawn for another profile; expected bootstrap"):
+    with pytest.raises(UsageError, match="drawn for a different profile; expected bootstrap"):
         author.opens("scale-one-person")
     made = author.opens()
     assert (made.sample.sampled, made.second.n_new) == (drawn.sampled, 5)
     author.looks("r-second-look")
     author.collects()
     assert author.report().outcome is ReviewOutcome.PASSED
-    with pytest.raises(UsageError, match="decided already"):
+    with pytest.raises(UsageError, match="already decided"):
         author.opens("bootstrap")
 
 
@@ -695,7 +695,7 @@ def test_what_two_people_decided_is_not_called_that_of_one(author: Author) -> No
     for name in ("dee", "eve"):
         author.looks(by=name)
     assert author.collects().n_new == 5
-    with pytest.raises(UsageError, match="decided already; expected bootstrap, got bootstrap-one-person"):
+    with pytest.raises(UsageError, match="already decided; expected bootstrap, got bootstrap-one-person"):
         author.opens()
 
 
@@ -744,10 +744,10 @@ def test_a_name_that_is_stated_is_no_sign_in(tmp_path: Path) -> None:
     store.people.add("ann", password_hash="x")
     with pytest.raises(UsageError, match="ann signs in with a password"):
         store.people.local("ann")
-    with pytest.raises(UsageError, match="taken, or looks like"):
+    with pytest.raises(UsageError, match="taken, or too similar"):
         store.people.local("DEE")
     store.people.of_file("gpt-4", RaterKind.MODEL)
-    with pytest.raises(UsageError, match="gpt-4 names no person; expected the name of a person, got model"):
+    with pytest.raises(UsageError, match="gpt-4 is not the name of a person; expected the name of a person, got model"):
         store.people.local("gpt-4")
     store.close()
 
@@ -773,7 +773,7 @@ def test_who_judges_by_a_name_is_a_member_of_the_book(
     people.add("eve", Role.VIEWER)
     people.set_active(people.add("bob").id, active=False)
     for name, why in (
-        ("gpt-4", "names no person"),
+        ("gpt-4", "is not the name of a person"),
         ("eve", "a viewer cannot judge"),
         ("bob", "bob may not sign in"),
     ):
@@ -783,10 +783,10 @@ def test_who_judges_by_a_name_is_a_member_of_the_book(
 
 def test_a_batch_is_made_again_with_the_feedback_that_there_is(tmp_path: Path) -> None:
     plan = f"`cranfield golden run {tmp_path}/plan.yaml --repo DIR"
-    assert after_breach(tmp_path, "plan") == f"{plan}` makes the batch again"
+    assert after_breach(tmp_path, "plan") == f"{plan}` creates the batch again"
     (tmp_path / "review_feedback.jsonl").touch()
     assert (
-        after_breach(tmp_path, "plan") == f"{plan} --feedback {tmp_path}/review_feedback.jsonl` makes the batch again"
+        after_breach(tmp_path, "plan") == f"{plan} --feedback {tmp_path}/review_feedback.jsonl` creates the batch again"
     )
 
 

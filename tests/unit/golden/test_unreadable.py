@@ -163,14 +163,14 @@ def test_the_command_says_what_came_what_it_took_and_what_to_do(
     path = begin(models, snapshot, tmp_path, **SMALL)
     go_on(path, snapshot, garbling(models, "judge"))
     shown = call("golden", "run", "--resume", path, "--repo", repo, "--replay", path / "calls.jsonl")
-    assert "no reply could be read in" not in shown.stdout
+    assert "no readable reply for" not in shown.stdout
     for line in (
         (
             "no readable reply for 2 records\nfirst: own-explain-medium-02, judge: 2 replies in a row are "
             "unreadable, 1 try so far"
         ),
         "(2 requests, 2,200 tokens, cost unknown); the last: the answer does not fit the schema",
-        "Hint: if the same comes each time, the model needs another `output_mode`",
+        "Hint: if this happens repeatedly, start a new run with another `output_mode`",
     ):
         assert line in shown.stderr
 

@@ -190,7 +190,7 @@ def test_any_scale_may_be_declared(raters):
     result = json.loads(raters(*FILES, "--scale", "0-4", "--format", "json")[1])
     assert (result["scale"], result["levels"]) == ("0, 1, 2, 3, 4", [0, 1, 2, 3, 4])
     assert result["confusion"][0]["grades"] == [0, 1, 2, 3, 4]
-    assert "unknown: the scale does not say" in raters(*FILES, "--scale", "0-4")[1]
+    assert "unknown: the scale does not define" in raters(*FILES, "--scale", "0-4")[1]
 
 
 def test_csv_has_the_agreement_without_each_rater_and_at_each_threshold(raters):

@@ -52,7 +52,7 @@ def test_a_book_from_its_pool_to_its_log(call) -> None:
         store.log.save(SaveRequest(1, 1, ann, Action.GRADE, "k", 1))
     Path("new.md").write_text("Be strict")
     assert "version 2 holds" in call("book", "guideline", "shop", "new.md")
-    assert "has this text already" in call("book", "guideline", "shop", "new.md")
+    assert "already has this text" in call("book", "guideline", "shop", "new.md")
     assert call("book", "guideline", "shop") == "Be strict\n"
     again = ("book", "reopen", "shop", "--before-guideline", "2", "--reason", "new guidelines")
     assert "1 item would be reopened" in call(*again, "--dry-run")

@@ -119,7 +119,7 @@ def test_a_sample_of_several_ranges(cranfield: Command) -> None:
         (("c.csv", "--testset", "a.run"), ["not a test set"]),
         (("a.run", "--out", "none/pool.json"), ["the pool cannot be written"]),
         (("check", "a.run", "b.jsonl"), ["there is no test set"]),
-        (("check", "a.run", "--testset", "web.qrels"), ["one run: no other is left"]),
+        (("check", "a.run", "--testset", "web.qrels"), ["leave-one-out needs another run"]),
         (("check", "a.run", "b.jsonl", "--testset", "web.qrels", "-m", "nDGC@10"), ["did you mean nDCG@10"]),
         (("export", "web.qrels", "--out", "x"), ["not a pool"]),
     ],
@@ -180,7 +180,7 @@ def test_a_book_is_made_at_once(cranfield: Command, tmp_path: Path) -> None:
     code, _, err = cranfield(*given, "--db", "books.db")
     made, note = err.splitlines()
     assert (code, made) == (0, "created book tonight: 2 documents of 1 query")
-    assert note.startswith("note: the scale of the book is graded (0, 1, 2, 3): the test set declares none; ")
+    assert note.startswith("note: the scale of the book is graded (0, 1, 2, 3): the test set declares no scale; ")
     store = open_store(tmp_path / "books.db")
     info = store.books.get("tonight")
     assert (info.settings.raters_per_item, info.source["method"], info.n_items) == (2, "depth", 2)

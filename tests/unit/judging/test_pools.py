@@ -331,7 +331,7 @@ def test_a_pool_file_is_read_back_the_same(tmp_path: Path) -> None:
         ('"cranfield_pool"', '"pool"', "not a pool"),
         ('"method": "depth"', '"method": "magic"', ":4:11: wrong value for method"),
         ('"doc": "b"', '"dok": "b"', "unknown key 'dok'"),
-        ('"query": "q2", "doc": "x"', '"query": "q7", "doc": "x"', "the query is not among the queries of the pool"),
+        ('"query": "q2", "doc": "x"', '"query": "q7", "doc": "x"', "the query is not in the queries of the pool"),
         ('"doc": "e"', '"doc": "b"', "stands twice"),
         ('"B": 2', '"C": 2', "no run 'C' in the pool"),
         ('{"id": "q2"', '{"id": "q1"', "query 'q1' stands 2 times"),

@@ -146,7 +146,7 @@ def test_labels_of_another_plan_are_refused_with_every_row_and_query():
     with pytest.raises(TestSetError) as caught:
         renew(plan, labels_for(other, AGREED), today=TODAY)
     messages = [problem.message for problem in caught.value.problems]
-    assert sum("is not one of those drawn" in message for message in messages) == 6
+    assert sum("is not in the sample" in message for message in messages) == 6
     assert sum("has no label" in message for message in messages) == 2
 
 
@@ -154,7 +154,7 @@ def test_labels_off_the_scale_and_queries_without_a_relevant_document_are_refuse
     plan = plan_refresh(CLINIC, LOG, 1)
     with pytest.raises(TestSetError, match="grade 7 by bob is not on the scale"):
         renew(plan, labels_for(plan, ((2, 7), (1, 1), (0, 0))), today=TODAY)
-    with pytest.raises(TestSetError, match="nothing is relevant to the new query"):
+    with pytest.raises(TestSetError, match="no document is relevant to the new query"):
         renew(plan, labels_for(plan, ((0, 0),)), today=TODAY)
 
 

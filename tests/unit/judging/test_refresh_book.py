@@ -90,6 +90,6 @@ def freeze(folder):
 
 def test_a_book_and_a_sheet_are_two_ways(folder):
     both = command("--book", "b", "--plan", "other.csv")
-    assert (both.returncode, "takes the place of a sheet" in both.stderr) == (2, True)
+    assert (both.returncode, "replaces the sheet" in both.stderr) == (2, True)
     bare = command("--book", "b")
-    assert (bare.returncode, "no run was given" in bare.stderr) == (2, True)
+    assert (bare.returncode, "without a run" in bare.stderr) == (2, True)

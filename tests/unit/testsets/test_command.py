@@ -220,7 +220,7 @@ def test_add_to_qrels_writes_the_metadata_beside_them(folder):
 def test_split_is_stored_once(folder):
     looked_after("split", "set.yaml", "--share", "0.3")
     assert len(read_testset("set.yaml").meta.split.held_out) == 1
-    assert "has a held-out part already" in looked_after("split", "set.yaml", code=2).stderr
+    assert "already has a held-out part" in looked_after("split", "set.yaml", code=2).stderr
     looked_after("split", "set.yaml", "--share", "0.7", "--seed", "5", "--force")
     assert len(read_testset("set.yaml").meta.split.held_out) == 2
 

@@ -169,7 +169,7 @@ def _reasons(found: Calibration) -> Iterator[str]:
         yield f"Brier skill {format_value(found.brier_skill)}: as it is, {constant}"
     if evidence.n_contradicted:
         counted = count_noun(evidence.n_contradicted, "answers", format_count)
-        yield f"{counted} with score 1 that are wrong, or with score 0 that are correct; a calibrated score has none"
+        yield f"{counted} with score 1 but wrong, or with score 0 but correct; a calibrated score has none"
 
 
 def _facts(found: Calibration) -> Iterator[VerdictFact]:

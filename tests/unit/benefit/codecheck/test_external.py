@@ -157,8 +157,8 @@ def test_files_that_are_no_source_are_not_written_and_tests_are_not_run():
     assert report.states[CodeCheck.TESTS] is CheckState.MISSING
     assert report.notes == (
         "a command checker does not run tests",
-        "../x.swift: not checked: it lies outside the folder of the answer",
-        "/etc/y.swift: not checked: it lies outside the folder of the answer",
+        "../x.swift: not checked: outside the folder of the answer",
+        "/etc/y.swift: not checked: outside the folder of the answer",
         "Package.swift.json: not checked: not a source file of the language",
     )
     nothing = check({"README.md": "no code"})

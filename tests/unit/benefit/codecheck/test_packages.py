@@ -397,8 +397,8 @@ def test_an_environment_that_cannot_be_used_leaves_the_checks_open(packages: str
     shared = Path(environment(tmp_path / "shared", {}))
     (shared / "pyvenv.cfg").write_text("include-system-site-packages = true\n")
     for where, version, why in (
-        (str(tmp_path), THIS, "there is no lib/python3.*/site-packages"),
-        (packages, other, f"it is of Python {THIS}; expected Python {other}"),
+        (str(tmp_path), THIS, "has no lib/python3.*/site-packages"),
+        (packages, other, f"has Python {THIS}; expected Python {other}"),
         (str(shared), THIS, "shares the packages of another Python"),
     ):
         report = check(where, "import typed\ntyped.nope\n", version=version)
@@ -532,7 +532,7 @@ def test_a_linked_folder_of_no_package_is_left_out_and_said(tmp_path: Path):
     (site / "more.pth").write_text(f"/\n{'x' * 5000}\n\0\n{tmp_path}\n")
     report = check(where, "x = 1\n")
     assert [note.partition(", which")[0] for note in report.notes] == ["nothing in /", f"nothing in {tmp_path}"]
-    assert "no package names its modules" in report.notes[0]
+    assert "no package lists its modules" in report.notes[0]
     assert set(existing_environment(where).inside.values()) == {site, tmp_path / "project" / "own"}
 
 

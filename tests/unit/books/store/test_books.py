@@ -136,7 +136,7 @@ def test_a_document_that_no_system_returned_is_added_once(desk_of) -> None:
     assert item in desk.judge_all("ann")
     with pytest.raises(UnknownNameError, match="unknown query 'q9'"):
         desk.store.books.add_item(desk.book.id, "q9", "new", {}, desk.rater("ann"))
-    with pytest.raises(UsageError, match="needs an id"):
+    with pytest.raises(UsageError, match="has no id"):
         desk.store.books.add_item(desk.book.id, "q0", " ", {}, desk.rater("ann"))
 
 

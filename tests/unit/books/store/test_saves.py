@@ -209,8 +209,8 @@ REFUSED = [
     ({"grade": None}, "got none"),
     ({"action": Action.SKIP}, "a skip requires a reason"),
     ({"action": Action.LATER, "grade": 1}, "`later` takes no grade"),
-    ({"action": Action.REOPEN}, "not one that is saved"),
-    ({"action": Action.CARRY}, "not one that is saved"),
+    ({"action": Action.REOPEN}, "cannot be saved"),
+    ({"action": Action.CARRY}, "cannot be saved"),
     ({"grade": 1, "key": "k" * 81}, "1 to 80 characters"),
     ({"grade": float("nan")}, "got nan"),
 ]

@@ -72,7 +72,7 @@ def test_a_comment_whose_body_is_no_text_is_not_ours(answers):
 def test_the_event_of_a_job_that_cannot_be_read_is_said(tmp_path):
     event = tmp_path / "event.json"
     event.write_text("[" * 100_000, encoding="utf-8")
-    with pytest.raises(UsageError, match="event of a job"):
+    with pytest.raises(UsageError, match="valid event file"):
         github.place({"GITHUB_REPOSITORY": "owner/name", "GITHUB_EVENT_PATH": str(event)}, None, None)
 
 

@@ -43,7 +43,7 @@ def test_a_book_is_rated_and_compared_by_commands(recorded: str, capsys: pytest.
     assert call("rate", "demo", *model, "--budget-tokens", "2500") == 4
     out = capsys.readouterr().out
     assert "stopped: the budget of tokens does not allow another request" in out
-    assert "goes on where this one ended" in out
+    assert "with a new budget to continue" in out
     assert call("rate", "demo", *model) == 0
     assert f"0 left of {N}" in capsys.readouterr().out
     assert call("models", "demo") == 0
@@ -54,7 +54,7 @@ def test_a_book_is_rated_and_compared_by_commands(recorded: str, capsys: pytest.
     assert "nosuch.run: no such file" in err
     assert "no person has graded a document of book 'demo'" in err
     assert call("rate", "demo", *model, "--name", "warm", "--temperature", "1") == 3
-    assert "another value of: sampling" in capsys.readouterr().out
+    assert "a different value of: sampling" in capsys.readouterr().out
 
 
 def test_a_document_without_a_text_is_named_and_the_exit_code_says_so(

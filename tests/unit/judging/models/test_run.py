@@ -244,7 +244,7 @@ def test_a_recorded_run_is_replayed_without_a_server(
     store.books.set_guideline(fresh.id, "Another guideline", by=None)
     refused = rate_book(store, store.books.get("second"), replay, texts)
     assert refused.stopped is Stop.NOT_RECORDED
-    assert "another value of: system" in refused.reason
+    assert "a different value of: system" in refused.reason
 
 
 def test_a_new_guideline_or_text_asks_again(store: Store, options: RateOptions, texts: Texts) -> None:

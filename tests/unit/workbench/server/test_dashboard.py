@@ -179,7 +179,7 @@ def test_the_second_of_two_leads_is_told_of_the_first(team) -> None:
     answer = team.post("alex", f"{address}/{item}", key="a key of alex", **second)
     assert answer.status_code == 409
     assert "lee set the final grade 2" in answer.text
-    assert "Yours is not saved." in answer.text
+    assert "Your grade is not saved." in answer.text
     assert 'value="0" required checked' in answer.text
     assert "only &lt;similar&gt;</textarea>" in answer.text
     assert team.store.reading.item(item).final_by == "lee"

@@ -213,7 +213,7 @@ def test_a_lead_decides_where_two_reviewers_differ_and_sees_no_names(golden) -> 
     assert "alex decided" in shown
     for path in ("", "/items", "/settings", "/review/decide"):
         assert golden.browser("alex").get(f"/books/golden{path}").status_code == 200, path
-    assert "No record waits" in golden.browser("alex").get(decide).text
+    assert "No record needs" in golden.browser("alex").get(decide).text
 
 
 LINES = st.text(alphabet="ab <\n\r\t", min_size=1)
@@ -266,7 +266,7 @@ def test_records_that_others_hold_are_not_done(team) -> None:
         team.store.people.join(book.id, team.store.people.get(name).id)
     assert 'id="decide"' in team.browser("ann").get("/books/one/review").text
     page = team.browser("lee").get("/books/one/review").text
-    assert "Nothing is free for you now: 1 record is held by other reviewers." in page
+    assert "No record is free for you now: 1 record is held by other reviewers." in page
     assert "is free from 2026-11-23 13:00 UTC on." in page
     assert 'href="/books/one/judge">Look again</a>' in page
     assert "Nothing is left" not in page

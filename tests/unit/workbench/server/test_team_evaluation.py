@@ -232,7 +232,7 @@ def test_freeze_makes_a_version_and_an_evaluation_that_stays(pages):
     pages.shop.service.jobs.submit(EvaluateRequest(testset=same.ref, runs=(info.run_id,)))
     (job,) = pages.shop.work()
     page = pages.get(f"/comparisons?baseline={info.id}&candidate={job.results[0]}")
-    assert "A verdict needs the same queries" not in page  # another version, with the same judgments
+    assert "A verdict requires the same queries" not in page  # another version, with the same judgments
     page = pages.get(f"/comparisons?baseline={number}&candidate={info.id}")
     assert "is still being judged, so its figures change" in page
     assert "Run again, on the latest version" not in page
@@ -355,7 +355,7 @@ def test_failures_are_named_before_the_measures(pages):
     (pages.shop.folder / "answers" / "boots").mkdir()  # cat fails on it
     number = pages.evaluated(keywords="red shoes\nboots", measures="P@2")
     pages.shop.grade("shoes", "red shoes", a=(1,), b=(0,))
-    page = pages.get(f"/evaluations/{number}").partition("As the grades were when")[0]
+    page = pages.get(f"/evaluations/{number}").partition("Figures with the grades at the time")[0]
     assert page.index("1 of 2 queries failed or have no answer") < page.index("<caption>Measures")
     assert "the system failed on it" in page
     (job,) = pages.shop.service.jobs.all()
@@ -467,7 +467,7 @@ def test_before_the_first_grade_a_page_says_nothing_graded_yet_and_not_invalid(p
     (job,) = pages.shop.service.jobs.all(limit=1)
     assert "invalid" not in pages.get(f"/jobs/{job.id}")
     pages.shop.grade("shoes", "red shoes", a=(1, 1, 1))
-    assert "Nothing graded yet." not in pages.get(f"/evaluations/{number}").split("As the grades were when")[0]
+    assert "Nothing graded yet." not in pages.get(f"/evaluations/{number}").split("Figures with the grades at the time")[0]
 
 
 def test_compare_is_offered_where_it_is_accepted_and_nowhere_else(pages, monkeypatch):
@@ -493,7 +493,7 @@ def test_a_book_without_documents_says_so_and_offers_running_again(pages, is_bro
         (pages.shop.folder / "search.sh").write_text("exit 3\n")
     number = pages.evaluated()
     page = pages.get("/books/shoes")
-    assert "The book has no documents: nothing was returned, or every query failed." in page
+    assert "The book has no documents: the system returned nothing, or every query failed." in page
     assert f'href="/evaluations/{number}#change">shop on shoes, #{number}</a>' in page
     assert ("3 of 3 queries failed" in page) is is_broken
     for method, path in declared_access(pages.team.app.routes):
@@ -540,7 +540,7 @@ def test_a_baseline_of_another_version_is_compared_on_the_newest_with_one_button
     answer = pages.post(f"/evaluations/{candidate}/compare", baseline=baseline)
     assert re.fullmatch(r"/comparisons/\d+\?done=on-newest", answer.headers["location"])
     page = pages.get(answer.headers["location"])
-    assert "The answers of both runs are scored on the newest version of the test set" in page
+    assert "Both runs are scored on the newest version of the test set" in page
     (made,) = service.comparisons.all()
     # a and b of a b c d are relevant now, in both
     assert [side.figures.measures["P@4"]["mean"] for side in (made.baseline, made.candidate)] == [1 / 2, 1 / 2]

@@ -108,15 +108,15 @@ def test_tokens_that_a_role_can_use(bench) -> None:
 
 
 def test_a_list_in_pages_says_what_is_sorted(bench) -> None:
-    assert "rows of this page" not in bench.page("/evaluations")
-    assert "rows of this page" in bench.page("/evaluations?before=4")
+    assert "Filter apply to this page" not in bench.page("/evaluations")
+    assert "Filter apply to this page" in bench.page("/evaluations?before=4")
 
 
 def test_what_does_not_count_says_so_first(bench) -> None:
     page = bench.page("/evaluations/{void}".format(**bench.ids))
-    assert page.index("do not count") < page.index("nDCG@10")
+    assert page.index("are invalid") < page.index("nDCG@10")
     assert "every query returned the same results" in page
-    assert '1 new evaluation does not count: <a href="/evaluations/3">broken #3</a>' in bench.page("/")
+    assert '1 new evaluation is invalid: <a href="/evaluations/3">broken #3</a>' in bench.page("/")
     assert re.search(r"broken #3</a></th>\s*<td[^>]*>invalid", bench.page("/evaluations"))
 
 
@@ -127,10 +127,10 @@ def test_a_regression_is_said_first(bench, workbench_books) -> None:
     service.jobs.cancel(ids["queued"])
     assert "Got worse" not in bench.page("/")
     service.evaluations.pin(old, pinned=False)
-    assert "no evaluation is pinned as the baseline of shop" in bench.page(f"/evaluations/{old}")
+    assert "No evaluation is pinned as the baseline of shop" in bench.page(f"/evaluations/{old}")
     service.evaluations.pin(new)
     means = [service.evaluations.get(number).figures.measures["nDCG@10"]["mean"] for number in (old, new)]
-    text = f"nDCG@10 is {means[0]:.4f}, of the baseline {means[1]:.4f}"
+    text = f"nDCG@10: {means[0]:.4f}, baseline: {means[1]:.4f}"
     assert text in bench.page(f"/evaluations/{old}")
     comparison = service.comparisons.get(workbench_books.compare(service, new, old))
     rule = "nDCG@10 is at least 0.99"
@@ -366,7 +366,7 @@ def test_flags_before_a_comparison(bench) -> None:
         "results are judged",
     ):
         assert words in page, words
-    assert "the answers of both are scored on the newest version of the test set" in page
+    assert "both are scored on the newest version of the test set" in page
     assert "<button>Compare on the newest version</button>" in page
     assert 'action="/comparisons/make"' in bench.page("/comparisons?baseline=1&candidate=2")
     assert "Different" not in bench.page("/comparisons?baseline=1&candidate=2")

@@ -273,7 +273,7 @@ def test_what_is_judged_is_compared_by_frozen_grades_alone(shop):
     (first,) = evaluations(shop).values()
     started(shop, book="shoes")
     (second,) = evaluations(shop).values()
-    with pytest.raises(UsageError, match="is being judged"):
+    with pytest.raises(UsageError, match="is still being judged"):
         shop.service.jobs.submit(CompareRequest(baseline=first.id, candidate=second.id))
 
 

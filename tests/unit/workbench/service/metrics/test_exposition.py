@@ -175,7 +175,7 @@ def test_names_that_would_not_identify_a_series_are_refused(given: dict, message
 
 @pytest.mark.parametrize("name", ["queries", "measure_ci_low", "build_info"])
 def test_the_name_of_a_family_is_refused_for_a_measure(name: str) -> None:
-    with pytest.raises(UsageError, match=f"cranfield_{name}, which other metrics have"):
+    with pytest.raises(UsageError, match=f"cranfield_{name}, which another metric already has"):
         naming_of(MetricsConfig(measures={"R": name}))
 
 
