@@ -176,7 +176,7 @@ def test_in_ci_and_with_a_ref_nothing_is_kept_and_nothing_resumed(
     monkeypatch.setenv("CI", "true")
     assert "resume is not allowed: in CI" in message(config, AnswerSource(resume=folder))
     stopped = interrupt(lambda: gated(config))
-    assert "none is kept: in CI" in str(stopped)
+    assert "no answers are kept: in CI" in str(stopped)
     assert left(config) == [folder]
     monkeypatch.setenv("CI", "false")
     assert gated(config, AnswerSource(resume=folder)).status == "passed"

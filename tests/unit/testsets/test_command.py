@@ -131,7 +131,7 @@ def test_validate_takes_several_sets_and_checks_those_after_one_that_cannot_be_r
 def test_validate_refuses_for_several_sets_what_is_of_one(folder, option):
     done = looked_after("validate", "set.yaml", "set.yaml", *option, code=2)
     assert f"{option[0]}" in done.stderr
-    assert "is for one test set; expected one SET, got 2" in done.stderr
+    assert "applies to a single test set; expected one SET, got 2" in done.stderr
 
 
 def test_validate_with_a_run_names_what_no_result_is(folder):
@@ -257,8 +257,8 @@ def refresh(*arguments, code=0):
 def test_refresh_in_two_steps(folder):
     (folder / "log.tsv").write_text("query\tcount\nwhere are backups\t7\nWHO may write  here\t9\n")
     done = refresh("--plan", "sheet.csv", "--queries-out", "new.tsv", "--sample", "top")
-    assert "drawn (top, seed 0): 1 of 2" in done.stderr
-    assert "passed over: 1" in done.stderr
+    assert "sampled (top, seed 0): 1 of 2" in done.stderr
+    assert "skipped: 1" in done.stderr
     query_id, text = (folder / "new.tsv").read_text().strip().split("\t")
     assert text == "where are backups"
     (folder / "new.run").write_text("".join(f"{query_id} Q0 d{i} {i} {9 - i} r\n" for i in range(1, 9)))

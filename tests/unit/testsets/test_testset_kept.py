@@ -278,7 +278,7 @@ def test_nothing_to_add_is_an_error_and_no_history(folder):
 
 def test_convert_to_another_format_of_the_same_ending_names_the_one_that_keeps_all(folder):
     said = looked_after("convert", "full.json", "new.json").stderr
-    assert "hint: --to golden-json keeps the format of full.json" in said
+    assert "hint: --to golden-json keeps the format and all data of full.json" in said
     said = looked_after("convert", "full.json", "same.json", "--to", "golden-json").stderr
     assert "hint" not in said
     assert (folder / "same.json").read_bytes() == (folder / "full.json").read_bytes()

@@ -114,7 +114,7 @@ def test_there_is_nothing_to_back_up(tmp_path: Path, capsys: pytest.CaptureFixtu
     with closing(sqlite3.connect(tmp_path / "other.db")) as other:
         other.execute("CREATE TABLE mine (id)")
     assert run_command_line(["db", "backup", str(tmp_path / "copy.db"), "--db", str(tmp_path / "other.db")]) == 2
-    assert "no database of books" in capsys.readouterr().err
+    assert "not a book database" in capsys.readouterr().err
     assert [path.name for path in tmp_path.iterdir()] == ["other.db"]
 
 

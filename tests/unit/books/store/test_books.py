@@ -73,7 +73,7 @@ def test_a_name_is_used_once(store) -> None:
             store.books.create(name, pool_of(), BookSettings())
     with pytest.raises(UnknownNameError, match="did you mean shop"):
         store.books.get("shp")
-    with pytest.raises(UnknownNameError, match="no book 99"):
+    with pytest.raises(UnknownNameError, match="book 99 not found"):
         store.books.get(99)
 
 

@@ -127,7 +127,7 @@ def test_a_database_of_an_earlier_version_is_upgraded(empty, request) -> None:
         with database.read() as session:
             assert session.execute(text("SELECT id, name, note FROM account")).all() == [(account.id, "ann", None)]
     assert read_revision(address) == later
-    with pytest.raises(UsageError, match=r"of another version; .* got 0002\.\nHint: run `cranfield db upgrade`"):
+    with pytest.raises(UsageError, match=r"a different schema version; .* got 0002\.\nHint: run `cranfield db upgrade`"):
         open_store(address)
 
 
@@ -200,7 +200,7 @@ def test_a_sqlite_file_and_its_copy_are_for_their_owner_from_the_first(tmp_path,
 def test_a_database_of_a_newer_version_is_refused(address) -> None:
     with closing(open_store(address)) as store, store.database.write() as session:
         session.execute(text("UPDATE alembic_version SET version_num = '9999'"))
-    with pytest.raises(UsageError, match=r"of another version; .* got 9999\.\nHint: run `cranfield db upgrade`"):
+    with pytest.raises(UsageError, match=r"a different schema version; .* got 9999\.\nHint: run `cranfield db upgrade`"):
         open_store(address)
     with (
         pytest.raises(UsageError, match=r"made by a newer version of Cranfield: its schema is 9999"),
@@ -215,7 +215,7 @@ def test_another_database_is_refused_and_stays_as_it_is(tmp_path) -> None:
     with closing(sqlite3.connect(path)) as file:
         file.execute("CREATE TABLE mine (id)")
     before = path.read_bytes()
-    with pytest.raises(UsageError, match="no database of books"):
+    with pytest.raises(UsageError, match="not a book database"):
         open_store(path)
     (tmp_path / "text.db").write_text("no database at all, but some text that is long enough to be read as one\n" * 20)
     with pytest.raises(UsageError, match="file is not a database"):
