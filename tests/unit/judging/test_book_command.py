@@ -60,7 +60,7 @@ def test_a_book_from_its_pool_to_its_log(call) -> None:
     counts = shown["coverage"]
     assert (counts["judged_lowest"], counts["judged_higher"], counts["unjudged"]) == (1, 1, 1)
     assert shown["raters"][0]["progress"]["n_done"] == 1
-    assert "1 item open again" in call(*again)
+    assert "1 item reopened" in call(*again)
     assert [json.loads(line)["action"] for line in call("book", "log", "shop").splitlines()] == [
         "carry",
         "grade",
@@ -215,7 +215,7 @@ def test_an_export_says_that_earlier_judgments_are_not_in_it_and_what_writes_the
     shown = judged_pool("book", "export", "shop", name)
     sentence = (
         "not included: those of the 4 judgments of the test set 'shop' that are not in the book; "
-        "`cranfield book freeze shop --out FILE` writes the next version of that set with both"
+        "`cranfield book freeze shop --out FILE` writes the next version of that test set with both"
     )
     assert f"note: {sentence}\n" in shown
     assert "old" not in frozen_grades(name)["q1"]
@@ -227,7 +227,7 @@ def test_an_export_says_that_earlier_judgments_are_not_in_it_and_what_writes_the
 
 def test_an_export_of_a_book_of_its_own_has_no_such_note(call) -> None:
     call("book", "create", "shop", "--pool", "pool.json")
-    assert "not in it" not in call("book", "export", "shop", "own.yaml")
+    assert "not included" not in call("book", "export", "shop", "own.yaml")
 
 
 def test_a_test_set_that_is_not_there_stops_the_freezing(judged_pool) -> None:
@@ -235,7 +235,7 @@ def test_a_test_set_that_is_not_there_stops_the_freezing(judged_pool) -> None:
     refused = judged_pool("book", "freeze", "shop", "--out", "next.yaml", code=2)
     assert "the 4 earlier judgments of 'shop'" in refused
     assert "expected the test set at shop.qrels" in refused
-    assert "--onto names it; --without-earlier leaves its judgments out" in refused
+    assert "name the test set with --onto, or leave its judgments out with --without-earlier" in refused
     assert not Path("next.yaml").exists()
     judged_pool("book", "freeze", "shop", "--out", "next.qrels", "--onto", "moved.qrels")
     assert frozen_grades("next.qrels")["q1"] == {"a": 2, "b": 0, "old": 1, "n": 1}

@@ -205,9 +205,9 @@ def test_everything_that_the_book_does_not_have_is_named_at_its_line(book, store
         import_judgments(store, "shop", read_testset(path), path, by=lead)
     problems = {(problem.line, problem.message.split(" of ")[0]) for problem in caught.value.problems}
     assert problems == {
-        (4, "the book has no query 'q9'"),
+        (4, "query 'q9' is not in the book"),
         (2, "the grade"),
-        (3, "the book has no document 'cap'"),
+        (3, "document 'cap'"),
     }
 
 

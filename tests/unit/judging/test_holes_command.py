@@ -45,7 +45,7 @@ def test_the_report_has_the_verdict_its_cases_and_the_holes(folder, call):
         "3 holes in 3 queries",
         "No judgment of these results can change the verdict (better).",
         "`--out holes.pool.json`",
-        "3 queries with holes and without a text, which raters cannot judge: q0, q1, q2.",
+        "3 queries with holes but without a text, which raters cannot judge: q0, q1, q2.",
     ):
         assert words in done.stdout, words
 
@@ -198,5 +198,5 @@ def test_without_any_judgment_a_pool_comes_first(folder, call):
     Path("none.txt").write_text("q0 0 hit -1\n")
     done = call("holes", "a.run", "b.run", "--testset", "none.txt")
     assert done.returncode == 2
-    assert "nothing is judged in the test set 'none'" in done.stderr
+    assert "the test set 'none' has no judgments" in done.stderr
     assert "cranfield pool" in done.stderr

@@ -94,8 +94,8 @@ def test_everything_that_does_not_fit_is_named_at_once() -> None:
         "the depth of the pool is 0",
         "the truth of 1 queries is a rule (q), which does not depend on any system",
         "the test set has no judgment by document id",
-        "NumRel is no mean over queries",
-        "Judged@10 is no mean over queries",
+        "NumRel is not a mean over queries",
+        "Judged@10 is not a mean over queries",
     ]
 
 

@@ -126,7 +126,7 @@ def test_those_who_leave_may_be_named():
         (51, {}, "51 queries to be replaced"),
         (0, {}, "0 queries to be replaced"),
         (2, {"drop": ["q01"]}, "1 query to be dropped"),
-        (1, {"drop": ["q99"]}, "not in the set: q99"),
+        (1, {"drop": ["q99"]}, "not in the test set: q99"),
         (1, {"sample": "best"}, "sample is 'best'"),
     ],
 )
@@ -136,7 +136,7 @@ def test_a_plan_that_cannot_be_made_is_refused(n, more, message):
 
 
 def test_a_log_with_too_few_new_queries_is_refused():
-    with pytest.raises(UsageError, match="the log has 1 query that the set has not"):
+    with pytest.raises(UsageError, match="the log has 1 query not in the test set"):
         plan_refresh(CLINIC, QueryLog({"finding number1": 1, "other": 1}, 2), 2)
 
 
@@ -161,7 +161,7 @@ def test_labels_off_the_scale_and_queries_without_a_relevant_document_are_refuse
 def test_a_set_whose_ratings_follow_another_rule_is_not_mixed():
     rated = TestSet("t", CLINIC.queries, CLINIC.grades, ratings={"q00": (Rating("d", "x", 1),)}, consensus="median")
     plan = plan_refresh(rated, LOG, 1, drop=["q01"])
-    with pytest.raises(UsageError, match="became grades by median"):
+    with pytest.raises(UsageError, match="converted to grades by median"):
         renew(plan, labels_for(plan, AGREED), today=TODAY)
 
 

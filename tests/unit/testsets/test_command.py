@@ -273,7 +273,7 @@ def test_refresh_in_two_steps(folder):
 
     label(["12", "21", "10", "01", "22", "11"])
     done = refresh("--labels", "sheet.csv", "--out", "v2.yaml", "--sample", "top", code=1)
-    assert "kappa has to be above 0.6" in done.stderr
+    assert "kappa must be above 0.6" in done.stderr
     assert not (folder / "v2.yaml").exists()
     label(["22", "11", "00", "00", "22", "11"])
     done = refresh("--labels", "sheet.csv", "--out", "v2.yaml", "--sample", "top")

@@ -76,7 +76,7 @@ def test_mistakes_are_messages(run, words, stdin: str, expected: str) -> None:
         (("--host", "0.0.0.0"), "or --accounts"),
         (("--accounts", "--host", "0.0.0.0"), "add --url https://NAME"),
         (("--accounts",), "cranfield people add NAME --role admin"),
-        (("--url", "judge.example.org"), "others reach"),
+        (("--url", "judge.example.org"), "other machines can reach"),
     ],
 )
 def test_the_server_does_not_start_open_to_others(run, words, expected: str) -> None:

@@ -30,7 +30,7 @@ def experiment_plan_document(plan: PlanResult) -> Document:
             Col("detectable lift", lambda row: row.detectable, "value", key="detectable"),
         ),
     )
-    text = "Detectable: lift of success with 80 % power, assuming a standard deviation of {plan.spread:g} of the task differences; alpha is divided by the number of tests, as in the verdict. Empty: fewer than {plan.min_tasks} tasks, or too few even for a lift of 1."
+    text = f"Detectable: lift of success with 80 % power, assuming a standard deviation of {plan.spread:g} of the task differences; alpha is divided by the number of tests, as in the verdict. Empty: fewer than {plan.min_tasks} tasks, or too few even for a lift of 1."
     order: TableSpec[tuple[int, str]] = TableSpec(
         "Cells",
         list(enumerate(plan.cells)),

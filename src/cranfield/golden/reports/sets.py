@@ -97,7 +97,7 @@ def batch_document(drift: BatchDrift) -> Document:
         metrics.table(),
         Paragraph(
             "D: largest distance of the distribution functions, within cells of task type and difficulty. p: "
-            "permutation test within cells, Holm-adjusted over the metrics; level {drift.alpha:g}."
+            f"permutation test within cells, Holm-adjusted over the metrics; level {drift.alpha:g}."
         ),
     ]
     notes = [f"{each.name}: {each.result.note}" for each in drift.metrics if each.result.note]

@@ -126,7 +126,7 @@ def plan_refresh(
     chosen, n_known = _chosen(testset, log, n, sample, seed)
     if len(chosen) < n:
         raise UsageError(
-            f"the log has {count_noun(len(chosen), 'queries')} that are not in the test set",
+            f"the log has {count_noun(len(chosen), 'queries')} not in the test set",
             expected=f"{n}",
             got=(
                 f"{count_noun(len(log.counts), 'queries')}, {n_known} of them in the test set or nearly identical "

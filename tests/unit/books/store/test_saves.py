@@ -231,7 +231,7 @@ def test_what_a_save_names_must_be_there(desk_of) -> None:
         desk.grade("ann", item, 1)
     with pytest.raises(UnknownNameError, match="book .* not found"):
         desk.store.log.save(SaveRequest(999, item, desk.rater("ann"), Action.GRADE, "k", 1))
-    with pytest.raises(UnknownNameError, match="no account"):
+    with pytest.raises(UnknownNameError, match="account .* not found"):
         desk.store.log.save(SaveRequest(other.book.id, item, 999, Action.GRADE, "k", 1))
 
 

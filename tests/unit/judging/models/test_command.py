@@ -47,7 +47,7 @@ def test_a_book_is_rated_and_compared_by_commands(recorded: str, capsys: pytest.
     assert call("rate", "demo", *model) == 0
     assert f"0 left of {N}" in capsys.readouterr().out
     assert call("models", "demo") == 0
-    assert "insufficient data (0 pairs; 50 are needed)" in capsys.readouterr().out
+    assert "insufficient data (0 pairs; at least 50 are needed)" in capsys.readouterr().out
     assert call("models", "demo", "nosuch.run") == 2  # also where nothing is scored
     assert call("agreement", "demo") == 2
     err = capsys.readouterr().err

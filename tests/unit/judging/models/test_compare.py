@@ -106,7 +106,7 @@ def test_people_who_give_one_grade_only_are_named(made: Made) -> None:
     counts = tuple(row if grade == 2 else (0, 0, 0, 0) for grade, row in enumerate(model.confusion.counts))
     constant = replace(model, confusion=replace(model.confusion, counts=counts))
     text = render(model_document(replace(report, models=(constant,))), "text")
-    assert "people gave every document the grade 2: so agreement cannot be measured" in text
+    assert "people gave every document the grade 2, so agreement cannot be measured" in text
 
 
 def test_under_50_pairs_there_is_no_coefficient(made: Made) -> None:
@@ -162,7 +162,7 @@ def test_a_sample_that_is_not_random_is_said_to_make_it_invalid(made: Made) -> N
     report = made.report("best", sample="items")
     assert not report.corrected[0].is_valid
     text = " ".join(render(model_document(report), "text").split())
-    assert "not valid. What people judged is no random sample" in text
+    assert "not valid. The documents that people judged are not a random sample" in text
     assert '"is_valid": false' in render(model_document(report), "json")
 
 

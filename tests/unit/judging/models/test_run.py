@@ -412,7 +412,7 @@ def test_mistakes_are_named(store: Store, options: RateOptions, texts: Texts) ->
     with pytest.raises(BookClosedError, match="closed"):
         rate(store, options, texts, by_words)
     lists = store.books.create("lists", make_pool(), BookSettings(mode=Mode.PREFERENCE))
-    with pytest.raises(UsageError, match="asks for preferences"):
+    with pytest.raises(UsageError, match="collects preferences"):
         rate_book(store, lists, options, texts, source=Scripted(by_words))
 
 

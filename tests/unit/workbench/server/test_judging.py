@@ -334,7 +334,7 @@ def test_on_a_full_disk_nothing_is_saved_and_the_page_sends_it_again(client, sto
         (True, "the database of the server does not respond")
     }
     assert {record.getMessage() for record in caplog.records} == {
-        "the database does not answer: database or disk is full"
+        "the database does not respond: database or disk is full"
     }
     path, fields = "/books/shop/guideline", {"text": "long " * 19_000}
     answer = client.post(path, data=fields, headers={"accept": "text/html"})

@@ -90,7 +90,7 @@ def test_the_page_shows_the_record_and_its_lines_and_escapes_everything(golden) 
         "0123456789",
     ):
         assert text in page
-    assert "1 of 1 not supported in full" in page
+    assert "1 of 1 not fully supported" in page
     assert golden.browser("ann").get("/books/golden/judge").headers["location"] == "/books/golden/review"
     assert golden.browser("ann").get("/books/shop/review").status_code == 404
     assert golden.browser("ann").get("/api/books/golden/next").status_code == 200
@@ -107,7 +107,7 @@ def test_what_the_adversary_adds_is_in_sight_also_where_it_supports_every_claim(
     book = team.store.books.create("adds", pool, review_settings(2, 0))
     team.store.people.join(book.id, team.store.people.get("ann").id)
     page = team.browser("ann").get("/books/adds/review").text
-    assert "<details open><summary>Verdicts of the adversary: 0 of 1 not supported in full, 1 missing</summary>" in page
+    assert "<details open><summary>Verdicts of the adversary: 0 of 1 not fully supported, 1 missing</summary>" in page
     assert "Missing in the answer, by the adversary: <code>src/b.py::helper</code>" in page
     assert f"To be reviewed: {reason}" in page
 
@@ -168,7 +168,7 @@ def test_an_emptied_fact_is_removed_and_bad_citations_are_shown_with_what_was_wr
 
 
 @pytest.mark.parametrize(
-    ("fields", "problem"), [({}, "needs a verdict"), ({"grade": 1, "narrative": "Other."}, "is not correct")]
+    ("fields", "problem"), [({}, "has no verdict"), ({"grade": 1, "narrative": "Other."}, "is not correct")]
 )
 def test_a_decision_that_cannot_stand_is_shown_again(golden, fields, problem) -> None:
     item, answer = review(golden, "ann", **fields)
@@ -266,7 +266,7 @@ def test_records_that_others_hold_are_not_done(team) -> None:
         team.store.people.join(book.id, team.store.people.get(name).id)
     assert 'id="decide"' in team.browser("ann").get("/books/one/review").text
     page = team.browser("lee").get("/books/one/review").text
-    assert "No record is free for you now: 1 record is held by other reviewers." in page
+    assert "No record is free for you now: 1 record is reserved by other reviewers." in page
     assert "is free from 2026-11-23 13:00 UTC on." in page
     assert 'href="/books/one/judge">Look again</a>' in page
     assert "Nothing is left" not in page

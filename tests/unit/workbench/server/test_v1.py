@@ -545,7 +545,7 @@ def test_the_file_of_a_book_says_that_earlier_judgments_are_not_in_it(api: Api) 
     api.bench.team.store.books.create("my set", pool, BookSettings())
     sentence = (
         "not included: those of the 3 judgments of the test set 'own' that are not in the book; "
-        "`cranfield book freeze 'my set' --onto SET --out FILE` writes the next version of that set with both"
+        "`cranfield book freeze 'my set' --onto SET --out FILE` writes the next version of that test set with both"
     )
     found = api("read").get("/v1/books/my%20set/file")
     assert yaml.safe_load(found.text)["meta"]["history"] == [sentence]

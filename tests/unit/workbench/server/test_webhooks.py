@@ -59,7 +59,7 @@ def test_a_void_evaluation(bench, receiver: Receiver) -> None:
     assert SIGNATURE not in headers
     assert json.loads(body) == {
         "event": "void",
-        "text": "The evaluation of broken on shop is void: every query returned the same results. Its figures are invalid, and the metrics are unchanged: fix the listed problems, and evaluate again. {PUBLIC}/evaluations/{bench.ids['void']}",
+        "text": f"The evaluation of broken on shop is void: every query returned the same results. Its figures are invalid, and the metrics are unchanged: fix the listed problems, and evaluate again. {PUBLIC}/evaluations/{bench.ids['void']}",
         "job": job,
         "url": f"{PUBLIC}/evaluations/{bench.ids['void']}",
         "evaluation": bench.ids["void"],

@@ -140,7 +140,7 @@ def test_a_regression_is_said_first(bench, workbench_books) -> None:
     page = bench.page(f"/evaluations/{old}")
     verdict = page.index("Worse, gate failed")
     assert verdict < page.index(escape(comparison.sentence)) < page.index(rule) < page.index("valid")
-    assert "It is the baseline of its test set" in bench.page(f"/evaluations/{new}")
+    assert "This evaluation is the baseline of its test set" in bench.page(f"/evaluations/{new}")
     home = bench.page("/")
     assert home.index("Got worse") < home.index(escape(comparison.sentence)) < home.index("not count")
     assert f"it breaks 1 rule of the gate: {rule}" in home
@@ -273,7 +273,7 @@ def test_filters_of_evaluations(bench, query: str, labels: list[str]) -> None:
 
 
 def test_a_wrong_date_is_refused_in_words(bench) -> None:
-    assert "is no date" in bench.page("/evaluations?since=yesterday", status=422)
+    assert "is not a date" in bench.page("/evaluations?since=yesterday", status=422)
 
 
 def test_the_history_leaves_out_what_does_not_count(bench) -> None:
@@ -318,7 +318,7 @@ def test_downloads_are_named_by_what_they_are(bench) -> None:
 
 
 def test_a_measure_without_values_has_no_history_and_the_page_says_so(bench) -> None:
-    assert "No evaluation here has a mean of nothing" in bench.page("/evaluations?testset=shop&measure=nothing")
+    assert "None of these evaluations has a mean of nothing" in bench.page("/evaluations?testset=shop&measure=nothing")
 
 
 def test_tags_note_and_baseline(bench) -> None:
@@ -360,7 +360,7 @@ def test_compare_leads_to_the_job_until_there_is_a_result(bench, monkeypatch: py
 def test_flags_before_a_comparison(bench) -> None:
     page = bench.page("/comparisons?baseline=3&candidate=4")
     for words in (
-        "broken #3 do not count: every query",
+        "broken #3 are invalid: every query",
         "2 queries in the candidate only (q30, q31)",
         "3 queries with other judgments (q0, q1, q2)",
         "results are judged",
@@ -422,7 +422,7 @@ def test_an_error_in_the_second_part_is_shown_in_its_place(bench, monkeypatch: p
 
     monkeypatch.setattr(bench.service.comparisons, "payload", fail)
     page = bench.page("/comparisons/1")
-    number = re.search(r"The server failed \(error (\w+)\)", page)
+    number = re.search(r"Internal server error \(number (\w+)\)", page)
     assert number
     assert number[1] in caplog.text
     assert "secret detail" not in page
@@ -444,7 +444,7 @@ def test_a_query_of_either_side_and_none_that_is_not_there(bench) -> None:
     assert bench.service.testsets.load("shop").by_id["q3"].text in page
     assert "Values of this query" in page
     void = bench.page("/evaluations/{void}/queries/q3".format(**bench.ids))
-    assert void.index("do not count") < void.index("q3-d0")
+    assert void.index("are invalid") < void.index("q3-d0")
     bench.page("/comparisons/1/queries/nothing", status=404)
     bench.page("/evaluations/2/queries/nothing", status=404)
     bench.page("/testsets/shop/queries/nothing", status=404)

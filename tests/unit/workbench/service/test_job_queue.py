@@ -224,7 +224,7 @@ def test_lists_are_paged_and_selected(bare: Service) -> None:
     assert [job.id for job in bare.jobs.all(limit=2)] == ids[:1:-1]
     assert [job.id for job in bare.jobs.all(limit=2, before=ids[2])] == ids[1::-1]
     assert [job.id for job in bare.jobs.all(JobState.FAILED)] == ids[:1]
-    with pytest.raises(UnknownNameError, match="no job 99"):
+    with pytest.raises(UnknownNameError, match="job 99 not found"):
         bare.jobs.get(99)
 
 

@@ -138,9 +138,9 @@ def test_two_runs_of_a_book_are_compared_by_frozen_grades(shop):
         ({"name": "own"}, {"the config of the server has a test set own"}),
         ({"systems": []}, {"no system is selected"}),
         ({"systems": ["nosuch"]}, {"unknown system nosuch"}),
-        ({"measures": "P@9"}, {"P@9 looks at 9 results"}),
+        ({"measures": "P@9"}, {"P@9 requires 9 results"}),
         ({"scale": "nosuch"}, {"unknown scale nosuch"}),
-        ({"measures": "CG(d)@4"}, {"CG(d)@4 is on the scale detail, to which there is no map from binary"}),
+        ({"measures": "CG(d)@4"}, {"CG(d)@4 uses the scale detail, and binary cannot be mapped to it"}),
         ({"keywords": "a\x00", "systems": []}, {"the keyword contains a control character", "no system is selected"}),
     ],
 )
@@ -159,7 +159,7 @@ def test_a_measure_that_the_scale_of_its_book_has_no_map_for_is_refused_before_t
     with pytest.raises(UsageError) as caught:
         shop.service.jobs.submit(request)
     (problem,) = caught.value.problems
-    assert problem.message == f"CG(d)@4 is on the scale detail, to which there is no map from {scale}"
+    assert problem.message == f"CG(d)@4 uses the scale detail, and {scale} cannot be mapped to it"
     assert (problem.path, problem.expected, problem.got) == (
         *("measures", "a book that is judged on the scale detail", f"one on the scale {scale}"),
     )
@@ -229,7 +229,7 @@ def test_a_hole_is_graded_where_it_is_seen(shop):
     for query, doc in (("q1", "a"), ("q1", "zz"), ("zz", "a")):
         with pytest.raises(UsageError):
             grade_hole(service, second, query, doc, 1, shop.lead)
-    with pytest.raises(UsageError, match="not of the scale"):
+    with pytest.raises(UsageError, match="not on the scale"):
         grade_hole(service, second, "q1", "b", 7, shop.lead)
     compare_again(service, first, second, shop.lead)
     done, _ = shop.work()

@@ -163,7 +163,7 @@ def test_void_old_and_missing_figures_have_alerts(tmp_path: Path) -> None:
         found["fusion on clinical has no new figures"]
         == f"time() - max without (instance, pod) (last_over_time({valid}[45m])) > 172800"
     )
-    assert found["fusion on clinical is in no metrics"] == f"{evaluated} unless on () {server}"
+    assert found["No metrics of fusion on clinical"] == f"{evaluated} unless on () {server}"
     assert found["A metric series of fusion on clinical is missing"] == f"{failed} unless on () {evaluated}"
     assert found["No metrics of Cranfield"] == server
 
@@ -183,7 +183,7 @@ def test_the_only_test_set_has_the_name_of_its_file(tmp_path: Path) -> None:
 
 
 def test_alerts_on_a_system_that_has_no_metrics_are_refused(tmp_path: Path) -> None:
-    with pytest.raises(UsageError, match=r"metrics\.systems of the workbench file has no fusion"):
+    with pytest.raises(UsageError, match=r"metrics\.systems of the workbench file does not include fusion"):
         alerts_of(tmp_path, "failures: {at_most: 0}", config=MetricsConfig(systems=["bm25"]))
 
 
