@@ -267,7 +267,7 @@ def test_records_that_others_hold_are_not_done(team) -> None:
     assert 'id="decide"' in team.browser("ann").get("/books/one/review").text
     page = team.browser("lee").get("/books/one/review").text
     assert "No record is free for you now: 1 record is reserved by other reviewers." in page
-    assert "is free from 2026-11-23 13:00 UTC on." in page
+    assert "become free at 2026-11-23 13:00 UTC." in page
     assert 'href="/books/one/judge">Look again</a>' in page
     assert "Nothing is left" not in page
     assert '0 <span class="fine">1 held by others</span>' in team.browser("lee").get("/books").text

@@ -142,7 +142,7 @@ def test_a_regression_is_said_first(bench, workbench_books) -> None:
     assert verdict < page.index(escape(comparison.sentence)) < page.index(rule) < page.index("valid")
     assert "This evaluation is the baseline of its test set" in bench.page(f"/evaluations/{new}")
     home = bench.page("/")
-    assert home.index("Got worse") < home.index(escape(comparison.sentence)) < home.index("not count")
+    assert home.index("Got worse") < home.index(escape(comparison.sentence)) < home.index("new evaluation is invalid")
     assert f"it breaks 1 rule of the gate: {rule}" in home
     assert "breaks 1 of 2 rules" in bench.page("/evaluations")
     service.evaluations.pin(new, pinned=False)
