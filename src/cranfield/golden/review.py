@@ -354,10 +354,10 @@ def _reviewed_by(profile: ReviewProfile, reviewers: Sequence[str], *, is_open: b
     names = f" ({', '.join(reviewers)})" if reviewers else ""
     if profile.people == 1:
         sees = f"{'sees' if is_open else 'saw'} each record twice, at least {HOURS} apart and {NOT_SHOWN}"
-        by = f"one person{names} (name not verified), who {sees}"
+        by = f"one person{names}, who {sees}; the name is not verified"
     else:
         who = "two people" if is_open else f"{count_noun(len(reviewers), 'people')}{names}"
-        by = f"{who} (not verified that the names belong to different people)"
+        by = f"{who}; it is not verified that the names belong to different people"
     return f"{'to be ' if is_open else ''}reviewed by {by}"
 
 

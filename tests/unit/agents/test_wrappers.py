@@ -112,7 +112,7 @@ def test_a_recording_is_replayed_and_refuses_what_it_does_not_have(tmp_path: Pat
     assert "a different value of: sampling" in other_seed.failure.message
     unknown = ask(replay, replace(REQUEST, messages=(Message("user", "new"),)))
     assert unknown.failure is not None
-    assert "2 are recorded" in unknown.failure.message
+    assert "2 requests are recorded" in unknown.failure.message
 
 
 def test_a_recording_goes_on_after_a_line_that_was_cut(tmp_path: Path) -> None:

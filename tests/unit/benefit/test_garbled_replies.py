@@ -208,7 +208,7 @@ def test_a_judge_that_never_quotes_does_not_hold_up_an_experiment_that_is_run_ag
         assert len(server.requests) == n_requests == 2 * 3 * 4 * N
     assert ValidityKind.UNDECIDED in {each.kind for each in found.validity}
     votes = [vote for fact in found.tasks[0].arms[ArmRole.TREATMENT][0].facts for vote in fact.votes]
-    assert all("2 replies and no vote, which counts as an abstention" in vote.problem for vote in votes)
+    assert all("2 replies without a vote (counted as an abstention)" in vote.problem for vote in votes)
 
 
 def test_the_address_and_the_bound_of_a_judge_are_no_content_of_a_plan(tmp_path: Path) -> None:

@@ -161,7 +161,7 @@ def test_a_run_of_changed_code_is_refused(tmp_path: Path) -> None:
     (tmp_path / "code" / "a.py").write_text("1\n")
     path = experiment(tmp_path, repo="code")
     (tmp_path / "code" / "a.py").write_text("2\n")
-    with pytest.raises(UsageError, match=r"not as when the run began \(1\): a\.py \(changed\)"):
+    with pytest.raises(UsageError, match=r"has changed since the run began \(1\): a\.py \(changed\)"):
         execute(path)
 
 
@@ -356,7 +356,7 @@ def test_only_what_no_cell_depends_on_may_change(tmp_path: Path) -> None:
     replace_plan(path, plan(budget={"tokens": 9_000}, attempts=5, agent=agent), tmp_path)
     changed = ExperimentFolder.open(path).plan
     assert (changed.budget.tokens, changed.attempts, changed.digest) == (9_000, 5, before)
-    with pytest.raises(UsageError, match="another plan") as caught:
+    with pytest.raises(UsageError, match="a different plan") as caught:
         replace_plan(path, plan(seeds=3, rule={"alpha": 0.1}), tmp_path)
     assert caught.value.problems[0].got == "other seeds, rule"
     write_tasks(tmp_path, 4)

@@ -138,7 +138,7 @@ def test_a_resume_on_another_folder_is_refused_by_file(
     (code / "new.py").write_text("")
     with pytest.raises(UsageError) as caught:
         start(path)
-    assert "not as when the run began (2): modified a.py, untracked new.py" in str(caught.value)
+    assert "has changed since the run began (2): modified a.py, untracked new.py" in str(caught.value)
     with pytest.raises(UsageError):
         execute(path, RunOptions(allow_dirty=True))
 
@@ -147,7 +147,7 @@ def test_changes_that_were_committed_meanwhile_are_refused_too(tmp_path: Path, c
     path = begun(tmp_path)
     edit(code / "a.py")
     git(code, "commit", "--quiet", "--all", "--message", "two")
-    with pytest.raises(UsageError, match=r"not as when the run began \(1\): modified a\.py"):
+    with pytest.raises(UsageError, match=r"has changed since the run began \(1\): modified a\.py"):
         execute(path)
 
 

@@ -214,7 +214,7 @@ def test_a_full_cell_does_not_make_up_for_an_empty_one() -> None:
     found = check_counts({CELL: 30, ("debug", "hard"): 4}, {CELL: 40})
     assert [each.is_met for each in found] == [False, False]
     assert found[0].found == "4 of 34 planned records are missing; at most 2 may be"
-    assert found[1].found == "1 of 2 cells: debug hard has 0 of 4, and needs 4"
+    assert found[1].found == "1 of 2 cells: debug hard has 0 of 4 records; at least 4 required"
 
 
 def test_nothing_is_golden_without_people() -> None:
@@ -232,7 +232,7 @@ def test_versions(tmp_path: Path) -> None:
     more = merge_records([first], [second])
     assert next_version(None, more) == FileVersion(1, 0)
     assert next_version(FileVersion(1, 9), more) == FileVersion(1, 10)
-    with pytest.raises(UsageError, match="nothing is added"):
+    with pytest.raises(UsageError, match="no changes to version"):
         next_version(FileVersion(1, 0), merge_records([first], [first]))
 
 
@@ -307,7 +307,7 @@ def test_an_existing_set_that_no_model_saw_names_no_model_and_enters_once(tmp_pa
     assert again.testset.meta.review.startswith("draft 1.0, not golden: reviewed by 2 people (ann, bob;")
     for path in again.written:
         path.rename(path.with_name(path.name.replace("draft", "golden")))
-    with pytest.raises(UsageError, match=r"nothing is added to version 1\.0"):
+    with pytest.raises(UsageError, match=r"no changes to version 1\.0"):
         assemble(run, repo, tmp_path / "golden", SetEvidence(), today=TODAY)
 
 
@@ -414,7 +414,7 @@ def found_of(checked: CheckedCriterion) -> tuple[str, str]:
         (
             79,
             ("not met", "21 of 100 planned records are missing; at most 6 may be"),
-            ("not met", "1 of 1 cell: locate easy has 79 of 100, and needs 80"),
+            ("not met", "1 of 1 cell: locate easy has 79 of 100 records; at least 80 required"),
         ),
     ],
 )  # fmt: skip
@@ -585,7 +585,7 @@ def test_what_is_measured(tmp_path: Path, repo: Path) -> None:
         ("not met", "no baseline given"),
         ("not met", "no calibration given"),
     ]
-    draft = f"`cranfield golden assemble {run} --repo {repo} --out {out} --draft` writes a draft to measure with; then name a run"
+    draft = f"`cranfield golden assemble {run} --repo {repo} --out {out} --draft` writes a draft to measure with; then give a run"
     assert [none[name].step.split("`, ")[0][:60] for name in names] == [
         draft[:60],
         "`cranfield baseline accept CONFIG",

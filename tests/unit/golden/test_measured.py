@@ -111,7 +111,7 @@ def test_money_over_the_budget_is_named_with_its_currency(models: Any, snapshot:
     found = estimate(plan, snapshot)
     assert found.tokens > 0
     assert cost_verdict(found) == (
-        f"Typical cost is over the budget: about {found.money:.4f} of 0.0100 EUR. A run stops there, and goes on with a larger budget."
+        f"Typical cost is over the budget: about {found.money:.4f} of 0.0100 EUR. A run stops at the budget, and can be resumed with a larger one."
     )
 
 

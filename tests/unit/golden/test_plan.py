@@ -129,7 +129,7 @@ CHECKS = {
     ),
     "two quotas of one place": (
         {"quotas": [{"path": "src", "least": 1}, {"path": "src/", "least": 1}]},
-        "2 quotas of one place",
+        "2 quotas for the same place",
     ),
 }
 

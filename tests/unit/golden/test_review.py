@@ -153,7 +153,7 @@ def test_a_review_is_complete_with_a_second_reviewer_of_every_record():
     one = sample.sampled[0]
     assert assess(reviews[1:], sample, BOOTSTRAP).unreviewed == (one,)
     alone = assess([*reviews[1:], review(one, reviewers=("ann",))], sample, BOOTSTRAP)
-    assert (alone.outcome, alone.unconfirmed) == (ReviewOutcome.INCOMPLETE, {one: "1 reviewer, and 2 are needed"})
+    assert (alone.outcome, alone.unconfirmed) == (ReviewOutcome.INCOMPLETE, {one: "1 reviewer, but 2 required"})
     early = assess([review(one, ReviewVerdict.WRONG)], sample, BOOTSTRAP)
     assert early.outcome is ReviewOutcome.BREACHED  # whatever the others come to
 

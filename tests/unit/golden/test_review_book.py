@@ -449,8 +449,8 @@ def test_the_stricter_look_holds_and_the_agreement_says_how_often_they_differ(au
     assert index.status("queued").state is State.DROPPED
     report = author.report()
     assert report.agreement == (
-        "the same verdict both times on 3 of 5 records: agreement of one person with themselves on a later day "
-        "(intra-rater), not of two people"
+        "the same verdict both times on 3 of 5 records: intra-rater agreement of one person on a later day, "
+        "not agreement of two people"
     )
 
 
@@ -677,7 +677,7 @@ def test_a_record_that_was_sent_back_is_looked_at_twice_again(author: Author) ->
 def test_one_person_may_go_on_with_what_was_drawn_for_two(author: Author) -> None:
     drawn = author.opens("bootstrap").sample
     author.looks()
-    assert "one person alone: `cranfield golden review" in author.steps()
+    assert "a single reviewer: `cranfield golden review" in author.steps()
     author.waits()
     with pytest.raises(UsageError, match="drawn for a different profile; expected bootstrap"):
         author.opens("scale-one-person")

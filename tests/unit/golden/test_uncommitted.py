@@ -80,7 +80,7 @@ def test_every_command_that_reads_a_repository_refuses_uncommitted_changes(
     assert "Uncommitted changes: 1 file is not as in commit" in error
     assert "modified a.py" in error
     assert "commit them, or have git ignore what is none of the source" in error
-    assert "continue with --allow-dirty" in error
+    assert "--allow-dirty goes on" in error
     assert sorted(path.name for path in shop.parent.iterdir()) == before
 
 
@@ -173,7 +173,7 @@ def test_a_run_goes_on_only_where_the_folder_is_as_it_was(
     path = begin(models, repo, tmp_path / "runs")
     (repo / "new.py").write_text("x = 1\n")
     snapshot = source_snapshot(repo, RunFolder.open(path).manifest.commit, allow_dirty=True, reads_folder=True)
-    with pytest.raises(UsageError, match=r"not as when the run began \(1\): untracked new\.py"):
+    with pytest.raises(UsageError, match=r"has changed since the run began \(1\): untracked new\.py"):
         execute(path, snapshot, PipelineOptions())
     assert run_command_line(["golden", "run", "--resume", str(path), "--repo", str(repo)]) == 2
     error = " ".join(capsys.readouterr().err.split())

@@ -111,7 +111,7 @@ def test_a_role_whose_replies_were_cut_is_asked_again_too(models: Any, snapshot:
     found = [each for each in first.result.statuses if each.state is State.NO_ANSWER]
     assert found
     assert all(each.is_unreadable for each in found)
-    assert "2 replies in a row cannot be read" in found[0].reasons[0].message
+    assert "2 replies in a row are unreadable" in found[0].reasons[0].message
     assert "cost unknown" in found[0].reasons[0].message
     assert go_on(path, snapshot, models.Models().answer).result.counts[State.PASSED] == 2
 

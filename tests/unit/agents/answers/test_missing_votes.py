@@ -125,7 +125,7 @@ def test_after_a_second_call_without_a_vote_there_is_an_abstention_that_costs_no
     assert len(source.requests) == len(LABEL.must_mention) * 3 * n_replies
     assert len(judge.never) == len(LABEL.must_mention) * 3
     (vote, *_) = fact_rows_of(second)[0]["votes"]
-    assert f"{2 * n_replies} replies and no vote, which counts as an abstention; the last: " in vote["problem"]
+    assert f"{2 * n_replies} replies without a vote (counted as an abstention); the last: " in vote["problem"]
     assert vote["replies"] == 2 * n_replies
 
     third, again, none = judged(path, lambda _: pytest.fail("a vote is asked for a third time"))

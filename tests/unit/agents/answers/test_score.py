@@ -183,7 +183,7 @@ def test_a_share_of_the_decided_answers_says_what_it_may_be_of_all(answers: Path
         ("[]", "not an answer"),
         ('{"query_id": ""}', "query_id: String should have at least 1 character"),
         ('{"query_id": "q1", "spans": [{"file": "a", "start": 0, "end": 3}]}', "spans.0.start"),
-        ('{"query_id": "q1"}\n{"query_id": "q1"}', "'q1' is answered twice"),
+        ('{"query_id": "q1"}\n{"query_id": "q1"}', "'q1' has two answers"),
         ("", "the file has no answer"),
     ],
 )
