@@ -388,7 +388,7 @@ def _commit_problems(plan: BenefitPlan, tasks: TaskSet) -> Iterator[Problem]:
         and not is_same_commit(str(label.provenance.get("commit") or tasks.commit), tasks.commit)
     ]
     if others:
-        message = f"{count_noun(len(others), 'records')} of the golden set have a different commit than the set"
+        message = f"{count_noun(len(others), 'records')} of the golden set with a different commit than the set"
         yield Problem(
             message,
             expected=tasks.commit,

@@ -268,7 +268,7 @@ def test_a_lift_that_only_the_adjustment_hides_is_no_net_cost():
     assert "a lift of success is not significant after the adjustment, but not excluded: +40.0 points" in found.reason
     found = decide([VerdictEvidence(lift(0.4, 0.5, 0.2), COSTS, 0.001, 0.3)], VerdictRule())[0]
     assert found.verdict is StratumVerdict.NET_COST
-    assert "one of up to 90.0 points is not excluded" in found.reason
+    assert "a lift of up to 90.0 points is not excluded" in found.reason
 
 
 def test_no_verdict_rests_on_tokens_that_are_known_of_a_selection_of_runs():
@@ -419,7 +419,7 @@ CONSTANT = mean_estimate([-500.0] * 8, 0, 0.05)
     ("success", "tokens", "p_loss", "verdict", "says"),
     [
         (MORE, SAME, 0.0, StratumVerdict.PAYS_OFF, "Success is higher: +20.0 points (95 % CI +10.0 to +30.0)"),
-        (MORE, COSTS, 0.0, StratumVerdict.PAYS_OFF, "for more tokens, net tokens per task −500"),
+        (MORE, COSTS, 0.0, StratumVerdict.PAYS_OFF, "at the cost of more tokens: net tokens per task −500"),
         (MORE, UNKNOWN, 0.0, StratumVerdict.PAYS_OFF, "Success is higher"),
         (NOTHING, SAVES, 0.001, StratumVerdict.PAYS_OFF, "a loss of success of 5.0 points or more is excluded"),
         (NOTHING, SAVES, 0.03, StratumVerdict.NO_DIFFERENCE, "a loss of success of 5.0 points is not excluded"),
@@ -427,8 +427,8 @@ CONSTANT = mean_estimate([-500.0] * 8, 0, 0.05)
         (lift(-0.02, 0.01, 0.001), SAVES, 0.0, StratumVerdict.PAYS_OFF, "Tokens are saved"),  # a loss within the margin
         (LESS, SAME, 1.0, StratumVerdict.NET_COST, "Success is lower"),
         (NOTHING, COSTS, 0.001, StratumVerdict.NET_COST, "More tokens are used: net tokens per task −500"),
-        (NOTHING, SAME, 0.001, StratumVerdict.NO_DIFFERENCE, "a lift of 21.4 points is found with 80.0 % power"),
-        (NOTHING, UNKNOWN, 0.001, StratumVerdict.INSUFFICIENT, "tokens are known in both arms of 0 tasks"),
+        (NOTHING, SAME, 0.001, StratumVerdict.NO_DIFFERENCE, "a lift of 21.4 points is detectable with 80.0 % power"),
+        (NOTHING, UNKNOWN, 0.001, StratumVerdict.INSUFFICIENT, "tokens are known in both arms for 0 tasks"),
         (NOTHING, CONSTANT, 0.001, StratumVerdict.NET_COST, "net tokens per task −500, adjusted p .0156;"),
         (
             FEW,
@@ -522,7 +522,7 @@ def test_ties_in_every_task_and_tokens_saved_are_the_same_success_and_cheaper():
     assert found.verdict is StratumVerdict.NO_DIFFERENCE  # a loss of 5 points is not excluded by nine tasks
     # 1 - .025^(1/9) = .336
     assert "0.0 points (95 % CI −33.6 to +33.6)" in found.reason
-    assert "it is the same in both arms in all 9 tasks, and the interval is what 9 tasks exclude" in found.reason
+    assert "it is the same in both arms in all 9 tasks, so the interval is based on the number of tasks" in found.reason
 
 
 @pytest.mark.parametrize(
@@ -607,8 +607,16 @@ def test_components_that_cannot_be_told_are_none(groups, expected):
 @pytest.mark.parametrize(
     ("between", "noise", "advice"),
     [
-        (1.0, 0.3, "More tasks: twice the tasks (80) narrow the interval by 29.3 %, twice the seeds (6) by"),
-        (0.0, 1.0, "More seeds: twice the tasks (80) narrow the interval by 29.3 %, twice the seeds (6) by"),
+        (
+            1.0,
+            0.3,
+            "More tasks: doubling the tasks (to 80) narrows the interval by 29.3 %, doubling the seeds (to 6) by",
+        ),
+        (
+            0.0,
+            1.0,
+            "More seeds: doubling the tasks (to 80) narrows the interval by 29.3 %, doubling the seeds (to 6) by",
+        ),
     ],
 )
 def test_advice_is_computed_from_the_components(between, noise, advice):

@@ -152,7 +152,7 @@ def test_code_of_another_commit_is_refused(tmp_path: Path, repo: tuple[Path, str
         check_plan(golden_plan(tools=served), tmp_path)
     subprocess.run(["git", "-C", folder, "checkout", "-q", commit], check=True)
     write_golden(tmp_path, commit, provenance={"commit": "f" * 40})
-    with pytest.raises(ConfigError, match="1 record of the golden set name another commit"):
+    with pytest.raises(ConfigError, match="1 record of the golden set with a different commit"):
         check_plan(golden_plan(), tmp_path)
 
 

@@ -253,9 +253,9 @@ def test_a_void_comparison_has_no_verdict_and_no_colours(found: BenefitResult, t
     assert "another index" in document.verdict.sentence
     assert document.stamps == (VOID_STAMP,)
     text = render(document, "text")
-    assert text.index("There is no verdict") < text.index("Verdicts")
+    assert text.index("No verdict") < text.index("Verdicts")
     assert 'class="good"' not in render(document, "html")
-    assert render(benefit_document(found), "text").count("no verdict") < text.count("no verdict")
+    assert render(benefit_document(found), "text").lower().count("no verdict") < text.lower().count("no verdict")
 
 
 @pytest.mark.parametrize(

@@ -500,7 +500,7 @@ def test_a_weak_control_says_how_it_fails_and_whether_the_other_arm_does_too(tmp
     alike = result(experiment(tmp_path, change=lambda record: {**record, "answer": "I do not know."}))
     (weak,) = (each for each in alike.validity if each.kind is ValidityKind.CONTROL_INCOMPETENT)
     assert weak.message == (
-        "control (plain) succeeds at 0% on 8 tasks that can be done without the tool; the plan demands 50% "
+        "control (plain) succeeds at 0% on 8 tasks that can be done without the tool; the plan requires 50% "
         "(16 failed: 16 fact_missing); treatment (acme) succeeds at 0% there: check the replies, the judge and the facts first"
     )
 

@@ -168,7 +168,7 @@ def test_a_model_that_is_down_has_its_own_message(place: Path, call: Call, monke
     monkeypatch.setattr(agents, "open_external", open_lost)
     ended = call("run", write_plan(place))
     assert ended.exit_code == 3
-    assert "not finished: 12 cells of 12 have no end" in ended.stderr
+    assert "not finished: 12 cells of 12 are unfinished" in ended.stderr
     assert "stopped: connection: the server of the model cannot be reached (5 runs in a row)" in ended.stderr
     assert "Hint: start the server of the model, then `cranfield benefit run --resume benefit-runs/" in ended.stderr
 

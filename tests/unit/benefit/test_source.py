@@ -347,5 +347,5 @@ def test_plan_tasks_results_and_other_experiments_are_no_changes(
 def test_the_tasks_in_a_repository_are_answers_that_a_tool_can_find(tmp_path: Path, code: Path) -> None:
     del code
     notes = " ".join(ExperimentFolder.open(planned(tmp_path)).manifest.notes)
-    assert "The repository holds benefit-runs, " in notes
+    assert "The repository contains benefit-runs, " in notes
     assert "plan.yaml" not in notes

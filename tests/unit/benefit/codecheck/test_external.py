@@ -109,7 +109,7 @@ def test_what_is_not_decided_behind_a_syntax_error_is_missing():
 def test_what_is_deprecated_and_not_in_the_map_is_a_note():
     report = check({"main.swift": "obscure()\n"})
     assert report.states[CodeCheck.NOT_DEPRECATED] is CheckState.PASSED
-    assert report.notes == ("main.swift:1: obscure() is deprecated, and not in the map",)
+    assert report.notes == ("main.swift:1: obscure() is deprecated, but not in the map",)
 
 
 @pytest.mark.usefixtures("swiftc")
@@ -237,8 +237,8 @@ def test_every_language_has_its_checker_and_a_configured_one_comes_first():
     ("settings", "message"),
     [
         ({}, "a checker needs either a `command` or a `preset`"),
-        ({"command": ["x"]}, "give one of them"),
-        ({"command": ["x"], "line": "a", "json_list": "b"}, "give one of them"),
+        ({"command": ["x"]}, "give either"),
+        ({"command": ["x"], "line": "a", "json_list": "b"}, "give either"),
         ({"command": ["x"], "line": "("}, "is not a regular expression"),
     ],
 )

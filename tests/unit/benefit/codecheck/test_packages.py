@@ -389,7 +389,7 @@ def test_tests_run_with_the_packages(packages: str):
 def test_packages_of_another_system_are_noted(packages: str):
     other = Target("python", "windows", THIS, environment=packages)
     report = event_loop().run(PythonChecker().check({"main.py": "x = 1\n"}, other))
-    assert "and the code is for windows" in report.notes[0]
+    assert "but the code is for windows" in report.notes[0]
 
 
 def test_an_environment_that_cannot_be_used_leaves_the_checks_open(packages: str, tmp_path: Path):
@@ -531,7 +531,7 @@ def test_a_linked_folder_of_no_package_is_left_out_and_said(tmp_path: Path):
     site = Path(where) / "lib" / f"python{THIS}" / "site-packages"
     (site / "more.pth").write_text(f"/\n{'x' * 5000}\n\0\n{tmp_path}\n")
     report = check(where, "x = 1\n")
-    assert [note.partition(", which")[0] for note in report.notes] == ["nothing in /", f"nothing in {tmp_path}"]
+    assert [note.partition(", listed")[0] for note in report.notes] == ["/", f"{tmp_path}"]
     assert "no package lists its modules" in report.notes[0]
     assert set(existing_environment(where).inside.values()) == {site, tmp_path / "project" / "own"}
 
