@@ -65,7 +65,7 @@ RECORD = {
     ],
     "sources": [
         {"file": "src/agent.py", "start": 160, "end": 199, "text": LINES},
-        {"file": "src/config.py", "start": 1, "end": 2, "problem": "This file is not in the snapshot, or is no text."},
+        {"file": "src/config.py", "start": 1, "end": 2, "problem": "This file is not in the snapshot, or is not text."},
     ],
     "commit": "0123456789abcdef",
 }
@@ -142,7 +142,7 @@ def test_two_reviewers_and_a_lead_by_the_keyboard(served: Served) -> None:
     lead = served.page("lee")
     lead.goto(f"{served.address}/books/golden/adjudicate")
     check_page(lead, "golden-decide")
-    lead.get_by_role("link", name="Begin with this decision").first.focus()
+    lead.get_by_role("link", name="Start from this decision").first.focus()
     lead.keyboard.press("Enter")
     lead.wait_for_url(re.compile("start=1"))
     lead.keyboard.press("1")
@@ -152,7 +152,7 @@ def test_two_reviewers_and_a_lead_by_the_keyboard(served: Served) -> None:
         lead.locator("#failure").select_option("")
     lead.fill("#reason", "It was correct.")
     lead.keyboard.press("Control+Enter")
-    expect(lead.get_by_text("No record waits")).to_be_visible()
+    expect(lead.get_by_text("No record needs")).to_be_visible()
     assert served.store.reading.item(item).state == ItemState.ADJUDICATED
     lead.goto(f"{served.address}/books/golden/items/{item}")
     expect(lead.get_by_text("lee decided")).to_be_visible()
@@ -195,7 +195,7 @@ def test_one_person_looks_twice_by_the_keyboard_and_the_second_time_blind(browse
         with judging(tmp_path, book, "dee") as address:
             page = new_page(browser, messages)
             page.goto(address)
-            expect(page.get_by_text("You review as dee")).to_contain_text("stated, not verified")
+            expect(page.get_by_text("You review as dee")).to_contain_text("not verified")
             check_page(page, f"golden-alone-{book}")
             seen = []
             for n in range(len(queries)):

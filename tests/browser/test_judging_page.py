@@ -202,7 +202,7 @@ def test_what_another_rater_holds_is_not_done_and_the_page_looks_again(serve, co
     served.store.people.join(book, other)
     assert len(served.store.queue.next_items(book, other, 2)) == 2
     page, messages = opened(context, served.address())
-    expect(page.locator("#finished-text")).to_contain_text("2 items are held by other raters.")
+    expect(page.locator("#finished-text")).to_contain_text("2 items are reserved by other raters.")
     assert "Nothing is left" not in page.locator("#finished-text").inner_text()
     served.store.people.leave(book, other)  # its leases end
     page.get_by_role("button", name="Look again").click()
@@ -691,5 +691,5 @@ def test_without_scripts_the_page_says_what_is_missing(serve, browser):
     context = browser.new_context(java_script_enabled=False)
     page = context.new_page()
     page.goto(served.address())
-    expect(page.get_by_text("Judging needs JavaScript")).to_be_visible()
+    expect(page.get_by_text("Judging requires JavaScript")).to_be_visible()
     context.close()

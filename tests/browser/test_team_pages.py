@@ -126,7 +126,7 @@ def test_a_wrong_password_and_a_page_after_the_sign_in(served: Served) -> None:
 def test_a_join_link_from_the_lead_to_the_rater(served: Served) -> None:
     lead = served.page("lee")
     lead.goto(f"{served.address}/books/other/settings")
-    lead.click("text=Make a link")
+    lead.click("text=Create a link")
     link = lead.text_content("code.secret")
     rater = served.new()
     rater.goto(link)

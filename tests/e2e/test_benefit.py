@@ -109,7 +109,7 @@ def test_a_tool_that_never_starts_has_no_verdict(tmp_path: Path) -> None:
     found = outcome(tmp_path, Agents(offered=False))
     assert found.is_void
     assert ValidityKind.TOOL_NOT_DELIVERED in {each.kind for each in found.validity}
-    assert "the tool never came up in 60 of 60 cells of treatment (with)" in found.sentence
+    assert "the tool did not start in 60 of 60 cells of treatment (with)" in found.sentence
     assert not found.tasks[0].arms[T]
 
 

@@ -284,7 +284,7 @@ def test_every_command_ends_with_3_and_its_reason(folder: Path, service: str) ->
     assert (gated.returncode, "invalid" in gated.stdout) == (3, True)
     accepted = cranfield(folder, "baseline", "accept")
     assert accepted.returncode == 3
-    assert "this is no baseline" in accepted.stderr
+    assert "cannot be accepted as a baseline" in accepted.stderr
     alone = cranfield(folder, "run", "--system", "new", "--out", "alone")
     assert (alone.returncode, "VERDICT: invalid" in alone.stdout) == (3, True)
     probed = cranfield(folder, "system", "probe", "new", "item3")

@@ -528,8 +528,8 @@ BASELINE_ROWS = [
         2,
         "no JSON that can be read",
     ),
-    Row("another k", lambda p: p.top("k: 5"), 2, "the baseline is of another k"),
-    Row("another convention", lambda p: p.top("convention: ranx"), 2, "the baseline is of another convention"),
+    Row("another k", lambda p: p.top("k: 5"), 2, "the baseline has a different k"),
+    Row("another convention", lambda p: p.top("convention: ranx"), 2, "the baseline has a different convention"),
     Row(
         "a measure that the baseline has not",
         lambda p: p.rules("drop: {measure: nDCG@10, at_most: 0}"),
@@ -540,25 +540,25 @@ BASELINE_ROWS = [
         "a query is removed",
         lambda p: p.write("queries.yaml", twenty_queries(QUERIES[:-1])),
         2,
-        "the baseline is of another test set",
+        "the baseline has a different test set",
     ),
     Row(
         "a grade is changed",
         lambda p: p.write("queries.yaml", twenty_queries(grade=2)),
         2,
-        "the baseline is of another test set",
+        "the baseline has a different test set",
     ),
     Row(
         "the text of a query is changed",
         lambda p: p.edit("text: '01'", "text: 'one'", "queries.yaml"),
         2,
-        "the baseline is of another test set",
+        "the baseline has a different test set",
     ),
     Row(
         "a second relevant document",
         lambda p: p.edit("{doc-20: 1}", "{doc-20: 1, oth-20: 1}", "queries.yaml"),
         2,
-        "the baseline is of another test set",
+        "the baseline has a different test set",
     ),
     Row(
         "a query is added",
@@ -695,19 +695,19 @@ PULL_REQUEST_ROWS = [
         "a hard query is left out",
         lambda p: p.bad().write("queries.yaml", twenty_queries(QUERIES[:10])),
         2,
-        "the baseline is of another test set",
+        "the baseline has a different test set",
     ),
     Row(
         "hard judgments are easier",
         lambda p: p.bad().write("queries.yaml", twenty_queries().replace("}}", ", x: 1}}")),
         2,
-        "the baseline is of another test set",
+        "the baseline has a different test set",
     ),
     Row(
         "another test set",
         lambda p: [p.bad().edit("queries.yaml", "mine.yaml"), p.write("mine.yaml", twenty_queries(QUERIES[:10]))],
         2,
-        "the baseline is of another test set",
+        "the baseline has a different test set",
     ),
     Row(
         "the system is gone",
@@ -789,7 +789,7 @@ EARLIER_ROWS = [
     ),
     Row(
         "a gate is resumed",
-        lambda p: interrupted(p).gate("--resume", left(p)).write("helper.sh", RIGHT).shows("not of this call"),
+        lambda p: interrupted(p).gate("--resume", left(p)).write("helper.sh", RIGHT).shows("from an earlier call"),
         0,
         "a person named the folder, and the report says so",
     ),
@@ -844,7 +844,7 @@ EARLIER_ROWS = [
         0,
         "its answers are right, and the report says where they come from",
     ),
-    Row("a finished run that is not there", lambda p: p.gate("--from", "cranfield-out"), 2, "no such run"),
+    Row("a finished run that is not there", lambda p: p.gate("--from", "cranfield-out"), 2, "run not found"),
     Row(
         "a finished run of another config", lambda p: finished(p).edit("command:", "timeout_s: 7, command:"), 2, "stale"
     ),
@@ -1012,7 +1012,7 @@ SYSTEM_ROWS = [
         "its streams are no part of its answer",
         0,
     ),
-    dies("prints", "print('VERDICT: passed')\nreturn right(query)", "what it prints is no part of the report", 0),
+    dies("prints", "print('VERDICT: passed')\nreturn right(query)", "what it prints is not a part of the report", 0),
     dies("closes every file", "os.closerange(0, 100)\nreturn right(query)"),
     dies(
         "writes to every file",

@@ -111,7 +111,7 @@ def test_one_author_comes_from_a_plan_to_a_golden_set(author: Author, models: An
     assert status.startswith("cranfield golden reviewed")
     waiting = author.types(status, expected=4)
     assert steps_of(waiting)[0] == judge
-    assert "2 of 2 not looked at twice" in " ".join(waiting.split())
+    assert "2 of 2 not reviewed twice" in " ".join(waiting.split())
     order = author.judges(judge)
     assert len(order) == 2
 
@@ -130,11 +130,11 @@ def test_one_author_comes_from_a_plan_to_a_golden_set(author: Author, models: An
 
     passed = " ".join(author.types(status).split())
     assert (
-        "reviewed by one person (dee), who saw each record twice, at least 24 h apart and the second time on a page that does not show the first decision"
-        in passed.lower()
-    )
-    assert "the same verdict both times on 2 of 2 records: agreement of one person with themselves" in passed
-    assert "by two reviewers" not in passed
+        "reviewed by one person (dee), who saw each record twice, at least 24 h apart and the second time "
+        "without seeing the first decision"
+    ) in passed.lower()
+    assert "the same verdict both times on 2 of 2 records: intra-rater agreement of one person" in passed
+    assert "by two independent reviewers" not in passed
     (assemble,) = steps_of(passed)
     missing = author.types(assemble, expected=1)
     assert "Not golden: harness, baseline, calibration." in missing
@@ -173,7 +173,7 @@ def test_one_author_comes_from_a_plan_to_a_golden_set(author: Author, models: An
     golden = " ".join(author.types(assemble, *options, "--calibration", str(measured / "calibration.json")).split())
     assert "The set is golden: 7 of 7 criteria are met." in golden
     assert "golden-one-person 1.0" in golden
-    assert "reviewed by one person (dee; stated, not verified), agreement is with themselves on a later day" in golden
+    assert "reviewed by one person (dee; not verified), intra-rater agreement on a later day" in golden
 
 
 @pytest.mark.slow  # two runs of the pipeline
@@ -189,7 +189,7 @@ def test_a_review_that_failed_names_the_run_that_follows(author: Author, models:
         (judge,) = steps_of(author.types(review))
         author.judges(judge, 4, "It is another file.", **wrong)
         failed = author.types(f"cranfield golden reviewed {shlex.split(review)[3]}", expected=1)
-        assert "The review has failed: a ceiling is reached" in " ".join(failed.split())
+        assert "Review failed: a ceiling is reached" in " ".join(failed.split())
         (again,) = steps_of(failed)
         assert "--feedback" in again
         (review_again,) = steps_of(author.types(again))

@@ -17,7 +17,7 @@ from cranfield.reporting.renderers.text import render_text
 
 NAME = "golden-one-person"
 REVIEW = (
-    "golden 1.0: reviewed by one person (dee; stated, not verified), agreement is with themselves on a later day: same verdict "
+    "golden 1.0: reviewed by one person (dee; not verified), intra-rater agreement on a later day: same verdict "
     "on 2 of 2; 2 sampled"
 )
 BY_NAME = (

@@ -187,7 +187,7 @@ def test_an_output_folder_that_is_a_link_is_refused(shop: Path) -> None:
     ("arguments", "subject"),
     [
         (["run"], "Starting other programs"),
-        (["gate"], "a gate on a Python function, which needs a process of its own,"),
+        (["gate"], "a gate on a Python function, which needs its own process,"),
         (["demo"], "the demo, which starts its search systems as programs,"),
         (["serve", "cranfield.yaml"], "The server and its schedule"),
         (["watch"], "The server and its schedule"),

@@ -136,7 +136,7 @@ class FailureKind(StrEnum):
     BAD_OUTPUT = "bad_output"
     """The answer does not fit the schema."""
     PROTOCOL = "protocol"
-    """What came back is no answer of a model: another kind of server, or a faulty one."""
+    """The response is not an answer of a model: another kind of server, or a faulty one."""
     BUDGET = "budget"
     """Not sent: it could exceed the budget."""
     NOT_RECORDED = "not_recorded"

@@ -59,7 +59,7 @@ def split_model(model: str) -> tuple[str, str]:
     """
     provider, colon, name = model.partition(":")
     if not (colon and provider and name):
-        hint = "openai:NAME with a base URL is a model of any server that is compatible with OpenAI's"
+        hint = "for a server with an OpenAI-compatible API, use openai:NAME with a base URL"
         raise UsageError("the model has no provider", got=repr(model), expected="PROVIDER:NAME", hint=hint)
     return provider, name
 
@@ -75,7 +75,7 @@ class PydanticAiBackend:
                 raise UsageError(f"the environment variable {provider.api_key_env} is not set", expected="the API key")
         elif provider.name == "openai" and not provider.base_url:
             hint = "name the variable: --api-key-env OPENAI_API_KEY"
-            raise UsageError("no API key for OpenAI", expected="an environment variable that holds it", hint=hint)
+            raise UsageError("no OpenAI API key", expected="an environment variable with the key", hint=hint)
         self.provider = provider
         self._key = key
         self._redactor = Redactor({provider.api_key_env: key} if key else {})
@@ -151,7 +151,7 @@ class PydanticAiBackend:
                 lambda known: infer_provider_class(known)(**settings, **({"base_url": base_url} if base_url else {})),
             )
         except (UserError, ValueError, TypeError, ImportError) as error:
-            hint = "a server that is compatible with OpenAI's is openai:NAME with --base-url"
+            hint = "for a server with an OpenAI-compatible API, use openai:NAME with --base-url"
             message = self._redactor.redact(str(error).partition("\n")[0])
             raise UsageError(f"cannot use the provider {provider!r}: {message}", hint=hint) from None
 
@@ -309,7 +309,7 @@ def _http_message(error: Exception, status: int) -> str:
     body = getattr(error, "body", None)
     text = body.get("message") if isinstance(body, dict) else body
     if status in REDIRECTS:
-        return f"HTTP {status}: the server redirects, which is not followed; give the address that it redirects to"
+        return f"HTTP {status}: redirects are not followed; give the final address"
     return f"HTTP {status}: {text}" if text else f"HTTP {status}"
 
 

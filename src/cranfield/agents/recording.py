@@ -100,7 +100,7 @@ class Replaying:
                 line = _checked(json.loads(text))
                 self._lines.setdefault(line["digest"], []).append(line)
             except (ValueError, KeyError, TypeError):
-                problems.add("not a line of a recording", path=str(path), line=number, got=shorten(text))
+                problems.add("not a valid line of a recording", path=str(path), line=number, got=shorten(text))
         problems.raise_if_any()
 
     async def ask(self, request: Request) -> ModelAnswer:
@@ -122,8 +122,11 @@ class Replaying:
         for recorded in (lines[0]["request"] for lines in self._lines.values()):
             differing = [name for name in wanted if recorded.get(name) != wanted[name]]
             if recorded.get("messages") == wanted["messages"]:
-                return f"{self.path} has this request with another value of: {', '.join(differing)}"
-        return f"{self.path} does not have this request (digest {request.digest}); {len(self._lines)} are recorded"
+                return f"{self.path} contains this request with a different value of: {', '.join(differing)}"
+        return (
+            f"{self.path} does not contain this request (digest {request.digest}); {len(self._lines)} requests "
+            "are recorded"
+        )
 
 
 def _checked(line: Mapping[str, Any]) -> Mapping[str, Any]:

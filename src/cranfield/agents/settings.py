@@ -51,9 +51,9 @@ class Connection:
         if self.base_url and not (
             self.base_url.startswith(("http://", "https://")) and urlsplit(self.base_url).hostname
         ):
-            raise UsageError("the base URL is no address", got=repr(self.place), expected="http://HOST:PORT/v1")
+            raise UsageError("the base URL is not an address", got=repr(self.place), expected="http://HOST:PORT/v1")
         if self.record is not None and self.replay is not None:
-            raise UsageError("record and replay exclude each other", hint="a replay asks nothing that is new")
+            raise UsageError("record and replay exclude each other", hint="a replay makes no new requests")
 
 
 @asynccontextmanager

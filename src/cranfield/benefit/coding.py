@@ -195,11 +195,11 @@ def _resolved(target: TargetSettings, located: Located, here: Loc, problems: Pro
     if target.environment:
         found["environment"] = str(folder.resolve() / target.environment)
         if not target.packages:
-            expected = "those that the prompt names, such as {numpy: '2.3'}"
+            expected = "the packages in the prompt, such as {numpy: '2.3'}"
             problem = located.problem("`environment` without `packages`", (*here, "environment"), expected=expected)
             problems.problems.append(problem)
         if target.requirements:
-            problems.problems.append(located.problem("`environment` beside `requirements`: give one of them", here))
+            problems.problems.append(located.problem("give either `environment` or `requirements`, not both", here))
     if isinstance(target.requirements, str):
         try:
             found["requirements"] = read_requirements(folder / target.requirements)
@@ -222,26 +222,26 @@ def _with_target(task: CodingTask, target: TargetSettings) -> CodingTask:
 def _problems(read: CodingFile, located: Located) -> Iterator[Problem]:
     """What does not fit together."""
     if not read.verified and not read.unverified_reason.strip():
-        yield located.problem("`verified` is false without `unverified_reason`", ("verified",))
+        yield located.problem("`verified: false` requires `unverified_reason`", ("verified",))
     if not read.target.language:
         yield located.problem("`target` has no language", ("target",), expected="such as python")
     strata, ids = set(read.tasks[0].strata), set[str]()
     for position, task in enumerate(read.tasks):
         here = ("tasks", position)
         if task.id in ids:
-            yield located.problem(f"task {task.id} stands twice", (*here, "id"))
+            yield located.problem(f"task {task.id} occurs twice", (*here, "id"))
         ids.add(task.id)
         if set(task.strata) != strata:
             names = ", ".join(sorted(strata)) or "none"
             yield located.problem(
-                f"task {task.id}: not the strata of the first task", (*here, "strata"), expected=names
+                f"task {task.id}: strata differ from those of the first task", (*here, "strata"), expected=names
             )
         if CodeCheck.TESTS in task.criteria and not task.tests.strip():
-            yield located.problem(f"task {task.id}: its criteria name tests and it has none", (*here, "criteria"))
+            yield located.problem(f"task {task.id}: its criteria include tests, but it has none", (*here, "criteria"))
         if task.reference and (missing := [path for path in task.writes if path not in task.reference]):
             message = f"task {task.id}: the reference lacks {', '.join(missing)}"
             yield located.problem(message, (*here, "reference"))
         for index, trap in enumerate(task.traps):
             if trap.fails not in task.checks:
-                message = f"task {task.id}: a trap fails {trap.fails}, which is no criterion of the task"
+                message = f"task {task.id}: a trap fails {trap.fails}, which is not a criterion of the task"
                 yield located.problem(message, (*here, "traps", index, "fails"))

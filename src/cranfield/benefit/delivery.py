@@ -71,9 +71,9 @@ def served(preflight: Preflight, value: object, commit: str) -> tuple[dict[str, 
         wanted = {preflight.expect.get(name, ""), commit if name == "commit" else ""} - {""}
         got = found[name]
         if got is None:
-            problems.append(f"its result has no {name} at {path}; it is {_shown(value)}")
+            problems.append(f"its result has no {name} at {path}; got {_shown(value)}")
         problems += [
-            f"it serves the {name} {shorten(got)}, and not {shorten(each)}"
+            f"it serves the {name} {shorten(got)} instead of {shorten(each)}"
             for each in sorted(wanted)
             if got is not None and not _is_same(name, got, each)
         ]
@@ -97,7 +97,7 @@ def preflight_problems(preflight: Preflight) -> Iterator[str]:
     paths = _paths(preflight)
     for name in preflight.expect:
         if name not in paths:
-            yield f"`expect` has {name}, and `preflight.{name}` does not say where it stands"
+            yield f"`expect` has {name}, but `preflight.{name}` does not define its path"
     for name, path in paths.items():
         try:
             compile_path(path)

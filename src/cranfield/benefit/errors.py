@@ -92,10 +92,10 @@ _TOO_LONG = (
     r"|too many (input )?tokens|exceeds? the (model'?s )?(maximum|max|limit)"
 )
 CATALOGUE: tuple[ErrorClass, ...] = (
-    ErrorClass(CellError.BUDGET, "the budget does not allow it", Retry.STOP, kinds=(FailureKind.BUDGET,)),
+    ErrorClass(CellError.BUDGET, "the budget limit was reached", Retry.STOP, kinds=(FailureKind.BUDGET,)),
     ErrorClass(
         CellError.NOT_RECORDED,
-        "the recording that is replayed does not have a request",
+        "the replayed recording does not contain a request",
         Retry.NOT_NOW,
         kinds=(FailureKind.NOT_RECORDED,),
     ),
@@ -112,7 +112,7 @@ CATALOGUE: tuple[ErrorClass, ...] = (
     ),
     ErrorClass(
         CellError.MODEL_MISSING,
-        "the server has no such model, or no models at this address",
+        "the server does not have this model, or serves no models at this address",
         Retry.AGAIN_IF_UP,
         kinds=(FailureKind.REJECTED,),
         statuses=(404,),
@@ -120,7 +120,7 @@ CATALOGUE: tuple[ErrorClass, ...] = (
     ),
     ErrorClass(
         CellError.CONTEXT_WINDOW,
-        "the conversation became longer than the model reads",
+        "the conversation exceeds the context window of the model",
         Retry.SCORED,
         CellEnd.TOKENS,
         kinds=(FailureKind.REJECTED, FailureKind.PROTOCOL),
@@ -165,15 +165,15 @@ CATALOGUE: tuple[ErrorClass, ...] = (
         ),
     ),
     ErrorClass(
-        CellError.PROTOCOL, "what came back is no answer of a model", Retry.AGAIN_IF_UP, kinds=(FailureKind.PROTOCOL,)
+        CellError.PROTOCOL, "the response is not an answer of a model", Retry.AGAIN_IF_UP, kinds=(FailureKind.PROTOCOL,)
     ),
-    ErrorClass(CellError.TOOL_CHANGED, "a tool under test is another than before", Retry.STOP),
-    ErrorClass(CellError.TOOL_LOST, "a tool under test ended in the middle", Retry.AGAIN),
+    ErrorClass(CellError.TOOL_CHANGED, "a tool under test has changed", Retry.STOP),
+    ErrorClass(CellError.TOOL_LOST, "a tool under test ended during the run", Retry.AGAIN),
     ErrorClass(
-        CellError.OUT_OF_DISK, "there is no space on the device", Retry.STOP, output=r"no space left on device|ENOSPC"
+        CellError.OUT_OF_DISK, "no space left on the device", Retry.STOP, output=r"no space left on device|ENOSPC"
     ),
-    ErrorClass(CellError.AGENT_MISSING, "the program of the agent is not there", Retry.STOP),
-    ErrorClass(CellError.AGENT_CRASHED, "the agent failed, and none of the known errors is its reason", Retry.AGAIN),
+    ErrorClass(CellError.AGENT_MISSING, "the program of the agent was not found", Retry.STOP),
+    ErrorClass(CellError.AGENT_CRASHED, "the agent failed for an unknown reason", Retry.AGAIN),
     ErrorClass(
         CellError.REFUSED, "the model refused to answer", Retry.SCORED, CellEnd.NO_ANSWER, kinds=(FailureKind.FILTERED,)
     ),

@@ -84,8 +84,8 @@ def write_experiment(checked: CheckedPlan, folder: Path, experiments: Path) -> P
         experiments, manifest, {PLAN: _text(whole).encode(), **files, **tree_files(checked.snapshot)}
     )
     if ExperimentFolder.open(path).tasks().tasks != checked.tasks.tasks:
-        hint = "keep all of it in one file, and its metadata beside it"
-        raise ConfigError("the copy of the tasks is not the same", path=shown(path / TASKS), hint=hint)
+        hint = "put everything into one file, with its metadata next to it"
+        raise ConfigError("the copy of the tasks differs", path=shown(path / TASKS), hint=hint)
     return path
 
 
@@ -114,7 +114,9 @@ def replace_plan(path: Path, plan: BenefitPlan, folder: Path) -> None:
         if differing:
             expected = "the plan of the experiment; only budget, attempts, and addresses and pace of models may differ"
             got, hint = f"other {', '.join(differing)}", "begin another experiment"
-            raise UsageError("the experiment has another plan", path=shown(path), expected=expected, got=got, hint=hint)
+            raise UsageError(
+                "the experiment has a different plan", path=shown(path), expected=expected, got=got, hint=hint
+            )
         write_text(path / PLAN, [_text(whole)])
 
 

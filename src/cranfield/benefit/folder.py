@@ -68,7 +68,7 @@ class ExperimentFolder(RecordFolder[ExperimentManifest]):
     @classmethod
     def read_manifest(cls, path: Path) -> ExperimentManifest:
         """What the experiment is of."""
-        hint = "name the folder that `cranfield benefit run` printed"
+        hint = "give the folder printed by `cranfield benefit run`"
         return manifest_of(path, ExperimentManifest, SCHEMA_VERSION, missing="no experiment", hint=hint)
 
     @property
@@ -137,6 +137,6 @@ class ExperimentFolder(RecordFolder[ExperimentManifest]):
         path = self.path / TRANSCRIPTS / Path(name).name
         data = read_bytes(path, InputError)
         if f"sha256-{hashlib.sha256(data).hexdigest()}.json" != path.name:
-            raise InputError("a transcript was changed", path=shown(path))
+            raise InputError("a transcript has been changed", path=shown(path))
         found: dict[str, Any] = json.loads(data)
         return found

@@ -211,7 +211,7 @@ class McpTools:
         tools = tuple(Tool(name, each.description or "", each.input_schema) for name, each in own.items())
         used = self.server.instructions.strip() or self._redacted(instructions).strip()
         if self.tools and (tools, used) != (tuple(self.tools), self.instructions):
-            raise self._fault(CellError.TOOL_CHANGED, "lists other tools or instructions than at its first start")
+            raise self._fault(CellError.TOOL_CHANGED, "lists different tools or instructions than at its first start")
         self.tools, self.listed, self.instructions, self._own_names = tools, tuple(listed), used, own
 
     async def call(self, call: ToolCall) -> ToolResult:
@@ -250,7 +250,7 @@ class McpTools:
         answer = await self._send(tool, arguments)
         if isinstance(answer, str) or answer.is_error:
             reason = answer if isinstance(answer, str) else first_line(result_text(answer))
-            raise self._fault(CellError.TOOL_NOT_STARTED, f"{tool} gives no result: {self._redacted(reason)}")
+            raise self._fault(CellError.TOOL_NOT_STARTED, f"{tool} returned no result: {self._redacted(reason)}")
         if answer.structured_content is not None:
             return self._redactor.redact_value(unwrapped(answer.structured_content))
         return parsed(self._redacted(result_text(answer)))

@@ -41,7 +41,7 @@ class TaskSource(ClosedModel):
     @model_validator(mode="after")
     def _one_source(self) -> Self:
         if (self.testset is None) == (self.coding is None):
-            raise ValueError("tasks come from `testset` or from `coding`: give one of them")
+            raise ValueError("give either `testset` or `coding` for the tasks")
         return self
 
 
@@ -91,7 +91,7 @@ class ToolServer(ClosedModel):
     @model_validator(mode="after")
     def _one_place(self) -> Self:
         if bool(self.command) == bool(self.url):
-            raise ValueError("a tool is a `command` or a `url`: give one of them")
+            raise ValueError("give either `command` or `url` for a tool")
         return self
 
 

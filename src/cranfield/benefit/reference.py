@@ -229,7 +229,11 @@ def _end(transcript: Transcript, tools: ArmTools) -> tuple[CellEnd, str, str]:
         return known.end, known.name, transcript.failure.detail
     end, output = CellEnd(transcript.end), transcript.output
     if end is CellEnd.SECONDS and transcript.usage.requests > transcript.turns:
-        return CellEnd.INFRASTRUCTURE, CellError.REQUEST_TIMEOUT, "the time went by while requests were repeated"
+        return (
+            CellEnd.INFRASTRUCTURE,
+            CellError.REQUEST_TIMEOUT,
+            "the time limit was reached while requests were repeated",
+        )
     is_blank = isinstance(output, QuestionAnswer) and not output.text.strip()
     if end is CellEnd.ANSWERED and is_blank:
         return CellEnd.NO_ANSWER, CellError.EMPTY_ANSWER, "the text of the answer is blank"

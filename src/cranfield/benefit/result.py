@@ -355,7 +355,7 @@ class BenefitResult(ClosedModel):
         if not isinstance(alpha, float) or not 0 < alpha < 1:
             raise ValueError("the rule has no alpha between 0 and 1")
         if not self.strata:
-            raise ValueError("there is no stratum")
+            raise ValueError("no strata")
         return self
 
     @property

@@ -139,7 +139,7 @@ class Scorer:
             return await self._code(answer, coding)
         testset = self.tasks.testset
         if testset is None:
-            raise ValueError("questions are scored by a test set")
+            raise ValueError("questions require a test set")
         item = blind_answer(testset, answer.task_id, answer.answered, redact=self._redact, blind_id=answer.sealed_id)
         found = await score_answer(item, testset.matching, self._judge, with_narrative=False)
         success, why = self._decided(found)
@@ -197,7 +197,7 @@ class Scorer:
     async def _check(self, files: Mapping[str, str], task: CodingTask) -> CheckReport:
         checkers = self._checkers
         if checkers is None:
-            raise ValueError("code is checked by a checker")
+            raise ValueError("code requires a checker")
         async with self._free:
             tests = task.tests if CodeCheck.TESTS in task.checks else ""
             return await checkers(task.runs_on).check(files, task.runs_on, tests)

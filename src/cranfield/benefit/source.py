@@ -48,7 +48,7 @@ class TreeCheck(ClosedModel):
             "score": "until they were scored",
         }
         if self.problem:
-            return f"whether the folder of the repository changed {when[self.when]} is not known: {self.problem}"
+            return f"it is unknown whether the folder of the repository changed {when[self.when]}: {self.problem}"
         n = count_noun(self.n_source + self.n_ignored, "files")
         text = f"the folder of the repository changed {when[self.when]} ({n}): {join_first(self.files)}"
         return f"{text}; let git ignore what a tool writes there, or run with --allow-dirty" if self.is_void else text
@@ -68,9 +68,9 @@ def same_source(folder: ExperimentFolder, *, allow_dirty: bool) -> Snapshot | No
     if is_same or not snapshot.is_commit:  # of a folder without git, the files that differ are named
         require_same_tree(folder.path, manifest.tree, snapshot.tree, allow_dirty=allow_dirty)
     if not is_same:
-        expected = f"commit {manifest.commit}" if manifest.commit else "the files that the experiment began with"
+        expected = f"commit {manifest.commit}" if manifest.commit else "the initial files of the experiment"
         got = snapshot.commit or "other files"
-        raise UsageError("the experiment is of another source", path=shown(folder.path), expected=expected, got=got)
+        raise UsageError("the experiment has a different source", path=shown(folder.path), expected=expected, got=got)
     _record(folder, snapshot, "resume", allowed=allow_dirty)
     return snapshot
 

@@ -61,7 +61,7 @@ class TaskSet:
         if self.testset is None:
             return ""
         name = f"{self.testset.name} {self.testset.version}".strip()
-        return f"{name}: {self.testset.meta.review or 'no review is stated'}"
+        return f"{name}: {self.testset.meta.review or 'no review is recorded'}"
 
     @property
     def by_id(self) -> Mapping[str, Task]:
@@ -85,8 +85,8 @@ def load_tasks(plan: BenefitPlan, folder: Path) -> TaskSet:
     problems = [*_only_problems(plan.tasks, tasks), *_strata_problems(plan, tasks)]
     kept = tuple(task for task in tasks if _is_kept(plan.tasks, task))
     if not kept and not problems:
-        reasons = and_list(sorted(set(found.left_out.values()))) or "no task fits `only`"
-        problems = [Problem(f"there are no tasks: {reasons}", path=shown(_path(plan, folder)))]
+        reasons = and_list(sorted(set(found.left_out.values()))) or "no task matches `only`"
+        problems = [Problem(f"no tasks: {reasons}", path=shown(_path(plan, folder)))]
     if problems:
         raise ConfigError(problems)
     return TaskSet(kept, found.testset, found.commit, found.labels_digest, found.left_out)

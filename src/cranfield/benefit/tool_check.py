@@ -103,8 +103,8 @@ def _problems(record: PreflightRecord, first: PreflightRecord | None) -> list[Pr
     changed = [] if first is None else tool_changes(record, first)
     if not changed:
         return []
-    hint = "begin another experiment: cells of two versions of a tool cannot be compared"
-    return [Problem(f"the tool is another than when the experiment began: {', '.join(changed)}", path=where, hint=hint)]
+    hint = "start a new experiment: cells of two versions of a tool cannot be compared"
+    return [Problem(f"the tool has changed since the experiment began: {', '.join(changed)}", path=where, hint=hint)]
 
 
 _MAX_REASONS = 3
@@ -129,17 +129,17 @@ def _success(evidence: ExperimentRecords, tasks: TaskSet) -> tuple[Validity, ...
             by_task[score.key.task_id].append(score.success)
     floor, arm = evidence.plan.competence.success, evidence.name(ArmRole.CONTROL)
     if not by_task:
-        message = f"no scored task is labelled as answerable without the tool: nothing shows that {arm} is competent"
+        message = (
+            f"no scored task is labelled as answerable without the tool: so the competence of {arm} cannot be checked"
+        )
         return (Validity(kind=ValidityKind.COMPETENCE_UNKNOWN, is_void=False, message=message),)
     success = fmean(fmean(found) for found in by_task.values())
     if success >= floor:
         return ()
     where = f"{count_noun(len(by_task), 'tasks')} that can be done without the tool"
-    message = f"{arm} succeeds at {success:.0%} on {where}; the plan demands {floor:.0%}{_why(evidence, tasks)}"
+    message = f"{arm} succeeds at {success:.0%} on {where}; the plan requires {floor:.0%}{_why(evidence, tasks)}"
     if not _can_search(evidence):
-        message = (
-            f"{arm}, which has no tools by the plan, succeeds at {success:.0%} on {where}: a finding on the model alone"
-        )
+        message = f"{arm}, which has no tools in the plan, succeeds at {success:.0%} on {where}: this describes only the model"
     return (Validity(kind=ValidityKind.CONTROL_INCOMPETENT, is_void=_can_search(evidence), message=message),)
 
 
@@ -155,7 +155,7 @@ def _why(evidence: ExperimentRecords, tasks: TaskSet) -> str:
     text = f" ({len(failed)} failed: {reasons})" if reasons else ""
     others = [score.success for score in treatment if score.success is not None]
     if others and fmean(others) < evidence.plan.competence.success:
-        text += f"; {evidence.name(ArmRole.TREATMENT)} succeeds at {fmean(others):.0%} there: look at the replies, the judge and the facts first"
+        text += f"; {evidence.name(ArmRole.TREATMENT)} succeeds at {fmean(others):.0%} there: check the replies, the judge and the facts first"
     return text
 
 
@@ -178,11 +178,9 @@ def _search_use(evidence: ExperimentRecords, cells: Sequence[CellRecord]) -> tup
     if share >= floor:
         if len(known) == len(cells) or not floor:
             return ()
-        message = f"tool calls are not known of {len(cells) - len(known)} of {count_noun(len(cells), 'cells')} of {arm}: nothing shows that it used its search tools there ({CALLS_HINT})"
+        message = f"tool calls are unknown for {len(cells) - len(known)} of {count_noun(len(cells), 'cells')} of {arm}, so it is unknown whether it used its search tools there ({CALLS_HINT})"
         return (Validity(kind=ValidityKind.COMPETENCE_UNKNOWN, is_void=False, message=message),)
-    message = (
-        f"{arm} used its search tools in {share:.0%} of {count_noun(len(known), 'cells')}; the plan demands {floor:.0%}"
-    )
+    message = f"{arm} used its search tools in {share:.0%} of {count_noun(len(known), 'cells')}; the plan requires {floor:.0%}"
     return (Validity(kind=ValidityKind.CONTROL_INCOMPETENT, is_void=True, message=message),)
 
 

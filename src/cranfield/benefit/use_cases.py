@@ -282,9 +282,9 @@ def result_of(path: Path) -> BenefitResult:
     ended = [run.key for run in runs if run.end.is_scored]
     if not ended:
         raise UsageError(
-            "no cell of this experiment has ended",
+            "no cell of this experiment is finished",
             path=shown(path),
-            hint=f"`cranfield benefit run --resume {shown(path)}` goes on with it",
+            hint=f"`cranfield benefit run --resume {shown(path)}` continues it",
         )
     if missing := [str(key) for key in ended if key not in scores]:
         hint = f"score them first: cranfield benefit score {shown(path)}"
@@ -382,8 +382,8 @@ def rerun(path: Path, results: Path, on_progress: OnProgress) -> tuple[str, Bene
     if not outcome.is_complete and outcome.stopped != CellError.BUDGET:
         first = outcome.waiting[0] if outcome.waiting else None
         why = f": {first.key}, {first.error}: {first.message}" if first else ""
-        message = f"{count_noun(n_cells - outcome.n_scored, 'cells')} of {n_cells} have no end{why}"
-        raise SystemUnderTestError(message, hint="a retry goes on with them")
+        message = f"{count_noun(n_cells - outcome.n_scored, 'cells')} of {n_cells} are unfinished{why}"
+        raise SystemUnderTestError(message, hint="a retry continues with them")
     on_progress("scoring", len(ended), n_cells)
     scored = score_experiment(path)
     stopped = None if scored.judge is None else scored.judge.stopped
@@ -525,7 +525,7 @@ def _words(score: ScoreRecord | None) -> str:
 _SOUND: Mapping[ValidityKind, str] = {
     ValidityKind.UNCOMMITTED: "the code is that of a commit",
     ValidityKind.RESULTS_FLAWED: "the tool delivered content",
-    ValidityKind.ANSWERS_NOT_READ: "the answers rest on what was read",
+    ValidityKind.ANSWERS_NOT_READ: "the answers are based on what was read",
 }
 """What a caution puts in doubt: no verdict passes or fails a gate on it alone."""
 _CLOCKS_DIFFER = timedelta(hours=1)
@@ -643,9 +643,9 @@ def _wrong(result: BenefitResult, rules: BenefitRules, now: datetime) -> list[Ru
         if each.is_void
     ]
     if not result.tasks:
-        found.append(RuleOutcome("the comparison is valid", RuleState.INVALID, "there is no task"))
+        found.append(RuleOutcome("the comparison is valid", RuleState.INVALID, "there are no tasks"))
     if rules.commit and not is_same_commit(rules.commit, result.commit):
-        sentence = f"it is of commit {result.commit[:12]}" if result.commit else "its commit is not known"
+        sentence = f"its commit is {result.commit[:12]}" if result.commit else "its commit is unknown"
         found.append(RuleOutcome(f"the result is of commit {rules.commit[:12]}", RuleState.INVALID, sentence))
     elif rules.commit and result.tree.uncommitted:
         found.append(
@@ -661,7 +661,7 @@ def _wrong_age(result: BenefitResult, most: timedelta, now: datetime) -> list[Ru
     try:
         made = datetime.fromisoformat(result.made_at).astimezone(UTC)
     except ValueError:
-        return [RuleOutcome(rule, RuleState.INVALID, "it has no time")]
+        return [RuleOutcome(rule, RuleState.INVALID, "it has no timestamp")]
     age = now - made
     if age < -_CLOCKS_DIFFER:
         return [

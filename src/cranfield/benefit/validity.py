@@ -50,9 +50,9 @@ MAX_UNDECIDED = 0.1
 MAX_LOST_MORE = 0.05
 SAME_ANSWERS = 0.5
 MAX_NOTES = 2
-CALLS_HINT = "`agent.usage.tool_calls` of the plan says where the output of an agent has them"
+CALLS_HINT = "set `agent.usage.tool_calls` of the plan to their path in the output of the agent"
 _COMMIT = "commit"
-_PREFLIGHT_HINT = "`preflight` of the tool in the plan says how it is asked"
+_PREFLIGHT_HINT = "set `preflight` of the tool in the plan"
 
 
 @dataclass(frozen=True)
@@ -142,7 +142,7 @@ def validity(evidence: ExperimentRecords) -> tuple[Validity, ...]:
 def _uncommitted(evidence: ExperimentRecords) -> Iterator[Validity]:
     if evidence.tree.uncommitted:
         message = (
-            f"{evidence.tree.uncommitted}; agents read the commit, and a tool that reads the folder finds those files"
+            f"{evidence.tree.uncommitted}; agents read the commit, but a tool that reads the folder finds those files"
         )
         yield Validity(kind=ValidityKind.UNCOMMITTED, is_void=False, leads=True, message=message)
 
@@ -163,7 +163,7 @@ def _native_tools(evidence: ExperimentRecords) -> Iterator[Validity]:
         return
     treatment, control = (frozenset(evidence.plan.arms[role].native) for role in ArmRole)
     if not control and not evidence.plan.arms[ArmRole.CONTROL].tools:
-        message = "the control arm has no tools to search and read: the lift is over an agent that cannot look"
+        message = "the control arm has no tools to search and read, so the lift is relative to an agent without access to the code"
         yield Validity(kind=ValidityKind.CONTROL_WITHOUT_NATIVE, is_void=False, message=message)
     elif treatment != control:
         names = and_list(sorted(treatment ^ control))
@@ -181,18 +181,18 @@ def _preflights(evidence: ExperimentRecords) -> Iterator[Validity]:
             records = by_tool[role, tool]
             good = [record for record in records if record.ok]
             if not good:
-                why = records[-1].message if records else "it was not asked what it serves"
+                why = records[-1].message if records else "its index and version were not requested"
                 message = f"{tool} of {evidence.name(role)}: {why or 'its preflight failed'}"
                 yield Validity(kind=ValidityKind.PREFLIGHT_FAILED, is_void=True, message=message)
             elif not good[-1].found:
                 message = (
-                    f"which index and version {tool} of {evidence.name(role)} served is not known: {_PREFLIGHT_HINT}"
+                    f"the index and version served by {tool} of {evidence.name(role)} are unknown: {_PREFLIGHT_HINT}"
                 )
                 yield Validity(kind=ValidityKind.INDEX_UNKNOWN, is_void=False, message=message)
             comparable = [record for record in records if record.ok or (record.after_run and record.found)]
             states = [(record.found, record.server, record.tools, record.schema_digest) for record in comparable]
             if any(state != states[0] for state in states):
-                message = f"{tool} of {evidence.name(role)} was another one in a later part of the run"
+                message = f"{tool} of {evidence.name(role)} changed during the run"
                 yield Validity(kind=ValidityKind.TOOL_CHANGED, is_void=True, message=message)
 
 
@@ -213,16 +213,16 @@ def _delivery(evidence: ExperimentRecords) -> Iterator[Validity]:
         n = len(cells) + len(never_up)
         without = sum(cell.delivery is None or not cell.delivery.offered for cell in cells) + len(never_up)
         if without:
-            message = f"the tool never came up in {without} of {count_noun(n, 'cells')} of {arm}"
+            message = f"the tool did not start in {without} of {count_noun(n, 'cells')} of {arm}"
             is_void = without > MAX_UNDELIVERED * n
             yield Validity(kind=ValidityKind.TOOL_NOT_DELIVERED, is_void=is_void, message=message)
         calling = [cell.delivery for cell in cells if cell.delivery is not None and cell.delivery.called]
         blind = sum(cell.delivery is not None and cell.delivery.called is None for cell in cells)
         if blind:
-            message = f"whether the tool was called is not known in {blind} of {count_noun(len(cells), 'cells')} of {arm}, as tool calls are not reported: the lift is that of offering it ({CALLS_HINT})"
+            message = f"it is unknown whether the tool was called in {blind} of {count_noun(len(cells), 'cells')} of {arm}, because tool calls are not reported: the lift is that of offering the tool ({CALLS_HINT})"
             yield Validity(kind=ValidityKind.CALLS_UNKNOWN, is_void=False, message=message)
         elif not calling and without < len(cells):
-            message = f"no agent of {arm} called the tool: the lift is that of offering it"
+            message = f"no agent of {arm} called the tool: the lift is that of offering the tool"
             yield Validity(kind=ValidityKind.TOOL_NEVER_CALLED, is_void=False, message=message)
         silent = sum(not delivery.answered for delivery in calling)
         if silent:
@@ -239,10 +239,10 @@ def _results(evidence: ExperimentRecords) -> Iterator[Validity]:
     for role, found in evidence.delivered.items():
         name = evidence.name(role)
         if found.cells_unknown:
-            message = f"what the tool returned is not known in {count_noun(found.cells_unknown, 'cells')} of {name} that called it, as the agent reports no results: whether they had content is not known either"
+            message = f"the results of the tool are unknown in {count_noun(found.cells_unknown, 'cells')} of {name} that called it, because the agent does not report them; it is unknown whether they had content"
             yield Validity(kind=ValidityKind.RESULTS_UNKNOWN, is_void=False, message=message)
         if found.other_source:
-            message = f"{found.other_source} of {count_noun(found.n, 'results')} of the tool in {name} state another index, version or commit than its preflight did"
+            message = f"{found.other_source} of {count_noun(found.n, 'results')} of the tool in {name} report a different index, version or commit than its preflight"
             yield Validity(kind=ValidityKind.RESULTS_OF_OTHER_SOURCE, is_void=True, message=message)
         bounds = evidence.plan.delivery
         kinds = {
@@ -263,7 +263,7 @@ def _not_read(evidence: ExperimentRecords) -> Iterator[Validity]:
     for role in ArmRole:
         n, known = evidence.unread(role)
         if n > bound * known:
-            message = f"in {n} of {count_noun(known, 'successes')} of {evidence.name(role)} no gold line was found in what was read, of the repository or of a result: the answers seem to come from elsewhere (the plan allows {bound:.0%})"
+            message = f"in {n} of {count_noun(known, 'successes')} of {evidence.name(role)} no gold line was read, from the repository or from a result, so the answers seem to come from elsewhere (the plan allows {bound:.0%})"
             yield Validity(kind=ValidityKind.ANSWERS_NOT_READ, is_void=False, leads=True, message=message)
 
 
@@ -279,7 +279,7 @@ def _complete(evidence: ExperimentRecords) -> Iterator[Validity]:
     more = max(ArmRole, key=lambda role: lost[role])
     less = min(ArmRole, key=lambda role: lost[role])
     if lost[more] - lost[less] > max(1, MAX_LOST_MORE * n_pairs):
-        message = f"infrastructure failed in {lost[more]} cells of {evidence.name(more)} and in {lost[less]} of {evidence.name(less)}: what is left is a selection"
+        message = f"infrastructure failed in {lost[more]} cells of {evidence.name(more)} and in {lost[less]} of {evidence.name(less)}: the remaining cells are a selection"
         yield Validity(kind=ValidityKind.INFRASTRUCTURE_DIFFERS, is_void=True, message=message)
 
 
@@ -293,7 +293,7 @@ def _models(evidence: ExperimentRecords) -> Iterator[Validity]:
     names = {role: {name for cell in cells for name in cell.models} for role, cells in evidence.by_arm.items()}
     unknown = [evidence.name(role) for role, cells in evidence.by_arm.items() if cells and not names[role]]
     if unknown:
-        message = f"no provider reported the model of {and_list(unknown)}: it is not known that both arms had the same"
+        message = f"no provider reported the model of {and_list(unknown)}, so it is unknown whether both arms used the same model"
         yield Validity(kind=ValidityKind.MODEL_UNKNOWN, is_void=False, message=message)
     yield from _differing(evidence, ValidityKind.MODEL_DIFFERS, "the model", names)
 
@@ -343,7 +343,7 @@ def _leaks(evidence: ExperimentRecords) -> Iterator[Validity]:
     if any(found.values()):
         counts = and_list([f"{len(found[role])} of {evidence.name(role)}" for role in ArmRole])
         names = and_list(sorted({name for scores in found.values() for score in scores for name in score.redacted})[:5])
-        message = f"answers that name a tool or an arm, which was removed before they were scored: {counts} ({names})"
+        message = f"answers with names of tools or arms, removed before scoring: {counts} ({names})"
         yield Validity(kind=ValidityKind.LEAK, is_void=False, message=message)
 
 
@@ -359,14 +359,14 @@ def _unmeasured(evidence: ExperimentRecords) -> Iterator[Validity]:
     for role, cells in evidence.by_arm.items():
         without = sum(cell.usage.total is None for cell in cells)
         if without:
-            message = f"tokens are not known of {without} of {count_noun(len(cells), 'cells')} of {evidence.name(role)}"
+            message = f"tokens are unknown for {without} of {count_noun(len(cells), 'cells')} of {evidence.name(role)}"
             yield Validity(kind=ValidityKind.UNMEASURED_TOKENS, is_void=False, message=message)
 
 
 def _judge(evidence: ExperimentRecords) -> Iterator[Validity]:
     judge, model = evidence.plan.success.judge, evidence.plan.agent.model
     if judge is not None and model is not None and judge.model == model.model:
-        message = f"{judge.model} judges its own answers, in both arms"
+        message = f"{judge.model} judges its own answers in both arms"
         yield Validity(kind=ValidityKind.JUDGE_IS_AGENT, is_void=False, message=message)
 
 
@@ -375,7 +375,7 @@ def _code_not_run(evidence: ExperimentRecords) -> Iterator[Validity]:
     is_run = CodeCheck.TESTS in evidence.plan.success.checks
     n = sum(not is_run or CodeCheck.TESTS not in checks for checks in checked.values())
     if n:
-        message = f"no test decides {n} of {count_noun(len(checked), 'tasks')}: code that passes the other checks is a success there, whatever it does"
+        message = f"no test decides {n} of {count_noun(len(checked), 'tasks')}: code that passes the other checks counts as a success there, whatever it does"
         yield Validity(kind=ValidityKind.CODE_NOT_RUN, is_void=False, message=message)
 
 
@@ -388,7 +388,7 @@ def _symbols_unknown(evidence: ExperimentRecords) -> Iterator[Validity]:
             n = count_noun(sum(counts), "symbols")
             found.append(f"{n} in {len(counts)} of {count_noun(len(scores), 'answers')} of {evidence.name(role)}")
     if found:
-        message = f"it is not known whether symbols of the code exist: {and_list(found)}; only tests that ran the code decide there"
+        message = f"it is unknown whether symbols of the code exist: {and_list(found)}; only tests that run the code decide there"
         yield Validity(kind=ValidityKind.SYMBOLS_UNKNOWN, is_void=False, message=message)
 
 

@@ -14,14 +14,12 @@ if TYPE_CHECKING:
 DEFAULT_DATABASE = "cranfield-books.db"
 DbOption = Annotated[
     str,
-    Option(
-        "Database of books: a path, sqlite:PATH or postgresql://...", flag="--db", metavar="URL", env="CRANFIELD_DB"
-    ),
+    Option("Book database: a path, sqlite:PATH or postgresql://...", flag="--db", metavar="URL", env="CRANFIELD_DB"),
 ]
 WorkbenchOption = Annotated[
     Path | None,
     Option(
-        "Operator's file: texts of documents, and how the server runs.",
+        "Operator's file: sources of document texts, and settings of the server.",
         flag="--workbench",
         metavar="FILE",
         env="CRANFIELD_WORKBENCH",

@@ -185,15 +185,15 @@ def review_problems(
         has_edits=bool(decided.edits),
     )
     if decided.disposition is Disposition.KEEP and not material.may_keep:
-        found.append("a step refuses this record: send it back or drop it")
+        found.append("a pipeline step rejects this record: send it back or drop it")
     names = [each.field for each in decided.edits]
     if len(set(names)) < len(names):
         found.append("a field is edited twice")
     for each in decided.edits:
         if each.before != getattr(material, each.field):
-            found.append(f"the edit of {each.field} is of another text than the record has")
+            found.append(f"the edit of {each.field} does not match the current text of the record")
         elif each.before == each.after:
             found.append(f"the edit of {each.field} changes nothing")
         elif type(each.before) is not type(each.after):
-            found.append(f"the edit of {each.field} is of another kind of value")
+            found.append(f"the edit of {each.field} has a value of a different type")
     return [Problem(text, path="data") for text in found]

@@ -70,10 +70,10 @@ SCALES: dict[str, GradeScale] = {
 """The scales that have a name."""
 REVIEW_SCALE = _scale(
     "review",
-    (1, "correct", "Question, answer and cited lines hold"),
-    (2, "minor issue", "Something small is wrong or missing"),
-    (3, "major issue", "It cannot stay as it is"),
-    (4, "wrong", "The answer is not that of the question"),
+    (1, "correct", "Question, answer and cited lines are correct"),
+    (2, "minor issue", "A detail is wrong or missing"),
+    (3, "major issue", "It cannot be kept unchanged"),
+    (4, "wrong", "The answer does not answer the question"),
 )
 """Verdicts on a record of a golden set."""
 
@@ -95,7 +95,7 @@ def scale_of(grades: Sequence[float]) -> GradeScale:
     except ValueError:
         expected = "2 to 20 whole numbers from 0 to 99"
         raise UsageError(
-            "no scale to judge on", expected=expected, got=", ".join(f"{grade:g}" for grade in grades)
+            "invalid scale for a book", expected=expected, got=", ".join(f"{grade:g}" for grade in grades)
         ) from None
 
 

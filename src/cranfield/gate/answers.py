@@ -21,7 +21,7 @@ def every_answer(terms: EveryAnswer, given: GateInput) -> RuleResult:
     words = every_answer_words(terms)
     if run is None or not answered:
         why = (
-            "a run file of another tool has no fields"
+            "a run file of another tool has no answer fields"
             if run is None
             else f"none of {count_noun(len(queries), 'queries')} was answered"
         )

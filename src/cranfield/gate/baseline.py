@@ -33,7 +33,7 @@ VERSION = 1
 MEAN_DECIMALS = 6
 """Means are in the file for people; what is compared are the values."""
 ACCEPT = "cranfield baseline accept"
-BY_HAND = f"a baseline is not edited and not merged by hand: take one side whole, or make it anew by `{ACCEPT}`"
+BY_HAND = f"do not edit or merge a baseline by hand: take one side as a whole, or create it again with `{ACCEPT}`"
 
 
 @dataclass(frozen=True)
@@ -152,8 +152,8 @@ def read_baseline(path: Path) -> Baseline:
         InputError: with all that is wrong with it, each with its line.
     """
     if not path.exists():
-        hint = f"`{ACCEPT}` makes one of a run that you have looked at; commit it"
-        raise InputError("there is no baseline", path=shown(path), hint=hint)
+        hint = f"create a baseline from an inspected run with `{ACCEPT}`, and commit it"
+        raise InputError("no baseline found", path=shown(path), hint=hint)
     return parse_baseline(decode(read_bytes(path, InputError), path, InputError), shown(path))
 
 
@@ -172,10 +172,10 @@ def parse_baseline(text: str, name: str) -> Baseline:
         raise InputError("not a baseline", path=name)
     baseline = model.content()
     if _head(baseline)["means"] != model.means:
-        raise InputError(replace(located.problem("the means are not those of the values", ("means",)), hint=BY_HAND))
+        raise InputError(replace(located.problem("the means do not match the values", ("means",)), hint=BY_HAND))
     if baseline_digest(baseline) != model.digest:
         line, column = located.mark(("digest",))
-        what = "the content is not what was accepted: its digest differs"
+        what = "the content has changed since it was accepted: its digest differs"
         raise InputError(what, path=name, line=line, column=column, hint=BY_HAND)
     return baseline
 
@@ -199,13 +199,13 @@ def misfits(
     testset = evaluation.testset
     facts = {
         "test set": (_short(baseline.testset_digest), _short(testset.digest)),
-        "answer of the databases": (_short(baseline.answers_digest), _short(answers_digest(testset))),
+        "set of database answers": (_short(baseline.answers_digest), _short(answers_digest(testset))),
         "convention": (baseline.convention, evaluation.ranking.convention.name),
         "k": (str(baseline.k), str(k)),
         "depth": (_depth_text(baseline.depth), _depth_text(depth_of(evaluation))),
     }
     problems = [
-        Problem(f"the baseline is of another {what}", path=name, expected=now, got=before)
+        Problem(f"the baseline has a different {what}", path=name, expected=now, got=before)
         for what, (before, now) in facts.items()
         if before != now
     ]
@@ -213,7 +213,7 @@ def misfits(
     if absent:
         listed = ", ".join(baseline.measures)
         problems.append(Problem(f"the baseline has no {', '.join(absent)}", path=name, got=listed))
-    hint = f"look at the new results, then accept them: `{ACCEPT}`"
+    hint = f"inspect the new results, then accept them: `{ACCEPT}`"
     return tuple(replace(problem, hint=hint) for problem in problems)
 
 
@@ -284,7 +284,7 @@ def _inconsistent(located: Located, model: _File) -> list[Problem]:
     """What the types alone do not tell."""
     problems = []
     if sorted(set(model.measures)) != model.measures:
-        problems.append(located.problem("measures are not sorted, or stand twice", ("measures",)))
+        problems.append(located.problem("measures are not sorted, or occur twice", ("measures",)))
     outcomes = {outcome.value for outcome in Outcome}
     for query_id, query in model.queries.items():
         place = ("queries", query_id)

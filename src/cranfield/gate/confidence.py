@@ -89,7 +89,7 @@ def ece(rule: Ece, given: GateInput) -> RuleResult:
     sentence = f"the ECE of {rule.field}{_of(rule.where)} is {got}, {expected} is required (n = {_n_text(n, stated)})"
     status: Status = "passed" if found <= Fraction(rule.at_most) else "failed"
     if n < FEWEST:
-        status, sentence = "inconclusive", f"{sentence}; fewer than {FEWEST} answers show nothing"
+        status, sentence = "inconclusive", f"{sentence}; fewer than {FEWEST} answers are not enough"
     elif status == "failed" and rule.significant:
         _, null = stats.null_tests(scores, correct, [bins], seed=given.seed, draws=given.n_draws)
         alpha = given.alpha if rule.alpha is None else rule.alpha
@@ -144,7 +144,7 @@ def accuracy(rule: Accuracy, given: GateInput) -> RuleResult:
     table = confusion(given.evaluation, rule.field, rule.expected_stratum)
     words, expected = accuracy_words(rule), _accuracy_bounds(rule)
     if not table.is_prediction:
-        why = f"no answer has a value of {rule.expected_stratum} as {rule.field}"
+        why = f"no answer has a value of {rule.expected_stratum} in {rule.field}"
         sentence = f"{rule.field} predicts nothing ({why}): the rule was not tested"
         return RuleResult("accuracy", words, "failed", "no prediction", expected, sentence)
     share, bound = Fraction(table.n_right, table.n), _fraction(rule.at_least)

@@ -333,7 +333,7 @@ def latency_words(rule: LatencyCeiling) -> str:
 def _result(kind: str, rule: str, expected: str, groups: Sequence[GroupResult]) -> RuleResult:
     """Combine the groups of a rule: the worst status is the result, and all groups that broke it are reported."""
     if not groups:
-        groups = [GroupResult("", "failed", "no query", "no query is in any such stratum: the rule was not tested")]
+        groups = [GroupResult("", "failed", "no query", "no query has such a stratum: the rule was not tested")]
     status = next(status for status in WORST_FIRST if any(group.status == status for group in groups))
     worst = [group for group in groups if group.status == status]
     if len(groups) == 1:
@@ -341,7 +341,7 @@ def _result(kind: str, rule: str, expected: str, groups: Sequence[GroupResult]) 
     elif status == "passed":
         nearest = min(groups, key=lambda group: group.room)
         got = f"{nearest.label} {nearest.got}"
-        sentence = f"{nearest.sentence}; that is the nearest of {format_count(len(groups))}"
+        sentence = f"{nearest.sentence}; the closest of {format_count(len(groups))} strata to its bound"
     else:
         got = join_first([f"{group.label} {group.got}" for group in worst], MAX_QUERIES)
         sentence = "; ".join(group.sentence for group in worst)
@@ -360,7 +360,7 @@ def is_silent(measure: str, by: str | None) -> bool:
 
 def _nothing(label: str, what: str, queries: Sequence[str]) -> GroupResult:
     """A failed group without queries to test."""
-    why = f"none of {format_count(len(queries))} queries has a value" if queries else "there is no such query"
+    why = f"none of {format_count(len(queries))} queries has a value" if queries else "no matching query"
     return GroupResult(
         label, "failed", "no query", f"{what} applies to no query{_of(label)} ({why}): the rule was not tested"
     )

@@ -73,8 +73,10 @@ RULES: Mapping[str, RuleSpec] = {
         ),
         RuleSpec(
             "no_worse",
-            "No significant loss against the baseline: neither over all queries, nor in any class, with Holm over the classes. "
-            "It fails where the verdict is worse or mixed.",
+            (
+                "No significant loss against the baseline: neither over all queries nor in any class (Holm "
+                "correction over the classes). Fails if the verdict is worse or mixed."
+            ),
             (
                 "no_worse: {measure: nDCG@10}",
                 "no_worse: {measure: nDCG@10, by: class}",
@@ -85,14 +87,14 @@ RULES: Mapping[str, RuleSpec] = {
         ),
         RuleSpec(
             "ratchet",
-            "Queries that may not get worse than in the baseline, by id or by stratum.",
+            "Queries that must not get worse than in the baseline, by id or by stratum.",
             ("ratchet: {measure: RR, queries: [q1, q7]}", "ratchet: {measure: RR, where: {difficulty: easy}}"),
             judge.ratchet,
             judge.ratchet_words,
         ),
         RuleSpec(
             "judged",
-            "The smallest share of judged results; with less, the other measures mean little.",
+            "The smallest share of judged results; below it, other measures are unreliable.",
             ("judged: {k: 10, at_least: 80 %}",),
             judge.judged,
             judge.judged_words,
@@ -113,7 +115,7 @@ RULES: Mapping[str, RuleSpec] = {
         ),
         RuleSpec(
             "every_answer",
-            "A rule on a field of every answer, such as its mode or its confidence; a violating answer is named.",
+            "A rule on a field of every answer, such as its mode or its confidence; answers that break it are listed.",
             (
                 "every_answer: mode = semantic",
                 "every_answer: {rule: confidence >= 0.5, at_most: 2 %}",
@@ -124,7 +126,7 @@ RULES: Mapping[str, RuleSpec] = {
         ),
         RuleSpec(
             "ece",
-            "The largest expected calibration error (ECE) of a confidence that answers state, in 10 bins of equal width.",
+            "The largest expected calibration error (ECE) of a confidence field, in 10 bins of equal width.",
             (
                 "ece: {field: confidence, correct: Success@5, at_most: 0.15}",
                 "ece: {field: confidence, correct: R@10 >= 0.5, at_most: 0.1, significant: true}",
@@ -134,7 +136,10 @@ RULES: Mapping[str, RuleSpec] = {
         ),
         RuleSpec(
             "correct_at",
-            "The smallest share of correct answers among those with a confidence from a threshold on (default 0.8).",
+            (
+                "The smallest share of correct answers among those with a confidence of at least a threshold "
+                "(default 0.8)."
+            ),
             (
                 "correct_at: {field: confidence, correct: Success@5, at_least: 0.7}",
                 "correct_at: {field: confidence, correct: Success@5, threshold: 0.9, at_least: 0.7, significant: true}",

@@ -185,7 +185,7 @@ def _explanation(status: GateStatus, results: Sequence[RuleResult], broken: Sequ
     if status == "invalid":
         return broken[0]
     if not results:
-        return "no rule is about this test set"
+        return "no rule applies to this test set"
     if status == "passed":
         return "the rule is kept" if len(results) == 1 else f"all {total} are kept"
     counts = {name: sum(result.status == name for result in results) for name in ("failed", "inconclusive")}
@@ -249,7 +249,7 @@ def _noticed(given: GateInput, terms: GateTerms) -> Iterator[str]:
             values = given.values(measure)
             for label, queries in given.groups(getattr(rule.terms, "where", None), by):
                 if not any(query_id in values for query_id in queries):
-                    yield f"{measure} has a value for no query of {label}: not covered by: {words(rule)}"
+                    yield f"{measure} has no value for any query of {label}: not covered by: {words(rule)}"
     ranking = given.evaluation.ranking
     yield from forced_zeros(ranking.convention, ranking)
     logs = run.logs.values() if run is not None else ()

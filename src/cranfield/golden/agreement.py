@@ -115,7 +115,7 @@ class Overlap:
         """Why the index is too low: what the adversary adds, and what it does not support."""
         parts = [f"the adversary adds {and_list(self.missing)}"] if self.missing else []
         parts += [f"it does not support {and_list(self.unsupported)}"] if self.unsupported else []
-        index = f"Jaccard index of {what} {float(self.jaccard):.3f}, at least {float(LEAST_JACCARD)} needed"
+        index = f"Jaccard index of {what} {float(self.jaccard):.3f}, at least {float(LEAST_JACCARD)} required"
         return f"{index}: {'; '.join(parts)}"
 
 
@@ -274,7 +274,7 @@ def _of_claim(
     if not citations and kind in CITED:
         yield LabelDisagreement(QueueReason.NO_CITATION, f"{name}: {worst}, without a citation")
     if source.shown is not None and not _was_seen(claim, source.shown):
-        yield LabelDisagreement(QueueReason.UNREAD_CLAIM, f"{name}: {worst}, and not read")
+        yield LabelDisagreement(QueueReason.UNREAD_CLAIM, f"{name}: {worst}, but not read")
     for citation in citations:
         yield from _of_citation(name, citation, source)
 
@@ -304,7 +304,7 @@ def _was_seen(claim: Claim, shown: LineCoverage) -> bool:
 def _overall(report: AdversaryReport) -> Iterator[LabelDisagreement]:
     worst = _worst(report.claim_verdicts) or "supported"
     if _SEVERITY[report.overall_verdict] > _SEVERITY[worst]:
-        text = f"the overall verdict is {report.overall_verdict}, the worst of a claim {worst}"
+        text = f"the overall verdict is {report.overall_verdict}, but the worst verdict of a claim is {worst}"
         yield LabelDisagreement(QueueReason.OVERALL, text)
 
 

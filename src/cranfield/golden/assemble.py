@@ -54,12 +54,12 @@ class Criterion(StrEnum):
 CRITERIA: Mapping[Criterion, str] = {
     Criterion.ATTRITION: "less than 7 % of the planned records are missing",
     Criterion.CELLS: "each cell has at least 80 % of its planned records",
-    Criterion.REVIEW: "every record of the sample, and every one that must be seen, is reviewed, and no ceiling is reached",
-    Criterion.SECOND_LOOK: "two people decided on each reviewed record, without sight of each other's verdict",
-    Criterion.HARNESS: "the set can be read, is valid, stands in the repository, and the runs can be evaluated on it",
+    Criterion.REVIEW: "every record of the sample and every mandatory record is reviewed, and no ceiling is reached",
+    Criterion.SECOND_LOOK: "two people independently decided on each reviewed record",
+    Criterion.HARNESS: "the set can be read, is valid, is in the repository, and the runs can be evaluated on it",
     Criterion.BASELINE: "a baseline is committed",
     Criterion.CALIBRATION: "a calibration of the system's confidence is published",
-    Criterion.SIMILAR: "no metric of the new records differs significantly from those of the version before",
+    Criterion.SIMILAR: "no metric of the new records differs significantly from the previous version",
 }
 """In the order in which they are reported. The last one is of sets that have a version before."""
 OF_ONE_PERSON = f"one person decided on each reviewed record twice, at least {HOURS} apart, {NOT_SHOWN}"
@@ -149,7 +149,7 @@ def check_counts(
         f"{n - n_kept} of {count_noun(n, 'planned records')} {'is' if n == 1 else 'are'} missing; at most {most} may be"
     )
     few = [
-        f"{task_type} {difficulty} has {has} of {wanted}, and needs {ceil(LEAST_FILLED * wanted)}"
+        f"{task_type} {difficulty} has {has} of {wanted} records; at least {ceil(LEAST_FILLED * wanted)} required"
         for (task_type, difficulty), wanted in planned.items()
         if (has := kept.get((task_type, difficulty), 0)) < LEAST_FILLED * wanted
     ]
@@ -174,7 +174,7 @@ def check_review(
     """
     demand = OF_ONE_PERSON if profile.people == 1 else ""
     if report is None:
-        unseen = "no record was given to people"
+        unseen = "no record was given to reviewers"
         return (
             checked(Criterion.REVIEW, unseen, step, is_met=False),
             checked(Criterion.SECOND_LOOK, unseen, step, is_met=False, demand=demand),
@@ -205,7 +205,7 @@ def check_similar(drift: BatchDrift, step: str = "") -> CheckedCriterion:
         why = next((each.result.note for each in drift.metrics if each.result.note), "")
         return CheckedCriterion(Criterion.SIMILAR, CriterionResult.NOT_TESTED, f"no metric could be tested: {why}")
     if drift.verdict is BatchVerdict.SIMILAR:
-        found = f"none of {count_noun(tested, 'metrics')} differs significantly; that is no proof that none differs"
+        found = f"none of {count_noun(tested, 'metrics')} differs significantly; this does not prove that none differs"
         return checked(Criterion.SIMILAR, found, is_met=True)
     names = ", ".join(drift.differing)
     found = f"{len(drift.differing)} of {count_noun(tested, 'metrics')} differ: {names}"
@@ -335,5 +335,5 @@ def next_version(previous: FileVersion | None, merged: Merged) -> FileVersion:
     if previous is None:
         return FileVersion(1, 0)
     if not merged.added and not merged.changed:
-        raise UsageError(f"nothing is added to version {previous}, and nothing is changed")
+        raise UsageError(f"no changes to version {previous}")
     return FileVersion(previous.major, previous.minor + 1)

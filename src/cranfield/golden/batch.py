@@ -410,7 +410,7 @@ def _tested(
     first = [(value, record.cell) for value, record in zip(row.blessed, old, strict=True) if value is not None]
     second = [(value, record.cell) for value, record in zip(row.batch, new, strict=True) if value is not None]
     if min(len(first), len(second)) < FEWEST:
-        result = untested(f"{len(first)} and {len(second)} records have a value, {FEWEST} of each are needed")
+        result = untested(f"{len(first)} and {len(second)} records have a value; {FEWEST} of each required")
     else:
         (of_first, cells), (of_second, other_cells) = zip(*first, strict=True), zip(*second, strict=True)
         result = stratified_ks(of_first, of_second, cells, other_cells, seed=seed, n_draws=n_draws)

@@ -151,7 +151,7 @@ def facts(record: CheckedRecord) -> Iterator[str]:
             yield f"{count_noun(count, noun)} where there should be {bound}"
     texts = [" ".join(fact.fact.casefold().split()) for fact in record.facts]
     for text in dict.fromkeys(text for text in texts if texts.count(text) > 1):
-        yield f"a fact that stands there twice: {text!r}"
+        yield f"duplicate fact: {text!r}"
 
 
 def narrative(record: CheckedRecord) -> Iterator[str]:
@@ -172,7 +172,7 @@ def roles(record: CheckedRecord) -> Iterator[str]:
         yield "no entity is primary"
     ids = [entity.entity_id for entity in entities]
     for entity_id in dict.fromkeys(entity_id for entity_id in ids if ids.count(entity_id) > 1):
-        yield f"{entity_id}: stands there twice"
+        yield f"{entity_id}: duplicate"
 
 
 def difficulty(record: CheckedRecord) -> Iterator[str]:

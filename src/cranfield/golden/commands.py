@@ -1,4 +1,4 @@
-"""Make golden sets over a code base, checked against the source."""
+"""Create golden sets for a code base, checked against the source."""
 
 from __future__ import annotations
 
@@ -57,19 +57,21 @@ SUBCOMMANDS = dict.fromkeys(
 PlanArgument = Annotated[
     str | None,
     Argument(
-        "Plan file, YAML or JSON; or the name of a plan of the package; default: phase1.",
+        "Plan file, YAML or JSON; or the name of a built-in plan; default: phase1.",
         metavar="[PLAN]",
         shows_default=False,
     ),
 ]
-RepoOption = Annotated[Path, Option("Repository that the set is about.", flag="--repo", metavar="DIR")]
+RepoOption = Annotated[Path, Option("Repository of the golden set.", flag="--repo", metavar="DIR")]
 AtOption = Annotated[
     str | None,
-    Option("Commit to read; default: HEAD. Without git, the folder as it stands.", flag="--at", metavar="COMMIT"),
+    Option(
+        "Commit to read; default: HEAD. Without git: the current files of the folder.", flag="--at", metavar="COMMIT"
+    ),
 ]
 OutOption = Annotated[Path, Option("Folder of all runs.", flag="--out", metavar="DIR", refuses_link=True)]
 RUNS = Path("golden-runs")
-RunArgument = Annotated[Path, Argument("Folder of a run, which `golden run` printed.", metavar="RUN")]
+RunArgument = Annotated[Path, Argument("Folder of a run, printed by `golden run`.", metavar="RUN")]
 
 
 def read_plan(plan: str) -> tuple[Plan, str]:
@@ -90,13 +92,13 @@ def read_plan(plan: str) -> tuple[Plan, str]:
 PlanOption = Annotated[
     str | None,
     Argument(
-        "Plan file, or the name of a plan of the package. With --resume: only where budget or addresses differ.",
+        "Plan file, or the name of a built-in plan. With --resume: only to change budget or addresses.",
         metavar="[PLAN]",
         shows_default=False,
     ),
 ]
 ResumeOption = Annotated[
-    Path | None, Option("Go on with this run; no answer is requested again.", flag="--resume", metavar="RUN")
+    Path | None, Option("Continue this run; no answer is requested again.", flag="--resume", metavar="RUN")
 ]
 UntilOption = Annotated[
     str,
@@ -106,17 +108,17 @@ UntilOption = Annotated[
 ]
 ReplayOption = Annotated[
     Path | None,
-    Option("Take all answers from this calls.jsonl of another run; ask no model.", flag="--replay", metavar="FILE"),
+    Option("Use the answers in this calls.jsonl of another run; call no model.", flag="--replay", metavar="FILE"),
 ]
 FeedbackOption = Annotated[
     Path | None,
-    Option("Failures that people found in an earlier batch (JSON Lines).", flag="--feedback", metavar="FILE"),
+    Option("Failures found by reviewers in an earlier batch (JSON Lines).", flag="--feedback", metavar="FILE"),
 ]
 PromptsOption = Annotated[
     Path | None,
-    Option("Folder of prompts in the place of those of the package.", flag="--prompts", metavar="DIR"),
+    Option("Folder of prompts that replace the built-in ones.", flag="--prompts", metavar="DIR"),
 ]
-DryRunOption = Annotated[bool, Option("Check the plan and estimate its cost; ask no model.", flag="--dry-run")]
+DryRunOption = Annotated[bool, Option("Check the plan and estimate its cost; call no model.", flag="--dry-run")]
 
 
 def run_command(
@@ -133,7 +135,7 @@ def run_command(
     prompts: PromptsOption = None,
     dry_run: DryRunOption = False,
 ) -> Iterator[Report]:
-    """Make candidates, answers and reviews by a plan: author, screen, oracle, gate, adversary, agreement.
+    """Create candidates, answers and reviews from a plan: author, screen, oracle, gate, adversary, agreement.
 
     Every answer of a model is written to the run folder as it comes; a run that was interrupted goes on with --resume.
     Exit codes: 0 every record has an end, or the last step was reached; 2 invalid plan, source or run folder; 3 records
@@ -229,7 +231,7 @@ class RunSource:
             found, text = read_plan(plan or "")
             return create_run(found, text, snapshot, self.out, **settings), snapshot
         if settings.get("feedback") is not None:
-            raise UsageError("a run that goes on has its feedback already", expected="--feedback with a new run")
+            raise UsageError("a resumed run already has its feedback", expected="--feedback with a new run")
         manifest = RunFolder.open(self.resume).manifest
         if plan is not None:
             replace_plan(self.resume, *read_plan(plan))
@@ -258,11 +260,11 @@ class RunSource:
         changed = changed_since(run, RunFolder.open(run).manifest.tree, now)
         if not changed.source:
             return
-        got, hint = "records may be of either state", "begin another run"
+        got, hint = "records may be of either state of the files", "start a new run"
         if snapshot.commit:
-            got = f"the records are of commit {snapshot.commit[:12]}, and stand"
+            got = f"the records are of commit {snapshot.commit[:12]}, and are kept"
             go_on = f"cranfield golden run --resume {command_word(run)}{self.resumed} --at {snapshot.commit[:12]}"
-            hint = f"`{go_on}` goes on with the commit alone"
+            hint = f"`{go_on}` continues with only the commit"
         message = f"the folder of the repository changed during the run: {join_first(changed.source)}"
         raise UsageError(message, path=str(snapshot.root), got=got, hint=hint)
 
@@ -322,10 +324,11 @@ def _print_unreadable(outcome: PipelineOutcome) -> None:
     if not found:
         return
     first = found[0]
-    note(f"no reply could be read in {count_noun(len(found), 'records')}")
+    note(f"no readable reply for {count_noun(len(found), 'records')}")
     note(printable(f"first: {first.query_id}, {first.reasons[0].message}"))
     note(
-        "Hint: if the same comes each time, the model needs another `output_mode` or more `limits.corrections`, in a new run."
+        "Hint: if this happens repeatedly, start a new run with another `output_mode` or more "
+        "`limits.corrections` for the model."
     )
 
 
@@ -336,7 +339,7 @@ def print_waiting(outcome: PipelineOutcome, command: str) -> None:
     note(f"not finished: {count_noun(len(waiting), 'records')} without an answer: {kinds}")
     first = waiting[0]
     note(printable(f"first: {first.query_id}, {first.role.value}: {first.message}"))
-    note(f"next: `{command}` goes on with them")
+    note(f"next: `{command}` continues with them")
 
 
 DEFAULT_PLAN = "phase1"
@@ -351,18 +354,20 @@ def plan_command(
     measure: Annotated[
         int | None,
         Option(
-            "Take N queries, of different cells, through all steps with the models of the plan, and estimate from "
-            "what they took. The answers are kept in a run folder.",
+            (
+                "Run N queries of different cells through all steps with the models of the plan, and estimate "
+                "the cost from them. The answers are stored in a run folder."
+            ),
             metavar="N",
         ),
         Ge(1),
     ] = None,
-    resume: Annotated[Path | None, Option("With --measure: go on in this run folder.", metavar="RUN")] = None,
+    resume: Annotated[Path | None, Option("With --measure: continue in this run folder.", metavar="RUN")] = None,
     out: OutOption = RUNS,
     replay: ReplayOption = None,
     prompts: PromptsOption = None,
 ) -> Iterator[Report]:
-    """Check a plan against itself and a repository, and estimate the tokens and the money that it takes.
+    """Check a plan and its repository, and estimate the cost in tokens and money.
 
     No model is called, except with --measure: `--measure 3` is a dry run of three queries, within the budget of the plan.
     `golden run --resume RUN` then makes the whole set, and pays for none of these answers again. Exit codes: 0 the plan can be
@@ -409,12 +414,12 @@ def _print_kept(found: DryRun, command: str) -> None:
     silent = {role: use.n_unreported for role, use in found.uses.items() if use.n_unreported}
     if silent:
         text = ", ".join(f"{n} of {role}" for role, n in silent.items())
-        note(f"records without a report of their tokens, which are left out: {text}")
-    note(f"next: `{command}` makes the set, and asks for none of this again")
+        note(f"records without reported tokens, left out: {text}")
+    note(f"next: `{command}` creates the set, and reuses these answers")
 
 
 def status_command(run: RunArgument) -> Iterator[Report]:
-    """Show where every record of a run stands: counts by state, the records with their reasons, and the next step.
+    """Show the state of all records of a run: counts by state, the records with their reasons, and the next step.
 
     The counts add up to the number of drafts: every draft ends in exactly one state.
     """
@@ -429,7 +434,7 @@ def status_command(run: RunArgument) -> Iterator[Report]:
     note(f"next: {after_status(folder, status.records)}")
 
 
-GateArgument = Annotated[Path, Argument("Test set whose queries expect places of a repository.", metavar="SET")]
+GateArgument = Annotated[Path, Argument("Test set whose queries expect places in a repository.", metavar="SET")]
 TaskTypeOption = Annotated[
     str, Option("Task type of queries that have none: locate, explain, debug, ...", flag="--task-type", metavar="NAME")
 ]
@@ -447,7 +452,7 @@ def gate_command(
     task_type: TaskTypeOption = "",
     difficulty: DifficultyOption = "",
 ) -> Report:
-    """Check the records of an existing set against a repository: no model is called, and nothing is written.
+    """Check the records of an existing set against a repository. Calls no model and writes nothing.
 
     What a set does not have, such as facts or a narrative, is missing, not failed: the report says on how many records each
     check could run. Exit codes: 0 no record failed; 1 a record failed; 2 the set or the repository cannot be read.
@@ -476,14 +481,14 @@ def enter_command(
     step: Annotated[EntryStep, Option("Step to resume from; earlier steps are skipped.")] = EntryStep.GATE,
     plan: Annotated[
         str,
-        Option("Plan whose models go on with the set; its cells are not used.", metavar="PLAN"),
+        Option("Plan that defines the models; its cells are not used.", metavar="PLAN"),
     ] = "phase1",
     task_type: Annotated[str, Option("Task type of all queries without one.", metavar="NAME")] = "",
     difficulty: Annotated[str, Option("Difficulty of all queries without one.", metavar="NAME")] = "",
     out: OutOption = RUNS,
     testset_format: SetFormatOption = None,
 ) -> Iterator[Report]:
-    """Make a run of an existing test set, which goes on at the gate, at the adversary, or with people.
+    """Create a run from an existing test set. It continues at the gate, at the adversary, or with reviewers.
 
     What a record lacks (facts, a narrative, evidence) is missing, which is no failure of the gate. `golden run --resume`
     goes on with the run.
@@ -503,7 +508,7 @@ def enter_command(
     entered = enter(judged, snapshot, out, step, given, Defaults(task_type, difficulty))
     if step is EntryStep.GATE:
         yield Report(document=gate_document(gate_set(judged, entered.imported, snapshot, given.plan.bounds)))
-    note(f"{count_noun(len(entered.imported.candidates), 'records')} entered; they go on at the step {step.value}")
+    note(f"{count_noun(len(entered.imported.candidates), 'records')} entered; next step: {step.value}")
     note(f"wrote {entered.folder}")
     statuses = RunIndex(RunFolder.open(entered.folder)).statuses()
     note(f"next: {after_run(entered.folder, statuses, repo)}")
@@ -520,19 +525,19 @@ def check_command(
     allow_dirty: AllowDirtyOption = False,
     models: Annotated[
         list[str],
-        Option("Model that votes; several take turns.", flag="--model", metavar="PROVIDER:NAME"),
+        Option("Model that votes; several models take turns.", flag="--model", metavar="PROVIDER:NAME"),
     ],
-    votes: Annotated[int, Option("Votes on each row.", metavar="N"), Interval(ge=1, le=MAX_VOTES)] = 3,
-    out: Annotated[Path, Option("Folder of votes and results; a second call goes on from it.", metavar="DIR")] = Path(
+    votes: Annotated[int, Option("Number of votes per row.", metavar="N"), Interval(ge=1, le=MAX_VOTES)] = 3,
+    out: Annotated[Path, Option("Folder of votes and results; a second call continues from it.", metavar="DIR")] = Path(
         "row-check"
     ),
     base_url: Annotated[str, Option("Address of the models.", metavar="URL")] = "",
     api_key_env: Annotated[str, Option("Environment variable of the API key.", metavar="NAME")] = "",
     tokens: Annotated[
-        int | None, Option("Tokens that all votes may use together.", flag="--max-tokens", metavar="N"), Ge(1)
+        int | None, Option("Maximum number of tokens of all votes.", flag="--max-tokens", metavar="N"), Ge(1)
     ] = None,
-    concurrency: Annotated[int, Option("Votes at a time.", metavar="N"), Ge(1)] = 4,
-    replay: Annotated[Path | None, Option("Take the answers of this file; ask no model.", metavar="FILE")] = None,
+    concurrency: Annotated[int, Option("Number of concurrent votes.", metavar="N"), Ge(1)] = 4,
+    replay: Annotated[Path | None, Option("Use the answers in this file; call no model.", metavar="FILE")] = None,
     apply: Annotated[bool, Option("Write the corrections into SET.")] = False,
     today: TodayOption = None,
     output: Output,
@@ -570,7 +575,7 @@ def transcripts_command(
     run: RunArgument,
     *,
     html: Annotated[Path, Option("HTML file to write.", metavar="FILE")],
-    record: Annotated[list[str] | None, Option("Only these records; may be repeated.", metavar="ID")] = None,
+    record: Annotated[list[str] | None, Option("Only these records; repeat for more.", metavar="ID")] = None,
 ) -> None:
     """Write the transcripts of a run, or of `golden check`, as one HTML file, by record and role; it requests nothing from the network."""
     from cranfield.agents.recording import read_lines
@@ -606,20 +611,20 @@ def assemble_command(
     run: RunArgument,
     *,
     repo: RepoOption = Path(),
-    out: Annotated[Path, Option("Folder of the versions; the newest one is the version before.", metavar="DIR")] = Path(
+    out: Annotated[Path, Option("Folder of the versions; the newest is the previous version.", metavar="DIR")] = Path(
         "golden"
     ),
     runs: Annotated[
         list[Path] | None, Option("Run of a system to evaluate; repeat for more.", flag="--run", metavar="RUN")
     ] = None,
-    baseline: Annotated[Path | None, Option("Baseline of the gate, as git has it.", metavar="FILE")] = None,
-    calibration: Annotated[Path | None, Option("JSON that `cranfield calibrate` writes.", metavar="FILE")] = None,
+    baseline: Annotated[Path | None, Option("Baseline file of the gate, committed to git.", metavar="FILE")] = None,
+    calibration: Annotated[Path | None, Option("JSON written by `cranfield calibrate`.", metavar="FILE")] = None,
     draft: Annotated[bool, Option("Write a set that is not golden as draft_vX.Y.json.")] = False,
     today: TodayOption = None,
 ) -> Iterator[Report]:
-    """Write the records of a run as a version of a golden set, where every criterion is met.
+    """Write the records of a run as a version of a golden set, if every criterion is met.
 
-    Each criterion is printed with what was found. Exits with 1 where one is not met; nothing is called golden then.
+    Prints each criterion with its result. Exits with 1 if a criterion is not met; the set is then not golden.
     """
     from cranfield.golden.reports.sets import assembly_document
     from cranfield.golden.use_cases.assemble import SetEvidence, assemble
@@ -635,8 +640,8 @@ def assemble_command(
 
 @takes_runs("runs")
 def batch_command(
-    old: Annotated[Path, Argument("Golden set so far, or the folder of its versions.", metavar="BLESSED")],
-    new: Annotated[Path, Argument("Set of the new records alone.", metavar="BATCH")],
+    old: Annotated[Path, Argument("Current golden set, or the folder of its versions.", metavar="BLESSED")],
+    new: Annotated[Path, Argument("Test set with only the new records.", metavar="BATCH")],
     *,
     runs: Annotated[
         list[Path] | None,
@@ -646,9 +651,9 @@ def batch_command(
     alpha: AlphaOption = 0.05,
     seed: SeedOption = 0,
 ) -> Report:
-    """Compare a new batch of records with the blessed ones: counts, lengths, overlaps of words, and scores of systems.
+    """Compare a new batch of records with the accepted ones: counts, lengths, word overlaps, and scores of systems.
 
-    Exits with 1 where the batch differs significantly: it goes back to its authors.
+    Exits with 1 if the batch differs significantly: send it back to its authors.
     """
     from cranfield.app.loading import read_stored
     from cranfield.golden.batch import BatchVerdict, batch_drift
@@ -664,10 +669,12 @@ def batch_command(
 
 
 def models_command(
-    runs: Annotated[list[Path], Argument("Folders of runs, in the order they were made.", metavar="RUN...")],
+    runs: Annotated[list[Path], Argument("Folders of runs, oldest first.", metavar="RUN...")],
     *,
-    acceptable: Annotated[float, Option("Share of rejected records that a model may have.", metavar="P")] = 0.1,
-    unacceptable: Annotated[float, Option("Share at which it is to be retired.", metavar="P")] = 0.3,
+    acceptable: Annotated[float, Option("Acceptable share of rejected records of a model.", metavar="P")] = 0.1,
+    unacceptable: Annotated[
+        float, Option("Share of rejected records at which a model should be retired.", metavar="P")
+    ] = 0.3,
 ) -> Report:
     """Test whether an oracle or an adversary has too many rejected records, by a sequential test.
 
@@ -691,22 +698,24 @@ def models_command(
 ProfileOption = Annotated[
     str | None,
     Option(
-        "How much is reviewed, and the ceilings: bootstrap (15 % and one of each cell) or scale (5 %, batches of 40), by "
-        "two people; by one who looks again a day later: bootstrap-one-person or scale-one-person; default: that of the plan.",
+        (
+            "Sample size and ceilings: bootstrap (15 % and one of each cell) or scale (5 %, batches of 40), with "
+            "two reviewers; bootstrap-one-person or scale-one-person with one reviewer who reviews again a day later; default: the profile of the plan."
+        ),
         flag="--profile",
         metavar="NAME",
         shows_default=False,
     ),
 ]
 BookOption = Annotated[
-    str | None, Option("Name of the new book; default: that of the run folder.", flag="--book", metavar="NAME")
+    str | None, Option("Name of the new book; default: the name of the run folder.", flag="--book", metavar="NAME")
 ]
 ReviewSeedOption = Annotated[
-    int | None, Option("Random seed of the sample; default: that of the run.", flag="--seed", metavar="N"), Ge(0)
+    int | None, Option("Random seed of the sample; default: the seed of the run.", flag="--seed", metavar="N"), Ge(0)
 ]
 EarlierOption = Annotated[
     list[Path] | None,
-    Option("Run before this one, for the cumulative rate; repeatable.", flag="--earlier", metavar="RUN"),
+    Option("Earlier run, for the cumulative rate; repeat for more.", flag="--earlier", metavar="RUN"),
 ]
 
 
@@ -719,7 +728,7 @@ def review_command(
     seed: ReviewSeedOption = None,
     db: DbOption = DEFAULT_DATABASE,
 ) -> None:
-    """Draw the sample of a finished run, and make a book of everything that people see of it.
+    """Draw the review sample of a finished run, and create a book for the reviewers.
 
     After records were sent back and answered again, the same command adds them to the book. Where one person reviews, it opens
     the second look at what he or she decided a day before.
@@ -736,8 +745,8 @@ def review_command(
     say(
         f"book {made.book.name}: {count_noun(made.n_new, 'new records')} for {who}, in {where}\n"
         f"sample: {len(sample.sampled)} of {count_noun(sample.n_batch, 'records')}; "
-        f"the share asks for {sample.n_by_share}, one of each cell for {sample.n_by_cells}\n"
-        f"must be seen besides: {len(sample.must_see)}"
+        f"{sample.n_by_share} required by the share, {sample.n_by_cells} by one of each cell\n"
+        f"mandatory records in addition: {len(sample.must_see)}"
     )
     option = _db_option(db)
     steps = [f"`cranfield judge {command_word(made.book.name)}{option}`"] if made.is_open else []
@@ -762,7 +771,7 @@ def reviewed_command(
     earlier: EarlierOption = None,
     db: DbOption = DEFAULT_DATABASE,
 ) -> Iterator[Report]:
-    """Write the decisions of reviewers into the run, and judge the batch by its ceilings.
+    """Write the decisions of reviewers into the run, and check the batch against its ceilings.
 
     Exits with 0 where the batch passed, 1 where a ceiling is breached, 4 where reviews are missing. What failed is written
     to review_feedback.jsonl: give it to the next run with `golden run --feedback`.
@@ -784,12 +793,12 @@ def reviewed_command(
     for names, what in (
         (found.undecided, "waiting for a reviewer"),
         ((*found.differing, *(found.second.skipped if found.second else ())), "waiting for a lead"),
-        (found.skipped, "that could not be judged, and with no other reviewer to ask"),
+        (found.skipped, "that could not be judged, without another reviewer"),
         (
             found.edited_twice,
-            "of which both looks edited one field: the text of the worse verdict holds, else of the second",
+            "with the same field edited in both reviews: the text of the worse verdict is used, else the second text",
         ),
-        (found.late, "changed after they were sent back, dropped or compared: what was decided stays"),
+        (found.late, "changed after they were sent back, dropped or compared: the earlier decision is kept"),
     ):
         if names:
             note(f"{count_noun(len(names), 'records')} {what}: {join_first(names)}")

@@ -38,5 +38,5 @@ class RunFolder(RecordFolder[RunManifest]):
     @classmethod
     def read_manifest(cls, path: Path) -> RunManifest:
         """What the run is of."""
-        hint = "name the folder that `cranfield golden run` printed"
-        return manifest_of(path, RunManifest, SCHEMA_VERSION, missing="no run of a golden set", hint=hint)
+        hint = "give the folder printed by `cranfield golden run`"
+        return manifest_of(path, RunManifest, SCHEMA_VERSION, missing="not a golden run", hint=hint)

@@ -132,7 +132,10 @@ CHECKS: Mapping[GateCheck, CheckSpec] = {
     GateCheck.FILES: CheckSpec(checks.files, "every expected file exists at the commit", "5, check 2"),
     GateCheck.LINE_RANGES: CheckSpec(
         checks.line_ranges,
-        "line ranges count from 1, do not end before they start, lie in their file, and share a line with an expected entity",
+        (
+            "line ranges start at 1 or later, do not end before they start, are within their file, and overlap "
+            "an expected entity"
+        ),
         "5, check 3",
         _no("line ranges", lambda record: record.answer.expected_line_ranges),
     ),
@@ -153,19 +156,19 @@ CHECKS: Mapping[GateCheck, CheckSpec] = {
     ),
     GateCheck.READ: CheckSpec(
         checks.read,
-        "tools showed the evidence and the line ranges, and something of every entity and file",
+        "the agent read the evidence and the line ranges, and a part of every entity and file",
         "3.2",
         _no("log of what was read", lambda record: record.reads is not None),
     ),
     GateCheck.CITATIONS: CheckSpec(
         checks.citations,
-        "every fact that must be mentioned cites lines, and cited lines lie in the evidence",
+        "every fact that must be mentioned cites lines, and cited lines are in the evidence",
         "9.2, step 6",
         _no("facts with citations", lambda record: any(fact.citations for fact in record.facts)),
     ),
     GateCheck.FACTS: CheckSpec(
         checks.facts,
-        f"{MUST_MENTION} facts must be mentioned, {MUST_NOT_MENTION} must not; each stands there once",
+        f"{MUST_MENTION} facts must be mentioned, {MUST_NOT_MENTION} must not; no duplicates",
         "9.2, steps 6 and 7",
         _no("facts", lambda record: record.facts),
     ),
@@ -177,12 +180,14 @@ CHECKS: Mapping[GateCheck, CheckSpec] = {
     ),
     GateCheck.ROLES: CheckSpec(
         checks.roles,
-        "roles are known, one entity at least is primary, none stands there twice",
+        "roles are known, at least one entity is primary, no duplicates",
         "9.2, step 4",
         _no("roles", lambda record: any(entity.role for entity in record.answer.expected_entities)),
     ),
     GateCheck.DIFFICULTY: CheckSpec(
-        checks.difficulty, "what is expected fits the rule of its type and difficulty", "7.2 and 9.1, by `golden.rules`"
+        checks.difficulty,
+        "the expected items match the rule of their type and difficulty",
+        "7.2 and 9.1, by `golden.rules`",
     ),
     GateCheck.RATIONALE: CheckSpec(
         checks.rationale,
@@ -190,8 +195,8 @@ CHECKS: Mapping[GateCheck, CheckSpec] = {
         "7.2 and 9.1",
         _no("rationale or expectation", lambda record: not list(checks.rationale(record))),
     ),
-    GateCheck.LEAK: CheckSpec(checks.leak, "the query does not name what is expected", "9.1"),
-    GateCheck.GREP_ONLY: CheckSpec(checks.grep_only, "what a plain search answers is easy", "3.1"),
+    GateCheck.LEAK: CheckSpec(checks.leak, "the query does not name the expected items", "9.1"),
+    GateCheck.GREP_ONLY: CheckSpec(checks.grep_only, "queries answered by a plain text search are easy", "3.1"),
     GateCheck.SCORER: CheckSpec(
         checks.scorer, "the expected answer scores 1, an empty one 0", "in no section: it finds broken labels"
     ),

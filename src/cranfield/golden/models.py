@@ -45,7 +45,7 @@ def shared_model_problems(plan: Plan) -> list[Problem]:
         way = settings.base_url, settings.api_key_env, settings.per_minute
         other, known = first.setdefault(settings.model, (role, way))
         if known != way:
-            message = f"{other} and {role} share a model, and call it in two ways"
+            message = f"{other} and {role} use the same model with different settings"
             expected = "the same base_url, api_key_env and per_minute"
             problems.append(Problem(message, path=f"models.{role}", expected=expected, got=settings.model))
     return problems

@@ -53,7 +53,7 @@ class ParsedSource:
             return f"{path}: no such file"
         lines = self.lines(path)
         if lines is None:
-            return f"{path}: no text file that can be read"
+            return f"{path}: not a readable text file"
         if start < 1:
             return f"{path}:{start}-{end}: lines count from 1"
         if end < start:
@@ -96,12 +96,12 @@ class ParsedSource:
             return None
         path, mark, name = entity_id.partition(ENTITY_MARK)
         if not mark:
-            return f"{entity_id}: no entity id; expected path::Qual.name"
+            return f"{entity_id}: not an entity id; expected path::Qual.name"
         if path not in self.files:
             return f"{entity_id}: no such file"
         outline = self.outline(path)
         trouble = f"; the file is not parsed: {outline.trouble}" if outline and outline.trouble else ""
-        missing = outline.missing(name) if outline else "no text file that can be read"
+        missing = outline.missing(name) if outline else "not a readable text file"
         return f"{entity_id}: {missing}{trouble}"
 
     def ranges(self, entity_id: str) -> list[Range]:

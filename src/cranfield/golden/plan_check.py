@@ -40,8 +40,8 @@ def _of_cells(plan: Plan) -> Iterator[Problem]:
     for number, cell in enumerate(plan.cells):
         rule = RULES[cell.key]
         if plan.targets_of(cell) == "spans" and max(rule.entities.least, rule.files.least) > MAX_SPANS:
-            expected = f"targets of another kind: a query has {MAX_SPANS} spans at most, in {rule.files} files"
-            yield Problem("its rule cannot be met by spans", path=f"cells[{number}]", expected=expected)
+            expected = f"targets of another kind: a query has at most {MAX_SPANS} spans, in {rule.files} files"
+            yield Problem("spans cannot satisfy its rule", path=f"cells[{number}]", expected=expected)
         for place in cell.focus:
             if plan.scope_of(cell) and not any(lies_in(place, scope) for scope in plan.scope_of(cell)):
                 expected = ", ".join(plan.scope_of(cell))
@@ -70,7 +70,7 @@ def model_problems(plan: Plan) -> Iterator[Problem]:
                 yield replace(problem, path=f"models.{role}")
         if plan.budget.money is not None and settings.model not in plan.budget.prices.models:
             yield Problem(
-                "money is limited, and the model has no price",
+                "the budget limits money, but the model has no price",
                 path=f"models.{role}.model",
                 got=shorten(settings.model),
                 hint="add it to budget.prices.models",
@@ -80,15 +80,15 @@ def model_problems(plan: Plan) -> Iterator[Problem]:
 def _of_quotas(plan: Plan) -> Iterator[Problem]:
     for path, times in Counter(quota.path.rstrip("/") for quota in plan.quotas).items():
         if times > 1:
-            yield Problem(f"{times} quotas of one place", path="quotas", expected="one", got=path)
+            yield Problem(f"{times} quotas for the same place", path="quotas", expected="one", got=path)
     for number, quota in enumerate(plan.quotas):
         where = f"quotas[{number}]"
         if quota.most is not None and quota.least > quota.most:
-            yield Problem("least is above most", path=where, got=f"{quota.least} and {quota.most}")
+            yield Problem("least is greater than most", path=where, got=f"{quota.least} and {quota.most}")
         possible = sum(cell.n for cell in plan.cells if _meet(plan.scope_of(cell), quota.path))
         if quota.least > possible:
-            expected = f"{possible} or less: so many queries have {quota.path} in their scope"
-            yield Problem("the quota cannot be met", path=where, expected=expected, got=str(quota.least))
+            expected = f"{possible} or less, the number of queries with {quota.path} in their scope"
+            yield Problem("the quota cannot be satisfied", path=where, expected=expected, got=str(quota.least))
     outer = [
         quota
         for quota in plan.quotas
@@ -97,7 +97,7 @@ def _of_quotas(plan: Plan) -> Iterator[Problem]:
     least = sum(quota.least for quota in outer)
     if least > plan.total:
         expected = f"{plan.total} or less, the total"
-        yield Problem("the quotas cannot all be met", path="quotas", expected=expected, got=f"{least} at least")
+        yield Problem("the quotas cannot all be satisfied", path="quotas", expected=expected, got=f"{least} at least")
 
 
 def _of_paths(plan: Plan, snapshot: Snapshot) -> Iterator[Problem]:
@@ -112,7 +112,7 @@ def _of_paths(plan: Plan, snapshot: Snapshot) -> Iterator[Problem]:
     for where, place in dict.fromkeys(named):
         if place.rstrip("/") not in known | {"", "."}:
             hint = did_you_mean(place.rstrip("/"), sorted(known))
-            yield Problem("no such folder or file in the repository", path=where, got=shorten(place), hint=hint)
+            yield Problem("folder or file not found in the repository", path=where, got=shorten(place), hint=hint)
 
 
 def _of_capacity(plan: Plan, snapshot: Snapshot) -> Iterator[Problem]:

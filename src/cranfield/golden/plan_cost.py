@@ -283,7 +283,7 @@ def part_of(plan: Plan, n: int) -> Plan:
     if n > plan.total:
         expected = f"{plan.total} or less, the queries of the plan"
         raise UsageError(
-            "more queries to measure than the plan has", expected=expected, got=str(n), parameters=("measure",)
+            "more queries to measure than in the plan", expected=expected, got=str(n), parameters=("measure",)
         )
     wanted = [place for place, cell in enumerate(plan.cells) for _ in range(cell.n)]
     chosen = Counter(wanted[(2 * number + 1) * len(wanted) // (2 * n)] for number in range(n))
@@ -295,7 +295,7 @@ def measure(path: Path, snapshot: Snapshot, n: int, options: PipelineOptions | N
     """Take n queries of the plan of a run folder through all steps, and keep the answers of the models there.
 
     Args:
-        path: run folder; `golden run --resume` goes on with it.
+        path: run folder; `golden run --resume` continues it.
         snapshot: that the roles read.
         n: queries.
         options: see there.

@@ -136,13 +136,13 @@ class QueryCandidate(CandidateDraft, Stamp):
     @model_validator(mode="after")
     def _has_a_target(self) -> Self:
         if not (self.target_entity_ids or self.target_files or self.target_spans):
-            raise ValueError("names no target: an entity, a file or a span")
+            raise ValueError("has no target (an entity, a file or a span)")
         if self.imported_from:  # what an existing set does not say is missing, not wrong
             return self
         if self.difficulty != "easy" and not self.difficulty_rationale.strip():
-            raise ValueError("a medium or hard query says in difficulty_rationale why it is one")
+            raise ValueError("a medium or hard query requires a difficulty_rationale")
         if (self.task_type == "general") != (self.classifier_expectation is not None):
-            raise ValueError("classifier_expectation stands on general queries, and only there")
+            raise ValueError("classifier_expectation is required for general queries, and not allowed for others")
         return self
 
 
@@ -170,9 +170,9 @@ class OracleDraft(OracleClaims):
     @model_validator(mode="after")
     def _is_whole(self) -> Self:
         if self.confidence == "low" and not (self.uncertainty_notes or "").strip():
-            raise ValueError("an answer with low confidence says in uncertainty_notes what is unclear")
+            raise ValueError("an answer with low confidence requires uncertainty_notes")
         if any(entity.role is None for entity in self.expected_entities):
-            raise ValueError("each expected entity has a role")
+            raise ValueError("each expected entity requires a role")
         return self
 
 
@@ -190,7 +190,7 @@ class OracleAnswer(OracleClaims, Stamp):
     @model_validator(mode="after")
     def _says_how_sure(self) -> Self:
         if self.confidence is None and not self.imported_from:
-            raise ValueError("an answer says how confident it is")
+            raise ValueError("an answer requires a confidence")
         return self
 
 
@@ -253,7 +253,7 @@ class ReviewEdit(GoldenModel):
     def _of_its_field(self) -> Self:
         expected = str if self.field == "canonical_narrative" else list
         if {type(self.before), type(self.after)} != {expected}:
-            raise ValueError(f"an edit of {self.field} holds two values of its kind")
+            raise ValueError(f"an edit of {self.field} requires two values of the type of the field")
         return self
 
 

@@ -34,7 +34,7 @@ class SequentialTest:
     """Wald's test of a share: `acceptable` against `unacceptable`."""
 
     acceptable: float = 0.1
-    """Share of rejected records that a model may have."""
+    """Acceptable share of rejected records of a model."""
     unacceptable: float = 0.3
     """Share at which it should be retired."""
     alpha: float = 0.05
@@ -50,10 +50,10 @@ class SequentialTest:
         """
         if not 0 < self.acceptable < self.unacceptable < 1:
             got = f"{self.acceptable:g} and {self.unacceptable:g}"
-            raise UsageError("the shares cannot be tested", expected="0 < acceptable < unacceptable < 1", got=got)
+            raise UsageError("invalid shares", expected="0 < acceptable < unacceptable < 1", got=got)
         if not (0 < self.alpha < 0.5 and 0 < self.beta < 0.5):
             got = f"{self.alpha:g} and {self.beta:g}"
-            raise UsageError("the chances of an error cannot be used", expected="between 0 and 0.5", got=got)
+            raise UsageError("invalid error probabilities", expected="between 0 and 0.5", got=got)
 
     @property
     def steps(self) -> tuple[float, float]:

@@ -44,7 +44,7 @@ RATES = (0.01, 0.03, 0.05, 0.1, 0.2, 0.3)
 
 
 HOURS = f"{LATER // timedelta(hours=1)} h"
-NOT_SHOWN = "the second time on a page that does not show the first decision"
+NOT_SHOWN = "the second time without seeing the first decision"
 """What is known of the second look: the book of the first one stays open to its reviewer."""
 
 
@@ -86,7 +86,7 @@ class ReviewProfile:
     @property
     def lacking(self) -> str:
         """What is so of a record on which nothing is decided yet."""
-        return "not looked at twice" if self.people == 1 else "without a decision"
+        return "not reviewed twice" if self.people == 1 else "without a decision"
 
     def fails(self, ceiling: Ceiling, count: int, n: int) -> bool:
         """Whether a count reaches a ceiling in a sample of n."""
@@ -314,7 +314,7 @@ class ReviewReport(Record):
     def counts(self) -> str:
         """What each ceiling counts in the sample, and the most that it allows."""
         if not self.tally.n:
-            return "no sample: a person sees every record"
+            return "no sample: every record is reviewed"
         found = ", ".join(
             f"{self.tally.count(each)} {words} (at most {self.rules.most(each, self.tally.n)})"
             for each, words in CEILINGS.items()
@@ -344,9 +344,9 @@ class ReviewReport(Record):
             return f"review not finished: {self.missing}"
         names, same = ", ".join(self.reviewers), f"same verdict on {self.n_same} of {self.n_twice}"
         if self.people == 1:
-            by = f"reviewed by one person ({names}; stated, not verified)"
-            return f"{by}, agreement is with themselves on a later day: {same}; {self.tally.n} sampled"
-        by = f"reviewed by {count_noun(len(self.reviewers), 'people')} ({names}; stated, not verified)"
+            by = f"reviewed by one person ({names}; not verified)"
+            return f"{by}, intra-rater agreement on a later day: {same}; {self.tally.n} sampled"
+        by = f"reviewed by {count_noun(len(self.reviewers), 'people')} ({names}; not verified)"
         return f"{by}, {same}; {self.tally.n} sampled"
 
 
@@ -354,10 +354,10 @@ def _reviewed_by(profile: ReviewProfile, reviewers: Sequence[str], *, is_open: b
     names = f" ({', '.join(reviewers)})" if reviewers else ""
     if profile.people == 1:
         sees = f"{'sees' if is_open else 'saw'} each record twice, at least {HOURS} apart and {NOT_SHOWN}"
-        by = f"one person{names}, who {sees}; the name is stated, not verified"
+        by = f"one person{names}, who {sees}; the name is not verified"
     else:
         who = "two people" if is_open else f"{count_noun(len(reviewers), 'people')}{names}"
-        by = f"{who}; that names are of different people is stated, not verified"
+        by = f"{who}; it is not verified that the names belong to different people"
     return f"{'to be ' if is_open else ''}reviewed by {by}"
 
 
@@ -366,8 +366,8 @@ def _agreement(profile: ReviewProfile, n_same: int, n_twice: int) -> str:
         return "no record was seen twice"
     same = f"the same verdict both times on {n_same} of {count_noun(n_twice, 'records')}"
     if profile.people == 1:
-        return f"{same}: agreement of one person with themselves on a later day (intra-rater), not of two people"
-    return f"{same}, by two reviewers without sight of each other"
+        return f"{same}: intra-rater agreement of one person on a later day, not agreement of two people"
+    return f"{same}, by two independent reviewers"
 
 
 def pass_probability(n: int, rate: float, profile: ReviewProfile) -> float:
@@ -390,16 +390,18 @@ def unconfirmed_because(review: HumanReview, profile: ReviewProfile) -> str:
     """Why no second look confirms a decision, as the profile asks for; empty where one does."""
     if profile.people > 1:
         n = len(review.reviewers)
-        return "" if n >= profile.people else f"{count_noun(n, 'reviewers')}, and {profile.people} are needed"
+        return "" if n >= profile.people else f"{count_noun(n, 'reviewers')}, but {profile.people} required"
     if len(review.opinions) < 2:
         return "no second look"
     first, second = review.opinions[:2]
     if first.reviewer != second.reviewer:
-        return f"the first look is by {first.reviewer}, the second by {second.reviewer}: one person is needed"
+        return (
+            f"the first look is by {first.reviewer}, the second by {second.reviewer}: the profile requires one person"
+        )
     between = datetime.fromisoformat(second.at) - datetime.fromisoformat(first.at)
     if between < timedelta(0):
-        return "the first look was changed after the second one"
-    return "" if between >= LATER else f"the second look is {between} (h:mm:ss) after the first, and {HOURS} are needed"
+        return "the first look was changed after the second"
+    return "" if between >= LATER else f"the second look is {between} (h:mm:ss) after the first; {HOURS} required"
 
 
 def assess(
@@ -504,19 +506,21 @@ def _notes(sample: Sample, profile: ReviewProfile) -> Iterable[str]:
     """Statements that go with the figures."""
     share = f"{100 * float(profile.share):g} % of {count_noun(sample.n_batch, 'records')} is {sample.n_by_share}"
     if profile.one_per_cell:
-        share += (
-            f", one of each of {count_noun(sample.n_by_cells, 'cells')} is {sample.n_by_cells}: the larger number holds"
-        )
-    yield f"{share}. Drawn from the {sample.n_unseen} records without a reason for review, with seed {sample.seed}."
+        share += f", one of each of {count_noun(sample.n_by_cells, 'cells')} is {sample.n_by_cells}: the larger number applies"
+    yield f"{share}. Sampled from the {sample.n_unseen} records without a reason for review, seed {sample.seed}."
     if sample.must_see:
-        yield f"{len(sample.must_see)} more must be seen. They are not part of the sample: rates are of the sample alone."
+        yield (
+            f"{len(sample.must_see)} more records must be reviewed. They are not part of the sample; rates are "
+            "based only on the sample."
+        )
     n = len(sample.sampled)
     if not n:
-        yield "No sample: a person sees every record, and there is no rate to bound."
+        yield "No sample: every record is reviewed, so no rate is estimated."
         return
     yield (
         f"In a sample of {n} the ceiling of serious defects allows {profile.most(Ceiling.SERIOUS, n)}. "
-        "Upper bound and pass probabilities are those of a simple random sample; one of each cell gives small cells more weight."
+        "Upper bound and pass probabilities assume a simple random sample; one record of each cell gives "
+        "small cells more weight."
     )
     if profile.batch is not None and sample.n_batch != profile.batch:
         yield f"The profile {profile.name} is meant for batches of {profile.batch}; this one has {sample.n_batch}."
@@ -531,7 +535,7 @@ def apply_edits(answer: OracleAnswer, review: HumanReview) -> OracleAnswer:
     values: dict[str, list[CitedFact] | str] = {}
     for edit in review.edits:
         if getattr(answer, edit.field) != edit.before:
-            problem = f"{answer.query_id}: the edit of {edit.field} is of another version of the answer"
+            problem = f"{answer.query_id}: the edit of {edit.field} was made for another version of the answer"
             raise InputError(problem, hint="review the record again")
         values[edit.field] = edit.after
     return answer.model_copy(update=values)

@@ -98,7 +98,7 @@ def _replaced(folder: Path) -> dict[str, Prompt]:
     problems = ProblemList(ConfigError)
     found: dict[str, Prompt] = {}
     if not folder.is_dir():
-        raise ConfigError("no such folder of prompts", path=str(folder))
+        raise ConfigError("prompt folder not found", path=str(folder))
     for path in sorted(folder.glob("*.yaml")):
         try:
             prompt = load_model(path, Prompt, ConfigError)
@@ -107,7 +107,7 @@ def _replaced(folder: Path) -> dict[str, Prompt]:
             continue
         problem = _problem(prompt, path)
         if prompt.name in found:
-            problem = Problem(f"the folder has two prompts {prompt.name}", path=str(path))
+            problem = Problem(f"the folder has two prompts with the name {prompt.name}", path=str(path))
         if problem is None:
             found[prompt.name] = prompt
         else:

@@ -194,14 +194,14 @@ def decide(row: TargetRow, votes: Sequence[RowCheck], n_votes: int, source: Pars
     given = tuple(votes)
     need = n_votes // 2 + 1
     if len(given) < need:
-        return CheckedRow(row, RowState.UNANSWERED, given, f"{len(given)} of {n_votes} votes came, {need} are needed")
+        return CheckedRow(row, RowState.UNANSWERED, given, f"{len(given)} of {n_votes} votes received, {need} required")
     place = _majority((_place(row, vote, source) for vote in given), need)
     grade = _majority((vote.grade for vote in given), need)
     if grade == 0:
         return CheckedRow(row, RowState.REMOVED, given)
     if place is None or grade is None:
         missing = [name for name, found in (("the lines", place), ("the grade", grade)) if found is None]
-        return CheckedRow(row, RowState.NO_MAJORITY, given, f"no majority on {' and '.join(missing)}")
+        return CheckedRow(row, RowState.NO_MAJORITY, given, f"no majority for {' and '.join(missing)}")
     if place != row.place and not isinstance(row.target, Span):
         why = f"the majority names {place[0]}:{place[1]}-{place[2]}"
         return CheckedRow(row, RowState.OTHER_PLACE, given, why)
@@ -227,7 +227,7 @@ def keep_last_rows(checked: Sequence[CheckedRow]) -> list[CheckedRow]:
     """The same, but no query loses its last row: whether it is to be dropped is for a person."""
     left = Counter(each.row.query_id for each in checked if each.state is not RowState.REMOVED)
     return [
-        replace(each, state=RowState.LAST_ROW, problem="no row of its query would be left")
+        replace(each, state=RowState.LAST_ROW, problem="its query would have no rows left")
         if each.state is RowState.REMOVED and not left[each.row.query_id]
         else each
         for each in checked

@@ -148,7 +148,7 @@ class PipelineOptions:
     source: Backend | None = None
     """Answers in the place of every model, for tests."""
     prompts: Path | None = None
-    """Folder of prompts in the place of those of the package."""
+    """Folder of prompts that replace the built-in ones."""
     on_status: Callable[[RecordStatus], None] = lambda _: None
     """Called where a record has a new state."""
 
@@ -235,8 +235,8 @@ def manifest_of(plan: Plan, snapshot: Snapshot, *, source: str = PLANNED, prompt
     """
     used, withheld = RolePrompts.load(prompts), withheld_files(plan, snapshot)
     oracle, adversary = plan.models.oracle.model, plan.models.adversary.model
-    notes = [f"one model is oracle and adversary: {oracle}"] if oracle == adversary else []
-    notes += [f"not honoured when files were withheld: {each}" for each in withheld.not_honoured]
+    notes = [f"oracle and adversary are the same model: {oracle}"] if oracle == adversary else []
+    notes += [f"files not withheld as requested: {each}" for each in withheld.not_honoured]
     return RunManifest(
         name=plan.name,
         created_at=now(),
@@ -296,7 +296,9 @@ def replace_plan(path: Path, plan: Plan, text: str) -> None:
     with RunFolder.writing(path):
         if _content(load_plan(path / PLAN)) != _content(plan):
             expected = f"the plan of the run; only budget and {', '.join(sorted(NOT_CONTENT))} may differ"
-            raise UsageError("the run has another plan", path=shown(path), expected=expected, hint="begin another run")
+            raise UsageError(
+                "the run has a different plan", path=shown(path), expected=expected, hint="start a new run"
+            )
         write_text(path / PLAN, [text])
 
 
@@ -369,16 +371,16 @@ def require_same(folder: RunFolder, snapshot: Snapshot, options: PipelineOptions
     """
     manifest, where, prompts = folder.manifest, shown(folder.path), RolePrompts.load(options.prompts)
     if snapshot_digest(snapshot) != manifest.snapshot_digest:
-        expected = f"commit {manifest.commit}" if manifest.commit else "the files that the run began with"
+        expected = f"commit {manifest.commit}" if manifest.commit else "the initial files of the run"
         got = snapshot.commit or "other files"
-        raise UsageError("the run is of another source", path=where, expected=expected, got=got, parameters=("at",))
+        raise UsageError("the run has a different source", path=where, expected=expected, got=got, parameters=("at",))
     # Ignored files may differ: no role reads one.
     require_same_tree(folder.path, manifest.tree, snapshot.tree, allow_dirty=True, names_commit=True)
     digests = {prompts.used(name).label: prompts.used(name).digest for name in NAMES}
     changed = sorted(label for label, digest in manifest.prompts.items() if digests.get(label) != digest)
     if changed:
         raise InputError(
-            "the run began with other prompts", path=where, got=", ".join(changed), hint="begin another run"
+            "the run was started with other prompts", path=where, got=", ".join(changed), hint="start a new run"
         )
 
 

@@ -90,7 +90,7 @@ class Screener:
         cell = self.plan.cell(candidate.task_type, candidate.difficulty)
         name = f"{candidate.task_type}, {candidate.difficulty}"
         if cell is None:
-            yield ScreenProblem(ScreenReason.NOT_PLANNED, f"the plan has no cell {name}")
+            yield ScreenProblem(ScreenReason.NOT_PLANNED, f"cell {name} is not in the plan")
             return
         taken = sum((other.task_type, other.difficulty) == cell.key for other in accepted)
         if taken >= cell.n:

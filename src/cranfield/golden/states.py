@@ -33,7 +33,7 @@ class StateInfo:
 
     sentence: str
     is_end: bool = True
-    """False: the next `golden run --resume` goes on with it."""
+    """False: the next `golden run --resume` continues it."""
     fills_cell: bool = False
     """It is a record of the set, or a person may make it one: no reserve takes its place."""
     with_person: bool = False

@@ -199,8 +199,8 @@ def holes_of_files(
 def _require_judged(testset: TestSet) -> None:
     if not testset.targets and not any(grade >= 0 for docs in testset.grades.values() for grade in docs.values()):
         raise UsageError(
-            f"nothing is judged in the test set {testset.name!r}, so there is no verdict yet",
-            hint="`cranfield pool` makes a first pool to judge",
+            f"the test set {testset.name!r} has no judgments, so there is no verdict yet",
+            hint="`cranfield pool` creates a first pool to judge",
         )
 
 
@@ -381,7 +381,7 @@ def model_report(
         RunFormatError: a run cannot be read.
     """
     if sample and sample not in SAMPLES:
-        raise UsageError(f"people's judgments are no sample of {sample!r}", expected=" or ".join(SAMPLES))
+        raise UsageError(f"unknown kind of sample: {sample!r}", expected=" or ".join(SAMPLES))
     for run in runs:
         with opened(run, RunFormatError):  # also where nothing is scored, because no document has both grades
             pass

@@ -55,9 +55,9 @@ def overfit(system: str, measure: str, contrast: GroupContrast, *, higher_is_bet
     if is_overfit:
         outcome = "does better on the queries it was evaluated on than on those held out"
     elif low > 0 or high < 0:
-        outcome = "does worse on the queries it was evaluated on, so nothing speaks of overfitting"
+        outcome = "does worse on the queries it was evaluated on, so there is no sign of overfitting"
     else:
-        outcome = "shows no overfitting that these queries could tell"
+        outcome = "shows no significant overfitting on these queries"
     return Overfit(system, measure, contrast, is_overfit, f"{system} {outcome}: {facts}.")
 
 

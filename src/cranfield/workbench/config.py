@@ -38,7 +38,7 @@ class JobsConfig(Strict):
     lease_s: Annotated[float, Field(ge=1, le=3600)] = 60.0
     """Seconds after which another server takes the job of one that no longer answers."""
     keep_days: Annotated[float, Field(ge=0)] = 7.0
-    """Days for which the answers of a failed or cancelled job are kept, so that a retry goes on with them. Results in the
+    """Days for which the answers of a failed or cancelled job are kept, so that a retry continues with them. Results in the
     database are never deleted."""
 
 
@@ -102,7 +102,7 @@ def _check_places(places: Mapping[str, Any]) -> Iterator[Finding]:
     for place in places:
         if place.partition(".")[0] == "env":
             hint = "open params instead"
-            yield (place,), Problem("env holds secrets, and what is set on a page is shown to all", hint=hint)
+            yield (place,), Problem("env holds secrets, but settings made on a page are visible to all", hint=hint)
 
 
 Allowed = Annotated[
@@ -123,7 +123,9 @@ def compile_line_pattern(text: str) -> re.Pattern[str]:
     """Compile the pattern of a log: it has a group `query` or `url`."""
     pattern = compile_regex(text)
     if not {"query", "url"} & set(pattern.groupindex):
-        raise ExpressionError("has no group for the query", "call it (?P<query>...), or (?P<url>...) for an address.")
+        raise ExpressionError(
+            "has no named group for the query", "name the group (?P<query>...), or (?P<url>...) for an address."
+        )
     return pattern
 
 
@@ -131,7 +133,7 @@ def compile_redaction(text: str) -> re.Pattern[str]:
     """Compile a pattern of what is removed; refuse one that matches the empty text."""
     pattern = compile_regex(text)
     if pattern.search(""):
-        raise ExpressionError("matches the empty text, so it would remove nothing")
+        raise ExpressionError("matches the empty string, so it would remove nothing")
     return pattern
 
 
@@ -142,8 +144,8 @@ def _check_time_format(text: str) -> Iterator[Finding]:
     except ValueError:
         day = None
     if day != now.date():
-        expected = "codes of strptime for year, month and day, such as %d/%b/%Y:%H:%M:%S %z"
-        yield (), Problem("the format of the time does not give the day", expected=expected, got=shorten(text))
+        expected = "strptime codes for year, month and day, such as %d/%b/%Y:%H:%M:%S %z"
+        yield (), Problem("the time format does not contain the day", expected=expected, got=shorten(text))
 
 
 class LogFormat(Strict):
@@ -210,7 +212,7 @@ class ServerConfig(Strict):
     drain_s: Annotated[float, Field(ge=0, le=600)] = 0.0
     """Seconds in which the server goes on after the signal to stop, and `/readyz` fails, so that a load balancer takes it out."""
     stop_s: Annotated[float, Field(ge=0, le=600)] = 10.0
-    """Seconds that requests have to finish when the server is stopped."""
+    """Seconds that running requests have to finish when the server stops."""
 
 
 class SettingOrigin(StrEnum):
@@ -339,8 +341,8 @@ class MetricsConfig(Strict):
         for label, key in (("system", "systems"), ("testset", "testsets")):
             names = getattr(self, key)
             if label not in self.labels and (names is None or len(names) != 1):
-                hint = f"name the one whose metrics these are, as {key}: [NAME]."
-                yield ("labels",), Problem(f"no label {label}, and {key} names not exactly one", hint=hint)
+                hint = f"name the only one to write metrics for, as {key}: [NAME]."
+                yield ("labels",), Problem(f"no label {label}, and {key} does not name exactly one", hint=hint)
         yield from self._name_problems()
 
     def _name_problems(self) -> Iterator[Finding]:
@@ -349,16 +351,16 @@ class MetricsConfig(Strict):
             whole = spelled(measure).partition("@")[0]
             other = by_name.setdefault(name, whole)
             if other != whole:
-                yield ("measures", measure), Problem(f"{name} is the name of {other} too", hint="use another name.")
+                yield ("measures", measure), Problem(f"{name} is also the name of {other}", hint="use another name.")
 
 
 VARIABLE = "env:"
 """Before the name of an environment variable that holds the value."""
 Event = Literal["worse", "gate-failed", "void", "waiting-for-grades", "job-failed"]
 EVENTS: Mapping[Event, str] = {
-    "worse": "a comparison whose verdict is worse or mixed; none of a pilot, nor of components with the whole system",
+    "worse": "a comparison whose verdict is worse or mixed, except for pilots and comparisons of components with the whole system",
     "gate-failed": "an evaluation of a whole system that breaks a rule of the gate",
-    "void": "an evaluation whose figures do not count, or a comparison whose verdict is invalid",
+    "void": "an evaluation with invalid figures, or a comparison whose verdict is invalid",
     "waiting-for-grades": "an evaluation whose results wait for grades in a book",
     "job-failed": "a job that failed",
 }
@@ -372,7 +374,12 @@ def _check_address(text: str) -> Iterator[Finding]:
     if parts.scheme not in {"http", "https"} or not parts.hostname:
         yield (), Problem("not an address", expected="https://... or env:NAME of a variable", got=shorten(text))
     elif "@" in parts.netloc:
-        yield (), Problem("user and password in an address", hint="put the address into a variable: url: env:NAME.")
+        yield (
+            (),
+            Problem(
+                "user and password in an address", hint="put the address into an environment variable: url: env:NAME."
+            ),
+        )
 
 
 class Webhook(Strict):
@@ -404,7 +411,7 @@ class Workbench(TextSources):
     webhooks: list[Webhook] = Field(default_factory=list)
     """Web servers that get a message when a job ends badly."""
     watch: Watches = Field(default_factory=dict)
-    """Evaluations and experiments on a schedule, by name."""
+    """Scheduled evaluations and experiments, by name."""
     intake: Intake = Field(default_factory=Intake)
     """What is done to production queries before they are stored."""
     jobs: JobsConfig = Field(default_factory=JobsConfig)

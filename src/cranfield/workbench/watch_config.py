@@ -65,7 +65,7 @@ def _check_zone(name: str) -> Iterator[Finding]:
         from zoneinfo import available_timezones
 
         known = sorted(available_timezones())
-        hint = did_you_mean(name, known) if known else "this system has no data of time zones: `pip install tzdata`"
+        hint = did_you_mean(name, known) if known else "this system has no time zone data: `pip install tzdata`"
         yield (), Problem("unknown time zone", expected="UTC, Europe/Berlin, …", got=shorten(name), hint=hint)
 
 
@@ -76,7 +76,7 @@ class Compare(Strict):
     """`baseline`: the pinned evaluation of the test set, of the same system if there is one; `previous`: the evaluation of the
     same system before, of any origin, that is not void."""
     measure: MeanMeasureName | None = None
-    """Measure that decides the verdict; default: the primary one."""
+    """Primary measure the verdict; default: the primary one."""
 
 
 if not TYPE_CHECKING:
@@ -111,7 +111,7 @@ class Timed(Strict):
         closest = min((later - time for time, later in pairwise(t.astimezone(UTC) for t in times)), default=None)
         if closest is not None and timedelta(seconds=self.jitter_s) >= closest:
             seconds = int(closest.total_seconds())
-            expected = f"under {seconds}, the shortest time between two runs"
+            expected = f"less than {seconds}, the shortest time between two runs"
             yield ("jitter_s",), Problem("the jitter is too long", expected=expected, got=str(self.jitter_s))
 
 

@@ -15,12 +15,12 @@ pytestmark = pytest.mark.slow  # whole experiments over two protocols: some ten 
 ALL = "108"
 """Cells of an arm."""
 FIRST = {
-    "silent": rf"There is no verdict: no result of the tool had content in {ALL} of {ALL} cells of treatment \(beacon-0\.1\) that called it: of \d+ results \d+ empty\.",
-    "failing": rf"There is no verdict: no result of the tool had content in {ALL} of {ALL} cells of treatment \(beacon-0\.1\) that called it: of \d+ results \d+ reading as an error\.",
+    "silent": rf"No verdict: no result of the tool had content in {ALL} of {ALL} cells of treatment \(beacon-0\.1\) that called it: of \d+ results \d+ empty\.",
+    "failing": rf"No verdict: no result of the tool had content in {ALL} of {ALL} cells of treatment \(beacon-0\.1\) that called it: of \d+ results \d+ reading as an error\.",
     "same": r"Caution: \d+ of \d+ results of the tool in treatment \(beacon-0\.1\) are the same for different tasks \(100%; the plan allows 20%\)\.",
     "foreign": r"Caution: (\d+) of \1 results of the tool in treatment \(beacon-0\.1\) show no line and name no file of the repository \(100%; the plan allows 50%\)\.",
-    "telling": r"Caution: in (\d+) of \1 successes of treatment \(beacon-0\.1\) no gold line was found in what was read, of the repository or of a result: the answers seem to come from elsewhere \(the plan allows 20%\)\.",
-    "moved": r"There is no verdict: beacon of treatment \(beacon-0\.1\) was another one in a later part of the run\.",
+    "telling": r"Caution: in (\d+) of \1 successes of treatment \(beacon-0\.1\) no gold line was read, from the repository or from a result, so the answers seem to come from elsewhere \(the plan allows 20%\)\.",
+    "moved": r"No verdict: beacon of treatment \(beacon-0\.1\) changed during the run\.",
 }
 """Way of the tool to the beginning of the sentence."""
 

@@ -230,7 +230,7 @@ def test_a_model_of_ollama_needs_no_key(model_server: Any) -> None:
 @pytest.mark.parametrize(
     ("provider", "message"),
     [
-        (Provider("openai"), "no API key for OpenAI"),
+        (Provider("openai"), "no OpenAI API key"),
         (Provider("openai", api_key_env="CRANFIELD_TEST_NO_KEY"), "CRANFIELD_TEST_NO_KEY is not set"),
     ],
 )

@@ -178,7 +178,7 @@ def test_what_may_pass_is_not_kept_and_a_foreign_file_is_refused(tmp_path: Path)
     kept.close()
     assert path.read_bytes() == b""
     path.write_text('{"cranfield_recording": 1}\n')
-    with pytest.raises(InputError, match="1: not a line of kept answers"):
+    with pytest.raises(InputError, match="1: not a valid line of a file of stored answers"):
         Kept(path)
     with pytest.raises(InputError, match="cannot be read"):
         Kept(tmp_path / "none.jsonl")

@@ -185,4 +185,4 @@ def test_a_line_of_kept_answers_says_what_was_reserved_where_nothing_was_reporte
     with pytest.raises(InputError) as caught:
         Kept(path)
     (problem,) = caught.value.problems
-    assert (problem.message, problem.line) == ("not a line of kept answers", 2)
+    assert (problem.message, problem.line) == ("not a valid line of a file of stored answers", 2)

@@ -108,10 +108,10 @@ def test_a_recording_is_replayed_and_refuses_what_it_does_not_have(tmp_path: Pat
     other_seed = ask(replay, replace(REQUEST, sampling=Sampling(seed=1)))
     assert other_seed.failure is not None
     assert other_seed.failure.kind is FailureKind.NOT_RECORDED
-    assert "another value of: sampling" in other_seed.failure.message
+    assert "a different value of: sampling" in other_seed.failure.message
     unknown = ask(replay, replace(REQUEST, messages=(Message("user", "new"),)))
     assert unknown.failure is not None
-    assert "2 are recorded" in unknown.failure.message
+    assert "2 requests are recorded" in unknown.failure.message
 
 
 def test_a_recording_goes_on_after_a_line_that_was_cut(tmp_path: Path) -> None:
@@ -130,7 +130,7 @@ def test_a_recording_goes_on_after_a_line_that_was_cut(tmp_path: Path) -> None:
 def test_a_file_that_is_no_recording_is_refused_with_its_line(tmp_path: Path, line: str) -> None:
     path = tmp_path / "calls.jsonl"
     path.write_text(line + "\n")
-    with pytest.raises(InputError, match="1: not a line of a recording"):
+    with pytest.raises(InputError, match="1: not a valid line of a recording"):
         Replaying(path)
 
 

@@ -264,10 +264,10 @@ def test_a_lift_that_only_the_adjustment_hides_is_no_net_cost():
     assert found.verdict is StratumVerdict.PAYS_OFF
     found = decide([VerdictEvidence(lift(0.4, 0.35, 0.03), COSTS, 0.001, 0.3)] * 2, VerdictRule())[0]
     assert (found.verdict, found.p_lift) == (StratumVerdict.NO_DIFFERENCE, pytest.approx(0.06))
-    assert "a lift of success does not count after the adjustment, and is not excluded: +40.0 points" in found.reason
+    assert "a lift of success is not significant after the adjustment, but not excluded: +40.0 points" in found.reason
     found = decide([VerdictEvidence(lift(0.4, 0.5, 0.2), COSTS, 0.001, 0.3)], VerdictRule())[0]
     assert found.verdict is StratumVerdict.NET_COST
-    assert "one of up to 90.0 points is not excluded" in found.reason
+    assert "a lift of up to 90.0 points is not excluded" in found.reason
 
 
 def test_no_verdict_rests_on_tokens_that_are_known_of_a_selection_of_runs():
@@ -286,9 +286,7 @@ def test_no_verdict_rests_on_tokens_that_are_known_of_a_selection_of_runs():
     every = all_tasks(cut, rule={"lift_margin": 0.1})
     assert (every.net_tokens.n, every.net_tokens.n_missing) == (40, 0)
     assert every.verdict is StratumVerdict.INSUFFICIENT
-    assert (
-        "tokens are known of 66.7 % of the runs of an arm; a verdict on tokens needs those of 90.0 %." in every.reason
-    )
+    assert "tokens are known for 66.7 % of the runs of an arm; a verdict on tokens requires 90.0 %." in every.reason
 
 
 def test_limits_are_scored_and_counted():
@@ -420,23 +418,23 @@ CONSTANT = mean_estimate([-500.0] * 8, 0, 0.05)
     ("success", "tokens", "p_loss", "verdict", "says"),
     [
         (MORE, SAME, 0.0, StratumVerdict.PAYS_OFF, "Success is higher: +20.0 points (95 % CI +10.0 to +30.0)"),
-        (MORE, COSTS, 0.0, StratumVerdict.PAYS_OFF, "for more tokens, net tokens a task −500"),
+        (MORE, COSTS, 0.0, StratumVerdict.PAYS_OFF, "at the cost of more tokens: net tokens per task −500"),
         (MORE, UNKNOWN, 0.0, StratumVerdict.PAYS_OFF, "Success is higher"),
         (NOTHING, SAVES, 0.001, StratumVerdict.PAYS_OFF, "a loss of success of 5.0 points or more is excluded"),
         (NOTHING, SAVES, 0.03, StratumVerdict.NO_DIFFERENCE, "a loss of success of 5.0 points is not excluded"),
         (LESS, SAVES, 1.0, StratumVerdict.NET_COST, "Success is lower: −20.0 points"),
         (lift(-0.02, 0.01, 0.001), SAVES, 0.0, StratumVerdict.PAYS_OFF, "Tokens are saved"),  # a loss within the margin
         (LESS, SAME, 1.0, StratumVerdict.NET_COST, "Success is lower"),
-        (NOTHING, COSTS, 0.001, StratumVerdict.NET_COST, "More tokens are used: net tokens a task −500"),
-        (NOTHING, SAME, 0.001, StratumVerdict.NO_DIFFERENCE, "a lift of 21.4 points is found with 80.0 % power"),
-        (NOTHING, UNKNOWN, 0.001, StratumVerdict.INSUFFICIENT, "tokens are known in both arms of 0 tasks"),
-        (NOTHING, CONSTANT, 0.001, StratumVerdict.NET_COST, "net tokens a task −500, adjusted p .0156;"),
+        (NOTHING, COSTS, 0.001, StratumVerdict.NET_COST, "More tokens are used: net tokens per task −500"),
+        (NOTHING, SAME, 0.001, StratumVerdict.NO_DIFFERENCE, "a lift of 21.4 points is detectable with 80.0 % power"),
+        (NOTHING, UNKNOWN, 0.001, StratumVerdict.INSUFFICIENT, "tokens are known in both arms for 0 tasks"),
+        (NOTHING, CONSTANT, 0.001, StratumVerdict.NET_COST, "net tokens per task −500, adjusted p .0156;"),
         (
             FEW,
             SAVES,
             0.0,
             StratumVerdict.INSUFFICIENT,
-            "Tasks whose success is decided in both arms: 4; the rule asks for 5.",
+            "Tasks with a decided success in both arms: 4; the rule requires 5.",
         ),
     ],
 )
@@ -476,7 +474,7 @@ def test_few_tasks_that_all_differ_alike_show_nothing(n, verdict):
     success = mean_estimate([0.0] * n, 0, 0.05, bound=1.0)
     (found,) = decide([VerdictEvidence(success, lift(1, 9, 0.9, n=n), 0.5, 0.0)], VerdictRule())
     assert found.verdict is verdict
-    assert ("a lift of 100 points in every task would not count: 6 tasks, 2 tests" in found.reason) is (n == 6)
+    assert ("a lift of 100 points in every task would not be significant: 6 tasks, 2 tests" in found.reason) is (n == 6)
 
 
 def test_weighted_tokens_decide_where_the_plan_says_so():
@@ -492,7 +490,7 @@ def test_weighted_tokens_decide_where_the_plan_says_so():
     for tokens, sign in (("raw", -1), ("weighted", 1)):
         found = all_tasks(observations, rule={"tokens": tokens, "lift_margin": 0.5})
         assert found.verdict is (StratumVerdict.NET_COST if sign < 0 else StratumVerdict.PAYS_OFF)
-    assert "net price-weighted tokens a task" in found.reason
+    assert "net price-weighted tokens per task" in found.reason
 
 
 # Tasks that are all alike.
@@ -523,7 +521,7 @@ def test_ties_in_every_task_and_tokens_saved_are_the_same_success_and_cheaper():
     assert found.verdict is StratumVerdict.NO_DIFFERENCE  # a loss of 5 points is not excluded by nine tasks
     # 1 - .025^(1/9) = .336
     assert "0.0 points (95 % CI −33.6 to +33.6)" in found.reason
-    assert "it is the same in both arms in all 9 tasks, and the interval is what 9 tasks exclude" in found.reason
+    assert "it is the same in both arms in all 9 tasks, so the interval is based on the number of tasks" in found.reason
 
 
 @pytest.mark.parametrize(
@@ -608,8 +606,16 @@ def test_components_that_cannot_be_told_are_none(groups, expected):
 @pytest.mark.parametrize(
     ("between", "noise", "advice"),
     [
-        (1.0, 0.3, "More tasks: twice the tasks (80) narrow the interval by 29.3 %, twice the seeds (6) by"),
-        (0.0, 1.0, "More seeds: twice the tasks (80) narrow the interval by 29.3 %, twice the seeds (6) by"),
+        (
+            1.0,
+            0.3,
+            "More tasks: doubling the tasks (to 80) narrows the interval by 29.3 %, doubling the seeds (to 6) by",
+        ),
+        (
+            0.0,
+            1.0,
+            "More seeds: doubling the tasks (to 80) narrows the interval by 29.3 %, doubling the seeds (to 6) by",
+        ),
     ],
 )
 def test_advice_is_computed_from_the_components(between, noise, advice):
@@ -630,7 +636,10 @@ def test_one_seed_gives_no_advice_but_to_plan_more():
     for each in analyse(experiment_of_one_seed(), plan()).variance:
         assert (each.icc, each.advice) == (
             None,
-            "One run of each task cannot tell tasks from runs: plan two seeds or more.",
+            (
+                "With one run per task, variance between tasks and between runs cannot be separated: plan two or "
+                "more seeds."
+            ),
         )
 
 

@@ -84,8 +84,9 @@ def test_a_weak_control_without_tools_by_the_plan_is_the_finding_and_not_invalid
     ((kind, is_void, message),) = found([[True], [False], [False]], repo="")  # 1 of 3 is under the floor of 50 %
     assert (kind, is_void) == (INCOMPETENT, False)
     assert message == (
-        "control (plain), which has no tools by the plan, succeeds at 33% on 3 tasks that can be done without the tool: "
-        "a finding on the model alone"
+        "control (plain), which has no tools in the plan, succeeds at 33% on 3 tasks that can be done "
+        "without the tool: "
+        "this describes only the model"
     )
 
 
@@ -100,7 +101,7 @@ def test_an_arm_that_does_not_use_its_search_tools_is_not_competent() -> None:
     assert found(cells, calls=(1, 1, 1, 1, 0)) == []
     ((kind, is_void, message),) = found(cells, calls=(1, 1, 1, 0, 0))
     assert (kind, is_void) == (INCOMPETENT, True)
-    assert "used its search tools in 60% of 5 cells; the plan demands 80%" in message
+    assert "used its search tools in 60% of 5 cells; the plan requires 80%" in message
     assert found(cells, calls=(0,), competence={"search_use": 0.0}) == []
 
 
@@ -115,11 +116,11 @@ def test_calls_that_are_not_known_show_nothing() -> None:
     cells: list[list[bool | None]] = [[True] * 4]
     ((kind, is_void, message),) = found(cells, calls=(0,), is_reported=False)
     assert (kind, is_void) == (UNKNOWN, False)
-    assert "tool calls are not known of 4 of 4 cells of control (plain)" in message
+    assert "tool calls are unknown for 4 of 4 cells of control (plain)" in message
     assert "`agent.usage.tool_calls`" in message
     ((kind, _, message),) = found(cells, calls=(1, 0), is_reported=False)
     assert kind is UNKNOWN
-    assert "of 2 of 4 cells" in message
+    assert "for 2 of 4 cells" in message
     assert found(cells, calls=(0,), is_reported=False, competence={"search_use": 0.0}) == []
 
 

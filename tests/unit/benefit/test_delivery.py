@@ -25,10 +25,14 @@ PATHS = {"tool": "status", "index": "index", "version": "build.version", "commit
     [
         ({}, COMMIT, []),
         ({"index": "main", "version": "1.2", "commit": COMMIT}, "", []),
-        ({"index": "next"}, COMMIT, ["it serves the index 'main', and not 'next'"]),
-        ({"version": "1.20"}, "", ["it serves the version '1.2', and not '1.20'"]),
-        ({}, "f" * 40, [f"it serves the commit '{COMMIT[:9]}', and not '{'f' * 40}'"]),
-        ({"index": "a", "version": "b"}, COMMIT, ["the index 'main', and not 'a'", "the version '1.2', and not 'b'"]),
+        ({"index": "next"}, COMMIT, ["it serves the index 'main' instead of 'next'"]),
+        ({"version": "1.20"}, "", ["it serves the version '1.2' instead of '1.20'"]),
+        ({}, "f" * 40, [f"it serves the commit '{COMMIT[:9]}' instead of '{'f' * 40}'"]),
+        (
+            {"index": "a", "version": "b"},
+            COMMIT,
+            ["the index 'main' instead of 'a'", "the version '1.2' instead of 'b'"],
+        ),
     ],
 )
 def test_index_version_and_commit_are_compared(expect: Any, commit: str, problems: list[str]) -> None:
@@ -47,12 +51,12 @@ def test_an_abbreviated_commit_has_seven_digits_and_fits(got: str) -> None:
 @pytest.mark.parametrize(
     ("preflight", "value", "words"),
     [
-        (Preflight(tool="status", index="index"), {"other": 1}, "its result has no index at index; it is {'other': 1}"),
-        (Preflight(tool="status", index="index"), "not json", "has no index at index; it is the text 'not json'"),
-        (Preflight(tool="status", index="index"), " ", "its result has no index at index; it is empty"),
+        (Preflight(tool="status", index="index"), {"other": 1}, "its result has no index at index; got {'other': 1}"),
+        (Preflight(tool="status", index="index"), "not json", "has no index at index; got the text 'not json'"),
+        (Preflight(tool="status", index="index"), " ", "its result has no index at index; got empty"),
         (Preflight(tool="status", index="sum(index)"), {"index": "x"}, "its result has no index at sum(index)"),
         (Preflight(tool="status", index="a..b"), {}, "`preflight.index` is not a JMESPath expression"),
-        (Preflight(tool="status", expect={"index": "main"}), {}, "`preflight.index` does not say where it stands"),
+        (Preflight(tool="status", expect={"index": "main"}), {}, "`preflight.index` does not define its path"),
     ],
 )
 def test_a_result_that_does_not_say_is_a_problem(preflight: Preflight, value: object, words: str) -> None:

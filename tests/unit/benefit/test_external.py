@@ -517,7 +517,7 @@ def test_everything_that_a_plan_gets_wrong_is_listed(monkeypatch: pytest.MonkeyP
 def test_a_program_that_never_tells_its_version_is_refused(model: ModelServer, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("cranfield.benefit.external.opening._VERSION_S", 0.05)
     plan = plan_of(model.url, {}, agent={"command": (*PYTHON, "-c", "import time; time.sleep(60)")})
-    with pytest.raises(ConfigError, match=r"--version has not ended after 0\.05 s"):
+    with pytest.raises(ConfigError, match=r"--version: time limit of 0\.05 s exceeded"):
         run(plan, "hello")
 
 
@@ -535,7 +535,7 @@ def test_files_that_look_like_secrets_are_not_there(tmp_path: Path) -> None:
 def test_a_place_below_instructions_of_agents_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "AGENTS.md").write_text("Always use the tool.")
     monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
-    with pytest.raises(UsageError, match="above their working folder"):
+    with pytest.raises(UsageError, match="in a parent of their working folder"):
         make_place(None)
     assert [path.name for path in tmp_path.iterdir()] == ["AGENTS.md"]
 

@@ -174,17 +174,17 @@ def test_the_command_says_how_often_what_came_what_it_took_and_what_to_do(
         )
         assert run_command_line(["benefit", "score", str(path)]) == 3
         out, err = capsys.readouterr()
-        assert "60 replies of the judge were no votes: 6,720 tokens, cost 0.0672 USD" in out
+        assert "60 replies of the judge were not votes: 6,720 tokens, cost 0.0672 USD" in out
         first, second, hint = err.splitlines()
         assert first == "votes of the judge are missing in 4 cells, after up to 5 replies to each in this call"
         assert second.startswith("first: q3/")
         assert r"got 'I th1nk\x1b[31m so'" in second
-        assert hint.startswith(f"Hint: `cranfield benefit score {path}` asks for these votes again, and for no other.")
+        assert hint.startswith(f"Hint: `cranfield benefit score {path}` requests these votes again, and no others.")
         assert "each counts as an abstention" in hint
         assert run_command_line(["benefit", "score", str(path)]) == 0
         out, err = capsys.readouterr()
         assert "scored 4 cells; 32 have ended; 4 undecided; " in out
-        assert "; 12 votes that two calls did not get count as abstentions" in out
+        assert "; 12 votes not received in two calls count as abstentions" in out
         assert err == ""
         n_requests = len(server.requests)
         assert run_command_line(["benefit", "score", str(path)]) == 0
@@ -208,7 +208,7 @@ def test_a_judge_that_never_quotes_does_not_hold_up_an_experiment_that_is_run_ag
         assert len(server.requests) == n_requests == 2 * 3 * 4 * N
     assert ValidityKind.UNDECIDED in {each.kind for each in found.validity}
     votes = [vote for fact in found.tasks[0].arms[ArmRole.TREATMENT][0].facts for vote in fact.votes]
-    assert all("2 replies and no vote, which counts as an abstention" in vote.problem for vote in votes)
+    assert all("2 replies without a vote (counted as an abstention)" in vote.problem for vote in votes)
 
 
 def test_the_address_and_the_bound_of_a_judge_are_no_content_of_a_plan(tmp_path: Path) -> None:

@@ -129,7 +129,7 @@ def test_the_preflight_reads_results_as_the_sdk_sends_them(tmp_path: Path) -> No
     assert found("as_text") == main
     assert found("as_object") == main
     assert found("as_list", "result[0].index") == main
-    assert found("as_words")[1] == "its result has no index at index; it is {'result': 'the index is main'}"
+    assert found("as_words")[1] == "its result has no index at index; got {'result': 'the index is main'}"
 
 
 def test_an_error_of_the_tool_is_the_tools_and_names_no_secret(tools: Any, monkeypatch: Any) -> None:

@@ -144,7 +144,7 @@ def test_code_of_another_commit_is_refused(tmp_path: Path, repo: tuple[Path, str
     found = check_plan(golden_plan(), tmp_path, allow_dirty=True)
     assert found.commit == commit  # that of the golden set, whatever HEAD is
     assert found.tree.uncommitted.startswith("Another commit is checked out")
-    with pytest.raises(ConfigError, match="the code is not that of the golden set") as caught:
+    with pytest.raises(ConfigError, match="the code differs from that of the golden set") as caught:
         check_plan(golden_plan(at="HEAD"), tmp_path)
     assert caught.value.problems[0].expected == commit
     served = {"find": {"command": ["x"], "preflight": {"tool": "s", "expect": {"commit": "abc1234"}}}}
@@ -152,7 +152,7 @@ def test_code_of_another_commit_is_refused(tmp_path: Path, repo: tuple[Path, str
         check_plan(golden_plan(tools=served), tmp_path)
     subprocess.run(["git", "-C", folder, "checkout", "-q", commit], check=True)
     write_golden(tmp_path, commit, provenance={"commit": "f" * 40})
-    with pytest.raises(ConfigError, match="1 record of the golden set name another commit"):
+    with pytest.raises(ConfigError, match="1 record of the golden set with a different commit"):
         check_plan(golden_plan(), tmp_path)
 
 
@@ -161,7 +161,7 @@ def test_a_run_of_changed_code_is_refused(tmp_path: Path) -> None:
     (tmp_path / "code" / "a.py").write_text("1\n")
     path = experiment(tmp_path, repo="code")
     (tmp_path / "code" / "a.py").write_text("2\n")
-    with pytest.raises(UsageError, match=r"not as when the run began \(1\): a\.py \(changed\)"):
+    with pytest.raises(UsageError, match=r"has changed since the run began \(1\): a\.py \(changed\)"):
         execute(path)
 
 
@@ -222,7 +222,7 @@ def test_arms_whose_comparison_would_mean_nothing_are_refused(
         assert [(problem.path, problem.message) for problem in caught.value.problems] == [("arms", message)]
     else:
         notes = check_plan(given, tmp_path).notes
-        assert any("cannot look" in note for note in notes) is ("tools" not in control)
+        assert any("cannot search or read" in note for note in notes) is ("tools" not in control)
 
 
 def test_a_budget_has_a_limit_for_the_judge_and_its_price(tmp_path: Path) -> None:
@@ -260,7 +260,7 @@ def test_tool_calls_that_nothing_counts_have_no_limit(tmp_path: Path) -> None:
     for usage, is_known in (("", False), ({"answer": "a"}, False), ({"answer": "a", "tool_calls": "c"}, True)):
         agent = {"kind": "command", "command": ["agent", "{prompt}"], "usage": usage}
         notes = check_plan(plan(agent=agent), tmp_path).notes
-        assert any("Tool calls of the agent are not known" in note for note in notes) is not is_known
+        assert any("Tool calls of the agent are neither counted nor limited" in note for note in notes) is not is_known
         limited = plan(agent=agent, limits={"tokens": LIMIT, "tool_calls": 9})
         if is_known:
             assert check_plan(limited, tmp_path)
@@ -287,7 +287,7 @@ def test_turns_that_nothing_counts_have_no_limit_and_tokens_a_note(
     model = {"model": "test:one", "base_url": url}
     agent = {"kind": "command", "command": ["agent", "{prompt}", "{base_url}"], "usage": usage, "model": model}
     notes = check_plan(plan(agent=agent), tmp_path).notes
-    assert any("`limits.tokens` ends no run" in note for note in notes) is not counts[1]
+    assert any("`limits.tokens` has no effect" in note for note in notes) is not counts[1]
     limited = plan(agent=agent, limits={"turns": 3})
     if counts[0]:
         assert check_plan(limited, tmp_path)
@@ -313,7 +313,7 @@ def test_a_script_that_is_not_there_is_found_before_a_run(
     monkeypatch.chdir(tmp_path)
     (tmp_path / "there.py").write_text("")
     found = machine_problems(plan(tools={"find": {"command": command}}))
-    assert sum(problem.message == "there is no such script" for problem in found) == n
+    assert sum(problem.message == "script not found" for problem in found) == n
 
 
 def test_a_budget_under_one_cell_is_refused(tmp_path: Path) -> None:
@@ -356,7 +356,7 @@ def test_only_what_no_cell_depends_on_may_change(tmp_path: Path) -> None:
     replace_plan(path, plan(budget={"tokens": 9_000}, attempts=5, agent=agent), tmp_path)
     changed = ExperimentFolder.open(path).plan
     assert (changed.budget.tokens, changed.attempts, changed.digest) == (9_000, 5, before)
-    with pytest.raises(UsageError, match="another plan") as caught:
+    with pytest.raises(UsageError, match="a different plan") as caught:
         replace_plan(path, plan(seeds=3, rule={"alpha": 0.1}), tmp_path)
     assert caught.value.problems[0].got == "other seeds, rule"
     write_tasks(tmp_path, 4)

@@ -305,10 +305,10 @@ def test_the_schema_is_measured_once_and_every_preflight_reports_what_that_took(
 @pytest.mark.parametrize(
     ("modes", "expect", "words"),
     [
-        (("old-index",), {"index": "main"}, "it serves the index 'old', and not 'main'"),
-        ((), {"version": "1.3"}, "it serves the version '1.2', and not '1.3'"),
+        (("old-index",), {"index": "main"}, "it serves the index 'old' instead of 'main'"),
+        ((), {"version": "1.3"}, "it serves the version '1.2' instead of '1.3'"),
         ((), {"commit": "d" * 40}, "it serves the commit"),
-        (("no-status",), {}, "index_status gives no result"),
+        (("no-status",), {}, "index_status returned no result"),
         (("never",), {}, "the tool kc did not start"),
         (("other-tools",), {}, "has no tool find_code"),
     ],

@@ -220,7 +220,7 @@ def test_a_tool_that_serves_another_index_stops_the_experiment_before_a_cell(fol
         path = create_experiment(
             of_docs(server.url, preflight=Preflight.model_validate(other)), folder, folder / "runs"
         )
-        with pytest.raises(PreflightError, match="it serves the index 'd3', and not 'd9'"):
+        with pytest.raises(PreflightError, match="it serves the index 'd3' instead of 'd9'"):
             execute(path)
         assert server.requests == []
     assert ExperimentFolder.open(path).cells() == []

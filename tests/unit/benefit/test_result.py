@@ -241,7 +241,7 @@ def test_scoring_goes_on_where_it_ended_and_asks_nothing_twice(tmp_path: Path) -
 
 
 def test_a_result_needs_cells_and_their_scores(tmp_path: Path) -> None:
-    with pytest.raises(UsageError, match="no cell of this experiment has ended"):
+    with pytest.raises(UsageError, match="no cell of this experiment is finished"):
         result_of(experiment(tmp_path, change=lambda _: None))
     with pytest.raises(UsageError, match="32 cells without a score"):
         result_of(experiment(tmp_path))
@@ -423,7 +423,7 @@ def test_undecided_code_says_why_a_check_could_not_run(tmp_path: Path) -> None:
 
 
 def test_a_preflight_that_ended_a_call_says_nothing_of_the_cells_that_were_run(tmp_path: Path) -> None:
-    refused = {"ok": False, "message": "the tool is another than when the experiment began", "found": {"index": "b"}}
+    refused = {"ok": False, "message": "the tool has changed since the experiment began", "found": {"index": "b"}}
     found = result(experiment(tmp_path, preflight=({}, refused)))
     assert kinds(found) == set()
     assert found.tools["acme"]["preflight"]["found"] == {"index": "main"}
@@ -460,10 +460,7 @@ def test_every_kind_of_validity_is_on_the_page(checkout: Path) -> None:
 
 def test_what_changes_how_a_verdict_is_read_stands_before_it(tmp_path: Path) -> None:
     told = result(experiment(tmp_path, change=of_arm("treatment", reads=[])))
-    caution = (
-        "in 14 of 14 successes of treatment (acme) no gold line was found in what was read, of the repository or of a "
-        "result: the answers seem to come from elsewhere (the plan allows 20%)"
-    )
+    caution = "in 14 of 14 successes of treatment (acme) no gold line was read, from the repository or from a result, so the answers seem to come from elsewhere (the plan allows 20%)"
     assert not told.is_void
     assert told.cautions == (caution,)
     assert told.sentence.startswith(f"Caution: {caution}. acme raised the rate")
@@ -510,8 +507,8 @@ def test_a_weak_control_says_how_it_fails_and_whether_the_other_arm_does_too(tmp
     alike = result(experiment(tmp_path, change=lambda record: {**record, "answer": "I do not know."}))
     (weak,) = (each for each in alike.validity if each.kind is ValidityKind.CONTROL_INCOMPETENT)
     assert weak.message == (
-        "control (plain) succeeds at 0% on 8 tasks that can be done without the tool; the plan demands 50% "
-        "(16 failed: 16 fact_missing); treatment (acme) succeeds at 0% there: look at the replies, the judge and the facts first"
+        "control (plain) succeeds at 0% on 8 tasks that can be done without the tool; the plan requires 50% "
+        "(16 failed: 16 fact_missing); treatment (acme) succeeds at 0% there: check the replies, the judge and the facts first"
     )
 
 
@@ -532,7 +529,7 @@ def test_a_sound_experiment_has_no_caveat(tmp_path: Path) -> None:
 def test_a_void_comparison_has_no_sentence_on_its_rates(tmp_path: Path) -> None:
     found = result(experiment(tmp_path, change=of_arm("treatment", delivery=_NO_TOOL)))
     assert found.is_void
-    assert found.sentence == "No verdict: the tool never came up in 16 of 16 cells of treatment (acme)."
+    assert found.sentence == "No verdict: the tool did not start in 16 of 16 cells of treatment (acme)."
 
 
 # Files and history
@@ -643,7 +640,7 @@ def test_a_judge_that_fails_has_an_exit_code_of_its_own(tmp_path: Path, call: An
     unsure = judged({"judge_tokens": 1})
     scored = call("benefit", "score", unsure)
     assert scored.returncode == 4
-    assert "stopped: budget: the budget does not allow it: the budget of tokens" in scored.stderr
+    assert "stopped: budget: the budget limit was reached: the budget of tokens" in scored.stderr
     assert f"cranfield benefit run PLAN --resume {unsure}`, then `cranfield benefit score" in scored.stderr
     down = judged({})
     scored = call("benefit", "score", down)

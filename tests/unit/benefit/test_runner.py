@@ -174,7 +174,7 @@ def test_no_cell_is_run_where_a_tool_is_not_ready_or_has_changed(tmp_path: Path)
         run(path, answers, version="1")
     assert ExperimentFolder.open(path).cells() == []
     assert run(path, fails("authentication"), index="v1").n_scored == 0
-    with pytest.raises(PreflightError, match="another than when the experiment began: found"):
+    with pytest.raises(PreflightError, match="has changed since the experiment began: found"):
         run(path, answers, index="v2")
     assert run(path, answers, index="v1").is_complete
     records = ExperimentFolder.open(path).preflights()
@@ -186,12 +186,12 @@ def test_no_cell_is_run_where_a_tool_is_not_ready_or_has_changed(tmp_path: Path)
         (True, "v1", False),
         (True, "v1", True),
     ]
-    assert "another than when the experiment began" in records[3].message
+    assert "has changed since the experiment began" in records[3].message
 
 
 def test_there_is_one_writer(tmp_path: Path) -> None:
     path = experiment(tmp_path)
-    with ExperimentFolder.writing(path), pytest.raises(UsageError, match="another process writes"):
+    with ExperimentFolder.writing(path), pytest.raises(UsageError, match="another process is writing"):
         run(path, answers)
 
 
@@ -211,7 +211,7 @@ def test_a_changed_transcript_is_refused(tmp_path: Path) -> None:
     run(path, answers)
     name = ExperimentFolder.open(path).cells()[0].transcript
     (path / TRANSCRIPTS / name).write_text("{}")
-    with pytest.raises(InputError, match="was changed"):
+    with pytest.raises(InputError, match="has been changed"):
         ExperimentFolder.open(path).transcript(name)
 
 

@@ -395,12 +395,12 @@ def test_what_a_machine_lacks_is_one_problem_of_all_tasks_and_says_what_it_is() 
     tasks = TaskSet(tuple(Task(f"c{n}", first.prompt, coding=first.coding) for n in range(3)))
     found = asyncio.run(check_scoring(plan(Success(by=SuccessBy.CODE)), tasks, lambda _: ByText()))
     (problem,) = scoring_problems(found)
-    assert problem.message == "task c0 and 2 more: a check that the plan needs cannot run here: no such compiler"
+    assert problem.message == "task c0 and 2 more: a check required by the plan cannot run here: no such compiler"
     assert problem.got == "tests missing"
     wrong = asyncio.run(
         check_scoring(plan(Success(by=SuccessBy.CODE)), coding(reference={"a.py": "fail:symbols"}), lambda _: ByText())
     )
-    assert [each.message for each in scoring_problems(wrong)] == ["task c1: the gold answer is no success (symbols)"]
+    assert [each.message for each in scoring_problems(wrong)] == ["task c1: the gold answer is not a success (symbols)"]
 
 
 # What was read

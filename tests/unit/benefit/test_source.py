@@ -120,7 +120,8 @@ def test_an_experiment_in_its_repository_does_not_make_that_another(
     path = create_experiment(plan(), tmp_path, code / "benefit-runs")
     (note,) = (each for each in ExperimentFolder.open(path).manifest.notes if "benefit-runs" in each)
     assert (
-        note == "The repository holds benefit-runs: a tool that reads its folder can find the expected answers there."
+        note
+        == "The repository contains benefit-runs: a tool that reads its folder can find the expected answers there."
     )
     execute(path)
     create_experiment(plan(), tmp_path, code / "benefit-runs")
@@ -137,7 +138,7 @@ def test_a_resume_on_another_folder_is_refused_by_file(
     (code / "new.py").write_text("")
     with pytest.raises(UsageError) as caught:
         start(path)
-    assert "not as when the run began (2): modified a.py, untracked new.py" in str(caught.value)
+    assert "has changed since the run began (2): modified a.py, untracked new.py" in str(caught.value)
     with pytest.raises(UsageError):
         execute(path, RunOptions(allow_dirty=True))
 
@@ -146,7 +147,7 @@ def test_changes_that_were_committed_meanwhile_are_refused_too(tmp_path: Path, c
     path = begun(tmp_path)
     edit(code / "a.py")
     git(code, "commit", "--quiet", "--all", "--message", "two")
-    with pytest.raises(UsageError, match=r"not as when the run began \(1\): modified a\.py"):
+    with pytest.raises(UsageError, match=r"has changed since the run began \(1\): modified a\.py"):
         execute(path)
 
 
@@ -242,7 +243,7 @@ def result_with(folder: Path, tree: dict[str, Any] | None = None, *checks: dict[
 def test_a_result_of_uncommitted_changes_says_so_first(tmp_path: Path) -> None:
     found = result_with(tmp_path, {"uncommitted": SENTENCE, "n_uncommitted": 1, "files": ["modified a.py"]})
     assert found.validity[0].kind is ValidityKind.UNCOMMITTED
-    caution = f"Caution: {SENTENCE}; agents read the commit, and a tool that reads the folder finds those files. "
+    caution = f"Caution: {SENTENCE}; agents read the commit, but a tool that reads the folder finds those files. "
     assert found.sentence.startswith(f"{caution}acme ")
     assert list(found.model_dump())[1] == "tree"
     document = benefit_document(found)
@@ -346,5 +347,5 @@ def test_plan_tasks_results_and_other_experiments_are_no_changes(
 def test_the_tasks_in_a_repository_are_answers_that_a_tool_can_find(tmp_path: Path, code: Path) -> None:
     del code
     notes = " ".join(ExperimentFolder.open(planned(tmp_path)).manifest.notes)
-    assert "The repository holds benefit-runs, " in notes
+    assert "The repository contains benefit-runs, " in notes
     assert "plan.yaml" not in notes

@@ -17,7 +17,7 @@ from cranfield.benefit.score import Scorer
 from cranfield.benefit.tool_check import ScoringFault, check_scoring
 from cranfield.benefit.validity import ExperimentRecords, validity
 
-NOTE = "2 of 3 symbols are unknown: a.py:1 x.y: the type of the object is not known"
+NOTE = "2 of 3 symbols are unknown: a.py:1 x.y: the type of the object is unknown"
 
 
 class HalfBlind:
@@ -34,7 +34,7 @@ class HalfBlind:
         unknown = (
             ()
             if is_known
-            else (CodeFinding(CodeCheck.SYMBOLS, "a.py", 1, "x.y", "the type of the object is not known"),) * 2
+            else (CodeFinding(CodeCheck.SYMBOLS, "a.py", 1, "x.y", "the type of the object is unknown"),) * 2
         )
         return CheckReport(states, unknown=unknown, notes=() if is_known else (NOTE,), n_symbols=3)
 

@@ -88,15 +88,20 @@ def test_any_ids_values_and_words_come_back(values: dict[str, tuple[float | None
 @pytest.mark.parametrize(
     ("old", "new", "line", "message"),
     [
-        ('"RR": 0.5}', '"RR": 0.4}', 10, "the means are not those of the values"),
+        ('"RR": 0.5}', '"RR": 0.4}', 10, "the means do not match the values"),
         (
             '"outcome": "timeout"',
             '"outcome": "answered"',
             8,
-            "the content is not what was accepted: its digest differs",
+            "the content has changed since it was accepted: its digest differs",
         ),
-        ('"RR": 0.5}', '"RR": 0.4999999}', 8, "the content is not what was accepted: its digest differs"),
-        ('"reason": "a start"', '"reason": "other"', 8, "the content is not what was accepted: its digest differs"),
+        ('"RR": 0.5}', '"RR": 0.4999999}', 8, "the content has changed since it was accepted: its digest differs"),
+        (
+            '"reason": "a start"',
+            '"reason": "other"',
+            8,
+            "the content has changed since it was accepted: its digest differs",
+        ),
         ('"k": 10', '"k": 0', 9, "wrong value for k"),
         ('"k": 10', '"k": true', 9, "wrong value for k"),
         ('"cranfield_baseline": 1', '"cranfield_baseline": 2', 7, "wrong value for cranfield_baseline"),
@@ -105,7 +110,7 @@ def test_any_ids_values_and_words_come_back(values: dict[str, tuple[float | None
         ('"P@1": 0.0, "R@10": 1.0, "RR": 0.5', '"P@1": 0.0, "R@10": 1.0', 17, "values of query 'q2'"),
         ('"RR": 0.5}', '"RR": "0.5"}', 17, "wrong value for queries.q2.values.RR"),
         ('"RR": 0.5}', '"RR": 1e999}', 17, "wrong value for queries.q2.values.RR"),
-        ('["P@1", "R@10", "RR"]', '["RR", "P@1", "R@10"]', 11, "measures are not sorted, or stand twice"),
+        ('["P@1", "R@10", "RR"]', '["RR", "P@1", "R@10"]', 11, "measures are not sorted, or occur twice"),
         ('"accepted": "2026-01-31"', '"accepted": "today"', 2, "wrong value for accepted"),
         ('"q2"', '"q1"', 17, "duplicate key 'q1'; it also occurs on line 16"),
     ],
@@ -149,13 +154,13 @@ def test_a_baseline_of_another_experiment_says_what_differs(answered: Found, acc
         return [problem.message for problem in found]
 
     assert differs(baseline) == []
-    assert differs(replace(baseline, testset_digest="sha256:0")) == ["the baseline is of another test set"]
-    assert differs(baseline, k=5) == ["the baseline is of another k"]
-    assert differs(replace(baseline, convention="ranx")) == ["the baseline is of another convention"]
+    assert differs(replace(baseline, testset_digest="sha256:0")) == ["the baseline has a different test set"]
+    assert differs(baseline, k=5) == ["the baseline has a different k"]
+    assert differs(replace(baseline, convention="ranx")) == ["the baseline has a different convention"]
     assert differs(baseline, measures=("RR", "AP")) == ["the baseline has no AP"]
     assert differs(replace(baseline, convention="ranx"), k=5) == [
-        "the baseline is of another convention",
-        "the baseline is of another k",
+        "the baseline has a different convention",
+        "the baseline has a different k",
     ]
 
 
@@ -171,7 +176,7 @@ def test_another_name_or_description_is_the_same_test_set_and_another_grade_is_n
         for problem in misfits(
             replace(accepted(now), testset_digest=regraded.digest), now, k=10, measures=[], name="b.json"
         )
-    ] == ["the baseline is of another test set"]
+    ] == ["the baseline has a different test set"]
 
 
 def test_a_baseline_holds_for_the_queries_that_it_has_after_others_were_added(

@@ -34,7 +34,7 @@ def test_every_form_of_the_report(table: Path, tmp_path: Path) -> None:
     text = called(table, "--html", page, "--full")
     assert text.exit_code == 0, text.output
     assert "VERDICT: over-confident" in text.stdout
-    assert "Not counted, no score: 1 query (last)." in text.stdout
+    assert "Left out, no score: 1 query (last)." in text.stdout
     assert (
         "answer_correctness@0.8       0.5000 (12 of 24, 95 % CI 0.3143 to 0.6857)" in text.stdout
     )  # Wilson at 12 of 24
@@ -64,7 +64,7 @@ def test_the_short_form_has_the_figures_and_what_is_not_counted(table: Path) -> 
     # 12 of 24 are correct at a mean score of .85
     assert any(line.startswith("net bias ") and "+0.3500 (95 % CI " in line for line in lines)
     assert any(line.startswith("threshold advice ") for line in lines)
-    assert "! not counted, no score: 1 query (last)" in lines
+    assert "! left out, no score: 1 query (last)" in lines
     assert len(lines) <= 22
 
 
@@ -85,8 +85,8 @@ def test_a_score_that_knows_nothing_is_uninformative_in_every_form(tmp_path: Pat
     assert group["evidence"]["spiegelhalter"]["p"] <= 0.05
     for text in (short, whole, page.read_text()):
         assert "uninformative" in text
-        assert "is not shown to distinguish right from wrong answers" in " ".join(text.split())
-        assert "can be read as a probability, " not in " ".join(text.split())
+        assert "does not significantly distinguish right from wrong answers" in " ".join(text.split())
+        assert "can be read as a probability " not in " ".join(text.split())
     assert "\nslope within 0.5 to 2 " in whole
     for line in ("calibration slope", "Spiegelhalter's z", "AUROC"):
         assert f"\n{line} " in short
@@ -141,7 +141,7 @@ def test_the_usual_names_of_a_confidence_are_found_in_the_fields_of_a_run(files:
     [
         ((), "no answer has the field confidence, score or sufficiency_score; got fields sure"),
         (("--score", "sure", "--correct", "Sucess@5"), "unknown measure 'Sucess'"),
-        (("--score", "sure", "--correctness", "facts"), "--correctness is for a table"),
+        (("--score", "sure", "--correctness", "facts"), "--correctness applies only to a table"),
         (("--score", "sure", "--threshold", "80"), "--threshold is 80; expected a number from 0 to 1"),
         (("--score", "sure", "--by", "area"), "unknown stratum 'area'"),
     ],
@@ -165,4 +165,4 @@ def test_confidences_and_outcomes_of_two_files(tmp_path: Path) -> None:
     assert counts == [("facts", 1, 0), ("structural", 2, 2)]
     assert record["calibrations"][0]["excluded"] == {"correctness not known": ["q2"]}
     alone = called(answers)
-    assert (alone.exit_code, "no column of the correctness" in alone.stderr) == (2, True)
+    assert (alone.exit_code, "no column for the correctness" in alone.stderr) == (2, True)

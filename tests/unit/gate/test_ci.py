@@ -16,7 +16,7 @@ def folded(n_bytes: int) -> str:
 
 def test_a_report_is_appended_to_what_the_step_said_before(tmp_path: Path) -> None:
     page = tmp_path / "summary.md"
-    assert append_step_summary("# One\n", {"GITHUB_STEP_SUMMARY": str(page)}) == "wrote the step's summary"
+    assert append_step_summary("# One\n", {"GITHUB_STEP_SUMMARY": str(page)}) == "wrote the step summary"
     append_step_summary("# Two, for @everyone\n", {"GITHUB_STEP_SUMMARY": str(page)})
     assert page.read_text() == "# One\n\n\n# Two, for @everyone\n"
 
@@ -26,7 +26,7 @@ def test_a_report_that_the_page_has_no_room_for_is_cut_by_bytes(tmp_path: Path, 
     page = tmp_path / "summary.md"
     page.write_text("x" * before)
     said = append_step_summary(f"# Verdict\n\n{folded(SUMMARY_BYTES)}", {"GITHUB_STEP_SUMMARY": str(page)})
-    assert said == "wrote the step's summary, cut to its limit of 1 MiB"
+    assert said == "wrote the step summary, cut to its limit of 1 MiB"
     assert page.stat().st_size <= SUMMARY_BYTES
     assert "# Verdict" in page.read_text()
     assert "1 of its 1 collapsed sections are omitted" in page.read_text()
@@ -65,7 +65,7 @@ def test_a_page_that_is_not_there_is_said(
 )
 def test_the_forge_is_that_of_the_job(environ: dict[str, str], expected: str | None) -> None:
     if expected is None:
-        with pytest.raises(UsageError, match="no forge is named"):
+        with pytest.raises(UsageError, match="no forge given"):
             forge_of(environ)
     else:
         assert forge_of(environ) == expected

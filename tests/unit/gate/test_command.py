@@ -87,11 +87,11 @@ def test_what_the_interval_cannot_tell_exits_with_4_and_broken_limits_with_3(tmp
     ("arguments", "said"),
     [
         (["gate", "none.yaml"], "none.yaml"),
-        (["gate"], "there is no baseline"),
-        (["gate", "--baseline-ref", "origin/main"], "needs a git repository"),
+        (["gate"], "no baseline found"),
+        (["gate", "--baseline-ref", "origin/main"], "requires a git repository"),
         (["gate", "--from", "nowhere"], "error:"),
         (["gate", "--markdown", "report.html"], ".md"),
-        (["baseline", "show"], "there is no baseline"),
+        (["baseline", "show"], "no baseline found"),
     ],
 )
 def test_what_cannot_be_used_exits_with_2_and_no_traceback(tmp_path: Path, arguments: list[str], said: str) -> None:
@@ -110,7 +110,7 @@ def test_a_pull_requests_report_has_its_verdict_first_and_nothing_that_is_obeyed
     assert done.returncode == 1
     report = (tmp_path / "report.md").read_text()
     lines = report.splitlines()
-    stored = "100 of 100 answers are not of this call; the time is not known."  # the system is a run file
+    stored = "100 of 100 answers are from an earlier call; the time is not known."  # the system is a run file
     assert lines[2] == f"> **Verdict: failed.** 1 of 1 rule broken. {stored}"
     assert "RR was 1.0000 and is 0.6000: \u221240.0 %; a drop of at most 5 % is allowed (n = 100)" in lines[3]
     assert "<details open>" in report

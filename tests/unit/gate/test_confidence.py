@@ -158,7 +158,7 @@ def test_predicted_strata_are_compared_with_the_expected_ones(bounds: str, statu
 def test_a_field_that_predicts_nothing_breaks_the_rule() -> None:
     result = judged("accuracy: {field: confidence, stratum: task_type, at_least: 0}", stating((0.5, True)))
     assert result.sentence == (
-        "confidence predicts nothing (no answer has a value of task_type as confidence): the rule was not tested"
+        "confidence predicts nothing (no answer has a value of task_type in confidence): the rule was not tested"
     )
 
 

@@ -111,7 +111,7 @@ def test_failures_beyond_the_rule_fail_and_beyond_the_limit_void(tmp_path: Path)
         ("    - floor: {measure: RR, at_least: 0, by: kin}\n", "gate.rules[0].floor.by: unknown stratum 'kin'", 5),
         ("    - ratchet: {measure: RR, queries: [a, z]}\n", "gate.rules[0].ratchet.queries[1]: unknown query 'z'", 5),
         ("    - floor: {measure: alpha_nDCG@10, at_least: 0}\n", "gate.rules[0].floor.measure: alpha_nDCG@10 cannot be computed for any query", 5),
-        ("    - drop: {measure: RR, at_most: 0}\n", "there is no baseline", None),
+        ("    - drop: {measure: RR, at_most: 0}\n", "no baseline found", None),
     ],
 )  # fmt: skip
 def test_what_cannot_be_is_found_before_anything_is_asked(
@@ -139,11 +139,11 @@ def test_a_baseline_of_another_test_set_is_refused_and_not_compared(tmp_path: Pa
     accepted(config)
     (tmp_path / "asked.txt").unlink()
     write_testset(tmp_path, QUERIES[:-1])  # the hard query is left out
-    assert problems(config) == ["the baseline is of another test set"]
+    assert problems(config) == ["the baseline has a different test set"]
     assert not (tmp_path / "asked.txt").exists()
     write_testset(tmp_path, QUERIES)
     config.write_text(config.read_text().replace("measures:", "k: 5\nconvention: ranx\nmeasures:"))
-    assert problems(config) == ["the baseline is of another convention", "the baseline is of another k"]
+    assert problems(config) == ["the baseline has a different convention", "the baseline has a different k"]
 
 
 def test_a_baseline_of_another_experiment_is_left_out_where_no_rule_needs_one(tmp_path: Path) -> None:
@@ -154,7 +154,7 @@ def test_a_baseline_of_another_experiment_is_left_out_where_no_rule_needs_one(tm
     result = job.results[""]
     assert (job.status, result.baseline) == ("passed", None)
     assert result.notes == (
-        "cranfield-baseline.json is not used, and no rule needs it: the baseline is of another k (10, not 30)",
+        "cranfield-baseline.json is not used (no rule needs it): the baseline has a different k (10, not 30)",
     )
     assert (tmp_path / "cranfield-baseline.json").read_bytes() == kept
 
@@ -164,7 +164,7 @@ def test_a_hostile_baseline_is_refused(tmp_path: Path) -> None:
     baseline = accepted(config)
     lax = baseline.read_text().replace('"RR": 1.0}', '"RR": 0.1}')
     baseline.write_text(lax)
-    assert problems(config) == ["the content is not what was accepted: its digest differs"]
+    assert problems(config) == ["the content has changed since it was accepted: its digest differs"]
     baseline.write_text(baseline.read_text().replace('"digest"', '"pilot": true, "digest"', 1))
     assert problems(config) == ["unknown key 'pilot'"]
 
@@ -173,7 +173,7 @@ def test_a_pilot_passes_no_gate_and_becomes_no_baseline(tmp_path: Path) -> None:
     config = project(tmp_path)
     accepted(config)
     run_job(config, out=tmp_path / "pilot", pilot=True)
-    assert problems(config, source=AnswerSource(tmp_path / "pilot")) == ["the run is a pilot, which passes no gate"]
+    assert problems(config, source=AnswerSource(tmp_path / "pilot")) == ["the run is a pilot, which cannot pass a gate"]
     with pytest.raises(UsageError, match="pilot"):
         accept(config, out=tmp_path / "x", accepted="2026-01-31", source=AnswerSource(tmp_path / "pilot"))
 
@@ -188,12 +188,13 @@ def test_a_pilot_does_not_lose_its_stamp_as_a_run_file_of_the_config(tmp_path: P
     systems = f"  old: {old}\n  other: {old}\n  new: {{fusion: {{of: [old, other]}}}}\n" if fused else f"  new: {old}\n"
     named = head.replace("gate:\n", "baseline: old\ncandidate: new\ngate:\n  system: new\n") if fused else head
     config.write_text(named + systems)
-    assert problems(config)[0] == "the run is a pilot, which passes no gate"
+    assert problems(config)[0] == "the run is a pilot, which cannot pass a gate"
     with pytest.raises(UsageError, match="pilot"):
         accept(config, out=tmp_path / "x", accepted="2026-01-31")
     run_job(config, out=tmp_path / "laundered")
     assert (
-        problems(config, source=AnswerSource(tmp_path / "laundered"))[0] == "the run is a pilot, which passes no gate"
+        problems(config, source=AnswerSource(tmp_path / "laundered"))[0]
+        == "the run is a pilot, which cannot pass a gate"
     )
 
 
@@ -206,8 +207,8 @@ def test_a_finished_run_is_judged_without_asking_and_a_stale_one_is_refused(tmp_
     assert gated(config, source=AnswerSource(run=tmp_path / "done" / "runs" / "new.jsonl")).status == "passed"
     assert not (tmp_path / "asked.txt").exists()
     config.write_text(config.read_text().replace("{command", "{timeout_s: 7, command"))
-    assert problems(config, source=AnswerSource(tmp_path / "done")) == ["the run is of another config of the system"]
-    assert problems(config, source=AnswerSource(tmp_path / "nowhere")) == ["there is no such run"]
+    assert problems(config, source=AnswerSource(tmp_path / "done")) == ["the run has a different config of the system"]
+    assert problems(config, source=AnswerSource(tmp_path / "nowhere")) == ["run not found"]
     assert problems(config, source=AnswerSource(tmp_path / "done", tmp_path / "x")) == [
         "{folder} and {run} exclude each other"
     ]
@@ -251,7 +252,9 @@ def test_a_run_that_fails_too_often_becomes_no_baseline(tmp_path: Path) -> None:
     before = baseline.read_bytes()
     for query in "ab":
         (tmp_path / f"answers-{query}").unlink()
-    with pytest.raises(SystemUnderTestError, match="this is no baseline: 2 of 10 queries failed or have no answer"):
+    with pytest.raises(
+        SystemUnderTestError, match="cannot be accepted as a baseline: 2 of 10 queries failed or have no answer"
+    ):
         accepted(config)
     assert baseline.read_bytes() == before
 
@@ -270,7 +273,7 @@ def test_a_new_test_set_is_accepted_without_comparing_its_means(tmp_path: Path) 
     write_testset(tmp_path, QUERIES[:5])
     done = accept(config, out=tmp_path / "out", accepted="2026-02-28", dry_run=True)
     (change,) = json.loads(render(done.document, "json"))["baselines"]
-    assert change["notes"] == ["the baseline that is there is of another experiment: the means are not compared"]
+    assert change["notes"] == ["the existing baseline is of a different experiment: means are not compared"]
     assert [one["delta"] for one in change["measures"]] == [None, None]
 
 
@@ -338,10 +341,10 @@ def test_a_change_that_loosens_its_own_rules_is_held_to_those_of_the_ref(reposit
     job = gated(repository, "main")
     assert job.status == "failed"
     assert job.results[""].overruled == (
-        "rules differ from main, and those of main count",
-        f"rules of main that are not here: {'; '.join(WORDS)}",
-        "rules that are only here, and not looked at: P@1 is at least 0.10",
-        "other than in main, and taken from there: alpha",
+        "rules differ from main; the rules of main are used",
+        f"rules of main missing in this config: {'; '.join(WORDS)}",
+        "rules only in this config, not checked: P@1 is at least 0.10",
+        "different from main, whose values are used: alpha",
     )
 
 
@@ -402,7 +405,7 @@ def test_a_run_file_that_the_ref_only_compares_with_is_no_part_of_its_system(rep
     (message,) = problems(repository, "change")
     assert (
         message
-        == "the system old is a run file here, and is no part of new in change: the gate would judge stored answers"
+        == "the system old is a run file here, and is not a part of new in change: the gate would judge stored answers"
     )
 
 
@@ -430,7 +433,7 @@ def test_a_run_file_without_times_keeps_no_rule_on_latency(tmp_path: Path) -> No
 
 def test_a_system_that_is_renamed_is_named_with_the_ref(repository: Path) -> None:
     repository.write_text(repository.read_text().replace("  new:", "  newer:"))
-    assert problems(repository, "main") == ["the gate of main is about the system new, which is not here"]
+    assert problems(repository, "main") == ["the gate of main checks the system new, which is not in this config"]
 
 
 def test_another_kind_of_system_is_reported_first(repository: Path) -> None:
@@ -445,13 +448,13 @@ def test_a_change_does_not_warm_its_system_up_to_seem_fast(repository: Path) -> 
     (repository.parent / "asked.txt").unlink()
     repository.write_text("collect: {warm_up: 10}\n" + repository.read_text())
     overruled = gated(repository, "main").results[""].overruled
-    assert "other than in main, and taken from there: collect" in overruled
+    assert "different from main, whose values are used: collect" in overruled
     assert sorted((repository.parent / "asked.txt").read_text().split()) == list(QUERIES)
 
 
 def test_a_change_that_leaves_out_hard_queries_is_refused(repository: Path) -> None:
     write_testset(repository.parent, "defghij")
-    assert problems(repository, "main") == ["the baseline is of another test set"]
+    assert problems(repository, "main") == ["the baseline has a different test set"]
 
 
 def test_floors_alone_are_held_to_the_test_set_of_the_ref_too(repository: Path) -> None:
@@ -464,7 +467,7 @@ def test_floors_alone_are_held_to_the_test_set_of_the_ref_too(repository: Path) 
     worsen(folder, "abc")
     assert gated(repository, "main").status == "failed"
     write_testset(folder, "defghij")
-    assert problems(repository, "main") == ["the baseline is of another test set"]
+    assert problems(repository, "main") == ["the baseline has a different test set"]
 
 
 def test_a_ref_without_a_gate_or_a_baseline_says_what_to_do(repository: Path) -> None:
@@ -474,11 +477,11 @@ def test_a_ref_without_a_gate_or_a_baseline_says_what_to_do(repository: Path) ->
     (folder / "README").write_text("nothing")
     git(folder, "add", "README")
     git(folder, "commit", "-qm", "empty")
-    assert problems(repository, "empty") == ["there is no such file in empty"]
+    assert problems(repository, "empty") == ["file not found in empty"]
     git(folder, "add", "cranfield.yaml")
     git(folder, "commit", "-qm", "a gate, no baseline")
-    assert problems(repository, "empty") == ["there is no such file in empty"]
-    assert problems(repository, "origin/main") == ["git knows no ref 'origin/main' here"]
+    assert problems(repository, "empty") == ["file not found in empty"]
+    assert problems(repository, "origin/main") == ["git ref 'origin/main' not found"]
 
 
 def test_a_config_of_the_ref_that_is_wrong_is_told_with_the_ref(repository: Path) -> None:

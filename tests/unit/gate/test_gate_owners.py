@@ -181,7 +181,7 @@ def test_a_key_that_the_ref_decides_is_taken_from_there_and_named(
     plan = plan_of(config, written.replace("new: {{", "new: {"))
     assert value(plan.config) == expected
     assert value(load_config(config)) != expected
-    assert plan.notes == (f"other than in main, and taken from there: {key}",)
+    assert plan.notes == (f"different from main, whose values are used: {key}",)
 
 
 def test_a_system_that_is_the_same_keeps_its_digest(config: Path) -> None:
@@ -221,7 +221,7 @@ def test_options_of_the_call_that_change_what_counts_are_refused(config: Path, n
     if name == "databases":  # a baseline holds a digest of what they answered
         assert gated(config, overrides=overrides).status == "passed"
         return
-    with pytest.raises(CranfieldError, match="the ref decides which test set counts") as caught:
+    with pytest.raises(CranfieldError, match="the ref defines the test set") as caught:
         gated(config, overrides=overrides)
     assert caught.value.exit_code == 2
     assert name in caught.value.problems[0].parameters
@@ -259,19 +259,19 @@ def test_what_differs_is_printed_also_where_the_gate_ends_before_its_report(
     write_testset(config.parent, "abc")
     with pytest.raises(CranfieldError):
         gated(config)
-    assert "other than in main, and taken from there: k" in capfd.readouterr().err
+    assert "different from main, whose values are used: k" in capfd.readouterr().err
 
 
 def test_a_run_with_other_settings_than_the_ref_says_what_to_do(config: Path) -> None:
     config.write_text(CONFIG.replace("new: {", "new: {timeout_s: 9, "))
     run_job(config, out=config.parent / "slower")
-    with pytest.raises(CranfieldError, match="the run is of another config of the system") as caught:
+    with pytest.raises(CranfieldError, match="the run has a different config of the system") as caught:
         gated(config, AnswerSource(folder=config.parent / "slower"))
-    assert "set the keys that it decides as they are there" in (caught.value.problems[0].hint or "")
+    assert "set the keys that the ref decides to the values of the ref" in (caught.value.problems[0].hint or "")
 
 
 def test_resume_is_refused(config: Path) -> None:
-    with pytest.raises(CranfieldError, match="resume is refused: with a baseline ref"):
+    with pytest.raises(CranfieldError, match="resume is not allowed: with a baseline ref"):
         gated(config, AnswerSource(resume=config.parent / "out"))
 
 
@@ -312,7 +312,7 @@ def test_a_change_that_deletes_the_repository_is_checked_for_drift(code: Path) -
 def test_a_change_that_deletes_what_drift_is_found_by_is_refused(code: Path) -> None:
     path = code.parent / "queries.yaml"
     write_testset_yaml(replace(load(path), meta=Meta()), path)
-    assert "1 place checked for drift in code, and not here: a.py::one" in refused(code)
+    assert "1 place checked for drift in code, but not here: a.py::one" in refused(code)
 
 
 def test_a_change_that_ties_the_test_set_anew_is_judged(code: Path) -> None:

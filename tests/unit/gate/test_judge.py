@@ -144,7 +144,7 @@ def test_of_strata_that_keep_a_rule_the_nearest_to_its_bound_is_told(answered: F
     now = answered({"q1": "R", "q2": "-R", "q3": "-R"}, strata=strata)  # the same, half, and half as much again
     dropped = judged("drop: {measure: RR, at_most: 60 %, by: kind}", now, accepted(then))
     assert (dropped.status, dropped.got) == ("passed", "kind: b \u221250.0 %")
-    assert dropped.sentence.endswith("(n = 1); that is the nearest of 3")
+    assert dropped.sentence.endswith("(n = 1); the closest of 3 strata to its bound")
     least = judged("floor: {measure: RR, at_least: 0.1, by: kind}", now)
     assert (least.status, least.got) == ("passed", "kind: b 0.5000")
     ranks = answered({"q1": "R", "q2": "-R", "q3": "--R"}, strata=strata, measures=["RankOfFirst"])
@@ -155,14 +155,14 @@ def test_of_strata_that_keep_a_rule_the_nearest_to_its_bound_is_told(answered: F
 @pytest.mark.parametrize(
     ("rule", "what"),
     [
-        ("floor: {measure: RR, at_least: 0, where: {difficulty: none}}", "there is no such query"),
-        ("floor: {measure: RR, every_query: 0, where: {difficulty: none}}", "there is no such query"),
+        ("floor: {measure: RR, at_least: 0, where: {difficulty: none}}", "no matching query"),
+        ("floor: {measure: RR, every_query: 0, where: {difficulty: none}}", "no matching query"),
         ("floor: {measure: RR, by: nothing, at_least: 0}", "the rule was not tested"),
-        ("drop: {measure: RR, at_most: 100 %, where: {difficulty: none}}", "there is no such query"),
+        ("drop: {measure: RR, at_most: 100 %, where: {difficulty: none}}", "no matching query"),
         ("drop: {measure: RR, at_most: 100 %}", "none of 1 queries has a value"),  # without a baseline
-        ("ratchet: {measure: RR, where: {difficulty: none}}", "there is no such query"),
+        ("ratchet: {measure: RR, where: {difficulty: none}}", "no matching query"),
         ("ratchet: {measure: RR, queries: [q9]}", "none of 1 queries has a value"),
-        ("judged: {k: 10, at_least: 0, where: {difficulty: none}}", "there is no such query"),
+        ("judged: {k: 10, at_least: 0, where: {difficulty: none}}", "no matching query"),
         ("latency: {p95_ms: 1000}", "no call has a time"),
     ],
 )
@@ -544,7 +544,7 @@ def test_a_rule_on_answers_that_applies_to_none_fails(found: Found) -> None:
     assert failures.status == "failed"
     assert failures.sentence == "the rule applies to no answer (none of 2 queries was answered): it was not tested"
     file = evaluate({"q": {"d": 1}}, {"q": {"d": 1.0}}, measures=["RR"])
-    assert "a run file of another tool has no fields" in judged("every_answer: mode = a", file).sentence
+    assert "a run file of another tool has no answer fields" in judged("every_answer: mode = a", file).sentence
 
 
 def test_the_words_of_a_rule_on_answers() -> None:

@@ -64,7 +64,7 @@ def test_a_ref_that_git_does_not_know_says_to_fetch(repository: Path, name: str)
 
 def test_a_path_that_leads_out_is_refused(repository: Path, tmp_path: Path) -> None:
     (tmp_path / "b.json").write_text("outside")
-    with pytest.raises(UsageError, match="outside of the repository"):
+    with pytest.raises(UsageError, match="outside the repository"):
         ref_named("main", repository).read(repository / ".." / "b.json", hint="")
 
 
@@ -76,7 +76,7 @@ def test_what_the_ref_does_not_have_as_a_file_is_refused_with_the_next_step(repo
 
 
 def test_outside_of_a_repository_there_is_no_ref(tmp_path: Path) -> None:
-    with pytest.raises(UsageError, match="needs a git repository: not a git repository"):
+    with pytest.raises(UsageError, match="requires a git repository: not a git repository"):
         ref_named("main", tmp_path)
 
 
@@ -108,7 +108,7 @@ def test_a_name_that_stands_for_two_refs_is_refused(repository: Path, other: str
     assert ref_named("origin/main", repository).commit == git(repository, "rev-parse", "HEAD")
     git(repository, "commit", "-q", "--allow-empty", "-m", "second")
     git(repository, "update-ref", other, "HEAD")
-    with pytest.raises(UsageError, match="2 refs are called 'origin/main'") as caught:
+    with pytest.raises(UsageError, match="2 refs have the name 'origin/main'") as caught:
         ref_named("origin/main", repository)
     assert caught.value.problems[0].got == ", ".join(sorted([other, "refs/remotes/origin/main"]))
     assert ref_named("refs/remotes/origin/main", repository).commit == git(repository, "rev-parse", "main~1")
@@ -128,7 +128,7 @@ def test_a_repository_within_the_one_that_one_stands_in_is_refused(
     if linked:
         (repository / "inner").symlink_to(inner)
     monkeypatch.chdir(repository)
-    with pytest.raises(UsageError, match="another repository than the one around it"):
+    with pytest.raises(UsageError, match="in a nested repository"):
         ref_named("main", Path("inner"))
     assert ref_named("main", Path("eval")).read(Path("eval/b.json"), hint="") == b"of main"
     monkeypatch.chdir(inner)

@@ -44,7 +44,7 @@ def gate(
         ([KEPT, KEPT], "passed", "passed: all 2 rules are kept"),
         ([KEPT, UNCLEAR], "inconclusive", "inconclusive: 1 of 2 rules inconclusive, none broken"),
         ([KEPT, UNCLEAR, BROKEN], "failed", "failed: 1 of 3 rules broken, 1 inconclusive"),
-        ([], "failed", "failed: no rule is about this test set"),
+        ([], "failed", "failed: no rule applies to this test set"),
     ],
 )
 def test_failed_wins_over_inconclusive_and_inconclusive_over_passed(

@@ -144,7 +144,7 @@ def test_a_verdict_on_a_range_or_a_file_that_was_not_read_blocks(verdict: str) -
     reviews = [each | {"verdict": verdict} for each in verdicts(found)]
     result = compare_structure(found, report(found, claim_verdicts=reviews), seen)
     unread = [each.message for each in result.disagreements if each.kind is QueueReason.UNREAD_CLAIM]
-    assert unread == [f"file b.py: {verdict}, and not read", f"line_range a.py:1-9: {verdict}, and not read"]
+    assert unread == [f"file b.py: {verdict}, but not read", f"line_range a.py:1-9: {verdict}, but not read"]
     assert result.outcome is LabelOutcome.BLOCKED
 
 
@@ -162,7 +162,7 @@ def test_the_index_is_exact_at_its_bound_and_what_is_missing_is_in_the_union() -
     assert (under.entities.jaccard, under.outcome) == (Fraction(2, 3), LabelOutcome.QUEUED)
     assert under.reasons == (QueueReason.JACCARD_ENTITIES,)
     assert [each.message for each in under.disagreements] == [
-        "Jaccard index of entities 0.667, at least 0.8 needed: the adversary adds a.py::g and a.py::h"
+        "Jaccard index of entities 0.667, at least 0.8 required: the adversary adds a.py::g and a.py::h"
     ]
     assert at.entities.missing == ("a.py::g",)  # named also where the index is high enough
     files = agree(four, report(four, missing_files=["c.py"]), [EQUIVALENT], SOURCE)
@@ -172,7 +172,7 @@ def test_the_index_is_exact_at_its_bound_and_what_is_missing_is_in_the_union() -
 def test_an_index_names_what_the_adversary_does_not_support() -> None:
     found = with_verdict(ENTITY, verdict="unsupported")
     message = next(each.message for each in found.disagreements if each.kind is QueueReason.JACCARD_ENTITIES)
-    assert message.endswith(f"needed: it does not support {claims_of(answer())[ENTITY][1]}")
+    assert message.endswith(f"required: it does not support {claims_of(answer())[ENTITY][1]}")
 
 
 def test_a_definition_and_its_function_are_one_claim_and_no_missing_entity() -> None:

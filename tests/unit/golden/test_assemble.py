@@ -213,7 +213,7 @@ def test_a_full_cell_does_not_make_up_for_an_empty_one() -> None:
     found = check_counts({CELL: 30, ("debug", "hard"): 4}, {CELL: 40})
     assert [each.is_met for each in found] == [False, False]
     assert found[0].found == "4 of 34 planned records are missing; at most 2 may be"
-    assert found[1].found == "1 of 2 cells: debug hard has 0 of 4, and needs 4"
+    assert found[1].found == "1 of 2 cells: debug hard has 0 of 4 records; at least 4 required"
 
 
 def test_nothing_is_golden_without_people() -> None:
@@ -231,7 +231,7 @@ def test_versions(tmp_path: Path) -> None:
     more = merge_records([first], [second])
     assert next_version(None, more) == FileVersion(1, 0)
     assert next_version(FileVersion(1, 9), more) == FileVersion(1, 10)
-    with pytest.raises(UsageError, match="nothing is added"):
+    with pytest.raises(UsageError, match="no changes to version"):
         next_version(FileVersion(1, 0), merge_records([first], [first]))
 
 
@@ -282,7 +282,7 @@ def test_a_golden_set_has_its_records_and_how_they_were_made(tmp_path: Path, rep
     assert (facts["strata_counts"], facts["human_reviewed_count"]) == ({"locate:easy": N - 1}, 4)
     assert facts["assembly"] == testset.meta.assembly
     assert facts["dataset_status"].startswith(
-        "golden 1.0: reviewed by 2 people (ann, bob; stated, not verified), same verdict on"
+        "golden 1.0: reviewed by 2 people (ann, bob; not verified), same verdict on"
     )
     write_testset(testset, tmp_path / "native.yaml")
     assert read_testset(tmp_path / "native.yaml").meta.assembly == testset.meta.assembly
@@ -306,7 +306,7 @@ def test_an_existing_set_that_no_model_saw_names_no_model_and_enters_once(tmp_pa
     assert again.testset.meta.review.startswith("draft 1.0, not golden: reviewed by 2 people (ann, bob;")
     for path in again.written:
         path.rename(path.with_name(path.name.replace("draft", "golden")))
-    with pytest.raises(UsageError, match=r"nothing is added to version 1\.0"):
+    with pytest.raises(UsageError, match=r"no changes to version 1\.0"):
         assemble(run, repo, tmp_path / "golden", SetEvidence(), today=TODAY)
 
 
@@ -322,11 +322,11 @@ def test_a_calibration_is_of_the_queries_of_the_set_and_committed(tmp_path: Path
         return one.found
 
     ids = assemble(run, repo, tmp_path / "golden", SetEvidence(), today=TODAY).testset.query_ids
-    assert f"is of other queries: 1, and the set has {len(ids)}" in found(json.dumps(calibration_of(["q1"])))
-    assert "is of other queries" in found(json.dumps(calibration_of([*ids[1:], "other"])))
-    assert "no git repository" in found(json.dumps(calibration_of(ids)))
-    assert "is no JSON of" in found('{"diagnosis": "well-calibrated", "calibrations": [{}]}')
-    assert "is no JSON of" in found("")
+    assert f"has other queries: 1 instead of {len(ids)}" in found(json.dumps(calibration_of(["q1"])))
+    assert "has other queries" in found(json.dumps(calibration_of([*ids[1:], "other"])))
+    assert "not in a git repository" in found(json.dumps(calibration_of(ids)))
+    assert "is not a calibration in JSON" in found('{"diagnosis": "well-calibrated", "calibrations": [{}]}')
+    assert "is not a calibration in JSON" in found("")
 
 
 def test_one_reviewer_is_not_enough(tmp_path: Path, repo: Path) -> None:
@@ -413,7 +413,7 @@ def found_of(checked: CheckedCriterion) -> tuple[str, str]:
         (
             79,
             ("not met", "21 of 100 planned records are missing; at most 6 may be"),
-            ("not met", "1 of 1 cell: locate easy has 79 of 100, and needs 80"),
+            ("not met", "1 of 1 cell: locate easy has 79 of 100 records; at least 80 required"),
         ),
     ],
 )  # fmt: skip
@@ -483,8 +483,8 @@ def test_review_and_second_look(profile: Any, decided: str, met: tuple[str, str]
             assert "all 2 reviewed records" not in each.found
     assert found[1].demands == (OF_ONE_PERSON if profile.people == 1 else CRITERIA[Criterion.SECOND_LOOK])
     if decided in {"all", "breached"}:
-        assert ("(intra-rater), not of two people" in found[1].found) == (profile.people == 1)
-        assert ("by two reviewers" in found[1].found) == (profile.people == 2)
+        assert ("not agreement of two people" in found[1].found) == (profile.people == 1)
+        assert ("by two independent reviewers" in found[1].found) == (profile.people == 2)
     states = {
         "all": "reviewed by",
         "breached": "review failed, ceiling reached: major issue or wrong, wrong on easy; 1 sampled: 1 major",
@@ -501,9 +501,9 @@ def test_the_report_says_who_reviewed_and_what_it_comes_to(profile: Any) -> None
     sample = sample_of(profile)
     reviews = [twice(name, profile) for name in sample.to_review]
     for given, outcome, sentence in (
-        (reviews, ReviewOutcome.PASSED, "The review is passed: every record is decided and confirmed"),
-        (reviews[:1], ReviewOutcome.INCOMPLETE, "The review is not finished."),
-        ([twice(sample.sampled[0], profile, **WRONG)], ReviewOutcome.BREACHED, "The review has failed"),
+        (reviews, ReviewOutcome.PASSED, "Review passed: every record is decided and confirmed"),
+        (reviews[:1], ReviewOutcome.INCOMPLETE, "Review not finished."),
+        ([twice(sample.sampled[0], profile, **WRONG)], ReviewOutcome.BREACHED, "Review failed"),
     ):
         report = assess(given, sample, profile)
         assert report.outcome is outcome
@@ -517,12 +517,12 @@ def test_the_report_says_who_reviewed_and_what_it_comes_to(profile: Any) -> None
             (2, False): "To be reviewed by two people",
         }[profile.people, outcome is ReviewOutcome.PASSED]
         assert who in text
-        assert "stated, not verified" in text
+        assert "not verified" in text
 
 
 def test_no_record_was_given_to_people() -> None:
     assert [found_of(each) for each in check_review(None, ALONE, "go")] == [
-        ("not met", "no record was given to people")
+        ("not met", "no record was given to reviewers")
     ] * 2
 
 
@@ -541,7 +541,10 @@ def drift(verdict: BatchVerdict, *values: float | None) -> Any:
 
 def test_the_version_before() -> None:
     similar = check_similar(drift(BatchVerdict.SIMILAR, 0.4, 0.6), "go")
-    assert found_of(similar) == ("met", "none of 2 metrics differs significantly; that is no proof that none differs")
+    assert found_of(similar) == (
+        "met",
+        "none of 2 metrics differs significantly; this does not prove that none differs",
+    )
     other = check_similar(drift(BatchVerdict.REQUEUE, 0.4, 0.01), "go")
     assert (*found_of(other), other.step) == ("not met", "1 of 2 metrics differ: m1", "go")
     unknown = check_similar(drift(BatchVerdict.UNTESTED, None), "go")
@@ -559,7 +562,7 @@ def test_what_could_not_be_tested_is_not_called_met() -> None:
 def test_a_set_that_is_not_valid_is_named_in_the_step(repo: Path) -> None:
     unjudged = TestSet("g", (Query("q", "t"),))
     found = _harness(unjudged, (), take(repo), TODAY, Path("my sets/draft_v1.0.json"))
-    assert found.step == "correct the set: `cranfield testset validate 'my sets/draft_v1.0.json'` lists what is wrong"
+    assert found.step == "correct the set: `cranfield testset validate 'my sets/draft_v1.0.json'` lists the problems"
     drifted = TestSet("g", (Query("q", "t"),), targets={"q": (Entity("a.py::f"),)})
     found = _harness(drifted, (), take(repo), TODAY, Path("sets/draft_v1.0.json"))
     assert found.step == f"correct the places: `cranfield testset verify sets/draft_v1.0.json --repo {repo}` lists them"
@@ -577,11 +580,11 @@ def test_what_is_measured(tmp_path: Path, repo: Path) -> None:
     names = (Criterion.HARNESS, Criterion.BASELINE, Criterion.CALIBRATION)
     none = of(SetEvidence())
     assert [found_of(none[name]) for name in names] == [
-        ("not met", "the set is valid, and no run of a system is named"),
-        ("not met", "no baseline is named"),
-        ("not met", "no calibration is named"),
+        ("not met", "the set is valid, but no run of a system is given"),
+        ("not met", "no baseline given"),
+        ("not met", "no calibration given"),
     ]
-    draft = f"`cranfield golden assemble {run} --repo {repo} --out {out} --draft` writes a draft to measure with; then name a run"
+    draft = f"`cranfield golden assemble {run} --repo {repo} --out {out} --draft` writes a draft to measure with; then give a run"
     assert [none[name].step.split("`, ")[0][:60] for name in names] == [
         draft[:60],
         "`cranfield baseline accept CONFIG",
@@ -595,9 +598,9 @@ def test_what_is_measured(tmp_path: Path, repo: Path) -> None:
         SetEvidence((tmp_path / "evidence" / "other.run",), evidence.baseline, tmp_path / "evidence" / "grep.run")
     )
     assert [changed[name].result for name in names] == [CriterionResult.NOT_MET] * 3
-    assert "changes that are not committed" in changed[Criterion.BASELINE].found
+    assert "uncommitted changes" in changed[Criterion.BASELINE].found
     assert "commit " in changed[Criterion.BASELINE].step
-    assert "is no JSON of" in changed[Criterion.CALIBRATION].found
+    assert "is not a calibration in JSON" in changed[Criterion.CALIBRATION].found
     for name in names:
         assert changed[name].step
     (tmp_path / "evidence" / "baseline.json").write_text(before)
@@ -606,7 +609,7 @@ def test_what_is_measured(tmp_path: Path, repo: Path) -> None:
     (tmp_path / "evidence" / "same.run").write_text(swapped)  # one id for every query: no id of the set
     void = of(SetEvidence((tmp_path / "evidence" / "same.run",), evidence.baseline, evidence.calibration))
     assert void[Criterion.HARNESS].result is CriterionResult.NOT_MET
-    assert "its scores do not count: " in void[Criterion.HARNESS].found
+    assert "its scores are invalid: " in void[Criterion.HARNESS].found
     met = of(evidence)
     assert [found_of(met[name])[0] for name in names] == ["met"] * 3
     assert [met[name].step for name in names] == [""] * 3

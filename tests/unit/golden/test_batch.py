@@ -148,7 +148,7 @@ def test_a_metric_without_enough_records_is_not_tested_and_says_so() -> None:
     found = {each.name: each for each in batch_drift(set_of(60), set_of(40, seed=1, label=False)).metrics}
     narrative = found["words of the narrative"]
     assert (narrative.n_blessed, narrative.n_batch, narrative.result.p_two_sided) == (60, 0, None)
-    assert narrative.result.note == "60 and 0 records have a value, 10 of each are needed"
+    assert narrative.result.note == "60 and 0 records have a value; 10 of each required"
     assert found["entities"].result.p_two_sided is not None
 
 

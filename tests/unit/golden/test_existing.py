@@ -105,9 +105,9 @@ def test_what_cannot_be_read_is_counted() -> None:
     )
     found = imported(set_of(Entity("a.py::load"), label=label))
     assert sorted(found.notes) == [
+        "1 unknown confidence value",
         "1 unknown role",
-        "1 unknown value of confidence",
-        "1 unreadable entry of evidence",
+        "1 unreadable evidence entry",
     ]
 
 
@@ -130,8 +130,8 @@ def test_every_query_that_cannot_enter_is_named_with_what_it_lacks() -> None:
         "query 'q1' has no difficulty",
         "query 'q2' has no text",
         "query 'q3' has an unknown task_type",
-        "query 'q4' expects something else",
-        "query 'q5' has a span of an unknown grade",
+        "query 'q4' has unsupported targets",
+        "query 'q5' has a span with an unknown grade",
     ]
 
 
@@ -272,7 +272,7 @@ def test_the_command_makes_a_run(old, tmp_path: Path, capsys: pytest.CaptureFixt
     assert run_command_line(arguments) == 0
     out, err = capsys.readouterr()
     assert "src/knowcode/store.py::lost: the file has no such symbol" in out
-    assert "3 records entered; they go on at the step gate" in err
+    assert "3 records entered; next step: gate" in err
     (run,) = tmp_path.iterdir()
     assert f"next: `cranfield golden run --resume {run} --repo {old[1].root}`" in err
 

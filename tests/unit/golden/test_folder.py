@@ -99,7 +99,7 @@ def test_a_folder_has_the_time_and_the_name_and_two_in_a_second_differ(path: Pat
     assert [path.name, again.name] == ["2026-11-23T14-05-09Z-phase1", "2026-11-23T14-05-09Z-phase1-2"]
     assert (path / "plan.yaml").read_text() == "cranfield_plan: 1\n"
     assert RunFolder.open(path).manifest == manifest()
-    with pytest.raises(UsageError, match="part of its folder"):
+    with pytest.raises(UsageError, match="used in the folder name"):
         RunFolder.create(path.parent, manifest(name="../up"))
 
 

@@ -148,7 +148,7 @@ def test_a_file_that_does_not_parse_says_so(tmp_path):
     assert source.entity_problem("a.py::f") == (
         "a.py::f: the file has no such symbol; the file is not parsed: line 1: invalid syntax"
     )
-    assert source.entity_problem("a.py") == "a.py: no entity id; expected path::Qual.name"
+    assert source.entity_problem("a.py") == "a.py: not an entity id; expected path::Qual.name"
 
 
 @pytest.mark.parametrize("reads", [READS, None])

@@ -41,7 +41,7 @@ def test_a_part_of_a_plan_has_cells_at_equal_distances_and_one_draft_for_each_qu
     assert (part.total, [part.emitted(cell) for cell in part.cells]) == (3, [1, 1, 1])
     many = part_of(plan, plan.total)
     assert [cell.n for cell in many.cells] == [cell.n for cell in plan.cells]
-    with pytest.raises(UsageError, match="more queries to measure than the plan has"):
+    with pytest.raises(UsageError, match="more queries to measure than in the plan"):
         part_of(plan, 61)
 
 
@@ -88,7 +88,7 @@ def test_the_estimate_of_the_whole_follows_from_the_measured_records(models: Any
 @pytest.mark.parametrize(
     ("tokens", "budget", "verdict"),
     [
-        ((100, 100, 100), 10_000, "The plan has no problem."),
+        ((100, 100, 100), 10_000, "The plan has no problems."),
         (
             (100, 100, 100),
             1_000,
@@ -111,7 +111,7 @@ def test_money_over_the_budget_is_named_with_its_currency(models: Any, snapshot:
     found = estimate(plan, snapshot)
     assert found.tokens > 0
     assert cost_verdict(found) == (
-        f"Typical cost is over the budget: about {found.money:.4f} of 0.0100 EUR. A run stops there, and goes on with a larger budget."
+        f"Typical cost is over the budget: about {found.money:.4f} of 0.0100 EUR. A run stops at the budget, and can be resumed with a larger one."
     )
 
 
@@ -127,7 +127,7 @@ def test_the_command_says_when_typical_cost_is_over_the_budget(
     path = tmp_path / "plan.json"
     for budget, code, verdict in (
         (20_000, 1, "Typical cost is over the budget: about"),
-        (10**9, 0, "The plan has no problem."),
+        (10**9, 0, "The plan has no problems."),
     ):
         path.write_text(plan_of(models, budget={"tokens": budget})[1])
         for command in (("plan", path), ("run", path, "--dry-run")):
@@ -151,7 +151,7 @@ def test_the_command_measures_keeps_the_answers_and_says_how_to_go_on(
     assert (code, [role["measured"] for role in json.loads(out)["roles"]]) == (0, [3, 3, 3, 3])
     (folder,) = (tmp_path / "runs").iterdir()
     assert f"`cranfield golden run --resume {folder} --repo " in err
-    assert "makes the set, and asks for none of this again" in err
+    assert "creates the set, and reuses these answers" in err
     assert "dry run of 3 queries: " in err
     again = run_cli(capsys, "plan", "--resume", folder, *at, "--measure", 3, "--format", "json")
     assert (again[0], again[1]) == (0, out)
@@ -161,7 +161,7 @@ def test_the_command_measures_keeps_the_answers_and_says_how_to_go_on(
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        (("--measure", "5"), "more queries to measure than the plan has; expected 4 or less"),
+        (("--measure", "5"), "more queries to measure than in the plan; expected 4 or less"),
         (("--replay", "answers.jsonl"), "--replay without a dry run; expected --measure N"),
     ],
 )
@@ -184,7 +184,7 @@ def test_a_dry_run_that_the_budget_ends_says_how_it_goes_on(
     assert (code, out) == (3, "")
     assert f"next: `cranfield golden plan --measure 3 --resume {folder} --repo " in err
     _, _, err = run_cli(capsys, "plan", "--resume", folder, "--repo", repo, "--at", "HEAD", "--measure", 3)
-    assert f"next: `cranfield golden plan --measure 3 --resume {folder} --repo {repo} --at HEAD` goes on" in err
+    assert f"next: `cranfield golden plan --measure 3 --resume {folder} --repo {repo} --at HEAD` continues" in err
 
 
 def test_an_answer_without_a_report_of_tokens_is_no_measure(models: Any, snapshot: Snapshot, tmp_path: Path) -> None:

@@ -129,7 +129,7 @@ def test_what_the_adversary_adds_stands_wherever_the_jaccard_index_stands(whole:
     missing = "src/cranfield/agents/budget.py::Estimate"
     agreement, queued = index.agreements[query_id, 1], index.queue[query_id, 1]
     assert (agreement.jaccard_entities, agreement.missing_entities) == (0.5, (missing,))
-    message = f"Jaccard index of entities 0.500, at least 0.8 needed: the adversary adds {missing}"
+    message = f"Jaccard index of entities 0.500, at least 0.8 required: the adversary adds {missing}"
     assert [each.message for each in queued.reasons] == [message]
     document = run_document(run_status(index.folder))
     assert re.search(rf"{query_id} +0\.5 +1(\.0)? +{missing}\n", render_text(document))
@@ -212,7 +212,7 @@ def test_a_damaged_replay_and_an_empty_repository_are_refused_before_a_folder_is
     (tmp_path / "empty").mkdir()
     command = ("golden", "run", tmp_path / "plan.json", "--out", tmp_path / "runs", "--repo")
     damaged = call(*command, repo, "--replay", tmp_path / "damaged.jsonl")
-    assert (damaged.returncode, "not a line of kept answers" in damaged.stderr) == (2, True)
+    assert (damaged.returncode, "not a valid line of a file of stored answers" in damaged.stderr) == (2, True)
     empty = call(*command, tmp_path / "empty")
     assert (empty.returncode, "no files to read" in empty.stderr) == (2, True)
     assert not (tmp_path / "runs").exists()
@@ -276,7 +276,7 @@ def test_a_budget_that_is_used_up_stops_the_run_and_another_one_lets_it_go_on(
     replace_plan(path, Plan.model_validate_json(text), text)
     assert go_on(path, snapshot, asked.answer).result.counts == {State.PASSED: 2, State.RESERVE: 2}
     changed = json.dumps(models.plan_of(**SMALL, headroom=2))
-    with pytest.raises(UsageError, match="another plan"):
+    with pytest.raises(UsageError, match="a different plan"):
         replace_plan(path, Plan.model_validate_json(changed), changed)
 
 
@@ -346,7 +346,7 @@ def test_another_source_is_refused(whole: Any, repo: Path, models: Any, tmp_path
     shutil.copytree(repo, changed)
     shutil.rmtree(changed / ".git")
     (changed / "src" / "cranfield" / "agents" / "new.py").write_text("x = 1\n")
-    with pytest.raises(UsageError, match="another source"):
+    with pytest.raises(UsageError, match="a different source"):
         execute(whole[0], source_snapshot(changed), PipelineOptions())
     plan = models.plan_of(total=3)
     with pytest.raises(ConfigError, match="do not sum"):

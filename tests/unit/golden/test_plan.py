@@ -95,11 +95,11 @@ CHECKS = {
     "repeated cell": ({"cells": [{"task_type": "locate", "difficulty": "easy", "n": n} for n in (2, 3)]}, "2 cells of"),
     "same model": ({"models": {**MODELS, "adversary": MODEL}}, "oracle and adversary are the same model"),
     "no provider": ({"models": {**MODELS, "judge": {"model": "gpt"}}}, "the model has no provider"),
-    "no price": ({"budget": {"money": 3}}, "money is limited, and the model has no price"),
-    "scope": ({"scope": ["src/c"]}, "no such folder or file in the repository"),
+    "no price": ({"budget": {"money": 3}}, "the budget limits money, but the model has no price"),
+    "scope": ({"scope": ["src/c"]}, "folder or file not found in the repository"),
     "focus": (
         {"cells": [{"task_type": "locate", "difficulty": "easy", "n": 5, "focus": ["src/z"]}]},
-        "no such folder or file in the repository",
+        "folder or file not found in the repository",
     ),
     "focus outside": (
         {"cells": [{"task_type": "locate", "difficulty": "easy", "n": 5, "scope": ["src/a"], "focus": ["src/b"]}]},
@@ -108,14 +108,17 @@ CHECKS = {
     "no headings": ({"scope": ["src"], "targets": "headings"}, "its scope has no files with headings"),
     "spans in four files": (
         {"targets": "spans", "cells": [{"task_type": "extend", "difficulty": "hard", "n": 5}]},
-        "its rule cannot be met by spans",
+        "spans cannot satisfy its rule",
     ),
-    "least above most": ({"quotas": [{"path": "src", "least": 2, "most": 1}]}, "least is above most"),
+    "least above most": ({"quotas": [{"path": "src", "least": 2, "most": 1}]}, "least is greater than most"),
     "quota above the total": (
         {"quotas": [{"path": "src/a", "least": 3}, {"path": "docs", "least": 3}]},
-        "the quotas cannot all be met",
+        "the quotas cannot all be satisfied",
     ),
-    "quota out of scope": ({"scope": ["src"], "quotas": [{"path": "docs", "least": 1}]}, "the quota cannot be met"),
+    "quota out of scope": (
+        {"scope": ["src"], "quotas": [{"path": "docs", "least": 1}]},
+        "the quota cannot be satisfied",
+    ),
     "quota without room": (
         {"quotas": [{"path": "src", "most": 3}, {"path": "docs", "most": 1}]},
         "the quotas leave too little room",
@@ -126,7 +129,7 @@ CHECKS = {
     ),
     "two quotas of one place": (
         {"quotas": [{"path": "src", "least": 1}, {"path": "src/", "least": 1}]},
-        "2 quotas of one place",
+        "2 quotas for the same place",
     ),
 }
 

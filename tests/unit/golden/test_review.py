@@ -153,7 +153,7 @@ def test_a_review_is_complete_with_a_second_reviewer_of_every_record():
     one = sample.sampled[0]
     assert assess(reviews[1:], sample, BOOTSTRAP).unreviewed == (one,)
     alone = assess([*reviews[1:], review(one, reviewers=("ann",))], sample, BOOTSTRAP)
-    assert (alone.outcome, alone.unconfirmed) == (ReviewOutcome.INCOMPLETE, {one: "1 reviewer, and 2 are needed"})
+    assert (alone.outcome, alone.unconfirmed) == (ReviewOutcome.INCOMPLETE, {one: "1 reviewer, but 2 required"})
     early = assess([review(one, ReviewVerdict.WRONG)], sample, BOOTSTRAP)
     assert early.outcome is ReviewOutcome.BREACHED  # whatever the others come to
 
@@ -188,7 +188,7 @@ def test_what_nobody_has_reviewed_shows_nothing():
     early = assess([review(sample.sampled[0], ReviewVerdict.WRONG)], sample, BOOTSTRAP)
     breached = " ".join(render_text(review_document(early)).split())
     assert "breached" in breached
-    assert "a ceiling is reached, which no missing decision can change" in breached
+    assert "a ceiling is reached, and missing decisions cannot change this" in breached
     assert "open" not in render_text(review_document(assess(found(sample), sample, BOOTSTRAP)))
 
 
@@ -251,5 +251,5 @@ def test_edits_are_applied_to_the_text_that_they_were_made_of():
     assert (changed.must_mention_facts, changed.canonical_narrative) == (after, "Old.")
     with pytest.raises(InputError, match="another version"):
         apply_edits(changed, review("q", ReviewVerdict.MINOR_ISSUE, disposition="keep", edits=edits))
-    with pytest.raises(ValidationError, match="two values of its kind"):
+    with pytest.raises(ValidationError, match="two values of the type of the field"):
         ReviewEdit(field="canonical_narrative", before=facts, after="New.")

@@ -209,13 +209,13 @@ def test_a_run_that_is_not_finished_is_not_given_to_people(run, repo, store) -> 
         folder.append(Step.CANDIDATES, candidate("late"))
     with pytest.raises(UsageError, match=r"1 record waits for a step: late"):
         made(run, repo, store)
-    with pytest.raises(UsageError, match="no record of this run was given to people"):
+    with pytest.raises(UsageError, match="no record of this run was given to reviewers"):
         collect_reviews(run, store)
 
 
 def test_the_lines_are_those_that_the_run_read(run, repo, store) -> None:
     (repo / "a.py").write_text("")
-    with pytest.raises(UsageError, match="not those that the run read"):
+    with pytest.raises(UsageError, match="differ from those that the run read"):
         made(run, repo, store)
 
 
@@ -297,7 +297,7 @@ def test_the_commands_make_the_book_and_judge_the_batch(run, repo, store) -> Non
     )
     assert result.exit_code == 0, result.output
     assert "book r: 5 new records for two reviewers" in result.output
-    assert "sample: 2 of 11 records; the share asks for 2, one of each cell for 1" in result.output
+    assert "sample: 2 of 11 records; 2 required by the share, 1 by one of each cell" in result.output
     decide_rest(store)
     result = runner.invoke(
         command_line("golden", "reviewed"), ["golden", "reviewed", str(run), "--db", db, "--format", "json"]
@@ -402,7 +402,7 @@ def test_two_looks_a_day_apart_pass_and_the_order_is_another(author: Author) -> 
     assert (found.n_new, found.undecided, len(found.second.early)) == (0, (), 5)
     report = author.report()
     assert report.outcome is ReviewOutcome.INCOMPLETE
-    assert report.missing.startswith("5 of 5 not looked at twice: ")
+    assert report.missing.startswith("5 of 5 not reviewed twice: ")
     assert "without a decision" not in render_text(review_document(report))
     assert "from 2026-05-" in author.steps()
     author.waits(23.9)
@@ -415,7 +415,7 @@ def test_two_looks_a_day_apart_pass_and_the_order_is_another(author: Author) -> 
     assert author.collects().n_new == 5
     report = author.report()
     assert (report.outcome, report.n_same, report.n_twice, report.reviewers) == (ReviewOutcome.PASSED, 5, 5, ("dee",))
-    assert "the second time on a page that does not show the first decision" in report.reviewed_by
+    assert "the second time without seeing the first decision" in report.reviewed_by
     assert "blind" not in report.reviewed_by
     assert author.steps() == f"`cranfield golden assemble {author.run} --repo DIR`"
 
@@ -449,8 +449,8 @@ def test_the_stricter_look_holds_and_the_agreement_says_how_often_they_differ(au
     assert index.status("queued").state is State.DROPPED
     report = author.report()
     assert report.agreement == (
-        "the same verdict both times on 3 of 5 records: agreement of one person with themselves on a later day "
-        "(intra-rater), not of two people"
+        "the same verdict both times on 3 of 5 records: intra-rater agreement of one person on a later day, "
+        "not agreement of two people"
     )
 
 
@@ -551,7 +551,7 @@ def test_another_person_does_not_confirm_and_the_hint_asks_again(author: Author,
     author.looks("r-second-look", by="another")
     found = author.collects()
     assert (found.n_new, len(found.unconfirmed)) == (0, 5)
-    why = "the first look is by dee, the second by another: one person is needed"
+    why = "the first look is by dee, the second by another: the profile requires one person"
     assert set(found.unconfirmed.values()) == {why}
     assert f"`cranfield book reopen r-second-look --query queued`: {why}" in author.steps()
     assert author.report().outcome is ReviewOutcome.INCOMPLETE
@@ -574,7 +574,7 @@ def test_a_first_look_that_is_changed_after_the_second_confirms_nothing(author: 
     author.decides(book, item.id, author.store.people.local("dee").id, 4, "After all.", DROP)
     found = author.collects()
     assert "queued" in found.unconfirmed
-    assert found.unconfirmed["queued"] == "the first look was changed after the second one"
+    assert found.unconfirmed["queued"] == "the first look was changed after the second"
 
 
 def test_a_record_that_could_not_be_judged_waits_for_the_same_person_as_a_lead(author: Author) -> None:
@@ -677,16 +677,16 @@ def test_a_record_that_was_sent_back_is_looked_at_twice_again(author: Author) ->
 def test_one_person_may_go_on_with_what_was_drawn_for_two(author: Author) -> None:
     drawn = author.opens("bootstrap").sample
     author.looks()
-    assert "one person alone: `cranfield golden review" in author.steps()
+    assert "a single reviewer: `cranfield golden review" in author.steps()
     author.waits()
-    with pytest.raises(UsageError, match="drawn for another profile; expected bootstrap"):
+    with pytest.raises(UsageError, match="drawn for a different profile; expected bootstrap"):
         author.opens("scale-one-person")
     made = author.opens()
     assert (made.sample.sampled, made.second.n_new) == (drawn.sampled, 5)
     author.looks("r-second-look")
     author.collects()
     assert author.report().outcome is ReviewOutcome.PASSED
-    with pytest.raises(UsageError, match="decided already"):
+    with pytest.raises(UsageError, match="already decided"):
         author.opens("bootstrap")
 
 
@@ -695,7 +695,7 @@ def test_what_two_people_decided_is_not_called_that_of_one(author: Author) -> No
     for name in ("dee", "eve"):
         author.looks(by=name)
     assert author.collects().n_new == 5
-    with pytest.raises(UsageError, match="decided already; expected bootstrap, got bootstrap-one-person"):
+    with pytest.raises(UsageError, match="already decided; expected bootstrap, got bootstrap-one-person"):
         author.opens()
 
 
@@ -718,12 +718,12 @@ def review(*looks: tuple[str, str]) -> HumanReview:
         ([("dee", "2026-11-23T14:00:00Z")], "no second look"),
         (
             [("dee", "2026-11-23T14:00:00Z"), ("dee", "2026-11-24T13:59:59Z")],
-            "the second look is 23:59:59 (h:mm:ss) after the first, and 24 h are needed",
+            "the second look is 23:59:59 (h:mm:ss) after the first; 24 h required",
         ),
         ([("dee", "2026-11-23T14:00:00Z"), ("dee", "2026-11-24T14:00:00Z")], ""),
         (
             [("dee", "2026-11-23T14:00:00Z"), ("eve", "2026-11-25T14:00:00Z")],
-            "the first look is by dee, the second by eve: one person is needed",
+            "the first look is by dee, the second by eve: the profile requires one person",
         ),
     ],
 )
@@ -744,10 +744,10 @@ def test_a_name_that_is_stated_is_no_sign_in(tmp_path: Path) -> None:
     store.people.add("ann", password_hash="x")
     with pytest.raises(UsageError, match="ann signs in with a password"):
         store.people.local("ann")
-    with pytest.raises(UsageError, match="taken, or looks like"):
+    with pytest.raises(UsageError, match="taken, or too similar"):
         store.people.local("DEE")
     store.people.of_file("gpt-4", RaterKind.MODEL)
-    with pytest.raises(UsageError, match="gpt-4 names no person; expected the name of a person, got model"):
+    with pytest.raises(UsageError, match="gpt-4 is not the name of a person; expected the name of a person, got model"):
         store.people.local("gpt-4")
     store.close()
 
@@ -773,8 +773,8 @@ def test_who_judges_by_a_name_is_a_member_of_the_book(
     people.add("eve", Role.VIEWER)
     people.set_active(people.add("bob").id, active=False)
     for name, why in (
-        ("gpt-4", "names no person"),
-        ("eve", "a viewer does not judge"),
+        ("gpt-4", "is not the name of a person"),
+        ("eve", "a viewer cannot judge"),
         ("bob", "bob may not sign in"),
     ):
         refused = judges_as(author, tmp_path, name)
@@ -783,10 +783,10 @@ def test_who_judges_by_a_name_is_a_member_of_the_book(
 
 def test_a_batch_is_made_again_with_the_feedback_that_there_is(tmp_path: Path) -> None:
     plan = f"`cranfield golden run {tmp_path}/plan.yaml --repo DIR"
-    assert after_breach(tmp_path, "plan") == f"{plan}` makes the batch again"
+    assert after_breach(tmp_path, "plan") == f"{plan}` creates the batch again"
     (tmp_path / "review_feedback.jsonl").touch()
     assert (
-        after_breach(tmp_path, "plan") == f"{plan} --feedback {tmp_path}/review_feedback.jsonl` makes the batch again"
+        after_breach(tmp_path, "plan") == f"{plan} --feedback {tmp_path}/review_feedback.jsonl` creates the batch again"
     )
 
 

@@ -308,7 +308,7 @@ def test_every_problem_of_a_folder_of_prompts_is_reported_at_once(tmp_path: Path
     text = str(raised.value)
     for words in ("unknown prompt", "'nothing' is undefined", "c.yaml", "between delimiters", "e.yaml"):
         assert words in text
-    with pytest.raises(ConfigError, match="no such folder"):
+    with pytest.raises(ConfigError, match="prompt folder not found"):
         RolePrompts.load(tmp_path / "nowhere")
 
 

@@ -173,7 +173,7 @@ def test_a_run_goes_on_only_where_the_folder_is_as_it_was(
     path = begin(models, repo, tmp_path / "runs")
     (repo / "new.py").write_text("x = 1\n")
     snapshot = source_snapshot(repo, RunFolder.open(path).manifest.commit, allow_dirty=True, reads_folder=True)
-    with pytest.raises(UsageError, match=r"not as when the run began \(1\): untracked new\.py"):
+    with pytest.raises(UsageError, match=r"has changed since the run began \(1\): untracked new\.py"):
         execute(path, snapshot, PipelineOptions())
     assert run_command_line(["golden", "run", "--resume", str(path), "--repo", str(repo)]) == 2
     error = " ".join(capsys.readouterr().err.split())
@@ -199,7 +199,7 @@ def test_a_state_that_is_missing_or_another_one_is_refused(models: Any, repo: Pa
     path, snapshot = begin(models, repo, tmp_path / "runs"), source_snapshot(repo)
     whole = (path / TREE).read_text()
     (path / TREE).write_text(whole.replace('"changes": {}', '"changes": {"a": {"kind": "modified", "digest": ""}}'))
-    with pytest.raises(InputError, match="not the state that the run began with"):
+    with pytest.raises(InputError, match="not the initial state of the run"):
         execute(path, snapshot, PipelineOptions())
     (path / TREE).unlink()
     with pytest.raises(InputError, match=r"tree\.json"):
@@ -315,5 +315,5 @@ def test_a_change_during_a_dry_run_over_the_budget_is_still_said_with_what_is_ne
     (repo / "new.py").write_text("x = 1\n")
     with pytest.raises(UsageError) as caught:
         source.refuse_changed(path, snapshot)
-    hint = f"`cranfield golden run --resume {path} --repo {repo} --at {snapshot.commit[:12]}` goes on"
+    hint = f"`cranfield golden run --resume {path} --repo {repo} --at {snapshot.commit[:12]}` continues"
     assert caught.value.problems[0].hint.startswith(hint)

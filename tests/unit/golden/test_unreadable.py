@@ -60,7 +60,7 @@ def test_a_role_is_asked_again_by_the_next_call_and_nothing_decided_is(
     assert found
     assert {each.state for each in found} == {ROLES[role]}
     (reason, *_) = found[0].reasons
-    assert reason.message.startswith(f"{role}: 2 replies in a row cannot be read, 1 try so far (")
+    assert reason.message.startswith(f"{role}: 2 replies in a row are unreadable, 1 try so far (")
     assert "tokens, cost 0.00" in reason.message
     assert r"got 'I th1nk\x1b[31m {'" in reason.message
     assert first.result.waiting == ()
@@ -111,7 +111,7 @@ def test_a_role_whose_replies_were_cut_is_asked_again_too(models: Any, snapshot:
     found = [each for each in first.result.statuses if each.state is State.NO_ANSWER]
     assert found
     assert all(each.is_unreadable for each in found)
-    assert "2 replies in a row cannot be read" in found[0].reasons[0].message
+    assert "2 replies in a row are unreadable" in found[0].reasons[0].message
     assert "cost unknown" in found[0].reasons[0].message
     assert go_on(path, snapshot, models.Models().answer).result.counts[State.PASSED] == 2
 
@@ -163,11 +163,14 @@ def test_the_command_says_what_came_what_it_took_and_what_to_do(
     path = begin(models, snapshot, tmp_path, **SMALL)
     go_on(path, snapshot, garbling(models, "judge"))
     shown = call("golden", "run", "--resume", path, "--repo", repo, "--replay", path / "calls.jsonl")
-    assert "no reply could be read in" not in shown.stdout
+    assert "no readable reply for" not in shown.stdout
     for line in (
-        "no reply could be read in 2 records\nfirst: own-explain-medium-02, judge: 2 replies in a row cannot be read, 1 try so far",
+        (
+            "no readable reply for 2 records\nfirst: own-explain-medium-02, judge: 2 replies in a row are "
+            "unreadable, 1 try so far"
+        ),
         "(2 requests, 2,200 tokens, cost unknown); the last: the answer does not fit the schema",
-        "Hint: if the same comes each time, the model needs another `output_mode`",
+        "Hint: if this happens repeatedly, start a new run with another `output_mode`",
     ):
         assert line in shown.stderr
 
@@ -176,8 +179,9 @@ def test_the_next_step_asks_again_before_the_sample_is_drawn(models: Any, snapsh
     path = begin(models, snapshot, tmp_path, **SMALL)
     statuses = go_on(path, snapshot, garbling(models, "judge")).result.statuses
     assert after_run(path, statuses, "R") == (
-        f"`cranfield golden run --resume {path} --repo R` asks again for 4 records without a readable reply, where their cells "
-        f"have room; or `cranfield golden review {path} --repo R`, after which nothing is asked again"
+        f"`cranfield golden run --resume {path} --repo R` requests 4 records without a readable reply again, "
+        f"if their cells are not full; or `cranfield golden review {path} --repo R`, after which nothing is "
+        "requested again"
     )
     (path / Step.REVIEW_SAMPLES).touch()
     assert after_run(path, statuses, "R") == f"`cranfield golden review {path} --repo R`"

@@ -159,12 +159,12 @@ def test_a_file_for_each_rater_names_the_one_who_does_not_fit(raters):
     assert "ann + bob + cas + guess: 12 queries" in out
     flat = " ".join(out.split())
     assert re.search(
-        r"guess does not fit: alpha is 0\.\d+ without guess and 0\.\d+ with all raters \(\+0\.\d+, 95 %", flat
+        r"guess is an outlier: alpha is 0\.\d+ without guess and 0\.\d+ with all raters \(\+0\.\d+, 95 %", flat
     )
     assert "queries are resampled, and the raters are permuted within each query (12)" in flat
     result = json.loads(raters(*FILES, "--format", "json")[1])
     without = result["misfit"]
-    assert result["misfit_sentence"].startswith("odd does not fit: alpha is 0.")
+    assert result["misfit_sentence"].startswith("odd is an outlier: alpha is 0.")
     assert [rater["fits"] for rater in without["raters"]] == [True, True, True, False]
     assert without["raters"][3]["p_value"] < 0.05
     assert len(result["confusion"]) == 6
@@ -190,7 +190,7 @@ def test_any_scale_may_be_declared(raters):
     result = json.loads(raters(*FILES, "--scale", "0-4", "--format", "json")[1])
     assert (result["scale"], result["levels"]) == ("0, 1, 2, 3, 4", [0, 1, 2, 3, 4])
     assert result["confusion"][0]["grades"] == [0, 1, 2, 3, 4]
-    assert "unknown: the scale does not say" in raters(*FILES, "--scale", "0-4")[1]
+    assert "unknown: the scale does not define" in raters(*FILES, "--scale", "0-4")[1]
 
 
 def test_csv_has_the_agreement_without_each_rater_and_at_each_threshold(raters):
@@ -213,11 +213,11 @@ def test_csv_has_the_agreement_without_each_rater_and_at_each_threshold(raters):
         ((*FILES[:2], "--scale", "low-high"), "scale is 'low-high'; expected binary, graded, detail"),
         ((*FILES[:2], "--binary-at", "9"), "at a threshold of 9, all grades are not relevant"),
         ((*FILES[:2], "--binary-at", "1", "--to-scale", "binary"), "--to-scale and --binary-at both map the ratings"),
-        ((*FILES[:2], "--scale", "0-4", "--rule", "majority"), "Hint: --binary-at GRADE maps each rating to 0 or 1"),
-        (("ann.qrels", "ann.qrels"), "two files would be of the rater 'ann'"),
+        ((*FILES[:2], "--scale", "0-4", "--rule", "majority"), "Hint: map each rating to 0 or 1 with --binary-at GRADE"),
+        (("ann.qrels", "ann.qrels"), "two files have the rater 'ann'"),
         (("=ann.qrels", "bob.qrels"), "a rater without a name"),
         (("ann.qrels", "set.yaml", "gone.qrels"), "gone.qrels"),
-        (("ann.qrels", "plain.qrels"), "no query is in two of the files ann, plain"),
+        (("ann.qrels", "plain.qrels"), "no query occurs in two of the files ann, plain"),
     ],
 )
 def test_several_files_that_do_not_go_together_are_refused(raters, tmp_path, args, says):

@@ -109,4 +109,4 @@ def test_a_book_asks_a_person_and_both_scores_are_shown(folder: Path) -> None:
     text = pool("alternatives", "next.yaml", "one.run", "two.run", "-m", "RR@10")
     rows = [line.split() for line in text.splitlines() if "RR@10" in line]
     assert rows == [["one", "RR@10", "0.3333", "1.0000", "+0.6667"], ["two", "RR@10", "0.6667", "0.6667", "0.0000"]]
-    assert "scores with them favour that system" in " ".join(text.split())
+    assert "Scores with alternatives favour these systems" in " ".join(text.split())

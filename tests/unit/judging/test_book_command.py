@@ -52,15 +52,15 @@ def test_a_book_from_its_pool_to_its_log(call) -> None:
         store.log.save(SaveRequest(1, 1, ann, Action.GRADE, "k", 1))
     Path("new.md").write_text("Be strict")
     assert "version 2 holds" in call("book", "guideline", "shop", "new.md")
-    assert "has this text already" in call("book", "guideline", "shop", "new.md")
+    assert "already has this text" in call("book", "guideline", "shop", "new.md")
     assert call("book", "guideline", "shop") == "Be strict\n"
     again = ("book", "reopen", "shop", "--before-guideline", "2", "--reason", "new guidelines")
-    assert "1 item would be open again" in call(*again, "--dry-run")
+    assert "1 item would be reopened" in call(*again, "--dry-run")
     shown = json.loads(call("book", "show", "shop", "--format", "json"))
     counts = shown["coverage"]
     assert (counts["judged_lowest"], counts["judged_higher"], counts["unjudged"]) == (1, 1, 1)
     assert shown["raters"][0]["progress"]["n_done"] == 1
-    assert "1 item open again" in call(*again)
+    assert "1 item reopened" in call(*again)
     assert [json.loads(line)["action"] for line in call("book", "log", "shop").splitlines()] == [
         "carry",
         "grade",
@@ -80,8 +80,8 @@ def test_calibration_items_of_a_file(call) -> None:
     assert "2 calibration items\n1 without a title or text in the book" in printed
     Path("bad.csv").write_text("query,doc,grade\nq1,a,x\n,b,1\n")
     problems = call("book", "calibrate", "shop", "bad.csv", code=2)
-    assert "bad.csv:2: the grade is no number; got 'x'" in problems
-    assert "bad.csv:3: a line needs a query and a document" in problems
+    assert "bad.csv:2: the grade is not a number; got 'x'" in problems
+    assert "bad.csv:3: the line has no query or no document" in problems
     Path("none.csv").write_text("a,b\n")
     assert "no column query, doc, grade" in call("book", "calibrate", "shop", "none.csv", code=2)
 
@@ -111,13 +111,13 @@ def test_a_rater_sees_the_texts_of_the_sources_of_cranfield_yaml(call) -> None:
 
 
 REFUSED = [
-    (("book", "show", "shop"), "there is no database of books here"),
+    (("book", "show", "shop"), "no book database found"),
     (("book", "create", "shop", "--pool", "none.json"), "none.json"),
     (("book", "create", "shop", "--pool", "pool.json", "--consensus", "medan"), "did you mean median"),
-    (("book", "reopen", "shop"), "nothing says which items"),
+    (("book", "reopen", "shop"), "no items selected"),
     (("book", "reopen", "shop", "--state", "don"), "did you mean done"),
     (("book", "add-item", "shop", "q1", "c", "--field", "title"), "expected NAME=TEXT"),
-    (("db", "upgrade"), "there is no database of books here"),
+    (("db", "upgrade"), "no book database found"),
 ]
 
 
@@ -131,14 +131,14 @@ def test_the_revision_of_a_database(call) -> None:
     call("book", "create", "shop", "--pool", "pool.json")
     assert call("db", "revision").splitlines()[0] != "database: none"
     assert "the latest" in call("db", "upgrade")
-    assert "there is no account 'eve'" in call("book", "reopen", "shop", "--stale", "--by", "eve", code=2)
+    assert "account 'eve' not found" in call("book", "reopen", "shop", "--stale", "--by", "eve", code=2)
 
 
 SHOP = "q1 0 a 2\nq1 0 b 0\nq1 0 old 1\nq2 0 x 1\n"
 SHOP_RUN = "q1 Q0 a 1 3 A\nq1 Q0 n 2 2 A\nq2 Q0 x 1 1 A\n"
 
 
-GRADES_OF_TWO = "grades of two scales: of the test set none declared, of the book 0, 1, 2, 3; the version declares none"
+GRADES_OF_TWO = "grades on two scales: test set none declared, book 0, 1, 2, 3; the new version declares no scale"
 
 
 def frozen_grades(name: str) -> dict[str, dict[str, float]]:
@@ -174,7 +174,7 @@ def judged_pool(call) -> Call:
 
 def test_a_book_over_a_test_set_freezes_onto_it_and_keeps_every_earlier_judgment(judged_pool) -> None:
     shown = judged_pool("book", "freeze", "shop", "--out", "next.yaml")
-    assert "next version of shop.qrels, whose other judgments stay" in shown
+    assert "next version of shop.qrels, other judgments kept" in shown
     # The four of shop.qrels, and the one that was graded.
     assert frozen_grades("next.yaml") == {"q1": {"a": 2, "b": 0, "old": 1, "n": 1}, "q2": {"x": 1}}
     assert [query.text for query in read_testset(Path("next.yaml")).queries] == ["wool socks", "blue"]
@@ -204,7 +204,7 @@ def test_grades_over_three_are_judged_on_their_own_scale_and_a_frozen_file_can_b
 
 def test_a_file_without_earlier_judgments_is_made_on_request_alone(judged_pool) -> None:
     shown = judged_pool("book", "freeze", "shop", "--out", "bare.yaml", "--without-earlier")
-    assert "not in it: of 4 judgments of the test set 'shop', those that the book does not hold" in shown
+    assert "not included: those of the 4 judgments of the test set 'shop' that are not in the book" in shown
     assert frozen_grades("bare.yaml") == {"q1": {"n": 1}}
     both = ("book", "freeze", "shop", "--out", "no.yaml", "--onto", "shop.qrels", "--without-earlier")
     assert "--onto with --without-earlier; expected one of them" in judged_pool(*both, code=2)
@@ -214,8 +214,8 @@ def test_a_file_without_earlier_judgments_is_made_on_request_alone(judged_pool) 
 def test_an_export_says_that_earlier_judgments_are_not_in_it_and_what_writes_them(judged_pool, name) -> None:
     shown = judged_pool("book", "export", "shop", name)
     sentence = (
-        "not in it: of 4 judgments of the test set 'shop', those that the book does not hold; "
-        "`cranfield book freeze shop --out FILE` writes the next version of that set with both"
+        "not included: those of the 4 judgments of the test set 'shop' that are not in the book; "
+        "`cranfield book freeze shop --out FILE` writes the next version of that test set with both"
     )
     assert f"note: {sentence}\n" in shown
     assert "old" not in frozen_grades(name)["q1"]
@@ -227,7 +227,7 @@ def test_an_export_says_that_earlier_judgments_are_not_in_it_and_what_writes_the
 
 def test_an_export_of_a_book_of_its_own_has_no_such_note(call) -> None:
     call("book", "create", "shop", "--pool", "pool.json")
-    assert "not in it" not in call("book", "export", "shop", "own.yaml")
+    assert "not included" not in call("book", "export", "shop", "own.yaml")
 
 
 def test_a_test_set_that_is_not_there_stops_the_freezing(judged_pool) -> None:
@@ -235,7 +235,7 @@ def test_a_test_set_that_is_not_there_stops_the_freezing(judged_pool) -> None:
     refused = judged_pool("book", "freeze", "shop", "--out", "next.yaml", code=2)
     assert "the 4 earlier judgments of 'shop'" in refused
     assert "expected the test set at shop.qrels" in refused
-    assert "--onto names it; --without-earlier leaves its judgments out" in refused
+    assert "name the test set with --onto, or leave its judgments out with --without-earlier" in refused
     assert not Path("next.yaml").exists()
     judged_pool("book", "freeze", "shop", "--out", "next.qrels", "--onto", "moved.qrels")
     assert frozen_grades("next.qrels")["q1"] == {"a": 2, "b": 0, "old": 1, "n": 1}

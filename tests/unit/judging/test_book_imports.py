@@ -205,9 +205,9 @@ def test_everything_that_the_book_does_not_have_is_named_at_its_line(book, store
         import_judgments(store, "shop", read_testset(path), path, by=lead)
     problems = {(problem.line, problem.message.split(" of ")[0]) for problem in caught.value.problems}
     assert problems == {
-        (4, "the book has no query 'q9'"),
+        (4, "query 'q9' is not in the book"),
         (2, "the grade"),
-        (3, "the book has no document 'cap'"),
+        (3, "document 'cap'"),
     }
 
 
@@ -254,7 +254,7 @@ def test_a_book_is_made_of_a_book_of_quepid(store, lead, tmp_path):
 def test_a_scale_that_no_book_has_is_refused(tmp_path):
     path = tmp_path / "set.csv"
     path.write_text("query_id,doc_id,grade\nq1,a,0.5\nq1,b,7\n", "utf-8")
-    with pytest.raises(UsageError, match="no scale to judge on"):
+    with pytest.raises(UsageError, match="invalid scale for a book"):
         scale_for(read_testset(path))
 
 

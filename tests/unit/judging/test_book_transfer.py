@@ -165,15 +165,15 @@ def test_a_name_that_is_taken_and_a_rater_of_another_kind_are_refused_at_once(bo
     with pytest.raises(UsageError) as caught:
         store.transfer.restore(wrong)
     messages = [problem.message for problem in caught.value.problems]
-    assert f"there is a book {info.name} already" in messages
-    assert "rater 'ann' is there already, as another kind" in messages
+    assert f"book {info.name} already exists" in messages
+    assert "rater 'ann' already exists as a rater of another kind" in messages
 
 
 @pytest.mark.parametrize(
     ("change", "expected"),
     [
         (lambda lines: [*lines, '{"event":{"number":1}}'], "field required"),
-        (lambda lines: [*lines, '{"what":{}}'], "not a line of a book"),
+        (lambda lines: [*lines, '{"what":{}}'], "not a valid line of a book file"),
         (lambda lines: [*lines, "{"], "not valid json"),
         (lambda lines: ['{"cranfield_book":2}'], "cranfield_book"),
         (lambda _: [], "the file is empty"),

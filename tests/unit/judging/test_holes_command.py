@@ -43,9 +43,9 @@ def test_the_report_has_the_verdict_its_cases_and_the_holes(folder, call):
         "within reach                better",
         "excluded                    worse, no significant difference",
         "3 holes in 3 queries",
-        "No judgment of these lists can change the verdict: it stays better.",
+        "No judgment of these results can change the verdict (better).",
         "`--out holes.pool.json`",
-        "3 queries with holes and without a text, which no rater can judge: q0, q1, q2.",
+        "3 queries with holes but without a text, which raters cannot judge: q0, q1, q2.",
     ):
         assert words in done.stdout, words
 
@@ -153,7 +153,7 @@ def test_grades_of_a_book_take_the_place_of_those_of_the_test_set(folder, call):
     assert call(*holes, "--out", "h.pool.json").returncode == 0
     refused = call("book", "create", "h", "--pool", "h.pool.json", "--db", "h.db")
     assert refused.returncode == 2
-    assert "3 queries of the pool without a text, which no rater can judge: q0, q1, q2" in refused.stderr
+    assert "3 queries of the pool without a text, which raters cannot judge: q0, q1, q2" in refused.stderr
     Path("texts.tsv").write_text("".join(f"q{n}\tquery {n}\n" for n in range(N)))
     assert call(*holes, "--out", "h.pool.json", "--queries", "texts.tsv").returncode == 0
     assert call("book", "create", "h", "--pool", "h.pool.json", "--db", "h.db").returncode == 0
@@ -172,7 +172,7 @@ def test_grades_of_a_book_take_the_place_of_those_of_the_test_set(folder, call):
     assert done.returncode == 0, done.stderr
     assert len(json.loads(done.stdout)["holes"]) == 2
     frozen = call("book", "freeze", "h", "--db", "h.db", "--allow-partial", "--out", "h.qrels")
-    assert "next version of qrels.txt, whose other judgments stay" in frozen.stderr
+    assert "next version of qrels.txt, other judgments kept" in frozen.stderr
     whole = call(*("book", "freeze", "h", "--db", "h.db", "--allow-partial", "--out", "w.qrels", "--onto", "qrels.txt"))
     assert "not in it" not in whole.stderr
 
@@ -190,7 +190,7 @@ def test_a_verdict_that_is_not_that_of_the_lowest_grades_has_a_row_for_them(fold
     for grades, is_shown in (({"q0": {"hit": 1}}, True), ({"q0": {"hit": 1}, "q1": {"hit": 1}}, False)):
         found = holes_of_files(TestSet("part", queries, grades), ["a.run", "b.run"], declared)
         text = render(holes_document(found.result()), "text")
-        assert ("with every unjudged not relevant" in text) is is_shown
+        assert ("if all unjudged documents are not relevant" in text) is is_shown
         assert ("+0.5000 (95 % CI –), n = 2" in text) is is_shown
 
 
@@ -198,5 +198,5 @@ def test_without_any_judgment_a_pool_comes_first(folder, call):
     Path("none.txt").write_text("q0 0 hit -1\n")
     done = call("holes", "a.run", "b.run", "--testset", "none.txt")
     assert done.returncode == 2
-    assert "nothing is judged in the test set 'none'" in done.stderr
+    assert "the test set 'none' has no judgments" in done.stderr
     assert "cranfield pool" in done.stderr

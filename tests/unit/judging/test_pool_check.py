@@ -90,12 +90,12 @@ def test_everything_that_does_not_fit_is_named_at_once() -> None:
     with pytest.raises(UsageError) as caught:
         check_pool([A], ruled, [parse("NumRel"), parse("Judged@10")], TREC, depth=0)
     assert [problem.message for problem in caught.value.problems] == [
-        "one run: no other is left if it is left out",
+        "leave-one-out needs another run",
         "the depth of the pool is 0",
-        "the truth of 1 queries is a rule (q): no system gives it judgments",
+        "the truth of 1 queries is a rule (q), which does not depend on any system",
         "the test set has no judgment by document id",
-        "NumRel is no mean over queries",
-        "Judged@10 is no mean over queries",
+        "NumRel is not a mean over queries",
+        "Judged@10 is not a mean over queries",
     ]
 
 

@@ -121,8 +121,8 @@ def test_a_sample_of_several_ranges(cranfield: Command) -> None:
         (("a.run", "--testset", "web.qrels", "--book", "tonight"), ["1 query of the pool without a text"]),
         (("c.csv", "--testset", "a.run"), ["not a test set"]),
         (("a.run", "--out", "none/pool.json"), ["the pool cannot be written"]),
-        (("check", "a.run", "b.jsonl"), ["there is no test set"]),
-        (("check", "a.run", "--testset", "web.qrels"), ["one run: no other is left"]),
+        (("check", "a.run", "b.jsonl"), ["no test set given"]),
+        (("check", "a.run", "--testset", "web.qrels"), ["leave-one-out needs another run"]),
         (("check", "a.run", "b.jsonl", "--testset", "web.qrels", "-m", "nDGC@10"), ["did you mean nDCG@10"]),
         (("export", "web.qrels", "--out", "x"), ["not a pool"]),
     ],
@@ -137,7 +137,7 @@ def test_what_is_wrong_is_said_all_at_once(cranfield: Command, arguments: tuple[
 def test_qrels_of_a_pool_keep_three_things_apart_up_to_the_report(cranfield: Command, tmp_path: Path) -> None:
     cranfield("a.run", "b.jsonl", "--depth", "2", "--testset", "web.qrels", "--out", "pool.json")
     code, out, _ = cranfield("export", "pool.json", "--testset", "web.qrels", "--out", "all.qrels")
-    assert (code, out) == (0, "wrote all.qrels: 3 judged, 2 in the pool and not judged (-1)\n")
+    assert (code, out) == (0, "wrote all.qrels: 3 judged, 2 pooled and unjudged (-1)\n")
     assert read_testset(tmp_path / "all.qrels").grades == {
         "q1": {"a": 2.0, "b": 0.0, "e": -1.0, "n": -1.0},
         "q2": {"x": 1.0},
@@ -182,8 +182,8 @@ def test_a_book_is_made_at_once(cranfield: Command, tmp_path: Path) -> None:
     )
     code, _, err = cranfield(*given, "--db", "books.db")
     made, note = err.splitlines()
-    assert (code, made) == (0, "made book tonight: 2 documents of 1 query")
-    assert note.startswith("note: the scale of the book is graded (0, 1, 2, 3): the test set declares none; ")
+    assert (code, made) == (0, "created book tonight: 2 documents of 1 query")
+    assert note.startswith("note: the scale of the book is graded (0, 1, 2, 3): the test set declares no scale; ")
     store = open_store(tmp_path / "books.db")
     info = store.books.get("tonight")
     assert (info.settings.raters_per_item, info.source["method"], info.n_items) == (2, "depth", 2)
@@ -216,4 +216,4 @@ def test_estimates_are_made_of_a_pool_its_runs_and_the_judged_set(cranfield: Com
     code, out, _ = cranfield("estimate", "pool.json", "a.run", "--testset", "all.qrels", "--format", "json")
     assert json.loads(out)["precision"][0]["k"] == 1
     code, _, err = cranfield("estimate", "pool.json", "a.run")
-    assert (code, "there is no test set" in err) == (2, True)
+    assert (code, "no test set given" in err) == (2, True)

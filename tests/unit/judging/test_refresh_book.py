@@ -59,7 +59,7 @@ def grade(folder, differing):
 def test_a_refresh_is_graded_in_a_book(folder):
     made = command("--book", "round 2", "--run", "new.run")
     assert made.returncode == 0, made.stderr
-    assert "made book round 2: 10 documents for two raters, whose kappa has to be above 0.6" in made.stderr
+    assert "created book round 2: 10 documents for two raters, kappa must be above 0.6" in made.stderr
     early = command("--book", "round 2", "--out", "next.yaml")
     assert (early.returncode, "has the grades of 0 raters" in early.stderr) == (2, True)
     grade(folder, differing=4)
@@ -90,6 +90,6 @@ def freeze(folder):
 
 def test_a_book_and_a_sheet_are_two_ways(folder):
     both = command("--book", "b", "--plan", "other.csv")
-    assert (both.returncode, "takes the place of a sheet" in both.stderr) == (2, True)
+    assert (both.returncode, "replaces the sheet" in both.stderr) == (2, True)
     bare = command("--book", "b")
-    assert (bare.returncode, "no run was given" in bare.stderr) == (2, True)
+    assert (bare.returncode, "without a run" in bare.stderr) == (2, True)

@@ -171,4 +171,4 @@ def test_the_command_says_that_a_large_set_is_read_whole(tmp_path: Path, capsys:
     path = tmp_path / "a.yaml"
     path.write_text("cranfield_testset: 1\nname: a\nqueries:\n- {id: q1, text: one, grades: {d: 1}}\n")
     run_command_line(["testset", "validate", str(path)])
-    assert "this test set is read whole" in capsys.readouterr().err
+    assert "this test set is loaded as a whole" in capsys.readouterr().err

@@ -80,7 +80,7 @@ def test_show_is_safe_to_print_and_names_a_query_that_is_not_there(folder):
     text = looked_after("show", "set.yaml", "q3").stdout
     assert "spans \\x1b[2J of it" in text
     assert "src/x.py:3-9" in text
-    assert "there is no query 'q9'" in looked_after("show", "set.yaml", "q1", "q9", code=2).stderr
+    assert "unknown query 'q9'" in looked_after("show", "set.yaml", "q1", "q9", code=2).stderr
 
 
 @pytest.mark.parametrize("form", ["text", "json", "markdown", "csv"])
@@ -130,7 +130,7 @@ def test_validate_takes_several_sets_and_checks_those_after_one_that_cannot_be_r
 def test_validate_refuses_for_several_sets_what_is_of_one(folder, option):
     done = looked_after("validate", "set.yaml", "set.yaml", *option, code=2)
     assert f"{option[0]}" in done.stderr
-    assert "is for one test set; expected one SET, got 2" in done.stderr
+    assert "applies to a single test set; expected one SET, got 2" in done.stderr
 
 
 def test_validate_with_a_run_names_what_no_result_is(folder):
@@ -219,7 +219,7 @@ def test_add_to_qrels_writes_the_metadata_beside_them(folder):
 def test_split_is_stored_once(folder):
     looked_after("split", "set.yaml", "--share", "0.3")
     assert len(read_testset("set.yaml").meta.split.held_out) == 1
-    assert "has a held-out part already" in looked_after("split", "set.yaml", code=2).stderr
+    assert "already has a held-out part" in looked_after("split", "set.yaml", code=2).stderr
     looked_after("split", "set.yaml", "--share", "0.7", "--seed", "5", "--force")
     assert len(read_testset("set.yaml").meta.split.held_out) == 2
 
@@ -256,8 +256,8 @@ def refresh(*arguments, code=0):
 def test_refresh_in_two_steps(folder):
     (folder / "log.tsv").write_text("query\tcount\nwhere are backups\t7\nWHO may write  here\t9\n")
     done = refresh("--plan", "sheet.csv", "--queries-out", "new.tsv", "--sample", "top")
-    assert "drawn (top, seed 0): 1 of 2" in done.stderr
-    assert "passed over: 1" in done.stderr
+    assert "sampled (top, seed 0): 1 of 2" in done.stderr
+    assert "skipped: 1" in done.stderr
     query_id, text = (folder / "new.tsv").read_text().strip().split("\t")
     assert text == "where are backups"
     (folder / "new.run").write_text("".join(f"{query_id} Q0 d{i} {i} {9 - i} r\n" for i in range(1, 9)))
@@ -272,7 +272,7 @@ def test_refresh_in_two_steps(folder):
 
     label(["12", "21", "10", "01", "22", "11"])
     done = refresh("--labels", "sheet.csv", "--out", "v2.yaml", "--sample", "top", code=1)
-    assert "kappa has to be above 0.6" in done.stderr
+    assert "kappa must be above 0.6" in done.stderr
     assert not (folder / "v2.yaml").exists()
     label(["22", "11", "00", "00", "22", "11"])
     done = refresh("--labels", "sheet.csv", "--out", "v2.yaml", "--sample", "top")
@@ -288,7 +288,7 @@ def test_refresh_in_two_steps(folder):
     [
         ([], "two steps"),
         (["--plan", "a.csv", "--labels", "b.csv"], "two steps"),
-        (["--labels", "b.csv"], "no file for the next version"),
+        (["--labels", "b.csv"], "no output file for the next version"),
         (["--labels", "b.csv", "--out", "set.yaml"], "the old version is kept"),
         (["--plan", "a.csv", "--raters", "ann"], "two names"),
     ],

@@ -149,7 +149,7 @@ def test_overfitting_is_told_from_chance(tmp_path):
     assert "does better on the queries it was evaluated on" in tuned.sentence
     (fair,) = overfitting(testset, tmp_path / "fair", measures=["P@1"]).measures
     assert fair.is_overfit is False
-    assert "no overfitting that these queries could tell" in fair.sentence
+    assert "no significant overfitting on these queries" in fair.sentence
 
 
 SPANS = "query,result1\nwhere is it,a.rs:1-2:2\nwhat is it,b.rs:3-4:1\n"

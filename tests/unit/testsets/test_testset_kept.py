@@ -278,7 +278,7 @@ def test_nothing_to_add_is_an_error_and_no_history(folder):
 
 def test_convert_to_another_format_of_the_same_ending_names_the_one_that_keeps_all(folder):
     said = looked_after("convert", "full.json", "new.json").stderr
-    assert "hint: --to golden-json keeps the format of full.json" in said
+    assert "hint: --to golden-json keeps the format and all data of full.json" in said
     said = looked_after("convert", "full.json", "same.json", "--to", "golden-json").stderr
     assert "hint" not in said
     assert (folder / "same.json").read_bytes() == (folder / "full.json").read_bytes()
@@ -288,4 +288,4 @@ def test_convert_that_another_format_of_the_same_ending_cannot_hold_names_the_on
     (folder / "spans.csv").write_text("query,result1\none,a.py:1-2:1\n")
     said = looked_after("convert", "spans.csv", "new.csv", code=2).stderr
     assert "expected graded document ids, negative queries, got 1 span of lines" in said
-    assert "Hint: --to spans-csv keeps the format of spans.csv, and everything that it says" in said
+    assert "Hint: --to spans-csv keeps the format and all data of spans.csv" in said

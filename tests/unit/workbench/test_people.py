@@ -76,7 +76,7 @@ def test_mistakes_are_messages(run, words, stdin: str, expected: str) -> None:
         (("--host", "0.0.0.0"), "or --accounts"),
         (("--accounts", "--host", "0.0.0.0"), "add --url https://NAME"),
         (("--accounts",), "cranfield people add NAME --role admin"),
-        (("--url", "judge.example.org"), "others reach"),
+        (("--url", "judge.example.org"), "other machines can reach"),
     ],
 )
 def test_the_server_does_not_start_open_to_others(run, words, expected: str) -> None:
@@ -96,5 +96,5 @@ def test_the_server_makes_its_database_and_says_so(run, tmp_path, monkeypatch) -
         session.connection().exec_driver_sql("UPDATE alembic_version SET version_num = '9999'")
     code, out, error = run("serve")
     assert (code, out) == (2, "")
-    assert "the database is of another version" in error
+    assert "the database has a different schema version" in error
     assert "run `cranfield db upgrade`" in error

@@ -67,7 +67,7 @@ class DecidedBy(StrEnum):
     NO_JUDGE = "no_judge"
     """No verdict: there is no model to ask."""
     NO_MAJORITY = "no_majority"
-    """No verdict: no more than half of the votes agree."""
+    """No verdict: no majority of votes."""
     FAILED = "failed"
     """No verdict: votes without an answer of the model left no majority."""
 

@@ -78,7 +78,7 @@ class JudgeSettings:
             UsageError: it is even, or under 1.
         """
         if self.votes < 1 or self.votes % 2 == 0:
-            raise UsageError("no number of votes with a majority", got=str(self.votes), expected="1, 3, 5, ...")
+            raise UsageError("the number of votes must allow a majority", got=str(self.votes), expected="1, 3, 5, ...")
 
 
 @dataclass(frozen=True, slots=True)
@@ -205,7 +205,7 @@ class Judge:
             n_lost += attempts if is_refused else 1
             if n_lost >= MAX_ROUNDS * attempts:
                 self.never.add(first.digest)
-                message = f"{count_noun(number, 'replies')} and no vote, which counts as an abstention; the last: {failure.message}"
+                message = f"{count_noun(number, 'replies')} without a vote (counted as an abstention); the last: {failure.message}"
                 return replace(vote, failure=replace(failure, message=message), is_final=True, n_replies=number)
             if not answer.is_kept and (is_refused or n_sent >= attempts):
                 break

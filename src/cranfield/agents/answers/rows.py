@@ -360,8 +360,8 @@ def read_answers(path: Path) -> tuple[dict[str, Answered], dict[str, AnswerCost]
                 problems.add(message, path=shown(path), line=number, expected=EXPECTED, got=shorten(line))
             continue
         if answer.query_id in found:
-            expected = "an answer each: score the answers of two systems in two files"
-            message = f"query {answer.query_id!r} is answered twice"
+            expected = "one answer per query: score the answers of two systems in two files"
+            message = f"query {answer.query_id!r} has two answers"
             problems.add(message, path=shown(path), line=number, expected=expected)
         found[answer.query_id], costs[answer.query_id] = answer.answered(), answer.cost()
     problems.raise_if_any()

@@ -54,7 +54,7 @@ class NoNarrative(StrEnum):
     """The structure of the answer is not complete, or its label expects none."""
     NO_JUDGE = "no_judge"
     NO_MAJORITY = "no_majority"
-    """No more than half of the votes agree."""
+    """No majority of votes."""
     FAILED = "failed"
     """Votes without an answer of the model left no majority."""
 

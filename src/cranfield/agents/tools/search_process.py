@@ -60,7 +60,7 @@ for line in sys.stdin:
         answer = {"error": f"the pattern is too large, or needs too much memory: {type(error).__name__}"}
     print(json.dumps(answer), flush=True)
 """
-"""Reads the texts up to an empty line, then answers searches, one a line."""
+"""Reads the texts up to an empty line, then answers searches, one per line."""
 _MEMORY_BYTES = 1024**3
 """On top of eight times the characters of the texts."""
 _START_S = 120.0

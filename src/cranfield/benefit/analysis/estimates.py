@@ -23,7 +23,7 @@ RESAMPLED_FROM = 30
 NO_PAIR = "no task has a value in both arms"
 ONE_TASK = "one task has no spread"
 NO_SPREAD = "all tasks differ by the same amount: no interval, p of the sign test"
-UNANIMOUS = "all tasks differ by the same amount: exact bound of the share of other tasks"
+UNANIMOUS = "all tasks differ by the same amount: exact bound of the share of tasks that differ otherwise"
 NO_SUCCESS = "an arm has no success"
 
 

@@ -111,11 +111,11 @@ class _Claims:
         if not _is_enough(lift, self.rule):
             return (
                 StratumVerdict.INSUFFICIENT,
-                f"Tasks whose success is decided in both arms: {lift.n}; the rule asks for {self.rule.min_tasks}.",
+                f"Tasks with a decided success in both arms: {lift.n}; the rule requires {self.rule.min_tasks}.",
             )
         lift_sign, saved_sign = self._sign(lift, self.p_lift), self._sign(saved, self.p_saved)
         if lift_sign > 0:
-            but = f", for more tokens, {self._tokens()}" if saved_sign < 0 else ""
+            but = f", at the cost of more tokens: {self._tokens()}" if saved_sign < 0 else ""
             return StratumVerdict.PAYS_OFF, f"Success is higher: {self._lift()}{but}."
         if saved_sign > 0 and self._sign_of_no_loss():
             margin = _points(self.rule.lift_margin)
@@ -152,9 +152,9 @@ class _Claims:
         if may_lift:
             return (
                 StratumVerdict.NO_DIFFERENCE,
-                f"{more}; a lift of success does not count after the adjustment, and is not excluded: {self._lift()}.",
+                f"{more}; a lift of success is not significant after the adjustment, but not excluded: {self._lift()}.",
             )
-        most = "" if high is None or high <= 0 else f"; one of up to {_points(high)} points is not excluded"
+        most = "" if high is None or high <= 0 else f"; a lift of up to {_points(high)} points is not excluded"
         return StratumVerdict.NET_COST, f"{more}; no lift of success is shown: {self._lift()}{most}."
 
     def _undecided(self, *, saves: bool) -> tuple[StratumVerdict, str]:
@@ -166,10 +166,10 @@ class _Claims:
                 f"Tokens are saved: {self._tokens()}; a loss of success of {margin} points is not excluded: {self._lift()}.",
             )
         if self.p_saved is None:
-            known = f"in both arms of {self.evidence.saved.n} tasks"
+            known = f"in both arms for {self.evidence.saved.n} tasks"
             if not self.evidence.has_tokens:
                 known, least = format_percent(1 - self.evidence.unmeasured), format_percent(1 - MAX_UNMEASURED)
-                known = f"of {known} of the runs of an arm; a verdict on tokens needs those of {least}"
+                known = f"for {known} of the runs of an arm; a verdict on tokens requires {least}"
             return (
                 StratumVerdict.INSUFFICIENT,
                 f"No lift of success is shown: {self._lift()}; tokens are known {known}.",
@@ -177,18 +177,21 @@ class _Claims:
         if not self.evidence.std and 2 * unanimous_p(1.0, lift.n) * self.n_tests > self.rule.alpha:
             return (
                 StratumVerdict.INSUFFICIENT,
-                f"Even a lift of 100 points in every task would not count: {lift.n} tasks, {self.n_tests} tests.",
+                (
+                    f"Even a lift of 100 points in every task would not be significant: {lift.n} tasks, "
+                    f"{self.n_tests} tests."
+                ),
             )
         if self.detectable is not None and self.detectable > 1:
             return (
                 StratumVerdict.INSUFFICIENT,
-                f"Even a lift of 100 points would be missed more often than 1 time in 5: {lift.n} tasks, {self.n_tests} tests.",
+                f"Power is below 80 % even for a lift of 100 points: {lift.n} tasks, {self.n_tests} tests.",
             )
         power = format_percent(USUAL_POWER)
         least = (
             ""
             if self.detectable is None
-            else f"; a lift of {_points(self.detectable)} points is found with {power} power"
+            else f"; a lift of {_points(self.detectable)} points is detectable with {power} power"
         )
         return StratumVerdict.NO_DIFFERENCE, f"Success: {self._lift()}; {self._tokens()}{least}."
 
@@ -207,13 +210,16 @@ class _Claims:
         if self.evidence.std or lift.low is None:
             return text
         same = "is the same in both arms" if not lift.value else "differs by the same amount"
-        return f"{text}; it {same} in all {lift.n} tasks, and the interval is what {lift.n} tasks exclude, not a spread that was seen"
+        return (
+            f"{text}; it {same} in all {lift.n} tasks, so the interval is based on the number of tasks, not on an "
+            "observed spread"
+        )
 
     def _tokens(self) -> str:
         saved = self.evidence.saved
         kind = " price-weighted" if self.rule.tokens == "weighted" else ""
         return (
-            f"net{kind} tokens a task {format_change(saved.value)}{self._interval(saved, format_change)}, "
+            f"net{kind} tokens per task {format_change(saved.value)}{self._interval(saved, format_change)}, "
             f"adjusted p {format_p(self.p_saved)}"
         )
 

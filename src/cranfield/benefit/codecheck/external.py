@@ -59,14 +59,14 @@ class ExternalChecker:
         """Check files by path; see `Checker`."""
         notes, states = list[str](), dict.fromkeys(_BY_COMPILER, CheckState.MISSING)
         if tests:
-            notes.append("tests are not run by a checker that is a command")
+            notes.append("a command checker does not run tests")
             states[CodeCheck.TESTS] = CheckState.MISSING
         with tempfile.TemporaryDirectory(prefix="cranfield-code-") as temporary:
             place = Path(temporary)
             names = _write(files, self._settings, place / "code", notes)
             if not names:
                 states[CodeCheck.COMPILES] = CheckState.FAILED
-                nothing = CodeFinding(CodeCheck.COMPILES, "", 0, "", "there is no source file of the language")
+                nothing = CodeFinding(CodeCheck.COMPILES, "", 0, "", "no source file in this language")
                 return CheckReport(states, (nothing,), notes=tuple(notes))
             try:
                 diagnostics = await self._diagnostics(names, target, place)
@@ -127,7 +127,7 @@ class ExternalChecker:
                 status = await child.run()
                 output = child.stdout.decode("utf-8", "replace") or child.stderr_from(0)
         except TimeoutError:
-            raise CheckerFailedError(f"{self._name}: not ended after {settings.timeout_s:g} s") from None
+            raise CheckerFailedError(f"{self._name}: time limit of {settings.timeout_s:g} s exceeded") from None
         except TooMuchOutputError:
             raise CheckerFailedError(f"{self._name}: more than {_MAX_OUTPUT >> 20} MB of output") from None
         except NotStartedError as error:
@@ -174,7 +174,7 @@ def judge(
         if finding.check is CodeCheck.NOT_DEPRECATED:
             current = alternative(finding.symbol, target)
             if not current:
-                notes.append(f"{finding.file}:{finding.line}: {finding.symbol} is deprecated, and not in the map")
+                notes.append(f"{finding.file}:{finding.line}: {finding.symbol} is deprecated, but not in the map")
                 continue
             finding = _finding(diagnostic, rule, {**found, "current": current})
         findings.append(finding)
@@ -225,7 +225,7 @@ def _write(files: Mapping[str, str], settings: CheckerSettings, folder: Path, no
     for name, text in sorted(files.items()):
         path = PurePosixPath(name)
         if path.is_absolute() or ".." in path.parts or "\0" in name:
-            notes.append(f"{name}: not checked: it lies outside the folder of the answer")
+            notes.append(f"{name}: not checked: outside the folder of the answer")
         elif not re.search(settings.source_files, path.as_posix()):
             notes.append(f"{name}: not checked: not a source file of the language")
         else:

@@ -75,7 +75,7 @@ class CheckerSettings(ClosedModel):
         if self.preset:
             return self
         if not self.command:
-            raise ValueError("a checker has a `command` or a `preset`")
+            raise ValueError("a checker needs either a `command` or a `preset`")
         if bool(self.line) == bool(self.json_list):
-            raise ValueError("diagnostics are read by `line` or by `json_list`: give one of them")
+            raise ValueError("give either `line` or `json_list` to read diagnostics")
         return self

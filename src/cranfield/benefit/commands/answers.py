@@ -41,17 +41,17 @@ AnswersArgument = Annotated[
 JudgeModelOption = Annotated[
     str,
     Option(
-        "Model that judges facts and narratives; without one, structure and verbatim facts alone are scored.",
+        "Model that judges facts and narratives; default: score only structure and verbatim facts.",
         flag="--judge-model",
         metavar="PROVIDER:NAME",
     ),
 ]
 VotesOption = Annotated[
-    int, Option("Votes on each fact and narrative; an odd number.", flag="--votes", metavar="N"), Interval(ge=1, le=15)
+    int, Option("Number of votes per fact and narrative; odd.", flag="--votes", metavar="N"), Interval(ge=1, le=15)
 ]
 AttemptsOption = Annotated[
     int,
-    Option("Most requests for a vote whose reply is lost or cannot be read.", flag="--attempts", metavar="N"),
+    Option("Maximum number of requests for a vote if the reply is lost or unreadable.", flag="--attempts", metavar="N"),
     Interval(ge=1, le=20),
 ]
 TemperatureOption = Annotated[
@@ -59,14 +59,16 @@ TemperatureOption = Annotated[
 ]
 CallsOption = Annotated[
     Path | None,
-    Option("Keep the judge's answers in this file; what it has costs no call.", flag="--calls", metavar="FILE"),
+    Option("Store the answers of the judge in this file, and reuse them.", flag="--calls", metavar="FILE"),
 ]
 RedactOption = Annotated[
     list[str] | None,
-    Option("Replace what it finds in all that a judge reads; repeat for more.", flag="--redact", metavar="REGEX"),
+    Option(
+        "Regular expression to redact in all texts for the judge; repeat for more.", flag="--redact", metavar="REGEX"
+    ),
 ]
 OutOption = Annotated[
-    Path | None, Option("Also write a row a query, JSON Lines, to this file.", flag="--out", metavar="FILE")
+    Path | None, Option("Also write one row per query to this file (JSON Lines).", flag="--out", metavar="FILE")
 ]
 
 
@@ -92,7 +94,7 @@ def score_command(
     seed: SeedOption = 0,
     out: OutOption = None,
 ) -> Report:
-    """Score answers: the entities and files that they name, then their facts, then the narrative of complete ones.
+    """Score answers: named entities and files, then facts, then the narrative of complete answers.
 
     Exit codes: 0 scored; 3 votes of the judge are missing; 4 its budget was reached.
     """
@@ -133,9 +135,9 @@ def _missing_votes(scored: ScoredAnswers, judged_by: JudgedBy) -> tuple[Status, 
     lines = list(lost_replies(judge, judged_by.budget.prices))
     if judge.stopped is not None:
         asks = (
-            "asks for what is missing"
+            "requests the missing votes"
             if judged_by.calls is not None
-            else "asks for all, unless `--calls FILE` keeps it"
+            else "requests all votes again, unless `--calls FILE` stores them"
         )
         more = "with a larger `--budget-tokens` or `--budget-money`, "
         status, more_lines = stopped_lines(judge.stopped, f"the same command {asks}.", more)
@@ -143,13 +145,11 @@ def _missing_votes(scored: ScoredAnswers, judged_by: JudgedBy) -> tuple[Status, 
     if not missing:
         return Status.OK, lines
     place, failure = missing[0]
-    others = (
-        "and for no other" if judged_by.calls is not None else "and for all others, unless `--calls FILE` keeps them"
-    )
+    others = "and no others" if judged_by.calls is not None else "and all others, unless `--calls FILE` stores them"
     status, more_lines = missing_lines(
         judge,
         f"{count_noun(len(missing), 'votes')} of the judge are missing",
         f"{place}: {failure.kind}: {failure.detail}",
-        f"the same command asks for these votes again, {others}",
+        f"the same command requests these votes again, {others}",
     )
     return status, [*lines, *more_lines]

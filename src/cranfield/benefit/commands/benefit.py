@@ -1,4 +1,4 @@
-"""Experiments: an agent with a retrieval tool, and without it."""
+"""Experiments: an agent with and without a retrieval tool."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ PlanArgument = Annotated[Path, Argument("Plan of an experiment, YAML or JSON.", 
 
 
 def check_command(plan: PlanArgument, *, allow_dirty: AllowDirtyOption = False) -> Report:
-    """Check a plan against its tasks and its repository: arms, commit, budget, and that every task can be scored.
+    """Check a plan against its tasks and its repository: arms, commit, budget, and whether every task can be scored.
 
     Then every tool under test is started, asked what it serves by its preflight, and ended. Shown are the cells in their order,
     the tokens that they can use, and the smallest lift that the tasks can show. No model is called. Exit codes: 0 the plan
@@ -54,14 +54,14 @@ def check_command(plan: PlanArgument, *, allow_dirty: AllowDirtyOption = False) 
 PlanOption = Annotated[
     Path | None,
     Argument(
-        "Plan of the experiment. With --resume: only where budget, attempts or addresses differ.",
+        "Plan of the experiment. With --resume: only to change budget, attempts or addresses.",
         metavar="[PLAN]",
         shows_default=False,
     ),
 ]
 ResumeOption = Annotated[
     Path | None,
-    Option("Go on with this experiment; what ended is not run again.", flag="--resume", metavar="RUN"),
+    Option("Resume this experiment; finished cells are not run again.", flag="--resume", metavar="RUN"),
 ]
 OutOption = Annotated[Path, Option("Folder of all experiments.", flag="--out", metavar="DIR", refuses_link=True)]
 
@@ -73,7 +73,7 @@ def run_command(
     out: OutOption = EXPERIMENTS,
     allow_dirty: AllowDirtyOption = False,
 ) -> Iterator[Report]:
-    """Run each task in both arms, as often as the plan says, in random order within a budget.
+    """Run each task in both arms, with the number of seeds of the plan, in random order, within a budget.
 
     Every run of a cell is written as it ends; an experiment that was interrupted goes on with --resume. A run whose
     infrastructure failed is repeated and never scored; a run that reached a limit is a failure of its arm. Exit codes: 0
@@ -102,7 +102,7 @@ def run_command(
         with sigterm_interrupts():
             outcome = execute(path, RunOptions(on_cell=_print_cell, allow_dirty=allow_dirty))
     except KeyboardInterrupt:
-        note(f"Hint: `cranfield benefit run --resume {command_word(path)}` goes on")
+        note(f"Hint: `cranfield benefit run --resume {command_word(path)}` continues")
         raise
     folder = ExperimentFolder.open(path)
     yield Report(document=experiment_status_document(status_of(folder)))
@@ -124,7 +124,7 @@ def _end(outcome: RunOutcome, path: Path) -> None:
     if outcome.is_complete:
         return
     n_left = outcome.n_cells - outcome.n_scored
-    note(f"not finished: {count_noun(n_left, 'cells')} of {outcome.n_cells} have no end")
+    note(f"not finished: {count_noun(n_left, 'cells')} of {outcome.n_cells} are unfinished")
     known = BY_NAME[CellError(outcome.stopped)] if outcome.stopped else None
     is_down = known is not None and known.is_outage
     if known is not None:
@@ -135,25 +135,24 @@ def _end(outcome: RunOutcome, path: Path) -> None:
         note(printable(f"first: {first.key}, {first.error}: {first.message}"))
     if outcome.stopped == CellError.BUDGET:
         note(
-            f"Hint: with a larger budget, `cranfield benefit run PLAN --resume {command_word(path)}` goes on with them."
+            f"Hint: with a larger budget, `cranfield benefit run PLAN --resume {command_word(path)}` "
+            "continues with them."
         )
         raise Exit(Status.INCONCLUSIVE)
     if outcome.stopped == CellError.MODEL_MISSING:
-        hint = (
-            f"with the right `base_url`, `cranfield benefit run PLAN --resume {command_word(path)}` goes on with them"
-        )
-        note(f"Hint: {hint}; with another model, begin another experiment.")
+        hint = f"with the correct `base_url`, `cranfield benefit run PLAN --resume {command_word(path)}` continues with them"
+        note(f"Hint: {hint}; for another model, start a new experiment.")
         raise Exit(Status.VOID)
     start = "start the server of the model, then " if is_down else ""
-    note(f"Hint: {start}`cranfield benefit run --resume {command_word(path)}` goes on with them.")
+    note(f"Hint: {start}`cranfield benefit run --resume {command_word(path)}` continues with them.")
     raise Exit(Status.VOID)
 
 
 AGAIN = (
-    "If the same comes again, each counts as an abstention; the judge then needs another `output_mode`, more `max_tokens`, or is "
-    "another model."
+    "If this happens again, each counts as an abstention; use another `output_mode`, more `max_tokens` or "
+    "another model for the judge."
 )
-ExperimentArgument = Annotated[Path, Argument("Folder of an experiment, which `benefit run` printed.", metavar="RUN")]
+ExperimentArgument = Annotated[Path, Argument("Folder of an experiment, printed by `benefit run`.", metavar="RUN")]
 
 
 def lost_replies(judge: Judge, prices: PriceList) -> list[str]:
@@ -161,9 +160,9 @@ def lost_replies(judge: Judge, prices: PriceList) -> list[str]:
     number, lines = "{:,}".format, list[str]()
     if n := len(judge.unread):
         took = judge.unread_spent(prices).text(prices.currency)
-        lines.append(f"{count_noun(n, 'replies', number)} of the judge were no votes: {took}")
+        lines.append(f"{count_noun(n, 'replies', number)} of the judge were not votes: {took}")
     if n := len(judge.never):
-        lines.append(f"{count_noun(n, 'votes', number)} that two calls did not get count as abstentions")
+        lines.append(f"{count_noun(n, 'votes', number)} not received in two calls count as abstentions")
     return lines
 
 
@@ -212,7 +211,7 @@ def stopped_lines(stopped: Failure, goes_on: str, more_budget: str) -> tuple[Sta
 
 
 def score_command(run: ExperimentArgument) -> None:
-    """Score the cells of an experiment that have ended, by facts, structure or code; the scorer does not know the arms.
+    """Score the finished cells of an experiment by facts, structure or code. Scoring is blind to the arms.
 
     What has a score is not scored again, but for what missing votes of the judge or missing checkers left undecided. Exit
     codes: 0 scored; 3 votes of the judge are missing; 4 its budget was reached.
@@ -224,7 +223,7 @@ def score_command(run: ExperimentArgument) -> None:
         with sigterm_interrupts():
             outcome = score_experiment(run)
     except KeyboardInterrupt:
-        note(f"Hint: `cranfield benefit score {command_word(run)}` goes on")
+        note(f"Hint: `cranfield benefit score {command_word(run)}` continues")
         raise
     number = "{:,}".format
     parts = [f"scored {count_noun(outcome.n_scored, 'cells', number)}; {number(outcome.n_cells)} have ended"]
@@ -234,7 +233,7 @@ def score_command(run: ExperimentArgument) -> None:
     )
     parts += [f"the judge used {count_noun(outcome.spent.tokens, 'tokens', number)}"] if outcome.spent.tokens else []
     unmeasured = outcome.spent.unmeasured
-    parts += [f"of them estimated: those of {count_noun(unmeasured, 'requests', number)}"] if unmeasured else []
+    parts += [f"estimated for {count_noun(unmeasured, 'requests', number)}"] if unmeasured else []
     judge, again = outcome.judge, f"`cranfield benefit score {command_word(run)}`"
     parts += [] if judge is None else lost_replies(judge, outcome.prices)
     say("; ".join(parts))
@@ -247,7 +246,7 @@ def score_command(run: ExperimentArgument) -> None:
         _end_score(*stopped_lines(judge.stopped, f"{again} goes on.", more))
     if outcome.n_failed:
         missing = f"votes of the judge are missing in {count_noun(outcome.n_failed, 'cells', number)}"
-        asks = f"{again} asks for these votes again, and for no other"
+        asks = f"{again} requests these votes again, and no others"
         _end_score(*missing_lines(judge, missing, outcome.first_missing, asks))
 
 
@@ -258,7 +257,7 @@ def _end_score(status: Status, lines: Sequence[str]) -> NoReturn:
 
 
 def status_command(run: ExperimentArgument) -> Report:
-    """Show where an experiment stands: cells by arm and end, complete pairs, errors, tokens, and calls of the tools."""
+    """Show the state of an experiment: cells by arm and end, complete pairs, errors, tokens, and tool calls."""
     from cranfield.benefit.folder import ExperimentFolder
     from cranfield.benefit.reports.run import experiment_status_document
     from cranfield.benefit.status import status_of
@@ -303,7 +302,7 @@ ResultArgument = Annotated[
 
 
 def report_command(source: ResultArgument, *, output: Output) -> Report:
-    """Show the verdict of each stratum, what both arms cost, whether the tool was delivered, and what agents read.
+    """Show the verdict of each stratum, the cost of both arms, the delivery of the tool, and the files that agents read.
 
     With --html and the folder of an experiment, the transcripts of both arms of every task where the treatment was worse are
     a second page beside it. Exit codes: 0; 4 the comparison is invalid.
@@ -325,7 +324,7 @@ def transcripts_command(
     run: ExperimentArgument,
     *,
     html: Annotated[Path, Option("HTML file to write.", metavar="FILE")],
-    task: Annotated[list[str] | None, Option("Only these tasks; may be repeated.", metavar="ID")] = None,
+    task: Annotated[list[str] | None, Option("Only these tasks; repeat for more.", metavar="ID")] = None,
     arm: Annotated[str | None, Option("Only `treatment` or `control`.", metavar="ARM")] = None,
 ) -> None:
     """Write the transcripts of an experiment as one HTML file, by task, seed and arm; it requests nothing from the network."""
@@ -345,7 +344,9 @@ def transcripts_command(
 
 ForbidOption = Annotated[
     list[str] | None,
-    Option("Verdict that no stratum may have; default: net cost; repeat for more.", flag="--forbid", metavar="VERDICT"),
+    Option(
+        "Verdict not allowed for any stratum; default: net cost; repeat for more.", flag="--forbid", metavar="VERDICT"
+    ),
 ]
 RequireOption = Annotated[
     list[str] | None,
@@ -355,8 +356,8 @@ RequireOption = Annotated[
         metavar="STRATUM:VERDICT",
     ),
 ]
-AgeOption = Annotated[int | None, Option("Refuse a result that is older.", flag="--max-age-days", metavar="N"), Ge(0)]
-CommitOption = Annotated[str, Option("Refuse a result that is of another commit.", flag="--commit", metavar="SHA")]
+AgeOption = Annotated[int | None, Option("Maximum age of the result.", flag="--max-age-days", metavar="N"), Ge(0)]
+CommitOption = Annotated[str, Option("Required commit of the result.", flag="--commit", metavar="SHA")]
 JunitOption = Annotated[Path | None, Option("Also write JUnit XML.", flag="--junit", metavar="FILE")]
 
 
@@ -384,7 +385,7 @@ def gate_command(
     commit: CommitOption = "",
     junit: JunitOption = None,
 ) -> None:
-    """Check a result by rules. An invalid comparison never passes.
+    """Check a result against rules. An invalid comparison never passes.
 
     Exit codes: 0 every rule holds; 1 a rule is broken; 3 the comparison is invalid, too old or of another commit; 4 there is
     not enough data.
@@ -439,7 +440,7 @@ def history_command(folder: FolderArgument = Path("benefit-results"), *, output:
     history = read_results(folder)
     if not history.results and not history.damaged:
         raise UsageError(
-            "no result of an experiment", path=shown(folder), hint="`cranfield benefit result RUN` writes one"
+            "not a result of an experiment", path=shown(folder), hint="`cranfield benefit result RUN` writes one"
         )
     start = Path() if output.html is None else output.html.parent
     document = benefit_history_document(

@@ -90,9 +90,9 @@ def make_place(snapshot: Snapshot | None, withheld: Container[str] = ()) -> RunF
     if above:
         root.rmdir()
         raise UsageError(
-            "external agents would read a file above their working folder",
+            "external agents would read a file in a parent of their working folder",
             path=str(above[0]),
-            expected="temporary files outside of any repository",
+            expected="temporary files outside any repository",
             hint="set TMPDIR to another folder",
         )
     for name in ("home", "work", "tmp"):
@@ -139,7 +139,7 @@ def without_network(argv: Sequence[str], socket: Path | None, port: int) -> tupl
 def network_problem() -> str:
     """Why this system runs no program without a network; empty where it does."""
     if sys.platform != "linux":
-        return "it needs the namespaces of Linux"
+        return "it requires Linux namespaces"
     argv = without_network([sys.executable, "-I", "-S", "-c", ""], None, 0)
     try:
         done = subprocess.run(

@@ -14,7 +14,7 @@ import sys
 import threading
 
 if sys.platform == "win32":
-    raise ImportError("namespaces are those of Linux")
+    raise ImportError("namespaces require Linux")
 
 REFUSED, NOT_FOUND = 97, 127
 _NEW_USER, _NEW_NET = 0x10000000, 0x40000000

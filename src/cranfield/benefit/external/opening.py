@@ -115,14 +115,14 @@ def _problems(plan: BenefitPlan) -> Iterator[tuple[str, str, str]]:
         if name not in os.environ:
             yield "agent.env", f"the environment variable {name} is not set", "a value"
     if agent.network == "none" and (why := network_problem()):
-        yield "agent.network", f"this system runs no program without a network: {why}", "network: inherit"
+        yield "agent.network", f"this system cannot run programs without a network: {why}", "network: inherit"
 
 
 def _tool_problems(plan: BenefitPlan) -> Iterator[tuple[str, str, str]]:
     agent, kind = plan.agent, KINDS[plan.agent.kind]
     for role, arm in plan.arms.items():
         if arm.native != Arm.model_fields["native"].default:
-            yield f"arms.{role}.native", "an external agent has tools of its own", "no `native`"
+            yield f"arms.{role}.native", "an external agent has its own tools", "no `native`"
     used = {name for arm in plan.arms.values() for name in arm.tools}
     for name, server in plan.tools.items():
         if server.results_parameter or server.results is not None:
@@ -130,7 +130,7 @@ def _tool_problems(plan: BenefitPlan) -> Iterator[tuple[str, str, str]]:
             yield f"tools.{name}", "only the reference agent sets an argument of a call", expected
         if server.result_tokens is not None and agent.kind == "command":
             expected = "the limit as an argument or variable of the server"
-            yield f"tools.{name}.result_tokens", "nothing cuts the results that a command gets", expected
+            yield f"tools.{name}.result_tokens", "results of a command are not truncated", expected
         if server.url and agent.network == "none":
             yield f"tools.{name}.url", "it cannot be reached without a network", "a `command`"
     reports = kind.reports_offered or (agent.usage == "claude-code")
@@ -138,7 +138,7 @@ def _tool_problems(plan: BenefitPlan) -> Iterator[tuple[str, str, str]]:
     has_gateway = bool(kind.upstream or (agent.model is not None and agent.model.base_url))
     if used and not (reports or has_gateway):
         expected = "`agent.model.base_url` and {base_url} in the command, or `agent.usage.offered`"
-        yield "agent", "nothing shows which tools the model is offered", expected
+        yield "agent", "the tools offered to the model cannot be determined", expected
 
 
 def _command_problems(plan: BenefitPlan) -> Iterator[tuple[str, str, str]]:
@@ -149,11 +149,11 @@ def _command_problems(plan: BenefitPlan) -> Iterator[tuple[str, str, str]]:
     if not program:
         yield "agent.command", "the command is missing", "the program and its arguments"
     elif shutil.which(program) is None:
-        yield "agent.command", f"there is no program {program}", "a program on the PATH, or its path"
+        yield "agent.command", f"program {program} not found", "a program on the PATH, or its path"
     if agent.kind == "command":
         yield from _missing_placeholders(plan, used)
     elif agent.usage:
-        yield "agent.usage", f"the output of {agent.kind} is known", "no `usage`"
+        yield "agent.usage", f"the output format of {agent.kind} is built in", "no `usage`"
     for name in sorted(used - set(command.PLACEHOLDERS)):
         if not name.startswith(ENV):
             yield "agent", f"unknown placeholder {{{name}}}", ", ".join(f"{{{each}}}" for each in command.PLACEHOLDERS)
@@ -163,11 +163,15 @@ def _missing_placeholders(plan: BenefitPlan, used: set[str]) -> Iterator[tuple[s
     has_tools = any(arm.tools for arm in plan.arms.values())
     has_url = plan.agent.model is not None and bool(plan.agent.model.base_url)
     if "prompt" not in used:
-        yield "agent.command", "no {prompt}: every task would be the same call", "{prompt} in an argument"
+        yield "agent.command", "no {prompt}: every task would make the same call", "{prompt} in an argument"
     if has_tools and "mcp_config" not in used:
         yield "agent.command", "no {mcp_config}: the agent gets no tool", "{mcp_config} in an argument"
     if has_url and "base_url" not in used:
-        yield "agent.command", "no {base_url}: its requests would not be seen", "{base_url} in an argument or in `env`"
+        yield (
+            "agent.command",
+            "no {base_url}: its requests could not be recorded",
+            "{base_url} in an argument or in `env`",
+        )
 
 
 def _path_problems(plan: BenefitPlan) -> Iterator[tuple[str, str, str]]:
@@ -190,10 +194,10 @@ def _model_problems(plan: BenefitPlan) -> Iterator[tuple[str, str, str]]:
     if model.api_key_env and model.api_key_env not in os.environ:
         yield "agent.model.api_key_env", f"the environment variable {model.api_key_env} is not set", "the API key"
     elif agent.kind != "command" and not model.api_key_env and not model.base_url:
-        yield "agent.model.api_key_env", "no API key", "the environment variable that holds it"
+        yield "agent.model.api_key_env", "no API key", "the environment variable with the key"
     for name in ("temperature", "top_p", "seed", "max_tokens"):
         if getattr(model, name) is not None:
-            yield f"agent.model.{name}", "an external agent sets its sampling itself", f"no `{name}`"
+            yield f"agent.model.{name}", "an external agent sets its own sampling", f"no `{name}`"
 
 
 def _agent_variables(plan: BenefitPlan) -> set[str]:
@@ -219,7 +223,9 @@ async def _version(plan: BenefitPlan) -> str:
     except NotStartedError as error:
         raise ConfigError(f"{argv[0]} cannot be started: {error}", path="agent.command") from None
     except TimeoutError:
-        raise ConfigError(f"{argv[0]} --version has not ended after {_VERSION_S:g} s", path="agent.command") from None
+        raise ConfigError(
+            f"{argv[0]} --version: time limit of {_VERSION_S:g} s exceeded", path="agent.command"
+        ) from None
     if status:
         raise ConfigError(f"{argv[0]} --version ended with exit status {status}", path="agent.command")
     return first_line(text)

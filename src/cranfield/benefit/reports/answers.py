@@ -22,7 +22,7 @@ BY: Mapping[DecidedBy, str] = {
     DecidedBy.NOTHING_ELSE: "the answer says nothing else",
     DecidedBy.VOTES: "votes",
     DecidedBy.NO_JUDGE: "no judge was called",
-    DecidedBy.NO_MAJORITY: "no more than half of the votes agree",
+    DecidedBy.NO_MAJORITY: "no majority of votes",
     DecidedBy.FAILED: "votes of the judge are missing",
 }
 MAX_REASONS = 50
@@ -95,8 +95,8 @@ def _vote_text(vote: VoteRow) -> str:
 _YES_OR_NO = {True: "yes", False: "no", None: ""}
 NO_VERDICT = (DecidedBy.NO_JUDGE, DecidedBy.NO_MAJORITY, DecidedBy.FAILED)
 NO_RATING = {
-    NoNarrative.STRUCTURE: "not rated, as the structure is not complete",
-    NoNarrative.NO_MAJORITY: "without a rating: no more than half of the votes agree",
+    NoNarrative.STRUCTURE: "not rated, because the structure is incomplete",
+    NoNarrative.NO_MAJORITY: "without a rating: no majority of votes",
     NoNarrative.FAILED: "without a rating: votes of the judge are missing",
 }
 """Why a narrative has none."""
@@ -107,7 +107,7 @@ _NESTED = {"facts", "narrative_votes"}
 def answers_document(report: AnswersReport) -> Document:
     """Means, a row a query, and what was not scored."""
     means = TableSpec(
-        "Shares have Wilson's interval, scores Student's t",
+        "CIs: Wilson for shares, Student's t for scores",
         report.means,
         (
             Col("", lambda row: row.name),
@@ -157,7 +157,7 @@ def _interval(low: float | None, high: float | None) -> Interval | None:
 
 def _queries(report: AnswersReport) -> Table:
     return TableSpec(
-        "Structure: F1 of entities and files. Facts: mentioned of all, and wrong statements",
+        "Structure: F1 of entities and files. Facts: number mentioned, and wrong statements",
         report.queries,
         (
             Col("query", lambda query: query.row.query_id),
@@ -196,10 +196,10 @@ def _notes(report: AnswersReport) -> tuple[str, ...]:
     notes = []
     if report.judge is None:
         notes.append(
-            "No judge: only the structure is scored, and facts that are stated verbatim or not touched at all."
+            "No judge: only the structure is scored, and facts that are stated verbatim or not mentioned at all."
         )
     else:
-        notes.append(f"Judge {report.judge.model}: {report.judge.votes} votes; more than half of them decide.")
+        notes.append(f"Judge {report.judge.model}: {report.judge.votes} votes; a majority decides.")
     if missing:
         notes.append(
             f"{count_noun(len(missing), 'queries')} without an answer, scored as an empty one: {join_first(missing)}"
@@ -228,7 +228,7 @@ def _share_of_all(correct: list[bool | None]) -> list[str]:
     if n_open in (0, n):
         return []
     bounds = f"between {n_right / n:.4f} and {(n_right + n_open) / n:.4f}"
-    why = "One wrong fact decides an answer, and a missing verdict leaves it out: the share above tends to be too low."
+    why = "A single wrong fact decides an answer, but a missing verdict leaves it out, so the share above tends to be too low."
     return [f"Facts correct, over all {count_noun(n, 'queries')} with facts: {bounds}. {why}"]
 
 

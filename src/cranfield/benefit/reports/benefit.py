@@ -115,11 +115,13 @@ def _verdict(result: BenefitResult) -> VerdictBlock:
     caveats = tuple(each.message for each in result.validity if not each.is_void and (void or not each.leads))
     cells = result.first_strata
     if void:
-        sentence = f"There is no verdict: {void[0]}."
+        sentence = f"No verdict: {void[0]}."
         return VerdictBlock("invalid", sentence, "void", (), tuple(void[1:]), (), caveats)
-    sentence = f"Of {count_noun(len(cells), 'strata')}: {_counted(cells)}. Each has a verdict of its own; a mean over all of them would hide where the tool helps and where it costs."
+    sentence = f"Of {count_noun(len(cells), 'strata')}: {_counted(cells)}. Each has a separate verdict; a mean over all strata would hide where the tool helps and where it costs."
     if [row.kind for row in cells] == [StratumKind.ALL]:
-        sentence = f"{capitalised(cells[0].verdict.value)} ({cells[0].claims}), over all tasks: none has a stratum. {cells[0].reason}"
+        sentence = (
+            f"{capitalised(cells[0].verdict.value)} ({cells[0].claims}), over all tasks (no strata). {cells[0].reason}"
+        )
     sentence = "".join(f"Caution: {each}. " for each in result.cautions) + sentence
     facts = [
         VerdictFact(
@@ -166,10 +168,11 @@ def _counted(rows: Sequence[StratumResult]) -> str:
 def _legend(rows: Sequence[StratumResult]) -> str:
     seeds = count_noun(max(row.n_seeds for row in rows), "seeds")
     return (
-        f"n: tasks whose success is decided in both arms, {seeds} each. Δ: treatment less control, means over tasks; of success in percentage points. "
-        "Net tokens: saved by the treatment, all tokens of the tool included. "
-        "Intervals are those of each stratum alone; verdicts are adjusted for their number. "
-        "Ties: both arms have the same success in every task; the interval is what so few tasks exclude."
+        f"n: tasks with a decided success in both arms, {seeds} each. Δ: treatment minus control, means over "
+        "tasks; success in percentage points. "
+        "Net tokens: saved by the treatment, including all tokens of the tool. "
+        "Intervals are per stratum, without correction; verdicts are corrected for the number of strata. "
+        "Ties: both arms have the same success in every task; the interval is based on the number of tasks."
     )
 
 
@@ -216,9 +219,9 @@ def _brief_table(result: BenefitResult) -> Table:
 
 def _reason(row: StratumResult) -> str:
     lift = row.minimal_detectable_lift
-    least = "" if lift is None else f" A true lift is found with a probability of .8 from {_detectable(lift)} on."
+    least = "" if lift is None else f" Detectable lift with 80 % power: {_detectable(lift)} or more."
     if lift is not None and lift > 1:
-        least = " No true lift is found with a probability of .8 by so few tasks."
+        least = " With so few tasks, no lift is detectable with 80 % power."
     claims = f" ({row.claims})" if row.claims else ""
     return f"{stratum_name(row)}: {row.verdict.value}{claims}. {row.reason}{least}"
 
@@ -238,7 +241,7 @@ def _figures(rows: Sequence[StratumResult], result: BenefitResult) -> list[Chart
     level = format_level(float(result.rule["alpha"]))
     lifts, saved = [row.success_lift for row in rows], [row.net_tokens for row in rows]
     return [
-        _forest("success-lift", f"Success: treatment less control, {level} CI", rows, lifts, delta_text),
+        _forest("success-lift", f"Success: treatment minus control, {level} CI", rows, lifts, delta_text),
         _forest("net-tokens", f"Tokens saved per task, {level} CI", rows, saved, format_change),
     ]
 
@@ -279,12 +282,12 @@ def _all_tasks(result: BenefitResult) -> Section:
             KeyValues(
                 (
                     ("tasks solved by both arms", format_count(test.both)),
-                    ("by the treatment alone", format_count(test.only_treatment)),
-                    ("by the control alone", format_count(test.only_control)),
+                    ("by the treatment only", format_count(test.only_treatment)),
+                    ("by the control only", format_count(test.only_control)),
                     ("by neither", format_count(test.neither)),
                     ("McNemar's exact test", f"p {format_p(test.p)}, {count_noun(test.n, 'tasks')}"),
                     ("lift", f"{delta_text(row.success_lift.value)} ({range_text(row.success_lift, delta_text)})"),
-                    ("smallest lift found with 80 % power", _detectable(row.minimal_detectable_lift)),
+                    ("smallest detectable lift (80 % power)", _detectable(row.minimal_detectable_lift)),
                     ("token ratio", f"{ratio_text(row.token_ratio.value)} ({range_text(row.token_ratio, ratio_text)})"),
                 )
             )
@@ -294,9 +297,7 @@ def _all_tasks(result: BenefitResult) -> Section:
         binary, binary
     )
     blocks.append(
-        Paragraph(
-            f"A task counts as solved where {success} a success: fixed in the plan. This is not the verdict.", "note"
-        )
+        Paragraph(f"A task counts as solved if {success} a success (set in the plan). This is not the verdict.", "note")
     )
     return Section("all", "All tasks", tuple(blocks))
 

@@ -95,8 +95,8 @@ def _section(name: str, experiment: str, stratum: str, points: list[_Point], pla
         return Section(name, title, (table,))
     figure = Chart(
         name=name,
-        title="Success: treatment less control, by version",
-        alt=f"Lift of success of {len(dots)} valid results in order of time; see the table.",
+        title="Success: treatment minus control, by version",
+        alt=f"Lift of success of {len(dots)} valid results over time; see the table.",
         spec=over_time(dots, "Δ success", SCREENS[0]),
         narrow_spec=over_time(dots, "Δ success", SCREENS[1]),
         table=table,

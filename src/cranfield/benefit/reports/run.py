@@ -30,11 +30,7 @@ def experiment_plan_document(plan: PlanResult) -> Document:
             Col("detectable lift", lambda row: row.detectable, "value", key="detectable"),
         ),
     )
-    text = (
-        "Detectable: the lift of success that is found four times of five, if the differences of tasks have a standard "
-        f"deviation of {plan.spread:g}; alpha is divided by the number of tests, as in the verdict. Empty: fewer than "
-        f"{plan.min_tasks} tasks, or too few for a lift of 1."
-    )
+    text = f"Detectable: lift of success with 80 % power, assuming a standard deviation of {plan.spread:g} of the task differences; alpha is divided by the number of tests, as in the verdict. Empty: fewer than {plan.min_tasks} tasks, or too few even for a lift of 1."
     order: TableSpec[tuple[int, str]] = TableSpec(
         "Cells",
         list(enumerate(plan.cells)),
@@ -43,11 +39,11 @@ def experiment_plan_document(plan: PlanResult) -> Document:
     notes = [Bullets(plan.notes)] if plan.notes else []
     return Document(
         title=f"Experiment {plan.plan}",
-        subtitle=(*filter(None, [plan.uncommitted]), "The plan has no problem."),
+        subtitle=(*filter(None, [plan.uncommitted]), "The plan has no problems."),
         sections=(
             Section("plan", "Plan", (_about_plan(plan), *notes)),
             *([Section("tools", "Tools under test", (_tools(plan),))] if plan.tools else []),
-            Section("power", "What the tasks can show", (strata.table(), Paragraph(text))),
+            Section("power", "Detectable effects", (strata.table(), Paragraph(text))),
             Section("order", "Order of the cells", (order.table(shown=CELLS_SHOWN),)),
         ),
         tidy=strata.tidy,
@@ -66,9 +62,9 @@ def _tools(plan: PlanResult) -> Table:
         Col("arm", lambda each: each.arm.value),
         Col("server", lambda each: each.server or UNKNOWN),
         Col("tools of the server", lambda each: ", ".join(each.tools)),
-        Col("serves", lambda each: served(each) or "not asked: it has no `preflight`"),
+        Col("serves", lambda each: served(each) or "not checked: no `preflight`"),
     )
-    return TableSpec("Each was started and asked", plan.tools, columns).table(shown=20, wrap=True)
+    return TableSpec("Each tool was started and checked", plan.tools, columns).table(shown=20, wrap=True)
 
 
 def _about_plan(plan: PlanResult) -> KeyValues:

@@ -28,11 +28,13 @@ def back_up(database: Database, path: Path) -> None:
     """
     if database.path is None:
         command = shlex.join(["pg_dump", "--format=custom", f"--file={path}", _without_password(database.url)])
-        raise UsageError("PostgreSQL has this database: pg_dump backs it up", path=database.where, hint=f"`{command}`")
+        raise UsageError(
+            "this is a PostgreSQL database: use pg_dump for the backup", path=database.where, hint=f"`{command}`"
+        )
     with database.engine.connect() as connection:
         if current_revision(connection) is None:
-            raise UsageError("there is no database of books here", path=database.where)
-    taken = UsageError("the file exists", path=str(path), hint="a backup replaces nothing: give another name")
+            raise UsageError("no book database found", path=database.where)
+    taken = UsageError("the file exists", path=str(path), hint="a backup does not overwrite files: give another name")
     if os.path.lexists(path):  # also a link to nothing
         raise taken
     try:

@@ -50,7 +50,7 @@ def database_url(place: str | Path) -> URL:
         except (ArgumentError, ValueError):  # a port that is no number
             raise UsageError("the address of the database cannot be read", expected=PLACES) from None
     if "://" in text.removeprefix("sqlite:"):
-        raise UsageError("a database of this kind is not supported", expected=PLACES)
+        raise UsageError("this kind of database is not supported", expected=PLACES)
     return URL.create("sqlite", database=str(Path(text.removeprefix("sqlite:")).expanduser()))
 
 
@@ -155,13 +155,13 @@ def _refuse_unfit() -> Iterator[None]:
 
 
 def _no_such_number() -> UnknownNameError:
-    return UnknownNameError("there is no such number", expected="a whole number of 64 bits")
+    return UnknownNameError("number out of range", expected="a 64-bit integer")
 
 
 def _unfit_text() -> UsageError:
     return UsageError(
-        "the database cannot hold a text of the request",
-        expected="Unicode without U+0000, names of 200 characters at most",
+        "the database cannot store a text of the request",
+        expected="Unicode without U+0000, names of at most 200 characters",
         hint="send a shorter text without such characters",
     )
 

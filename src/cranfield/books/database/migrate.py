@@ -24,7 +24,7 @@ def current_revision(connection: Connection) -> str | None:
     if {"alembic_version", "event"} <= tables:
         return str(connection.execute(text("SELECT version_num FROM alembic_version")).scalar_one())
     if tables:
-        raise UsageError("this is no database of books: it has other tables", hint="give another path or address")
+        raise UsageError("this is not a book database: it has other tables", hint="give another path or address")
     return None
 
 
@@ -87,7 +87,7 @@ def opening_problem(error: DBAPIError, database: Database) -> UsageError:
     if database.url.password:
         got = got.replace(str(database.url.password), "***")
     hint = (
-        "this user must be able to write the file and its folder, where SQLite keeps two more"
+        "this user needs write access to the file and to its folder, where SQLite creates two more files"
         if "readonly" in got
         else None
     )

@@ -122,7 +122,7 @@ def _check(pool: Pool) -> None:
     known, seen = set(names), set()
     for item in pool.items:
         if item.query not in known:
-            problems.add(f"the pool has no query {shorten(item.query)}", path=f"document {item.doc}")
+            problems.add(f"query {shorten(item.query)} is not in the pool", path=f"document {item.doc}")
         if (item.query, item.doc) in seen:
             problems.add(f"document {shorten(item.doc)} is in the pool twice", path=f"query {item.query}")
         seen.add((item.query, item.doc))
@@ -244,7 +244,7 @@ class Books(Part):
         name = checked_name(name, refused="/\\")
         with self._database.write() as session:
             if session.scalar(select(Book.id).where(Book.name == name)) is not None:
-                raise UsageError(f"there is a book {name} already", hint="choose another name")
+                raise UsageError(f"book {name} already exists", hint="choose another name")
             now = self._clock()
             book = Book(
                 name=name,
@@ -305,7 +305,7 @@ class Books(Part):
             if (found := _item_of(session, query_row.id, doc)) is not None:
                 return found.id
             if not doc.strip():
-                raise UsageError("a document needs an id", path="doc")
+                raise UsageError("the document has no id", path="doc")
             settings = settings_of(book)
             item = Item(book_id=book_id, query_id=query_row.id, doc_id=doc, fields=fields, origin=Origin.ADDED)
             item.wanted = plan_wanted(settings, query, doc)
@@ -425,11 +425,11 @@ class Books(Part):
             queries = dict(session.execute(names).all())
             for query, doc, grade, _ in given:
                 if query not in queries:
-                    problems.add(f"the book has no query {shorten(query)}", path=f"{query} {doc}")
+                    problems.add(f"query {shorten(query)} is not in the book", path=f"{query} {doc}")
                 if grade not in settings.scale.grades:
                     expected = ", ".join(map(str, settings.scale.grades))
                     problems.add(
-                        "the grade is not of the scale", path=f"{query} {doc}", expected=expected, got=f"{grade:g}"
+                        "the grade is not on the scale", path=f"{query} {doc}", expected=expected, got=f"{grade:g}"
                     )
             problems.raise_if_any()
             for query, doc, grade, reason in given:
@@ -560,10 +560,10 @@ def read_calibration(path: Path) -> list[tuple[str, str, float, str]]:
     for row in reader:
         query, doc, grade = (str(row[name] or "").strip() for name in COLUMNS)
         if not query or not doc:
-            problems.add("a line needs a query and a document", path=str(path), line=reader.line_num)
+            problems.add("the line has no query or no document", path=str(path), line=reader.line_num)
         try:
             rows.append((query, doc, float(grade), str(row.get("reason") or "").strip()))
         except ValueError:
-            problems.add("the grade is no number", path=str(path), line=reader.line_num, got=shorten(grade))
+            problems.add("the grade is not a number", path=str(path), line=reader.line_num, got=shorten(grade))
     problems.raise_if_any()
     return rows

@@ -78,10 +78,12 @@ class Log(Part):
             account, settings = account_row(session, request.account_id), settings_of(book)
             item = item_row(session, request.item_id, book.id)
             if request.action not in RATER_ACTIONS:
-                raise UsageError(f"action {request.action} is not one that is saved")
+                raise UsageError(f"action {request.action} cannot be saved")
             _check(request, settings, item.fields)
             if book.state == BookState.CLOSED:
-                raise BookClosedError(f"book {book.name} is closed: it takes no judgments", hint="a lead can open it")
+                raise BookClosedError(
+                    f"book {book.name} is closed and accepts no judgments", hint="a lead can reopen it"
+                )
             judging = _Judging(session, book, settings, account) if request.given else None
             if judging is not None:
                 request = replace(request, guideline_version=judging.check(item, request.guideline_version))
@@ -139,7 +141,7 @@ class Log(Part):
             _check(request, settings, item.fields)
             refuse_own(session.get(ItemJudgment, (item_id, account_id)))
             if seen not in {ANY, _decided_at(session, item)}:
-                raise NotAllowedError("the final grade of this item was changed meanwhile")
+                raise NotAllowedError("the final grade of this item has been changed in the meantime")
             event = _event(session, book.id, request, self._clock())
             item.final = grade
             update_state(session, item, settings, self._clock())
@@ -218,19 +220,19 @@ class _Judging:
         """Refuse an item that was not given, or other guidelines than those that were shown; the version of these."""
         if not was_given(self.session, item, self.account):
             raise NotAllowedError(
-                f"document {shorten(item.doc_id)} was not given to {self.account.name}",
-                hint="load the page again: it has what is yours to judge",
+                f"document {shorten(item.doc_id)} is not assigned to {self.account.name}",
+                hint="reload the page to get your items",
             )
         given = self.session.get(HandOut, (item.id, self.account.id))
         latest = guideline_version(self.session, self.book.id)
         shown = latest if given is None else given.guideline_version
         if version is not None and not (version <= latest and (given is None or version >= shown)):
             raise UsageError(
-                "the judgment follows other guidelines than those that the document was given with",
+                "the judgment uses a different version of the guidelines than the assigned item",
                 path="guideline_version",
                 expected=f"version {shown}",
                 got=str(version),
-                hint="load the page again, and read the guidelines",
+                hint="reload the page, and read the guidelines",
             )
         return shown if version is None else version
 
@@ -255,7 +257,7 @@ class _Judging:
                 f"the quota of {self.account.name} in book {self.book.name} is used up",
                 expected=f"{count_noun(max(self.left_before or 0, 0), 'grades')} at most",
                 got=str(n),
-                hint="a lead can raise it",
+                hint="a lead can raise the quota",
             )
 
 
@@ -276,19 +278,21 @@ def _first(session: Session, account_id: int, client_key: str, item_id: int) -> 
     if event is None:
         return None
     if event.item_id != item_id:
-        raise UsageError(f"the key {shorten(client_key)} was used for another item", hint="give each save its own key")
+        raise UsageError(f"the key {shorten(client_key)} was used for another item", hint="use a new key for each save")
     return SavedJudgment(event.id, duplicate=True, item_state=ItemState(item_row(session, event.item_id).state))
 
 
 def _check(request: SaveRequest, settings: BookSettings, fields: Json) -> None:
     problems = ProblemList(UsageError)
     if not 0 < len(request.client_key) <= Event.client_key.type.length:
-        problems.add("the key of a save has 1 to 80 characters", path="client_key", got=str(len(request.client_key)))
+        problems.add(
+            "the key of a save must have 1 to 80 characters", path="client_key", got=str(len(request.client_key))
+        )
     problems.problems += _grade_problems(request.action, request.grade, settings)
     if request.action is Action.SKIP and request.skip_reason is None:
-        problems.add("a skip needs a reason", path="skip_reason", expected=", ".join(SkipReason))
+        problems.add("a skip requires a reason", path="skip_reason", expected=", ".join(SkipReason))
     if request.action is Action.ADJUDICATE and not request.reason:
-        problems.add("a final grade needs a reason", path="reason")
+        problems.add("a final grade requires a reason", path="reason")
     if settings.mode is Mode.REVIEW and request.grade in grades_of(settings):
         problems.problems += review_problems(fields, request.grade, request.reason, request.data)
     problems.raise_if_any()
@@ -299,9 +303,9 @@ def _grade_problems(action: Action, grade: float | None, settings: BookSettings)
     is_graded = action in (Action.GRADE, Action.ADJUDICATE)
     if is_graded and grade not in grades:
         got = "none" if grade is None else f"{grade:g}"
-        return [Problem("the grade is not of the scale", path="grade", expected=", ".join(map(str, grades)), got=got)]
+        return [Problem("the grade is not on the scale", path="grade", expected=", ".join(map(str, grades)), got=got)]
     if not is_graded and action is not Action.CARRY and grade is not None:
-        return [Problem(f"`{action}` has no grade", path="grade", got=f"{grade:g}")]
+        return [Problem(f"`{action}` takes no grade", path="grade", got=f"{grade:g}")]
     return []
 
 
@@ -314,7 +318,7 @@ def _import_problems(
     elif settings.mode is Mode.REVIEW and not found and row.grade is not None:
         found += review_problems(items[row.item_id].fields, row.grade, row.reason, row.data)
     if row.account_id not in raters:
-        found.append(Problem(f"there is no account {row.account_id}"))
+        found.append(Problem(f"account {row.account_id} not found"))
     return found
 
 

@@ -43,18 +43,21 @@ def new_name(name: str, taken: Iterable[str], kind: RaterKind = RaterKind.PERSON
     """
     name = checked_name(name)
     if not _is_visible(name):
-        raise UsageError("not a name", path="name", expected="letters or digits that are visible", got=shorten(name))
+        raise UsageError("not a name", path="name", expected="visible letters or digits", got=shorten(name))
     if any(first != second for word in name.split() for first, second in pairwise(_alphabets(word))):
         raise UsageError(
-            "letters of several alphabets in one word", path="name", expected="those of one", got=shorten(name)
+            "a word mixes letters of several alphabets",
+            path="name",
+            expected="letters of one alphabet",
+            got=shorten(name),
         )
     if skeleton(name) in RESERVED and (kind is RaterKind.PERSON or name != kind):
-        raise UsageError(
-            f"the name {shorten(name)} has a meaning of its own in books", path="name", hint="choose another name"
-        )
+        raise UsageError(f"the name {shorten(name)} is reserved", path="name", hint="choose another name")
     if skeleton(name) in map(skeleton, taken):
         raise UsageError(
-            f"the name {shorten(name)} is taken, or looks like one that is", path="name", hint="choose another name"
+            f"the name {shorten(name)} is taken, or too similar to an existing name",
+            path="name",
+            hint="choose another name",
         )
     return name
 

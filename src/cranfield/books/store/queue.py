@@ -247,7 +247,7 @@ class Queue(Part):
             item = item_row(session, item_id, book_id)
             is_given = was_given(session, item, account_row(session, account_id))
             if item.repeat_for not in (None, account_id) or not is_given:
-                raise UnknownNameError(f"there is no item {item_id} in this book")
+                raise UnknownNameError(f"item {item_id} not found in this book")
             return _assignments(rater, [item])[0]
 
     def renew(self, book_id: int, account_id: int) -> int:
@@ -261,9 +261,9 @@ class Queue(Part):
         account = account_row(session, account_id)
         book, member = book_row(session, book_id), member_row(session, book_id, account_id, lock=lock)
         if account.kind != RaterKind.PERSON:
-            raise NotAllowedError(f"{account.name} is no person: a {account.kind} takes no slot")
+            raise NotAllowedError(f"{account.name} is not a person: a {account.kind} cannot be assigned items")
         if member is None or not account.active:
-            what = "no member of this book" if member is None else "not active"
+            what = "not a member of this book" if member is None else "not active"
             raise NotAllowedError(f"{account.name} is {what}", hint="a lead can change this")
         settings = settings_of(book)
         known = select(Item.query_id).where(Item.book_id == book_id, Item.gold.is_not(None)).distinct()

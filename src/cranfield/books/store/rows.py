@@ -39,7 +39,7 @@ class ChangedMeanwhileError(UsageError):
     @classmethod
     def of(cls, what: str) -> ChangedMeanwhileError:
         """The error for something of which another version was stored."""
-        return cls(f"another version of {what} was stored meanwhile", hint="try again")
+        return cls(f"another version of {what} has been stored in the meantime", hint="try again")
 
 
 def checked_name(name: str, refused: str = "") -> str:
@@ -54,7 +54,7 @@ def checked_name(name: str, refused: str = "") -> str:
     """
     name = name.strip()
     if not 0 < len(name) <= NAME_CHARS:
-        raise UsageError(f"a name has 1 to {NAME_CHARS} characters", path="name", got=shorten(name))
+        raise UsageError(f"a name must have 1 to {NAME_CHARS} characters", path="name", got=shorten(name))
     if not name.isprintable() or set(name) & set(refused) or name in {".", ".."}:
         others = f", without {' '.join(refused)}" if refused else ""
         raise UsageError("not a name", path="name", expected=f"visible characters{others}", got=shorten(name))
@@ -77,7 +77,7 @@ def book_row(session: Session, book: str | int, *, lock: bool = False) -> Book:
     if found is None:
         if isinstance(book, str):
             raise UnknownNameError.among("book", book, session.scalars(select(Book.name)))
-        raise UnknownNameError(f"there is no book {book}")
+        raise UnknownNameError(f"book {book} not found")
     return found
 
 
@@ -93,7 +93,7 @@ def account_row(session: Session, account: str | int) -> Account:
         else session.get(Account, account)
     )
     if found is None:
-        raise UnknownNameError(f"there is no account {shorten(account) if isinstance(account, str) else account}")
+        raise UnknownNameError(f"account {shorten(account) if isinstance(account, str) else account} not found")
     return found
 
 
@@ -105,7 +105,7 @@ def item_row(session: Session, item_id: int, book_id: int | None = None) -> Item
     """
     found = session.get(Item, item_id)
     if found is None or (book_id is not None and found.book_id != book_id):
-        raise UnknownNameError(f"there is no item {item_id}" + ("" if book_id is None else " in this book"))
+        raise UnknownNameError(f"item {item_id} not found" + ("" if book_id is None else " in this book"))
     return found
 
 

@@ -15,7 +15,7 @@ from cranfield.books.database.base import Base
 
 
 class Role(StrEnum):
-    """What an account may do."""
+    """Role of an account."""
 
     ADMIN = "admin"
     LEAD = "lead"
@@ -52,7 +52,7 @@ class Origin(StrEnum):
 
 
 class ItemState(StrEnum):
-    """What an item waits for."""
+    """State of an item."""
 
     OPEN = "open"
     """For raters."""

@@ -77,7 +77,7 @@ def open_store(url: str | Path, *, create: bool = True, clock: Clock = now_ms) -
             found = current_revision(connection)
         if found not in {None, REVISION}:
             raise UsageError(
-                "the database is of another version",
+                "the database has a different schema version",
                 path=database.where,
                 expected=f"schema {REVISION}",
                 got=found,
@@ -118,9 +118,9 @@ def _database(url: str | Path, *, create: bool) -> Database:
     path = database.path
     if path is not None and not path.exists() and not create:
         raise UsageError(
-            "there is no database of books here",
+            "no book database found",
             path=str(path),
-            hint="`cranfield book create NAME --pool FILE` or `cranfield serve` makes one",
+            hint="`cranfield book create NAME --pool FILE` or `cranfield serve` creates one",
         )
     if path is not None and not path.parent.is_dir():
         raise UsageError("the folder of the database does not exist", path=str(path))

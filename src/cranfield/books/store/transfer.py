@@ -178,7 +178,7 @@ class _Writing:
 
     def restore(self) -> int:
         if self.session.scalar(select(Book.id).where(Book.name == self.name)) is not None:
-            self.problems.add(f"there is a book {self.name} already", hint="{name=NAME} gives it another name")
+            self.problems.add(f"book {self.name} already exists", hint="import it under another name with {name=NAME}")
         self.problems.problems += dangling(self.dump)
         accounts = self._accounts()
         self.problems.raise_if_any()
@@ -212,7 +212,7 @@ class _Writing:
                 self.session.add(account)
                 self.session.flush()
             elif account.kind != rater.kind:
-                what = f"rater {shorten(rater.name)} is there already, as another kind"
+                what = f"rater {shorten(rater.name)} already exists as a rater of another kind"
                 self.problems.add(what, expected=rater.kind.value, got=account.kind)
             ids[rater.name] = account.id
         return ids
@@ -322,5 +322,5 @@ def dangling(dump: records.BookDump) -> list[Problem]:
     if len(queries) < len(dump.query):
         found.append(("query", "one stands twice"))
     return [
-        Problem(f"not a whole book: {kind} {shorten(str(value))} is not there or not in order") for kind, value in found
+        Problem(f"not a whole book: {kind} {shorten(str(value))} is missing or out of order") for kind, value in found
     ]

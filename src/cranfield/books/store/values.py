@@ -215,7 +215,7 @@ class JudgingProgress:
 
 @dataclass(frozen=True, slots=True)
 class QueryCoverage:
-    """A query of a book: how far its items are."""
+    """A query of a book, with the progress of its items."""
 
     query_id: int
     query: str

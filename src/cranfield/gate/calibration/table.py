@@ -193,7 +193,7 @@ def with_outcomes(source: CalibrationAnswers, path: Path) -> CalibrationAnswers:
     """
     rules, outcomes = read_outcomes(path)
     if not any(answer.query_id in outcomes for answer in source.answers):
-        raise InputError("no query of this file is among the answers", path=shown(path), got=source.name)
+        raise InputError("no query of this file has an answer", path=shown(path), got=source.name)
     answers = []
     for answer in source.answers:
         own = {kind: right for kind, right in answer.correct.items() if kind not in rules}
@@ -205,7 +205,7 @@ def with_outcomes(source: CalibrationAnswers, path: Path) -> CalibrationAnswers:
 def _some_rows(path: Path) -> list[Row]:
     rows = list(_rows(path))
     if not rows:
-        raise InputError("the table has no rows", path=shown(path), expected="a row for each query")
+        raise InputError("the table has no rows", path=shown(path), expected="one row per query")
     return rows
 
 
@@ -233,7 +233,7 @@ def _document_rows(located: Located) -> Iterator[Row]:
     if isinstance(top, dict):
         key = next((name for name in ROWS if isinstance(top.get(name), list)), None)
         if key is None:
-            expected = "a list of rows, or one of them under " + " or ".join(ROWS)
+            expected = "a list of rows, or an object with a list of rows under " + " or ".join(ROWS)
             raise InputError(located.problem("no rows", (), expected=expected, got=f"keys {', '.join(top)}"))
         top, steps = top[key], (key,)
     if not isinstance(top, list):
@@ -251,7 +251,7 @@ def _column(
     found = next((name for name in wanted if name in names), None)
     if found is None:
         expected, got = " or ".join(wanted), "columns " + ", ".join(names)
-        problems.add(f"no column of the {role}", path=shown(path), expected=expected, got=got)
+        problems.add(f"no column for the {role}", path=shown(path), expected=expected, got=got)
     return found or ""
 
 
@@ -271,7 +271,7 @@ def _correct_columns(
 
 def _query_id(value: Any, problems: ProblemList, place: Mapping[str, Any]) -> str | None:
     if not is_id(value) or value == "":
-        problems.add("a row without a query", **place)
+        problems.add("the row has no query", **place)
         return None
     return id_texts([value])[0]
 
@@ -281,7 +281,7 @@ def _score(value: Any, query_id: str, problems: ProblemList, place: Mapping[str,
         return None
     number = number_of(value) if isinstance(value, str) else as_number(value)
     if number is None:
-        problems.add(f"the confidence of {query_id} is no number", got=shorten(value), **place)
+        problems.add(f"the confidence of {query_id} is not a number", got=shorten(value), **place)
     elif not is_finite_share(number):
         problems.problems.append(score_problem(number, query_id, place))
         number = None

@@ -31,7 +31,7 @@ def accept_command(
     ] = Path("cranfield-gate"),
     overrides: SetOverrides,
 ) -> Report:
-    """Show what changes and write the baseline file, which is to be committed.
+    """Show the changes and write the baseline file. Commit this file.
 
     No other command writes the baseline file. Pilots, and runs with more failures than the gate allows, are rejected.
     """

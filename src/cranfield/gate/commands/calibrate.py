@@ -26,16 +26,18 @@ if TYPE_CHECKING:
 Source = Annotated[
     Path,
     Argument(
-        "Table with a score and an outcome for each query (CSV, JSON, JSONL); or, with RUN, a test set.",
+        "Table with a score and an outcome per query (CSV, JSON, JSONL); or, with RUN, a test set.",
         metavar="TABLE|TESTSET",
     ),
 ]
-RunArgument = Annotated[Path | None, Argument("Run whose answers have a field with the confidence.", metavar="[RUN]")]
+RunArgument = Annotated[Path | None, Argument("Run whose answers have a confidence field.", metavar="[RUN]")]
 ScoreOption = Annotated[
     str | None,
     Option(
-        "Column, or field of the answers, with the confidence; default: score, confidence or "
-        "sufficiency_score; of a run, confidence first.",
+        (
+            "Column or answer field with the confidence; default: score, confidence or sufficiency_score; for a "
+            "run, confidence first."
+        ),
         flag="--score",
         metavar="NAME",
     ),
@@ -43,33 +45,35 @@ ScoreOption = Annotated[
 CorrectOption = Annotated[
     str | None,
     Option(
-        "Of a run: the measure by which an answer is correct, such as Success@5 (default) or 'R@10 >= 0.5'. Of a table: "
-        "the column; default: correct, structure_correct, facts_correct.",
+        (
+            "For a run: the measure that defines a correct answer, such as Success@5 (default) or 'R@10 >= 0.5'. "
+            "For a table: the column; default: correct, structure_correct, facts_correct."
+        ),
         flag="--correct",
         metavar="RULE",
     ),
 ]
 KindOption = Annotated[
     Literal["structural", "facts"] | None,
-    Option("What the column of a table means; default: by its name.", flag="--correctness"),
+    Option("Kind of correctness in the column of a table; default: from its name.", flag="--correctness"),
 ]
 AnswersOption = Annotated[
     Path | None,
     Option(
-        "Scored answers, a row a query: query_id, facts_correct, structure_correct (CSV, JSON, JSONL).",
+        "Scored answers, one row per query: query_id, facts_correct, structure_correct (CSV, JSON, JSONL).",
         flag="--answers",
         metavar="FILE",
     ),
 ]
 ThresholdOption = Annotated[
-    float, Option("Report the correctness of answers from this score on.", flag="--threshold", metavar="X")
+    float, Option("Report the correctness of answers with at least this score.", flag="--threshold", metavar="X")
 ]
 TargetOption = Annotated[
-    float, Option("Share of correct answers that an advised threshold needs.", flag="--target", metavar="SHARE")
+    float, Option("Share of correct answers that a recommended threshold must reach.", flag="--target", metavar="SHARE")
 ]
 ByOption = Annotated[
     list[str] | None,
-    Option("Stratum to report; repeat for more; default: all of few values.", flag="--by", metavar="STRATUM"),
+    Option("Stratum to report; repeat for more; default: all strata with few values.", flag="--by", metavar="STRATUM"),
 ]
 
 
@@ -125,7 +129,9 @@ def _rule(correct: str | None, kind: str | None) -> Threshold:
     from cranfield.measures.threshold import parse_threshold
 
     if kind is not None:
-        raise UsageError("--correctness is for a table", hint="of a run, a measure says what is structurally correct.")
+        raise UsageError(
+            "--correctness applies only to a table", hint="for a run, the measure defines structural correctness."
+        )
     return parse_threshold(correct or "Success@5")
 
 

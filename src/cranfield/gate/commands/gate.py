@@ -66,7 +66,7 @@ def gate_command(
     """Check a system against the rules of the config and its baseline.
 
     Exit codes: 0 all rules passed; 1 a rule failed; 4 no rule failed and at least one is inconclusive; 3 a preflight
-    check failed, or the scores do not count: too many failed queries, or void evidence; 2 invalid usage, config, baseline or run. They do not depend on the output
+    check failed, or the scores are invalid (too many failed queries, or void evidence); 2 invalid usage, config, baseline or run. They do not depend on the output
     format.
     """
     from cranfield.gate.use_cases.ci import append_step_summary, summary_page

@@ -58,7 +58,9 @@ class Api:
 
         # Checked here: the message of the client would contain the token.
         if not all(value.isascii() and value.isprintable() for value in access.headers.values()):
-            raise UsageError(f"the token for {access.forge} is invalid", expected="letters, digits and signs on a line")
+            raise UsageError(
+                f"the token for {access.forge} is invalid", expected="one line of letters, digits and punctuation"
+            )
         self._access = access
         self._until = time.monotonic() + COMMAND_S
         # A compressed response could be cut off unnoticed, or expand without limit.
@@ -104,7 +106,7 @@ class Api:
         seen: set[str] = set()
         for _ in range(MAX_PAGES):
             if url in seen:
-                raise UsageError(f"{self._access.forge} lists the same page of comments again and again")
+                raise UsageError(f"{self._access.forge} returned the same page of comments repeatedly")
             seen.add(url)
             response = self._send("GET", url)
             page = self._json(response)
@@ -115,7 +117,7 @@ class Api:
             if following is None:
                 return
             url = self._same_server(following)
-        raise UsageError(f"{self._access.forge} lists more than {MAX_PAGES} pages of comments")
+        raise UsageError(f"{self._access.forge} returned more than {MAX_PAGES} pages of comments")
 
     def _same_server(self, url: str) -> str:
         """Check the URL of a next page: the token is not sent to another server."""
@@ -125,10 +127,12 @@ class Api:
             base = URL(self._access.url)
             following = base.join(url)
         except InvalidURL:
-            raise UsageError(f"{self._access.forge} names a next page that is no address", got=shorten(url)) from None
+            raise UsageError(
+                f"{self._access.forge} returned a next page that is not an address", got=shorten(url)
+            ) from None
         if (base.scheme, base.host, base.port) != (following.scheme, following.host, following.port):
             raise UsageError(
-                f"{self._access.forge} names a next page on another server",
+                f"{self._access.forge} returned a next page on another server",
                 expected=str(base.host),
                 got=str(following.host),
                 hint="give the address of its API with {url}",
@@ -164,7 +168,7 @@ class Api:
         try:
             return event_loop().run_function(lambda: self._attempt(method, url, body), TOTAL_S)
         except TimeoutError:
-            raise ReadTimeout(f"no whole answer in {TOTAL_S:g} s") from None
+            raise ReadTimeout(f"no complete response within {TOTAL_S:g} s") from None
 
     def _attempt(self, method: str, url: str, body: object) -> Response:
         """One request, with a limit of time and length; the token is redacted in what comes back.
@@ -178,13 +182,13 @@ class Api:
         content, until = bytearray(), time.monotonic() + TOTAL_S
         with self._client.stream(method, url, json=body) as response:
             if response.headers.get("content-encoding", "identity").lower() != "identity":
-                raise UsageError(f"{self._access.forge} sent an encoded answer, unasked", path=url)
+                raise UsageError(f"{self._access.forge} sent an encoded response that was not requested", path=url)
             for part in response.iter_raw():
                 content += part
                 if len(content) > MAX_BYTES:
                     raise UsageError(f"{self._access.forge} answered with over {MAX_BYTES // 1024**2} MB", path=url)
                 if time.monotonic() > until:
-                    raise ReadTimeout(f"no whole answer in {TOTAL_S:g} s")
+                    raise ReadTimeout(f"no complete response within {TOTAL_S:g} s")
         text = self._redact(content.decode("utf-8", "replace"))
         headers = {name: value for name, value in response.headers.items() if name != "content-length"}
         return Response(response.status_code, headers=headers, content=text.encode(), request=response.request)
@@ -197,7 +201,7 @@ class Api:
         status = response.status_code
         hint = self._access.hints.get(status)
         if _is_limited(response):
-            hint = "it asks to wait longer than a minute: start the job again later"
+            hint = "the server asks to wait for more than a minute: start the job again later"
         elif response.is_redirect:
             hint = "the repository may have moved: give its new name with {repo}, or the address with {url}"
         return UsageError(

@@ -77,8 +77,8 @@ def marker_line(marker: str = DEFAULT_MARKER) -> str:
         UsageError: the marker contains other characters than allowed.
     """
     if not _MARKER.fullmatch(marker) or marker.endswith("-"):
-        expected = "at most 100 letters, digits, blanks, dots, slashes, underscores and single dashes"
-        raise UsageError("a marker is a few plain words", expected=expected, got=shorten(marker))
+        expected = "at most 100 letters, digits, spaces, dots, slashes, underscores and single dashes"
+        raise UsageError("use a few plain words as the marker", expected=expected, got=shorten(marker))
     return f"<!-- cranfield: {marker} -->"
 
 

@@ -78,7 +78,7 @@ def access(environ: Mapping[str, str], url: str | None = None) -> ApiAccess:
     token = environ.get("GITHUB_TOKEN", "").strip()
     if not token:
         raise UsageError(
-            "there is no token for GitHub",
+            "no GitHub token",
             expected="GITHUB_TOKEN in the environment",
             hint="give the step `env: GITHUB_TOKEN: ${{ github.token }}`",
         )
@@ -99,7 +99,7 @@ def place(environ: Mapping[str, str], repo: str | None, number: int | None) -> t
     repo = repo or environ.get("GITHUB_REPOSITORY", "")
     if not _REPO.fullmatch(repo) or {".", ".."} & set(repo.split("/")):
         raise UsageError(
-            "no repository is named" if not repo else "this is not the name of a repository",
+            "no repository given" if not repo else "not a repository name",
             expected="{repo=OWNER/NAME}, or GITHUB_REPOSITORY",
             got=shorten(repo) if repo else None,
             parameters=("repo",),
@@ -109,10 +109,10 @@ def place(environ: Mapping[str, str], repo: str | None, number: int | None) -> t
         number = int(found[1]) if found else _number_of_event(environ)
     if number is None:
         raise UsageError(
-            "no pull request is named",
-            expected="{number=N}, or a job that runs for one",
+            "no pull request given",
+            expected="{number=N}, or a job of one",
             parameters=("number",),
-            hint="a job of a push has none: run it `on: pull_request`",
+            hint="push jobs have no pull request: run the job `on: pull_request`",
         )
     return repo, number
 
@@ -128,7 +128,7 @@ def _number_of_event(environ: Mapping[str, str]) -> int | None:
         event = json.loads(Path(path).read_bytes())
     except (OSError, ValueError, RecursionError):
         raise UsageError(
-            "cannot be read as the event of a job",
+            "not a valid event file",
             path="GITHUB_EVENT_PATH",
             hint="or give {number=N}",
             parameters=("number",),

@@ -67,11 +67,14 @@ def access(environ: Mapping[str, str], url: str | None = None) -> ApiAccess:
     """
     token = environ.get("GITLAB_TOKEN", "").strip()
     if not token:
-        why = "CI_JOB_TOKEN may not write comments" if environ.get("CI_JOB_TOKEN") else None
+        why = "CI_JOB_TOKEN cannot write comments" if environ.get("CI_JOB_TOKEN") else None
         raise UsageError(
-            "there is no token for GitLab" + (f", and {why}" if why else ""),
+            "no GitLab token" + (f", and {why}" if why else ""),
             expected="GITLAB_TOKEN in the environment",
-            hint="make a project access token with the scope `api`, and keep it as a masked variable named GITLAB_TOKEN",
+            hint=(
+                "create a project access token with the scope `api`, and store it as a masked variable named "
+                "GITLAB_TOKEN"
+            ),
         )
     headers = {"PRIVATE-TOKEN": token, "Accept": "application/json"}
     return ApiAccess("GitLab", (url or environ.get("CI_API_V4_URL") or API).rstrip("/"), headers, _HINTS, token)
@@ -86,7 +89,7 @@ def place(environ: Mapping[str, str], repo: str | None, number: int | None) -> t
     repo = repo or environ.get("CI_MERGE_REQUEST_PROJECT_ID") or environ.get("CI_PROJECT_ID", "")
     if not _REPO.fullmatch(repo):
         raise UsageError(
-            "no project is named" if not repo else "this is not a project",
+            "no project given" if not repo else "not a project",
             expected="{repo} with its number or GROUP/NAME, or CI_PROJECT_ID",
             got=shorten(repo) if repo else None,
             parameters=("repo",),
@@ -96,10 +99,10 @@ def place(environ: Mapping[str, str], repo: str | None, number: int | None) -> t
         number = int(content) if content.isascii() and content.isdecimal() else None
     if number is None:
         raise UsageError(
-            "no merge request is named",
-            expected="{number=N}, or a job that runs for one",
+            "no merge request given",
+            expected="{number=N}, or a job of one",
             parameters=("number",),
-            hint='a job of a branch has none: `rules: - if: $CI_PIPELINE_SOURCE == "merge_request_event"`',
+            hint='branch jobs have no merge request: use `rules: - if: $CI_PIPELINE_SOURCE == "merge_request_event"`',
         )
     return repo, number
 

@@ -63,38 +63,38 @@ NOT_IN_BRIEF = ("correct", "mean score", "log loss", WITHIN, "calibration interc
 """Figures that the short form does not repeat, or leaves to the report."""
 METHOD = (
     (
-        "p-values: each answer is drawn as correct with the probability that its score states, which gives the distribution of net "
-        "bias, slope, Spiegelhalter's z and ECE of a calibrated score at this n. With few answers that ECE is far above 0."
+        "p-values: outcomes are simulated with the probabilities given by the scores, which yields the "
+        "distribution of net bias, slope, Spiegelhalter's z and ECE of a calibrated score at this n. With few answers, this ECE is far above 0."
     ),
-    "Intervals of shares are Wilson's; of the net bias, Student's t; of slope and intercept, Wald's. Level: 95 %.",
+    "95 % CIs: Wilson for shares, Student's t for the net bias, Wald for slope and intercept.",
     (
-        f"Slope and intercept are of a logistic regression of the outcome on the logit of the score, which is clipped to {CLIPPED}: "
-        "1 and 0 for a calibrated score. A slope under 1 is of scores that are too extreme."
-    ),
-    (
-        "Spiegelhalter's z is the Brier score minus what a calibrated score is expected to have, in standard errors: above 0, the score "
-        "errs more than it states."
+        "Slope and intercept: logistic regression of the outcome on the logit of the score (clipped to "
+        f"{CLIPPED}). A calibrated score has slope 1 and intercept 0; a slope below 1 means that the scores are too extreme."
     ),
     (
-        f"A score is not calibrated where the net bias is significant at {format_plain(ALPHA_BIAS)}, the slope at "
+        "Spiegelhalter's z: Brier score minus the expected Brier score of a calibrated score, in standard "
+        "errors. Above 0, errors are larger than the scores imply."
+    ),
+    (
+        f"A score is reported as not calibrated if the net bias is significant at {format_plain(ALPHA_BIAS)}, "
+        "the slope at "
         f"{format_plain(ALPHA_SLOPE)}, Spiegelhalter's z at {format_plain(ALPHA_SPIEGELHALTER)} or the ECE in bins of equal mass at "
-        f"{format_plain(ALPHA_ECE)}, or where an answer with a score of 1 is wrong or one with 0 is correct. That happens to a "
-        f"calibrated score in at most {format_level(1 - ALPHA_FAMILY)} of samples."
+        f"{format_plain(ALPHA_ECE)}, or if an answer with score 1 is wrong or one with score 0 is correct. "
+        f"This rejects a calibrated score in at most {format_level(1 - ALPHA_FAMILY)} of samples."
     ),
     (
-        f"Of a score that is not calibrated, a direction is named where it is significant at {format_plain(ALPHA)} by the drawn "
-        "outcomes, and by the interval of the net bias or by the score test of slope 1 with a fitted intercept. The test of the AUROC "
-        "is Wilcoxon's rank sum test, with the correction of ties."
+        "For a score that is not calibrated, a direction is reported if it is significant at "
+        f"{format_plain(ALPHA)} both by simulation and by the interval of the net bias or the score test of slope 1 with a fitted intercept. The AUROC is tested with Wilcoxon's rank sum test, corrected for ties."
     ),
     (
-        f"What is shown of net bias and slope is shown by two one-sided tests each, at {format_plain(ALPHA_SHOWN)}: of the net bias by "
-        "Student's t, of the slope by the score test of each end with a fitted intercept."
+        "Equivalence of net bias and slope is shown by two one-sided tests each, at "
+        f"{format_plain(ALPHA_SHOWN)}: Student's t for the net bias, and score tests of both limits with a fitted intercept for the slope."
     ),
     (
-        "Threshold advice: the lowest of 0.0, 0.1, ... 0.9 from which on the exact one-sided lower bound of the share of correct "
-        "answers, at .05 divided by the number of candidates, is at least the target."
+        "Recommended threshold: the lowest of 0.0, 0.1, ... 0.9 at which the exact one-sided lower bound of "
+        "the share of correct answers, at .05 divided by the number of candidates, reaches the target."
     ),
-    "Strata are not corrected for being several.",
+    "No multiple-comparison correction for strata.",
 )
 
 
@@ -142,7 +142,7 @@ def _brief(report: CalibrationReport, reasons: Sequence[str]) -> Brief:
 
 def _excluded_text(why: Exclusion, queries: Sequence[str]) -> str:
     ids = join_first(list(queries), SHOWN)
-    return f"not counted, {why.value}: {count_noun(len(queries), 'queries', format_count)} ({ids})"
+    return f"left out, {why.value}: {count_noun(len(queries), 'queries', format_count)} ({ids})"
 
 
 def _sections(found: Calibration, report: CalibrationReport) -> list[Section]:
@@ -182,11 +182,13 @@ def _figures(found: Calibration) -> tuple[tuple[str, str], ...]:
         ("Brier score", f"{format_value(found.brier)}, skill {format_value(found.brier_skill)}"),
         (
             "log loss",
-            "infinite: a score of 0 or 1 was wrong" if found.log_loss is None else format_value(found.log_loss),
+            "infinite: an answer with score 0 or 1 was misclassified"
+            if found.log_loss is None
+            else format_value(found.log_loss),
         ),
         *_slope_rows(found.fit, evidence),
         ("AUROC", format_value(found.auroc) + ("" if evidence is None else f" (p {format_p(evidence.rank_p)})")),
-        ("AURC", f"{format_value(found.aurc)}; {format_value(1 - group.share)} for a score without information"),
+        ("AURC", f"{format_value(found.aurc)}; {format_value(1 - group.share)} for an uninformative score"),
         (at, reached),
         ("threshold advice", _advice_text(found.advice)),
         ("diagnosis", findings_text(group)),
@@ -269,7 +271,7 @@ def _bins(bins: Sequence[Bin], caption: str, upper: str) -> Table:
 
 def _risk(found: Calibration, name: str) -> tuple[Block, ...]:
     table = TableSpec(
-        "Answers with at least a score, at each score that occurs",
+        "Answers with at least this score, for each distinct score",
         found.risk,
         (
             Col("score from", lambda row: row.threshold, "value"),

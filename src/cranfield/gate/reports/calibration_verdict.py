@@ -33,23 +33,23 @@ _MEANING: dict[Diagnosis, str] = {
     Diagnosis.REVERSED: "is higher for wrong answers than for right ones",
     Diagnosis.OVER_CONFIDENT: "is too high",
     Diagnosis.UNDER_CONFIDENT: "is too low",
-    Diagnosis.UNINFORMATIVE: "is not shown to distinguish right from wrong answers",
+    Diagnosis.UNINFORMATIVE: "does not significantly distinguish right from wrong answers",
     Diagnosis.OVER_DISPERSED: "is too extreme, the highest scores too high and the lowest too low",
     Diagnosis.UNDER_DISPERSED: "is not extreme enough, the highest scores too low and the lowest too high",
     Diagnosis.MISCALIBRATED: "is not calibrated",
-    Diagnosis.WELL_CALIBRATED: f"can be read as a probability, to a net bias within ±{MARGIN:g} and a slope of {BETWEEN}",
+    Diagnosis.WELL_CALIBRATED: f"can be read as a probability (net bias within ±{MARGIN:g}, slope {BETWEEN})",
 }
-_RECALIBRATE = "Recalibrate it, on other answers than those that it is then used for"
-_SHIFT = f"{_RECALIBRATE}, or take a threshold from which on enough answers are correct."
+_RECALIBRATE = "Recalibrate it on separate answers"
+_SHIFT = f"{_RECALIBRATE}, or use a threshold above which enough answers are correct."
 _STRETCH = f"{_RECALIBRATE}: multiply its logits by the slope, and add the intercept."
 _NEXT: dict[Diagnosis, str] = {
-    Diagnosis.REVERSED: "Check what it measures, an error or a distance perhaps, and which answers count as correct.",
+    Diagnosis.REVERSED: "Check what it measures (for example an error or a distance), and which answers count as correct.",
     Diagnosis.OVER_CONFIDENT: _SHIFT,
     Diagnosis.UNDER_CONFIDENT: _SHIFT,
-    Diagnosis.UNINFORMATIVE: "Do not decide by it: recalibration adds no information, so another signal is needed.",
+    Diagnosis.UNINFORMATIVE: "Do not use it for decisions: recalibration adds no information, so another signal is needed.",
     Diagnosis.OVER_DISPERSED: _STRETCH,
     Diagnosis.UNDER_DISPERSED: _STRETCH,
-    Diagnosis.MISCALIBRATED: "See in which bins, and recalibrate it there (isotonic regression, from some hundred answers on).",
+    Diagnosis.MISCALIBRATED: "Check which bins deviate, and recalibrate it (isotonic regression, with at least some hundred answers).",
     Diagnosis.WELL_CALIBRATED: "Calibrate again when the system, the queries or the rule of correctness change.",
 }
 _TONES: dict[Diagnosis, Tone] = {Diagnosis.WELL_CALIBRATED: "good", Diagnosis.INSUFFICIENT_DATA: "open"}
@@ -61,7 +61,9 @@ def verdict_of(report: CalibrationReport) -> VerdictBlock:
     group = first.group
     if report.diagnosis is Diagnosis.SYNTHESIS_BOTTLENECK and losses is not None:
         name = report.diagnosis.value
-        sentence = "What was retrieved is right more often than the answers made of it. Improve how answers are made of results."
+        sentence = (
+            "Retrieved results are correct more often than the answers generated from them. Improve answer generation."
+        )
         reasons = [losses_text(losses), f"The score against {first.kind.value}: {findings_text(group)}"]
     else:
         name, sentence, reasons = findings_text(group), _sentence(first, report.source.score), list(_reasons(first))
@@ -97,29 +99,38 @@ def _next_step(found: Calibration) -> str:
     findings, evidence = found.group.findings, found.group.evidence
     if findings[-1] is Diagnosis.UNINFORMATIVE and found.group.right in (0, found.group.n):
         which = "right" if found.group.right else "wrong"
-        return f"All answers are {which}: whether it distinguishes right from wrong ones shows with some of the other kind."
+        return (
+            f"All answers are {which}: to test whether it distinguishes right from wrong answers, add answers of "
+            "the other kind."
+        )
     if Diagnosis.REVERSED in findings:
         return _NEXT[Diagnosis.REVERSED]
     if Diagnosis.MISCALIBRATED in findings and evidence is not None and evidence.n_contradicted:
-        return "State no certainty, which is 0 or 1, or state the score with more digits."
+        return "Avoid scores of exactly 0 or 1, or write the score with more digits."
     if findings[-1] in (Diagnosis.OVER_DISPERSED, Diagnosis.UNDER_DISPERSED) and found.fit is None:
-        return f"{_RECALIBRATE}; for that, score more: the slope has no finite estimate."
+        return f"{_RECALIBRATE}; this needs more answers, because the slope has no finite estimate."
     return _NEXT[findings[-1]]
 
 
 def _more_answers(found: Calibration) -> str:
     group, evidence = found.group, found.group.evidence
     if evidence is None:
-        return f"Score at least {FEWEST} answers; to show that it is, some hundred."
+        return f"Score at least {FEWEST} answers; showing calibration takes some hundred."
     if group.right in (0, group.n):
-        return f"Score more: all of these are {'correct' if group.right else 'wrong'}, which shows no slope."
+        return f"Score more answers: all of these are {'correct' if group.right else 'wrong'}, so there is no slope."
     if found.fit is None:
-        return "It separates right from wrong answers, which gives the slope no upper end: score more, with scores in between."
+        return (
+            "It separates right from wrong answers perfectly, so the slope has no upper limit: score more "
+            "answers, with intermediate scores."
+        )
     if evidence.n_needed is None or evidence.n_needed <= group.n:
-        return "So many answers show it of most calibrated scores: this one is near a margin. Score more, or recalibrate it."
+        return (
+            "This number of answers is enough for most calibrated scores, but this score is near a margin. Score "
+            "more answers, or recalibrate it."
+        )
     unit = 10 ** max(0, len(str(evidence.n_needed)) - 2)
     needed = -(-evidence.n_needed // unit) * unit
-    return f"If it is, about {count_noun(needed, 'answers', format_count)} with such scores would show it: score more."
+    return f"If it is, about {count_noun(needed, 'answers', format_count)} with such scores would be enough to show it."
 
 
 def _reasons(found: Calibration) -> Iterator[str]:
@@ -150,7 +161,7 @@ def _reasons(found: Calibration) -> Iterator[str]:
         yield f"{SHOWN_OR_NOT[evidence.is_slope_shown]}: {WITHIN} (p {format_p(evidence.slope_shown_p)})"
     if Diagnosis.UNINFORMATIVE in group.findings and evidence.attainable_skill < LEAST_SKILL:
         yield (
-            "the scores hardly differ: even if they are calibrated, their Brier skill is expected to be "
+            "the scores hardly differ: even if they were calibrated, the expected Brier skill would be "
             f"{format_value(evidence.attainable_skill)}"
         )
     if found.brier_skill is not None and found.brier_skill < EDGE:
@@ -158,7 +169,7 @@ def _reasons(found: Calibration) -> Iterator[str]:
         yield f"Brier skill {format_value(found.brier_skill)}: as it is, {constant}"
     if evidence.n_contradicted:
         counted = count_noun(evidence.n_contradicted, "answers", format_count)
-        yield f"{counted} with a score of 1 wrong, or with 0 correct: a calibrated score has none"
+        yield f"{counted} with score 1 but wrong, or with score 0 but correct; a calibrated score has none"
 
 
 def _facts(found: Calibration) -> Iterator[VerdictFact]:

@@ -153,7 +153,7 @@ def _sections(result: GateResult) -> Iterator[Section]:
     yield Section(f"{link}rules", f"Rules{of}", (rules, *((Bullets(unseen),) if unseen else ())))
     has_baseline = result.baseline is not None
     interval = f"{format_level(result.alpha)} CI" if has_baseline else ""
-    caption = "Current and baseline values" if has_baseline else "Means; there is no baseline to compare them with"
+    caption = "Current and baseline values" if has_baseline else "Means; no baseline to compare with"
     blocks: list[Block] = [_measures(result.measures, caption, interval)]
     if result.strata:
         blocks.append(Details(f"{result.primary} by stratum", (_strata(result.primary, result.strata),), in_text=True))
@@ -358,7 +358,9 @@ def earlier_lines(results: Sequence[GateResult]) -> Iterator[str]:
         total = result.evaluation.n_queries
         times = [source.oldest for source in result.earlier if source.oldest and source.kind != "baseline"]
         when = f"the oldest is from {_time_text(min(times))}" if times else "the time is not known"
-        yield f"{lead}{format_count(result.n_earlier)} of {format_count(total)} answers are not of this call; {when}"
+        yield (
+            f"{lead}{format_count(result.n_earlier)} of {format_count(total)} answers are from an earlier call; {when}"
+        )
 
 
 def is_of_run_files(results: Sequence[GateResult]) -> bool:

@@ -34,7 +34,7 @@ from cranfield.gate.verdict import no_baseline
 from cranfield.repo.git import standing
 from cranfield.reporting import Document
 
-NOT_TO_COMPARE = "the baseline that is there is of another experiment: the means are not compared"
+NOT_TO_COMPARE = "the existing baseline is of a different experiment: means are not compared"
 
 
 @dataclass(frozen=True)
@@ -131,7 +131,9 @@ def _refusals(plan: GatePlan, experiment: Experiment, evaluation: Evaluation) ->
     findings = system_evidence(experiment, evaluation)
     for sentence in no_baseline(GateInput(evaluation), rules, plan.config.comparing().limits, findings):
         where = f"test set {experiment.name}" if experiment.name else None
-        yield Problem(f"this is no baseline: {sentence}", path=where, hint="fix what fails, and run it again")
+        yield Problem(
+            f"cannot be accepted as a baseline: {sentence}", path=where, hint="fix the failures, and run it again"
+        )
 
 
 def _change(answers: AnsweredTestSet, old: Baseline | None, new: Baseline, path: Path) -> BaselineChange:
@@ -150,7 +152,7 @@ def _change(answers: AnsweredTestSet, old: Baseline | None, new: Baseline, path:
     notes = [NOT_TO_COMPARE] if old is not None and not fits else []
     if answers.n_earlier:
         notes.append(
-            f"{answers.n_earlier} of {count_noun(len(experiment.testset.queries), 'answers')} are not of this call"
+            f"{answers.n_earlier} of {count_noun(len(experiment.testset.queries), 'answers')} are from an earlier call"
         )
     return BaselineChange(experiment.name, shown(path), facts, tuple(measures), worse, better, primary, tuple(notes))
 

@@ -118,7 +118,7 @@ class Scores:
         if not kept:
             known = {key: sorted(self._values_of(key)) for key in strata}
             expected = "; ".join(f"{key}: {', '.join(values)}" for key, values in known.items())
-            raise UsageError(f"no query is of {', '.join(labels)}", expected=expected)
+            raise UsageError(f"no query belongs to {', '.join(labels)}", expected=expected)
         return Scores(self.lazy, kept, ", ".join(labels), self.requests)
 
     def by(self, key: str) -> dict[str, Scores]:
@@ -192,7 +192,7 @@ class Scores:
         places = places[scored[places]]
         if not len(places):
             why = next(iter(self.evaluation.unscored[measure].values()), "no query")
-            hint = f"ask for {measure.depth} results: k={measure.depth}" if why is Reason.CUT_SHORT else None
+            hint = f"request {measure.depth} results: k={measure.depth}" if why is Reason.CUT_SHORT else None
             raise UsageError(f"{measure} has no value on any of {self!r}", got=why, hint=hint)
         return measure, places
 
@@ -270,4 +270,4 @@ def _outcomes(evaluation: Evaluation, rule: Threshold) -> dict[str, bool]:
 def _problem(value: object, query_id: str, path: str) -> Problem:
     if isinstance(value, int | float) and not isinstance(value, bool):
         return score_problem(float(value), query_id, {"path": path})
-    return Problem(f"the confidence of {query_id} is no number", path=path, got=shorten(value))
+    return Problem(f"the confidence of {query_id} is not a number", path=path, got=shorten(value))

@@ -87,9 +87,9 @@ class CollectionFolder:
 def keeps_nothing(ref: str | None) -> str:
     """Why answers of an interrupted gate are not used; empty where they are."""
     if ref is not None:
-        return "with a baseline ref a gate judges answers of this call alone"
+        return "with a baseline ref, a gate uses only answers of this call"
     if os.environ.get("CI", "").lower() not in {"", "0", "false"}:
-        return "in CI (the variable CI is set) a gate judges answers of this call alone"
+        return "in CI (the variable CI is set), a gate uses only answers of this call"
     return ""
 
 
@@ -122,7 +122,7 @@ def collection_folder(
             )
             others = [path for path in _left_folders(out) if path.name != folder.name]
             if others:
-                text = f"left by an interrupted gate, not used, and removed when this one has finished: {join_first(map(str, others))}"
+                text = f"answers of an interrupted gate are not used, and will be removed when this gate finishes: {join_first(map(str, others))}"
                 progress_on(sys.stderr).note(text)
             with _kept_if_interrupted(folder, keeps_nothing(ref)):
                 yield CollectionFolder(folder, _if_interrupted(folder, keeps_nothing(ref)))
@@ -158,16 +158,16 @@ def _left(resume: Path, out: Path) -> Path:
     """The folder to resume, as one of the output folder."""
     found = [path for path in _left_folders(out) if path.name == resume.name]
     if not found or resume.is_symlink() or not resume.is_dir() or not resume.samefile(found[0]):
-        expected = f"a folder {out / PRIVATE}… that an interrupted gate named"
-        raise UsageError("there is no interrupted gate here", path=str(resume), expected=expected)
+        expected = f"a folder {out / PRIVATE}… printed by an interrupted gate"
+        raise UsageError("no interrupted gate found", path=str(resume), expected=expected)
     return found[0]
 
 
 def _if_interrupted(folder: Path, why_not: str) -> str:
     """What becomes of the answers of a call that does not finish."""
     if why_not:
-        return f"none is kept: {why_not}."
-    return f"the same command with --resume {folder} uses them; without it, a gate that finishes removes them."
+        return f"no answers are kept: {why_not}."
+    return f"add --resume {folder} to the same command to use them; otherwise the next finished gate removes them."
 
 
 @contextmanager
@@ -259,14 +259,16 @@ def refuse_source(source: AnswerSource, experiments: Sequence[Experiment], ref: 
     given = [name for name in ("folder", "run", "resume") if getattr(source, name) is not None]
     if len(given) > 1:
         first, second = given[:2]
-        hint = "each says where the answers come from: leave one of them out."
+        hint = "both set the source of the answers: leave one of them out."
         raise UsageError(f"{{{first}}} and {{{second}}} exclude each other", hint=hint, parameters=tuple(given))
     if source.resume is not None and (why := keeps_nothing(ref)):
-        hint = "leave {resume} out: every query is sent again."
-        raise UsageError(f"{{resume}} is refused: {why}", hint=hint, parameters=("resume",))
+        hint = "leave out {resume}; every query is then sent again."
+        raise UsageError(f"{{resume}} is not allowed: {why}", hint=hint, parameters=("resume",))
     if source.run is not None and len(experiments) > 1:
         hint = "use {folder=DIR}, the output of `cranfield run`"
-        raise UsageError("{run} is one run, and there are several test sets", hint=hint, parameters=("run", "folder"))
+        raise UsageError(
+            "{run} is a single run, but there are several test sets", hint=hint, parameters=("run", "folder")
+        )
     if source.run is None:  # the stamp of a run that is named is checked when it is read
         pilots = dict.fromkeys(
             part.path for experiment in experiments for part in run_file_systems(experiment.systems) if _is_pilot(part)
@@ -312,8 +314,8 @@ def _finished(experiments: Sequence[Experiment], source: AnswerSource) -> dict[s
         system = experiment.systems[0].name
         path = source.run or (source.folder or Path()) / experiment.name / RUNS / f"{system}.jsonl"
         if not path.exists():
-            hint = "make it by `cranfield run`" if source.run is None else None
-            problems.append(Problem("there is no such run", path=str(path), hint=hint))
+            hint = "create it with `cranfield run`" if source.run is None else None
+            problems.append(Problem("run not found", path=str(path), hint=hint))
             continue
         run: Run | Path = path
         if source.run is None or _is_jsonl(path):
@@ -346,15 +348,17 @@ def _is_pilot(system: RunFileSystem) -> bool:
 
 
 def _pilot_problem(path: Path) -> Problem:
-    return Problem("the run is a pilot, which passes no gate", path=str(path), hint="collect it again, not as a pilot")
+    return Problem(
+        "the run is a pilot, which cannot pass a gate", path=str(path), hint="collect it again, not as a pilot"
+    )
 
 
 def _mismatches(run: Run, experiment: Experiment, path: Path, *, is_collected: bool) -> Iterator[Problem]:
     """Why a run is not one of this system on this test set; a collected one says what it is of."""
     if run.pilot:
         yield _pilot_problem(path)
-    hint = "collect it again by `cranfield run`, or let the gate query the system"
-    under_ref = "; with a baseline ref, first set the keys that it decides as they are there"
+    hint = "collect it again with `cranfield run`, or let the gate query the system"
+    under_ref = "; with a baseline ref, first set the keys that the ref decides to the values of the ref"
     checks: tuple[tuple[str, object, object], ...] = (
         ("test set", run.testset_digest, experiment.testset.digest),
         ("k", run.depth, experiment.k),
@@ -363,7 +367,7 @@ def _mismatches(run: Run, experiment: Experiment, path: Path, *, is_collected: b
     for what, got, expected in checks:
         if got == expected or (got is None and not is_collected):
             continue
-        message = f"the run is of another {what}" if got is not None else f"the run does not name its {what}"
+        message = f"the run has a different {what}" if got is not None else f"the run does not state its {what}"
         seen = "nothing" if got is None else str(got)[:19]
         more = under_ref if what == "config of the system" else ""
         yield Problem(message, path=str(path), expected=str(expected)[:19], got=seen, hint=hint + more)
@@ -388,7 +392,7 @@ def _evaluated(experiment: Experiment, run: Run | Path) -> tuple[Evaluation, tup
     if not more:
         return evaluation, ()
     what = f"{count_noun(sum(more), 'results')} of {count_noun(len(more), 'queries')} beyond k = {k}"
-    return evaluation, (f"{what} are not counted: a system under the gate is asked for {k}",)
+    return evaluation, (f"{what} are not counted: the gate requests {k} results",)
 
 
 def _earlier(experiment: Experiment, evaluation: Evaluation, found: _Found) -> Iterator[_Earlier]:
@@ -547,7 +551,7 @@ def gate_experiments(
     def prepare_set(name: str) -> Experiment:
         experiment = prepare(plan.config, name, [plan.systems[name]], cache="refresh", overrides=overrides)
         if any(isinstance(system, FunctionSystem) for system in experiment.systems):
-            require(PROGRAMS, "a gate on a Python function, which needs a process of its own,")
+            require(PROGRAMS, "a gate on a Python function, which needs its own process,")
         return experiment
 
     def check(experiment: Experiment) -> None:
@@ -608,7 +612,7 @@ def _baselines(plan: GatePlan, experiments: Sequence[Experiment]) -> dict[str, _
         other = misfits(baseline, experiment.dry, k=experiment.k, measures=compared_measures(rules), name=label)
         if other and not is_needed:
             why = "; ".join(f"{each.message} ({each.got}, not {each.expected})" for each in other)
-            found[name] = _Accepted(notes=(f"{plan.gate.baseline_of(name)} is not used, and no rule needs it: {why}",))
+            found[name] = _Accepted(notes=(f"{plan.gate.baseline_of(name)} is not used (no rule needs it): {why}",))
             continue
         problems += lost_anchors(plan, name)
         problems += other
@@ -684,11 +688,11 @@ def _differences(baseline: Baseline, evaluation: Evaluation, experiment: Experim
         what = "compared with it" if is_queried else "part of this gate"
         yield f"{count_noun(n, 'queries')} added since the baseline was accepted, not {what}: {names}"
     if baseline.system != evaluation.name:
-        yield f"the baseline is of the system {baseline.system}, and this is {evaluation.name}"
+        yield f"the baseline is of the system {baseline.system}, but this system is {evaluation.name}"
     if baseline.config_digest and digest and baseline.config_digest != digest:
         yield "the configuration of the system has changed since the baseline was accepted"
     if baseline.cranfield != __version__:
-        yield f"the baseline was accepted under Cranfield {baseline.cranfield}, and this is {__version__}"
+        yield f"the baseline was accepted with Cranfield {baseline.cranfield}, but this is version {__version__}"
 
 
 def digest_of(evaluation: Evaluation, experiment: Experiment) -> str:

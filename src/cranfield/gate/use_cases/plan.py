@@ -41,7 +41,7 @@ if TYPE_CHECKING:
     from cranfield.model import TestSet
 
 
-EXAMPLE = "say what must hold: gate: {rules: [floor: {measure: nDCG@10, at_least: 0.40}]}"
+EXAMPLE = "define the rules: gate: {rules: [floor: {measure: nDCG@10, at_least: 0.40}]}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,7 +76,7 @@ def planned(config_path: Path, baseline_ref: str | None = None) -> GatePlan:
     ref_config, located = _config_at(ref, config_path)
     gate = gate_of(ref_config)
     if gate is None:
-        hint = "the gate can be taken from this ref once it is merged there"
+        hint = "the gate can be read from this ref once it is merged there"
         raise UsageError(f"the config has no gate in {ref.name}", path=ref.shown(config_path), hint=hint)
     ruled = _ruled(config, ref_config, ref)
     systems = systems_gated(ref_config)
@@ -86,7 +86,7 @@ def planned(config_path: Path, baseline_ref: str | None = None) -> GatePlan:
 
 def _config_at(ref: Ref, config_path: Path) -> tuple[Config, Located]:
     """The config as a ref has it; problems name the ref."""
-    hint = "the gate can be taken from this ref once it is merged there"
+    hint = "the gate can be read from this ref once it is merged there"
     text = ref.read(config_path, hint=hint)
     name = ref.shown(config_path)
     with tempfile.TemporaryDirectory() as folder:
@@ -105,15 +105,15 @@ def _config_at(ref: Ref, config_path: Path) -> tuple[Config, Located]:
 def _ruled(config: Config, ref_config: Config, ref: Ref) -> Config:
     """This config with each key that the ref decides as the ref has it; see `cranfield.config.owners`."""
     if (config.testsets is None) != (ref_config.testsets is None):
-        raise UsageError(f"there is one test set here and several in {ref.name}, or the other way round")
+        raise UsageError(f"one side of this config and {ref.name} has a single test set, the other has several")
     gated = dict.fromkeys(systems_gated(ref_config).values())
     for name in gated:
         if name not in config.systems:
             raise UsageError(
-                f"the gate of {ref.name} is about the system {name}, which is not here",
+                f"the gate of {ref.name} checks the system {name}, which is not in this config",
                 expected=name,
                 got=", ".join(config.systems),
-                hint="keep its name; to rename it, merge that first, checked by a gate without a baseline ref",
+                hint="keep its name; to rename it, merge the renaming first, checked by a gate without a baseline ref",
             )
     _refuse_stored_answers(config, ref_config, ref, gated)
     known: dict[str, SystemConfig] = {}
@@ -130,7 +130,7 @@ def _ruled(config: Config, ref_config: Config, ref: Ref) -> Config:
     if config.testsets is not None and ref_config.testsets is not None:
         gone = [name for name in ref_config.testsets if name not in config.testsets]
         if gone:
-            raise UsageError(f"test sets of {ref.name} are not here any more: {', '.join(gone)}")
+            raise UsageError(f"test sets of {ref.name} are no longer in the config: {', '.join(gone)}")
         update["testsets"] = {name: merged(config.testsets[name], there) for name, there in ref_config.testsets.items()}
     return merged(config, ref_config).model_copy(update=update)
 
@@ -149,10 +149,10 @@ def _refuse_stored_answers(config: Config, ref_config: Config, ref: Ref, gated: 
                 there = ref_config.systems.get(part)
                 is_called = "is not there" if there is None else f"is of the kind {there.kind}"
                 if there is not None and there.kind == "run":
-                    is_called = f"is no part of {name}"
+                    is_called = f"is not a part of {name}"
                 raise UsageError(
                     f"the system {part} is a run file here, and {is_called} in {ref.name}: the gate would judge stored answers",
-                    expected=f"a system that is called, or a run file in {ref.name} too",
+                    expected=f"a system that can be queried, or a run file in {ref.name} too",
                     got=f"run: {getattr(config.systems[part], 'run', '')}",
                     hint=f"to gate stored answers from now on, merge that change of the config into {ref.name} first",
                 )
@@ -173,8 +173,8 @@ def refuse_overrides(overrides: SetOverrides) -> None:
     ]
     if given:
         names = ", ".join(f"{{{name}}}" for name in given)
-        hint = "write it into the config, in the block `options`, and merge that first."
-        message = f"{names}: with a baseline ref, the ref decides which test set counts"
+        hint = "set it in the block `options` of the config, and merge that first."
+        message = f"{names}: with a baseline ref, the ref defines the test set"
         raise UsageError(message, hint=hint, parameters=tuple(given))
 
 
@@ -188,16 +188,16 @@ def _differences(config: Config, ref_config: Config, ruled: Config, ref: Ref) ->
     here, there = ([] if gate is None else [words(rule) for rule in gate.rules] for gate in gates)
     removed, added = [rule for rule in there if rule not in here], [rule for rule in here if rule not in there]
     if removed or added:
-        yield f"rules differ from {ref.name}, and those of {ref.name} count"
+        yield f"rules differ from {ref.name}; the rules of {ref.name} are used"
     if removed:
-        yield f"rules of {ref.name} that are not here: {'; '.join(removed)}"
+        yield f"rules of {ref.name} missing in this config: {'; '.join(removed)}"
     if added:
-        yield f"rules that are only here, and not looked at: {'; '.join(added)}"
+        yield f"rules only in this config, not checked: {'; '.join(added)}"
     if changed := [*_changed_keys(config, ruled)]:
-        yield f"other than in {ref.name}, and taken from there: {', '.join(changed)}"
+        yield f"different from {ref.name}, whose values are used: {', '.join(changed)}"
     new = [name for name in config.testsets or {} if name not in (ref_config.testsets or {})]
     if new:
-        yield f"test sets that {ref.name} does not have are not looked at: {', '.join(new)}"
+        yield f"test sets missing in {ref.name} are not checked: {', '.join(new)}"
 
 
 def _changed_keys(config: Config, ruled: Config) -> Iterator[str]:
@@ -228,7 +228,8 @@ def _system_gated(config: Config, settings: SetConfig) -> str:
     if len(config.systems) == 1:
         return next(iter(config.systems))
     raise UsageError(
-        f"the config has {len(config.systems)} systems and does not say which is gated", hint="say gate: {system: NAME}"
+        f"the config has {len(config.systems)} systems, but does not define which one the gate checks",
+        hint="set gate: {system: NAME}",
     )
 
 
@@ -247,7 +248,7 @@ def lost_anchors(plan: GatePlan, name: str) -> Iterator[Problem]:
         ("files", there.source_files.keys() - here.source_files),
     ):
         if lost:
-            message = f"{count_noun(len(lost), what)} checked for drift in {plan.ref.name}, and not here: {join_first(sorted(lost))}"
+            message = f"{count_noun(len(lost), what)} checked for drift in {plan.ref.name}, but not here: {join_first(sorted(lost))}"
             hint = "update the anchors: `cranfield testset rehash SET --repo DIR`"
             yield Problem(message, path=shown(path), hint=hint)
 

@@ -73,7 +73,7 @@ def _differences(status: RunStatus) -> Sequence[Section]:
             "missing: the adversary adds", lambda each: ", ".join((*each.missing_entities, *each.missing_files)), "code"
         ),
     )
-    title = "Jaccard index of what oracle and adversary name, where it is under 1"
+    title = "Jaccard index of the items named by oracle and adversary, if below 1"
     table = TableSpec(title, rows, columns).table(shown=RECORDS_SHOWN, wrap=True)
     return [Section("agreement", "Oracle and adversary", (table,))] if rows else []
 
@@ -129,7 +129,7 @@ def gate_document(found: SetGate) -> Document:
         subtitle=(
             *filter(None, [found.uncommitted]),
             f"{count_noun(n, 'records')} at {found.commit[:12] or 'no commit'}",
-            f"{found.n_passed} passed, {n - found.n_passed} failed; what is missing is not failed",
+            f"{found.n_passed} passed, {n - found.n_passed} failed; missing data does not count as failed",
             *found.notes,
             *found.tree.notes,
         ),

@@ -46,12 +46,12 @@ def cost_verdict(estimate: CostEstimate) -> str:
     """Whether the budget allows what the plan costs, in a sentence or two."""
     over = estimate.over_budget
     if not over:
-        return "The plan has no problem."
+        return "The plan has no problems."
     kind = "Measured" if estimate.is_measured else "Typical"
     likely = [each for each in over if each.is_likely]
     verdict = f"{kind} cost is over the budget" if likely else f"{kind} cost may exceed the budget"
     costs = and_list([_over(each, estimate.currency) for each in likely or over])
-    return f"{verdict}: {costs}. A run stops there, and goes on with a larger budget."
+    return f"{verdict}: {costs}. A run stops at the budget, and can be resumed with a larger one."
 
 
 def _over(each: OverBudget, currency: str) -> str:
@@ -76,8 +76,8 @@ def _cost(estimate: CostEstimate) -> tuple[Table | Paragraph, ...]:
         Col(f"{money}, at most", lambda role: role.money_limit, "value"),
     )
     total = ("all", "", None, estimate.tokens, estimate.token_limit, estimate.money, estimate.money_limit)
-    text = "At most: by the limits of the roles, and in all also by the budget. Empty: no limit, or no price."
-    title = "From the records of a dry run" if estimate.is_measured else "Before anything is asked"
+    text = "Maximum: from the limits of the roles; for the total, also from the budget. Empty: no limit or no price."
+    title = "From the records of a dry run" if estimate.is_measured else "Before any model call"
     return (
         TableSpec(title, estimate.roles, columns).table(footer=total),
         Paragraph(text),
@@ -96,13 +96,10 @@ def _intervals(estimate: CostEstimate) -> tuple[Table | Paragraph, ...]:
         Col(f"money ({estimate.currency}), 95 % interval", lambda role: _interval(role.money_interval, "money")),
     )
     ends = _interval(estimate.token_interval, "tokens"), _interval(estimate.money_interval, "money")
-    text = (
-        "Prediction of the whole from the measured records (Student's t); of all roles, the sum of theirs. Not known where fewer "
-        "than two were measured. Later drafts of a cell are shown the earlier ones, and cost a little more."
-    )
+    text = "Prediction of the total from the measured records (Student's t); for all roles, the sum. Unknown if fewer than two were measured. Prompts for later drafts of a cell include the earlier ones, and cost slightly more."
     assumed = [each.role for each in estimate.roles if not each.measured]
     if assumed:
-        text += f" No record of the dry run reached {and_list(assumed)}: typical cost is assumed there."
+        text += f" No record of the dry run reached {and_list(assumed)}: a typical cost is assumed."
     return (TableSpec("Intervals", estimate.roles, columns).table(footer=("all", None, *ends)), Paragraph(text))
 
 

@@ -19,8 +19,8 @@ SHARES = (0.05, 0.1, 0.2, 0.3, 0.5)
 WITHIN = 60
 """Records within which a model is retired with these chances."""
 _VERDICTS: Mapping[BatchVerdict, str] = {
-    BatchVerdict.SIMILAR: "No metric differs significantly. That is no proof that none differs.",
-    BatchVerdict.REQUEUE: "The batch differs from the version before: it goes back to its authors.",
+    BatchVerdict.SIMILAR: "No metric differs significantly. This does not prove that none differs.",
+    BatchVerdict.REQUEUE: "The batch differs from the previous version: send it back to its authors.",
     BatchVerdict.UNTESTED: "Too few records: no metric was tested.",
 }
 
@@ -38,12 +38,12 @@ def rows_document(found: CheckedRows) -> Document:
     )
     votes = count_noun(found.n_votes, "votes")
     blocks: list[Block] = [
-        Paragraph(f"{votes} on each row; more than half of them decide. What has no majority goes to a person."),
+        Paragraph(f"{votes} per row; a majority decides. Rows without a majority are reviewed by a person."),
         states.table(),
     ]
     if found.missing:
         kinds = ", ".join(f"{n} {kind}" for kind, n in found.missing.items())
-        blocks.append(Paragraph(f"Votes that are missing: {kinds}.", "warning"))
+        blocks.append(Paragraph(f"Missing votes: {kinds}.", "warning"))
     blocks += [Bullets(found.notes)] if found.notes else []
     sections = [Section("result", "Result", tuple(blocks))]
     if shown := [row for row in found.rows if row.state is not RowState.CONFIRMED]:
@@ -95,14 +95,12 @@ def batch_document(drift: BatchDrift) -> Document:
         Paragraph(_VERDICTS[drift.verdict], "warning" if drift.verdict is BatchVerdict.REQUEUE else ""),
         metrics.table(),
         Paragraph(
-            "D: largest distance of the distribution functions, within cells of task type and difficulty. p: permutation "
-            f"within cells; adjusted by Holm over the metrics; level {drift.alpha:g}."
+            "D: largest distance of the distribution functions, within cells of task type and difficulty. p: "
+            f"permutation test within cells, Holm-adjusted over the metrics; level {drift.alpha:g}."
         ),
     ]
     notes = [f"{each.name}: {each.result.note}" for each in drift.metrics if each.result.note]
-    notes += [
-        f"cell {cell}: only one of the two has records ({n}); not compared" for cell, n in drift.uncompared.items()
-    ]
+    notes += [f"cell {cell}: only one side has records ({n}); not compared" for cell, n in drift.uncompared.items()]
     blocks += [Bullets(tuple(notes))] if notes else []
     return Document(
         title="Batch",
@@ -128,7 +126,7 @@ def models_document(found: ModelTests) -> Document:
         ),
     )
     chances: TableSpec[float] = TableSpec(
-        f"Chance that one test retires a model within {WITHIN} records",
+        f"Probability that one test retires a model within {WITHIN} records",
         SHARES,
         (
             Col("true share", lambda share: share, "statistic"),
@@ -137,7 +135,8 @@ def models_document(found: ModelTests) -> Document:
     )
     text = (
         f"Wald's sequential test of a share of rejected records of {test.acceptable:g} against {test.unacceptable:g}, "
-        f"with errors of about {test.alpha:g} and {test.beta:g} at most. After `keep` the next record begins another test."
+        f"with error rates of at most about {test.alpha:g} and {test.beta:g}. After `keep`, the next record "
+        "starts a new test."
     )
     return Document(
         title="Models",

@@ -156,7 +156,7 @@ class StepContext:
             took.add(Spent.of(prices, transcript.task.model, usage))
         spent = f"{count_noun(took.requests, 'requests')}, {took.text(prices.currency)}"
         row = count_noun(transcript.task.limits.corrections + 1, "replies")
-        message = f"{job.role}: {row} in a row cannot be read, {count_noun(len(tries), 'tries')} so far ({spent}); the last: {failure.detail}"
+        message = f"{job.role}: {row} in a row are unreadable, {count_noun(len(tries), 'tries')} so far ({spent}); the last: {failure.detail}"
         return RecordFinding(kind=failure.kind, message=message)
 
     def made(self, job: RoleJob, transcript: Transcript, task_type: TaskType) -> dict[str, Any]:

@@ -168,7 +168,7 @@ def check_set(
         rows = rows_of(testset)
         if not rows:
             raise TestSetError(
-                "no row to check", path=str(path), expected="queries that expect spans, entities or files"
+                "no row to check", path=str(path), expected="queries with expected spans, entities or files"
             )
         without = (path, out, options.replay)
         source = ParsedSource(source_snapshot(repo, at, allow_dirty=options.allow_dirty, without=without))
@@ -192,7 +192,7 @@ def check_set(
             written += saved.files
             notes += saved.notes
         elif diff:
-            notes.append("the corrections are not written; --apply writes them")
+            notes.append("the corrections are not written; use --apply to write them")
         return RowReport(result, rows_document(CheckedRows.of(testset, result, notes)), diff, written)
 
 
@@ -242,7 +242,10 @@ def _notes(testset: TestSet, source: ParsedSource) -> Iterator[str]:
     where = f"commit {source.snapshot.commit[:12]}" if source.snapshot.commit else "the folder"
     yield f"checked against {where}"
     if others := queries_without_rows(testset):
-        yield f"not checked, because they expect no place: {count_noun(len(others), 'queries')} ({join_first(others)})"
+        yield (
+            f"not checked, because they have no expected place: {count_noun(len(others), 'queries')} "
+            f"({join_first(others)})"
+        )
 
 
 def _sentence(n: int, options: CheckOptions) -> str:
@@ -271,7 +274,7 @@ class AssembledBatch:
     records: tuple[AssembledRecord, ...]
     planned: Mapping[Cell, int]
     report: ReviewReport | None
-    """None: no record was given to people."""
+    """None: no record was given to reviewers."""
 
     @property
     def kept(self) -> Mapping[Cell, int]:
@@ -343,7 +346,7 @@ def read_batch(run: Path) -> AssembledBatch:
         )
     if not records:
         hint = f"`cranfield golden status {command_word(run)}` shows why"
-        raise UsageError("no record of this run enters a set", path=shown(run), hint=hint)
+        raise UsageError("no record of this run can be added to a set", path=shown(run), hint=hint)
     report = review_of(folder) if read_sample(folder) is not None else None
     return AssembledBatch(index, tuple(records), _planned(run, index), report)
 
@@ -557,7 +560,7 @@ def _review_step(run: Path, repo: Path, batch: AssembledBatch) -> str:
         return f"`cranfield golden review {command_word(run)} --repo {command_word(repo)}`"
     if batch.report.outcome is ReviewOutcome.BREACHED:
         return after_breach(run, batch.source, repo)
-    return f"`cranfield golden reviewed {command_word(run)}` says what is next"
+    return f"`cranfield golden reviewed {command_word(run)}` prints the next step"
 
 
 def _merged(batch: AssembledBatch, out: Path, snapshot: Snapshot) -> VersionContent:
@@ -588,7 +591,7 @@ def _refuse_drift(before: TestSet, path: Path, snapshot: Snapshot) -> None:
     report = verify(before, snapshot)
     if changed := [each.label for each in (*report.moved, *report.drifted)]:
         raise TestSetError(
-            f"places of the version before are not as they were in {report.where}: {join_first(changed)}",
+            f"places of the previous version have changed in {report.where}: {join_first(changed)}",
             path=shown(path),
             hint="correct them: `cranfield testset verify SET --repo DIR --out FILE` writes moved lines, "
             "`cranfield testset rehash SET --repo DIR` the anchors",
@@ -622,17 +625,17 @@ def _harness(
         if each.level == "error"
     ]
     if errors:
-        step = f"correct the set: `cranfield testset validate {command_word(path)}` lists what is wrong"
+        step = f"correct the set: `cranfield testset validate {command_word(path)}` lists the problems"
         return CheckedCriterion(
             Criterion.HARNESS,
             CriterionResult.NOT_MET,
             f"{count_noun(len(errors), 'errors')}: {join_first(errors)}",
             step,
         )
-    step = "name a run of a system on it with --run RUN"
+    step = "give a run of a system on it with --run RUN"
     if not runs:
         return CheckedCriterion(
-            Criterion.HARNESS, CriterionResult.NOT_MET, "the set is valid, and no run of a system is named", step
+            Criterion.HARNESS, CriterionResult.NOT_MET, "the set is valid, but no run of a system is given", step
         )
     try:
         evaluations = evaluate_files(testset, runs, None, ScoringOptions())
@@ -642,7 +645,7 @@ def _harness(
     void = [each for each in inspect_systems(evaluations, evaluations[0].measures[0], Limits()) if each.is_void]
     if void:
         return CheckedCriterion(
-            Criterion.HARNESS, CriterionResult.NOT_MET, f"{found}; its scores do not count: {void[0].sentence}", step
+            Criterion.HARNESS, CriterionResult.NOT_MET, f"{found}; its scores are invalid: {void[0].sentence}", step
         )
     is_scored = all(each.mean(each.measures[0]) is not None for each in evaluations)
     return checked(Criterion.HARNESS, found, step, is_met=is_scored)
@@ -655,19 +658,19 @@ def _mean(evaluation: Evaluation) -> str:
 
 def _baseline(testset: TestSet, path: Path | None) -> CheckedCriterion:
     """A baseline of this content that git has."""
-    accept = "`cranfield baseline accept CONFIG`, commit the file, and name it with --baseline FILE"
+    accept = "`cranfield baseline accept CONFIG`, commit the file, and give it with --baseline FILE"
     if path is None:
-        return CheckedCriterion(Criterion.BASELINE, CriterionResult.NOT_MET, "no baseline is named", accept)
+        return CheckedCriterion(Criterion.BASELINE, CriterionResult.NOT_MET, "no baseline given", accept)
     try:
         baseline = required("baseline").read_baseline(path)
     except CranfieldError as error:
         return CheckedCriterion(Criterion.BASELINE, CriterionResult.NOT_MET, error.problems[0].sentence(), accept)
     if baseline.testset_digest != testset.digest:
-        found = f"{shown(path)} is of another test set ({baseline.testset} {baseline.testset_version})"
+        found = f"{shown(path)} belongs to another test set ({baseline.testset} {baseline.testset_version})"
         return CheckedCriterion(Criterion.BASELINE, CriterionResult.NOT_MET, found, accept)
     why_not = _not_committed(path)
     found = why_not or f"{shown(path)}, of {baseline.system}"
-    return checked(Criterion.BASELINE, found, f"commit {shown(path)} as it stands", is_met=not why_not)
+    return checked(Criterion.BASELINE, found, f"commit the current {shown(path)}", is_met=not why_not)
 
 
 def _not_committed(path: Path) -> str:
@@ -676,21 +679,23 @@ def _not_committed(path: Path) -> str:
         tracked = git(path.parent, "ls-files", "--", path.name)
         changed = git(path.parent, "status", "--porcelain", "--", path.name)
     except GitError as error:
-        return f"{shown(path)} is in no git repository: {error}"
+        return f"{shown(path)} is not in a git repository: {error}"
     if not tracked:
         return f"{shown(path)} is not in git"
-    return f"{shown(path)} has changes that are not committed" if changed.strip() else ""
+    return f"{shown(path)} has uncommitted changes" if changed.strip() else ""
 
 
 def _calibration(testset: TestSet, path: Path | None) -> CheckedCriterion:
     """The JSON of a calibration over these queries that git has."""
-    measure = "`cranfield calibrate DRAFT RUN --format json`, commit what it prints, and name the file with --calibration FILE"
+    measure = (
+        "`cranfield calibrate DRAFT RUN --format json`, commit its output, and give the file with --calibration FILE"
+    )
 
     def not_met(found: str, step: str = measure) -> CheckedCriterion:
         return CheckedCriterion(Criterion.CALIBRATION, CriterionResult.NOT_MET, found, step)
 
     if path is None:
-        return not_met("no calibration is named")
+        return not_met("no calibration given")
     try:
         found = json.loads(read_bytes(path, InputError))
         diagnosis, source, n = found["diagnosis"], found["source"], len(found["calibrations"])
@@ -698,14 +703,14 @@ def _calibration(testset: TestSet, path: Path | None) -> CheckedCriterion:
     except CranfieldError as error:
         return not_met(error.problems[0].sentence())
     except (ValueError, KeyError, TypeError):
-        return not_met(f"{shown(path)} is no JSON of a calibration")
+        return not_met(f"{shown(path)} is not a calibration in JSON")
     if digest != ids_digest(testset.query_ids):
-        return not_met(f"{shown(path)} is of other queries: {n_queries}, and the set has {len(testset.queries)}")
+        return not_met(f"{shown(path)} has other queries: {n_queries} instead of {len(testset.queries)}")
     if not n:
         return not_met(f"{shown(path)}: no answer could be judged")
     why_not = _not_committed(path)
     text = why_not or f"{shown(path)}: {diagnosis}"
-    return checked(Criterion.CALIBRATION, text, f"commit {shown(path)} as it stands", is_met=not why_not)
+    return checked(Criterion.CALIBRATION, text, f"commit the current {shown(path)}", is_met=not why_not)
 
 
 def _named(testset: TestSet, batch: AssembledBatch, content: VersionContent, *, is_golden: bool) -> TestSet:

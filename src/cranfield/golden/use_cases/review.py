@@ -53,8 +53,8 @@ from cranfield.ranking.matching.place import ENTITY_MARK
 from cranfield.repo.snapshot import Snapshot, snapshot_digest, take
 
 SECOND_GUIDELINE = f"""\
-This is the second look, at least {LATER // timedelta(hours=1)} hours after the first and by the same person. What was decided
-then is not shown, and the order is drawn anew.
+This is the second look, at least {LATER // timedelta(hours=1)} hours after the first and by the same person. The first decision
+is not shown, and the order is new.
 
 - Decide as if you saw each record for the first time.
 """
@@ -214,9 +214,9 @@ _SKIPPED = "skipped"
 GUIDELINE = """\
 Read the question, the answer and the cited lines.
 
-- The verdict is on the record as it was, before your edits.
-- Edit facts and narrative where that repairs the record. A wrong record is sent back or dropped.
-- Say what is wrong so that an author who has not seen the record understands it.
+- The verdict applies to the record before your edits.
+- Edit facts and narrative if that repairs the record. Send back or drop a wrong record.
+- Describe the problem so that an author who has not seen the record understands it.
 """
 
 
@@ -263,16 +263,16 @@ def make_review_book(
         samples = folder.read(Step.REVIEW_SAMPLES, Sample)
         wanted = profile or (samples[-1].profile if samples else planned_profile(run))
         if samples and wanted != (before := samples[-1].profile) and index.reviews:
-            raise UsageError("records of this run are decided already", path=shown(run), expected=before, got=wanted)
+            raise UsageError("records of this run are already decided", path=shown(run), expected=before, got=wanted)
         sample = next_sample(samples, list(waiting.values()), wanted, manifest.seed if seed is None else seed)
         snapshot = take(repo, manifest.commit or None)
         if not manifest.commit and snapshot_digest(snapshot) != manifest.snapshot_digest:
-            raise UsageError("the files are not those that the run read", path=shown(repo))
+            raise UsageError("the files differ from those that the run read", path=shown(repo))
         shown_ones = [waiting[query_id] for query_id in sample.to_review]
         name = (samples[0].book if samples else name) or run.resolve().name
         pool = _pool(name, manifest.snapshot_digest, index, shown_ones, ParsedSource(snapshot))
         if not samples and not shown_ones:
-            raise UsageError("no record of this run has an answer that a person could review", path=shown(run))
+            raise UsageError("no record of this run has an answer to review", path=shown(run))
         people = PROFILES[sample.profile].people
         book, n_new = _stored(store, name, pool, people, sample.seed)
         if not samples or shown_ones or sample.profile != samples[-1].profile:
@@ -291,7 +291,7 @@ def _stored(store: Store, name: str, pool: Pool, reviewers: int, seed: int) -> t
         book = store.books.create(name, pool, review_settings(reviewers, seed), guideline=GUIDELINE)
         return book, book.n_items
     if book.settings.mode is not Mode.REVIEW or book.source.get("runs") != [run.model_dump() for run in pool.runs]:
-        raise UsageError(f"there is a book {name} already, of something else", hint="choose another name")
+        raise UsageError(f"a different book {name} already exists", hint="choose another name")
     return book, store.books.add_pool(book.id, pool)
 
 
@@ -368,10 +368,10 @@ def cited_lines(places: Iterable[CitedLines], snapshot: Snapshot) -> list[Source
 def _lines(file: str, start: int, end: int, snapshot: Snapshot) -> SourceLines:
     text = snapshot.text(file)
     if text is None:
-        return SourceLines(file=file, start=start, end=end, problem="This file is not in the snapshot, or is no text.")
+        return SourceLines(file=file, start=start, end=end, problem="This file is not in the snapshot, or is not text.")
     lines = text.removesuffix("\n").split("\n")
     if start > len(lines):
-        problem = f"The file has {len(lines):,} lines: {start}-{end} are none of them."
+        problem = f"The file has {len(lines):,} lines, so lines {start}-{end} do not exist."
         return SourceLines(file=file, start=start, end=end, problem=problem)
     part = lines[start - 1 : min(end, start - 1 + MAX_LINES)]
     more = min(end, len(lines)) - (start - 1) - len(part)
@@ -529,8 +529,8 @@ def after_run(run: Path, statuses: Sequence[RecordStatus], repo: Path | str = UN
         review = f"no record can be reviewed: `cranfield golden status {command_word(run)}` shows why"
     if not n_unreadable or (run / Step.REVIEW_SAMPLES).is_file():
         return review
-    records = f"{count_noun(n_unreadable, 'records')} without a readable reply, where their cells have room"
-    return f"{resume} asks again for {records}; or {review}, after which nothing is asked again"
+    records = f"{count_noun(n_unreadable, 'records')} without a readable reply again, if their cells are not full"
+    return f"{resume} requests {records}; or {review}, after which nothing is requested again"
 
 
 def after_status(folder: RunFolder, statuses: Sequence[RecordStatus]) -> str:
@@ -546,8 +546,11 @@ def after_breach(run: Path, source: str, repo: Path | str = UNKNOWN) -> str:
     """Next step of a batch with too many defects: the whole of it is made again."""
     if source == PLANNED:
         given = f" --feedback {command_word(run / FEEDBACK)}" if (run / FEEDBACK).is_file() else ""
-        return f"`cranfield golden run {command_word(run / PLAN)} --repo {command_word(repo)}{given}` makes the batch again"
-    return f"correct the set, then `cranfield golden enter SET --repo {command_word(repo)}` lets it enter again"
+        return (
+            f"`cranfield golden run {command_word(run / PLAN)} --repo {command_word(repo)}{given}` creates the "
+            "batch again"
+        )
+    return f"correct the set, then `cranfield golden enter SET --repo {command_word(repo)}` enters it again"
 
 
 def after_review(run: Path, found: Collected, report: ReviewReport, source: str, db: str = "") -> tuple[str, ...]:
@@ -576,7 +579,7 @@ def after_review(run: Path, found: Collected, report: ReviewReport, source: str,
     steps += _to_lead(found.book, len(found.differing), who, db)
     for name in found.skipped:
         again = f"`cranfield book reopen {command_word(found.book)} --query {command_word(name)}{db}`"
-        steps.append(f"{again}: it could not be judged, and there is no other reviewer; then decide on it")
+        steps.append(f"{again}: no other reviewer can judge it; then decide on it")
     if found.second is not None:
         steps += second_look_steps(run, found.second, found.unconfirmed, db=db)
     if not steps and report.outcome is ReviewOutcome.PASSED:
@@ -628,9 +631,9 @@ def people_steps(run: Path, profile: ReviewProfile, book: str, repo: Path | str 
     alone = f"`cranfield golden review {command_word(run)} --repo {command_word(repo)} --profile {profile_name}{db}`"
     return [
         (
-            "two people review, each under a name, which is stated and not verified: "
+            "two people review, each under a name (not verified): "
             f"`cranfield judge {command_word(book)} --as NAME{db}` on this machine; "
             f"or by accounts, `cranfield people add NAME{db}` and `cranfield serve --accounts{db}`"
         ),
-        f"one person alone: {alone}, and looks at each record again a day later",
+        f"a single reviewer: {alone}, with a second review of each record a day later",
     ]

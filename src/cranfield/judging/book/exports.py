@@ -49,7 +49,7 @@ def judgments_of(
     if sentence := left_out(contents.info):
         onto = "" if contents.info.source.get("testset_file") else " --onto SET"
         freeze = f"cranfield book freeze {command_word(contents.info.name)}{onto} --out FILE"
-        without = f"{sentence}; `{freeze}` writes the next version of that set with both"
+        without = f"{sentence}; `{freeze}` writes the next version of that test set with both"
         testset = replace(testset, meta=replace(testset.meta, history=(*testset.meta.history, without)))
     if not by_judge:
         return replace(testset, notes=info(*filter(None, [without])))
@@ -67,7 +67,7 @@ def judgments_of(
     spaced = [rater for rater in raters if " " in rater]
     names_note = f"spaces in the names of judges are written as _: {join_first(spaced)}" if spaced else ""
     if not groups:
-        raise UsageError(f"book {contents.info.name!r} holds no grade")
+        raise UsageError(f"book {contents.info.name!r} has no grades")
     return replace(
         testset,
         ratings={},
@@ -152,7 +152,10 @@ def read_book(path: Path) -> BookDump:
             kind = "" if header is None else next(iter(values), "")
             if header is not None and (len(values) != 1 or kind not in KINDS):
                 problems.add(
-                    "not a line of a book", path=shown(path), line=line, expected=f"one of {or_list(list(KINDS))}"
+                    "not a valid line of a book file",
+                    path=shown(path),
+                    line=line,
+                    expected=f"one of {or_list(list(KINDS))}",
                 )
                 continue
             model = KINDS.get(kind, BookHeader)
@@ -172,6 +175,6 @@ def read_book(path: Path) -> BookDump:
     problems.raise_if_any()
     if header is None:
         raise BookFileError(
-            "not a book: the file is empty", path=shown(path), expected=f'a header with "{BOOK_KEY}": 1'
+            "not a book file: the file is empty", path=shown(path), expected=f'a header with "{BOOK_KEY}": 1'
         )
     return BookDump(book=header, **found)

@@ -89,12 +89,15 @@ def freeze(
     unfinished = _unfinished(contents, rated)
     name = contents.info.name
     if not rated.decided_by:
-        raise UsageError(f"book {name!r} holds no grade", expected="a grade of a rater, or judgments carried over")
+        raise UsageError(f"book {name!r} has no grades", expected="a grade of a rater, or judgments carried over")
     if unfinished and not allow_partial:
         n = sum(item.origin is not Origin.CALIBRATION for item in contents.items)
         raise UsageError(
-            f"book {name!r} is not finished: {unfinished} of {count_noun(n, 'documents')} wait for a rater or for adjudication, or have no grade",
-            hint="{allow_partial} freezes it as it is; what has no grade stays unjudged",
+            (
+                f"book {name!r} is not finished: {unfinished} of {count_noun(n, 'documents')} need a rater, "
+                "adjudication or a grade"
+            ),
+            hint="{allow_partial} freezes the current state; documents without a grade stay unjudged",
             parameters=("allow_partial",),
         )
     table = persons_table(contents)
@@ -104,7 +107,7 @@ def freeze(
     testset = replace(renamed(rated.testset, people), version=str(judging.number), notes=())
     previous = contents.frozen[-1].digest if contents.frozen else ""
     testset = replace(testset, meta=replace(testset.meta, judging=judging, previous=previous))
-    sentence = f"frozen from the book {name}: {judging.coverage['judged']} of {count_noun(judging.coverage['pooled'], 'documents')} judged, grades by {judging.rule}"
+    sentence = f"frozen from book {name}: {judging.coverage['judged']} of {count_noun(judging.coverage['pooled'], 'documents')} judged, grades by {judging.rule}"
     return Freezing(recorded(testset, sentence, today), rated, unfinished, kappa)
 
 
@@ -144,14 +147,14 @@ def _check_kappa(contents: BookContents, table: SlotTable, seed: int) -> RaterKa
     found = _closest(table, seed)
     if found is None:
         raise NoAgreementError(
-            f"not frozen: book {contents.info.name!r} asks for Cohen's kappa above {limit:g}",
+            f"not frozen: book {contents.info.name!r} requires Cohen's kappa above {limit:g}",
             expected="documents that two raters graded",
         )
     if not found.exceeds(limit):
         raise NoAgreementError(
             f"not frozen: {found.sentence}",
             expected=f"kappa above {limit:g}",
-            hint="resolve what the raters disagree on, and judge again",
+            hint="resolve the disagreements of the raters, and judge again",
         )
     return found
 

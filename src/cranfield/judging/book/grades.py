@@ -95,7 +95,7 @@ def require_grades(book: BookInfo) -> None:
     """
     contents = {Mode.PREFERENCE: "preferences between lists", Mode.REVIEW: "reviews of records"}
     if book.settings.mode in contents:
-        raise UsageError(f"book {book.name!r} holds {contents[book.settings.mode]}", expected="a book of grades")
+        raise UsageError(f"book {book.name!r} contains {contents[book.settings.mode]}", expected="a book of grades")
 
 
 def rated_book(

@@ -43,7 +43,7 @@ class Imported:
     n_known: int
     """Judgments and adjudicated grades that an earlier import recorded."""
     n_added: int
-    """Documents that the book did not have."""
+    """Documents that were not in the book."""
     skipped: tuple[str, ...]
     """Queries and documents that the book does not have and that were left out."""
     n_final: int
@@ -116,10 +116,10 @@ def _problems(
 
     for query in testset.queries:
         if query.id not in names and unknown != "skip":
-            yield problem(f"the book has no query {shorten(query.id)}", query.id, _first(testset, query.id))
+            yield problem(f"query {shorten(query.id)} is not in the book", query.id, _first(testset, query.id))
     hint = {"hint": "{unknown=add} adds it, {unknown=skip} leaves it out", "parameters": ("unknown",)}
     for query_name, doc in missing if unknown == "error" else ():
-        message = f"the book has no document {shorten(doc)} of query {shorten(query_name)}"
+        message = f"document {shorten(doc)} of query {shorten(query_name)} is not in the book"
         yield problem(message, ids[query_name], doc, **hint)
     grades = set(settings.scale.grades)
     rated = {(row.query, row.doc, row.rater) for row in judged if not row.rating.final}
@@ -127,10 +127,10 @@ def _problems(
         what = f"document {shorten(row.doc)} of query {shorten(row.query)}"
         if row.rating.grade not in grades:
             scale = ", ".join(map(str, settings.scale.grades))
-            message = f"the grade of {what} is not of the book's scale"
+            message = f"the grade of {what} is not on the scale of the book"
             yield problem(message, ids[row.query], row.doc, expected=scale, got=f"{row.rating.grade:g}")
         if row.rating.final and (row.query, row.doc, row.rater) in rated:
-            yield problem(f"{shorten(row.rater)} rates {what} and adjudicates it", ids[row.query], row.doc)
+            yield problem(f"{shorten(row.rater)} both rates and adjudicates {what}", ids[row.query], row.doc)
 
 
 def _first(testset: TestSet, query_id: str) -> str:

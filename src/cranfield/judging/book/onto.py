@@ -62,9 +62,9 @@ def onto_earlier(
     if n := source.get("n_earlier"):
         where, name = (str(source.get(key) or "") for key in ("testset_file", "testset"))
         raise UsageError(
-            f"the {n} earlier judgments of {shorten(name)}, over which the pool of the book was made, would be lost",
+            f"the {n} earlier judgments of {shorten(name)}, the test set of the pool, would be lost",
             expected=f"the test set at {where}" if where else "the test set",
-            hint="{onto} names it; {without_earlier} leaves its judgments out",
+            hint="name the test set with {onto}, or leave its judgments out with {without_earlier}",
             parameters=("onto", "without_earlier"),
         )
     return made
@@ -74,7 +74,9 @@ def left_out(info: BookInfo) -> str:
     """What the judgments of a book alone do not hold of the test set that its pool was made over; empty where it had none."""
     n, name = info.source.get("n_earlier"), str(info.source.get("testset") or "")
     return (
-        f"not in it: of {n} judgments of the test set {shorten(name)}, those that the book does not hold" if n else ""
+        f"not included: those of the {n} judgments of the test set {shorten(name)} that are not in the book"
+        if n
+        else ""
     )
 
 
@@ -121,7 +123,7 @@ def put_onto(old: TestSet, contents: BookContents, made: Freezing, today: date) 
     )
     if any(off_the_scale(merged)):
         scales = [", ".join(f"{grade:g}" for grade in each.meta.scale) or "none declared" for each in (old, frozen)]
-        text = f"grades of two scales: of the test set {scales[0]}, of the book {scales[1]}; the version declares none"
+        text = f"grades on two scales: test set {scales[0]}, book {scales[1]}; the new version declares no scale"
         merged = replace(merged, meta=replace(merged.meta, scale=()), notes=(*merged.notes, *info(text)))
     sentence = frozen.meta.history[-1].partition(": ")[2]
     if found.grades:
@@ -176,23 +178,26 @@ def _with_conversion(judging: Judging, before: Judging | None, found: _Converted
 def _notes(old: TestSet, made: Freezing, found: _Converted) -> Iterator[str]:
     judging = made.testset.meta.judging
     if judging is not None and judging.pool is not None and judging.pool.testset not in {"", old.digest}:
-        yield "the pool of the book was made for another version of the test set"
+        yield "the pool of the book was created for another version of the test set"
     stay = [query_id for query_id in made.testset.query_ids if query_id in old.targets.keys() - found.grades]
     if stay:
         n = count_noun(len(stay), "queries")
-        yield f"still judged by targets, as the book has no grade but those of the rule: {n} ({join_first(stay)})"
+        yield f"still judged by targets, because the book has only grades of the rule: {n} ({join_first(stay)})"
     expects_nothing = _negative(old)
     negative = {q: made.testset.grades[q] for q in made.testset.query_ids if q in expects_nothing}
     if negative:
         found_good = join_first(f"{q} {shorten(doc)}" for q, docs in negative.items() for doc in docs if docs[doc] > 0)
-        graded = f"; graded above 0 there, and not written: {found_good}" if found_good else ""
-        yield f"nothing should be found, which stays so: {count_noun(len(negative), 'queries')} ({join_first(negative)}){graded}"
+        graded = f"; grades above 0 for these queries, not written: {found_good}" if found_good else ""
+        yield (
+            f"negative queries (no document should be found), unchanged: {count_noun(len(negative), 'queries')} "
+            f"({join_first(negative)}){graded}"
+        )
     by_rule = max((target.grade for query_id in found.grades for target in old.targets[query_id]), default=0.0)
     highest = max(made.testset.meta.scale, default=by_rule)
     if found.grades and by_rule < highest:
         yield (
-            f"what a target matches has grade {by_rule:g}, and a rater may give {highest:g}: for measures of grades set "
-            "`grade` of the targets, or judge on the binary scale"
+            f"documents that match a target have grade {by_rule:g}, but raters may give up to {highest:g}: "
+            "for graded measures set `grade` of the targets, or judge on the binary scale"
         )
 
 
@@ -200,15 +205,19 @@ def _problems(old: TestSet, frozen: TestSet) -> Iterator[Problem]:
     otherwise = [q for q, judged in old.grades.items() if any(map(names_lines, judged)) and not by_place(old, q)]
     if frozen.matching.places and otherwise:
         yield Problem(
-            f"the graded ids of {join_first(otherwise)} end in numbers and are matched by id alone, those of the book by "
-            "id and lines",
-            hint="with {without_earlier} the book becomes a test set of its own; or set `matching: {places: true}` "
-            "in the set, where those ids name lines",
+            (
+                f"the graded ids of {join_first(otherwise)} end in numbers and are matched by id only, but those "
+                "of the book are matched by id and lines"
+            ),
+            hint=(
+                "create a separate test set with {without_earlier}; or set `matching: {places: true}` in the "
+                "test set if those ids name lines"
+            ),
             parameters=("without_earlier",),
         )
     if any(old.ratings.values()) and old.consensus != frozen.consensus:
         yield Problem(
-            f"the ratings of {shorten(old.name)} became grades by {old.consensus or 'no rule that is named'}",
+            f"the ratings of {shorten(old.name)} became grades by {old.consensus or 'an unnamed rule'}",
             got=frozen.consensus,
             hint=f"{{rule={old.consensus}}}" if old.consensus else None,
             parameters=("rule",),

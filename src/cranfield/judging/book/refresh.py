@@ -25,7 +25,7 @@ def refresh_pool(plan: RefreshPlan, candidates: Mapping[str, Sequence[str]], dep
     bare = [query.id for query in plan.new if not candidates.get(query.id)]
     if bare:
         raise UsageError(
-            [Problem(f"no run has a result for the new query {shorten(query_id)}") for query_id in bare],
+            [Problem(f"no run has results for the new query {shorten(query_id)}") for query_id in bare],
         )
     return Pool(
         name=f"refresh of {plan.testset.name}",

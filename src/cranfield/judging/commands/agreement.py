@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 FilesArgument = Annotated[
     list[str],
     Argument(
-        "Test set with ratings, or qrels by judge; or several files: the judgments of one rater each.",
+        "Test set with ratings, or qrels by judge; or several files, each with the judgments of one rater.",
         metavar="[NAME=]FILE",
     ),
 ]
@@ -82,8 +82,8 @@ def _rated(files: Sequence[str], testset_format: str | None) -> TestSet:
         if not name:
             raise UsageError("a rater without a name", got=spec, expected="NAME=FILE")
         if name in named:
-            hint = "NAME=FILE names a rater"
-            raise UsageError(f"two files would be of the rater {name!r}", got=f"{named[name]} and {path}", hint=hint)
+            hint = "use NAME=FILE to name the rater"
+            raise UsageError(f"two files have the rater {name!r}", got=f"{named[name]} and {path}", hint=hint)
         named[name] = path
     require_single_stdin(list(named.values()))
     return merge_raters({name: read_testset(path, testset_format) for name, path in named.items()})

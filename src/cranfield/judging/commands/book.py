@@ -86,8 +86,8 @@ def note_scale(scale: GradeScale, judged: TestSet | None) -> None:
     if own != scale.grades:
         given, used = (", ".join(f"{grade:g}" for grade in grades) for grades in (own, scale.grades))
         note(
-            f"note: the scale of the book is {scale.name} ({used}): the test set declares none; "
-            f"`meta: {{scale: [{given}]}}` in it, before the book is made, gives the grades of its judgments"
+            f"note: the scale of the book is {scale.name} ({used}): the test set declares no scale; to use "
+            f"the grades of its judgments, add `meta: {{scale: [{given}]}}` to it before you create the book"
         )
 
 
@@ -95,33 +95,37 @@ PoolOption = Annotated[Path, Option("Pool that `cranfield pool` wrote.", flag="-
 ScaleOption = Annotated[
     str | None,
     Option(
-        "Grades: binary, graded, detail, or a YAML file with levels; default: those that the test set of the pool "
-        "declares, else graded.",
+        (
+            "Grades: binary, graded, detail, or a YAML file with levels; default: the scale of the test set of "
+            "the pool, else graded."
+        ),
         flag="--scale",
         metavar="NAME",
     ),
 ]
 PreferenceOption = Annotated[
-    bool, Option("Ask which of two lists is better; each item of the pool holds both.", flag="--preference")
+    bool, Option("Ask which of two lists is better; each item of the pool contains both lists.", flag="--preference")
 ]
-RatersOption = Annotated[int, Option("Raters of each item.", flag="--raters", metavar="N"), Interval(ge=1, le=10)]
+RatersOption = Annotated[int, Option("Number of raters per item.", flag="--raters", metavar="N"), Interval(ge=1, le=10)]
 OverlapOption = Annotated[
     float,
-    Option("Share of the items that get as many raters; the rest get one.", flag="--overlap", metavar="SHARE"),
+    Option("Share of the items that get this number of raters; the others get one.", flag="--overlap", metavar="SHARE"),
     Interval(ge=0, le=1),
 ]
 MostRatersOption = Annotated[
     int,
-    Option("Raters of an item before it is adjudicated.", flag="--most-raters", metavar="N"),
+    Option("Maximum number of raters of an item before adjudication.", flag="--most-raters", metavar="N"),
     Interval(ge=1, le=20),
 ]
 EscalateFromOption = Annotated[
     int,
-    Option("Range of grades from which another rater is needed.", flag="--escalate-from", metavar="N"),
+    Option("Minimum difference between grades that requires another rater.", flag="--escalate-from", metavar="N"),
     Ge(1),
 ]
 QuotaOption = Annotated[
-    int | None, Option("Most judgments of one rater; default: no limit.", flag="--quota", metavar="N"), Ge(1)
+    int | None,
+    Option("Maximum number of judgments of one rater; default: no limit.", flag="--quota", metavar="N"),
+    Ge(1),
 ]
 RepeatsOption = Annotated[
     float,
@@ -131,7 +135,10 @@ RepeatsOption = Annotated[
 CalibrationFirstOption = Annotated[
     int,
     Option(
-        "Calibration items that each rater should grade; 0: queries with them do not come first.",
+        (
+            "Number of calibration items that each rater should grade; 0: queries with calibration items do not "
+            "come first."
+        ),
         flag="--calibration-first",
         metavar="N",
     ),
@@ -139,13 +146,13 @@ CalibrationFirstOption = Annotated[
 ]
 LeaseSecondsOption = Annotated[
     int,
-    Option("Time for which a rater holds an item.", flag="--lease-seconds", metavar="S"),
+    Option("Time for which an item is reserved for a rater.", flag="--lease-seconds", metavar="S"),
     Interval(ge=10, le=86_400),
 ]
-ConsensusOption = Annotated[str, Option("Rule by which grades are combined.", flag="--consensus", metavar="RULE")]
+ConsensusOption = Annotated[str, Option("Consensus rule that combines the grades.", flag="--consensus", metavar="RULE")]
 KappaLimitOption = Annotated[
     float | None,
-    Option("Freeze only if Cohen's kappa is above; default: no limit.", flag="--kappa-limit", metavar="X"),
+    Option("Freeze only if Cohen's kappa is above this value; default: no limit.", flag="--kappa-limit", metavar="X"),
     Interval(ge=-1, le=1),
 ]
 BlindOption = Annotated[
@@ -179,7 +186,7 @@ def create_command(
     guideline: GuidelineOption = None,
     db: DbOption = DEFAULT_DATABASE,
 ) -> None:
-    """Make a book of a pool. What the pool brings with it, carried over or prefilled by a rule, no rater is asked for."""
+    """Create a book from a pool. Raters do not judge items with carried-over or prefilled grades."""
     from cranfield.books.settings import BookSettings, Mode, scale_of
     from cranfield.judging.pools.pool_io import read_pool
 
@@ -270,12 +277,12 @@ def add_item_command(
     *,
     field: Annotated[
         list[str] | None,
-        Option("What raters see, such as title=...; repeat for more.", metavar="NAME=TEXT"),
+        Option("Field shown to raters, such as title=...; repeat for more.", metavar="NAME=TEXT"),
     ] = None,
     by: ByOption = None,
     db: DbOption = DEFAULT_DATABASE,
 ) -> None:
-    """Add a document that no system returned, to be judged."""
+    """Add a document that no system returned, to judge it."""
     from cranfield.base.errors import Problem, UsageError, shorten
 
     pairs = [text.partition("=") for text in field or ()]
@@ -297,13 +304,13 @@ def add_item_command(
 def guideline_command(
     book: BookArgument,
     file: Annotated[
-        Path | None, Argument("New guidelines, as Markdown; default: show those that hold.", metavar="FILE")
+        Path | None, Argument("New guidelines, as Markdown; default: show the current ones.", metavar="FILE")
     ] = None,
     *,
     by: ByOption = None,
     db: DbOption = DEFAULT_DATABASE,
 ) -> None:
-    """Show the guidelines, or make a new version. Judgments note the version under which they were made."""
+    """Show the guidelines, or create a new version. Each judgment stores the version of its guidelines."""
     with closing(open_books(db)) as store:
         info = store.books.get(book)
         if file is None:
@@ -311,7 +318,7 @@ def guideline_command(
             return
         version = store.books.set_guideline(info.id, read_guideline(file), acting_account(store, by))
         if version == info.guideline_version:
-            say(f"version {version} has this text already")
+            say(f"version {version} already has this text")
             return
         say(f"version {version} holds")
         say(
@@ -321,11 +328,11 @@ def guideline_command(
 
 def calibrate_command(
     book: BookArgument,
-    file: Annotated[Path, Argument("CSV with the columns query, doc, grade and, if you like, reason.", metavar="FILE")],
+    file: Annotated[Path, Argument("CSV with the columns query, doc, grade and, optionally, reason.", metavar="FILE")],
     *,
     db: DbOption = DEFAULT_DATABASE,
 ) -> None:
-    """Add documents with a known grade: raters judge them as others, and do not learn which they are."""
+    """Add calibration documents with a known grade. Raters judge them like others, without being informed."""
     from cranfield.base.words import count_noun
     from cranfield.books.store.books import read_calibration
     from cranfield.books.store.schema import Origin
@@ -336,7 +343,7 @@ def calibrate_command(
         say(count_noun(store.books.calibration(info.id, rows), "calibration items"))
         items = [item for item in store.reading.items(info.id) if item.origin is Origin.CALIBRATION]
         if n_bare := sum(not item.fields for item in items):
-            say(f"{n_bare} without a title or text in the book: raters may tell these from the others")
+            say(f"{n_bare} without a title or text in the book: raters may recognise these")
 
 
 def reopen_command(
@@ -344,20 +351,20 @@ def reopen_command(
     *,
     state: Annotated[str | None, Option("Items in this state: done, adjudicate, adjudicated.", metavar="STATE")] = None,
     query: Annotated[str | None, Option("Items of this query.", metavar="ID")] = None,
-    stale: Annotated[bool, Option("Judgments of a text that has changed since.")] = False,
+    stale: Annotated[bool, Option("Judgments of texts that have changed since.")] = False,
     flagged: Annotated[bool, Option("Items with a flag.")] = False,
     rater: Annotated[str | None, Option("Judgments of this rater.", metavar="NAME")] = None,
     before_guideline: Annotated[
         int | None,
-        Option("Judgments under an earlier version than this.", metavar="VERSION"),
+        Option("Judgments under guidelines before this version.", metavar="VERSION"),
     ] = None,
     skipped: Annotated[str | None, Option("Items that were skipped for this reason.", metavar="REASON")] = None,
     reason: Annotated[str, Option("Reason, for the log.", metavar="TEXT")] = "",
-    dry_run: Annotated[bool, Option("Count the items, and change nothing.")] = False,
+    dry_run: Annotated[bool, Option("Only count the items; change nothing.")] = False,
     by: ByOption = None,
     db: DbOption = DEFAULT_DATABASE,
 ) -> None:
-    """Ask again for the items that match all options. The log keeps what is withdrawn."""
+    """Reopen the items that match all options. The log keeps the withdrawn judgments."""
     from cranfield.base.errors import UsageError
     from cranfield.base.words import count_noun
     from cranfield.books.store.schema import ItemState, SkipReason
@@ -373,20 +380,20 @@ def reopen_command(
         skipped=None if skipped is None else named(SkipReason, "reason of a skip", skipped),
     )
     if where == ItemFilter():
-        hint = "name what to ask again: --stale, --flagged, --rater, --query, --before-guideline, --skipped or --state"
-        raise UsageError("nothing says which items", hint=hint)
+        hint = "select the items to judge again: --stale, --flagged, --rater, --query, --before-guideline, --skipped or --state"
+        raise UsageError("no items selected", hint=hint)
     with closing(open_books(db)) as store:
         number = store.books.get(book).id
         if rater is not None:
             store.people.get(rater)
         if dry_run:
-            say(f"{count_noun(store.reading.count(number, where), 'items')} would be open again")
+            say(f"{count_noun(store.reading.count(number, where), 'items')} would be reopened")
             return
-        say(f"{count_noun(store.books.reopen(number, where, acting_account(store, by), reason), 'items')} open again")
+        say(f"{count_noun(store.books.reopen(number, where, acting_account(store, by), reason), 'items')} reopened")
 
 
 def close_command(book: BookArgument, *, db: DbOption = DEFAULT_DATABASE) -> None:
-    """Take no more judgments. Open items can still be adjudicated, and the book can be frozen."""
+    """Close a book to new judgments. Open items can still be adjudicated, and the book can be frozen."""
     with closing(open_books(db)) as store:
         store.books.close(store.books.get(book).id)
         say(f"book {book} is closed")
@@ -412,7 +419,7 @@ def list_command(*, db: DbOption = DEFAULT_DATABASE) -> Report:
 
 
 def show_command(book: BookArgument, *, db: DbOption = DEFAULT_DATABASE) -> Report:
-    """Show how far a book is: judged, judged 0 and unjudged documents, states, raters, queries."""
+    """Show the progress of a book: judged, judged 0 and unjudged documents, states, raters, queries."""
     from cranfield.judging.book.progress import book_progress
     from cranfield.judging.reports.book import book_document
 
@@ -446,7 +453,7 @@ def preference_command(book: BookArgument, *, db: DbOption = DEFAULT_DATABASE) -
         info = store.books.get(book)
         if info.settings.mode is not Mode.PREFERENCE:
             raise UsageError(
-                f"book {info.name} has grades", expected="a book of preferences: `cranfield judge RUN RUN`"
+                f"book {info.name} contains grades", expected="a preference book: `cranfield judge RUN RUN`"
             )
         result = book_preference(store, info)
     return Report(document=preference_document(result))
@@ -457,7 +464,7 @@ def text_command(
     *,
     workbench: WorkbenchOption = None,
 ) -> Report:
-    """Show the texts of documents as raters get them, or why there are none: to try `documents:` of the config or the operator's file."""
+    """Show the texts of documents as raters see them, or the reason for a missing text. Tests `documents:` of the config or the operator's file."""
     from cranfield.app.loading import project_config
     from cranfield.judging.documents.texts import open_texts
     from cranfield.judging.reports.texts import texts_document

@@ -65,7 +65,7 @@ ModelOption = Annotated[
     ),
 ]
 PromptOption = Annotated[
-    Path | None, Option("Own prompt, a YAML file; default: relevance-1.", flag="--prompt", metavar="FILE")
+    Path | None, Option("Custom prompt, a YAML file; default: relevance-1.", flag="--prompt", metavar="FILE")
 ]
 NameOption = Annotated[
     str, Option("Name of the rater; default: model and version of the prompt.", flag="--name", metavar="NAME")
@@ -76,7 +76,7 @@ SampleOption = Annotated[
 BatchOption = Annotated[
     int,
     Option(
-        "Documents of a query in one call. Above 1, a document can influence the grades of the others.",
+        "Number of documents of a query per call. Above 1, a document can influence the grades of the others.",
         flag="--batch",
         metavar="N",
     ),
@@ -86,22 +86,22 @@ RecordOption = Annotated[
     Path | None, Option("Append requests and answers to this file.", flag="--record", metavar="FILE")
 ]
 ReplayOption = Annotated[
-    Path | None, Option("Answer from a recording; call no model.", flag="--replay", metavar="FILE")
+    Path | None, Option("Use the answers of a recording; call no model.", flag="--replay", metavar="FILE")
 ]
-DryRunOption = Annotated[
-    bool, Option("Print the calls, tokens and cost to expect, and call nothing.", flag="--dry-run")
-]
+DryRunOption = Annotated[bool, Option("Print the expected calls, tokens and cost; call no model.", flag="--dry-run")]
 TemperatureOption = Annotated[
     float, Option("Sampling temperature of the model.", flag="--temperature", metavar="X"), Ge(0)
 ]
 MaxTokensOption = Annotated[
-    int, Option("Most tokens of an answer, with its reasoning.", flag="--max-tokens", metavar="N"), Ge(1)
+    int,
+    Option("Maximum number of tokens of an answer, including its reasoning.", flag="--max-tokens", metavar="N"),
+    Ge(1),
 ]
 RateSeedOption = Annotated[
     int, Option("Random seed of the sample and of the model.", flag="--seed", metavar="N"), Ge(0)
 ]
 CharsOption = Annotated[
-    int, Option("Characters of a document that are sent.", flag="--max-chars", metavar="N"), Ge(100)
+    int, Option("Maximum number of characters of a document to send.", flag="--max-chars", metavar="N"), Ge(100)
 ]
 TimeoutOption = Annotated[float, Option("Seconds for one call.", flag="--timeout", metavar="S"), Ge(0.1)]
 
@@ -132,7 +132,7 @@ def rate_command(
     workbench: WorkbenchOption = None,
     db: DbOption = DEFAULT_DATABASE,
 ) -> None:
-    """Have a language model rate the items of a book, as a rater of its own kind that fills no person's place.
+    """Rate the items of a book with a language model. Its ratings do not replace those of persons.
 
     Each answer is kept as it comes. Repeat the command after an interruption or an empty budget: no answer is asked twice.
     Exit codes: 0 every item has an answer; 3 calls failed, answers were bad or texts are missing; 4 the budget was reached.
@@ -188,7 +188,7 @@ def rate(
     except KeyboardInterrupt:
         done = sum(each.n_graded + each.n_declined for each in last)
         raise KeyboardInterrupt(
-            f"interrupted: {done} items were rated; the same command goes on with the others"
+            f"interrupted: {done} items were rated; run the same command again to continue"
         ) from None
     say(outcome_text(outcome, budget))
     raise Exit(exit_code(outcome))
@@ -216,7 +216,10 @@ def estimate_text(found: RatingDryRun) -> str:
 
 def _text_lines(chosen: RatingSelection) -> Iterator[str]:
     if chosen.without_text:
-        yield f"{count_noun(len(chosen.without_text), 'items')} without a text left out; --workbench FILE says where texts are"
+        yield (
+            f"{count_noun(len(chosen.without_text), 'items')} without a text left out; --workbench FILE sets the "
+            "sources of texts"
+        )
         yield from (f"  {each}" for each in chosen.without_text[:SHOWN_ITEMS])
     if chosen.n_cut:
         yield f"{count_noun(chosen.n_cut, 'texts')} cut to --max-chars"
@@ -241,7 +244,7 @@ def outcome_text(outcome: RateOutcome, budget: Budget) -> str:
     if outcome.stopped is not None:
         lines.append(f"stopped: {outcome.reason}")
     if outcome.stopped == "budget":
-        lines.append("The same command with a new budget goes on where this one ended.")
+        lines.append("Run the same command with a new budget to continue.")
     return "\n".join(lines)
 
 
@@ -261,12 +264,12 @@ class SampleUnit(StrEnum):
 
 RunsArgument = Annotated[
     list[Path] | None,
-    Argument("Run files: the order of these systems by people and by the model.", metavar="[RUN]..."),
+    Argument("Run files: compare the order of these systems by people and by the model.", metavar="[RUN]..."),
 ]
 PeopleSampleOption = Annotated[
     SampleUnit | None,
     Option(
-        "Correct means: people judged a random sample of the queries (every document of them), or of the items.",
+        "Correct the means: people judged a random sample of the queries (all documents of each), or of the items.",
         flag="--people-sample",
     ),
 ]
@@ -305,26 +308,28 @@ ToScaleOption = Annotated[
     str | None,
     Option(f"Convert the ratings first, to {TARGETS}.", flag="--to-scale", metavar="SCALE"),
 ]
-ModelsOption = Annotated[bool, Option("Use the grade of a model where nothing else gives one.", flag="--models")]
+ModelsOption = Annotated[bool, Option("Use the grade of a model if there is no other grade.", flag="--models")]
 OutOption = Annotated[
     Path, Option("Test set to write; its extension selects the format.", flag="--out", metavar="FILE")
 ]
 OntoOption = Annotated[
     Path | None,
     Option(
-        "Test set to update; its other judgments are kept. Default: the one that the pool was made over.",
+        "Test set to update; its other judgments are kept. Default: the test set of the pool.",
         flag="--onto",
         metavar="SET",
     ),
 ]
 WithoutEarlierOption = Annotated[
     bool,
-    Option("Leave out what the test set of the pool had judged and the book has not.", flag="--without-earlier"),
+    Option("Leave out judgments of the test set of the pool that are not in the book.", flag="--without-earlier"),
 ]
 PartialOption = Annotated[
-    bool, Option("Freeze a book that is not finished: the rest stays unjudged.", flag="--allow-partial")
+    bool, Option("Freeze an unfinished book; other documents stay unjudged.", flag="--allow-partial")
 ]
-PseudonymsOption = Annotated[bool, Option("Call persons `rater 1`, `rater 2`, ...", flag="--pseudonyms")]
+PseudonymsOption = Annotated[
+    bool, Option("Replace the names of persons by `rater 1`, `rater 2`, ...", flag="--pseudonyms")
+]
 
 
 def freeze_command(
@@ -342,7 +347,7 @@ def freeze_command(
     today: TodayOption = None,
     db: DbOption = DEFAULT_DATABASE,
 ) -> None:
-    """Freeze a book as a version of a test set, with a manifest of who judged, how, and how far they agree."""
+    """Freeze a book as a version of a test set, with a manifest of raters, rules and agreement."""
     from cranfield.base.errors import UsageError
     from cranfield.base.words import count_noun
     from cranfield.formats.testsets.storage import write_new
@@ -377,7 +382,7 @@ def freeze_command(
         frozen = record_frozen(store, contents, made)
     _note_frozen(book, made, losses, left_out(contents.info) if without_earlier else "")
     if earlier is not None:
-        note(f"next version of {onto or contents.info.source['testset_file']}, whose other judgments stay")
+        note(f"next version of {onto or contents.info.source['testset_file']}, other judgments kept")
     note(
         f"wrote {out}: version {frozen.number} of book {book}, {count_noun(len(made.testset.queries), 'queries')}, {frozen.digest[:19]}"
     )
@@ -396,7 +401,7 @@ def _note_frozen(book: str, made: Freezing, losses: Sequence[str], without: str)
     if made.rated.differences:
         n = count_noun(len(made.rated.differences), "grades")
         note(
-            f"note: {n} of other sources differ from those that hold: "
+            f"note: {n} of other sources differ from those in effect: "
             f"`cranfield book sensitivity {command_word(book)} BASELINE CANDIDATE` lists them"
         )
 
@@ -419,7 +424,7 @@ def agreement_command(
     seed: SeedOption = 0,
     db: DbOption = DEFAULT_DATABASE,
 ) -> Report:
-    """Report how far the persons of a book agree: coefficients with intervals, confusion, the rater who does not fit."""
+    """Report the agreement of the persons of a book: coefficients with intervals, confusion, outlying raters."""
     from cranfield.base.errors import UsageError
     from cranfield.judging.book.freeze import persons_testset
     from cranfield.judging.book.grades import contents_of
@@ -431,7 +436,7 @@ def agreement_command(
     if not any(testset.ratings.values()):
         raise UsageError(
             f"no person has graded a document of book {book!r}",
-            hint=f"`cranfield book show {command_word(book)}` has its progress",
+            hint=f"`cranfield book show {command_word(book)}` shows its progress",
         )
     report = rater_report(testset, rule=rule, to=to_scale, binary_at=binary_at or (), by=by, seed=seed)
     return Report(document=agreement_document(report))
@@ -445,7 +450,7 @@ def sensitivity_command(
     *,
     measure: Annotated[
         str,
-        Option("Measure that decides.", short="-m", metavar="MEASURE", choices="measures"),
+        Option("Primary measure.", short="-m", metavar="MEASURE", choices="measures"),
     ] = "nDCG@10",
     rule: RuleOption = None,
     to_scale: ToScaleOption = None,
@@ -483,18 +488,18 @@ WHOLE = "book"
 def import_command(
     book: BookArgument,
     file: Annotated[
-        Path, Argument("Book that `export` wrote, or judgments in any format of test sets.", metavar="FILE")
+        Path, Argument("Book file from `export`, or judgments in any format of test sets.", metavar="FILE")
     ],
     *,
     testset_format: SetFormatOption = None,
     unknown: Annotated[
         Literal["error", "add", "skip"],
-        Option("Documents that the book does not have: an error, added, or left out."),
+        Option("Documents that are not in the book: report an error, add them, or leave them out."),
     ] = "error",
     by: ByOption = None,
     db: DbOption = DEFAULT_DATABASE,
 ) -> None:
-    """Import a whole book, or judgments into a book; a book that is not there is made of the judgments.
+    """Import a whole book, or judgments into a book. A new book is created if it does not exist.
 
     Raters that the file names are accounts of persons, without a password; judgments without a rater are carried over.
     """
@@ -528,14 +533,14 @@ def _import_judgments(
         note(f"note: {each}")
     if book not in {info.name for info in store.books.all()}:
         info = book_of(store, book, testset)
-        note(f"made book {book}: {count_noun(info.n_queries, 'queries')}, {count_noun(info.n_items, 'items')}")
+        note(f"created book {book}: {count_noun(info.n_queries, 'queries')}, {count_noun(info.n_items, 'items')}")
     done = import_judgments(store, book, testset, file, by=acting_account(store, by), unknown=unknown)
     if done.skipped:
         n = count_noun(len(done.skipped), "queries and documents")
-        note(f"left out: {n} that the book does not have ({join_first(done.skipped)})")
+        note(f"left out: {n} not in the book ({join_first(done.skipped)})")
     if done.n_added:
-        note(f"added: {count_noun(done.n_added, 'documents')} that the book did not have")
-    known = f"; {done.n_known} were there" if done.n_known else ""
+        note(f"added: {count_noun(done.n_added, 'documents')} that were not in the book")
+    known = f"; {done.n_known} were already there" if done.n_known else ""
     final = f", {count_noun(done.n_final, 'adjudicated grades')}" if done.n_final else ""
     note(f"imported into book {book}: {count_noun(done.n_new, 'judgments')}{final}{known}")
 
@@ -544,7 +549,10 @@ def export_command(
     book: BookArgument,
     out: Annotated[
         Path,
-        Argument("File to write: .book.jsonl a whole book, else a test set or, with --run, a run.", metavar="FILE"),
+        Argument(
+            "File to write: with the extension .book.jsonl a whole book, else a test set or, with --run, a run.",
+            metavar="FILE",
+        ),
     ],
     *,
     file_format: Annotated[

@@ -45,7 +45,7 @@ DropOption = Annotated[
 PlanOption = Annotated[Path | None, Option("Step 1: write the CSV sheet to label.", flag="--plan", metavar="SHEET")]
 RunsOption = Annotated[
     list[Path] | None,
-    Option("Run whose top results are to be labelled; repeat for more.", flag="--run", metavar="RUN"),
+    Option("Run whose top results to label; repeat for more.", flag="--run", metavar="RUN"),
 ]
 DepthOption = Annotated[
     int, Option("Number of results to label per run and query.", flag="--depth", metavar="N"), Ge(1)
@@ -67,7 +67,7 @@ VersionOption = Annotated[
 NewSetOption = Annotated[Path | None, Option("Step 2: file for the new version.", flag="--out", metavar="NEW")]
 BookOption = Annotated[
     str | None,
-    Option("Label in this book instead of a sheet: step 1 makes it.", flag="--book", metavar="NAME"),
+    Option("Label in this book, created in step 1, instead of a sheet.", flag="--book", metavar="NAME"),
 ]
 
 
@@ -122,9 +122,9 @@ def _refuse_steps(plan: Path | None, labels: Path | None, book: str | None, kapp
     from cranfield.base.errors import UsageError
 
     if book is None and (plan is None) == (labels is None):
-        raise UsageError("refresh is done in two steps", expected="--plan SHEET first; then --labels SHEET --out NEW")
+        raise UsageError("refresh has two steps", expected="--plan SHEET first; then --labels SHEET --out NEW")
     if book is not None and (plan is not None or labels is not None):
-        raise UsageError("--book takes the place of a sheet", expected="no --plan and no --labels")
+        raise UsageError("--book replaces the sheet", expected="no --plan and no --labels")
     if not -1 <= kappa <= 1:  # nor is it a number
         raise UsageError(f"--kappa is {kappa:g}", expected="a number from -1 to 1")
 
@@ -143,9 +143,9 @@ def _new_file(out: Path | None, testset: Path, *, force: bool) -> Path:
     from cranfield.base.errors import UsageError
 
     if out is None:
-        raise UsageError("no file for the next version", expected="--out NEW")
+        raise UsageError("no output file for the next version", expected="--out NEW")
     if out.resolve() == testset.resolve():
-        raise UsageError("the old version is kept", path=str(out), expected="another file than SET")
+        raise UsageError("the old version is kept", path=str(out), expected="a file other than SET")
     refuse_existing(out, force=force)
     return out
 
@@ -157,7 +157,7 @@ def _refuse_same(files: Mapping[str, Path | None]) -> None:
     roles: dict[Path, str] = {}
     for role, path in files.items():
         if path is not None and (first := roles.setdefault(path.resolve(), role)) != role:
-            raise UsageError(f"{first} and {role} are the same file", path=str(path), expected="a file for each")
+            raise UsageError(f"{first} and {role} are the same file", path=str(path), expected="different files")
 
 
 def _write_plan(
@@ -185,7 +185,10 @@ def _write_plan(
     _note_plan(made)
     note(f"wrote {plan}: {count_noun(rows, 'rows')} to label")
     if not runs:
-        note("note: no run was given, so the sheet names no documents: ask the systems, and plan again with --run")
+        note(
+            "note: without a run, the sheet contains no documents: run the systems on the new queries, and "
+            "plan again with --run"
+        )
 
 
 def _write_queries(made: RefreshPlan, queries: Path | None, *, force: bool) -> None:
@@ -199,9 +202,11 @@ def _write_queries(made: RefreshPlan, queries: Path | None, *, force: bool) -> N
 def _note_plan(made: RefreshPlan) -> None:
     from cranfield.base.words import count_noun
 
-    note(f"drawn ({made.sample}, seed {made.seed}): {len(made.new)} of {count_noun(made.n_log, 'queries')} of the log")
+    note(
+        f"sampled ({made.sample}, seed {made.seed}): {len(made.new)} of {count_noun(made.n_log, 'queries')} of the log"
+    )
     if made.n_known:
-        note(f"passed over: {made.n_known} that are in the set, or nearly so")
+        note(f"skipped: {made.n_known} that are in the test set or nearly identical to one of its queries")
     note(f"leaving: {', '.join(made.leaving)}")
 
 
@@ -213,9 +218,9 @@ def _make_book(made: RefreshPlan, book: str, db: str, runs: list[Path], depth: i
 
     if not runs:
         raise UsageError(
-            "no run was given, so there is nothing to grade",
+            "without a run, there is nothing to grade",
             expected="--run RUN",
-            hint="--plan SHEET --queries-out FILE gives the new queries to run the systems on",
+            hint="--plan SHEET --queries-out FILE writes the new queries, to run the systems on them",
         )
     from cranfield.judging.book.refresh import refresh_pool, refresh_settings
 
@@ -224,7 +229,7 @@ def _make_book(made: RefreshPlan, book: str, db: str, runs: list[Path], depth: i
         info = store.books.create(book, pool, refresh_settings(made, *rules))
     _note_plan(made)
     note(
-        f"made book {book}: {count_noun(info.n_items, 'documents')} for two raters, whose kappa has to be above {rules[0]:g}"
+        f"created book {book}: {count_noun(info.n_items, 'documents')} for two raters, kappa must be above {rules[0]:g}"
     )
 
 
@@ -253,7 +258,8 @@ def _finish(renewal: Renewal, kappa: float, source: Path, out: Path) -> None:
     note(renewal.agreement.sentence)
     if not renewal.agreement.exceeds(kappa):
         note(
-            f"error: not written: kappa has to be above {kappa:g}. Resolve what the raters disagree on, and label again."
+            f"error: not written: kappa must be above {kappa:g}. Resolve the disagreements of the raters, and "
+            "label again."
         )
         raise Exit(EXIT_NO_AGREEMENT)
     saved = None
@@ -269,4 +275,4 @@ def _finish(renewal: Renewal, kappa: float, source: Path, out: Path) -> None:
     )
     if old.meta.split is not None:
         split = f"`cranfield testset split {command_word(out)}`"
-        note(f"note: the held-out part is gone with the queries that left; {split} draws another")
+        note(f"note: the held-out part was removed with the replaced queries; {split} creates a new one")

@@ -55,14 +55,14 @@ class CorpusReader(Reader):
             index = self._current()
             start, length = index.starts.get(wanted.doc_id, (0, 0))
             if not length:
-                raise DocumentError(DocumentFailureKind.NOT_FOUND, "The corpus has no such document.")
+                raise DocumentError(DocumentFailureKind.NOT_FOUND, "The document is not in the corpus.")
             if length > self._config.max_bytes:
                 message = f"The document is larger than {self._config.max_bytes:,} bytes."
                 raise DocumentError(DocumentFailureKind.TOO_LARGE, message)
             index.stream.seek(start)
             record = _record(index.stream.read(length))
         if record is None or as_text(record.get(self._config.corpus.id)) != wanted.doc_id:
-            raise DocumentError(DocumentFailureKind.FAILED, "The corpus was changed while it was read.")
+            raise DocumentError(DocumentFailureKind.FAILED, "The corpus changed while it was read.")
         return record_content(record, self._config.corpus)
 
     def close(self) -> None:

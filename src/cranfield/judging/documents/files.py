@@ -28,8 +28,8 @@ _FORMATS: Mapping[str, DocumentFormat] = {
     "": "text",
 }
 """Suffix to format; other files are code."""
-_NO_FILE = "There is no such file."
-_OUTSIDE = "The path leads out of the folder of documents."
+_NO_FILE = "File not found."
+_OUTSIDE = "The path is outside the folder of documents."
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,7 +92,7 @@ def filled_arguments(command: list[str], values: Mapping[str, str]) -> list[str]
             and not argument.startswith("-")
             and "--" not in command[: len(argv)]
         ):
-            raise DocumentError(DocumentFailureKind.REFUSED, "The id begins like an option of a command.")
+            raise DocumentError(DocumentFailureKind.REFUSED, "The id starts like a command option.")
         if filled.split("/").count("..") > argument.split("/").count(".."):
             raise DocumentError(DocumentFailureKind.REFUSED, _OUTSIDE)
         argv.append(filled)
@@ -143,7 +143,7 @@ def check_path(path: str) -> None:
     if path.startswith(("/", "~")) or ".." in parts or "\\" in path or not path or path == ".":
         raise DocumentError(DocumentFailureKind.REFUSED, _OUTSIDE)
     if any(part.casefold().rstrip(". ") == ".git" for part in parts):
-        raise DocumentError(DocumentFailureKind.REFUSED, "The path leads into the store of git.")
+        raise DocumentError(DocumentFailureKind.REFUSED, "The path is inside the .git folder.")
 
 
 def read_file(root: Path, path: str, most: int) -> bytes:
@@ -160,7 +160,7 @@ def read_file(root: Path, path: str, most: int) -> bytes:
     if not found.is_relative_to(home):
         raise DocumentError(DocumentFailureKind.REFUSED, _OUTSIDE)
     if not found.is_file():
-        raise DocumentError(DocumentFailureKind.NOT_FOUND, "The path is not that of a file.")
+        raise DocumentError(DocumentFailureKind.NOT_FOUND, "The path is not a file.")
     check_path(found.relative_to(home).as_posix())
     try:
         # A pipe that takes its place now must not block, and a link must not be followed.
@@ -188,7 +188,7 @@ def read_committed(root: Path, at: str, path: str, most: int) -> bytes:
         ) from None
     about, _, name = listed.partition(b"\t")
     if os.fsdecode(name) != path or not about.startswith(b"100"):
-        raise DocumentError(DocumentFailureKind.NOT_FOUND, "There is no such file at the commit.")
+        raise DocumentError(DocumentFailureKind.NOT_FOUND, "File not found at the commit.")
     _, _, blob, size = about.split()
     if not size.isdigit() or int(size) > most:
         raise DocumentError(DocumentFailureKind.TOO_LARGE, f"The document is larger than {most:,} bytes.")

@@ -51,7 +51,7 @@ class FieldsReader(Reader):
         content = record_content(shown, self.names)
         if not (content.text or content.title or content.image):
             raise DocumentError(
-                DocumentFailureKind.NO_SOURCE, "The runs give no text of this document, and no source of texts has it."
+                DocumentFailureKind.NO_SOURCE, "Neither the runs nor a source of texts has a text of this document."
             )
         return content
 
@@ -101,7 +101,7 @@ class SqlReader(Reader):
                     DocumentFailureKind.FAILED, f"The database of this source failed: {refused}."
                 ) from None
         if row is None:
-            raise DocumentError(DocumentFailureKind.NOT_FOUND, "The database of this source has no such document.")
+            raise DocumentError(DocumentFailureKind.NOT_FOUND, "The document is not in the database of this source.")
         return record_content(row, RecordNames())
 
     def close(self) -> None:

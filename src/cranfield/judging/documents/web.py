@@ -313,12 +313,12 @@ class WebClient:
     def _checked(self, url: str) -> tuple[str, int, str]:
         host, port, address = self._guard.checked(url)
         if self._hosts is not None and not any(matches_host(host, pattern) for pattern in self._hosts):
-            raise refused("is of a host that the operator's file does not name")
+            raise refused("has a host that the operator's file does not list")
         return host, port, address
 
     async def _read(self, url: str, response: httpx2.Response) -> Response:
         if response.status_code in {404, 410}:
-            raise DocumentError(DocumentFailureKind.NOT_FOUND, "The web server has no such document.")
+            raise DocumentError(DocumentFailureKind.NOT_FOUND, "The web server does not have this document.")
         if response.status_code != 200:
             message = f"The web server of this document answered with status {response.status_code}."
             raise DocumentError(DocumentFailureKind.FAILED, message)
@@ -379,7 +379,7 @@ class UrlReader(Reader):
         media_type = response.content_type.partition(";")[0].strip().lower()
         kind = self.config.format or _FORMATS.get(media_type)
         if kind is None and not media_type.startswith("text/"):
-            raise DocumentError(DocumentFailureKind.FAILED, "The web server gives no text, but a file of another type.")
+            raise DocumentError(DocumentFailureKind.FAILED, "The web server returned a file that is not text.")
         try:
             text = decode_text(response.body, with_charset(response.content_type, response.body))
         except BodyError as error:
@@ -407,5 +407,5 @@ def document_url(pattern: str, values: Mapping[str, str]) -> str:
     """
     url = fill_placeholders(pattern, values, lambda value, keeps: quote(value, safe="/" if keeps else ""))
     if {".", ".."} & set(urlsplit(url).path.split("/")):
-        raise refused("leads to another folder of the server")
+        raise refused("points to another folder of the server")
     return url

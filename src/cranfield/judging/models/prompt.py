@@ -133,7 +133,7 @@ def _none_if_invalid(value: Any, validate: Any) -> Any:
 def read_grades(answer: ModelAnswer, n: int) -> Mapping[int, Graded | BadAnswer]:
     """The grade of each of `n` documents, by its place (0, 1, ...); a bad answer where there is none."""
     if answer.failure is not None or answer.output is None:
-        message = answer.failure.message if answer.failure else "the model calls a tool instead of answering"
+        message = answer.failure.message if answer.failure else "the model called a tool instead of answering"
         return dict.fromkeys(range(n), BadAnswer(message))
     output: Any = answer.output
     if not hasattr(output, "grades"):

@@ -265,10 +265,10 @@ def find_account(store: Store, options: RateOptions) -> AccountInfo | None:
     for key, value in _identity(options).items():
         if account.settings.get(key, value) != value:
             raise UsageError(
-                f"the rater {options.rater!r} has another {key.replace('_', ' ')}",
+                f"the rater {options.rater!r} exists with a different {key.replace('_', ' ')}",
                 got=str(value),
                 expected=str(account.settings[key]),
-                hint="give another --name; a prompt that was edited needs a new version",
+                hint="give another --name; an edited prompt needs a new version",
             )
     return account
 
@@ -320,7 +320,7 @@ def rate_book(
         UsageError: the book compares lists, or the name of the rater is taken.
     """
     if book.state is BookState.CLOSED:
-        raise BookClosedError(f"book {book.name} is closed: it takes no judgments", hint="a lead can open it")
+        raise BookClosedError(f"book {book.name} is closed and accepts no judgments", hint="a lead can reopen it")
     account = find_account(store, options)
     budget = budget or Budget()
     selection = select(store.reading.items(book.id), book, account.id if account else None, options)

@@ -176,7 +176,7 @@ def build_pool(
         UsageError: there is no run; or none of its results is of a query of the test set, or left to be judged.
     """
     if not systems:
-        raise UsageError("there is no run to pool", expected="one run or more")
+        raise UsageError("no run to pool", expected="one or more runs")
     answered = dict.fromkeys(query_id for system in systems for query_id in system.hits)
     queries = tuple(Query(query_id) for query_id in answered) if testset is None else testset.queries
     known = {query.id for query in queries}
@@ -230,8 +230,8 @@ def _require_storable(candidates: Sequence[Candidate]) -> None:
     if bad:
         listed = join_first(f"{shorten(each.doc_id)} of query {shorten(each.query_id)}" for each in bad)
         raise UsageError(
-            f"{count_noun(len(bad), 'documents')} whose id is not UTF-8 text, or holds NUL: {listed}",
-            expected="ids that a JSON file and a database can hold",
+            f"{count_noun(len(bad), 'documents')} whose id is not UTF-8 text, or contains NUL: {listed}",
+            expected="ids that can be stored in a JSON file and a database",
         )
 
 

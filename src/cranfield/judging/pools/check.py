@@ -143,21 +143,24 @@ def deepest_rank(measures: Sequence[Measure], convention: Convention, depth: int
 def _require(systems: Sequence[SystemResults], testset: TestSet, measures: Sequence[Measure], depth: int) -> None:
     problems = []
     if len(systems) < 2:
-        problems.append(Problem("one run: no other is left if it is left out", expected="two runs or more"))
+        problems.append(Problem("leave-one-out needs another run", expected="two or more runs"))
     if depth < 1:
         problems.append(Problem(f"the depth of the pool is {depth}", expected="1 or more"))
     if testset.targets:
         queries = join_first(testset.targets)
         problems.append(
             Problem(
-                f"the truth of {len(testset.targets)} queries is a rule ({queries}): no system gives it judgments",
+                (
+                    f"the truth of {len(testset.targets)} queries is a rule ({queries}), which does not depend on "
+                    "any system"
+                ),
                 expected="a test set judged by document id",
             )
         )
     if not any(grade >= 0 for of_query in testset.grades.values() for grade in of_query.values()):
         problems.append(Problem("the test set has no judgment by document id", expected="a judged pool"))
     problems += [
-        Problem(f"{measure} is no mean over queries", expected="a measure such as nDCG@10")
+        Problem(f"{measure} is not a mean over queries", expected="a measure such as nDCG@10")
         for measure in measures
         if CATALOGUE[measure.name].aggregate != "mean" or CATALOGUE[measure.name].diagnostic
     ]

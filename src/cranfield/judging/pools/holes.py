@@ -107,11 +107,11 @@ def find_holes(
     bounds = pair if isinstance(pair, str) else joint_bounds(pair, progress=progress)
     if isinstance(pair, str) or isinstance(bounds, str):
         raise UsageError(
-            f"no best and worst case of {comparison.primary}: {bounds}",
-            hint=f"measures that have them: {and_list(list(METHODS))}",
+            f"no best and worst case for {comparison.primary}: {bounds}",
+            hint=f"supported measures: {and_list(list(METHODS))}",
         )
     if not pair.query_ids:
-        raise UsageError(f"no query has a value of {comparison.primary} on both sides, whatever is judged")
+        raise UsageError(f"no query can get a value of {comparison.primary} on both sides, however it is judged")
     nothing = np.full(len(pair.query), np.nan)
     base, _, change = pair.effects(np.arange(len(pair.query_ids)), nothing)
     verdicts = Verdicts(comparison, pair)

@@ -73,7 +73,7 @@ def with_names(systems: Iterable[tuple[str, str, Run, str]]) -> tuple[SystemResu
     if twice:
         raise UsageError(
             f"two runs are called {and_list(list(map(repr, twice)))}",
-            expected="a name of its own for each run",
+            expected="a different name for each run",
             hint="name them: NAME=FILE",
         )
     return tuple(

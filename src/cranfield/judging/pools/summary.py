@@ -155,10 +155,13 @@ def _run_notes(built: BuiltPool) -> Iterator[str]:
         by_results.setdefault(results, []).append(system.name)
         longest = max(map(len, system.hits.values()), default=0)
         if longest < built.request.last:
-            yield f"{system.name}: at most {count_noun(longest, 'results')} a query, of {built.request.last} ranks looked at"
+            yield (
+                f"{system.name}: at most {count_noun(longest, 'results')} per query; ranks to "
+                f"{built.request.last} requested"
+            )
     for names in by_results.values():
         if len(names) > 1:
-            yield f"{and_list(names)} hold the same results: neither has a unique contribution"
+            yield f"{and_list(names)} have the same results, so neither has a unique contribution"
 
 
 def _query_notes(built: BuiltPool) -> Iterator[str]:
@@ -169,4 +172,4 @@ def _query_notes(built: BuiltPool) -> Iterator[str]:
         yield f"{count_noun(len(built.unanswered), 'queries')} without a result in any run: {join_first(built.unanswered)}"
     without = [query.id for query in built.pool.queries if not query.text]
     if without:
-        yield f"{count_noun(len(without), 'queries')} without a text, which no rater can judge: {join_first(without)}"
+        yield f"{count_noun(len(without), 'queries')} without a text, which raters cannot judge: {join_first(without)}"

@@ -126,10 +126,10 @@ def _levels(table: SlotTable, scale: str | None, declared: Sequence[float]) -> t
 
 
 def _no_map(levels: Sequence[float], rule: ConsensusRule, to: str | GradeMap | None) -> Problem:
-    what = f"there is no map from the scale {_listed(levels)} to {to}"
+    what = f"the scale {_listed(levels)} cannot be mapped to {to}"
     if not isinstance(to, str):
-        what = f"the rule {rule.name} needs binary ratings, and the scale is {_listed(levels)}"
-    return Problem(what, hint="{binary_at=GRADE} maps each rating to 0 or 1", parameters=("binary_at",))
+        what = f"the rule {rule.name} requires binary ratings, but the scale is {_listed(levels)}"
+    return Problem(what, hint="map each rating to 0 or 1 with {binary_at=GRADE}", parameters=("binary_at",))
 
 
 def _listed(levels: Sequence[float]) -> str:
@@ -317,13 +317,13 @@ def _of_queries(table: SlotTable, pairs: Sequence[Pair], query_ids: Collection[s
 
 def _misfit_sentence(found: Misfit) -> str:
     if not found.raters or all(rater.p_value is None for rater in found.raters):
-        return f"No rater can be named: {found.note or 'agreement without each rater is not defined'}."
+        return f"No outlying rater can be determined: {found.note or 'agreement without each rater is not defined'}."
     if found.misfits:
-        return " ".join(f"{rater.rater} does not fit: {_change(found, rater)}." for rater in found.misfits)
+        return " ".join(f"{rater.rater} is an outlier: {_change(found, rater)}." for rater in found.misfits)
     known = [rater for rater in found.raters if rater.change is not None]
     largest = max(known, key=lambda rater: rater.change or 0.0)
     if (largest.change or 0.0) <= 0:
-        return "Every rater fits: the others agree no better without any of them."
+        return "No outlier: leaving out a rater never increases the agreement of the others."
     return f"No rater differs significantly. The largest change: {_change(found, largest)}."
 
 
@@ -340,7 +340,7 @@ def _tie_rate(slots: OnScale, levels: Sequence[float]) -> TieRate:
     """How often as many raters say relevant as say not."""
     rated = int(np.count_nonzero(slots.table.filled))
     if not has_binary_map(levels):
-        return TieRate(0, rated, None, "unknown: the scale does not say which of its grades are relevant")
+        return TieRate(0, rated, None, "unknown: the scale does not define which grades are relevant")
     try:
         binary = slots_on_scale(slots.table, rule_named("majority"), scale=slots.scale)
     except UsageError as error:
@@ -422,12 +422,12 @@ def merge_raters(files: Mapping[str, TestSet]) -> TestSet:
                 places[query.id] = places.get(query.id, 0) + 1
     if not any(n > 1 for n in places.values()):
         raise TestSetError(
-            f"no query is in two of the files {', '.join(files)}",
+            f"no query occurs in two of the files {', '.join(files)}",
             expected="judgments of the same queries",
             got="; ".join(some_ids(testset.query_ids[:2]) for testset in files.values()),
         )
     some = [query_id for query_id, n in places.items() if n < len(files)]
-    notes = [f"{count_noun(len(some), 'queries')} not in every file: {some_ids(some)}"] if some else []
+    notes = [f"{count_noun(len(some), 'queries')} missing from some files: {some_ids(some)}"] if some else []
     return TestSet(
         name=" + ".join(files),
         queries=tuple(queries.values()),

@@ -66,7 +66,7 @@ def read_query_log(path: Path | str) -> QueryLog:
     notes = []
     for number, line in _log_lines(path):
         if number == 1 and line.split("\t")[0].strip().lower() in LOG_HEADINGS:
-            notes.append(f"the first line of the log is taken for headings: {line}")
+            notes.append(f"the first line of the log is read as a header: {line}")
             continue
         entry = _log_entry(line, number, shown(path), problems)
         if entry is not None:
@@ -76,7 +76,7 @@ def read_query_log(path: Path | str) -> QueryLog:
             counts[text] = counts.get(text, 0.0) + count
     problems.raise_if_any()
     if not spellings:
-        raise TestSetError("the log holds no query", path=shown(path), expected="lines `query` or `query TAB count`")
+        raise TestSetError("the log contains no query", path=shown(path), expected="lines `query` or `query TAB count`")
     totals = {max(counts, key=lambda text: counts[text]): sum(counts.values()) for counts in spellings.values()}
     return QueryLog(dict(sorted(totals.items(), key=lambda item: -item[1])), n_lines, tuple(notes))
 
@@ -106,7 +106,9 @@ def _log_entry(line: str, number: int, path: str, problems: ProblemList) -> tupl
         times = -1.0
     if isinstance(count, bool) or not 0 < times < float("inf"):
         problems.problems.append(
-            Problem("the count is no number", path=path, line=number, expected="a number above 0", got=shorten(count))
+            Problem(
+                "the count is not a number", path=path, line=number, expected="a number above 0", got=shorten(count)
+            )
         )
         return None
     return " ".join(text.split()), times
@@ -270,12 +272,12 @@ def _header(names: Sequence[str], path: str, wanted: Sequence[str]) -> tuple[tup
         raters = [name for name in raters if name in wanted]
     if {"query_id", "doc_id"} - set(names) or len(raters) != N_RATERS or len(set(names)) != len(names):
         raise TestSetError(
-            "not a labelling sheet of two raters",
+            "not a labelling sheet for two raters",
             path=path,
             line=1,
-            expected="columns query_id, query, doc_id, and one for each of two raters; or query_id, doc_id, rater, grade",
+            expected="columns query_id, query, doc_id and one column per rater; or query_id, doc_id, rater, grade",
             got=shorten(",".join(names)),
-            hint="{raters=A,B} names the two where the sheet has other columns too",
+            hint="if the sheet has other columns too, name the raters with {raters=A,B}",
             parameters=("raters",),
         )
     return (raters[0], raters[1]), {name: place for place, name in enumerate(names) if name}
@@ -327,7 +329,7 @@ def _row(
         except ValueError:
             grade = math.nan
         if not math.isfinite(grade) or grade < 0:
-            what = f"no grade by {rater}" if not cell(rater) else f"the grade by {rater} is none"
+            what = f"no grade by {rater}" if not cell(rater) else f"the grade by {rater} is not valid"
             got = shorten(cell(rater)) if cell(rater) else None
             problems.add(what, path=path, line=line, expected="a number of 0 or more", got=got)
         grades.append(grade)

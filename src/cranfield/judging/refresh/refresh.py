@@ -112,20 +112,26 @@ def plan_refresh(
         raise UsageError(f"sample is {sample!r}", expected=", ".join(SAMPLES))
     if not 1 <= n <= len(testset.queries):
         raise UsageError(
-            f"{count_noun(n, 'queries')} to be replaced", expected=f"1 to {len(testset.queries)}, as the set has"
+            f"{count_noun(n, 'queries')} to be replaced",
+            expected=f"1 to {len(testset.queries)}, the number of queries in the test set",
         )
     unknown = [query_id for query_id in drop if query_id not in testset.by_id]
     if unknown:
-        raise UsageError(f"queries to drop that are not in the set: {', '.join(unknown)}")
+        raise UsageError(f"queries to drop are not in the test set: {', '.join(unknown)}")
     dropped = set(drop)
     if drop and len(dropped) != n:
-        raise UsageError(f"{count_noun(len(dropped), 'queries')} to be dropped", expected=f"{n}, as many as come")
+        raise UsageError(
+            f"{count_noun(len(dropped), 'queries')} to be dropped", expected=f"{n}, the number of new queries"
+        )
     chosen, n_known = _chosen(testset, log, n, sample, seed)
     if len(chosen) < n:
         raise UsageError(
-            f"the log has {count_noun(len(chosen), 'queries')} that the set has not",
+            f"the log has {count_noun(len(chosen), 'queries')} not in the test set",
             expected=f"{n}",
-            got=f"{count_noun(len(log.counts), 'queries')}, {n_known} of them in the set or nearly so",
+            got=(
+                f"{count_noun(len(log.counts), 'queries')}, {n_known} of them in the test set or nearly identical "
+                "to one of its queries"
+            ),
         )
     leaving = (
         tuple(query_id for query_id in testset.query_ids if query_id in dropped)
@@ -169,7 +175,7 @@ def _id(testset: TestSet, text: str) -> str:
     for digits in range(ID_DIGITS, len(digest) + 1):
         if f"log-{digest[:digits]}" not in testset.by_id:
             return f"log-{digest[:digits]}"
-    raise UsageError(f"no id is left for the query {text!r}")
+    raise UsageError(f"no unused id for the query {text!r}")
 
 
 def renew(
@@ -199,7 +205,7 @@ def renew(
         raise TestSetError(
             [
                 Problem(
-                    f"nothing is relevant to the new query {query.id!r} ({query.text})",
+                    f"no document is relevant to the new query {query.id!r} ({query.text})",
                     path=labels.path,
                     hint="add a row with a relevant document to the sheet, or plan with another seed",
                 )
@@ -221,7 +227,7 @@ def _together(plan: RefreshPlan, labels: Labels, rule: str) -> TestSet:
     old = plan.testset
     if old.ratings and old.consensus and old.consensus != rule:
         raise UsageError(
-            f"the set's ratings became grades by {old.consensus}",
+            f"the ratings of the test set were converted to grades by {old.consensus}",
             got=rule,
             hint=f"{{rule={old.consensus}}}",
             parameters=("rule",),
@@ -263,10 +269,10 @@ def _check_labels(plan: RefreshPlan, labels: Labels) -> None:
     given = {row.query_id for row in labels.rows}
     problems = [
         Problem(
-            f"query {row.query_id!r} is not one of those drawn",
+            f"query {row.query_id!r} is not in the sample",
             path=labels.path,
             line=row.line,
-            hint="the log, the numbers drawn, the seed and the set have to be those of the plan",
+            hint="use the same log, number of queries, seed and test set as in the plan",
         )
         for row in labels.rows
         if row.query_id not in wanted

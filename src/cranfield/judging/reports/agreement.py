@@ -68,8 +68,8 @@ def misfit_section(found: Misfit, sentence: str) -> Section:
     )
     about = (
         f"Alpha of all raters: {format_value(found.alpha_all)}. CIs and p-values: {found.n_draws} draws, seed {found.seed}; "
-        f"{UNITS[found.unit]} ({found.n_units}). p: probability of a change at least as large, for the rater whose change is "
-        f"largest, if the raters were interchangeable; adjusted for {len(found.raters)} raters."
+        f"{UNITS[found.unit]} ({found.n_units}). p: probability of a maximum change at least as large if the "
+        f"raters were interchangeable; adjusted for {len(found.raters)} raters."
     )
     blocks: tuple[Block, ...] = (table.table(), Paragraph(about)) if found.raters else ()
     return Section("without-each-rater", "Agreement without each rater", (Paragraph(sentence), *blocks))
@@ -213,7 +213,7 @@ def _by(report: RaterReport) -> Section:
 
 def _disagreements(report: RaterReport) -> Section:
     table = TableSpec(
-        f"The {len(report.disagreements)} widest of {report.n_disagreements} pairs on which raters differ",
+        f"The {len(report.disagreements)} widest of {report.n_disagreements} pairs on which raters disagree",
         report.disagreements,
         (
             Col("query", lambda row: row.query_id, "query id"),

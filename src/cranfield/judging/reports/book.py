@@ -41,7 +41,7 @@ def book_sensitivity_document(found: BookSensitivity) -> Document:
         sections.append(Section("means", "Means", (variations.table(),)))
     if found.differences:
         differences = TableSpec(
-            "Persons precede carried judgments, rules and models",
+            "Priority: persons, then carried judgments, rules and models",
             found.differences,
             (
                 Col("query", lambda row: row.query_id, "query id"),

@@ -19,15 +19,15 @@ POOL = "holes.pool.json"
 EFFECT = (
     "Effect: the largest change of the mean difference that the judgment alone can make, with every other unjudged document "
     "{lowest}. Expected effect: the root mean square of that change, each grade weighted by its share among the judged "
-    "results at similar ranks; holes are in this order. Once some are judged, make the list again."
+    "results at similar ranks; holes are in this order. After judging some holes, create the list again."
 )
 NO_PROOF = (
-    "Only for the permutation test it is proved that the extreme cases bound all others (and only where all of them use the "
-    "same sign patterns): a verdict that is neither found nor excluded may be within reach."
+    "It is proved only for the permutation test (if all cases use the same sign patterns) that the extreme cases "
+    "bound all others. Otherwise a verdict that is neither found nor excluded may be within reach."
 )
 RULE_VIEW = (
-    "Truth by targets: what matches is graded by the rater `rule`, what does not is unjudged. Each matching document counts "
-    "as an item of its own, so figures differ from those of `cranfield compare` where only the first match is credited."
+    "Judged by targets: matching documents are graded by the rater `rule`, all others are unjudged. Each "
+    "matching document counts as a separate item, so figures differ from `cranfield compare` if that credits only the first match."
 )
 
 
@@ -50,7 +50,7 @@ def holes_document(found: Holes, *, top: int = 20, written: str = "") -> Documen
             Col("effect", lambda row: row.effect, "value"),
             Col("expected", lambda row: row.expected_effect, "value", "expected_effect"),
             Col(
-                "alone turns the verdict to",
+                "alone changes the verdict to",
                 lambda row: or_list([code.text for code in row.turns]) if row.turns else "",
                 key="turns",
             ),
@@ -62,7 +62,7 @@ def holes_document(found: Holes, *, top: int = 20, written: str = "") -> Documen
         sections.append(Section("holes", "Holes", (holes.table(shown=top), effect)))
     if found.differences:
         differences = TableSpec(
-            "Grades of persons that take the place of others",
+            "Grades by persons that replace others",
             found.differences,
             (
                 Col("query", lambda row: row.query, "query id"),
@@ -87,7 +87,7 @@ def holes_document(found: Holes, *, top: int = 20, written: str = "") -> Documen
 
 
 def _lowest(found: Holes) -> str:
-    return "not relevant" if found.lowest <= 0 else f"of the lowest grade, {found.lowest:g}"
+    return "not relevant" if found.lowest <= 0 else f"given the lowest grade, {found.lowest:g}"
 
 
 def _next_pool(found: Holes, n: int, written: str) -> Iterator[Block]:
@@ -96,7 +96,7 @@ def _next_pool(found: Holes, n: int, written: str) -> Iterator[Block]:
             f"The same command with `--out {POOL}` writes the first {count_noun(n, 'holes')} as a pool. Judge it:"
         )
     yield Code(f"cranfield book create NAME --pool {written or POOL}\ncranfield judge NAME", in_text=True)
-    by_id = ", whose queries that were judged are judged by ids of documents from then on" if found.is_rule else ""
+    by_id = "; from then on, its judged queries are judged by document ids" if found.is_rule else ""
     yield Paragraph(
         "The same command with `--book NAME` then counts the grades; `cranfield book freeze NAME --onto TESTSET --out FILE` "
         f"puts them into the test set{by_id}."
@@ -108,8 +108,11 @@ def _facts(found: Holes) -> Iterator[tuple[str, str]]:
     interval = format_delta_interval((found.ci_low, found.ci_high))
     level = format_level(found.alpha)
     if found.closed is not None:
-        yield "verdict now", f"{found.closed.text}: {format_delta(found.delta_closed)}, what does not match counts 0"
-    label = "verdict now" if found.closed is None else "with every match an item"
+        yield (
+            "verdict now",
+            f"{found.closed.text}: {format_delta(found.delta_closed)}, documents without a match count as 0",
+        )
+    label = "verdict now" if found.closed is None else "with every match as a separate item"
     yield label, f"{found.verdict.text}: {now} ({level} CI {interval}, n = {found.n})"
     supposed = found.supposed
     if (
@@ -117,7 +120,7 @@ def _facts(found: Holes) -> Iterator[tuple[str, str]]:
         or found.n != found.n_queries
         or not math.isclose(found.delta, supposed.delta, abs_tol=1e-12)
     ):
-        yield f"with every unjudged {_lowest(found)}", f"{_case(supposed, level)}, n = {found.n_queries}"
+        yield f"if all unjudged documents are {_lowest(found)}", f"{_case(supposed, level)}, n = {found.n_queries}"
     is_bound = "" if found.exact else "; a bound"
     yield "worst case for B", _case(found.worst, level) + is_bound
     yield "best case for B", _case(found.best, level) + is_bound
@@ -127,7 +130,7 @@ def _facts(found: Holes) -> Iterator[tuple[str, str]]:
     if found.unknown:
         yield "neither found nor excluded", _names(found.unknown)
     for code, n in found.fewest.items():
-        yield "fewest found to turn it", f"{format_count(n)} if all turn out that way: {code.text}"
+        yield "fewest judgments that change it", f"{format_count(n)}, if all are in favour: {code.text}"
     total = count_noun(len(found.holes), "holes", format_count)
     in_queries = count_noun(len({hole.query for hole in found.holes}), "queries", format_count)
     yield "unjudged within the cutoff", f"{total} in {in_queries}"
@@ -149,22 +152,23 @@ def _names(codes: tuple[VerdictCode, ...]) -> str:
 def _notes(found: Holes) -> Iterator[Block]:
     notes = []
     if found.is_final:
-        notes.append(f"No judgment of these lists can change the verdict: it stays {found.verdict.text}.")
+        notes.append(f"No judgment of these results can change the verdict ({found.verdict.text}).")
     if found.unknown:
         notes.append(NO_PROOF)
     if found.by_class:
-        notes.append("The verdicts here are of the mean over all queries, not of the query classes.")
+        notes.append("These verdicts are based on the mean over all queries, not on the query classes.")
     if found.is_rule:
         notes.append(RULE_VIEW)
     if found.without_text:
         n = count_noun(len(found.without_text), "queries")
         notes.append(
-            f"{n} with holes and without a text, which no rater can judge: {join_first(found.without_text)}. `--queries FILE` gives texts."
+            f"{n} with holes but without a text, which raters cannot judge: {join_first(found.without_text)}. "
+            "`--queries FILE` gives texts."
         )
     if found.n_negative:
-        text = "nothing should be found: they have no holes, and take no part"
+        text = "no document should be found: they have no holes, and are left out"
         notes.append(f"{count_noun(found.n_negative, 'queries')} for which {text}.")
     if found.invalid:
-        notes.append(f"The comparison does not count: {'; '.join(found.invalid)}.")
+        notes.append(f"The comparison is invalid: {'; '.join(found.invalid)}.")
     if notes:
         yield Bullets(tuple(notes))

@@ -52,7 +52,9 @@ def _section(model: ModelAgreement) -> Section:
 
 def _agreement(model: ModelAgreement) -> Iterator[Block]:
     if model.agreement is None:
-        sentence = f"Agreement: too few to say ({count_noun(model.n_pairs, 'pairs')}; {MIN_PAIRS} are needed)."
+        sentence = (
+            f"Agreement: insufficient data ({count_noun(model.n_pairs, 'pairs')}; at least {MIN_PAIRS} are needed)."
+        )
         yield Paragraph(sentence, "note")
         return
     found = [(COEFFICIENTS[name].title, model.agreement.coefficients[name]) for name in SHOWN]
@@ -82,7 +84,7 @@ def _constant(model: ModelAgreement) -> Iterator[str]:
     for who, by_grade in (("people", counts), (model.rater, zip(*counts, strict=True))):
         given = [grade for grade, n in zip(model.confusion.grades, map(sum, by_grade), strict=True) if n]
         if len(given) == 1:
-            yield f"{who} gave every document the grade {given[0]:g}: such grades cannot show whether a model agrees"
+            yield f"{who} gave every document the grade {given[0]:g}, so agreement cannot be measured"
 
 
 def _orders(orders: tuple[SystemOrder, ...]) -> Section:
@@ -99,24 +101,22 @@ def _orders(orders: tuple[SystemOrder, ...]) -> Section:
         )
         blocks.append(table.table())
         tau = "undefined" if order.tau is None else format_value(order.tau)
-        few = f"; with {len(order.systems)} systems it takes few values" if len(order.systems) < FEW_SYSTEMS else ""
+        few = (
+            f"; with {len(order.systems)} systems it can take only a few values"
+            if len(order.systems) < FEW_SYSTEMS
+            else ""
+        )
         blocks.append(Paragraph(f"Kendall's tau of the two orders: {tau}{few}."))
     return Section("orders", "Order of systems", tuple(blocks))
 
 
 def _corrected(report: ModelReport) -> Section:
     if not report.sample:
-        sentence = (
-            "Means are not corrected: whether people judged a random sample is not known. If they did, say of what: "
-            "--people-sample queries (whole queries) or --people-sample items (single documents)."
-        )
+        sentence = "Means are not corrected, because it is unknown whether people judged a random sample. If they did, use --people-sample queries (whole queries) or --people-sample items (single documents)."
         return Section("corrected", "Corrected means", (Paragraph(sentence, "note"),))
     blocks: list[Block] = [_means(model.rater, report) for model in report.models]
     of = "the documents" if report.sample == "items" else "the population of the queries"
-    about = (
-        f"Prediction-powered inference (PPI++): the mean over {of} that people would find, from their judgments of a random "
-        "sample and the model's of all. lambda is the weight of the model's grades: 0 uses people only."
-    )
+    about = f"Prediction-powered inference (PPI++): the mean over {of} according to people, estimated from their judgments of a random sample and the judgments of the model for all. lambda is the weight of the model's grades: 0 uses people only."
     warnings = tuple(_doubts(report.corrected))
     blocks += [Paragraph(about), *([Bullets(warnings, "warning")] if warnings else [])]
     return Section("corrected", "Corrected means", tuple(blocks))
@@ -125,7 +125,7 @@ def _corrected(report: ModelReport) -> Section:
 def _means(rater: str, report: ModelReport) -> Table:
     unit = "documents" if report.sample == "items" else "queries"
     return TableSpec(
-        f"{rater}: {unit} judged by people, and all that the model rated",
+        f"{rater}: {unit} judged by people, and all rated by the model",
         [row for row in report.corrected if row.rater == rater],
         (
             Col("mean", lambda row: row.quantity),
@@ -145,7 +145,8 @@ def _doubts(rows: tuple[Corrected, ...]) -> Iterator[str]:
         where = f"{row.rater}, {row.quantity}"
         if not row.is_valid:
             yield (
-                f"{where}: not valid. What people judged is no random sample: the model grades it differently from the rest "
+                f"{where}: not valid. The documents that people judged are not a random sample: the model "
+                "grades them differently from the rest "
                 f"(p {format_p(row.mean.sample_p)})."
             )
         elif row.mean.note:

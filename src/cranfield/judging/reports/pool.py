@@ -101,10 +101,7 @@ def _strata(summary: PoolSummary) -> Section:
             Col("inclusion probability", lambda row: (row.least, row.most), "interval"),
         ),
     )
-    about = (
-        "A document belongs to the smallest rank that any run gives it. The sample is drawn in each query, of one document at "
-        "least: its probability is the size of the sample over the number of documents, and differs where that rounds."
-    )
+    about = "A document belongs to the best rank in any run. The sample is drawn per query, with at least one document; the inclusion probability is the sample size divided by the number of documents, and varies because of rounding."
     return Section("strata", "Strata", (table.table(), Paragraph(about)))
 
 
@@ -148,10 +145,7 @@ def check_document(found: PoolChecks) -> Document:
 
 def _spec(*checks: PoolCheck) -> TableSpec[tuple[PoolCheck, LeftOut]]:
     """One check for a report; all of them for CSV."""
-    caption = (
-        f"{checks[0].measure} with all judgments, and without those of documents that only this run returned down to rank "
-        f"{checks[0].depth}"
-    )
+    caption = f"{checks[0].measure} with all judgments, and without judgments of documents that only this run returned down to rank {checks[0].depth}"
     return TableSpec(
         caption,
         [(check, system) for check in checks for system in check.systems],
@@ -174,16 +168,16 @@ def _sentence(check: PoolCheck) -> str:
     """What a new system has to expect."""
     if not any(each.n_only for each in check.systems):
         return (
-            "No run has a judged document of its own down to this depth: the judgments cannot show how a run that is not in "
-            "the pool would score."
+            "No run has a judged document that only it returned down to this depth, so the effect on a run "
+            "outside the pool cannot be estimated."
         )
     worst = max(check.systems, key=lambda system: abs(system.change))
     share = f" ({format_percent(worst.change / worst.value)})" if worst.value else ""
     moved = f"{check.n_moved} of {count_noun(len(check.systems), 'runs')} change rank"
     return (
         f"A run that is not in the pool should expect a change of about {format_value(check.mean_change)} "
-        f"(mean absolute change); the largest is {format_delta(worst.change)}{share}, of {worst.name}. {moved}. A run of another "
-        "kind than these may find more that is not judged."
+        f"(mean absolute change); the largest is {format_delta(worst.change)}{share}, of {worst.name}. "
+        f"{moved}. A run of a different kind may return more unjudged documents."
     )
 
 
@@ -210,7 +204,7 @@ def estimate_document(found: PoolEstimate) -> Document:
     n_missing, n_outside = (count_noun(n, "documents") for n in (found.n_missing, found.n_outside))
     notes = (
         *([f"{n_missing} of the pool without a grade: estimates are too low"] if found.n_missing else []),
-        *([f"{n_outside} judged and not drawn: estimates are too high"] if found.n_outside else []),
+        *([f"{n_outside} judged but not sampled: estimates are too high"] if found.n_outside else []),
         *([f"not in the pool: {', '.join(found.not_pooled)}: estimates are too low"] if found.not_pooled else []),
     )
     doubts = [Bullets(notes, "warning")] if notes else []
@@ -224,8 +218,8 @@ def estimate_document(found: PoolEstimate) -> Document:
 
 
 FAVOURS = (
-    "An alternative is in the set because a system of the pool found it: scores with them favour that system, and a system "
-    "that was not in the pool finds no place for its own. Compare systems by the scores without them."
+    "Alternatives are in the test set because a system of the pool found them. Scores with alternatives favour "
+    "these systems over systems outside the pool: compare systems by the scores without alternatives."
 )
 
 
@@ -260,8 +254,8 @@ def alternatives_document(found: WithAndWithout) -> Document:
 
 
 WHAT_IT_IS = (
-    "A query counts once, for the list that more of its raters prefer, or for the adjudicated one. The sign test is exact and two-sided, and leaves ties out; "
-    "the interval of the share is that of Clopper and Pearson."
+    "Each query counts once, for the list that most of its raters prefer, or for the adjudicated list. The sign "
+    "test is exact and two-sided, without ties; the interval of the share is a Clopper-Pearson interval."
 )
 
 

@@ -75,7 +75,7 @@ def show_command(
     missing = [query_id for query_id in query_ids if query_id not in judged.by_id]
     if missing:
         some = ", ".join(map(repr, judged.query_ids[:3]))
-        raise UsageError(f"there is no query {', '.join(map(repr, missing))}", path=str(testset), expected=f"{some}, …")
+        raise UsageError(f"unknown query {', '.join(map(repr, missing))}", path=str(testset), expected=f"{some}, …")
     return Report(document=queries_document(queries_of(judged, query_ids), in_full=bool(query_ids)))
 
 
@@ -124,7 +124,7 @@ def _refuse_several(testsets: Sequence[Path], runs: Sequence[Path] | None, outpu
         f"--format {output.format}": output.format in {OutputFormat.JSON, OutputFormat.CSV},
     }
     if names := [name for name, is_given in given.items() if is_given]:
-        raise UsageError(f"{names[0]} is for one test set", expected="one SET", got=f"{len(testsets)}")
+        raise UsageError(f"{names[0]} applies to a single test set", expected="one SET", got=f"{len(testsets)}")
 
 
 def _validated(
@@ -154,8 +154,8 @@ def _validated_in_parts(path: Path, testset_format: str | None, options: TestSet
     large: Validation | None = in_parts.validate_with_progress(path, testset_format, options)
     if large is None and in_parts.size_of(path) >= in_parts.LARGE_BYTES:
         note(
-            "note: this test set is read whole, which takes many times its size in memory; TREC qrels, CSV, TSV, Parquet "
-            "and BEIR folders are checked in parts, with no option but --queries FILE (lines of id and text, or JSON lines)"
+            "note: this test set is loaded as a whole, which takes many times its size in memory; TREC "
+            "qrels, CSV, TSV, Parquet and BEIR folders are checked in parts if --queries FILE (lines of id and text, or JSON lines) is the only option"
         )
     return large
 
@@ -166,7 +166,10 @@ def stats_command(
     by: Annotated[
         list[str] | None,
         Option(
-            "Stratum to cross-tabulate with the others; repeat to cross these alone; default: all strata that group queries.",
+            (
+                "Stratum to cross-tabulate with the others; repeat to cross-tabulate only these; default: all "
+                "strata that group queries."
+            ),
             metavar="KEY",
         ),
     ] = None,
@@ -241,7 +244,7 @@ def _many(flag: str, metavar: str, sentence: str) -> object:
 
 
 IdOption = Annotated[
-    str, _many("--id", "ID", "Id of a new or existing query; default, where the format has none: from the text.")
+    str, _many("--id", "ID", "Id of a new or existing query; default, if the format has no ids: derived from the text.")
 ]
 StratumOption = Annotated[list[str] | None, _many("--stratum", "KEY=VALUE", "Stratum of the query; repeat for more.")]
 RelevantOption = Annotated[
@@ -335,12 +338,12 @@ def _graded(text: str, flag: str) -> tuple[str, float]:
     except ValueError:
         number = math.nan
     if not math.isfinite(number):
-        hint = f"an id that holds `=` is given with its grade: {flag} {shorten(text + '=1')}"
+        hint = f"give an id that contains `=` with its grade: {flag} {shorten(text + '=1')}"
         raise UsageError(
             f"{flag} {shorten(text)}", expected="a number after the last `=`", got=shorten(grade), hint=hint
         )
     if not name:
-        raise UsageError(f"{flag} {shorten(text)}", expected="what is judged, before `=GRADE`")
+        raise UsageError(f"{flag} {shorten(text)}", expected="a document, place or symbol before `=GRADE`")
     return name, number
 
 
@@ -396,16 +399,16 @@ def split_command(
         judged = read_stored(testset)
         if judged.meta.split is not None and not force:
             raise UsageError(
-                "the set has a held-out part already",
+                "the test set already has a held-out part",
                 path=str(testset),
-                hint="--force draws anew: what was held out may have been looked at",
+                hint="--force draws a new sample; the previously held-out queries may already have been inspected",
             )
         if out is not None:
             refuse_existing(out, force=force)
         drawn = split(judged, share=share, seed=seed, by=by)
         save_set(with_split(judged, drawn, day_of(today)), testset, out)
     n = len(drawn.held_out)
-    within = f", drawn within {', '.join(drawn.by)}" if drawn.by else ""
+    within = f", stratified by {', '.join(drawn.by)}" if drawn.by else ""
     note(
         f"wrote {out or testset}: {count_noun(len(judged.queries) - n, 'queries')} to evaluate, {n} held out{within}, seed {seed}"
     )
@@ -460,7 +463,7 @@ def convert_command(
         if entry is chosen_format(out, to):
             copied = save_spliced(testset, source, out, entry)
         elif entry.writer and source.suffix == out.suffix:
-            same_format = f"--to {entry.name} keeps the format of {source}, and everything that it says"
+            same_format = f"--to {entry.name} keeps the format and all data of {source}"
     with _hint(same_format):
         written, losses = (testset, copied.notes) if copied is not None else convert(testset, out, to)
     if source_format is None:

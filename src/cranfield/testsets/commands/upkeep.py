@@ -93,7 +93,7 @@ def rehash_command(
     from cranfield.formats.testsets.storage import format_of, holds_meta, lock_testset, write_meta
 
     if out is None and str(testset) == STDIN:
-        raise UsageError("standard input cannot be written to", hint="--out FILE writes the set to a file")
+        raise UsageError("cannot write to standard input", hint="--out FILE writes the set to a file")
     if out is not None:
         refuse_existing(out, force=force)
     with lock_testset(testset):

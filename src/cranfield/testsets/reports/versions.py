@@ -137,10 +137,7 @@ def _scores_section(found: SetChanges) -> Section:
             Col("n", lambda move: move.n_common, "count"),
         ),
     )
-    explained = (
-        "On common queries both versions judge the same results: a difference there comes from the judgments. The rest of "
-        "the change comes from the queries."
-    )
+    explained = "On common queries, both versions judge the same results, so a difference comes from the judgments. The rest of the change comes from the queries."
     return Section("scores", "Scores", (Paragraph(explained), means.table()))
 
 
@@ -177,7 +174,7 @@ def overfit_document(found: Overfitting) -> Document:
 
 
 UNANCHORED = (
-    "Unanchored places exist, but no text of them is stored. `cranfield testset rehash SET --repo DIR` stores it."
+    "Unanchored places exist, but their text is not stored. `cranfield testset rehash SET --repo DIR` stores it."
 )
 
 
@@ -190,7 +187,7 @@ def drift_document(report: DriftReport) -> Document:
         (Col("state", lambda row: row[0]), Col("places", lambda row: row[1], "count")),
     )
     left_out = ", ".join(f"{n} {kind}" for kind, n in sorted(report.left_out.items()))
-    about = (Paragraph(f"Not looked into: {left_out}."),) if left_out else ()
+    about = (Paragraph(f"Not checked: {left_out}."),) if left_out else ()
     sections = [Section("states", "States", (states.table(), *about))]
     if changed:
         known = [finding for finding in changed if finding.detail and finding.state != "unanchored"]
@@ -206,7 +203,10 @@ def drift_document(report: DriftReport) -> Document:
         title=f"Drift of {report.testset.name}",
         subtitle=(
             *filter(None, [report.uncommitted]),
-            f"{count_noun(len(report.findings), 'expected places')}, {len(report.drifted)} drifted; looked at {report.where}",
+            (
+                f"{count_noun(len(report.findings), 'expected places')}, {len(report.drifted)} drifted; checked "
+                f"at {report.where}"
+            ),
         ),
         sections=tuple(sections),
         tidy=_places("", report.findings).tidy,

@@ -73,7 +73,7 @@ class Client:
         import httpx2
 
         if not token.isascii() or not token.isprintable() or not token:
-            raise UsageError("the token is not one", expected="what `cranfield people token` printed")
+            raise UsageError("the token is not valid", expected="the output of `cranfield people token`")
         self._attempts = attempts
         try:
             self._http = httpx2.Client(
@@ -163,7 +163,7 @@ class Client:
     # Jobs
 
     def job(self, job_id: int) -> JobResponse:
-        """Where a job stands."""
+        """State of a job."""
         return self._get(f"/v1/jobs/{job_id}", JobResponse)
 
     def jobs(self, **conditions: Any) -> Iterator[JobResponse]:
@@ -200,7 +200,9 @@ class Client:
         pause = SHORTEST_PAUSE_S
         while not (found := self.job(job_id)).has_ended:
             if time.monotonic() >= until:
-                raise ApiUnavailableError(f"job {job_id} is {found.state} after {wait_s:g} s", hint="wait for it again")
+                raise ApiUnavailableError(
+                    f"job {job_id} is {found.state} after {wait_s:g} s", hint="wait for the job again"
+                )
             time.sleep(min(pause, max(0.0, until - time.monotonic())))
             pause = min(2 * pause, LONGEST_PAUSE_S)
         return found

@@ -34,4 +34,4 @@ def events_of(http: Client, path: str) -> Iterator[JobResponse]:
                 if line.startswith("data:"):
                     yield JobResponse.model_validate_json(line.removeprefix("data:").strip())
     except httpx2.TransportError as error:
-        raise ApiUnavailableError(f"the stream of progress broke: {error or type(error).__name__}") from None
+        raise ApiUnavailableError(f"the progress stream was interrupted: {error or type(error).__name__}") from None

@@ -18,7 +18,7 @@ SUBCOMMANDS = dict.fromkeys(("upgrade", "revision", "backup"), __name__)
 
 
 def upgrade_command(*, db: DbOption = DEFAULT_DATABASE) -> None:
-    """Upgrade the schema to that of this version, in one transaction. Back the database up first."""
+    """Upgrade the schema to this version, in one transaction. Back up the database first."""
     with open_database(db) as database:
         from cranfield.books.database.base import REVISION
         from cranfield.books.database.migrate import upgrade
@@ -34,7 +34,7 @@ def upgrade_command(*, db: DbOption = DEFAULT_DATABASE) -> None:
 
 
 def revision_command(*, db: DbOption = DEFAULT_DATABASE) -> None:
-    """Show the revision of the schema, and that of this version. Nothing is changed."""
+    """Show the revision of the schema, and the revision of this version. Changes nothing."""
     from cranfield.books.database.base import REVISION
     from cranfield.books.store.store import read_revision
 
@@ -47,7 +47,7 @@ def backup_command(
     *,
     db: DbOption = DEFAULT_DATABASE,
 ) -> None:
-    """Copy a SQLite database, while servers use it. For PostgreSQL it says how to call `pg_dump`.
+    """Copy a SQLite database, also while servers use it. For PostgreSQL, prints the `pg_dump` command.
 
     The copy has everything, hashes of passwords and tokens too: only this user can read it.
     """

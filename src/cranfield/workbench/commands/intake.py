@@ -1,4 +1,4 @@
-"""Take in production queries: redacted, counted, exported."""
+"""Store production queries: redacted, counted, exported."""
 
 from __future__ import annotations
 
@@ -21,14 +21,17 @@ if TYPE_CHECKING:
 SUBCOMMANDS = dict.fromkeys(("add", "list", "export", "purge"), __name__)
 DEFAULT = "add"
 DEFAULT_SOURCE = "production"
-LogArgument = Annotated[Path, Argument("Log of queries, also compressed; - reads standard input.", metavar="LOG")]
+LogArgument = Annotated[Path, Argument("Log of queries, optionally compressed; - reads standard input.", metavar="LOG")]
 SourceOption = Annotated[
-    str, Option("Where the queries are from: one name for one log.", flag="--source", metavar="NAME")
+    str, Option("Name of the source of the queries; use one name per log.", flag="--source", metavar="NAME")
 ]
 FormatOption = Annotated[
     str,
     Option(
-        "lines, csv, tsv, combined (access log), or a format of the operator's file; default: by the extension, else lines.",
+        (
+            "lines, csv, tsv, combined (access log), or a format of the operator's file; default: taken from the "
+            "extension, else lines."
+        ),
         flag="--log-format",
         metavar="FORMAT",
     ),
@@ -41,7 +44,9 @@ SinceOption = Annotated[
 ]
 LeastOption = Annotated[
     int,
-    Option("Only queries that came so often: rare ones may be private.", flag="--min-count", metavar="N"),
+    Option(
+        "Only queries that occur at least this often; rare queries may be private.", flag="--min-count", metavar="N"
+    ),
     Ge(1),
 ]
 JsonOption = Annotated[bool, Option("Print JSON.", flag="--json")]
@@ -100,7 +105,7 @@ def _summary(counts: IntakeCounts, source: str) -> Iterator[str]:
     if counts.n_known:
         yield f"not counted again: {count_noun(counts.n_known, 'records')} (read before)"
     if counts.unfinished:
-        yield "the last line of the file has no end: it is read the next time, when it has one"
+        yield "the last line of the file is incomplete: the next call reads it, once it ends with a line break"
 
 
 def _as_json(counts: IntakeCounts) -> str:
@@ -157,7 +162,9 @@ def export_command(
         found = queries.top(source, check_day(since), None, at_least=min_count)
     if not found:
         raise UsageError(
-            "no stored query fits", path=db, hint="`cranfield intake list` shows the sources and their days"
+            "no stored query matches these options",
+            path=db,
+            hint="`cranfield intake list` shows the sources and their days",
         )
     lines = [json.dumps({"query": each.text, "count": each.n}, ensure_ascii=False) + "\n" for each in found]
     if not to_file:
@@ -173,7 +180,7 @@ def purge_command(
     workbench: WorkbenchOption = None,
     db: DbOption = DEFAULT_DATABASE,
 ) -> None:
-    """Delete queries that are older than the operator's file keeps them, as every command does, or all of a source."""
+    """Delete queries older than the retention period of the operator's file (every command does this), or all queries of a source."""
     from cranfield.base.words import count_noun
 
     with _opened(db, workbench) as (queries, config):

@@ -30,14 +30,14 @@ DEFAULT_PORT = 8734
 TargetArgument = Annotated[
     list[str],
     Argument(
-        "Name of a book; or a run, or a system of the config, of which a book is made; or two, to compare.",
+        "Name of a book; or a run or a system of the config, to make a book from it; or two of them, to compare.",
         metavar="BOOK|RUN...",
     ),
 ]
 TestSetOption = Annotated[
     Path | None,
     Option(
-        "Test set of run files: texts of the queries, and judgments that exist already.",
+        "Test set for run files: texts of the queries, and existing judgments.",
         flag="--testset",
         metavar="FILE",
     ),
@@ -47,13 +47,13 @@ QueriesOption = Annotated[
     Option("Ids and texts of the queries, for run files without a test set.", flag="--queries", metavar="FILE"),
 ]
 DepthOption = Annotated[
-    int, Option("Results of each query that are judged, for run files.", flag="--depth", metavar="K"), Ge(1)
+    int, Option("Number of results to judge for each query, for run files.", flag="--depth", metavar="K"), Ge(1)
 ]
 HostOption = Annotated[str, Option("Address of this machine to listen on.", flag="--host", metavar="ADDRESS")]
 PortOption = Annotated[
     int | None,
     Option(
-        f"Port to listen on; 0: any free one; default: {DEFAULT_PORT}, or a free one where that is taken.",
+        f"Port to listen on; 0: any free port; default: {DEFAULT_PORT}, or a free port if it is in use.",
         flag="--port",
         metavar="N",
     ),
@@ -62,7 +62,7 @@ PortOption = Annotated[
 AsOption = Annotated[
     str,
     Option(
-        "Your name in judgments and reports: stated, not verified; default: that of your account on this machine.",
+        "Your name in judgments and reports (not verified); default: the name of your account on this machine.",
         flag="--as",
         metavar="NAME",
         shows_default=False,
@@ -114,9 +114,9 @@ def judge_command(
             name = book[0]
         who = store.people.local(user)
         if not who.active:
-            hint = f"`cranfield people activate {command_word(who.name)}` lets it in"
+            hint = f"`cranfield people activate {command_word(who.name)}` allows it to sign in"
             raise UsageError(f"{who.name} may not sign in", hint=hint)
-        note(f"judging as {who.name}: a name that is stated, not verified; --as NAME states another")
+        note(f"judging as {who.name} (not verified); --as NAME sets another name")
         number = port or free_port(host, preferred=port is None)
         options = ServerOptions(host=host, port=number, user=user, secret=server_secret())
         path = f"/books/{quote(name, safe='')}/judge"
@@ -153,10 +153,10 @@ def _show_book(store: Store, name: str, texts: DocumentTexts) -> BookInfo:
     book = store.books.get(name)
     note(f"{book.name}: {book.n_queries} queries, {book.n_items} items, in {store.where}")
     if book.state != "open":
-        note(f"note: the book is {book.state}: it takes no judgments")
+        note(f"note: the book is {book.state}: it accepts no judgments")
     if _is_without_text(store, book, texts):
         hint = "`documents:` of cranfield.yaml, or of the file of `--workbench`, names a source of texts"
-        note(f"note: there are no texts of the documents; {hint}")
+        note(f"note: no texts of the documents; {hint}")
     return book
 
 
@@ -209,7 +209,7 @@ def _judged(testset: Path | None, queries: Path | None) -> TestSet:
         return read_queries(queries)
     raise UsageError(
         "run files without the texts of their queries",
-        expected="--testset FILE, or --queries FILE where nothing is judged yet",
+        expected="--testset FILE, or --queries FILE if nothing is judged yet",
     )
 
 
@@ -228,7 +228,9 @@ def book_of_runs(store: Store, runs: list[str], judged: TestSet, depth: int, tes
 
     if len(runs) > 2:
         raise UsageError(
-            f"{len(runs)} runs", expected="one, or two", hint="`cranfield pool RUN... --book NAME` pools more"
+            f"{len(runs)} runs",
+            expected="one, or two",
+            hint="`cranfield pool RUN... --book NAME` adds more runs to the pool",
         )
     if len(runs) == 1:
         name = read_systems(runs, judged)[0].name

@@ -24,29 +24,33 @@ def mcp_command(
     *,
     db: Annotated[
         str | None,
-        Option("Database of a server: stored test sets, runs and results are read too.", metavar="URL"),
+        Option("Database of a server; its stored test sets, runs and results can be read too.", metavar="URL"),
     ] = None,
     systems: Annotated[
         list[str] | None,
-        Option("System that may be asked; repeat for more; default: all of CONFIG.", metavar="NAME"),
+        Option("System that may be queried; repeat for more; default: all systems of CONFIG.", metavar="NAME"),
     ] = None,
-    ask_none: Annotated[bool, Option("No system may be asked: runs are evaluated.")] = False,
+    ask_none: Annotated[bool, Option("Allow no queries to systems; only runs can be evaluated.")] = False,
     writes: Annotated[
         bool,
-        Option("Store results: as jobs of --db, which a running server does.", flag="--allow-writes"),
+        Option("Store results in --db; a running server executes the jobs.", flag="--allow-writes"),
     ] = False,
-    http: Annotated[bool, Option("Streamable HTTP with a token, in place of stdin and stdout.")] = False,
-    host: Annotated[str, Option("With --http: address to listen on.", metavar="ADDRESS")] = "127.0.0.1",
+    http: Annotated[bool, Option("Serve streamable HTTP with a token instead of stdin and stdout.")] = False,
+    host: Annotated[str, Option("Address to listen on, with --http.", metavar="ADDRESS")] = "127.0.0.1",
     port: Annotated[
-        int, Option("With --http: port to listen on.", metavar="N"), Interval(ge=1, le=65_535)
+        int, Option("Port to listen on, with --http.", metavar="N"), Interval(ge=1, le=65_535)
     ] = DEFAULT_PORT,
     allow_hosts: Annotated[
         list[str] | None,
-        Option("With --http: name under which clients reach it; repeat for more.", flag="--allow-host", metavar="NAME"),
+        Option("Host name that clients use, with --http; repeat for more.", flag="--allow-host", metavar="NAME"),
     ] = None,
     allow_origins: Annotated[
         list[str] | None,
-        Option("With --http: origin of a page that may call; default: none.", flag="--allow-origin", metavar="URL"),
+        Option(
+            "Origin of a web page that may call the server, with --http; default: none.",
+            flag="--allow-origin",
+            metavar="URL",
+        ),
     ] = None,
     log: LogOption = LogForm.AUTO,
 ) -> None:

@@ -22,7 +22,7 @@ ResultsArgument = Annotated[
 NamesOption = Annotated[
     Path | None,
     Option(
-        "Operator's file, whose block `metrics:` has the names of the metrics.",
+        "Operator's file; its block `metrics:` defines the names of the metrics.",
         flag="--workbench",
         metavar="FILE",
         env="CRANFIELD_WORKBENCH",
@@ -50,11 +50,11 @@ def metrics_command(
         str | None,
         Option("Push to this Pushgateway, such as http://127.0.0.1:9091.", metavar="URL"),
     ] = None,
-    job: Annotated[str, Option("Label `job` of what is pushed.", metavar="NAME")] = "cranfield",
-    instance: Annotated[str | None, Option("Label `instance` of what is pushed.", metavar="NAME")] = None,
+    job: Annotated[str, Option("Label `job` of the pushed metrics.", metavar="NAME")] = "cranfield",
+    instance: Annotated[str | None, Option("Label `instance` of the pushed metrics.", metavar="NAME")] = None,
     testset: Annotated[
         str | None,
-        Option("Name of the test set in the metrics; default: its own.", metavar="NAME"),
+        Option("Name of the test set in the metrics; default: the name in the file.", metavar="NAME"),
     ] = None,
     workbench: NamesOption = None,
 ) -> None:

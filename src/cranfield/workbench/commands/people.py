@@ -43,7 +43,9 @@ def _hashed(*, from_stdin: bool) -> str:
     if from_stdin:
         return hash_password(sys.stdin.readline().rstrip("\n"))
     if not sys.stdin.isatty():
-        raise UsageError("no terminal to ask for the password", hint="add --password-stdin, and pass it there")
+        raise UsageError(
+            "no terminal to enter the password", hint="add --password-stdin, and pass the password on standard input"
+        )
     return hash_password(typer.prompt("Password", hide_input=True, confirmation_prompt=True))
 
 
@@ -54,7 +56,7 @@ def add_command(
     password_stdin: StdinOption = False,
     db: DbOption = DEFAULT_DATABASE,
 ) -> None:
-    """Add an account that can sign in; the database is made where there is none."""
+    """Add an account that can sign in. Creates the database if it does not exist."""
     wanted = _role(role)
     store = open_books(db, create=True)
     account = store.people.add(name, wanted, password_hash=_hashed(from_stdin=password_stdin))
@@ -85,21 +87,21 @@ def role_command(
 def password_command(
     name: NameArgument, *, password_stdin: StdinOption = False, db: DbOption = DEFAULT_DATABASE
 ) -> None:
-    """Set the password of an account; it is signed out everywhere."""
+    """Set the password of an account, and sign it out everywhere."""
     store = open_books(db)
     account = store.people.get(name)
     store.people.set_password(account.id, _hashed(from_stdin=password_stdin))
-    say(f"The password of {account.name} is changed.")
+    say(f"The password of {account.name} has been changed.")
 
 
 def token_command(
     name: NameArgument,
     scope: Annotated[str, Option("read, judge, evaluate or manage.", metavar="SCOPE")] = "read",
-    days: Annotated[int, Option("How long it holds.", metavar="N"), Interval(ge=1, le=3_650)] = 90,
-    label: Annotated[str, Option("What it is for.", metavar="TEXT")] = "command line",
+    days: Annotated[int, Option("How long the token is valid.", metavar="N"), Interval(ge=1, le=3_650)] = 90,
+    label: Annotated[str, Option("Purpose of the token.", metavar="TEXT")] = "command line",
     db: DbOption = DEFAULT_DATABASE,
 ) -> None:
-    """Make a token of the API and print it; it is not stored."""
+    """Create an API token and print it; it is not stored."""
     store = open_books(db)
     account = store.people.get(name)
     say(store.people.add_token(account.id, label, scope, days * 86_400_000))
@@ -113,7 +115,7 @@ def _set_active(name: str, db: str, *, active: bool) -> None:
 
 
 def deactivate_command(name: NameArgument, db: DbOption = DEFAULT_DATABASE) -> None:
-    """Let an account not sign in any more; its judgments stay."""
+    """Prevent an account from signing in; its judgments are kept."""
     _set_active(name, db, active=False)
 
 

@@ -56,27 +56,27 @@ ServerDbOption = Annotated[
 ]
 AccountsOption = Annotated[
     bool | None,
-    _setting("--accounts/--no-accounts", "", "People sign in. Without it one user of this machine does."),
+    _setting("--accounts/--no-accounts", "", "Require people to sign in; default: one user, on this machine."),
 ]
 HostOption = Annotated[str | None, _setting("--host", "ADDRESS", "Address to listen on.")]
 PortOption = Annotated[int | None, _setting("--port", "N", "Port to listen on."), Interval(ge=1, le=65_535)]
-UrlOption = Annotated[str | None, _setting("--url", "URL", "Address that browsers use; default: host and port.")]
+UrlOption = Annotated[str | None, _setting("--url", "URL", "URL that browsers use; default: host and port.")]
 ProxyOption = Annotated[
     list[str] | None,
-    _setting("--trust-proxy", "ADDRESS", "Proxy whose X-Forwarded headers are believed; repeat for more."),
+    _setting("--trust-proxy", "ADDRESS", "Proxy whose X-Forwarded headers are trusted; repeat for more."),
 ]
-ALLOW = "Further name of this server that programs may use, such as a scraper; repeat for more."
+ALLOW = "Additional host name that programs such as a scraper may use; repeat for more."
 AllowHostOption = Annotated[list[str] | None, _setting("--allow-host", "NAME", ALLOW)]
-CONNECTIONS = "Connections at a time; three quarters may be requests in work, further ones get 503."
+CONNECTIONS = "Maximum number of connections; up to three quarters may be active requests, further requests get 503."
 ConnectionsOption = Annotated[int | None, _setting("--connections", "N", CONNECTIONS), Interval(ge=10, le=100_000)]
-LOG = "Form of the log on stderr; auto is text on a terminal, and json elsewhere."
+LOG = "Format of the log on stderr; auto: text on a terminal, json elsewhere."
 LogOption = Annotated[LogForm | None, _setting("--log", "FORM", LOG)]
-STOP = "Seconds that requests have to finish when the server is stopped."
+STOP = "Seconds that running requests have to finish when the server stops."
 StopOption = Annotated[float | None, _setting("--stop-seconds", "S", STOP), Interval(ge=0, le=600)]
-DRAIN = "Seconds that the server goes on after the signal to stop while /readyz fails."
+DRAIN = "Seconds that the server keeps serving after the stop signal, while /readyz fails."
 DrainOption = Annotated[float | None, _setting("--drain-seconds", "S", DRAIN), Interval(ge=0, le=600)]
 PrintOption = Annotated[
-    bool, Option("Print every setting and where it comes from; start nothing.", flag="--print-config")
+    bool, Option("Print every setting and its origin; do not start the server.", flag="--print-config")
 ]
 
 

@@ -1,4 +1,4 @@
-"""Evaluations and experiments on a schedule."""
+"""Scheduled evaluations and experiments."""
 
 from __future__ import annotations
 
@@ -22,10 +22,10 @@ ConfigArgument = Annotated[
     Argument("Systems, test sets and gate: cranfield.yaml.", metavar="CONFIG", env="CRANFIELD_CONFIG"),
 ]
 OnceOption = Annotated[
-    str | None, Option("Run this schedule now, once, and print the result.", flag="--once", metavar="NAME")
+    str | None, Option("Run this schedule once now, and print the result.", flag="--once", metavar="NAME")
 ]
 ListOption = Annotated[
-    bool, Option("List the schedules with their next times and last results; start nothing.", flag="--list")
+    bool, Option("List the schedules with their next times and last results; do not start any.", flag="--list")
 ]
 JsonOption = Annotated[bool, Option("Print the list as JSON.", flag="--json")]
 
@@ -131,7 +131,7 @@ def _print_list(service: Service, *, as_json: bool) -> None:
 def _state_lines(state: WatchState) -> Iterator[str]:
     yield "next: " + ", ".join(f"{time:%Y-%m-%d %H:%M %Z}" for time in state.upcoming)
     if state.running is not None:
-        yield f"running: job {state.running.id}, {state.running.state}; the result is that of the run before"
+        yield f"running: job {state.running.id}, {state.running.state}; the result is from the previous run"
     yield from _result_lines(state)
     yield from state.notes()
 

@@ -36,9 +36,9 @@ class MeasureRow(ToolAnswer):
 
     name: str
     spelling: str
-    """As the catalogue has it; `@k` is a cutoff."""
+    """Spelling in the catalogue; `@k` is a cutoff."""
     sentence: str
-    """What it says."""
+    """What the measure means."""
     formula: str
     higher_is_better: bool
 
@@ -47,7 +47,7 @@ class MeasurePage(ToolAnswer):
     """Measures."""
 
     default: list[str]
-    """What is computed where a call names none."""
+    """Measures that are computed if a call names none."""
     measures: list[MeasureRow]
     next_offset: int | None
 
@@ -68,12 +68,12 @@ class TestSetRow(ToolAnswer):
     name: str
     version: str
     n_queries: int | None
-    """None: it was not read yet."""
+    """Null: the test set has not been read yet."""
     n_judgments: int | None
 
 
 class RunRow(ToolAnswer):
-    """Results of a system that were collected before."""
+    """Results of a system that were collected earlier."""
 
     run: str
     """What `evaluate` takes."""
@@ -109,13 +109,13 @@ class ResultAnswer(ToolAnswer):
     """The base of what is stated about a result."""
 
     counts: bool
-    """False: the figures mean nothing, for the reasons in `void`, as `has_value` is false, or as results wait for grades."""
+    """False: the figures are invalid. The reasons are in `void`, or `has_value` is false, or results still wait for grades."""
     void: list[Untrusted]
-    """Why the figures do not count. It may quote what a system answered."""
+    """Reasons why the figures are invalid. They may quote answers of a system."""
     has_value: bool
-    """False where no query has a value of the primary measure, as before the first grade: there is no figure that could count."""
+    """False if no query has a value of the primary measure, for example before the first grade."""
     result: str
-    """Give it to `compare`, `worst_queries`, `explain_query` and `get_report`."""
+    """Pass it to `compare`, `worst_queries`, `explain_query` and `get_report`."""
 
 
 class EvaluationAnswer(ResultAnswer):
@@ -123,23 +123,23 @@ class EvaluationAnswer(ResultAnswer):
 
     state: EvaluationState
     n_waiting: int
-    """Results of its book that wait for a grade."""
+    """Number of results in its book that have no grade yet."""
     stored: bool
-    """False: the server forgets it when it ends."""
+    """False: the result is lost when the server ends."""
     system: Untrusted
     testset: str
     at: str
-    """When it was made, in UTC."""
+    """Time of creation, in UTC."""
     primary: str | None
     measures: dict[str, Figure]
     """The primary measure first."""
     strata: dict[str, dict[str, dict[str, Figure]]]
-    """Key and value of a stratum to the primary measure in it, and the own measures of its query class."""
+    """Maps key and value of a stratum to its primary measure and to the additional measures of its query class."""
     n_strata: int
-    """All, of which the first are given."""
+    """Total number of strata; only the first are listed."""
     n_queries: int
     failures: dict[str, int]
-    """Kind of failure to number of queries."""
+    """Maps kind of failure to number of queries."""
     judged: JudgedResponse
     warnings: list[Untrusted]
     pilot: bool
@@ -175,13 +175,13 @@ class ComparisonAnswer(ResultAnswer):
     test: str
     alpha: float
     differences: list[Difference]
-    """The primary measure first; the others are not adjusted for being several."""
+    """The primary measure first; no multiple-comparison correction for the others."""
     n_unpaired: int
-    """Queries that have no value on both sides: the verdict is not about them."""
+    """Number of queries without a value on both sides; the verdict does not cover them."""
     warnings: list[Untrusted]
-    """What weakens the verdict: say it with the verdict."""
+    """Caveats of the verdict; report them with it."""
     pilot: bool
-    """A side was declared a pilot: no verdict for others."""
+    """True if one side is a pilot: do not publish the verdict."""
 
 
 class QueryValueRow(ToolAnswer):
@@ -190,7 +190,7 @@ class QueryValueRow(ToolAnswer):
     query: str
     text: Untrusted
     value: float | None
-    """Value of the measure; in a comparison the difference, candidate minus baseline."""
+    """Value of the measure; in a comparison, the difference candidate minus baseline."""
 
 
 class QueryPage(ResultAnswer):
@@ -208,7 +208,7 @@ class Expected(ToolAnswer):
     item: Untrusted
     grade: float | None
     ranks: list[int | None]
-    """On each system; null: not returned."""
+    """Rank on each system; null: not returned."""
 
 
 class HitRow(ToolAnswer):
@@ -220,7 +220,7 @@ class HitRow(ToolAnswer):
     state: str
     """`judged`, `pooled` or `unjudged`: unjudged is not the same as not relevant."""
     note: Untrusted
-    """How it is judged, and which expected item it matched."""
+    """Its judgment, and the expected item that it matched."""
 
 
 class Side(ToolAnswer):
@@ -242,7 +242,7 @@ class MeasureValues(ToolAnswer):
 
 
 class QueryExplanation(ResultAnswer):
-    """Why a query has its value: what was expected, and what each system returned."""
+    """Explanation of the value of a query: the expected items, and the results of each system."""
 
     query: str
     text: Untrusted

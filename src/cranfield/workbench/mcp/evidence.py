@@ -142,7 +142,7 @@ class McpEvidence:
         parts = _REF.fullmatch(ref)
         service = None if parts is None else self._scratch if parts[1] else self._stored
         if parts is None or service is None:
-            raise UnknownNameError(f"there is no result {ref[:100]!r}", expected="`result` of an earlier answer")
+            raise UnknownNameError(f"result {ref[:100]!r} not found", expected="`result` of an earlier answer")
         return service, parts[2], int(parts[3])
 
     def _ref(self, service: Service, kind: str, number: int) -> str:
@@ -182,14 +182,14 @@ class McpEvidence:
         if bool(request.systems) == bool(run):
             raise UsageError("name a system or a run", expected="exactly one of the two")
         if run and request.k is not None:
-            raise UsageError("k is for a system that is asked; a run has the results that it has", hint="leave k out")
+            raise UsageError("k applies to systems only; the results of a run are fixed", hint="leave k out")
         config = self._made.config()
         for name in request.systems:
             if self._allowed is not None and name not in self._allowed and config and name in config.systems:
                 raise UsageError(
-                    f"the operator does not allow {name} to be asked",
+                    f"the operator does not allow queries to {name}",
                     expected=", ".join(sorted(self._allowed)),
-                    hint="evaluate one of its runs: `list_runs` has them",
+                    hint="evaluate one of its runs; `list_runs` lists them",
                 )
         stored, made = self._stored, self._made
         changes: dict[str, object] = {"runs": (self._run_id(run),)} if run else {}
@@ -208,7 +208,7 @@ class McpEvidence:
             path = self._run_file(run)
             return self._made.runs.add(path.stem, path).id
         if not run.isdecimal() or len(run) > 18:
-            raise UnknownNameError(f"there is no stored run {run!r}", expected="`run` of `list_runs`")
+            raise UnknownNameError(f"stored run {run!r} not found", expected="`run` of `list_runs`")
         if self.writes:
             return int(run)
         with self._stored.runs.file(int(run)) as (info, path):
@@ -229,7 +229,7 @@ class McpEvidence:
                 return path
         except (OSError, ValueError):  # a name that is too long, or has U+0000
             pass
-        raise UsageError("there is no such run file in the folder of the config", expected="`run` of `list_runs`")
+        raise UsageError("run file not found in the folder of the config", expected="`run` of `list_runs`")
 
     async def compare(self, baseline: str, candidate: str, request: CompareRequest, report: Report) -> FoundResult:
         """Compare two evaluations; as a job where results are stored.
@@ -277,7 +277,7 @@ class McpEvidence:
         if job.state == JobState.FAILED:
             raise CranfieldError([each.problem for each in job.problems])
         if job.state != JobState.DONE or not job.results:
-            at = f"{job.n_done} of {job.n_all} answers" if job.n_all else f"{job.ahead} jobs before it"
+            at = f"{job.n_done} of {job.n_all} answers" if job.n_all else f"{job.ahead} jobs ahead of it"
             hint = None if job.has_ended else f"read {self._ref(service, 'job', job.id)} later with `get_result`"
             raise UsageError(f"job {job.id} is {job.state.value}: {at}", hint=hint)
         return self.get(

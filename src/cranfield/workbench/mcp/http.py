@@ -40,8 +40,8 @@ def known_hosts(host: str, port: int, named: Collection[str]) -> list[str]:
     """
     if not is_loopback(host) and not named:
         raise UsageError(
-            f"others reach the server at {host}, and its name is not known",
-            expected="the name that they use, with the port if it is not that of the scheme",
+            f"other machines can reach the server at {host}, but its host name is not set",
+            expected="the host name that clients use, with the port unless it is the default of the scheme",
             hint="add --allow-host NAME:PORT",
         )
     names = ("127.0.0.1", "localhost", "[::1]") if is_loopback(host) else ()
@@ -56,7 +56,9 @@ def fixed_token(environment: Mapping[str, str] = os.environ) -> tuple[str, bool]
     """
     value = environment.get(VARIABLE, "")
     if value and len(value) < SHORTEST_TOKEN:
-        raise UsageError(f"{VARIABLE} has {len(value)} characters", expected=f"{SHORTEST_TOKEN} random ones or more")
+        raise UsageError(
+            f"{VARIABLE} has {len(value)} characters", expected=f"{SHORTEST_TOKEN} or more random characters"
+        )
     return (value, False) if value else (secrets.token_urlsafe(SHORTEST_TOKEN), True)
 
 

@@ -109,7 +109,7 @@ def evaluation_answer(found: FoundResult, most_strata: int = MAX_STRATA) -> answ
     """The figures of an evaluation."""
     info = found.info
     if info is None:
-        raise InternalError(f"{found.ref} is no evaluation")
+        raise InternalError(f"{found.ref} is not an evaluation")
     figures = info.figures
     others = figures.measures.keys() - {figures.primary}  # measures of a class alone are none of these
     strata = [
@@ -144,7 +144,7 @@ def comparison_answer(found: FoundResult) -> answers.ComparisonAnswer:
     """The verdict of a comparison."""
     compared = found.value
     if not isinstance(compared, Comparison):
-        raise InternalError(f"{found.ref} is no comparison")
+        raise InternalError(f"{found.ref} is not a comparison")
     measures = sorted(compared.measures, key=lambda measure: measure != compared.primary)
     warnings = (str(warning) for each in found.evaluations for warning in each.warnings)
     return answers.ComparisonAnswer(

@@ -172,14 +172,14 @@ def admit(request: Request, access: Access) -> Caller | None:
         raise RefusedRequestError(401, "sign in first", hint="sign in, or send a token of the API", code=SIGN_IN)
     if not rule.anonymous:
         if caller.scope is not None and caller.scope not in rule.scopes:
-            needed = " or ".join(sorted(rule.scopes)) or "none: this is for browsers only"
+            needed = " or ".join(sorted(rule.scopes)) or "no token: this page is for browsers only"
             raise RefusedRequestError(
-                403, f"a token of scope {caller.scope} may not do this", f"scope: {needed}", "scope"
+                403, f"a token with scope {caller.scope} does not allow this", f"scope: {needed}", "scope"
             )
         if Role(caller.account.role) not in rule.roles:
             allowed = ", ".join(sorted(rule.roles))
             raise RefusedRequestError(
-                403, f"the role {caller.account.role} may not do this", f"roles: {allowed}", "role"
+                403, f"the role {caller.account.role} does not allow this", f"roles: {allowed}", "role"
             )
     request.state.account_id = caller.account.id  # of the line in the log
     name = request.path_params.get("book")
@@ -245,7 +245,7 @@ async def read_form(request: Request, **limits: int) -> FormData:
     try:
         form = await request.form(**limits)
     except UnicodeError:
-        raise RefusedRequestError(400, "the form is not in the character set that it names", "send UTF-8") from None
+        raise RefusedRequestError(400, "the form is not in its declared character set", "send UTF-8") from None
     texts: list[tuple[Place, object]] = []
     for name, value in form.multi_items():
         texts += [(("body", name), name), (("body", name), value)]
@@ -267,7 +267,7 @@ async def check_csrf(request: Request, caller: Caller | None) -> None:
         sent = value if isinstance(value, str) else None
     expected = caller.csrf if caller else form_token(request)
     if not sent or not expected or not compare_digest(sent.encode(), expected.encode()):
-        raise RefusedRequestError(403, "the form is out of date", "load the page again, and send it once more", "csrf")
+        raise RefusedRequestError(403, "the form is out of date", "reload the page, and submit the form again", "csrf")
 
 
 def declared_access(routes: Sequence[BaseRoute]) -> dict[tuple[str, str], Access | None]:

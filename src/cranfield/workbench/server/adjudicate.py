@@ -80,7 +80,7 @@ def adjudicate(
     key: Annotated[str, Form(min_length=8, max_length=80)],
     seen: Annotated[int | None, Form()] = None,
 ) -> Response:
-    """Set the final grade; the grades of the raters stay. Where another lead decided meanwhile, the page says so first."""
+    """Set the final grade; the grades of the raters are kept. If another lead has decided in the meantime, the page shows this first."""
     found = item_of_book(request, caller, item_id)
     try:
         request.app.state.store.log.adjudicate(found.id, caller.account.id, grade, reason.strip(), key, seen=seen)

@@ -94,7 +94,7 @@ def book_page(
 
 @router.get("/books/{book}")
 def dashboard(request: Request, caller: Reader) -> HTMLResponse:
-    """Show how far the book is, and how good its judgments are."""
+    """Show the progress of the book, and the quality of its judgments."""
     from cranfield.judging.book.freeze import is_unfinished
 
     book, store = book_of(caller), request.app.state.store
@@ -149,7 +149,7 @@ def items(request: Request, caller: Reader, chosen: Annotated[Selection, Query()
 
 @router.get("/books/{book}/items/{item_id}")
 def item(request: Request, caller: Reader, item_id: int) -> Response:
-    """Show an item with every judgment of it."""
+    """Show an item with all its judgments."""
     found = item_of_book(request, caller, item_id)
     if book_of(caller).settings.mode is Mode.REVIEW:
         return see_other(book_path(book_of(caller), "review", "records", item_id))
@@ -173,14 +173,14 @@ def shown_text(request: Request, found: ItemView) -> RenderedDocument:
 
 @router.get("/books/{book}/items/{item_id}/image")
 def item_image(request: Request, caller: Reader, item_id: int) -> Response:
-    """The image of an item, for those who look at its judgments."""
+    """The image of an item, for users who can read its judgments."""
     found = item_of_book(request, caller, item_id)
     return image_response(request.app.state.texts, found.doc, found.fields)
 
 
 @router.get("/books/{book}/reopen")
 def reopen_page(request: Request, caller: Lead, chosen: Annotated[Selection, Query()]) -> HTMLResponse:
-    """Show what a re-opening withdraws."""
+    """Show the judgments that reopening withdraws."""
     book, store = book_of(caller), request.app.state.store
     found = books_selected(request, book, chosen)
     rows = [row for each in withdrawn_by(store, book.id, found, chosen).values() for row in each]
@@ -205,7 +205,7 @@ def reopen(
     judgments: Annotated[int, Form()],
     reason: Annotated[str, Form(min_length=1, max_length=1_000)],
 ) -> Response:
-    """Withdraw the judgments of persons; the log keeps them. What has changed since the preview is shown again first."""
+    """Withdraw the judgments of persons; the log keeps them. If the items have changed since the preview, it is shown again first."""
     book, store = book_of(caller), request.app.state.store
     found = books_selected(request, book, chosen)
     withdrawn = withdrawn_by(store, book.id, found, chosen)
@@ -275,7 +275,7 @@ def set_member(
     if action == "leave":
         people.leave(book.id, account)
     elif quota and not quota.isdecimal():
-        raise UsageError(f"quota {quota}", expected="a whole number, or nothing for that of the book")
+        raise UsageError(f"quota {quota}", expected="a whole number, or empty for the quota of the book")
     else:
         people.join(book.id, people.get(account).id, int(quota) if quota else None)
     return see_other(book_path(book, "settings"), done="saved")
@@ -375,7 +375,7 @@ def freeze_book(
 def with_labels(error: UsageError) -> UsageError:
     """The error with the labels of the page in the place of parameters."""
     boxes = {
-        "allow_partial": "the box “also half graded or undecided”",
+        "allow_partial": "the box “include partly graded and undecided items”",
         "without_earlier": "the box “without the earlier judgments”",
         "onto": "`cranfield book freeze BOOK --onto SET --out FILE`",
     }

@@ -46,7 +46,7 @@ PAGE = 50
 MAX_CHOICES = 200
 MAX_ROWS = 30
 """Most rows of a table of the report in the page: the query view has all queries."""
-WAITING = "The rest of this page is read: a moment."
+WAITING = "The rest of this page is loading."
 MAX_NAMED = 5
 """Queries of a flag that are named."""
 
@@ -109,16 +109,22 @@ def flags(
     for side in (baseline, candidate) if ahead else ():
         share = side.figures.judged.get("mean")
         if share is not None and share < 1:
-            yield f"{side_label(side)}: {100 * share:.0f} % of the first {side.figures.judged.get('k')} results are judged: the others can change the verdict."
+            yield (
+                f"{side_label(side)}: {100 * share:.0f} % of the first {side.figures.judged.get('k')} results are "
+                "judged; the unjudged ones can change the verdict."
+            )
 
 
 def _side_flags(side: EvaluationInfo) -> Iterator[str]:
     if side.void:
-        yield f"The figures of {side_label(side)} do not count: {'; '.join(side.void)}."
+        yield f"The figures of {side_label(side)} are invalid: {'; '.join(side.void)}."
     if side.figures.pilot:
         yield f"{side_label(side)} is a pilot, not for the record."
     if side.book_id is not None:
-        yield f"{side_label(side)} is being judged, and its figures move: its page freezes the grades, and compares by them."
+        yield (
+            f"{side_label(side)} is still being judged, so its figures change: freeze the grades on its page to "
+            "compare."
+        )
 
 
 def _set_flags(service: Service, baseline: EvaluationInfo, candidate: EvaluationInfo) -> Iterator[str]:
@@ -153,7 +159,7 @@ def compare(
 
 @router.get("/comparisons/{comparison_id:id}")
 def comparison(request: Request, caller: Reader, comparison_id: int) -> Response:
-    """Show a comparison: the verdict at once, the rest when its record is read."""
+    """Show a comparison: first the verdict, then the rest when its record is loaded."""
     service = service_of(request)
     info = service.comparisons.get(comparison_id)
     base = f"/comparisons/{info.id}"

@@ -30,8 +30,8 @@ if TYPE_CHECKING:
 ACCEPTED_AT_ONCE = 100
 """Connections that are accepted before any of them is looked at: they need file handles beside those of the limit."""
 RETRY_S = 2
-BUSY = "the server works on as many requests as it may"
-TRY_AGAIN = "send it again in a moment"
+BUSY = "the server has reached its limit of active requests"
+TRY_AGAIN = "send the request again in a moment"
 
 
 def protocol_of(most: int) -> type[Any]:
@@ -47,7 +47,7 @@ def protocol_of(most: int) -> type[Any]:
             if len(self.connections) > most:
                 waiting = (each for each in self.connections if waits_for_client(each))
                 longest = min(waiting, key=lambda each: each.made_at)  # at the latest this one
-                event(LOG, "connection closed: there are too many", logging.WARNING, limit=most)
+                event(LOG, "connection closed: too many connections", logging.WARNING, limit=most)
                 self.connections.discard(longest)
                 longest.transport.abort()
 

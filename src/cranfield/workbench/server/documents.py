@@ -298,10 +298,10 @@ def unfit_texts(texts: Iterable[tuple[Place, object]]) -> Iterator[dict[str, Any
             waiting += (((*place, number), inner) for number, inner in enumerate(value))
         elif isinstance(value, str) and _UNFIT.search(value):
             shown = tuple(printable(each) if isinstance(each, str) else each for each in place)
-            hint = "leave U+0000 and halves of surrogate pairs out"
+            hint = "remove U+0000 and unpaired surrogates"
             yield {
                 "type": "text",
                 "loc": shown,
-                "msg": "the text is no Unicode that can be stored",
+                "msg": "the text contains characters that cannot be stored",
                 "ctx": {"hint": hint},
             }

@@ -127,21 +127,21 @@ def _http(request: Request, error: Exception) -> Response:
         return error_response(
             request, error.status_code, [problem], headers={**(error.headers or {}), "Allow": allowed}
         )
-    message = "there is no such page" if error.status_code == HTTPStatus.NOT_FOUND else str(error.detail)
+    message = "page not found" if error.status_code == HTTPStatus.NOT_FOUND else str(error.detail)
     return error_response(request, error.status_code, [Problem(message)], headers=error.headers)
 
 
 def database_problem(error: DBAPIError) -> str:
     """Log in one line that the database refused or is gone, and word it for a user."""
     lines = str(error.orig).strip().splitlines()
-    LOG.error("the database does not answer: %s", lines[0] if lines else type(error.orig).__name__)
-    return "the database of the server does not answer"
+    LOG.error("the database does not respond: %s", lines[0] if lines else type(error.orig).__name__)
+    return "the database of the server does not respond"
 
 
 def _database(request: Request, error: Exception) -> Response:
     if not isinstance(error, DBAPIError):
         raise error
-    problem = Problem(database_problem(error), hint="try again in a moment; a form is sent again by going back to it")
+    problem = Problem(database_problem(error), hint="try again in a moment; go back to submit a form again")
     return error_response(request, 503, [problem], code="database", headers={"Retry-After": "2"})
 
 
@@ -154,7 +154,7 @@ def log_failure(error: Exception) -> Problem:
     """Log a bug under a number, and word it for a user."""
     number = secrets.token_hex(4)
     LOG.error("error %s", number, exc_info=error)  # without the path: some have a token in it
-    return Problem(f"the server failed (error {number})", hint="its log has the reason under this number")
+    return Problem(f"internal server error (number {number})", hint="the server log has the reason under this number")
 
 
 def unexpected(request: Request, error: Exception) -> Response:

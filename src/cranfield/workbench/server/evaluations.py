@@ -78,7 +78,7 @@ class Chosen(BaseModel):
         try:
             day = date.fromisoformat(self.since)
         except ValueError:
-            raise UsageError(f"{self.since} is no date", path="since", expected="2026-11-23") from None
+            raise UsageError(f"{self.since} is not a date", path="since", expected="2026-11-23") from None
         return int(datetime(day.year, day.month, day.day, tzinfo=UTC).timestamp() * 1000)
 
     @property
@@ -131,11 +131,14 @@ def history(service: Service, chosen: Chosen) -> Markup:
     n_void = sum(bool(info.void) for info in shown)
     n_pilots = len(shown) - len(points) - n_void
     notes = (
-        (f"The latest {MAX_POINTS} evaluations; a system or a date above takes others.", len(found) > MAX_POINTS),
-        (f"{count_noun(n_void, 'evaluations')} left out: the figures do not count.", n_void),
+        (
+            f"The latest {MAX_POINTS} evaluations; select a system or a date above to see others.",
+            len(found) > MAX_POINTS,
+        ),
+        (f"{count_noun(n_void, 'evaluations')} left out: invalid figures.", n_void),
         (f"{count_noun(n_pilots, 'pilots')} left out.", n_pilots),
-        (f"No evaluation here has a mean of {measure}.", measure and not found_lines),
-        ("A line needs two evaluations of a system.", found_lines and not drawn),
+        (f"None of these evaluations has a mean of {measure}.", measure and not found_lines),
+        ("A line requires two evaluations of a system.", found_lines and not drawn),
     )
     text = Markup("").join(Markup('<p class="fine">{}</p>\n').format(note) for note, holds in notes if holds)
     n_without = sum(point.measures.get(measure, Score(None, 0)).mean is None for point in points)
@@ -172,7 +175,7 @@ def history_point(info: EvaluationInfo) -> HistoryPoint:
 
 @router.get("/evaluations/{evaluation_id:id}")
 def evaluation(request: Request, caller: Reader, evaluation_id: int) -> HTMLResponse:
-    """Show an evaluation: whether it counts, then its figures."""
+    """Show an evaluation: its state, then its figures."""
     service = service_of(request)
     info = service.evaluations.get(evaluation_id)
     baseline = baseline_for(service, info)
@@ -234,7 +237,7 @@ def set_notes(
 def pin(
     request: Request, caller: Evaluator, evaluation_id: int, *, pinned: Annotated[bool, Form()] = False
 ) -> Response:
-    """Make it the baseline of its test set, or end that."""
+    """Pin or unpin an evaluation as the baseline of its test set."""
     del caller
     service_of(request).evaluations.pin(evaluation_id, pinned=pinned)
     return see_other(f"/evaluations/{evaluation_id}", done="saved")

@@ -1,4 +1,4 @@
-"""Grade a result that is not judged where it is seen: a page of its own, which a script shows in place."""
+"""Grade an unjudged result where it is seen: a page of its own, which a script shows in place."""
 
 from __future__ import annotations
 
@@ -119,7 +119,7 @@ def save_grade(
 
 @router.post("/comparisons/{comparison_id:id}/recompute")
 def recompute(request: Request, caller: Evaluator, comparison_id: int) -> Response:
-    """Score both runs on a version of the test set that has the new grades, and compare them: another comparison."""
+    """Score both runs on a version of the test set with the new grades, and store a new comparison."""
     service = service_of(request)
     found = service.comparisons.get(comparison_id)
     return recomputed(service, found.baseline, found.candidate, caller)

@@ -33,7 +33,7 @@ HEADERS = {
 API = "/v1/"
 PLAIN = "text/plain; charset=utf-8"
 TOO_LARGE = 413
-OVER_LIMIT = Problem("the request is too large", hint="send less, or ask the operator for another limit")
+OVER_LIMIT = Problem("the request is too large", hint="send less data, or ask the operator to raise the limit")
 
 
 class Guard:
@@ -105,7 +105,7 @@ def refusal(headers: Headers, method: str, options: ServerOptions, *, path: str 
     """
     host = headers.get("host", "").lower()
     if not options.knows(host):
-        problem = Problem(f"this server is not {host or 'a host without a name'}", hint=f"use {options.public}")
+        problem = Problem(f"the host {host or '(none)'} is not a name of this server", hint=f"use {options.public}")
         return "host", problem
     site, origin = headers.get("sec-fetch-site"), headers.get("origin")
     foreign = Problem("a request from another site is refused", hint=f"open {options.public} itself")
@@ -119,7 +119,5 @@ def refusal(headers: Headers, method: str, options: ServerOptions, *, path: str 
     # A program without a token has no session either, and gets 401.
     no_session = path.startswith(API) and "cookie" not in headers
     if site is None and origin is None and "authorization" not in headers and not no_session:
-        return "cross_site", Problem(
-            "the request does not say where it comes from", expected="the header Origin, or a token of the API"
-        )
+        return "cross_site", Problem("the request has no origin", expected="the header Origin, or a token of the API")
     return None

@@ -22,21 +22,21 @@ if TYPE_CHECKING:
 router = APIRouter()
 Self = Annotated[Caller, Depends(require("account"))]
 CHOICES = (
-    ("People read the first page", ("nDCG@10", "Success@5"), "Grades and their order count, and nothing below the first page."),
-    ("There is one right answer", ("RR@10", "Success@1"), "The rank of the first good result is all that counts."),
-    ("Everything must be found", ("R@100", "AP"), "As in patents, law and reviews: what is missing weighs more than order."),
-    ("A program or a model reads the results", ("R@10", "TokensToHit"), "What is not in the list cannot be used, and reading costs."),
-    ("Grades are yes or no", ("P@10", "AP@10", "RR@10"), "nDCG works too, and has no grades to weigh."),
-    ("Few results are graded", ("Judged@10", "Bpref"), "Read the judged share first, and grade what is missing."),
+    ("People read the first page", ("nDCG@10", "Success@5"), "Grades and order matter; results below the first page do not."),
+    ("There is one right answer", ("RR@10", "Success@1"), "Only the rank of the first good result matters."),
+    ("Everything must be found", ("R@100", "AP"), "As in patents, law and reviews: missing results matter more than order."),
+    ("A program or a model reads the results", ("R@10", "TokensToHit"), "Results outside the list cannot be used, and reading has a cost."),
+    ("Grades are yes or no", ("P@10", "AP@10", "RR@10"), "nDCG also works, but has no graded relevance to use."),
+    ("Few results are graded", ("Judged@10", "Bpref"), "Check the judged share first, and grade the missing results."),
     ("Nothing should be found", ("Silence",), "For queries without a right answer."),
 )  # fmt: skip
 """Situation, measures, why."""
 CHOSEN = {
     ("P", "precision_over", "judged"): "2 good results among the 4 graded ones of the first 5 give P@5 = 0.5: a result without a grade is not counted. The order does not matter.",
     ("P", "precision_over", "returned"): "2 good results give P@5 = 0.4 where 5 or more results were returned, and 0.5 where only 4 were. The order does not matter.",
-    ("AP", "average_precision_over", "found"): "Rewards good results that stand high: the mean of the precision at the rank of each. A good document that was not found is not counted. Its mean over queries is MAP.",
-    ("nDCG", "ideal", "retrieved"): "How close the order of the results is to the best order of these same results. 1: no other order would be better. Good documents that were not found are not counted.",
-    ("nDCG", "ideal", "one"): "Good results added up, each worth less the lower it stands. 1 is one good result at the top; more good results give more than 1.",
+    ("AP", "average_precision_over", "found"): "Rewards good results at high ranks: the mean of the precision at the rank of each good result. A good document that was not found is not counted. Its mean over queries is MAP.",
+    ("nDCG", "ideal", "retrieved"): "How close the order of the results is to the best order of the same results. 1: no order is better. Good documents that were not found are not counted.",
+    ("nDCG", "ideal", "one"): "Sum of the good results, each discounted by its rank. 1 is one good result at the top; more good results give more than 1.",
 }  # fmt: skip
 """Measure, choice of a convention and its value to the meaning in plain words, where it is not that of the catalogue."""
 

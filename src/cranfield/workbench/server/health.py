@@ -79,13 +79,13 @@ class Readiness:
 def database_problem(database: Database) -> str:
     """Why a database cannot be used by this version; empty where it can."""
     if not database.is_in_place:
-        return "the file of the database was moved or deleted"
+        return "the database file was moved or deleted"
     try:
         revision = stored_revision(database)
     except SQLAlchemyError:
         return "the database does not answer"
     if revision != REVISION:
-        return "the schema of the database is of another version"
+        return "the database schema has a different version"
     try:
         check_write(database, REVISION)
     except SQLAlchemyError:

@@ -159,7 +159,7 @@ def book_rows(store: Store, caller: Caller) -> list[BookRow]:
 
 @router.get("/")
 def home(request: Request, caller: Self) -> HTMLResponse:
-    """Show raters their books, and the others what changed and what waits for them."""
+    """Show raters their books, and other users recent changes and open tasks."""
     store: Store = request.app.state.store
     rows = book_rows(store, caller)
     service = getattr(request.app.state, "service", None)

@@ -28,4 +28,4 @@ class RefusedRequestError(Exception):
 
 def not_found(what: str = "page") -> RefusedRequestError:
     """There is nothing, or nothing for this account: the answer is the same."""
-    return RefusedRequestError(404, f"there is no such {what} for you", code="not_found")
+    return RefusedRequestError(404, f"{what} not found, or you have no access to it", code="not_found")

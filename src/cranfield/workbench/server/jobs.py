@@ -84,7 +84,7 @@ def _waiting(service: Service, jobs: Sequence[JobInfo]) -> set[int]:
 
 @router.get("/jobs/live", response_class=EventSourceResponse)
 async def jobs_live(request: Request, caller: Reader) -> AsyncIterator[ServerSentEvent]:
-    """Tell the page when a job has changed."""
+    """Notify the page when a job has changed."""
     jobs = service_of(request).jobs
     async for event in events(request, caller, Access.RESULTS, jobs.last_change, number_event):
         yield event
@@ -92,7 +92,7 @@ async def jobs_live(request: Request, caller: Reader) -> AsyncIterator[ServerSen
 
 @router.get("/jobs/{job_id:id}")
 def job(request: Request, caller: Reader, job_id: int) -> HTMLResponse:
-    """Show a job: its progress, its results, or why it failed."""
+    """Show a job: its progress, its results, or the reason for its failure."""
     service = service_of(request)
     info = service.jobs.get(job_id)
     made = () if info.kind is JobKind.COMPARE else service.evaluations.for_job(job_id)
@@ -124,7 +124,7 @@ def _text_of(value: object) -> str:
 async def job_live(
     request: Request, caller: Reader, job_id: Annotated[int, Depends(found_job)]
 ) -> AsyncIterator[ServerSentEvent]:
-    """Tell the page when this job has changed."""
+    """Notify the page when this job has changed."""
     jobs = service_of(request).jobs
     async for event in events(request, caller, Access.RESULTS, lambda: jobs.get(job_id).changed_at, number_event):
         yield event

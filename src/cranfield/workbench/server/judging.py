@@ -90,7 +90,7 @@ class Entry(BaseModel):
 
 
 class Batch(BaseModel):
-    """Judgments, each of which is answered on its own."""
+    """Judgments; each has its own result in the response."""
 
     entries: Annotated[list[dict[str, object]], Field(max_length=MAX_ENTRIES)]
     book: str | None = None
@@ -130,9 +130,7 @@ def judge_page(request: Request, caller: Judge) -> Response:
     """The page; its items are fetched by its script."""
     book = book_of(caller)
     if caller.scope is not None:
-        raise RefusedRequestError(
-            403, "a token of the API cannot open pages", hint="sign in with a browser", code="scope"
-        )
+        raise RefusedRequestError(403, "an API token cannot open pages", hint="sign in with a browser", code="scope")
     store, settings = store_of(request), book.settings
     if settings.mode is Mode.REVIEW:
         return see_other(book_path(book, "review"))
@@ -225,7 +223,7 @@ def progress(store: Store, book: BookInfo, account_id: int) -> dict[str, object]
 
 @book_api.get("/items/{item}")
 def one_item(request: Request, caller: Judge, item: int) -> dict[str, object]:
-    """An item with its text, however long that takes within the limit of its source."""
+    """An item with its text, within the time limit of its source."""
     book = book_of(caller)
     found = store_of(request).queue.own(book.id, caller.account.id, item)
     return {"ok": True, "item": _cards(request, book, [found], seconds=WAIT_S)[0]}
@@ -241,15 +239,19 @@ def item_image(request: Request, caller: Judge, item: int) -> Response:
 
 @book_api.post("/judgments")
 def save_judgments(request: Request, caller: BatchJudge, batch: Batch) -> dict[str, object]:
-    """Save judgments. A `retry` is to be sent again: the ones after it of the same item are not saved before it."""
+    """Save judgments. Judgments with `retry` must be sent again; later judgments of the same item are not saved before them."""
     store, book = store_of(request), book_of(caller)
     if batch.book not in {None, book_uid(book)} or batch.account not in {None, caller.account.id}:
-        raise RefusedRequestError(409, "this page is of another book or account: load it again", code="other_book")
+        raise RefusedRequestError(409, "this page belongs to another book or account: reload it", code="other_book")
     results, waiting = [], set[str]()
     for entry in batch.entries:
         item = str(entry.get("item"))
         if item in waiting:
-            result: dict[str, object] = {"ok": False, "retry": True, "error": "an earlier judgment of the item waits"}
+            result: dict[str, object] = {
+                "ok": False,
+                "retry": True,
+                "error": "an earlier judgment of the item is not saved yet",
+            }
         else:
             result = _save(store, book, caller, entry)
         if result.get("retry"):
@@ -303,7 +305,7 @@ def _save_request(store: Store, book: BookInfo, caller: Caller, entry: Entry) ->
 
 @book_api.get("/progress")
 def own_progress(request: Request, caller: Judge) -> dict[str, object]:
-    """How far this rater is."""
+    """Progress of this rater."""
     return {"ok": True, "progress": progress(store_of(request), book_of(caller), caller.account.id)}
 
 
@@ -316,9 +318,9 @@ def guidelines(request: Request, caller: Judge) -> dict[str, object]:
 
 @book_api.get("/reveal")
 def reveal(request: Request, caller: Judge, query: int) -> dict[str, object]:
-    """Ranks and grades of the documents of a query that this rater has graded; nothing of the known ones.
+    """Ranks and grades of the documents of a query that this rater has graded, without calibration items.
 
-    A calibration item outside the pool has no ranks: where the book has one, no ranks are shown at all.
+    Calibration items outside the pool have no ranks, so a book with such items shows no ranks.
     """
     store, book, rater = store_of(request), book_of(caller), caller.account.id
     name = next((each.name for each in store.reading.queries(book.id) if each.id == query), None)
@@ -357,7 +359,7 @@ def add_document(request: Request, caller: Judge, document: NewDocument) -> dict
     """Add a document that no system returned, for every rater of the query."""
     store, book, rater = store_of(request), book_of(caller), caller.account.id
     if book.settings.mode is Mode.PREFERENCE:
-        raise RefusedRequestError(422, "a book of preferences has lists, not documents", code="mode")
+        raise RefusedRequestError(422, "a preference book contains lists, not documents", code="mode")
     fields = document.model_dump(include={"title", "text", "url"})
     item_id = store.books.add_item(
         book.id, document.query, document.doc, {name: value for name, value in fields.items() if value}, rater
@@ -365,8 +367,8 @@ def add_document(request: Request, caller: Judge, document: NewDocument) -> dict
     try:
         added = store.queue.own(book.id, rater, item_id)
     except UnknownNameError:
-        hint = "it comes to its raters in their turn"
-        raise UsageError("the book has this document of the query already", path="doc", hint=hint) from None
+        hint = "its raters get it in the normal order"
+        raise UsageError("the book already contains this document for the query", path="doc", hint=hint) from None
     return {"ok": True, "item": _cards(request, book, [added])[0]}
 
 

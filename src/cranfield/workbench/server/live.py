@@ -23,7 +23,7 @@ router = APIRouter()
 
 @router.get("/books/{book}/live", response_class=EventSourceResponse)
 async def live(request: Request, caller: Reader) -> AsyncIterator[ServerSentEvent]:
-    """Send the number of the last event whenever it has changed; end with the server, the session or the browser."""
+    """Send the number of the last event whenever it changes, until the server, the session or the browser ends."""
     store: Store = request.app.state.store
     book = book_of(caller)
     async for event in events(request, caller, Access.READ, lambda: store.reading.last_event_id(book.id), number_event):

@@ -87,7 +87,7 @@ def live_values(request: Request, info: EvaluationInfo) -> LiveView | None:
 def freeze(
     request: Request, caller: Evaluator, evaluation_id: int, *, partial: Annotated[bool, Form()] = False
 ) -> Response:
-    """Make a version of the test set with the grades of the book, and score the run on it: figures that stay."""
+    """Create a version of the test set with the grades of the book, and score the run on it."""
     service = service_of(request)
     info = service.evaluations.get(evaluation_id)
     run = service.runs.load(info.run_id)
@@ -110,7 +110,7 @@ def compare_graded(
     *,
     partial: Annotated[bool, Form()] = False,
 ) -> Response:
-    """Compare it with another evaluation of its book, by the grades as they are now."""
+    """Compare it with another evaluation of its book, with the current grades."""
     service = service_of(request)
     candidate = service.evaluations.get(evaluation_id)
     try:

@@ -208,7 +208,9 @@ class RequestLog:
         except asyncio.CancelledError:
             if status or not scope["app"].state.stopping.is_set():
                 raise
-            problem = Problem("the server stops, and the request was not complete", hint="send it again in a moment")
+            problem = Problem(
+                "the server stopped before the request was complete", hint="send the request again in a moment"
+            )
             headers = {"Retry-After": "5", "Connection": "close"}
             answer = error_response(Request(scope, receive), 503, [problem], code="stopping", headers=headers)
             await answer(scope, receive, sent)

@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 router = APIRouter()
 Evaluator = Annotated[Caller, Depends(require("evaluate"))]
 SCALE_TEXTS = {
-    "": "as usual: that of the book, graded for a new one",
+    "": "default: the scale of the book; graded for a new book",
     "binary": "binary: 0 not relevant, 1 relevant",
     "graded": "graded: 0 to 3",
     "detail": "detail: 1 to 10",
@@ -53,7 +53,7 @@ def new_evaluation(
     testset: Annotated[Line, Query()] = "",
     system: Annotated[Line, Query()] = "",
 ) -> HTMLResponse:
-    """Show the form; `like` fills in what an evaluation was made with."""
+    """Show the form; `like` fills in the settings of an evaluation."""
     service = service_of(request)
     if like is not None:
         return _form(request, caller, like_evaluation(service, like))
@@ -136,7 +136,7 @@ def _form(
 
 @router.post("/evaluations/new")
 def start(request: Request, caller: Evaluator, wanted: Annotated[TeamRequest, Form()]) -> Response:
-    """Start it; lines of keywords that are blank or repeat another one are left out, and named in its note."""
+    """Start an evaluation. Blank and repeated keyword lines are left out, and listed in its note."""
     try:
         jobs = start_evaluation(service_of(request), wanted, caller.account.id)
     except UsageError as error:

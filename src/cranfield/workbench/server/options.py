@@ -60,7 +60,7 @@ class ServerOptions:
     log: str = "quiet"
     """Form of the log: `json`, `text`, `auto`: text on a terminal, otherwise JSON, or `quiet`: warnings alone."""
     stop_s: float = 10.0
-    """Seconds that requests have to finish when the server is stopped."""
+    """Seconds that running requests have to finish when the server stops."""
     settings: tuple[ServerSetting, ...] = ()
     """Every setting, and where it comes from, for the page of settings."""
     secret: bytes = field(default_factory=lambda: secrets.token_bytes(SHORTEST_SECRET), repr=False)
@@ -77,28 +77,28 @@ class ServerOptions:
         reached = [host for host in (self.host, self.public.hostname or "") if not is_loopback(host)]
         if reached and not self.accounts:
             raise UsageError(
-                f"others reach the server at {reached[0]}, and no account is needed",
-                expected="an address of this machine alone, such as 127.0.0.1, or --accounts",
+                f"other machines can reach the server at {reached[0]} without an account",
+                expected="a local address such as 127.0.0.1, or --accounts",
                 hint="`cranfield people add NAME --role admin` makes the first account; then add --accounts",
             )
         if named := [
             name for name in self.allow_hosts if not re.fullmatch(r"[\w.-]+(:\d+)?|\[[\da-fA-F:]+\](:\d+)?", name)
         ]:
-            raise UsageError(f"--allow-host {named[0]} is not a name of a host", expected="NAME or NAME:PORT")
+            raise UsageError(f"--allow-host {named[0]} is not a host name", expected="NAME or NAME:PORT")
         if self.public.scheme not in {"http", "https"} or not self.public.hostname:
-            raise UsageError(f"--url {self.url} is not an address of a web server", expected="https://NAME[:PORT]")
+            raise UsageError(f"--url {self.url} is not an HTTP address", expected="https://NAME[:PORT]")
         parts = urlsplit(self.url)
         if parts.path.strip("/") or parts.query or parts.fragment or "@" in parts.netloc:
             raise UsageError(
-                "--url is more than a scheme, a host and a port",
+                "--url has more parts than scheme, host and port",
                 expected="https://NAME[:PORT]",
-                hint="the server needs a host name or a port of its own: its pages begin at /",
+                hint="the server needs its own host name or port, because its pages begin at /",
             )
         if ip_address_unspecified(self.host) and not self.url:
             raise UsageError(
                 f"browsers cannot use the address {self.host}",
-                expected="the address under which they reach the server",
-                hint="add --url https://NAME: requests with another name are refused",
+                expected="the address that browsers use to reach the server",
+                hint="add --url https://NAME; requests with another host name are refused",
             )
 
     @property
@@ -216,7 +216,7 @@ def server_secret(environment: dict[str, str] | None = None) -> bytes:
     if value := known.get(KEY_VARIABLE):
         if len(value) < SHORTEST_SECRET:
             raise UsageError(
-                f"{KEY_VARIABLE} has {len(value)} characters", expected=f"{SHORTEST_SECRET} random ones or more"
+                f"{KEY_VARIABLE} has {len(value)} characters", expected=f"{SHORTEST_SECRET} or more random characters"
             )
         return value.encode()
     path = _private_folder(known) / "server.key"
@@ -230,6 +230,6 @@ def server_secret(environment: dict[str, str] | None = None) -> bytes:
     found = path.read_bytes()
     if len(found) < SHORTEST_SECRET:
         raise UsageError(
-            "the key of the server is damaged", path=str(path), hint="remove the file: people sign in again"
+            "the key of the server is damaged", path=str(path), hint="remove the file; people must then sign in again"
         )
     return found

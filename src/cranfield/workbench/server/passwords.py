@@ -45,7 +45,7 @@ def _turn() -> Iterator[None]:
     """
     if not _IN_LINE.acquire(blocking=False):
         hint, headers = "try again in a few seconds", {"Retry-After": "5"}
-        raise RefusedRequestError(503, "many people sign in at this moment", hint, "busy", headers)
+        raise RefusedRequestError(503, "too many people are signing in at the moment", hint, "busy", headers)
     try:
         with _AT_ONCE:
             yield
@@ -63,7 +63,7 @@ def hash_password(password: str) -> str:
         raise UsageError(
             f"the password has {len(password)} characters",
             expected=f"{SHORTEST_PASSWORD} or more",
-            hint="a sentence is easy to remember",
+            hint="use a sentence: it is easy to remember",
         )
     with _turn():
         return hasher().hash(password)

@@ -55,7 +55,7 @@ def _detail(request: Request, number: int, query: str) -> dict[str, Any]:
     try:
         return _queries(request, number).detail(query)
     except KeyError:
-        raise UnknownNameError(f"there is no query {query} here") from None
+        raise UnknownNameError(f"query {query} not found") from None
 
 
 @router.get("/comparisons/{number:id}/queries.json")

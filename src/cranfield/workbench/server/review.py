@@ -125,14 +125,16 @@ def _citations(text: str, problems: list[Problem]) -> list[ReviewedLines]:
         start = int(match["start"]) if match else 0
         end = int(match["end"] or match["start"]) if match else 0
         if match is None or end < start:
-            problems.append(Problem("not the lines of a file", expected="path:first-last, one a line", got=line[:200]))
+            problems.append(
+                Problem("not a range of lines in a file", expected="path:first-last, one per line", got=line[:200])
+            )
         else:
             found.append(ReviewedLines(file=match["file"], start=start, end=end))
     return found
 
 
 def citations_text(fact: StatedFact) -> str:
-    """One a line."""
+    """One per line."""
     return "\n".join(map(str, fact.citations))
 
 
@@ -200,9 +202,7 @@ def review_page(request: Request, caller: Judge, item: Annotated[int | None, Que
     """Show the record, or the next one of this reviewer."""
     book, store = review_book(caller), store_of(request)
     if caller.scope is not None:
-        raise RefusedRequestError(
-            403, "a token of the API cannot open pages", hint="sign in with a browser", code="scope"
-        )
+        raise RefusedRequestError(403, "an API token cannot open pages", hint="sign in with a browser", code="scope")
     if not store.people.is_member(book.id, caller.account.id):
         store.people.join(book.id, caller.account.id)
     if item is None:
@@ -219,14 +219,14 @@ def review_page(request: Request, caller: Judge, item: Annotated[int | None, Que
 
 @router.post("/{item_id}")
 def save_review(request: Request, caller: Judge, item_id: int, form: Annotated[ReviewForm, Form()]) -> Response:
-    """Save the decision of a reviewer, put the record off, or show what is changed in it."""
+    """Save the decision of a reviewer, defer the record, or show its edits."""
     book, store = review_book(caller), store_of(request)
     store.queue.own(book.id, caller.account.id, item_id)  # nothing is shown of a record that was not given
     found = item_of_book(request, caller, item_id)
     data, problems = decision_of(form, ReviewMaterial.model_validate(found.fields))
     draft = Draft(data, form.grade, form.reason, form)
     if form.step == "save" and form.grade is None:
-        problems.append(Problem("a review needs a verdict", path="grade"))
+        problems.append(Problem("the review has no verdict", path="grade"))
     if form.step in {"save", "preview"} and (problems or form.step == "preview"):
         return _page(request, caller, found, draft, problems)
     action = {"later": Action.LATER, "skip": Action.SKIP}.get(form.step, Action.GRADE)
@@ -261,7 +261,7 @@ def decide_page(
     item: Annotated[int | None, Query(ge=0, lt=2**63)] = None,
     start: Annotated[int | None, Query(ge=1, le=99)] = None,
 ) -> Response:
-    """Show the record that reviewers differ on, or the next one that the caller did not review; `start`: with a reviewer's decision."""
+    """Show the record that reviewers disagree on, or the next one that the caller did not review; `start` begins with a reviewer's decision."""
     book = review_book(caller)
     if item is None:
         waiting = waiting_items(store_of(request), book.id)
@@ -281,13 +281,13 @@ def decide_page(
 
 @router.post("/decide/{item_id}")
 def decide(request: Request, caller: Lead, item_id: int, form: Annotated[ReviewForm, Form()]) -> Response:
-    """Set the decision of the lead; those of the reviewers stay."""
+    """Set the decision of the lead; the decisions of the reviewers are kept."""
     book = review_book(caller)
     found = item_of_book(request, caller, item_id)
     data, problems = decision_of(form, ReviewMaterial.model_validate(found.fields))
     draft = Draft(data, form.grade, form.reason, form)
     if form.grade is None and form.step == "save":
-        problems.append(Problem("a review needs a verdict", path="grade"))
+        problems.append(Problem("the review has no verdict", path="grade"))
     if form.step != "save" or problems:
         return _page(request, caller, found, draft, problems, lead=True)
     try:

@@ -139,7 +139,7 @@ def run_server(
     """
     path_of_file = store.database.path
     if path_of_file is not None and not os.access(path_of_file, os.W_OK):
-        raise UsageError("this user cannot write the database", path=str(path_of_file))
+        raise UsageError("this user has no write access to the database", path=str(path_of_file))
     configure_logs(options.log, with_messages=with_messages)
     app = create_app(store, options, texts=texts, service=service)
     if options.accounts:

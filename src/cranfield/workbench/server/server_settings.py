@@ -57,7 +57,7 @@ def size_text(n: int) -> str:
 
 @router.get("/settings")
 def settings(request: Request, caller: Lead) -> HTMLResponse:
-    """Show what the server was started with."""
+    """Show the settings of the running server."""
     service, store = service_of(request), request.app.state.store
     config, path = service.config(), store.database.path
     stored = [("database", store.where), *([("size", size_text(Path(path).stat().st_size))] if path else [])]

@@ -109,8 +109,8 @@ def _accounts_only(request: Request) -> None:
     if not request.app.state.options.accounts:
         raise RefusedRequestError(
             404,
-            "passwords are not used here",
-            "open the address that the server printed at its start",
+            "this server does not use passwords",
+            "open the address that the server printed at startup",
             "local",
         )
 
@@ -121,14 +121,17 @@ def start(request: Request, caller: Visitor, token: str = "", target: NextQuery 
     options, store = request.app.state.options, request.app.state.store
     if options.accounts or not compare_digest(token.encode(), options.start_token.encode()):
         raise RefusedRequestError(
-            403, "the address is of an earlier start", "open the one that the server printed at its last start", "token"
+            403,
+            "the address is from an earlier start of the server",
+            "open the address that the server printed at its last start",
+            "token",
         )
     account = store.people.local(options.user)
     if not account.active:
         raise RefusedRequestError(
             403,
             f"the account {account.name} may not sign in",
-            f"`cranfield people activate {command_word(account.name)}` lets it in",
+            f"`cranfield people activate {command_word(account.name)}` allows it to sign in",
         )
     return signed_in(request, account, target, caller)
 
@@ -140,7 +143,10 @@ def sign_in_page(request: Request, caller: Visitor, target: NextQuery = "/") -> 
         return see_other(local_path(target))
     if not request.app.state.options.accounts:
         raise RefusedRequestError(
-            401, "this is the server of one user", "open the address that the server printed at its start", "local"
+            401,
+            "this server has one user and no sign-in",
+            "open the address that the server printed at startup",
+            "local",
         )
     return render_page(request, "sign_in.html", None, next=local_path(target), name="", problem="")
 
@@ -178,12 +184,12 @@ def sign_out(request: Request, caller: Self, everywhere: Annotated[str, Form()] 
 
 @router.get("/join/{raw}")
 def join_page(request: Request, raw: str, caller: Visitor) -> HTMLResponse:
-    """Show what a join link is for."""
+    """Show the book of a join link."""
     _accounts_only(request)
     store: Store = request.app.state.store
     link = store.people.link(raw)
     if link is None:
-        raise RefusedRequestError(404, "the link is used up or out of date", "ask for another one", "link")
+        raise RefusedRequestError(404, "the link has been used or has expired", "ask for a new link", "link")
     book = store.books.get(link.book_id)
     return render_page(request, "join.html", caller, book=book, raw=raw, problem="", name="")
 
@@ -201,7 +207,7 @@ def join(
     store: Store = request.app.state.store
     link = store.people.link(raw)
     if link is None:
-        raise RefusedRequestError(404, "the link is used up or out of date", "ask for another one", "link")
+        raise RefusedRequestError(404, "the link has been used or has expired", "ask for a new link", "link")
     book = store.books.get(link.book_id)
     path = book_path(book, "judge")
     if caller:
@@ -228,7 +234,7 @@ def _reset_account(request: Request, token: str) -> AccountInfo:
 
 def _used_link() -> RefusedRequestError:
     return RefusedRequestError(
-        404, "the link is used up or out of date", "ask an administrator for another one", "link"
+        404, "the link has been used or has expired", "ask an administrator for a new link", "link"
     )
 
 
@@ -241,7 +247,7 @@ def reset_page(request: Request, token: str, caller: Visitor) -> HTMLResponse:
 
 @router.post("/reset/{token}")
 def reset(request: Request, token: str, caller: Visitor, password: Annotated[str, Form()]) -> Response:
-    """Set the password of a reset link, which does not hold any more then."""
+    """Set the password with a reset link. The link is then invalid."""
     account = _reset_account(request, token)
     try:
         hashed = hash_password(password)
@@ -278,7 +284,7 @@ def change_password(
     """Change the password: all sessions end, and this browser gets a new one."""
     _accounts_only(request)
     store: Store = request.app.state.store
-    wrong = "The present password is wrong."
+    wrong = "The current password is wrong."
     account = check_password(store, caller.account.name, old, _address(request), known_browser(request))
     if account is None:
         return _account(request, caller, 403, problem=wrong)
@@ -299,9 +305,9 @@ def add_token(
     scope: Annotated[str, Form()],
     days: Annotated[int, Form(ge=1, le=3_650)] = TOKEN_DAYS,
 ) -> HTMLResponse:
-    """Make a token, and show it this once."""
+    """Create a token, and show it this once."""
     if not label.strip():
-        return _account(request, caller, 422, problem="Say what the token is for.")
+        return _account(request, caller, 422, problem="Enter the purpose of the token.")
     try:
         made = request.app.state.store.people.add_token(caller.account.id, label.strip(), scope, days * 86_400_000)
     except UsageError as error:

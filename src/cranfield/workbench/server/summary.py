@@ -39,7 +39,7 @@ if TYPE_CHECKING:
 MAX_DRAWN = 24
 """Rows of a heat map; more are a table alone."""
 DIGEST_SHOWN = 19
-PARTLY = "One side is a pilot, or of other components: that says nothing of the whole system."
+PARTLY = "One side is a pilot or uses other components, so the result does not apply to the whole system."
 VALUE, PERCENT, MS = Column("", "value"), Column("", "percent"), Column("", "ms")
 
 
@@ -56,11 +56,14 @@ def headline(
     figures, code = info.figures, VerdictCode.INVALID
     facts, of = tuple(_facts(info)), f" of {figures.primary}" if figures.primary else ""
     if info.state is EvaluationState.VOID:
-        return VerdictBlock(code.text, f"The figures of {info.label} do not count.", code.tone, facts, info.void)
+        return VerdictBlock(code.text, f"The figures of {info.label} are invalid.", code.tone, facts, info.void)
     if info.state in {EvaluationState.WAITING, EvaluationState.GRADED}:
-        left = f"Grades are missing for {count_noun(info.n_waiting, 'results')} of its book. " if info.n_waiting else ""
+        left = f"Grades of {count_noun(info.n_waiting, 'results')} of its book are missing. " if info.n_waiting else ""
         then = (
-            "The figures here are of the time when the results were collected; its measures follow the grades of its book."
+            (
+                "These figures are from when the results were collected; the measures of its page use the "
+                "current grades of the book."
+            )
             if figures.has_value
             else f"No query had a value{of} when the results were collected."
         )
@@ -92,7 +95,11 @@ def _of_record(
     if verdict is not None and verdict is not VerdictCode.INVALID and is_of_record:
         name, tone = verdict.text, verdict.tone
     if info.pinned:
-        name, tone, sentence = "baseline", "even", "It is the baseline of its test set: others are compared with it."
+        name, tone, sentence = (
+            "baseline",
+            "even",
+            "This evaluation is the baseline of its test set; others are compared with it.",
+        )
     elif comparison is not None:
         sentence = comparison.sentence if is_of_record else f"{comparison.sentence} {PARTLY}"
     else:
@@ -104,20 +111,23 @@ def _of_record(
             (f"{name}, gate failed", f"{sentence} {rules}") if is_worse else ("gate failed", f"{rules} {sentence}")
         )
         tone = "bad"
-    counts = VerdictFact("Evidence", "valid", "no check found a reason why the figures would not count")
+    counts = VerdictFact("Evidence", "valid", "no check found a reason to reject the figures")
     return VerdictBlock(name, sentence, tone, (*facts, counts), caveats=info.figures.warnings)
 
 
 def _uncompared(info: EvaluationInfo, baseline: EvaluationInfo | None) -> str:
     """That it is not known to be better or worse; with both means, where they are of the same queries."""
     if baseline is None:
-        return f"Nothing says whether it is better or worse: no evaluation is pinned as the baseline of {info.testset_name}."
-    text = f"It is not compared with the baseline, {baseline.label} #{baseline.id}, yet."
+        return (
+            f"No evaluation is pinned as the baseline of {info.testset_name}, so it is unknown whether this one "
+            "is better or worse."
+        )
+    text = f"Not compared with the baseline {baseline.label} #{baseline.id} yet."
     primary = info.figures.primary
     means = [each.figures.measures.get(primary or "", {}).get("mean") for each in (info, baseline)]
     if None in means or info.testset_digest != baseline.testset_digest or baseline.book_id is not None:
         return text
-    return f"{text} {primary} is {VALUE.text(means[0])}, of the baseline {VALUE.text(means[1])}."
+    return f"{text} {primary}: {VALUE.text(means[0])}, baseline: {VALUE.text(means[1])}."
 
 
 def _facts(info: EvaluationInfo) -> Iterator[VerdictFact]:
@@ -161,7 +171,7 @@ def _measures(info: EvaluationInfo) -> Section:
         for name, each in found.items()
     ]
     columns = (Column("measure"), Column("mean", "value"), CI, Column("n", "count"))
-    caption = "Means over the queries that have a value (n), * primary measure"
+    caption = "Means over the n queries with a value; * primary measure"
     return Section("measures", "Measures", (Table(columns, rows, caption, shown=None),))
 
 
@@ -201,7 +211,7 @@ def _stratum_blocks(
             for row, found in zip(rows, values.values(), strict=True)
         ]
         spec, narrow = (heat_map(heat, drawn, drawn, screen) for screen in SCREENS)
-        legend: tuple[tuple[Swatch, str], ...] = (("good", "the stronger the colour, the higher the mean"),)
+        legend: tuple[tuple[Swatch, str], ...] = (("good", "stronger colour: higher mean"),)
         alt = f"Means of {count_noun(len(heat), 'groups')} by {key}; the table has the numbers."
         yield Chart(f"heat-{place}", f"Measures by {key}", alt, spec, narrow, table, legend, table_follows=True)
     yield table

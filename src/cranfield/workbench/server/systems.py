@@ -69,7 +69,7 @@ def config_of(service: Service) -> Config:
 
 @router.get("/systems")
 def systems(request: Request, caller: Reader) -> HTMLResponse:
-    """List the systems with how they answered last."""
+    """List the systems with the outcome of their last evaluation."""
     service = service_of(request)
     config = service.config()
     last = service.evaluations.last_of_systems()
@@ -94,7 +94,7 @@ def systems(request: Request, caller: Reader) -> HTMLResponse:
 
 @router.get("/systems/{name}")
 def system(request: Request, caller: Reader, name: str, variant: Annotated[str, Query()] = "") -> HTMLResponse:
-    """Show a system: its settings, the probe, its open parameters, its variants."""
+    """Show a system: its settings, the probe, its tunable parameters, its variants."""
     return _page(request, caller, name, variant=variant)
 
 
@@ -188,7 +188,7 @@ def probe(
     query: Text,
     k: Annotated[int, Form(ge=1, le=1_000)] = 10,
 ) -> HTMLResponse:
-    """Ask a system one query: with the config's values, and with others where any is set."""
+    """Send one query to a system: with the values of the config, and with changed values if any are set."""
     service = service_of(request)
     page = partial(_page, request, caller, name, query=query, k=k, written=settings)
     try:
@@ -203,14 +203,14 @@ def probe(
 def _other_values(service: Service, name: str, settings: Mapping[str, str]) -> dict[str, Scalar]:
     values = read_settings(service.workbench, name, settings)
     if not values:
-        hint = "set one; a new evaluation takes the system as it is"
-        raise UsageError("no parameter has another value than in the config", hint=hint)
+        hint = "set a parameter, or start a new evaluation of the unchanged system"
+        raise UsageError("no parameter differs from the config", hint=hint)
     return values
 
 
 @router.post("/systems/{name}/try")
 def try_out(request: Request, caller: Lead, name: str, settings: Settings, testset: Text) -> Response:
-    """Evaluate the config and other values of open parameters on a test set, as pilots, and compare the two."""
+    """Evaluate the config and changed values of tunable parameters on a test set, as pilots, and compare them."""
     service = service_of(request)
     try:
         values = _other_values(service, name, settings)
@@ -227,7 +227,7 @@ def try_out(request: Request, caller: Lead, name: str, settings: Settings, tests
 def save_variant(
     request: Request, caller: Lead, name: str, settings: Settings, variant: Text = "", note: Text = ""
 ) -> Response:
-    """Keep other values under a name."""
+    """Save changed values as a variant."""
     service = service_of(request)
     try:
         values = _other_values(service, name, settings)
@@ -239,7 +239,7 @@ def save_variant(
 
 @router.post("/systems/{name}/variants/delete")
 def delete_variant(request: Request, caller: Lead, name: str, variant: Text) -> Response:
-    """Forget a variant; its evaluations stay."""
+    """Delete a variant; its evaluations are kept."""
     del caller
     service = service_of(request)
     if service.variants.get(variant).system != name:

@@ -62,7 +62,7 @@ def listed(name: str, title: str, table: Table) -> Markup:
 
 def list_caption(things: str, *, whole: bool) -> str:
     """Caption of a list, which says so where the table has a page of it alone."""
-    part = "" if whole else ". Sorting and Filter take the rows of this page; As CSV takes all pages"
+    part = "" if whole else ". Sorting and Filter apply to this page; As CSV includes all pages"
     return f"{things}, the latest first{part}"
 
 
@@ -295,7 +295,7 @@ def schedule_table(states: Iterable[WatchState]) -> Table:
         for state in states
     ]
     columns = tuple(map(Column, names))
-    return Table(columns, rows, "Evaluations and experiments on a schedule", shown=None)
+    return Table(columns, rows, "Scheduled evaluations and experiments", shown=None)
 
 
 def _job_link(job: JobInfo | None) -> Cell:

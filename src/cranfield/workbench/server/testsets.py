@@ -81,7 +81,7 @@ def list_testsets(request: Request, caller: Reader, form: Annotated[str, Query(a
 
 @uploads.post("/testsets/upload")
 async def upload(request: Request, caller: Evaluator) -> Response:
-    """Store an uploaded test set: a new version where there is one of this name."""
+    """Store an uploaded test set, as a new version if the name exists."""
     info = await saved_testset(service_of(request), request, caller)
     return see_other(f"/testsets/{segment(info.name)}", done="uploaded")
 
@@ -97,7 +97,7 @@ def show_testset(
     page: Annotated[int, Query(ge=1)] = 1,
     form: Annotated[str, Query(alias="format")] = "",
 ) -> Response:
-    """Show a test set: when it is due and its versions at once, then a page of its queries, and counts."""
+    """Show a test set: first its refresh date and versions, then a page of its queries, and counts."""
     service = service_of(request)
     info = service.testsets.get(name if version is None else f"{name}@{version}")
     if form == "csv":
@@ -108,7 +108,7 @@ def show_testset(
         "testset.html",
         caller,
         lambda: _contents(service, info, find, page),
-        "The test set is read: a moment.",
+        "Loading the test set.",
         info=info,
         refresh=refresh_of(service, info),
         versions=service.testsets.versions(name),

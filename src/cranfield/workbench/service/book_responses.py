@@ -22,7 +22,7 @@ class BookResponse(ResponseBody):
 
 
 class QueryCoverageResponse(ResponseBody):
-    """A query of a book: how far its items are."""
+    """A query of a book, with the progress of its items."""
 
     query: str
     text: str
@@ -33,7 +33,7 @@ class QueryCoverageResponse(ResponseBody):
 
 
 class BookCoverage(ResponseBody):
-    """How far a book is, and how well its raters agree."""
+    """Progress of a book, and agreement of its raters."""
 
     n_items: int
     states: dict[str, int]
@@ -56,7 +56,7 @@ class BookCoverage(ResponseBody):
 
 
 class LiveMeasureResponse(ResponseBody):
-    """A measure as the grades are now."""
+    """A measure with the current grades."""
 
     measure: str
     scale: str
@@ -71,7 +71,7 @@ class LiveMeasureResponse(ResponseBody):
 
 
 class BookMeasures(ResponseBody):
-    """The measures of an evaluation whose results are judged in a book, as its grades are now."""
+    """Measures of an evaluation whose results are judged in a book, with the current grades."""
 
     void: list[str]
     """Why the figures do not count; empty where they do."""
@@ -83,7 +83,7 @@ class BookMeasures(ResponseBody):
 
 
 class GradeRow(ResponseBody):
-    """What a rater gave an item."""
+    """Judgment of an item by a rater."""
 
     rater: str
     kind: str
@@ -128,7 +128,7 @@ class Grades(BaseModel):
 
 
 class SavedGrades(ResponseBody):
-    """What became of them."""
+    """Result of each judgment."""
 
     n_saved: int
     n_known: int

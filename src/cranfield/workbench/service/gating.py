@@ -65,7 +65,7 @@ def rules_kept(
                 reason = error.problems[0].message
         found[words(rule)] = state
         if state is None:
-            reasons.append(f"Rule of the gate not decided: {words(rule)}: {reason}")
+            reasons.append(f"Gate rule not decided: {words(rule)}: {reason}")
     return found or None, tuple(reasons)
 
 

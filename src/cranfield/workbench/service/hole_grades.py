@@ -87,7 +87,7 @@ def grade_hole(
 
     Raises:
         UnknownNameError: the evaluation has no such query or result.
-        UsageError: the test set has judged it, or the grade is not of the scale.
+        UsageError: the test set has judged it, or the grade is not on the scale.
     """
     item, book = hole_item(service, info, query, doc, by)
     request = SaveRequest(book.id, item.id, by, Action.GRADE, f"hole:{uuid4()}", grade, method=method)
@@ -123,9 +123,9 @@ def hole_pool(testset: TestSet, run: Run, system: str, query: str, doc: str) -> 
     found = snapshot_pool(only(testset, [query]), {system: run}, DEEPEST, testset.name)
     item = next((item for item in found.items if item.doc == doc), None)
     if item is None:
-        raise UnknownNameError(f"query {shorten(query)} has no result {shorten(doc)}")
+        raise UnknownNameError(f"result {shorten(doc)} of query {shorten(query)} not found")
     if not item.is_open:
-        raise UsageError(f"the test set has judged {shorten(doc)} of query {shorten(query)}")
+        raise UsageError(f"the test set already has a judgment of {shorten(doc)} for query {shorten(query)}")
     rated = [each for each in found.items if each.prefilled is not None]
     return found.model_copy(update={"method": "holes", "complete_to": 0, "items": (item, *rated)})
 
@@ -172,7 +172,7 @@ def freeze_onto(
     """
     book = hole_book(service, info)
     if book is None:
-        raise UsageError("nothing is graded yet", hint="grade a result that is not judged")
+        raise UsageError("no result is graded yet", hint="grade an unjudged result")
     name = stored_name(service, info.testset_name)
     for attempt in range(ATTEMPTS):
         try:

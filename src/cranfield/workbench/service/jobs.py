@@ -86,7 +86,7 @@ def _check_evaluate(context: Context, request: EvaluateRequest) -> Iterator[Prob
     from cranfield.workbench.service.systems import chosen_systems
 
     if request.book and not request.measures:
-        hint = "name them, the primary one first"
+        hint = "name the measures, the primary one first"
         yield Problem("an evaluation in a book needs measures", path="measures", hint=hint)
     most = context.workbench.limits.k
     if request.k is not None and request.k > most:
@@ -159,8 +159,8 @@ def _refuse_judged(context: Context, evaluation_id: int) -> None:
     info = context.evaluations.get(evaluation_id)
     if info.book_id is not None:
         raise UsageError(
-            f"evaluation {info.id} is being judged, and its figures move",
-            hint="its page freezes the grades, and compares by them",
+            f"evaluation {info.id} is still being judged, so its figures change",
+            hint="freeze the grades on its page to compare",
         )
 
 

@@ -29,7 +29,7 @@ _NO_DAY = date(2000, 1, 1)
 
 @dataclass(frozen=True, slots=True)
 class LiveMeasure:
-    """A measure as the grades are now."""
+    """A measure with the current grades."""
 
     measure: Measure
     scale: str
@@ -81,7 +81,7 @@ def without_map(measures: Sequence[Measure], grades: Sequence[int], convention: 
     book_scale = next((name for name, levels in LEVELS.items() if levels == tuple(grades)), None)
     if book_scale is None:
         yield Problem(
-            f"{RATED_BY_SLOT} has no map from the grades {', '.join(map(str, grades))}",
+            f"{RATED_BY_SLOT} has no mapping from the grades {', '.join(map(str, grades))}",
             path="convention",
             expected=f"one of the scales {', '.join(LEVELS)}",
             hint="choose another convention",
@@ -92,11 +92,11 @@ def without_map(measures: Sequence[Measure], grades: Sequence[int], convention: 
             rules_between(book_scale, own or book_scale)
         except UsageError:
             yield Problem(
-                f"{measure} is on the scale {own}, to which there is no map from {book_scale}",
+                f"{measure} uses the scale {own}, and {book_scale} cannot be mapped to it",
                 path="measures",
                 expected=f"a book that is judged on the scale {own}",
                 got=f"one on the scale {book_scale}",
-                hint="leave it out, or judge on that scale",
+                hint="leave the measure out, or judge on its scale",
             )
 
 

@@ -6,7 +6,7 @@ from pydantic import BaseModel, ConfigDict
 
 
 class BenefitOutcome(BaseModel):
-    """What the experiment of a schedule came to; its result is a file. A later server may add keys."""
+    """Result of the experiment of a schedule; it is stored in a file. A later server may add keys."""
 
     model_config = ConfigDict(extra="ignore")
 

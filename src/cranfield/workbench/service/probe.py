@@ -80,7 +80,7 @@ def probe_in_child(
     try:
         answers = json.loads(output)
     except ValueError:
-        broken = Problem(problem, path=system, hint="the probe was ended")
+        broken = Problem(problem, path=system, hint="the probe was stopped")
         return tuple(Probed(each, {}, (broken,)) for each in settings)
     return tuple(_probed(each, answer) for each, answer in zip(settings, answers, strict=True))
 

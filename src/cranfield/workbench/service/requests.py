@@ -29,10 +29,10 @@ class RequestBody(BaseModel):
 
 
 class EvaluateRequest(RequestBody):
-    """Evaluate systems of the operator's config, or stored runs, on one test set: an evaluation of each."""
+    """Evaluate systems of the operator's config, or stored runs, on one test set; one evaluation each."""
 
     testset: Name
-    """Name of a test set, of the config or uploaded: its latest version. `NAME@ID` is one version."""
+    """Name of a test set, of the config or uploaded: its latest version. `NAME@ID` selects one version."""
     systems: Annotated[tuple[Name, ...], Field(max_length=MAX_NAMES)] = ()
     """Names in the config. Without systems and runs: the candidate of the config, else its only system."""
     runs: Annotated[tuple[Id, ...], Field(max_length=MAX_NAMES)] = ()

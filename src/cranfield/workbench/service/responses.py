@@ -65,7 +65,7 @@ class JobKind(StrEnum):
 
 
 class JobState(StrEnum):
-    """Where a job stands."""
+    """State of a job."""
 
     QUEUED = "queued"
     RUNNING = "running"
@@ -79,7 +79,7 @@ ENDED = frozenset({JobState.DONE, JobState.FAILED, JobState.CANCELLED})
 
 
 class Trigger(StrEnum):
-    """What asked for a job."""
+    """Trigger of a job."""
 
     API = "api"
     PAGE = "page"
@@ -89,7 +89,7 @@ class Trigger(StrEnum):
 
 
 class EvaluationState(StrEnum):
-    """Whether the figures of an evaluation count."""
+    """State of an evaluation."""
 
     VOID = "void"
     """They do not: `void` says why."""
@@ -244,7 +244,7 @@ class JudgedResponse(ResponseBody):
 
 
 class EvaluationSummary(ResponseBody):
-    """One system on one test set, without its queries. What makes it void comes first."""
+    """One system on one test set, without its queries. Reasons for being void come first."""
 
     void: list[str]
     """Why the figures do not count; empty where they do."""
@@ -278,7 +278,7 @@ class EvaluationSummary(ResponseBody):
     n_unscored: int
     """Queries without a value of the primary measure."""
     has_value: bool
-    """False where no query has a value of the primary measure, as before the first grade: there is no figure that could count."""
+    """False if no query has a value of the primary measure, for example before the first grade."""
     failures: dict[str, int]
     """Kind of failure to the number of queries."""
     judged: JudgedResponse
@@ -318,7 +318,7 @@ class EvaluationResponse(EvaluationSummary):
 
 
 class EvaluationChange(BaseModel):
-    """What of an evaluation can be changed; what is left out stays."""
+    """Fields of an evaluation that can be changed; omitted fields are kept."""
 
     model_config = ConfigDict(extra="forbid", strict=True)
 
@@ -329,7 +329,7 @@ class EvaluationChange(BaseModel):
 
 
 class QuerySide(ResponseBody):
-    """What a system has for a query."""
+    """Results of a system for a query."""
 
     values: dict[str, Number]
     """Spelling to value; null with a reason in `unscored`."""
@@ -391,7 +391,7 @@ class ComparisonResponse(ComparisonSummary):
 
 
 class IntakeResponse(ResponseBody):
-    """What an intake of production queries came to: each record that was read is kept or dropped."""
+    """Result of an intake of production queries: each record is kept or dropped."""
 
     n_read: int
     n_kept: int
@@ -408,7 +408,7 @@ class IntakeResponse(ResponseBody):
 
 
 class QuerySourceInfo(ResponseBody):
-    """What is stored of a source of production queries."""
+    """Stored data of one source of production queries."""
 
     source: str
     n_texts: int

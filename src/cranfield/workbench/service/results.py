@@ -113,7 +113,7 @@ def check_two(baseline: object, candidate: object) -> None:
         UsageError: both are one.
     """
     if baseline == candidate:
-        raise UsageError("baseline and candidate are one evaluation", expected="two evaluations")
+        raise UsageError("baseline and candidate are the same evaluation", expected="two evaluations")
 
 
 def compare_evaluations(

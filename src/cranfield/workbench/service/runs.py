@@ -50,7 +50,7 @@ def pack_testset(testset: TestSet) -> bytes:
     content = _values().dump_json(testset, by_alias=True)
     again = unpack_testset(content)
     if again != testset or again.digest != testset.digest:
-        raise InternalError(f"the test set {testset.name} cannot be stored: reading it would give another one")
+        raise InternalError(f"the test set {testset.name} cannot be stored: reading it back gives a different test set")
     return content
 
 

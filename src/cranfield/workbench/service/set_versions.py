@@ -108,7 +108,7 @@ def part_for(service: Service, version: SetInfo, infos: Sequence[EvaluationInfo]
     if not shared:
         which = " and ".join(f"#{info.id}" for info in infos)
         raise UsageError(
-            f"no query of {shorten(version.ref)}, the newest version, was asked by {which}",
+            f"no query of {shorten(version.ref)}, the newest version, was answered by {which}",
             hint="evaluate both systems on it",
         )
     if len(shared) == len(testset.queries):

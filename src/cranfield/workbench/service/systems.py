@@ -43,7 +43,7 @@ def chosen_systems(context: Context, request: EvaluateRequest) -> tuple[ChosenSy
     """
     if request.runs and not request.systems:
         if request.variant or request.components or request.params:
-            raise UsageError("components, params and a variant are of systems, and the request has runs alone")
+            raise UsageError("components, params and variant apply to systems, but the request has only runs")
         return ()
     config = context.config()
     if config is None:
@@ -55,7 +55,7 @@ def chosen_systems(context: Context, request: EvaluateRequest) -> tuple[ChosenSy
     if request.variant:
         variant = context.variants.get(request.variant)
         if names not in ([], [variant.system]):
-            raise UsageError(f"variant {variant.name} is of {variant.system}", got=", ".join(names))
+            raise UsageError(f"variant {variant.name} belongs to {variant.system}", got=", ".join(names))
         names, params = [variant.system], {**variant.params, **params}
     names = names or [_usual_system(config)]
     return tuple(_chosen(context, config, name, request, params) for name in names)
@@ -73,7 +73,7 @@ def _usual_system(config: Config) -> str:
         return config.pair[1]
     if len(config.systems) > 1:
         raise UsageError(
-            "the config has several systems, and the request names none", expected=", ".join(config.systems)
+            "the config has several systems, but the request names none", expected=", ".join(config.systems)
         )
     return next(iter(config.systems))
 

@@ -73,7 +73,7 @@ def read_keywords(pasted: str) -> Keywords:
         if not text:
             blank.append(number)
         elif is_unfit(text):
-            problems.add("the keyword has a control character", path=f"line {number}", got=shorten(text))
+            problems.add("the keyword contains a control character", path=f"line {number}", got=shorten(text))
         elif len(text) > MAX_CHARS:
             problems.add(
                 "the keyword is too long",
@@ -88,7 +88,7 @@ def read_keywords(pasted: str) -> Keywords:
     if len(first) > MAX_KEYWORDS:
         problems.add("too many keywords", expected=f"at most {MAX_KEYWORDS}", got=str(len(first)))
     if not first and not problems.problems:
-        problems.add("there is no keyword", expected="one a line")
+        problems.add("no keywords", expected="one per line")
     problems.raise_if_any()
     return Keywords(tuple(first), tuple(repeated), tuple(blank))
 
@@ -248,24 +248,26 @@ def _problems(
     has_keywords = bool(wanted.keywords.strip())
     if has_keywords == bool(wanted.testset):
         got = "both" if has_keywords else "neither"
-        yield Problem("an evaluation needs queries", expected="keywords, or a test set", got=got)
+        yield Problem("the evaluation has no queries", expected="keywords, or a test set", got=got)
     name = wanted.name.strip()
     if has_keywords and not name:
-        yield Problem("the keywords have no name", path="name", hint="a later list of the same name is a new version")
+        yield Problem(
+            "the keywords have no name", path="name", hint="a list with an existing name becomes a new version"
+        )
     if keywords is not None and service.testsets.config_key(name) is not None:
         yield Problem(f"the config of the server has a test set {name}", path="name", hint="choose another name")
     if not wanted.systems and not wanted.variants:
-        yield Problem("no system is chosen", path="systems", expected="one or more")
+        yield Problem("no system is selected", path="systems", expected="one or more")
     config = service.config()
     for system in wanted.systems:
         if config is None or system not in config.systems:
-            yield Problem(f"there is no system {system}", path="systems")
+            yield Problem(f"unknown system {system}", path="systems")
     depth = wanted.k or usual_k(service, wanted)
     for measure in measures:
         if measure.depth is not None and measure.depth > depth:
-            hint = "raise the depth, or lower the cutoff"
+            hint = "increase the depth, or lower the cutoff"
             yield Problem(
-                f"{measure} looks at {measure.depth} results", path="measures", got=f"depth {depth}", hint=hint
+                f"{measure} requires {measure.depth} results", path="measures", got=f"depth {depth}", hint=hint
             )
 
 
@@ -294,17 +296,19 @@ def _settings(service: Service, wanted: TeamRequest, testset: TestSet | None) ->
             raise UsageError(f"book {info.name} is closed, or holds preferences", path="book", hint="choose another")
         own = info.settings.scale.name
         if {own, wanted.scale} <= SCALES.keys() and own != wanted.scale:
-            hint = f"choose {own}, or a new book: its grades are not carried over"
+            hint = f"select the scale {own}, or a new book; grades of another scale are not carried over"
             raise UsageError(
                 f"book {info.name} is judged on the scale {own}", path="scale", got=wanted.scale, hint=hint
             )
         return info.settings
     if set(wanted.members) - {each.id for each in service.store.people.raters()}:
-        raise UsageError("not all who are chosen may judge", path="raters", expected="active accounts, no viewers")
+        raise UsageError(
+            "some of the selected accounts cannot judge", path="raters", expected="active accounts, no viewers"
+        )
     name = wanted.name.strip() or wanted.testset
     if any(info.name == name for info in service.store.books.all()):
-        hint = "choose it, and its grades are carried over; or write another name"
-        raise UsageError(f"there is a book {name} already", path="name", hint=hint)
+        hint = "select it to carry its grades over, or enter another name"
+        raise UsageError(f"book {name} already exists", path="name", hint=hint)
     scale = _scale(wanted.scale, testset)
     differ = max(scale.grades) - min(scale.grades) + 1
     return BookSettings(
@@ -320,7 +324,7 @@ def _scale(name: str, testset: TestSet | None) -> GradeScale:
     if name == OWN_SCALE and testset is not None:
         return scale_for(testset)
     if (name or "graded") not in SCALES:
-        raise UsageError(f"there is no scale {name}", path="scale", expected=", ".join(SCALES))
+        raise UsageError(f"unknown scale {name}", path="scale", expected=", ".join(SCALES))
     return SCALES[name or "graded"]
 
 

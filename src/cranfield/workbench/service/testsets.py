@@ -141,7 +141,7 @@ class TestSets(StoredSets):
         config = self._config()
         key = self._require(name)
         if config is None or key is None:
-            raise UnknownNameError(f"test set {name} is not of the config of this server")
+            raise UnknownNameError(f"test set {name} is not in the config of this server")
         testset = load_configured(config, key, allow_drift=False)
         return self._kept(name, testset, OWN_FORMAT, StoredSource.CONFIG, None)
 

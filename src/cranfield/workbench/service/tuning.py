@@ -41,11 +41,11 @@ def checked_settings(workbench: Workbench | None, system: str, params: Settings)
     for name, value in params.items():
         place = name if "." in name or name in places else f"params.{name}"
         if place not in places:
-            hint = "the operator opens parameters in workbench.yaml, block tunable"
-            known = unknown_name(f"open parameter of {shorten(system)}", name, places)
+            hint = "the operator lists tunable parameters in workbench.yaml, block tunable"
+            known = unknown_name(f"tunable parameter of {shorten(system)}", name, places)
             problems.problems.append(Problem(known.message, expected=known.expected or "none is open", hint=hint))
         elif (expected := _refused(places[place], value)) is not None:
-            problems.add("this value is not open", path=place, expected=expected, got=shorten(value))
+            problems.add("this value is not allowed", path=place, expected=expected, got=shorten(value))
         else:
             found[place] = value
     problems.raise_if_any()
@@ -132,7 +132,7 @@ def tunable_problems(config: Config | None, workbench: Workbench) -> tuple[str, 
     found = []
     for name, places in workbench.tunable.items():
         if config is None or name not in config.systems:
-            found.append(f"parameters of {name}, which is no system of the config")
+            found.append(f"parameters of {name}, which is not a system of the config")
             continue
         for place, allowed in places.items():
             value = allowed[0] if isinstance(allowed, list) else allowed.min
@@ -140,7 +140,7 @@ def tunable_problems(config: Config | None, workbench: Workbench) -> tuple[str, 
                 with_settings(config.systems[name], {place: value})
             except ValidationError as error:
                 found.append(
-                    f"{place} of {name}, where {shown_value(value)} makes no system: {error.errors()[0]['msg']}"
+                    f"{place} of {name}, where the value {shown_value(value)} is invalid: {error.errors()[0]['msg']}"
                 )
     return tuple(found)
 

@@ -31,7 +31,8 @@ _ENCRYPTED = 1
 _STEP = 1 << 20
 _DATABASES = re.compile(r"""["']?databases["']?\s*:""")
 KEPT_BY_OPERATOR = (
-    "an upload may name no database, file or variable of the server; its operator can add the set to the config"
+    "an upload must not refer to databases, files or variables of the server; the operator can add the test set "
+    "to the config"
 )
 
 
@@ -75,7 +76,9 @@ def read(task: UploadTask) -> UploadOutcome:
     """
     path = unpacked(Path(task.file), task)
     if task.format in NOT_FROM_FILES:
-        raise task.error(f"no upload has the format {task.format}", path="format", expected="the format of a file")
+        raise task.error(
+            f"an upload cannot have the format {task.format}", path="format", expected="the format of a file"
+        )
     return read_testset(task, path) if task.kind == "testset" else read_run(task, path)
 
 
@@ -107,7 +110,10 @@ def _reaching(testset: Any, path: Path) -> Iterator[Problem]:
 
     if testset.databases:
         yield Problem(
-            f"the test set names {count_noun(len(testset.databases), 'databases')}: {join_first(sorted(testset.databases))}",
+            (
+                f"the test set refers to {count_noun(len(testset.databases), 'databases')}: "
+                f"{join_first(sorted(testset.databases))}"
+            ),
             path=str(path),
             line=_line_of_databases(path),
             expected="no `databases`",
@@ -142,7 +148,7 @@ def read_run(task: UploadTask, path: Path) -> UploadOutcome:
     from cranfield.workbench.service.runs import read_stored_run
 
     if path.is_dir():
-        raise RunFormatError("this is an archive of several files", path=str(path), expected="one run")
+        raise RunFormatError("the file is an archive of several files", path=str(path), expected="one run")
     found = sniff_run(path, task.format).name
     run = read_stored_run(path, found)
     _check_size(task, path, len(run.answers), sum(len(answer.hits) for answer in run.answers.values()))
@@ -201,28 +207,30 @@ def unpacked(path: Path, task: UploadTask) -> Path:
     beir = [each.parent for each in main if each.name.startswith("queries.jsonl")]
     if len(beir) != 1 or task.kind != "testset":
         expected = "one file, or a BEIR folder with `queries.jsonl`"
-        raise task.error(f"the archive holds {count_noun(len(main), 'files')}", path=str(path), expected=expected)
+        raise task.error(f"the archive contains {count_noun(len(main), 'files')}", path=str(path), expected=expected)
     return beir[0]
 
 
 def _extract(archive: zipfile.ZipFile, folder: Path, path: Path, task: UploadTask) -> None:
     entries = [entry for entry in archive.infolist() if not entry.is_dir()]
     if len(entries) > MAX_FILES:
-        raise task.error(f"the archive holds {len(entries)} files", path=str(path), expected=f"{MAX_FILES} at most")
+        raise task.error(f"the archive contains {len(entries)} files", path=str(path), expected=f"{MAX_FILES} at most")
     left = task.n_bytes
     for entry in entries:
         name = PurePosixPath(entry.filename)
         kind = stat.S_IFMT(entry.external_attr >> 16)
         if name.is_absolute() or ".." in name.parts or "\\" in entry.filename or kind not in {0, stat.S_IFREG}:
             raise task.error(
-                f"the archive holds {shorten(entry.filename)}", path=str(path), expected="files inside of it"
+                f"the archive contains {shorten(entry.filename)}",
+                path=str(path),
+                expected="relative paths inside the archive",
             )
         if entry.flag_bits & _ENCRYPTED:
             raise task.error("the archive is encrypted", path=str(path), expected="no password")
         target = folder / name
         target.parent.mkdir(parents=True, exist_ok=True)
         if target.exists():
-            raise task.error(f"the archive holds {shorten(entry.filename)} twice", path=str(path))
+            raise task.error(f"the archive contains {shorten(entry.filename)} twice", path=str(path))
         with archive.open(entry) as source, target.open("xb") as out:
             while data := source.read(_STEP):
                 left -= len(data)
@@ -251,7 +259,7 @@ def _plain(path: Path, task: UploadTask) -> Path:
 
 def _too_large(path: Path, task: UploadTask) -> CranfieldError:
     return task.error(
-        "the file is too large, unpacked",
+        "the unpacked file is too large",
         path=str(path),
         expected=f"{task.n_bytes / 1e6:g} MB at most",
         hint="the limit is limits.upload_mb of the server",
@@ -272,7 +280,7 @@ def main(arguments: list[str]) -> None:
     except CranfieldError as error:
         outcome = UploadOutcome(problems=tuple(asdict(problem) for problem in error.problems))
     except (MemoryError, RecursionError):
-        problem = Problem("reading the file takes more memory than an upload has", path=task.file)
+        problem = Problem("reading the file exceeds the memory limit of an upload", path=task.file)
         outcome = UploadOutcome(problems=(asdict(problem),))
     except OSError as error:
         outcome = UploadOutcome(problems=(asdict(Problem((error.strerror or "not readable").lower(), path=task.file)),))

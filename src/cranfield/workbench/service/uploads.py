@@ -102,7 +102,7 @@ def read_apart(folder: Path, task: UploadTask, seconds: float) -> UploadOutcome:
     except NotStartedError as error:
         raise CranfieldError(f"the process that reads uploads could not be started: {error}") from None
     if status or not output.strip():
-        raise task.error("the file cannot be read: its reader ended early", path=task.file)
+        raise task.error("the file cannot be read: the reader process ended early", path=task.file)
     found = json.loads(output.splitlines()[-1])
     outcome = UploadOutcome(found["file"], found["format"], tuple(found["problems"]))
     if outcome.problems:

@@ -53,11 +53,11 @@ _LIKENESS = {
 TRIED_AGAIN = frozenset({408, 425, 429})
 """Statuses under 500 after which another attempt may succeed."""
 NEXT: Mapping[Event, str] = {
-    "worse": "Look at the queries that lost most before it is released.",
-    "gate-failed": "Look at its worst queries.",
-    "void": "Its figures do not count, and the metrics stay as before: correct what is named, and evaluate again.",
+    "worse": "Inspect the queries with the largest losses before a release.",
+    "gate-failed": "Inspect its worst queries.",
+    "void": "Its figures are invalid, and the metrics are unchanged: fix the listed problems, and evaluate again.",
     "waiting-for-grades": "Its measures follow the grades of the book.",
-    "job-failed": "Nothing was evaluated: correct what is named, and retry the job.",
+    "job-failed": "Nothing was evaluated: fix the listed problems, and retry the job.",
 }
 """What to do, after the verdict."""
 
@@ -178,7 +178,7 @@ def targets(webhooks: Sequence[Webhook], environment: Mapping[str, str] = os.env
             if text is not None and not value:
                 problems.append(Problem(f"webhook {number}: the variable {text.removeprefix(VARIABLE)} is not set"))
         if url and urlsplit(url).scheme not in {"http", "https"}:
-            problems.append(Problem(f"webhook {number}: the variable of its url holds no address"))
+            problems.append(Problem(f"webhook {number}: the variable of its url does not contain an address"))
         found.append(WebhookTarget(config, number, url or "", key.encode() if key else None))
     if problems:
         raise UsageError(problems)

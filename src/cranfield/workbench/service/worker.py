@@ -139,7 +139,7 @@ class Worker:
                 LOG.warning("no database: %s", error.orig if is_sqlite else type(error.orig).__name__)
                 self._stopping.wait(DB_RETRY_S)
             except Exception:
-                LOG.exception("a job could not be worked on")
+                LOG.exception("a job could not be processed")
                 self._stopping.wait(DB_RETRY_S)
 
     def _work(self, claim: Claim) -> None:
@@ -204,14 +204,14 @@ class Worker:
         """Bring the job to what its process came to; where the process ended the job itself, that stays."""
         claim, status = watched.claim, watched.child.returncode
         if status == ProcessStatus.REFUSED or watched.stop is _Stop.LOST:
-            LOG.warning("job %d was taken by another server: nothing was written here", claim.job)
+            LOG.warning("job %d was taken over by another server: this server wrote nothing", claim.job)
         elif status == ProcessStatus.ENDED:
             pass
         elif watched.stop is _Stop.CANCELLED:
             self._jobs.stopped(claim)
         elif watched.stop is _Stop.TIME:
-            text = f"not done in {self._limits.job_s:g} seconds"
-            hint = "retry it: it goes on with the answers that it has (the limit: limits.job_s)"
+            text = f"not finished within {self._limits.job_s:g} seconds"
+            hint = "retry it: it continues with the stored answers (the limit: limits.job_s)"
             self._jobs.fail(claim, [job_problem(Problem(text, hint=hint), ProblemCode.TIME_LIMIT)])
         elif watched.stop is _Stop.SERVER:
             if self._jobs.release(claim):
@@ -233,7 +233,7 @@ class Worker:
             try:
                 self._on_end(job)
             except Exception:
-                LOG.exception("what follows the end of job %d failed", job.id)
+                LOG.exception("the follow-up of job %d failed", job.id)
 
     def _tidy(self) -> None:
         """Remove the folders of jobs that ended long ago."""

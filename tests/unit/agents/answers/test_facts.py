@@ -214,7 +214,7 @@ def test_material_stands_between_delimiters_that_it_cannot_contain() -> None:
 
 
 def test_an_even_number_of_votes_is_refused() -> None:
-    with pytest.raises(UsageError, match="no number of votes with a majority"):
+    with pytest.raises(UsageError, match="the number of votes must allow a majority"):
         JudgeSettings("scripted:judge", votes=2)
 
 

@@ -124,7 +124,7 @@ def test_after_a_second_call_without_a_vote_there_is_an_abstention_that_costs_no
     assert len(source.requests) == len(LABEL.must_mention) * 3 * n_replies
     assert len(judge.never) == len(LABEL.must_mention) * 3
     (vote, *_) = fact_rows_of(second)[0]["votes"]
-    assert f"{2 * n_replies} replies and no vote, which counts as an abstention; the last: " in vote["problem"]
+    assert f"{2 * n_replies} replies without a vote (counted as an abstention); the last: " in vote["problem"]
     assert vote["replies"] == 2 * n_replies
 
     third, again, none = judged(path, lambda _: pytest.fail("a vote is asked for a third time"))
@@ -160,7 +160,7 @@ def test_replies_are_counted_and_not_the_requests_that_they_took(tmp_path: Path)
     spent = judge.unread_spent(PriceList())
     assert (len(judge.unread), spent.requests) == (4, 12)
     (line,) = lost_replies(judge, PriceList(currency="EUR"))
-    assert line == "4 replies of the judge were no votes: 40 tokens (8 requests reported none), cost unknown"
+    assert line == "4 replies of the judge were not votes: 40 tokens (8 requests reported none), cost unknown"
     assert lost_replies(Judge(judge.backend, judge.settings), PriceList(currency="EUR")) == []
     priced = judge.unread_spent(PriceList(models={"scripted:judge": Price(input=1e6, output=1e6)}))
     assert priced.text("EUR") == "40 tokens (8 requests reported none), cost 40.0000 EUR"

@@ -96,7 +96,7 @@ def test_facts_and_the_narrative_of_complete_answers_with_a_judge(answers: Path)
     assert len(source.requests) == 8  # 3 facts that no rule decides and 1 narrative, 2 equal votes each
     text = render(answers_document(scored.result(LABELS)), "text")
     assert "Judge scripted:judge: 3 votes" in text
-    assert "1 narrative not rated, as the structure is not complete" in text
+    assert "1 narrative not rated, because the structure is incomplete" in text
 
 
 @pytest.mark.parametrize("form", ["text", "markdown", "html"])
@@ -183,7 +183,7 @@ def test_a_share_of_the_decided_answers_says_what_it_may_be_of_all(answers: Path
         ("[]", "not an answer"),
         ('{"query_id": ""}', "query_id: String should have at least 1 character"),
         ('{"query_id": "q1", "spans": [{"file": "a", "start": 0, "end": 3}]}', "spans.0.start"),
-        ('{"query_id": "q1"}\n{"query_id": "q1"}', "'q1' is answered twice"),
+        ('{"query_id": "q1"}\n{"query_id": "q1"}', "'q1' has two answers"),
         ("", "the file has no answer"),
     ],
 )
@@ -248,11 +248,11 @@ def test_the_command_asks_for_missing_votes_again_and_for_no_other(
         (line,) = map(json.loads, out.read_text().splitlines())
         missing = next(fact for fact in line["facts"] if fact["id"] == "must_mention.2")
         assert [vote["replies"] for vote in missing["votes"]] == [2, 2, 2]
-        assert "6 replies of the judge were no votes: 672 tokens, cost unknown" in first.stderr
+        assert "6 replies of the judge were not votes: 672 tokens, cost unknown" in first.stderr
         assert "3 votes of the judge are missing, after up to 2 replies to each in this call" in first.stderr
         assert r"first: q1, must_mention.2: bad_output: " in first.stderr
         assert r"got 'I th1nk\x1b[31m'" in first.stderr
-        assert "Hint: the same command asks for these votes again, and for no other." in first.stderr
+        assert "Hint: the same command requests these votes again, and no others." in first.stderr
         server.script = absent
         second = run("--format", "json")
         assert second.exit_code == 0, second.output

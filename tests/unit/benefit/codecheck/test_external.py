@@ -109,7 +109,7 @@ def test_what_is_not_decided_behind_a_syntax_error_is_missing():
 def test_what_is_deprecated_and_not_in_the_map_is_a_note():
     report = check({"main.swift": "obscure()\n"})
     assert report.states[CodeCheck.NOT_DEPRECATED] is CheckState.PASSED
-    assert report.notes == ("main.swift:1: obscure() is deprecated, and not in the map",)
+    assert report.notes == ("main.swift:1: obscure() is deprecated, but not in the map",)
 
 
 @pytest.mark.usefixtures("swiftc")
@@ -134,7 +134,7 @@ def test_the_memory_of_a_checker_is_limited():
     [
         ("main.swift", Target("swift", "macos", "9.9"), {}, "swiftc: <unknown>: unable to load standard library"),
         ("main.swift", Target("swift", "amiga", "3.1"), {}, "swiftc: no target for platform 'amiga'"),
-        ("HANG.swift", MACOS_14, {"timeout_s": 0.3}, "swiftc: not ended after 0.3 s"),
+        ("HANG.swift", MACOS_14, {"timeout_s": 0.3}, "swiftc: time limit of 0.3 s exceeded"),
         ("main.swift", MACOS_14, {"command": ["no-such-compiler"]}, "swiftc: exit status 127: "),
         ("main.swift", MACOS_14, {"command": ["sh", "-c", "kill -9 $$"]}, "swiftc: killed by SIGKILL"),
         ("main.swift", MACOS_14, {"command": ["sh", "-c", "echo internal; exit 3"]}, "swiftc: exit status 3: internal"),
@@ -156,14 +156,14 @@ def test_files_that_are_no_source_are_not_written_and_tests_are_not_run():
     assert report.states[CodeCheck.COMPILES] is CheckState.PASSED
     assert report.states[CodeCheck.TESTS] is CheckState.MISSING
     assert report.notes == (
-        "tests are not run by a checker that is a command",
-        "../x.swift: not checked: it lies outside the folder of the answer",
-        "/etc/y.swift: not checked: it lies outside the folder of the answer",
+        "a command checker does not run tests",
+        "../x.swift: not checked: outside the folder of the answer",
+        "/etc/y.swift: not checked: outside the folder of the answer",
         "Package.swift.json: not checked: not a source file of the language",
     )
     nothing = check({"README.md": "no code"})
     assert nothing.states[CodeCheck.COMPILES] is CheckState.FAILED
-    assert [finding.message for finding in nothing.findings] == ["there is no source file of the language"]
+    assert [finding.message for finding in nothing.findings] == ["no source file in this language"]
 
 
 def test_an_argument_without_a_value_is_left_out_with_its_option():
@@ -236,9 +236,9 @@ def test_every_language_has_its_checker_and_a_configured_one_comes_first():
 @pytest.mark.parametrize(
     ("settings", "message"),
     [
-        ({}, "a checker has a `command` or a `preset`"),
-        ({"command": ["x"]}, "give one of them"),
-        ({"command": ["x"], "line": "a", "json_list": "b"}, "give one of them"),
+        ({}, "a checker needs either a `command` or a `preset`"),
+        ({"command": ["x"]}, "give either"),
+        ({"command": ["x"], "line": "a", "json_list": "b"}, "give either"),
         ({"command": ["x"], "line": "("}, "is not a regular expression"),
     ],
 )

@@ -112,7 +112,7 @@ def test_a_source_that_a_wheel_or_a_setting_names_is_not_built(folder: Path, mon
 def test_requirements_that_bring_in_a_source_are_refused_before_the_installer_starts(folder: Path):
     report = check("evil @ file:///evil-1.0.tar.gz", "--pre --no-binary :all:", folder=folder)
     assert report.states[CodeCheck.SYMBOLS] is CheckState.MISSING
-    assert "evil @ file:///evil-1.0.tar.gz: only packages of an index" in report.notes[0]
+    assert "evil @ file:///evil-1.0.tar.gz: only packages from an index" in report.notes[0]
     assert "--pre --no-binary :all:: this option" in report.notes[0]
     assert not (folder / "kept").exists()
 
@@ -120,14 +120,14 @@ def test_requirements_that_bring_in_a_source_are_refused_before_the_installer_st
 def test_packages_must_be_in_the_version_that_the_target_names(folder: Path):
     wheel(folder / "wheels", "tiny", "1.4", TINY)
     report = check("tiny", folder=folder, tiny="1.3")
-    assert report.notes == ("the packages are not those of the target: tiny is 1.4; expected 1.3",)
+    assert report.notes == ("the packages do not match the target: tiny is 1.4; expected 1.3",)
     assert check("tiny", folder=folder, tiny="1").states[CodeCheck.SYMBOLS] is CheckState.FAILED
 
 
 def test_without_an_installer_a_note_says_what_to_do(folder: Path, monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr(install, "_pip", lambda: "")
     monkeypatch.setenv("PATH", str(folder))
-    assert "neither pip nor uv is here; declare an `environment`" in check("tiny", folder=folder).notes[0]
+    assert "neither pip nor uv is available; declare an `environment`" in check("tiny", folder=folder).notes[0]
 
 
 def test_an_installation_that_was_cancelled_is_begun_again_at_once(monkeypatch: pytest.MonkeyPatch):

@@ -317,7 +317,7 @@ def test_without_a_sandbox_nothing_is_imported_and_what_only_that_would_tell_is_
     report = check(packages, code, sandbox=str(tmp_path / "none"))
     assert by_line(report) == expected
     assert report.states[CodeCheck.NOT_DEPRECATED] is UNKNOWN
-    assert all("packages are imported in a sandbox alone, and bubblewrap" in note for note in report.notes)
+    assert all("packages are imported only in a sandbox, but bubblewrap" in note for note in report.notes)
     quiet = check(packages, "import typed\ntyped.Thing().again()\n", sandbox=str(tmp_path / "none"))
     assert (quiet.states[CodeCheck.SYMBOLS], quiet.states[CodeCheck.NOT_DEPRECATED]) == (PASSED, UNKNOWN)
 
@@ -389,7 +389,7 @@ def test_tests_run_with_the_packages(packages: str):
 def test_packages_of_another_system_are_noted(packages: str):
     other = Target("python", "windows", THIS, environment=packages)
     report = event_loop().run(PythonChecker().check({"main.py": "x = 1\n"}, other))
-    assert "and the code is for windows" in report.notes[0]
+    assert "but the code is for windows" in report.notes[0]
 
 
 def test_an_environment_that_cannot_be_used_leaves_the_checks_open(packages: str, tmp_path: Path):
@@ -397,8 +397,8 @@ def test_an_environment_that_cannot_be_used_leaves_the_checks_open(packages: str
     shared = Path(environment(tmp_path / "shared", {}))
     (shared / "pyvenv.cfg").write_text("include-system-site-packages = true\n")
     for where, version, why in (
-        (str(tmp_path), THIS, "there is no lib/python3.*/site-packages"),
-        (packages, other, f"it is of Python {THIS}; expected Python {other}"),
+        (str(tmp_path), THIS, "has no lib/python3.*/site-packages"),
+        (packages, other, f"has Python {THIS}; expected Python {other}"),
         (str(shared), THIS, "shares the packages of another Python"),
     ):
         report = check(where, "import typed\ntyped.nope\n", version=version)
@@ -409,7 +409,7 @@ def test_an_environment_that_cannot_be_used_leaves_the_checks_open(packages: str
         assert why in report.notes[0]
     target = Target("python", "", THIS, {"typed": "1.2", "untyped": "1", "none": ""}, environment=packages)
     report = event_loop().run(PythonChecker().check({"main.py": "x = 1\n"}, target))
-    assert report.notes == ("the packages are not those of the target: untyped is 0.9; expected 1; none is not there",)
+    assert report.notes == ("the packages do not match the target: untyped is 0.9; expected 1; none is not there",)
 
 
 def test_the_python_of_an_environment_names_it_and_its_version_is_that_of_the_code(packages: str):
@@ -425,7 +425,7 @@ def test_packages_for_a_python_that_is_not_here_are_not_imported(tmp_path: Path)
     (folder / "bin" / "python").unlink()
     report = check(str(folder), "import untyped\nuntyped.x\n", version="3.14")
     assert by_line(report) == {2: "unknown"}
-    assert "there is no Python 3.14 here that could import packages" in report.notes[0]
+    assert "no Python 3.14 is available to import packages" in report.notes[0]
 
 
 @pytest.mark.parametrize(
@@ -531,8 +531,8 @@ def test_a_linked_folder_of_no_package_is_left_out_and_said(tmp_path: Path):
     site = Path(where) / "lib" / f"python{THIS}" / "site-packages"
     (site / "more.pth").write_text(f"/\n{'x' * 5000}\n\0\n{tmp_path}\n")
     report = check(where, "x = 1\n")
-    assert [note.partition(", which")[0] for note in report.notes] == ["nothing in /", f"nothing in {tmp_path}"]
-    assert "no package names its modules" in report.notes[0]
+    assert [note.partition(", listed")[0] for note in report.notes] == ["/", f"{tmp_path}"]
+    assert "no package lists its modules" in report.notes[0]
     assert set(existing_environment(where).inside.values()) == {site, tmp_path / "project" / "own"}
 
 

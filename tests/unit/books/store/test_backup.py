@@ -110,11 +110,11 @@ def test_a_backup_is_restored_by_copying_it_back(
 
 def test_there_is_nothing_to_back_up(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert run_command_line(["db", "backup", str(tmp_path / "copy.db"), "--db", str(tmp_path / "none.db")]) == 2
-    assert "there is no database of books here" in capsys.readouterr().err
+    assert "no book database found" in capsys.readouterr().err
     with closing(sqlite3.connect(tmp_path / "other.db")) as other:
         other.execute("CREATE TABLE mine (id)")
     assert run_command_line(["db", "backup", str(tmp_path / "copy.db"), "--db", str(tmp_path / "other.db")]) == 2
-    assert "no database of books" in capsys.readouterr().err
+    assert "not a book database" in capsys.readouterr().err
     assert [path.name for path in tmp_path.iterdir()] == ["other.db"]
 
 

@@ -101,7 +101,7 @@ def test_a_viewer_is_no_rater(desk_of) -> None:
     people, ann = desk.store.people, desk.rater("ann")
     vic = people.add("vic", Role.VIEWER).id
     assert [each.id for each in people.raters()] == [ann]
-    with pytest.raises(NotAllowedError, match="a viewer does not judge"):
+    with pytest.raises(NotAllowedError, match="a viewer cannot judge"):
         people.join(desk.book.id, vic)
 
 

@@ -181,24 +181,24 @@ FEW_RIGHT = [score > 0.5 for score in SPREAD[:17]] + [False, True, False]
     [
         (SPREAD, EXACT, "well-calibrated", "Calibrate again when"),
         # Equal scores, or nearly so, never say which answer is right, even if as many are right as they state.
-        ([0.7] * 200, [True] * 140 + [False] * 60, "uninformative", "Do not decide by it"),
-        ([0.95] * 200, [True] * 120 + [False] * 80, "over-confident, uninformative", "Do not decide by it"),
+        ([0.7] * 200, [True] * 140 + [False] * 60, "uninformative", "Do not use it for decisions"),
+        ([0.95] * 200, [True] * 120 + [False] * 80, "over-confident, uninformative", "Do not use it for decisions"),
         ([1.0] * 20, [True] * 20, "uninformative", "All answers are right"),
-        ([0.69, 0.7, 0.71, 0.7] * 50, [True] * 140 + [False] * 60, "uninformative", "Do not decide by it"),
+        ([0.69, 0.7, 0.71, 0.7] * 50, [True] * 140 + [False] * 60, "uninformative", "Do not use it for decisions"),
         # Scores of 0 and 1 state certainty: one that is contradicted is not calibrated.
-        ([*SPREAD, 1.0], [*EXACT, False], "miscalibrated", "State no certainty"),
-        ([*SPREAD, 0.0], [*EXACT, True], "miscalibrated", "State no certainty"),
+        ([*SPREAD, 1.0], [*EXACT, False], "miscalibrated", "Avoid scores of exactly 0 or 1"),
+        ([*SPREAD, 0.0], [*EXACT, True], "miscalibrated", "Avoid scores of exactly 0 or 1"),
         ([*SPREAD, 0.0, 1.0], [*EXACT, False, True], "well-calibrated", "Calibrate again when"),
         # Separated outcomes: the slope has no finite estimate, and the tests are defined.
         ([0.6, 0.4] * 100, [True, False] * 100, "under-dispersed", "no finite estimate"),
-        ([0.99, 0.01] * 100, [True, False] * 100, "insufficient data", "score more, with scores in between"),
-        ([1.0, 0.0] * 100, [True, False] * 100, "insufficient data", "score more, with scores in between"),
+        ([0.99, 0.01] * 100, [True, False] * 100, "insufficient data", "score more answers, with intermediate scores"),
+        ([1.0, 0.0] * 100, [True, False] * 100, "insufficient data", "score more answers, with intermediate scores"),
         ([1.0] * 19 + [0.5], [True] * 20, "insufficient data", "all of these are correct"),
         ([0.4, 0.6] * 100, [True, False] * 100, "reversed", "Check what it measures"),
         ([0.9, 0.5] * 100, [False] * 200, "over-confident", "Recalibrate it"),
         (SPREAD[:19], EXACT[:19], "insufficient data", "at least 20 answers"),
         (SPREAD[:20], FEW_RIGHT, "insufficient data", "answers with such scores"),
-        (SPREAD, AT_RANDOM, "uninformative", "Do not decide by it"),
+        (SPREAD, AT_RANDOM, "uninformative", "Do not use it for decisions"),
     ],
 )  # fmt: skip
 def test_what_is_read_of_unusual_answers(scores: list[float], right: list[bool], words: str, next_step: str) -> None:
@@ -206,7 +206,7 @@ def test_what_is_read_of_unusual_answers(scores: list[float], right: list[bool],
     assert block.name == words
     assert next_step in block.sentence
     assert ("can be read as a probability" in block.sentence) == (words == "well-calibrated")
-    assert ("to a net bias within ±0.12 and a slope of 0.5 to 2" in block.sentence) == (words == "well-calibrated")
+    assert ("(net bias within ±0.12, slope 0.5 to 2)" in block.sentence) == (words == "well-calibrated")
     assert block.tone == {"well-calibrated": "good", "insufficient data": "open"}.get(words, "bad")
 
 
@@ -216,11 +216,11 @@ def test_the_reasons_have_the_figures() -> None:
     assert flat.reasons[0].startswith("uninformative: AUROC 0.5000, p 1; slope ")
     assert flat.reasons[1].endswith("as it is, no better than always stating 0.5000")
     assert verdict([0.7] * 200, [True] * 140 + [False] * 60).reasons[1:] == (
-        "the scores hardly differ: even if they are calibrated, their Brier skill is expected to be 0.0000",
+        "the scores hardly differ: even if they were calibrated, the expected Brier skill would be 0.0000",
         "Brier skill 0.0000: as it is, no better than always stating 0.7000",
     )
     assert verdict([*SPREAD, 1.0], [*EXACT, False]).reasons[-1] == (
-        "1 answer with a score of 1 wrong, or with 0 correct: a calibrated score has none"
+        "1 answer with score 1 but wrong, or with score 0 but correct; a calibrated score has none"
     )
     few = verdict(SPREAD[:20], FEW_RIGHT)
     assert [reason.split(" (")[0] for reason in few.reasons[:2]] == [

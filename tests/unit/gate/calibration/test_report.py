@@ -139,13 +139,13 @@ def test_all_problems_of_a_table_are_reported_at_once(tmp_path: Path) -> None:
         read_scored(path)
     assert [(problem.line, problem.message) for problem in caught.value.problems] == [
         (2, "the confidence of q1 is 87"),
-        (3, "the confidence of q2 is no number"),
+        (3, "the confidence of q2 is not a number"),
         (3, "correct of q2"),
-        (4, "a row without a query"),
+        (4, "the row has no query"),
         (6, "the confidence of q4 is -0.1"),
         (None, "query q4 has two rows"),
     ]
-    with pytest.raises(InputError, match="no column of the score") as missing:
+    with pytest.raises(InputError, match="no column for the score") as missing:
         read_scored(path, TableColumns(score="sure", correct="right"))
     assert len(missing.value.problems) == 2
     path.write_text("query,score,correct\n")
@@ -166,7 +166,7 @@ def test_scored_answers_of_another_file_are_joined_by_query(tmp_path: Path) -> N
     replaced = with_outcomes(read_scored(table), scored)  # two rules of structure are never mixed
     assert [answer.correct for answer in replaced.answers] == [{Correctness.STRUCTURAL: False} | facts, {}]
     scored.write_text('{"query_id": "other", "facts_correct": true}\n')
-    with pytest.raises(InputError, match="no query of this file is among the answers"):
+    with pytest.raises(InputError, match="no query of this file has an answer"):
         with_outcomes(read_scored(table), scored)
 
 

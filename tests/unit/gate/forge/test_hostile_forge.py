@@ -72,7 +72,7 @@ def test_a_comment_whose_body_is_no_text_is_not_ours(answers):
 def test_the_event_of_a_job_that_cannot_be_read_is_said(tmp_path):
     event = tmp_path / "event.json"
     event.write_text("[" * 100_000, encoding="utf-8")
-    with pytest.raises(UsageError, match="event of a job"):
+    with pytest.raises(UsageError, match="valid event file"):
         github.place({"GITHUB_REPOSITORY": "owner/name", "GITHUB_EVENT_PATH": str(event)}, None, None)
 
 
@@ -142,7 +142,7 @@ def test_a_token_that_comes_back_is_in_no_message(forge_that, status, body):
     ("headers", "parts", "message"),
     [
         ({}, (b" " * 65_536 for _ in range(10**6)), "GitHub answered with over 1 MB"),
-        ({"Content-Encoding": "gzip"}, [b"\x1f\x8b"], "GitHub sent an encoded answer, unasked"),
+        ({"Content-Encoding": "gzip"}, [b"\x1f\x8b"], "GitHub sent an encoded response that was not requested"),
         (
             {"Link": '</repos/owner/name/issues/1/comments?per_page=100>; rel="next"'},
             [b"[]"],

@@ -39,6 +39,6 @@ def test_the_whole_answer_has_a_time_limit(dripping, monkeypatch):
     monkeypatch.setattr(api, "ATTEMPTS", 1)
     with (
         Api(ApiAccess("the forge", dripping, {}, {})) as client,
-        pytest.raises(UsageError, match=r"no whole answer in 0\.1 s"),
+        pytest.raises(UsageError, match=r"no complete response within 0\.1 s"),
     ):
         client.call("GET", "/x")

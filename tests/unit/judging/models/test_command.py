@@ -42,18 +42,18 @@ def test_a_book_is_rated_and_compared_by_commands(recorded: str, capsys: pytest.
     assert call("rate", "demo", *model, "--budget-tokens", "2500") == 4
     out = capsys.readouterr().out
     assert "stopped: the budget of tokens does not allow another request" in out
-    assert "goes on where this one ended" in out
+    assert "with a new budget to continue" in out
     assert call("rate", "demo", *model) == 0
     assert f"0 left of {N}" in capsys.readouterr().out
     assert call("models", "demo") == 0
-    assert "too few to say (0 pairs; 50 are needed)" in capsys.readouterr().out
+    assert "insufficient data (0 pairs; at least 50 are needed)" in capsys.readouterr().out
     assert call("models", "demo", "nosuch.run") == 2  # also where nothing is scored
     assert call("agreement", "demo") == 2
     err = capsys.readouterr().err
     assert "nosuch.run: no such file" in err
     assert "no person has graded a document of book 'demo'" in err
     assert call("rate", "demo", *model, "--name", "warm", "--temperature", "1") == 3
-    assert "another value of: sampling" in capsys.readouterr().out
+    assert "a different value of: sampling" in capsys.readouterr().out
 
 
 def test_a_document_without_a_text_is_named_and_the_exit_code_says_so(
@@ -63,16 +63,16 @@ def test_a_document_without_a_text_is_named_and_the_exit_code_says_so(
     store.books.add_item(store.books.get("demo").id, "lock", "bare", {}, by)
     assert call("rate", "demo", "--model", "openai:small", "--replay", recorded) == 3
     out = capsys.readouterr().out
-    assert "1 item without a text left out; --workbench FILE says where texts are\n  lock, bare: " in out
+    assert "1 item without a text left out; --workbench FILE sets the sources of texts\n  lock, bare: " in out
 
 
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
         (["--model", "small"], "the model has no provider"),
-        (["--model", "openai:m"], "no API key for OpenAI"),
-        (["--model", "openai:m", "--base-url", "127.0.0.1:8000/v1"], "the base URL is no address"),
-        (["--model", "openai:m", "--budget-money", "1"], "--budget-money needs the price of openai:m"),
+        (["--model", "openai:m"], "no OpenAI API key"),
+        (["--model", "openai:m", "--base-url", "127.0.0.1:8000/v1"], "the base URL is not an address"),
+        (["--model", "openai:m", "--budget-money", "1"], "--budget-money requires the price of openai:m"),
         (["--model", "openai:m", "--record", "a", "--replay", "b"], "exclude each other"),
         (["--model", "openai:m", "--prompt", "nosuch.yaml"], "nosuch.yaml"),
         (["--model", "openai:m", "--replay", "nosuch.jsonl"], "nosuch.jsonl"),

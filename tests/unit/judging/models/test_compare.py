@@ -106,14 +106,14 @@ def test_people_who_give_one_grade_only_are_named(made: Made) -> None:
     counts = tuple(row if grade == 2 else (0, 0, 0, 0) for grade, row in enumerate(model.confusion.counts))
     constant = replace(model, confusion=replace(model.confusion, counts=counts))
     text = render(model_document(replace(report, models=(constant,))), "text")
-    assert "people gave every document the grade 2: such grades cannot show whether a model agrees" in text
+    assert "people gave every document the grade 2, so agreement cannot be measured" in text
 
 
 def test_under_50_pairs_there_is_no_coefficient(made: Made) -> None:
     report = made.report("few")
     assert report.models[0].agreement is None
     text = render(model_document(report), "text")
-    assert "Agreement: too few to say (9 pairs; 50 are needed)." in text
+    assert "Agreement: insufficient data (9 pairs; at least 50 are needed)." in text
     assert "kappa" not in text
 
 
@@ -122,7 +122,7 @@ def test_the_order_of_systems_is_compared_on_the_same_documents(made: Made) -> N
     assert order.systems == ("good", "bad")
     assert order.by_people[0] > order.by_people[1]
     assert order.tau == 1.0
-    assert "with 2 systems it takes few values" in render(model_document(made.report(runs=True)), "text")
+    assert "with 2 systems it can take only a few values" in render(model_document(made.report(runs=True)), "text")
     (part,) = made.report("few", runs=True).orders
     assert part.n_queries == 3
 
@@ -130,7 +130,7 @@ def test_the_order_of_systems_is_compared_on_the_same_documents(made: Made) -> N
 def test_without_a_declared_sample_nothing_is_corrected(made: Made) -> None:
     report = made.report("sample", runs=True)
     assert report.corrected == ()
-    assert "whether people judged a random sample is not known" in " ".join(
+    assert "it is unknown whether people judged a random sample" in " ".join(
         render(model_document(report), "text").split()
     )
 
@@ -162,7 +162,7 @@ def test_a_sample_that_is_not_random_is_said_to_make_it_invalid(made: Made) -> N
     report = made.report("best", sample="items")
     assert not report.corrected[0].is_valid
     text = " ".join(render(model_document(report), "text").split())
-    assert "not valid. What people judged is no random sample" in text
+    assert "not valid. The documents that people judged are not a random sample" in text
     assert '"is_valid": false' in render(model_document(report), "json")
 
 

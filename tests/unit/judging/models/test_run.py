@@ -243,7 +243,7 @@ def test_a_recorded_run_is_replayed_without_a_server(
     store.books.set_guideline(fresh.id, "Another guideline", by=None)
     refused = rate_book(store, store.books.get("second"), replay, texts)
     assert refused.stopped is Stop.NOT_RECORDED
-    assert "another value of: system" in refused.reason
+    assert "a different value of: system" in refused.reason
 
 
 def test_a_new_guideline_or_text_asks_again(store: Store, options: RateOptions, texts: Texts) -> None:
@@ -325,7 +325,7 @@ def test_a_rater_is_one_model_with_one_prompt(store: Store, options: RateOptions
         other = replace(options, name="judge", connection=replace(options.connection, model="openai:large"))
     if change == "temperature":
         other = replace(options, name="judge", sampling=Sampling(0.7, max_tokens=1_000))
-    with pytest.raises(UsageError, match=f"the rater 'judge' has another {change}"):
+    with pytest.raises(UsageError, match=f"the rater 'judge' exists with a different {change}"):
         rate(store, other, texts, by_words)
 
 
@@ -411,7 +411,7 @@ def test_mistakes_are_named(store: Store, options: RateOptions, texts: Texts) ->
     with pytest.raises(BookClosedError, match="closed"):
         rate(store, options, texts, by_words)
     lists = store.books.create("lists", make_pool(), BookSettings(mode=Mode.PREFERENCE))
-    with pytest.raises(UsageError, match="asks for preferences"):
+    with pytest.raises(UsageError, match="collects preferences"):
         rate_book(store, lists, options, texts, source=Scripted(by_words))
 
 

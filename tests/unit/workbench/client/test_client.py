@@ -113,7 +113,7 @@ def test_pages_of_a_list_follow_each_other(made: Callable[[Handler], Client]) ->
 
 
 def test_what_is_no_token_or_no_file_is_refused_here(made: Callable[[Handler], Client], tmp_path: Path) -> None:
-    with pytest.raises(UsageError, match="the token is not one"):
+    with pytest.raises(UsageError, match="the token is not valid"):
         Client("http://server", token="a\nb")
     with pytest.raises(UsageError, match="no such file"):
         made(lambda _: httpx2.Response(500)).upload_run(tmp_path / "none.run")

@@ -139,20 +139,20 @@ def guarded(evidence_folder: Path, tmp_path_factory: pytest.TempPathFactory) -> 
         (
             "evaluate",
             {"testset": "testset", "run": "../cranfield.yaml"},
-            "no such run file in the folder",
+            "run file not found in the folder",
         ),
-        ("evaluate", {"testset": "testset", "run": "/etc/hostname"}, "no such run file in the folder"),
-        ("evaluate", {"testset": "testset", "run": "runs/a\0"}, "no such run file"),
-        ("evaluate", {"testset": "testset", "run": "x" * 900}, "no such run file"),
-        ("evaluate", {"testset": "testset", "run": "link.trec"}, "no such run file"),
-        ("evaluate", {"testset": "testset", "run": "cranfield.yaml"}, "no such run file"),
-        ("evaluate", {"testset": "testset", "run": ".hidden/a.trec"}, "no such run file"),
+        ("evaluate", {"testset": "testset", "run": "/etc/hostname"}, "run file not found in the folder"),
+        ("evaluate", {"testset": "testset", "run": "runs/a\0"}, "run file not found"),
+        ("evaluate", {"testset": "testset", "run": "x" * 900}, "run file not found"),
+        ("evaluate", {"testset": "testset", "run": "link.trec"}, "run file not found"),
+        ("evaluate", {"testset": "testset", "run": "cranfield.yaml"}, "run file not found"),
+        ("evaluate", {"testset": "testset", "run": ".hidden/a.trec"}, "run file not found"),
         ("evaluate", {"testset": "testset", "run": "runs/a.trec", "k": 5}, "leave k out"),
         ("evaluate", {"testset": "testset", "run": "runs/a.trec", "measures": ["ndgc@3"]}, "did you mean nDCG@3"),
         ("evaluate", {"testset": "testset", "system": "god"}, "did you mean good"),
-        ("evaluate", {"testset": "testset", "system": "broken"}, "the operator does not allow broken to be asked"),
+        ("evaluate", {"testset": "testset", "system": "broken"}, "the operator does not allow queries to broken"),
         ("evaluate", {"testset": "testset", "run": "runs/b.trec"}, '{"untrusted": "runs/b.trec:2: 3 columns'),
-        ("worst_queries", {"result": "memory/1"}, "there is no result 'memory/1'"),
+        ("worst_queries", {"result": "memory/1"}, "result 'memory/1' not found"),
         ("worst_queries", {"result": "memory/1", "limit": 1000}, "less than or equal to 100"),
     ],
 )
@@ -326,7 +326,7 @@ def test_a_database_is_read_and_not_written(evidence_folder: Path, tmp_path: Pat
             for testset in ("uploaded", uploaded.ref, "testset"):
                 made = content(await call("evaluate", testset=testset, run=str(ids[0]), measures=["nDCG@5"]))
                 assert (made["measures"]["nDCG@5"]["mean"], made["stored"]) == (0.375, False)
-            assert "no stored run" in problem(await call("evaluate", testset="uploaded", run="runs/a.trec"))
+            assert "stored run" in problem(await call("evaluate", testset="uploaded", run="runs/a.trec"))
             stored = content(await call("list_results"))["results"]
             assert [each["result"] for each in stored] == ["evaluation/1"]
             sides = {"baseline": "temporary/evaluation/1", "candidate": "evaluation/1"}

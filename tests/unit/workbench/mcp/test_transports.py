@@ -174,7 +174,7 @@ def test_token_host_and_origin_are_checked(folder: Path) -> None:
 
 
 def test_an_address_that_others_reach_needs_its_name() -> None:
-    with pytest.raises(UsageError, match="its name is not known"):
+    with pytest.raises(UsageError, match="its host name is not set"):
         known_hosts("0.0.0.0", 80, ())
     assert known_hosts("0.0.0.0", 80, ("agents.example.org",)) == ["agents.example.org"]
 

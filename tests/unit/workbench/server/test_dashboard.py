@@ -108,13 +108,13 @@ def test_few_pairs_are_too_few_to_say(team, team_books) -> None:
             request = SaveRequest(book.id, item.id, account.id, Action.GRADE, f"{item.id}", grade=1.0)
             store.log.save(request)
     page = team.browser("lee").get("/books/small").text
-    assert page.count("too few to say") >= 3
+    assert page.count("insufficient data") >= 3
     assert "12 items judged twice, 50 are needed" in page
 
 
 def test_an_empty_book_has_no_agreement_and_only_null_queries(team) -> None:
     page = team.browser("lee").get("/books/other").text
-    assert "too few to say" in page
+    assert "insufficient data" in page
     assert "whose measures are null (6)" in page
 
 
@@ -126,7 +126,7 @@ def test_grades_carried_over_are_no_rater_with_a_kappa(team, team_books) -> None
     (carried,) = book_quality(team.store, team.store.books.get("next")).raters
     assert (carried.rater, carried.n, carried.kappa) == ("carried", 12, None)
     page = team.browser("lee").get("/books/next").text
-    assert "too few to say (0)" not in page
+    assert "insufficient data (0)" not in page
     assert "<caption>Persons</caption>" not in page
     assert "no grade of a person yet" in page
 
@@ -179,7 +179,7 @@ def test_the_second_of_two_leads_is_told_of_the_first(team) -> None:
     answer = team.post("alex", f"{address}/{item}", key="a key of alex", **second)
     assert answer.status_code == 409
     assert "lee set the final grade 2" in answer.text
-    assert "Yours is not saved." in answer.text
+    assert "Your grade is not saved." in answer.text
     assert 'value="0" required checked' in answer.text
     assert "only &lt;similar&gt;</textarea>" in answer.text
     assert team.store.reading.item(item).final_by == "lee"
@@ -190,7 +190,7 @@ def test_the_second_of_two_leads_is_told_of_the_first(team) -> None:
     assert (team.store.reading.item(item).final_by, team.store.reading.item(item).final) == ("alex", 0.0)
     team.store.books.reopen(team.store.books.get("shop").id, [item], team.store.people.get("lee").id)
     answer = team.post("alex", f"{address}/{item}", key="a third key", **second | {"seen": seen})
-    assert (answer.status_code, "The final grade was withdrawn meanwhile." in answer.text) == (409, True)
+    assert (answer.status_code, "The final grade has been withdrawn in the meantime." in answer.text) == (409, True)
 
 
 def test_who_graded_an_item_does_not_adjudicate_it(team) -> None:
@@ -295,7 +295,7 @@ def test_a_book_is_frozen_and_the_version_is_a_file(team) -> None:
     refused = team.post("lee", "/books/shop/freeze")
     assert refused.status_code == 422
     assert "not finished" in refused.text
-    assert "The box “also half graded or undecided” freezes it as it is" in refused.text
+    assert "The box “include partly graded and undecided items” freezes it as it is" in refused.text
     assert team.post("lee", "/books/shop/freeze", partial="true").status_code == 303
     assert team.post("lee", "/books/shop/freeze", partial="true", pseudonyms="true").status_code == 303
     assert "Version 1" in team.browser("lee").get("/books/shop").text

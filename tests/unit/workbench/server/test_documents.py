@@ -185,7 +185,7 @@ def test_a_long_document_is_cut_and_says_so():
 def test_a_problem_is_a_sentence():
     page = rendered(DocumentTexts().get("<d1>"), "x")
     assert (page.title, page.html, page.digest, page.problem_kind) == ("<d1>", "", "", "no_source")
-    assert page.problem.startswith("The runs give no text")
+    assert page.problem.startswith("Neither the runs nor a source of texts")
 
 
 def test_a_document_that_cannot_be_shown_is_a_problem():

@@ -157,11 +157,11 @@ def test_requests_beyond_those_in_work_are_refused_in_words() -> None:
     finish.set()
     first.join()
     assert (answer.status_code, answer.headers["retry-after"], answer.headers["connection"]) == (503, "2", "close")
-    assert answer.json()["error"] == "the server works on as many requests as it may"
+    assert answer.json()["error"] == "the server has reached its limit of active requests"
     assert answer.json()["errors"][0]["code"] == "busy"
     assert (page.status_code, page.text) == (
         503,
-        "The server works on as many requests as it may: send it again in a moment.",
+        "The server has reached its limit of active requests: send the request again in a moment.",
     )
     assert TestClient(room).get("/").text == "ok"
 

@@ -123,10 +123,10 @@ def test_errors_have_one_shape_and_one_page(client: TestClient) -> None:
     assert answer.status_code == 404
     assert answer.json() == {
         "ok": False,
-        "error": "there is no such page",
+        "error": "page not found",
         "errors": [
             {
-                "message": "there is no such page",
+                "message": "page not found",
                 "where": "",
                 "expected": "",
                 "got": "",

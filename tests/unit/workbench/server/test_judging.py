@@ -344,14 +344,14 @@ def test_on_a_full_disk_nothing_is_saved_and_the_page_sends_it_again(client, sto
     engine.dispose()
     refused = [result for result in save(client, *entries) if not result["ok"]]
     assert {(result["retry"], result["error"]) for result in refused} == {
-        (True, "the database of the server does not answer")
+        (True, "the database of the server does not respond")
     }
     assert {record.getMessage() for record in caplog.records} == {
-        "the database does not answer: database or disk is full"
+        "the database does not respond: database or disk is full"
     }
     path, fields = "/books/shop/guideline", {"text": "long " * 19_000}
     answer = client.post(path, data=fields, headers={"accept": "text/html"})
-    assert (answer.status_code, "atabase of the server does not answer" in answer.text) == (503, True)
+    assert (answer.status_code, "atabase of the server does not respond" in answer.text) == (503, True)
     event.remove(engine, "connect", keep_full)
     engine.dispose()
     assert all(result["ok"] for result in save(client, *entries))
@@ -375,7 +375,7 @@ def test_a_run_file_is_made_a_book_of_what_is_not_judged_and_two_a_book_of_lists
         Path(runs[-1]).write_text(text)
     (tmp_path / "t.yaml").write_text(TESTSET)
     testset = load(tmp_path / "t.yaml")
-    for said in ("(0, 1, 2, 3): the test set declares none; `meta: {scale: [0, 1]}`", ""):
+    for said in ("(0, 1, 2, 3): the test set declares no scale; to use the grades of its judgments, add `meta: {scale: [0, 1]}`", ""):
         name = book_of_runs(store, runs[:1], testset, 10)  # the second time nothing is added
         assert said in (shown := capsys.readouterr().err)
         assert bool(said) == bool(shown)

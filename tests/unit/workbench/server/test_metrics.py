@@ -223,5 +223,5 @@ def test_a_server_of_books_alone_writes_its_version(team) -> None:
 
 def test_two_metrics_of_one_name_stop_the_start(bench) -> None:
     workbench = Workbench(metrics=MetricsConfig(measures={"R": "queries"}))
-    with pytest.raises(UsageError, match="which other metrics have"):
+    with pytest.raises(UsageError, match="which another metric already has"):
         create_app(bench.team.store, ServerOptions(port=1), service=open_service(bench.team.store, None, workbench))

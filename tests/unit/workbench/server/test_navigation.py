@@ -55,7 +55,7 @@ def test_the_default_measures_have_plain_words_and_a_question(name: str) -> None
         ("P@5", "searchtweak", "without a grade is not counted", "cannot reach 1"),
         ("P@5", "quepid", "0.5 where only 4 were", "cannot reach 1"),
         ("AP@10", "searchtweak", "not found is not counted", "counts as 0"),
-        ("nDCG@10", "searchtweak", "best order of these same results", "fewer"),
+        ("nDCG@10", "searchtweak", "best order of the same results", "fewer"),
         ("nDCG@10", "cupertino", "more than 1", "no order would be better"),
     ],
 )

@@ -162,7 +162,7 @@ def test_not_ready_when_the_database_is_gone(team, probed, monkeypatch: pytest.M
 def test_not_ready_when_another_version_has_upgraded_the_schema(team, probed) -> None:
     with team.store.database.write() as session:
         session.connection().exec_driver_sql("UPDATE alembic_version SET version_num = '9999'")
-    assert probed().json()["problems"] == ["the schema of the database is of another version"]
+    assert probed().json()["problems"] == ["the database schema has a different version"]
     assert database_problem(team.store.database)
 
 
@@ -182,7 +182,7 @@ def test_not_ready_while_nothing_can_be_written(team, probed, file_limit) -> Non
     assert probed().status_code == 200
     path = database.path
     path.rename(path.with_suffix(".moved"))
-    assert probed().json()["problems"] == ["the file of the database was moved or deleted"]
+    assert probed().json()["problems"] == ["the database file was moved or deleted"]
     shutil.copy(path.with_suffix(".moved"), path)
     assert probed().status_code == 503
     path.with_suffix(".moved").replace(path)

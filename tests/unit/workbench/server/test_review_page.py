@@ -90,7 +90,7 @@ def test_the_page_shows_the_record_and_its_lines_and_escapes_everything(golden) 
         "0123456789",
     ):
         assert text in page
-    assert "1 of 1 not supported in full" in page
+    assert "1 of 1 not fully supported" in page
     assert golden.browser("ann").get("/books/golden/judge").headers["location"] == "/books/golden/review"
     assert golden.browser("ann").get("/books/shop/review").status_code == 404
     assert golden.browser("ann").get("/api/books/golden/next").status_code == 200
@@ -107,7 +107,7 @@ def test_what_the_adversary_adds_is_in_sight_also_where_it_supports_every_claim(
     book = team.store.books.create("adds", pool, review_settings(2, 0))
     team.store.people.join(book.id, team.store.people.get("ann").id)
     page = team.browser("ann").get("/books/adds/review").text
-    assert "<details open><summary>Verdicts of the adversary: 0 of 1 not supported in full, 1 missing</summary>" in page
+    assert "<details open><summary>Verdicts of the adversary: 0 of 1 not fully supported, 1 missing</summary>" in page
     assert "Missing in the answer, by the adversary: <code>src/b.py::helper</code>" in page
     assert f"To be reviewed: {reason}" in page
 
@@ -158,7 +158,7 @@ def test_an_emptied_fact_is_removed_and_bad_citations_are_shown_with_what_was_wr
     }
     item, refused = review(golden, "ann", **wrong)
     assert refused.status_code == 422
-    assert "Not the lines of a file" in refused.text
+    assert "Not a range of lines in a file" in refused.text
     assert "a.py:4-3" in refused.text
     _, answer = review(golden, "ann", **wrong | {"must_lines": ["src/b.py:7", "", "", ""]})
     assert answer.status_code == 303
@@ -168,7 +168,7 @@ def test_an_emptied_fact_is_removed_and_bad_citations_are_shown_with_what_was_wr
 
 
 @pytest.mark.parametrize(
-    ("fields", "problem"), [({}, "needs a verdict"), ({"grade": 1, "narrative": "Other."}, "is not correct")]
+    ("fields", "problem"), [({}, "has no verdict"), ({"grade": 1, "narrative": "Other."}, "is not correct")]
 )
 def test_a_decision_that_cannot_stand_is_shown_again(golden, fields, problem) -> None:
     item, answer = review(golden, "ann", **fields)
@@ -213,7 +213,7 @@ def test_a_lead_decides_where_two_reviewers_differ_and_sees_no_names(golden) -> 
     assert "alex decided" in shown
     for path in ("", "/items", "/settings", "/review/decide"):
         assert golden.browser("alex").get(f"/books/golden{path}").status_code == 200, path
-    assert "No record waits" in golden.browser("alex").get(decide).text
+    assert "No record needs" in golden.browser("alex").get(decide).text
 
 
 LINES = st.text(alphabet="ab <\n\r\t", min_size=1)
@@ -266,8 +266,8 @@ def test_records_that_others_hold_are_not_done(team) -> None:
         team.store.people.join(book.id, team.store.people.get(name).id)
     assert 'id="decide"' in team.browser("ann").get("/books/one/review").text
     page = team.browser("lee").get("/books/one/review").text
-    assert "Nothing is free for you now: 1 record is held by other reviewers." in page
-    assert "is free from 2026-11-23 13:00 UTC on." in page
+    assert "No record is free for you now: 1 record is reserved by other reviewers." in page
+    assert "become free at 2026-11-23 13:00 UTC." in page
     assert 'href="/books/one/judge">Look again</a>' in page
     assert "Nothing is left" not in page
-    assert '0 <span class="fine">1 held by others</span>' in team.browser("lee").get("/books").text
+    assert '0 <span class="fine">1 reserved by others</span>' in team.browser("lee").get("/books").text

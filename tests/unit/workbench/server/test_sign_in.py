@@ -213,12 +213,12 @@ def test_no_name_that_looks_like_another_is_joined_by_and_a_refusal_spends_no_us
 def test_what_would_be_refused_to_a_viewer_or_the_last_administrator_is_not_offered(team) -> None:
     raw = team.store.people.add_link(team.store.books.get("shop").id, 86_400_000)
     page = team.browser("vic").get(f"/join/{raw}").text
-    assert "vic, a viewer, who does not judge" in page
+    assert "vic, a viewer, and this role cannot judge" in page
     assert "<button>Join</button>" not in page
     assert "<button>Join</button>" in team.browser("ann").get(f"/join/{raw}").text
     alex = team.store.people.get("alex").id
     page = team.browser("alex").get("/people").text
-    assert "the last administrator: give another account the role first" in page
+    assert "the last administrator: first give the role to another account" in page
     assert [f'action="/people/{alex}/{action}"' in page for action in ("role", "deactivate", "sign-out")] == [
         False,
         False,

@@ -155,7 +155,7 @@ def test_viewers_are_not_chosen_to_judge(pages):
     assert [f'name="members" value="{ids[name]}"' in form for name in ids] == [True, False]
     answer = pages.post("/evaluations/new", **{**FORM, "members": str(ids["vic"])})
     assert answer.status_code == 422
-    assert "not all who are chosen may judge" in unescape(answer.text).lower()
+    assert "some of the selected accounts cannot judge" in unescape(answer.text).lower()
     assert "shoes" not in {book.name for book in pages.team.store.books.all()}
 
 
@@ -214,10 +214,12 @@ def test_freeze_makes_a_version_and_an_evaluation_that_stays(pages):
     number = pages.evaluated(raters="1")
     answer = pages.post(f"/evaluations/{number}/freeze")
     assert answer.status_code == 422
-    assert "also half graded or undecided" in unescape(answer.text) or "holds no grade" in unescape(answer.text)
+    assert "include partly graded and undecided items" in unescape(answer.text) or "has no grades" in unescape(
+        answer.text
+    )
     pages.shop.grade("shoes", "red shoes", a=(1,), b=(0,))
     pages.team.app.state.service.jobs.wait = lambda job_id, _: pages.shop.service.jobs.get(job_id)
-    assert "also half graded or undecided" in unescape(pages.post(f"/evaluations/{number}/freeze").text)
+    assert "include partly graded and undecided items" in unescape(pages.post(f"/evaluations/{number}/freeze").text)
     assert pages.post(f"/evaluations/{number}/freeze", partial="true").status_code == 303
     (job,) = pages.shop.work()
     info = pages.shop.service.evaluations.get(job.results[0])
@@ -230,9 +232,9 @@ def test_freeze_makes_a_version_and_an_evaluation_that_stays(pages):
     pages.shop.service.jobs.submit(EvaluateRequest(testset=same.ref, runs=(info.run_id,)))
     (job,) = pages.shop.work()
     page = pages.get(f"/comparisons?baseline={info.id}&candidate={job.results[0]}")
-    assert "A verdict needs the same queries" not in page  # another version, with the same judgments
+    assert "A verdict requires the same queries" not in page  # another version, with the same judgments
     page = pages.get(f"/comparisons?baseline={number}&candidate={info.id}")
-    assert "is being judged, and its figures move" in page
+    assert "is still being judged, so its figures change" in page
     assert "Run again, on the latest version" not in page
     # What the book holds without a grade is in the version, and is not judged.
     assert pages.shop.service.testsets.get("shoes").n_judgments == 2
@@ -247,8 +249,11 @@ def test_a_comparison_by_grades_asks_for_half_graded_as_freezing_does_and_is_mad
     pages.work_at_once()
     pages.shop.grade("shoes", "red shoes", a=(1,), b=(0,))
     refused = pages.post(f"/evaluations/{second}/compare-graded", baseline=first)
-    assert (refused.status_code, "The box “also half graded or undecided”" in unescape(refused.text)) == (422, True)
-    assert pages.get(f"/evaluations/{second}").count("also half graded or undecided") == 1
+    assert (refused.status_code, "The box “include partly graded and undecided items”" in unescape(refused.text)) == (
+        422,
+        True,
+    )
+    assert pages.get(f"/evaluations/{second}").count("include partly graded and undecided items") == 1
 
     def compared() -> tuple[str, int, int]:
         answer = pages.post(f"/evaluations/{second}/compare-graded", baseline=first, partial="true")
@@ -273,8 +278,8 @@ def test_the_plan_of_a_book_says_what_it_asks(pages):
 
 def test_a_form_of_a_system_that_lacks_something_is_shown_once_more(pages):
     for path, fields, problem in (
-        ("try", {}, "No parameter has another value than in the config"),
-        ("variants", {"variant": "turned"}, "No parameter has another value than in the config"),
+        ("try", {}, "No parameter differs from the config"),
+        ("variants", {"variant": "turned"}, "No parameter differs from the config"),
         ("variants", {"set:params.boost": "2"}, "name"),
     ):
         answer = pages.post(f"/systems/shop/{path}", testset="own", **fields)
@@ -285,7 +290,7 @@ def test_a_form_of_a_system_that_lacks_something_is_shown_once_more(pages):
 
 def test_the_box_for_half_graded_is_required_where_freezing_needs_it(pages):
     number = pages.evaluated(raters="1", keywords="boots")
-    box = '<input type="checkbox" name="partial" value="true"{}> also half graded or undecided'
+    box = '<input type="checkbox" name="partial" value="true"{}> include partly graded and undecided items'
     pages.shop.grade("shoes", "boots", x=(1,))
     for path in (f"/evaluations/{number}", "/books/shoes"):
         assert box.format(" required") in pages.get(path)
@@ -337,7 +342,7 @@ def test_the_evaluation_of_a_book_is_found_behind_many_later_ones(pages):
         session.execute(insert(StoredEvaluation), [values | {"book_id": None, "job_id": None}] * 501)
     found = pages.team.browser("lee").get("/v1/books/shoes/measures")
     assert (found.status_code, found.json()["evaluation"]) == (200, second)
-    assert "Compare by these grades" not in pages.get(
+    assert "Compare with these grades" not in pages.get(
         f"/evaluations/{second}"
     )  # there are none yet: it would be refused
     pages.shop.grade("shoes", "red shoes", a=(1, 1, 0))
@@ -350,12 +355,12 @@ def test_failures_are_named_before_the_measures(pages):
     (pages.shop.folder / "answers" / "boots").mkdir()  # cat fails on it
     number = pages.evaluated(keywords="red shoes\nboots", measures="P@2")
     pages.shop.grade("shoes", "red shoes", a=(1,), b=(0,))
-    page = pages.get(f"/evaluations/{number}").partition("As the grades were when")[0]
+    page = pages.get(f"/evaluations/{number}").partition("Figures with the grades at the time")[0]
     assert page.index("1 of 2 queries failed or have no answer") < page.index("<caption>Measures")
     assert "the system failed on it" in page
     (job,) = pages.shop.service.jobs.all()
     page = pages.get(f"/jobs/{job.id}")
-    assert "<strong>invalid</strong>, its figures do not count" in page
+    assert "<strong>invalid</strong>, invalid figures" in page
     assert "scoring" not in page  # a job that is done does nothing more
     assert pages.row(number, "P@2")[:3] == ["0.5000", "1", "1"]
     found = pages.team.browser("lee").get(f"/v1/books/shoes/measures?evaluation={number}").json()
@@ -388,7 +393,7 @@ def test_systems_and_their_open_parameters(pages):
     pages.get("/systems/nosuch", status=404)
     assert "Probe" not in pages.get("/systems/shop", who="vic")
     bad = pages.post("/systems/shop/probe", query="red shoes", k=3, **{"set:params.boost": "9"})
-    assert (bad.status_code, "this value is not open" in bad.text.lower()) == (422, True)
+    assert (bad.status_code, "this value is not allowed" in bad.text.lower()) == (422, True)
     assert pages.post("/systems/shop/variants", variant="turned", **{"set:env.KEY": "x"}).status_code == 422
     assert pages.post("/systems/shop/variants", variant="turned").status_code == 422
     assert pages.post("/systems/shop/variants", variant="turned", **{"set:params.boost": "2"}).status_code == 303
@@ -401,8 +406,8 @@ def test_systems_and_their_open_parameters(pages):
         {"tunable": {"shop": {"params.boost": [1, 2], "extract.0": {"min": 1, "max": 2}}, "nosuch": {"params.k": [1]}}}
     )
     page = pages.get("/systems")
-    assert "opens extract.0 of shop, where 1 makes no system: " in page
-    assert "opens parameters of nosuch, which is no system of the config" in page
+    assert "opens extract.0 of shop, where the value 1 is invalid: " in page
+    assert "opens parameters of nosuch, which is not a system of the config" in page
     assert "params.boost of shop, where" not in page
 
 
@@ -462,7 +467,7 @@ def test_before_the_first_grade_a_page_says_nothing_graded_yet_and_not_invalid(p
     (job,) = pages.shop.service.jobs.all(limit=1)
     assert "invalid" not in pages.get(f"/jobs/{job.id}")
     pages.shop.grade("shoes", "red shoes", a=(1, 1, 1))
-    assert "Nothing graded yet." not in pages.get(f"/evaluations/{number}").split("As the grades were when")[0]
+    assert "Nothing graded yet." not in pages.get(f"/evaluations/{number}").split("Figures with the grades at the time")[0]
 
 
 def test_compare_is_offered_where_it_is_accepted_and_nowhere_else(pages, monkeypatch):
@@ -488,7 +493,7 @@ def test_a_book_without_documents_says_so_and_offers_running_again(pages, is_bro
         (pages.shop.folder / "search.sh").write_text("exit 3\n")
     number = pages.evaluated()
     page = pages.get("/books/shoes")
-    assert "The book has no documents: nothing was returned, or every query failed." in page
+    assert "The book has no documents: the system returned nothing, or every query failed." in page
     assert f'href="/evaluations/{number}#change">shop on shoes, #{number}</a>' in page
     assert ("3 of 3 queries failed" in page) is is_broken
     for method, path in declared_access(pages.team.app.routes):
@@ -535,7 +540,7 @@ def test_a_baseline_of_another_version_is_compared_on_the_newest_with_one_button
     answer = pages.post(f"/evaluations/{candidate}/compare", baseline=baseline)
     assert re.fullmatch(r"/comparisons/\d+\?done=on-newest", answer.headers["location"])
     page = pages.get(answer.headers["location"])
-    assert "The answers of both runs are scored on the newest version of the test set" in page
+    assert "Both runs are scored on the newest version of the test set" in page
     (made,) = service.comparisons.all()
     # a and b of a b c d are relevant now, in both
     assert [side.figures.measures["P@4"]["mean"] for side in (made.baseline, made.candidate)] == [1 / 2, 1 / 2]

@@ -242,7 +242,7 @@ def test_seconds_to_wait(prefer: str | None, seconds: float) -> None:
         ("/v1/runs", {}, ["file", "queries"], "queries: 1 file"),
         ("/v1/testsets", {"queries": "text"}, ["file"], "queries: unknown field"),
         ("/v1/evaluate", {"testset": "shop"}, ["testset"], "two test sets"),
-        ("/v1/evaluate", {"testset": "shop"}, ["queries"], "no file of a test set"),
+        ("/v1/evaluate", {"testset": "shop"}, ["queries"], "no test set file"),
         ("/v1/evaluate", {"testset": "shop", "k": ["1", "2"]}, ["runs"], "k: sent 2 times"),
     ],
 )
@@ -544,8 +544,8 @@ def test_the_file_of_a_book_says_that_earlier_judgments_are_not_in_it(api: Api) 
     )
     api.bench.team.store.books.create("my set", pool, BookSettings())
     sentence = (
-        "not in it: of 3 judgments of the test set 'own', those that the book does not hold; "
-        "`cranfield book freeze 'my set' --onto SET --out FILE` writes the next version of that set with both"
+        "not included: those of the 3 judgments of the test set 'own' that are not in the book; "
+        "`cranfield book freeze 'my set' --onto SET --out FILE` writes the next version of that test set with both"
     )
     found = api("read").get("/v1/books/my%20set/file")
     assert yaml.safe_load(found.text)["meta"]["history"] == [sentence]

@@ -59,8 +59,7 @@ def test_a_void_evaluation(bench, receiver: Receiver) -> None:
     assert SIGNATURE not in headers
     assert json.loads(body) == {
         "event": "void",
-        "text": "The evaluation of broken on shop is void: every query returned the same results. Its figures do not count, and "
-        f"the metrics stay as before: correct what is named, and evaluate again. {PUBLIC}/evaluations/{bench.ids['void']}",
+        "text": f"The evaluation of broken on shop is void: every query returned the same results. Its figures are invalid, and the metrics are unchanged: fix the listed problems, and evaluate again. {PUBLIC}/evaluations/{bench.ids['void']}",
         "job": job,
         "url": f"{PUBLIC}/evaluations/{bench.ids['void']}",
         "evaluation": bench.ids["void"],
@@ -190,7 +189,7 @@ def test_every_variable_that_is_not_set_is_named() -> None:
     assert [problem.message for problem in raised.value.problems] == [
         "webhook 1: the variable HOOK is not set",
         "webhook 2: the variable KEY is not set",
-        "webhook 3: the variable of its url holds no address",
+        "webhook 3: the variable of its url does not contain an address",
     ]
 
 

@@ -227,7 +227,7 @@ def test_the_page_of_the_book_names_raters_who_lack_calibration_items(team) -> N
     assert "Fewer than 2 calibration items graded so far: bob." in team.browser("lee").get("/books/secret").text
 
 
-NOT_GIVEN = "was not given to ann"
+NOT_GIVEN = "is not assigned to ann"
 
 
 def test_a_rater_judges_nothing_that_was_not_given(team) -> None:
@@ -308,7 +308,7 @@ def test_a_judgment_is_by_the_guidelines_that_were_shown(team) -> None:
     assert ann.get("next", n=2)["guideline"] == 2
     for version in (1, 3):
         result = ann.save(late, guideline_version=version)
-        assert (result["ok"], "other guidelines" in result["error"]) == (False, True)
+        assert (result["ok"], "different version of the guidelines" in result["error"]) == (False, True)
     assert ann.save(late, guideline_version=2)["ok"]
     assert ann.save(third)["ok"]
     versions = {row.item_id: row.guideline_version for row in team.store.reading.ratings(ann.book.id)}
@@ -337,7 +337,7 @@ def test_a_review_is_of_a_record_that_was_given_by_the_guidelines_of_its_page(te
     team.store.books.set_guideline(ann.book.id, "Be strict.")
     ann.client.get("/books/records/review")
     sent = ann.client.post(f"/books/records/review/{own}", data={**fields, "key": "the old page"})
-    assert (sent.status_code, "other guidelines" in sent.text) == (422, True)
+    assert (sent.status_code, "different version of the guidelines" in sent.text) == (422, True)
     sent = ann.client.post(
         f"/books/records/review/{own}", data={**fields, "key": "the new page", "guideline_version": 2}
     )

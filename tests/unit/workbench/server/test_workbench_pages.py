@@ -104,19 +104,19 @@ def test_all_states_of_jobs_as_the_form_sends_them(bench) -> None:
 def test_tokens_that_a_role_can_use(bench) -> None:
     offered = {who: re.findall(r'<option value="(\w+)"', bench.page("/account", who)) for who in ("lee", "vic", "ann")}
     assert offered == {"lee": ["read", "judge", "evaluate", "manage"], "vic": ["read"], "ann": ["judge"]}
-    assert "Say what the token is for." in bench.team.post("lee", "/account/tokens", label="  ", scope="read").text
+    assert "Enter the purpose of the token." in bench.team.post("lee", "/account/tokens", label="  ", scope="read").text
 
 
 def test_a_list_in_pages_says_what_is_sorted(bench) -> None:
-    assert "rows of this page" not in bench.page("/evaluations")
-    assert "rows of this page" in bench.page("/evaluations?before=4")
+    assert "Filter apply to this page" not in bench.page("/evaluations")
+    assert "Filter apply to this page" in bench.page("/evaluations?before=4")
 
 
 def test_what_does_not_count_says_so_first(bench) -> None:
     page = bench.page("/evaluations/{void}".format(**bench.ids))
-    assert page.index("do not count") < page.index("nDCG@10")
+    assert page.index("are invalid") < page.index("nDCG@10")
     assert "every query returned the same results" in page
-    assert '1 new evaluation does not count: <a href="/evaluations/3">broken #3</a>' in bench.page("/")
+    assert '1 new evaluation is invalid: <a href="/evaluations/3">broken #3</a>' in bench.page("/")
     assert re.search(r"broken #3</a></th>\s*<td[^>]*>invalid", bench.page("/evaluations"))
 
 
@@ -127,10 +127,10 @@ def test_a_regression_is_said_first(bench, workbench_books) -> None:
     service.jobs.cancel(ids["queued"])
     assert "Got worse" not in bench.page("/")
     service.evaluations.pin(old, pinned=False)
-    assert "no evaluation is pinned as the baseline of shop" in bench.page(f"/evaluations/{old}")
+    assert "No evaluation is pinned as the baseline of shop" in bench.page(f"/evaluations/{old}")
     service.evaluations.pin(new)
     means = [service.evaluations.get(number).figures.measures["nDCG@10"]["mean"] for number in (old, new)]
-    text = f"nDCG@10 is {means[0]:.4f}, of the baseline {means[1]:.4f}"
+    text = f"nDCG@10: {means[0]:.4f}, baseline: {means[1]:.4f}"
     assert text in bench.page(f"/evaluations/{old}")
     comparison = service.comparisons.get(workbench_books.compare(service, new, old))
     rule = "nDCG@10 is at least 0.99"
@@ -140,9 +140,9 @@ def test_a_regression_is_said_first(bench, workbench_books) -> None:
     page = bench.page(f"/evaluations/{old}")
     verdict = page.index("Worse, gate failed")
     assert verdict < page.index(escape(comparison.sentence)) < page.index(rule) < page.index("valid")
-    assert "It is the baseline of its test set" in bench.page(f"/evaluations/{new}")
+    assert "This evaluation is the baseline of its test set" in bench.page(f"/evaluations/{new}")
     home = bench.page("/")
-    assert home.index("Got worse") < home.index(escape(comparison.sentence)) < home.index("not count")
+    assert home.index("Got worse") < home.index(escape(comparison.sentence)) < home.index("new evaluation is invalid")
     assert f"it breaks 1 rule of the gate: {rule}" in home
     assert "breaks 1 of 2 rules" in bench.page("/evaluations")
     service.evaluations.pin(new, pinned=False)
@@ -182,7 +182,7 @@ def test_home_of_a_new_server_says_what_to_do_first(team) -> None:
     assert "Upload a test set" in page
     assert '<a href="/evaluations/new">Evaluate</a>' in page
     viewer = team.browser("vic").get("/").text
-    assert "Nothing is evaluated yet" in viewer
+    assert "No evaluations yet" in viewer
     assert "Upload" not in viewer
     assert "/books/other" in page
     team.app.state.service = None
@@ -273,14 +273,14 @@ def test_filters_of_evaluations(bench, query: str, labels: list[str]) -> None:
 
 
 def test_a_wrong_date_is_refused_in_words(bench) -> None:
-    assert "is no date" in bench.page("/evaluations?since=yesterday", status=422)
+    assert "is not a date" in bench.page("/evaluations?since=yesterday", status=422)
 
 
 def test_the_history_leaves_out_what_does_not_count(bench) -> None:
     page = bench.page("/evaluations?testset=shop")
     history = page[page.index('id="over-time"') :]
     assert re.search(r'href="evaluations/2">2026-11-23 12:00</a>', history)
-    assert "1 evaluation left out: the figures do not count." in history
+    assert "1 evaluation left out: invalid figures." in history
     assert "new on shop" in history
     assert "broken on shop" not in history
     assert "test set 2" in history  # the line breaks where the version changed
@@ -318,7 +318,7 @@ def test_downloads_are_named_by_what_they_are(bench) -> None:
 
 
 def test_a_measure_without_values_has_no_history_and_the_page_says_so(bench) -> None:
-    assert "No evaluation here has a mean of nothing" in bench.page("/evaluations?testset=shop&measure=nothing")
+    assert "None of these evaluations has a mean of nothing" in bench.page("/evaluations?testset=shop&measure=nothing")
 
 
 def test_tags_note_and_baseline(bench) -> None:
@@ -360,13 +360,13 @@ def test_compare_leads_to_the_job_until_there_is_a_result(bench, monkeypatch: py
 def test_flags_before_a_comparison(bench) -> None:
     page = bench.page("/comparisons?baseline=3&candidate=4")
     for words in (
-        "broken #3 do not count: every query",
+        "broken #3 are invalid: every query",
         "2 queries in the candidate only (q30, q31)",
         "3 queries with other judgments (q0, q1, q2)",
         "results are judged",
     ):
         assert words in page, words
-    assert "the answers of both are scored on the newest version of the test set" in page
+    assert "both are scored on the newest version of the test set" in page
     assert "<button>Compare on the newest version</button>" in page
     assert 'action="/comparisons/make"' in bench.page("/comparisons?baseline=1&candidate=2")
     assert "Different" not in bench.page("/comparisons?baseline=1&candidate=2")
@@ -422,7 +422,7 @@ def test_an_error_in_the_second_part_is_shown_in_its_place(bench, monkeypatch: p
 
     monkeypatch.setattr(bench.service.comparisons, "payload", fail)
     page = bench.page("/comparisons/1")
-    number = re.search(r"The server failed \(error (\w+)\)", page)
+    number = re.search(r"Internal server error \(number (\w+)\)", page)
     assert number
     assert number[1] in caplog.text
     assert "secret detail" not in page
@@ -452,7 +452,7 @@ def test_a_query_of_either_side_and_none_that_is_not_there(bench) -> None:
     assert bench.service.testsets.load("shop").by_id["q3"].text in page
     assert "Values of this query" in page
     void = bench.page("/evaluations/{void}/queries/q3".format(**bench.ids))
-    assert void.index("do not count") < void.index("q3-d0")
+    assert void.index("are invalid") < void.index("q3-d0")
     bench.page("/comparisons/1/queries/nothing", status=404)
     bench.page("/evaluations/2/queries/nothing", status=404)
     bench.page("/testsets/shop/queries/nothing", status=404)

@@ -194,8 +194,8 @@ def test_what_made_no_two_evaluations_is_not_compared(project) -> None:
     jobs.cancel(second.id)
     run_job_inline(first.id)
     (problem,) = run_job_inline(both.id).problems
-    assert problem.message == f"job {second.id}, whose result was to be compared, is cancelled."
-    assert problem.hint == "try it again, then this one."
+    assert problem.message == f"job {second.id}, whose result is to be compared, is cancelled."
+    assert problem.hint == "retry it, then retry this job."
     (problem,) = work(project, CompareResultsRequest(jobs=(first.id,))).problems
     assert problem.message == "the jobs did not make two evaluations; got 1."
     jobs.retry(second.id)
@@ -209,7 +209,7 @@ def test_what_made_no_two_evaluations_is_not_compared(project) -> None:
 
 
 def test_a_result_is_not_compared_with_itself() -> None:
-    with pytest.raises(UsageError, match="baseline and candidate are one evaluation"):
+    with pytest.raises(UsageError, match="baseline and candidate are the same evaluation"):
         compare_evaluations(CompareRequest(baseline=1, candidate=1), {}, (), ("a", "a"))
 
 
@@ -229,7 +229,7 @@ def test_unknown_names_are_refused_at_once_all_of_them(project) -> None:
     with pytest.raises(UsageError, match="component of search") as raised:
         project.service.jobs.submit(EvaluateRequest(testset="help", components=["bm25"]))
     assert [problem.path for problem in raised.value.problems] == ["components"]
-    with pytest.raises(UsageError, match="there is no evaluation 1"):
+    with pytest.raises(UsageError, match="evaluation 1 not found"):
         project.service.jobs.submit(CompareRequest(baseline=1, candidate=2, test="t-tset"))
 
 
@@ -298,7 +298,7 @@ def test_rules_on_a_baseline_go_by_the_pinned_evaluation(project) -> None:
     assert not [text for text in same.figures.warnings if "gate" in text]
     (deeper,) = evaluate(project, systems=["old"], k=2)
     assert deeper.figures.gate[drop] is None
-    assert deeper.figures.warnings[-1].endswith("the baseline is of another k")
+    assert deeper.figures.warnings[-1].endswith("the baseline has a different k")
 
 
 @pytest.mark.slow

@@ -67,7 +67,7 @@ def test_a_key_with_the_same_request_is_one_job_and_with_another_an_error(bare: 
 def test_results_are_compared_once_their_jobs_have_ended(bare: Service, clock) -> None:
     first, second = add(bare).id, add(bare).id
     compare = bare.jobs.add(CompareResultsRequest(jobs=(first, second)), Trigger.PAGE)
-    assert (compare.kind, compare.progress) == (JobKind.COMPARE, f"begins when jobs {first} and {second} have ended")
+    assert (compare.kind, compare.progress) == (JobKind.COMPARE, f"starts when jobs {first} and {second} have ended")
     claims = [bare.jobs.claim("a"), bare.jobs.claim("b")]
     assert [claim.job for claim in claims if claim] == [first, second]
     assert bare.jobs.claim("c") is None
@@ -224,7 +224,7 @@ def test_lists_are_paged_and_selected(bare: Service) -> None:
     assert [job.id for job in bare.jobs.all(limit=2)] == ids[:1:-1]
     assert [job.id for job in bare.jobs.all(limit=2, before=ids[2])] == ids[1::-1]
     assert [job.id for job in bare.jobs.all(JobState.FAILED)] == ids[:1]
-    with pytest.raises(UnknownNameError, match="no job 99"):
+    with pytest.raises(UnknownNameError, match="job 99 not found"):
         bare.jobs.get(99)
 
 

@@ -121,7 +121,7 @@ def test_an_evaluation_of_other_queries_is_scored_on_those_that_it_asked(shop: S
     shop.service.testsets.keep(
         "shoes", TestSet("shoes", (Query("q1", "blue shoes"),), {"q1": {"a": 1.0}}), by=shop.lead
     )
-    with pytest.raises(UsageError, match=f"the newest version, was asked by #{info.id}"):
+    with pytest.raises(UsageError, match=f"the newest version, was answered by #{info.id}"):
         freeze_onto(shop.service, info, {}, shop.lead)
 
 

@@ -110,7 +110,7 @@ def test_two_runs_of_a_book_are_compared_by_frozen_grades(shop):
     shop.answers(red_shoes="dcba", boots="yx", laces="")
     started(shop, book="shoes", keywords="red shoes\nboots\nhats")
     (second,) = evaluations(shop).values()
-    with pytest.raises(UsageError, match="holds no grade"):
+    with pytest.raises(UsageError, match="has no grades"):
         freeze_onto(shop.service, second, {}, shop.lead)
     shop.grade("shoes", "red shoes", a=(1, 1), b=(0, 0), c=(0, 0), d=(0, 0))
     shop.grade("shoes", "boots", x=(1, 1), y=(0, 0))
@@ -134,16 +134,16 @@ def test_two_runs_of_a_book_are_compared_by_frozen_grades(shop):
 @pytest.mark.parametrize(
     ("changes", "messages"),
     [
-        ({"keywords": ""}, {"an evaluation needs queries"}),
-        ({"testset": "own"}, {"an evaluation needs queries"}),
+        ({"keywords": ""}, {"the evaluation has no queries"}),
+        ({"testset": "own"}, {"the evaluation has no queries"}),
         ({"name": " "}, {"the keywords have no name"}),
         ({"name": "own"}, {"the config of the server has a test set own"}),
-        ({"systems": []}, {"no system is chosen"}),
-        ({"systems": ["nosuch"]}, {"there is no system nosuch"}),
-        ({"measures": "P@9"}, {"P@9 looks at 9 results"}),
-        ({"scale": "nosuch"}, {"there is no scale nosuch"}),
-        ({"measures": "CG(d)@4"}, {"CG(d)@4 is on the scale detail, to which there is no map from binary"}),
-        ({"keywords": "a\x00", "systems": []}, {"the keyword has a control character", "no system is chosen"}),
+        ({"systems": []}, {"no system is selected"}),
+        ({"systems": ["nosuch"]}, {"unknown system nosuch"}),
+        ({"measures": "P@9"}, {"P@9 requires 9 results"}),
+        ({"scale": "nosuch"}, {"unknown scale nosuch"}),
+        ({"measures": "CG(d)@4"}, {"CG(d)@4 uses the scale detail, and binary cannot be mapped to it"}),
+        ({"keywords": "a\x00", "systems": []}, {"the keyword contains a control character", "no system is selected"}),
     ],
 )
 def test_what_cannot_be_evaluated_stores_nothing(shop, changes, messages):
@@ -161,13 +161,13 @@ def test_a_measure_that_the_scale_of_its_book_has_no_map_for_is_refused_before_t
     with pytest.raises(UsageError) as caught:
         shop.service.jobs.submit(request)
     (problem,) = caught.value.problems
-    assert problem.message == f"CG(d)@4 is on the scale detail, to which there is no map from {scale}"
+    assert problem.message == f"CG(d)@4 uses the scale detail, and {scale} cannot be mapped to it"
     assert (problem.path, problem.expected, problem.got) == (
         "measures",
         "a book that is judged on the scale detail",
         f"one on the scale {scale}",
     )
-    assert problem.hint == "leave it out, or judge on that scale"
+    assert problem.hint == "leave the measure out, or judge on its scale"
     shop.service.jobs.submit(request.model_copy(update={"convention": "trec"}))  # on the grades as they are
 
 
@@ -179,7 +179,7 @@ def test_a_measure_of_the_detail_scale_is_taken_in_a_book_on_that_scale(shop):
 
 def test_a_name_that_a_book_has(shop):
     started(shop)
-    with pytest.raises(UsageError, match="there is a book shoes already"):
+    with pytest.raises(UsageError, match="book shoes already exists"):
         started(shop, book=NEW_BOOK)
     shop.service.store.books.close(shop.service.store.books.get("shoes").id)
     with pytest.raises(UsageError, match="closed"):
@@ -233,7 +233,7 @@ def test_a_hole_is_graded_where_it_is_seen(shop):
     for query, doc in (("q1", "a"), ("q1", "zz"), ("zz", "a")):
         with pytest.raises(UsageError):
             grade_hole(service, second, query, doc, 1, shop.lead)
-    with pytest.raises(UsageError, match="not of the scale"):
+    with pytest.raises(UsageError, match="not on the scale"):
         grade_hole(service, second, "q1", "b", 7, shop.lead)
     compare_again(service, first, second, shop.lead)
     done, _ = shop.work()
@@ -277,7 +277,7 @@ def test_what_is_judged_is_compared_by_frozen_grades_alone(shop):
     (first,) = evaluations(shop).values()
     started(shop, book="shoes")
     (second,) = evaluations(shop).values()
-    with pytest.raises(UsageError, match="is being judged"):
+    with pytest.raises(UsageError, match="is still being judged"):
         shop.service.jobs.submit(CompareRequest(baseline=first.id, candidate=second.id))
 
 

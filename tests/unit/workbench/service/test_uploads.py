@@ -134,16 +134,16 @@ def test_databases_and_sql_are_refused_at_their_lines(reading: Callable[..., Upl
         ("set.qrels", b"q1 0 " + b"d" * 2_000_000 + b" 1\n", {"n_bytes": 10_000_000}, ""),
         ("empty.qrels", b"", {}, "the file is empty"),
         ("set.qrels.gz", gzip.compress(QRELS, mtime=0)[:-9], {}, "the gzip data are damaged or cut short"),
-        ("bomb.qrels.gz", gzip.compress(b"q1 0 d1 1\n" * 200_000, mtime=0), {}, "the file is too large, unpacked"),
-        ("bomb.zip", zipped({"set.qrels": bytes(5_000_000)}), {}, "the file is too large, unpacked"),
-        ("large.qrels", QRELS, {"n_bytes": 10}, "the file is too large, unpacked"),
+        ("bomb.qrels.gz", gzip.compress(b"q1 0 d1 1\n" * 200_000, mtime=0), {}, "the unpacked file is too large"),
+        ("bomb.zip", zipped({"set.qrels": bytes(5_000_000)}), {}, "the unpacked file is too large"),
+        ("large.qrels", QRELS, {"n_bytes": 10}, "the unpacked file is too large"),
         ("many.qrels", QRELS, {"n_rows": 2}, "the file has 3 judgments"),
         ("many.qrels", QRELS, {"n_queries": 1}, "the file has 2 queries"),
-        ("out.zip", zipped({"../set.yaml": OWN.encode()}), {}, "the archive holds '../set.yaml'"),
-        ("abs.zip", zipped({"/etc/set.yaml": OWN.encode()}), {}, "the archive holds '/etc/set.yaml'"),
-        ("two.zip", zipped({"a.yaml": OWN.encode(), "b.yaml": OWN.encode()}), {}, "the archive holds 2 files"),
+        ("out.zip", zipped({"../set.yaml": OWN.encode()}), {}, "the archive contains '../set.yaml'"),
+        ("abs.zip", zipped({"/etc/set.yaml": OWN.encode()}), {}, "the archive contains '/etc/set.yaml'"),
+        ("two.zip", zipped({"a.yaml": OWN.encode(), "b.yaml": OWN.encode()}), {}, "the archive contains 2 files"),
         ("cut.zip", zipped({"a.yaml": OWN.encode()})[:-30], {}, ""),
-        ("set.yaml", OWN.encode(), {"format": "ir_datasets"}, "no upload has the format ir_datasets"),
+        ("set.yaml", OWN.encode(), {"format": "ir_datasets"}, "an upload cannot have the format ir_datasets"),
         ("set.yaml", OWN.encode(), {"format": "nope"}, "unknown test set format 'nope'"),
         ("set.yaml", OWN.replace("judgments: {d1: 1}", "patterns: [{regex: '(('}]").encode(), {}, ""),
     ],
@@ -162,7 +162,7 @@ def test_a_link_in_an_archive_is_refused(reading: Callable[..., UploadOutcome]) 
         link = zipfile.ZipInfo("set.yaml")
         link.external_attr = 0o120777 << 16
         archive.writestr(link, "/etc/passwd")
-    with pytest.raises(TestSetError, match=r"the archive holds 'set\.yaml'"):
+    with pytest.raises(TestSetError, match=r"the archive contains 'set\.yaml'"):
         reading("link.zip", packed.getvalue())
 
 

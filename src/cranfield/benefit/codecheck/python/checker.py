@@ -92,7 +92,7 @@ async def environment_of(target: Target) -> Environment:
         found = existing_environment(target.environment)
         if version and found.version != version:
             raise CheckerError(
-                f"environment {target.environment}: it is of Python {found.version}; expected Python {version}"
+                f"environment {target.environment} has Python {found.version}; expected Python {version}"
             )
     elif requirements := target.requirements or requirement_lines(target.packages):
         found = await installed_environment(requirements, version or RUNNING)
@@ -134,7 +134,7 @@ class _Work:
         self._sources: Sources | None = None
         self._n_symbols = 0
         if environment.folder and self._platform not in {"all", sys.platform}:
-            self._notes.append(f"the packages are those of {sys.platform}, and the code is for {target.platform}")
+            self._notes.append(f"the packages are for {sys.platform}, but the code is for {target.platform}")
         for name, text in sorted(files.items()):
             self._take(name, text)
 
@@ -145,7 +145,7 @@ class _Work:
             self._notes.append(f"{name}: not checked, because it is not a Python file")
         elif path.is_absolute() or ".." in path.parts or "\0" in name or path.parts[0].startswith("-"):
             self._findings.append(
-                CodeFinding(CodeCheck.COMPILES, name, 0, "", "its path leads out of the folder of the code")
+                CodeFinding(CodeCheck.COMPILES, name, 0, "", "its path is outside the folder of the code")
             )
         else:
             text = text.replace("\r\n", "\n").replace("\r", "\n")
@@ -212,7 +212,7 @@ class _Work:
             raise CheckerError(f"Python {self._version} is not known; expected one of {', '.join(VERSIONS)}")
         if not self._texts:
             if not self._findings and not self._undecided:
-                self._findings.append(CodeFinding(CodeCheck.COMPILES, "", 0, "", "there is no Python file"))
+                self._findings.append(CodeFinding(CodeCheck.COMPILES, "", 0, "", "no Python file"))
             self._undecided.update(_TYPED)
             return
         facts = await inspect_files(self.place.code, list(self._texts))
@@ -232,7 +232,7 @@ class _Work:
         await self._check_deprecated(sources, marked)
 
     def _check_use(self, use: Use) -> CodeCheck | None:
-        """The check that a use of a symbol of the map fails; None: none does, or the type of the object is not known."""
+        """The check that a use of a symbol of the map fails; None: none does, or the type of the object is unknown."""
         entry = use.entry
         if entry.is_removed(self._target):
             failed, message = CodeCheck.AVAILABLE, f"removed in {entry.package or 'Python'} {entry.removed}"
@@ -244,9 +244,7 @@ class _Work:
         if use.is_sure:
             self._findings.append(finding)
             return failed
-        self._unknown.append(
-            replace(finding, message=f"{message}, if the object, whose type is not known, is of that class")
-        )
+        self._unknown.append(replace(finding, message=f"{message}, if the object (of unknown type) is of that class"))
         return None
 
     async def _check_deprecated(self, sources: Sources, rows: Sequence[Diagnostic]) -> None:
@@ -262,7 +260,7 @@ class _Work:
         found = {(each.file, each.line) for each in self._findings if each.check is CodeCheck.NOT_DEPRECATED}
         for row in rows:
             if row.place in of_library or not self._environment.folder:
-                self._notes.append(f"{row.file}:{row.line}: {row.message}; the map has no alternative of it")
+                self._notes.append(f"{row.file}:{row.line}: {row.message}; the map has no alternative for it")
             elif (row.file, row.line) not in found and not sources.facts[row.file].depends_on_version(row.line):
                 self._findings.append(replace(sources.finding(row, CodeCheck.NOT_DEPRECATED), current=row.message))
 
@@ -272,11 +270,11 @@ class _Work:
             self.leave("tests are not run, because the code does not compile", CodeCheck.TESTS)
         elif self._environment.folder and not self._environment.python:
             self.leave(
-                f"tests are not run, because there is no Python {self._version} here that has the packages",
+                f"tests are not run, because no Python {self._version} with the packages is available",
                 CodeCheck.TESTS,
             )
         elif shadowing := self._shadowing():
-            self.leave(f"tests are not run, because {min(shadowing)} stands in the place of a module", CodeCheck.TESTS)
+            self.leave(f"tests are not run, because {min(shadowing)} shadows a module", CodeCheck.TESTS)
         else:
             for name, text in self._texts.items():
                 (self.place.code / name).write_bytes(text.encode("utf-8", "surrogatepass"))
@@ -287,7 +285,7 @@ class _Work:
                 if is_this and self._version != RUNNING:
                     self._notes.append(f"tests ran on Python {RUNNING}")
                 if reason and is_this and await self._needs_newer():
-                    self.leave(f"tests fail on Python {RUNNING}, and the code is for {self._version}", CodeCheck.TESTS)
+                    self.leave(f"tests fail on Python {RUNNING}, but the code is for {self._version}", CodeCheck.TESTS)
                 elif reason:
                     self._findings.append(CodeFinding(CodeCheck.TESTS, "", 0, "", reason))
             except CheckerError as error:
@@ -331,7 +329,7 @@ class _Work:
                     CodeFinding(CodeCheck.COMPILES, name, errors[name].line, "", errors[name].message, SYNTAX)
                 )
             elif known.error:
-                reason = f"its syntax is newer than Python {RUNNING}, which reads it"
+                reason = f"its syntax is newer than Python {RUNNING}, which parses it"
                 self._unknown.append(CodeFinding(CodeCheck.SYMBOLS, name, 0, "", reason))
                 self.leave(f"{name}: {reason}", CodeCheck.NOT_DEPRECATED)
         failed = {finding.file for finding in self._findings}
@@ -339,7 +337,7 @@ class _Work:
             self._undecided.update(_TYPED)
         shadowing = self._shadowing()
         for name in sorted(shadowing):
-            self.leave(f"{name}: takes the name of a module of the standard library")
+            self.leave(f"{name}: has the same name as a module of the standard library")
         return rows, [name for name in readable if name not in failed | shadowing]
 
     def _shadowing(self) -> set[str]:
@@ -354,7 +352,7 @@ class _Work:
             if known.hidden:
                 self.leave(f"{name}:{known.hidden[0]}: hidden from type checkers")
             if known.encoding not in {"utf-8", "utf-8-sig"}:
-                self.leave(f"{name}: its encoding is {known.encoding}; expected utf-8")
+                self.leave(f"{name}: encoding is {known.encoding}; expected utf-8")
 
     async def _check_symbols(
         self, sources: Sources, rows: tuple[Diagnostic, ...], removed: Sequence[Use], sandbox: str

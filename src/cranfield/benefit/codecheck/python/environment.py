@@ -99,7 +99,7 @@ class Environment:
             elif version and not f"{there}.".startswith(f"{version}."):
                 wrong.append(f"{name} is {there}; expected {version}")
         if wrong:
-            raise CheckerError(f"the packages are not those of the target: {'; '.join(wrong)}")
+            raise CheckerError(f"the packages do not match the target: {'; '.join(wrong)}")
 
     @cached_property
     def _distributions(self) -> Sequence[Distribution]:
@@ -134,17 +134,17 @@ def existing_environment(given: str) -> Environment:
         raise CheckerError(f"environment {given}: {config.name} cannot be read: {why}") from None
     if re.search(r"(?im)^include-system-site-packages\s*=\s*true", settings):
         raise CheckerError(
-            f"environment {given}: it shares the packages of another Python (include-system-site-packages); expected "
-            "one with packages of its own"
+            f"environment {given} shares the packages of another Python (include-system-site-packages); "
+            "expected a separate environment"
         )
     folders = sorted(root.glob("lib/python3*/site-packages"))
     if not folders:
         raise CheckerError(
-            f"environment {given}: there is no lib/python3.*/site-packages; expected the folder of an environment, "
+            f"environment {given} has no lib/python3.*/site-packages; expected the folder of an environment, "
             "such as .venv, or its Python"
         )
     if len(folders) > 1 and not path.is_file():
-        raise CheckerError(f"environment {given}: it is of several versions of Python; expected the path of its Python")
+        raise CheckerError(f"environment {given} has several Python versions; expected the path of its Python")
     version = folders[0].parent.name.removeprefix("python")
     if len(folders) > 1:
         version = re.sub(r"^python", "", path.resolve().name) or version
@@ -174,7 +174,7 @@ def _linked(folder: Path) -> tuple[tuple[Path, ...], tuple[str, ...]]:
         found = {**{path.name: path for path in taken}, **found}
         if not taken:
             left_out.append(
-                f"nothing in {place}, which a .pth file of the environment names, is read: no package names its modules"
+                f"{place}, listed in a .pth file of the environment, is not read, because no package lists its modules"
             )
     return tuple(found.values()), tuple(left_out)
 

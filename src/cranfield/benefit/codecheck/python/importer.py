@@ -143,7 +143,7 @@ def member_of(module: str, path: str) -> Answer:
         except BaseException as error:  # noqa: BLE001 - whatever the code of a package does
             return _not_read(owner, name, error)
         if _takes_any_name(owner) and not _is_defined(owner, name):
-            return unknown(f"{_described(owner)} answers to every name")
+            return unknown(f"{_described(owner)} has an attribute of every name")
         answer, owner = there(value, warned), value
     return answer
 
@@ -200,13 +200,13 @@ def parameter_of(module: str, path: str, name: str) -> Answer:
     try:
         signature = inspect.signature(value)
     except (ValueError, TypeError):
-        return unknown(f"{path} does not tell its arguments")
+        return unknown(f"the arguments of {path} are unknown")
     parameters = signature.parameters.values()
     if any(each.kind is each.VAR_KEYWORD or (each.name == name and each.kind is not each.POSITIONAL_ONLY)
            for each in parameters):  # fmt: skip
         return {"state": "there"}
     if hasattr(value, "__wrapped__") or hasattr(value, "__signature__") or isinstance(value, type):
-        return unknown(f"{path} may take arguments that its signature does not name")
+        return unknown(f"{path} may accept arguments that are not in its signature")
     return missing(f"{path} has no argument {name}")
 
 

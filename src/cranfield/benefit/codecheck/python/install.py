@@ -113,7 +113,7 @@ async def _all_that_fail(requirements: Sequence[str], version: str, folder: Path
     reasons = [await _run([*options, line], version, folder, is_trial=True) for line in tried]
     found = [f"{line.split()[0]}: {reason}" for line, reason in zip(tried, reasons, strict=True) if reason]
     n_left = len(requirements) - len(options) - len(tried)
-    return [*found, f"{n_left} more requirements were not tried one by one"] if found and n_left else found
+    return [*found, f"{n_left} more requirements were not tried individually"] if found and n_left else found
 
 
 async def _run(requirements: Sequence[str], version: str, folder: Path, *, is_trial: bool = False) -> str:
@@ -129,7 +129,7 @@ async def _run(requirements: Sequence[str], version: str, folder: Path, *, is_tr
             status = await child.run()
             output = child.stderr_from(0)
     except TimeoutError:
-        return f"not ended after {_SECONDS} s"
+        return f"time limit of {_SECONDS} s exceeded"
     except (NotStartedError, TooMuchOutputError) as error:
         return str(error)
     return _reason(output, status) if status else ""
@@ -147,7 +147,7 @@ def _installer(version: str) -> list[str]:
     if uv := shutil.which("uv"):
         return [uv, "pip", "install", "--python-version", version, "--quiet"]
     raise CheckerError(
-        "packages cannot be installed: neither pip nor uv is here; declare an `environment` that has them"
+        "packages cannot be installed: neither pip nor uv is available; declare an `environment` with the packages"
     )
 
 

@@ -65,14 +65,14 @@ async def look_up(
         CheckerError: there is no sandbox, or no Python that can import the packages.
     """
     if not environment.python:
-        raise CheckerError(f"there is no Python {environment.version} here that could import packages")
+        raise CheckerError(f"no Python {environment.version} is available to import packages")
     here = folder / "lookup"
     here.mkdir(exist_ok=True)
     shutil.copy(Path(__file__).with_name("importer.py"), here)
     try:
         start = await sandboxed_python(environment.python, {_FOLDER: here, **environment.inside}, here, sandbox)
     except CheckerError as error:
-        raise CheckerError(f"packages are imported in a sandbox alone, and {error}") from None
+        raise CheckerError(f"packages are imported only in a sandbox, but {error}") from None
     argv = [*start, f"{_FOLDER}/importer.py", f"{_FOLDER}/request.json", *PACKAGES]
     return await _Lookups(argv, here, environment, imports, lookups).answers()
 
@@ -126,7 +126,7 @@ class _Lookups:
             lost = [each for each in self._left if _is_in(each, module)]
             self._imports = [each for each in self._imports if not (each + ".").startswith(f"{module}.")]
         else:
-            lost, why = self._left[:1], f"looking it up ended the process or its output: {how}"
+            lost, why = self._left[:1], f"the lookup ended the process or its output: {how}"
         self._found |= dict.fromkeys(lost, LookupAnswer(Presence.UNKNOWN, why))
         self._left = [each for each in self._left if each not in lost]
 

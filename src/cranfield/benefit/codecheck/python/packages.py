@@ -249,7 +249,7 @@ class _Decision:
             message = self._with_package(answer.deprecated, symbol, answer)
             self.found.findings.append(_finding(symbol, CodeCheck.NOT_DEPRECATED, message, answer.deprecated))
         elif answer.perhaps_deprecated and not self._is_provided_for(symbol):
-            message = f"its documentation says, perhaps of a part of it: {answer.perhaps_deprecated}"
+            message = f"its documentation states, possibly about a part of it: {answer.perhaps_deprecated}"
             self.found.unknown.append(_finding(symbol, CodeCheck.NOT_DEPRECATED, message))
 
     def _add_missing(self, symbol: SymbolUse, answer: LookupAnswer) -> None:

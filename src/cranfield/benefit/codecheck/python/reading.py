@@ -26,7 +26,7 @@ from cranfield.benefit.codecheck.python.ty import (
     Workplace,
 )
 
-NO_TYPE = "the type of the object is not known"
+NO_TYPE = "the type of the object is unknown"
 NO_SUCH_NAME = "cranfield_no_such_name"
 _FUNCTION = "reveal_type("
 _TYPE = re.compile(r"`(?P<type>.*)`", re.DOTALL)

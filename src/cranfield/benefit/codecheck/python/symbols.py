@@ -184,7 +184,7 @@ def _why_unknown(row: Diagnostic, facts: FileFacts, sources: Sources) -> str | N
     if row.rule == "unresolved-reference":
         stars = any(item.name == "*" and sources.environment.is_untyped(item.module) for item in facts.imports)
         is_open = stars or any(name in _ANY_NAME for _, _, name in facts.uses)
-        return "the file binds names that are not known beforehand" if is_open else None
+        return "the file binds names that are not known statically" if is_open else None
     if row.rule != ATTRIBUTE:
         return None
     read = sources.member_of(row)

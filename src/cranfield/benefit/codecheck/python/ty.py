@@ -184,7 +184,7 @@ async def require_type_checker(place: Workplace) -> str:
     output = await run_limited([place.program, "--version"], cwd=place.code, seconds=_SECONDS, n_bytes=_BYTES)
     name, _, version = output.stdout.decode("utf-8", "replace").strip().partition(" ")
     if name != "ty" or not version:
-        raise CheckerError(f"the type checker ty does not tell its version: {output.describe()}")
+        raise CheckerError(f"the version of the type checker ty is unknown: {output.describe()}")
     if version.split()[0] != TY_VERSION:
         raise CheckerError(
             f"the type checker ty is {version}; expected {TY_VERSION}: {this_installation().add('benefit')}"

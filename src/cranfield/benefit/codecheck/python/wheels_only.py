@@ -12,7 +12,7 @@ import runpy
 import sys
 from collections.abc import Sequence
 
-REFUSED = "a package has no wheel and would have to be built, which runs its code: only wheels are installed"
+REFUSED = "a package has no wheel: only wheels are installed, because a build runs code of the package"
 _OF_VERSION = "-sS"
 """First argument of the one program that is no build: on macOS it tells the version of the system."""
 

@@ -136,11 +136,11 @@ function arrive({ focus = true } = {}) {
 }
 
 function nothingLeft() {
-  if (page.closed) return "This book is closed: it takes no judgments.";
-  if (!progress?.n_leased) return "Nothing is left for you to judge in this book.";
+  if (page.closed) return "This book is closed and accepts no judgments.";
+  if (!progress?.n_leased) return "You have no items left to judge in this book.";
   const held = progress.n_leased === 1 ? "1 item is" : `${progress.n_leased} items are`;
   const until = new Date(progress.leased_until).toLocaleTimeString([], { hour: "2-digit", minute: "2-digit", hourCycle: "h23" });
-  return `Nothing is free for you now: ${held} held by other raters. What they do not judge is free from ${until} on.`;
+  return `No item is free for you now: ${held} reserved by other raters. Items that they do not judge become free at ${until}.`;
 }
 
 function leave() {
@@ -255,7 +255,7 @@ async function restOfQuery(method) {
   undoable.push(rest.map((card) => ({ card, before: card.mine })));
   for (const card of rest) record(card, "grade", { action: "grade", grade: lowest.value }, method);
   toNext();
-  view.announce(`${rest.length} documents graded ${view.name(lowest.value)}. Undo takes all of them back.`);
+  view.announce(`${rest.length} documents graded ${view.name(lowest.value)}. Undo withdraws all of them.`);
 }
 
 // --- actions
@@ -283,7 +283,7 @@ const ACTIONS = {
     leave();
     if (!queue.nextQuery()) {
       await refill(50);
-      if (!queue.nextQuery()) view.announce("There is no other query to judge.");
+      if (!queue.nextQuery()) view.announce("No other query to judge.");
     }
     arrive();
   },
@@ -305,7 +305,7 @@ const ACTIONS = {
 function step(by) {
   leave();
   const moved = queue.move(by);
-  view.announce(moved ? "" : by > 0 ? "This is the last item so far." : "This is the first item.");
+  view.announce(moved ? "" : by > 0 ? "This is the last item you have opened." : "This is the first item.");
   arrive();
   refillIfShort();
 }
@@ -313,7 +313,7 @@ function step(by) {
 function act(name, grade, event) {
   const method = event?.type === "keydown" ? "key" : "click";
   if (name !== "grade") ACTIONS[name](method);
-  else if (Number.isNaN(grade)) view.announce("That is not a grade of this scale.");
+  else if (Number.isNaN(grade)) view.announce("This is not a grade of the scale.");
   else judge({ action: "grade", grade }, method);
   if (event) measure(event.timeStamp);
 }

@@ -11,7 +11,7 @@ async function update() {
   try {
     const answer = await fetch(location.href, { headers: { Accept: "text/html" } });
     if (!answer.ok || answer.redirected) {
-      status.textContent = "No longer up to date: load the page again.";
+      status.textContent = "This page is out of date: reload it.";
       stream.close();
       return;
     }
@@ -42,6 +42,6 @@ stream.addEventListener("progress", (message) => {
   if (latest > shown) schedule(); // also what happened between the page and the first message
 });
 stream.addEventListener("open", () => { status.textContent = "Live."; });
-stream.addEventListener("error", () => { status.textContent = "The connection is lost; trying again."; });
+stream.addEventListener("error", () => { status.textContent = "Connection lost; trying again."; });
 addEventListener("pagehide", () => stream.close());
 addEventListener("pageshow", (event) => { if (event.persisted) location.reload(); });

@@ -74,7 +74,7 @@ def get_book(caller: Reading) -> BookResponse:
 
 @of_book.get("/coverage")
 def get_coverage(request: Request, caller: Reading) -> BookCoverage:
-    """Say how far a book is, and how well its raters agree. A document without a grade is unjudged, never 0."""
+    """Give the progress of a book, and the agreement of its raters. A document without a grade is unjudged, never 0."""
     found = quality_of(request, book_of(caller))
     coverage = found.coverage
     alpha = found.report.agreement.coefficients["alpha-ordinal"] if found.report and not found.too_few else None
@@ -109,10 +109,13 @@ def get_book_measures(
     request: Request,
     caller: Reading,
     evaluation: Annotated[
-        int | None, Query(ge=1, lt=2**63, description="Whose results are judged in the book; default: the latest.")
+        int | None,
+        Query(
+            ge=1, lt=2**63, description="Id of an evaluation whose results are judged in the book; default: the latest."
+        ),
     ] = None,
 ) -> BookMeasures:
-    """Compute the measures of an evaluation by the grades that the book has now; null apart from 0."""
+    """Compute the measures of an evaluation with the current grades of its book; null means no value, not 0."""
     service, info = service_of(request), book_of(caller)
     found = _judged_in(request, info.id, evaluation)
     live = service.evaluations.live(found)
@@ -144,13 +147,12 @@ def download_book(
     caller: Reading,
     format_name: FormatName = "yaml",
     raters: Annotated[
-        Literal["names", "pseudonyms"], Query(description="Whether raters are called `rater 1`, …")
+        Literal["names", "pseudonyms"], Query(description="Replace the names of raters by `rater 1`, …")
     ] = "names",
 ) -> Response:
-    """Download the judgments of a book as a test set, in a format that is written; -1 is pooled and unjudged.
+    """Download the judgments of a book as a test set, in any output format; -1: pooled, but unjudged.
 
-    Where the pool of the book was made over a test set with judgments, the header `Cranfield-Notes` and the history of the
-    file say that its other judgments are not in it.
+    If the pool of the book was created from a test set with judgments, the header `Cranfield-Notes` and the history of the file note that its other judgments are not included.
     """
     from cranfield.formats.convert import chosen_format, write_testset
     from cranfield.judging.book.exports import JUDGES, judgments_of
@@ -171,11 +173,11 @@ def download_book(
 def save_grades(request: Request, caller: Judging, sent: Grades) -> SavedGrades:
     """Save grades by this account, all or none; the same grade sent again is saved once.
 
-    A rater grades what `GET /api/books/{book}/next` gave, up to the quota; a lead grades everything.
+    A rater can grade the items from `GET /api/books/{book}/next`, up to the quota; a lead can grade all items.
     """
     store, info = store_of(request), book_of(caller)
     if info.state == BookState.CLOSED:
-        raise BookClosedError(f"book {info.name} is closed: it takes no judgments", hint="a lead can open it")
+        raise BookClosedError(f"book {info.name} is closed and accepts no judgments", hint="a lead can reopen it")
     if not store.people.is_member(info.id, caller.account.id):
         store.people.join(info.id, caller.account.id)
     items = store.reading.item_ids(info.id)
@@ -183,7 +185,7 @@ def save_grades(request: Request, caller: Judging, sent: Grades) -> SavedGrades:
     for place, entry in enumerate(sent.grades):
         item = items.get((entry.query, entry.doc))
         if item is None:
-            message = f"the book has no document {shorten(entry.doc)} for query {shorten(entry.query)}"
+            message = f"the book does not contain document {shorten(entry.doc)} for query {shorten(entry.query)}"
             problems.append(Problem(message, path=f"body.grades.{place}"))
             continue
         key = (

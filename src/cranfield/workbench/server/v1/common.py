@@ -33,18 +33,18 @@ RETRY_S = 5
 ERRORS: dict[int | str, dict[str, Any]] = {
     status: {"model": ErrorResponse, "description": text}
     for status, text in {
-        400: "The body is not what its content type says.",
-        401: "No token, or one that is unknown, revoked or expired.",
-        403: "The scope or the role does not allow it, or the request is of another site.",
-        404: "There is no such thing, or a name in the request is unknown.",
-        409: "It does not fit what is stored.",
-        412: "It has changed since the entity tag of `If-Match` was read.",
-        413: "The body is larger than the server takes.",
-        415: "The content type is another one than the route takes.",
+        400: "The body does not match its content type.",
+        401: "The token is missing, unknown, revoked or expired.",
+        403: "The scope or the role does not allow it, or the request comes from another site.",
+        404: "Not found, or a name in the request is unknown.",
+        409: "Conflict with the stored state.",
+        412: "The resource has changed since the entity tag in `If-Match` was read.",
+        413: "The body exceeds the size limit of the server.",
+        415: "The route does not accept this content type.",
         421: "The header `Host` names another server.",
-        422: "Something in the request is wrong; every problem is listed.",
+        422: "The request is invalid; all problems are listed.",
         429: "Too many requests or jobs: `Retry-After` says when to try again.",
-        503: "The database does not answer, or the server stops: try again after `Retry-After` seconds.",
+        503: "The database does not respond, or the server is stopping: try again after `Retry-After` seconds.",
     }.items()
 }
 
@@ -76,7 +76,7 @@ def check_content(request: Request, allowed: Sequence[str]) -> None:
     has_body = request.headers.get("content-length", "0") != "0" or "transfer-encoding" in request.headers
     if has_body and request.method not in {"GET", "HEAD", "DELETE"} and sent not in allowed:
         expected = " or ".join(allowed)
-        raise RefusedRequestError(415, f"the content type is {sent or 'not given'}", f"send {expected}", "content_type")
+        raise RefusedRequestError(415, f"the content type is {sent or 'missing'}", f"send {expected}", "content_type")
 
 
 def count_request(request: Request, account_id: int, clock: Callable[[], float] = time.monotonic) -> None:
@@ -100,7 +100,7 @@ def count_request(request: Request, account_id: int, clock: Callable[[], float] 
     known[account_id] = (left - 1 if left >= 1 else left, now)
     if left < 1:
         wait = max(1, round((1 - left) * 60 / per_minute + 0.5))
-        hint = f"wait {wait} s; the server takes {per_minute} requests a minute of an account"
+        hint = f"wait {wait} s; the limit is {per_minute} requests per minute and account"
         raise RefusedRequestError(429, "too many requests", hint, "rate", {"Retry-After": str(wait)})
 
 
@@ -116,9 +116,9 @@ EitherWay = Annotated[Caller, Depends(ApiRequire(Access.EVALUATE, (FORM, JSON)))
 Reading = Annotated[Caller, READ]
 Judging = Annotated[Caller, Depends(ApiRequire(Access.JUDGE))]
 
-Limit = Annotated[int, Query(ge=1, le=MAX_ROWS, description="Most entries of the page.")]
+Limit = Annotated[int, Query(ge=1, le=MAX_ROWS, description="Maximum number of entries per page.")]
 Cursor = Annotated[
-    int | None, Query(ge=1, lt=2**63, description="Where the page begins: as in `next` of the page before.")
+    int | None, Query(ge=1, lt=2**63, description="Start of the page, from `next` of the previous page.")
 ]
 
 
@@ -130,9 +130,7 @@ def service_of(request: Request) -> Service:
     """
     service: Service | None = request.app.state.service
     if service is None:
-        raise RefusedRequestError(
-            503, "this server serves books alone", "start it with `cranfield serve`", "no_service"
-        )
+        raise RefusedRequestError(503, "this server serves only books", "start it with `cranfield serve`", "no_service")
     return service
 
 
@@ -221,5 +219,5 @@ def check_unchanged(request: Request, *now: BaseModel) -> None:
     expected = request.headers.get("if-match")
     if expected and not any(has_tag(expected, tag_of(each.model_dump_json().encode())) for each in now):
         raise RefusedRequestError(
-            412, "it has changed since it was read", "read it again, and send the change again", "changed"
+            412, "the resource has changed since it was read", "read it again, and resend the change", "changed"
         )

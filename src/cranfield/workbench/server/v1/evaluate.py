@@ -33,7 +33,7 @@ Prefer = Annotated[
     Header(
         max_length=200,
         pattern=r"^[ -~]*$",
-        description="`wait=N` waits up to N seconds for the result; `respond-async` answers at once with the job.",
+        description="`wait=N` waits up to N seconds for the result; `respond-async` returns the job at once.",
     ),
 ]
 Key = Annotated[
@@ -43,38 +43,40 @@ Key = Annotated[
         min_length=1,
         max_length=KEY_CHARS,
         pattern=r"^[!-~]*$",
-        description="The same key and the same request is one job: a request whose answer was lost is sent again.",
+        description=(
+            "Requests with the same key and body share one job, so a request can be resent if its answer was lost."
+        ),
     ),
 ]
 Components = Annotated[
     list[str] | None,
     Query(
         max_length=50,
-        description="Evaluate with these components of the system alone; repeated, or separated by commas.",
+        description="Evaluate only these components of the system; repeat, or separate by commas.",
     ),
 ]
 FILES = {"testset": 1, "queries": 1, "runs": 20}
 """Fields that take files, and how many."""
 FORM_FIELDS = {
-    "testset": {**BINARY, "description": "A file, or a name."},
+    "testset": {**BINARY, "description": "A file or a name."},
     "runs": {"type": "array", "items": BINARY, "description": "Files, or ids."},
     "queries": QUERIES,
     "name": {
         "type": "string",
-        "description": "Of the uploaded test set; default: the one that it declares, else that of its file.",
+        "description": "Name of the uploaded test set; default: the declared name, else the file name.",
     },
-    "format": {"type": "string", "description": "Of the uploaded test set, where its content does not tell."},
-    "run_format": {"type": "string", "description": "Of the uploaded runs."},
+    "format": {"type": "string", "description": "Format of the uploaded test set; default: detected from the content."},
+    "run_format": {"type": "string", "description": "Format of the uploaded runs."},
     "systems": {"type": "array", "items": {"type": "string"}},
     "measures": {"type": "array", "items": {"type": "string"}},
 }
 TEXTS = frozenset({*EvaluateRequest.model_fields, "name", "format", "run_format"})
-ABOUT_FORM = "The fields of the JSON, those that are lists repeated; `testset` and `runs` may be files."
+ABOUT_FORM = "The same fields as in JSON; repeat a field to pass a list. `testset` and `runs` may be files."
 JSON_SCHEMA = EvaluateRequest.model_json_schema()
 JSON_SCHEMA["properties"] |= {
     "testset": {
         "anyOf": [JSON_SCHEMA["properties"]["testset"], {"type": "object"}],
-        "description": "A name; or a test set, as the JSON of any format that is read.",
+        "description": "A name, or a test set as JSON in any supported format.",
     },
     "name": FORM_FIELDS["name"],
     "format": FORM_FIELDS["format"],
@@ -89,7 +91,7 @@ REQUEST_BODY = {
 
 
 class CompareBody(CompareRequest):
-    """The body of a comparison: numbers are numbers."""
+    """Request body of a comparison."""
 
     model_config = ConfigDict(strict=True, title="CompareRequest")
 
@@ -106,8 +108,8 @@ async def evaluate(
 ) -> Response:
     """Evaluate systems of the config, or runs, on a test set that is named or uploaded with the request.
 
-    One system is answered with its evaluation, several with a list. What takes longer than `Prefer` allows is answered with 202
-    and the job.
+        The response is an evaluation for one system, and a list for several. If the evaluation takes longer than `Prefer` allows,
+    the response is 202 with the job.
     """
     service = service_of(request)
     is_form = request.headers.get("content-type", "").lower().startswith(FORM)
@@ -151,7 +153,9 @@ def _stored_inline(service: Service, fields: dict[str, Any], caller: Caller) -> 
     testset = fields.pop("testset")
     name, format_name = (fields.pop(each, "") for each in ("name", "format"))
     if not isinstance(name, str) or not isinstance(format_name, str):
-        raise RefusedRequestError(422, "name or format is no text", "both go with the test set of the body", "invalid")
+        raise RefusedRequestError(
+            422, "name and format must be strings", "strings that describe the test set in the body", "invalid"
+        )
     _checked({"testset": "uploaded", **fields}, strict=True)  # before anything is stored
     data = io.BytesIO(json.dumps(testset).encode())
     upload = Upload(data, "testset.json", format_name or None, None)
@@ -164,7 +168,7 @@ async def _json_of(request: Request) -> dict[str, Any]:
     except ValueError as error:
         raise RefusedRequestError(422, f"the body is not JSON: {error}", code="invalid") from None
     except RecursionError:
-        raise RefusedRequestError(422, "the body is nested too deep", code="invalid") from None
+        raise RefusedRequestError(422, "the body is nested too deeply", code="invalid") from None
     if not isinstance(found, dict):
         raise RefusedRequestError(422, "the body is not a JSON object", code="invalid")
     return found
@@ -197,10 +201,10 @@ def _stored(service: Service, form: SentForm, caller: Caller) -> dict[str, Any]:
             raise RefusedRequestError(422, "params is not JSON", code="invalid") from None
     testsets = form.uploads("testset", format_name)
     if testsets and "testset" in fields:
-        raise RefusedRequestError(422, "two test sets", "testset is a file or a name", "invalid")
+        raise RefusedRequestError(422, "two test sets", "testset is neither a file nor a name", "invalid")
     if not testsets and (form.files.get("queries") or name or format_name):
-        hint = "queries, name and format go with the file testset"
-        raise RefusedRequestError(422, "no file of a test set", hint, "invalid")
+        hint = "queries, name and format require the file testset"
+        raise RefusedRequestError(422, "no test set file", hint, "invalid")
     _checked({"testset": "uploaded", **fields}, strict=False)  # before anything is stored
     for upload in testsets:
         fields["testset"] = save_testset(service, name, upload, by).ref

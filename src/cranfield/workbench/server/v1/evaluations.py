@@ -73,9 +73,9 @@ class Conditions(BaseModel):
 
 ReportFormat = Annotated[Literal["html", "markdown", "brief", "text", "csv", "json"], Query(alias="format")]
 MeasureName = Annotated[
-    str | None, Query(max_length=200, description="Sort by it, the worst first; spelled as in `measures`.")
+    str | None, Query(max_length=200, description="Measure to sort by, the worst first; spelled as in `measures`.")
 ]
-Wanted = Annotated[str, Query(max_length=200, description="Only queries whose id or text has it.")]
+Wanted = Annotated[str, Query(max_length=200, description="Only queries whose id or text contains this string.")]
 MEDIA = {
     "html": "text/html; charset=utf-8",
     "markdown": "text/markdown; charset=utf-8",
@@ -99,7 +99,7 @@ REPORT_POLICY = "sandbox allow-scripts allow-popups; default-src 'none'; style-s
 
 @router.get("/evaluations", dependencies=[RESULTS])
 def list_evaluations(request: Request, chosen: Annotated[Conditions, Query()]) -> Page[EvaluationSummary]:
-    """List the evaluations that all conditions hold for, the latest first."""
+    """List the evaluations that match all conditions, the latest first."""
     from cranfield.workbench.service.values import EvaluationFilter
 
     given = chosen.model_dump(exclude={"limit", "cursor"})
@@ -110,19 +110,19 @@ def list_evaluations(request: Request, chosen: Annotated[Conditions, Query()]) -
 
 @router.get("/evaluations/{evaluation_id}", dependencies=[RESULTS])
 def get_evaluation(request: Request, evaluation_id: EvaluationId) -> EvaluationResponse:
-    """Give an evaluation with everything that its JSON holds."""
+    """Give an evaluation with all data of its JSON."""
     return evaluation_response(service_of(request), evaluation_id)
 
 
 @router.get("/evaluations/{evaluation_id}/summary", dependencies=[RESULTS])
 def get_evaluation_summary(request: Request, evaluation_id: EvaluationId) -> EvaluationSummary:
-    """Give an evaluation without its queries; a change may name its entity tag, or that of the whole evaluation."""
+    """Give an evaluation without its queries. A change may use its entity tag, or the tag of the whole evaluation."""
     return evaluation_summary(service_of(request).evaluations.get(evaluation_id))
 
 
 @router.patch("/evaluations/{evaluation_id}", dependencies=[EVALUATE])
 def change_evaluation(request: Request, evaluation_id: EvaluationId, change: EvaluationChange) -> EvaluationSummary:
-    """Change tags, note or pin; with `If-Match` only while the evaluation, or its summary, is as it was read."""
+    """Change tags, note or pin; with `If-Match` only if the evaluation, or its summary, has not changed since it was read."""
     evaluations = service_of(request).evaluations
     result = evaluations.payload(evaluation_id) if "if-match" in request.headers else {}  # it never changes
 
@@ -185,7 +185,7 @@ def evaluation_report(request: Request, evaluation_id: EvaluationId, report_form
 @router.get("/comparisons", dependencies=[RESULTS])
 def list_comparisons(
     request: Request,
-    evaluation: Annotated[int | None, Query(ge=1, lt=2**63, description="Only those of this evaluation.")] = None,
+    evaluation: Annotated[int | None, Query(ge=1, lt=2**63, description="Only comparisons of this evaluation.")] = None,
     limit: Limit = DEFAULT_LIMIT,
     cursor: Cursor = None,
 ) -> Page[ComparisonSummary]:
@@ -196,7 +196,7 @@ def list_comparisons(
 
 @router.get("/comparisons/{comparison_id}", dependencies=[RESULTS])
 def get_comparison(request: Request, comparison_id: ComparisonId) -> ComparisonResponse:
-    """Give a comparison with everything that its JSON holds."""
+    """Give a comparison with all data of its JSON."""
     return comparison_response(service_of(request), comparison_id)
 
 

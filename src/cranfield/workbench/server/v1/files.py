@@ -82,7 +82,7 @@ async def sent_form(
             await request.close()  # a form of a page has been read to find its token
             hint = f"send {MAX_UPLOADS} at a time"
             raise RefusedRequestError(
-                429, "too many uploads of this account at a time", hint, "rate", {"Retry-After": "2"}
+                429, "too many concurrent uploads of this account", hint, "rate", {"Retry-After": "2"}
             )
         form = await read_form(request, max_files=MAX_FILES, max_fields=MAX_FIELDS)
         try:

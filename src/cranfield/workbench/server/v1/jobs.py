@@ -36,7 +36,7 @@ def list_jobs(
     request: Request,
     caller: Results,
     state: Annotated[JobState | None, Query()] = None,
-    of: Annotated[Literal["all", "me"], Query(description="`me`: only those of this account.")] = "all",
+    of: Annotated[Literal["all", "me"], Query(description="`me`: only jobs of this account.")] = "all",
     limit: Limit = DEFAULT_LIMIT,
     cursor: Cursor = None,
 ) -> Page[JobResponse]:
@@ -54,13 +54,13 @@ def get_job(request: Request, job_id: JobId) -> JobInfo:
 
 @router.get("/jobs/{job_id}/result", response_model=ResultResponse, responses=RESULT_RESPONSES, dependencies=[RESULTS])
 def get_job_result(request: Request, job_id: JobId) -> Response:
-    """Give what a job made, as the request that began it answers: its evaluations or its comparison; the job while it runs."""
+    """Give the result of a job, as in the response to the original request: evaluations or a comparison; while the job runs, the job."""
     return result_of(request, service_of(request).jobs.get(job_id))
 
 
 @router.post("/jobs/{job_id}/cancel", response_model=JobResponse)
 def cancel_job(request: Request, caller: Evaluating, job_id: JobId) -> JobInfo:
-    """Cancel a job: a running one ends a moment later, one that has ended stays as it is."""
+    """Cancel a job. A running job ends a moment later; an ended job does not change."""
     jobs = service_of(request).jobs
     _refuse_others(caller, jobs.get(job_id))
     return jobs.cancel(job_id)
@@ -68,13 +68,13 @@ def cancel_job(request: Request, caller: Evaluating, job_id: JobId) -> JobInfo:
 
 @router.post("/jobs/{job_id}/retry", response_model=JobResponse, status_code=202)
 def retry_job(request: Request, caller: Evaluating, job_id: JobId) -> Response:
-    """Put a failed or cancelled job into the queue again: it goes on with the answers that it has."""
+    """Queue a failed or cancelled job again; it continues with the stored answers."""
     jobs = service_of(request).jobs
     found = jobs.get(job_id)
     _refuse_others(caller, found)
     if found.state not in {"failed", "cancelled"}:
         raise RefusedRequestError(
-            409, f"job {job_id} is {found.state}", "only a failed or cancelled job is tried again", "state"
+            409, f"job {job_id} is {found.state}", "only a failed or cancelled job can be retried", "state"
         )
     return answer(JobResponse.model_validate(jobs.retry(job_id)), 202, {"Location": f"/v1/jobs/{job_id}"})
 
@@ -82,7 +82,7 @@ def retry_job(request: Request, caller: Evaluating, job_id: JobId) -> Response:
 def _refuse_others(caller: Caller, job: JobInfo) -> None:
     """A token that may evaluate, and not manage, changes the jobs of its account alone."""
     if caller.scope == "evaluate" and job.account_id != caller.account.id:
-        raise RefusedRequestError(403, "the job is of another account", "scope: manage", "scope")
+        raise RefusedRequestError(403, "the job belongs to another account", "scope: manage", "scope")
 
 
 def found_job(request: Request, job_id: JobId) -> int:
@@ -94,7 +94,7 @@ def found_job(request: Request, job_id: JobId) -> int:
 async def job_events(
     request: Request, caller: Results, job_id: Annotated[int, Depends(found_job)]
 ) -> AsyncIterator[ServerSentEvent]:
-    """Send the job whenever it has changed, as events `progress` and at last `ended`; the data is that of the job."""
+    """Send the job whenever it changes, as events `progress` and finally `ended`; the data is the job."""
     jobs = service_of(request).jobs
     async for event in events(
         request,

@@ -36,7 +36,9 @@ def description() -> dict[str, Any]:
     for operations in made["paths"].values():
         for method, operation in operations.items():
             if method == "get" and "text/event-stream" not in operation["responses"]["200"]["content"]:
-                operation["responses"]["304"] = {"description": "It is as the entity tag of `If-None-Match` says."}
+                operation["responses"]["304"] = {
+                    "description": "Not modified: the entity tag in `If-None-Match` is current."
+                }
             for status, response in operation["responses"].items():
                 if status >= "4":  # errors are JSON, also of routes whose result is something else
                     response["content"] = {JSON: next(iter(response["content"].values()))}

@@ -35,7 +35,7 @@ def _readable(value: object) -> object:
 
 
 class SubmittedQuery(BaseModel):
-    """A query of a user. Unknown keys are ignored: a message about them would hold their names."""
+    """A query of a user. Unknown keys are ignored, because an error message would contain them."""
 
     text: Annotated[str | None, BeforeValidator(_readable), WithJsonSchema({"type": "string"})]
     """As it was typed: it is redacted before it is stored."""
@@ -58,14 +58,14 @@ KeyHeader = Annotated[
     Header(
         alias="Idempotency-Key",
         max_length=200,
-        description="A batch of one source and one key is counted once, however often it is sent.",
+        description="A batch with the same source and key is counted once, even if it is sent again.",
     ),
 ]
 
 
 @router.post("/queries")
 def take_in(request: Request, caller: Sending, batch: QueryBatch, key: KeyHeader = None) -> IntakeResponse:
-    """Take in production queries: redacted by the patterns of the operator's file, counted by day and source."""
+    """Store production queries: redacted by the patterns of the operator's file, counted by day and source."""
     service = service_of(request)
     taking = Taking(service.queries, service.workbench.intake, batch.source, service.clock)
     records = [

@@ -61,7 +61,7 @@ class ResultResponse(RootModel[EvaluationResponse | list[EvaluationResponse] | C
 RESULT_RESPONSES: dict[int | str, dict[str, Any]] = {
     202: {
         "model": JobResponse,
-        "description": "It is not done yet: `Location` is the address of the job.",
+        "description": "Not finished yet: `Location` is the address of the job.",
         "links": JOB_LINKS,
         "headers": {
             "Location": {"schema": {"type": "string"}, "description": "Address of the job."},
@@ -70,7 +70,7 @@ RESULT_RESPONSES: dict[int | str, dict[str, Any]] = {
     },
     SYSTEM_FAILED: {
         "model": ErrorResponse,
-        "description": "A system under test failed or took too long, so that there is no evaluation.",
+        "description": "A system under test failed or timed out, so there is no evaluation.",
     },
 }
 

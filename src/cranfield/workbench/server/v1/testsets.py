@@ -34,15 +34,19 @@ router = APIRouter(route_class=Route, dependencies=[RESULTS])
 uploads = APIRouter(route_class=Route)
 Ref = Annotated[
     str,
-    Path(min_length=1, max_length=220, description="Name of a test set: its latest version; `NAME@ID` is one version."),
+    Path(
+        min_length=1,
+        max_length=220,
+        description="Name of a test set: its latest version; `NAME@ID` selects one version.",
+    ),
 ]
 RunId = Annotated[int, Path(ge=1, lt=2**63, description="Id of the run.")]
 FIELDS = {
     "file": BINARY,
-    "name": {"type": "string", "description": "Default: that of the file."},
-    "format": {"type": "string", "description": "Where the content does not tell."},
+    "name": {"type": "string", "description": "Name; default: the file name."},
+    "format": {"type": "string", "description": "Format; default: detected from the content."},
 }
-SET_NAME = {"type": "string", "description": "Default: the one that the file declares, else that of the file."}
+SET_NAME = {"type": "string", "description": "Name; default: the declared name, else the file name."}
 QUERIES = {**BINARY, "description": "Texts of the queries of qrels."}
 TEXTS = frozenset({"name", "format"})
 
@@ -65,9 +69,9 @@ def list_testsets(request: Request, limit: Limit = DEFAULT_LIMIT, cursor: Cursor
     },
 )
 async def upload_testset(request: Request, caller: Uploading) -> Response:
-    """Store a test set under a name: a new version where there is one; the same content is stored once.
+    """Store a test set under a name, as a new version if the name exists; identical content is stored once.
 
-    A file that names databases, SQL, or variables of the server is refused; its expressions are compiled under a time limit.
+    A file that refers to databases, SQL or variables of the server is rejected; its expressions are compiled under a time limit.
     """
     info = await saved_testset(service_of(request), request, caller)
     return answer(SetResponse.model_validate(info), 201, {"Location": f"/v1/testsets/{segment(info.ref)}"})
@@ -98,11 +102,11 @@ def list_versions(request: Request, ref: Ref, limit: Limit = DEFAULT_LIMIT, curs
 def list_queries(
     request: Request,
     ref: Ref,
-    text: Annotated[str, Query(max_length=200, description="Only queries whose id or text has it.")] = "",
+    text: Annotated[str, Query(max_length=200, description="Only queries whose id or text contains this string.")] = "",
     limit: Limit = DEFAULT_LIMIT,
     cursor: Cursor = None,
 ) -> Page[QueryResponse]:
-    """List the queries with what is expected for each, in the order of the test set."""
+    """List the queries with their expected results, in the order of the test set."""
     testset = service_of(request).testsets.load(ref)
     wanted = text.casefold()
     found = [each for each in testset.queries if wanted in each.id.casefold() or wanted in each.text.casefold()]
@@ -111,7 +115,7 @@ def list_queries(
 
 @router.get("/testsets/{ref}/file", response_class=Response, responses=FILE)
 def download_testset(request: Request, ref: Ref, format_name: FormatName = "yaml") -> Response:
-    """Download a test set in a format that is written; what the format cannot hold is listed in the header `Cranfield-Notes`."""
+    """Download a test set in any output format; the header `Cranfield-Notes` lists data that the format cannot represent."""
     from cranfield.formats.convert import chosen_format, write_testset
     from cranfield.workbench.service.uploads import safe_name
 
@@ -140,7 +144,7 @@ def list_runs(
     openapi_extra={"requestBody": {"required": True, "content": form_schema("file", FIELDS)}},
 )
 async def upload_run(request: Request, caller: Uploading) -> Response:
-    """Store a run: the results of a system, in any format of runs."""
+    """Store a run (results of a system) in any run format."""
     from cranfield.workbench.service.uploads import save_run
 
     async with sent_form(request, caller, {"file": 1}, TEXTS) as form:
@@ -157,7 +161,7 @@ def get_run(request: Request, run_id: RunId) -> RunInfo:
 
 @router.get("/runs/{run_id}/file", response_class=Response, responses=FILE)
 def download_run(request: Request, run_id: RunId, format_name: FormatName = "jsonl") -> Response:
-    """Download a run in a format that is written."""
+    """Download a run in any output format."""
     from cranfield.formats.convert import chosen_format, write_run
 
     entry = chosen_format(FilePath("run"), format_name, "run")

@@ -185,7 +185,7 @@ def _locked(path: Path) -> Iterator[None]:
         with path_lock(path, wait=False) if path.is_file() else nullcontext():
             yield
     except BlockingIOError:
-        hint = "start this one again when that has ended: it goes on from there"
+        hint = "start this intake again when the other has ended; it continues from there"
         raise LogError("another intake is reading the file", path=shown(path), hint=hint) from None
     except OSError as error:
         raise LogError(refusal(path, error)) from None
@@ -198,7 +198,7 @@ def _records(reader: Reader, texts: Iterator[str], lines: _Lines) -> Iterator[Lo
             yield record if lines.bad is None else lines.bad
             lines.bad = None
     except csv.Error:
-        raise LogError("the table cannot be read", line=lines.n, hint="close the quote of a cell") from None
+        raise LogError("the table cannot be read", line=lines.n, hint="close the quoted cell") from None
 
 
 class _Lines:
@@ -256,7 +256,7 @@ def check_source(source: str) -> str:
     """
     if not re.fullmatch(SOURCE_PATTERN, source):
         expected = "letters, digits, dots, dashes and underscores, 100 at most"
-        raise UsageError("not a name of a source", expected=expected)
+        raise UsageError("not a valid source name", expected=expected)
     return source
 
 

@@ -268,7 +268,7 @@ FAMILIES: Mapping[str, Family] = {
     for family in (
         Family(
             "measure",
-            'Mean of a measure in the last evaluation whose figures count; stratum="all" is over all queries.',
+            'Mean of a measure in the last valid evaluation; stratum="all" is over all queries.',
             _means("mean"),
             of_measure=True,
             panels=(
@@ -299,10 +299,10 @@ FAMILIES: Mapping[str, Family] = {
                 ),
             ),
         ),
-        Family("measure_queries", "Queries that the mean is over.", _means("n"), of_measure=True),
+        Family("measure_queries", "Number of queries in the mean.", _means("n"), of_measure=True),
         Family(
             "measure_timestamp_seconds",
-            "Time of the evaluation that the mean is of: earlier than the last where that did not compute the measure.",
+            "Time of the evaluation of the mean; earlier than the last evaluation if that did not compute the measure.",
             _times,
             of_measure=True,
         ),
@@ -313,24 +313,27 @@ FAMILIES: Mapping[str, Family] = {
         ),
         Family(
             "evaluation_valid_timestamp_seconds",
-            "Time of the last evaluation whose figures count, which the measures are of.",
+            "Time of the last valid evaluation, which gives the values of the measures.",
             _of_valid(lambda valid: [(valid.at, {})]),
             panels=(Panel("Age of the figures", WHO, "s", "stat", expr="time() - {}"),),
         ),
         Family(
             "evaluation_age_seconds",
-            "Seconds since the last evaluation whose figures count; only where a server is scraped.",
+            "Seconds since the last valid evaluation; only if a server is scraped.",
             _ages,
         ),
         Family(
             "evaluation_void",
-            "1 where the figures of the last evaluation do not count; the measures are then of the one before.",
+            "1 if the last evaluation is void; the measures are then from the previous one.",
             _of_last(lambda last: [(bool(last.void), {})]),
             panels=(Panel("Void evaluations", WHO, kind="stat"),),
         ),
         Family(
             "evaluation_info",
-            "What the figures depend on besides the system: version and digest of the test set, convention, depth.",
+            (
+                "Settings that the figures depend on besides the system: version and digest of the test set, "
+                "convention, depth."
+            ),
             _of_valid(_terms),
             ("version", "digest", "convention", "depth"),
             panels=(Panel("Test set and convention", "{{version}} {{digest}} {{convention}} {{depth}} " + WHO),),
@@ -352,8 +355,10 @@ FAMILIES: Mapping[str, Family] = {
         ),
         Family(
             "latency_seconds",
-            "Latencies of the last evaluation whose figures count, as a histogram. It is no counter: "
-            "use histogram_quantile() without rate().",
+            (
+                "Latencies of the last valid evaluation, as a histogram. Not a counter: use histogram_quantile() "
+                "without rate()."
+            ),
             _histogram,
             ("le",),
             kind="histogram",
@@ -361,15 +366,17 @@ FAMILIES: Mapping[str, Family] = {
         ),
         Family(
             "latency_percentile_seconds",
-            "Percentiles of the latencies of the last evaluation whose figures count.",
+            "Percentiles of the latencies of the last valid evaluation.",
             _of_valid(_percentiles),
             ("percentile",),
             panels=(Panel("Latency", "p{{percentile}} " + WHO, "s"),),
         ),
         Family(
             "gate_rule_passed",
-            "1 where a rule of the gate holds, 0 where it is broken. A rule that could not be decided has no value (one on a "
-            "baseline needs a pinned evaluation); one that was broken stays 0 until an evaluation decides it.",
+            (
+                "1 if a rule of the gate holds, 0 if it is broken. An undecided rule has no value (a rule on a "
+                "baseline requires a pinned evaluation); a broken rule stays 0 until an evaluation decides it."
+            ),
             _of_valid(lambda valid: [(kept, {"rule": rule}) for rule, kept in (valid.gate or {}).items()]),
             ("rule",),
             panels=(Panel("Gate", "{{rule}} " + WHO, kind="stat"),),
@@ -384,7 +391,7 @@ FAMILIES: Mapping[str, Family] = {
         ),
         Family(
             "testset_overdue_seconds",
-            "Time by which the refresh of a test set is overdue, in whole days; 0: it is not.",
+            "Time by which the refresh of a test set is overdue, in whole days; 0: not overdue.",
             _numbers("testset", lambda snapshot: {name: n * DAY_S for name, n in snapshot.overdue_days.items()}),
             ("testset",),
             of_subject=False,
@@ -396,15 +403,15 @@ FAMILIES: Mapping[str, Family] = {
             _of_schedules(lambda each: [(each.next, {})]),
             ("schedule",),
             of_subject=False,
-            panels=(Panel("Until the next run of a schedule", "{{schedule}}", "s", "stat", expr="{} - time()"),),
+            panels=(Panel("Time until the next run of a schedule", "{{schedule}}", "s", "stat", expr="{} - time()"),),
         ),
         Family(
             "schedule_ended_timestamp_seconds",
-            "Time at which the last run of a schedule ended; its age is time() less this.",
+            "End time of the last run of a schedule; its age is time() minus this value.",
             _of_schedules(lambda each: [(each.ended, {})]),
             ("schedule",),
             of_subject=False,
-            panels=(Panel("Since the last run of a schedule", "{{schedule}}", "s", "stat", expr="time() - {}"),),
+            panels=(Panel("Time since the last run of a schedule", "{{schedule}}", "s", "stat", expr="time() - {}"),),
         ),
         Family(
             "schedule_result",
@@ -416,7 +423,7 @@ FAMILIES: Mapping[str, Family] = {
         ),
         Family(
             "schedule_failed_runs",
-            "Runs of a schedule that failed or were cancelled since the last that was done.",
+            "Number of failed or cancelled runs of a schedule since its last successful run.",
             _of_schedules(lambda each: [(each.n_failed, {})]),
             ("schedule",),
             of_subject=False,
@@ -424,7 +431,7 @@ FAMILIES: Mapping[str, Family] = {
         ),
         Family(
             "series_left_out",
-            "Systems on test sets that have no series, because there would be more than max_series.",
+            "Systems on test sets without series, because max_series is reached.",
             lambda snapshot: [MetricSample(snapshot.left_out)],
             of_subject=False,
         ),
@@ -451,7 +458,7 @@ def naming_of(config: MetricsConfig) -> Naming:
     for measure, name in config.measures.items():
         if clash := next((each for each in _names(naming, measure) if each in taken), None):
             raise UsageError(
-                f"metrics.measures: {name} for {measure} gives the name {clash}, which other metrics have",
+                f"metrics.measures: {name} for {measure} gives the name {clash}, which another metric already has",
                 hint="use another name",
             )
     return naming

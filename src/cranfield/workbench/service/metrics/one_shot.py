@@ -43,7 +43,7 @@ def read_observations(path: Path, *, testset: str | None = None) -> list[Observa
         expected = "results.json or gate.json"
         raise InputError("not a file of results", path=shown(path), expected=expected, hint=hint) from None
     if is_pilot:
-        raise InputError("the results are those of a pilot", path=shown(path), hint="run it again without --pilot.")
+        raise InputError("the results are from a pilot", path=shown(path), hint="run it again without --pilot.")
     if testset is None:
         return found
     if len(names := dict.fromkeys(each.subject.testset for each in found)) > 1:
@@ -59,7 +59,7 @@ def require_written(observations: Sequence[Observation], naming: Naming) -> None
     """
     if not any(naming.is_written(each.subject) for each in observations):
         raise UsageError(
-            "the block metrics: of the operator's file leaves out all of these results",
+            "the block metrics: of the operator's file excludes all of these results",
             got=", ".join(f"{each.subject.system} on {each.subject.testset}" for each in observations),
             hint="add them to metrics.systems and metrics.testsets, or give the test set its name with --testset",
         )
@@ -78,7 +78,7 @@ def write_textfile(path: Path, text: bytes) -> None:
     """
     if path.suffix != ".prom":
         raise UsageError(
-            "node_exporter reads files whose names end in .prom", path=str(path), expected="cranfield.prom"
+            "node_exporter reads only files whose names end in .prom", path=str(path), expected="cranfield.prom"
         )
     write_bytes(path, [text])
 
@@ -128,7 +128,7 @@ def push(
                 handler=_handler(environment.get(AUTH_VARIABLE)),
             )
         except OSError as error:  # an HTTP status is one too
-            raise UsageError(f"the Pushgateway did not take the metrics: {_reason(error)}", path=parts.netloc) from None
+            raise UsageError(f"the Pushgateway rejected the metrics: {_reason(error)}", path=parts.netloc) from None
     return len(written)
 
 

@@ -47,11 +47,11 @@ def blob_content(session: Session, digest: str) -> bytes:
     """
     data = session.scalar(select(Blob.data).where(Blob.digest == digest))
     if data is None:
-        raise InternalError(f"the database has no content {digest}")
+        raise InternalError(f"content {digest} not found in the database")
     reader = zlib.decompressobj()
     content = reader.decompress(data, LARGEST)
     if reader.unconsumed_tail or content_digest(content) != digest:
-        raise InternalError(f"the content {digest} is damaged")
+        raise InternalError(f"content {digest} is damaged")
     return content
 
 
@@ -69,7 +69,7 @@ def row_of(session: Session, table: type[Row], number: int, what: str, *, lock: 
     """
     row = session.get(table, number, with_for_update=lock or None)
     if row is None:
-        raise UnknownNameError(f"there is no {what} {number}")
+        raise UnknownNameError(f"{what} {number} not found")
     return row
 
 

@@ -45,7 +45,7 @@ KINDS: Mapping[type[JobRequest], JobKind] = {
 }
 MAX_ATTEMPTS = 3
 """Claims of a job whose worker died each time; then it has failed."""
-DIED = "the process that worked on it ended in the middle of it, {n} times"
+DIED = "the process of the job ended before the job was complete, {n} times"
 
 
 class ProblemCode(StrEnum):
@@ -61,7 +61,7 @@ class ProblemCode(StrEnum):
     DIED = "died"
     """The process of the job, or its server, ended each time."""
     INTERNAL = "internal"
-    """A bug; the log of the server has the reason."""
+    """A bug; the server log has the reason."""
 
 
 class QueueFullError(UsageError):
@@ -174,7 +174,7 @@ class StoredJobs(ServicePart):
             return _info(session, row)
 
     def retry(self, job_id: int) -> JobInfo:
-        """Put a failed or cancelled job into the queue again: it goes on with the answers that it has.
+        """Queue a failed or cancelled job again; it continues with the stored answers.
 
         Raises:
             UsageError: it is neither.
@@ -184,8 +184,8 @@ class StoredJobs(ServicePart):
             if row.state not in {JobState.FAILED, JobState.CANCELLED}:
                 raise UsageError(
                     f"job {job_id} is {row.state}",
-                    expected="one that failed or was cancelled",
-                    hint="send the request again for another evaluation",
+                    expected="a failed or cancelled job",
+                    hint="send the request again for a new evaluation",
                 )
             row.state, row.cancel, row.problems, row.attempts = JobState.QUEUED, False, None, 0
             row.finished_at, row.progress, row.n_done, row.n_all = None, _waits_for(_request(row)), 0, 0
@@ -308,7 +308,7 @@ class StoredJobs(ServicePart):
             found = _info(session, row)
         if found.request != request:
             raise KeyConflictError(
-                f"the key is that of job {found.id}, which has another request",
+                f"the key was used for job {found.id}, with a different request",
                 path="key",
                 hint="send the same request again, or choose another key",
             )
@@ -324,7 +324,7 @@ def _refuse_more(session: Session, by: int | None, most: int) -> None:
     waiting = select(func.count()).where(Job.account_id == by, Job.state == JobState.QUEUED)
     if by is not None and (session.scalar(waiting) or 0) >= most:
         raise QueueFullError(
-            f"{most} jobs of this account wait already",
+            f"{most} jobs of this account are already waiting",
             hint="wait for them, or cancel one (the limit: limits.queued_per_account)",
         )
 
@@ -406,11 +406,11 @@ def _waits_for(request: JobRequest) -> str:
     if not isinstance(request, CompareResultsRequest):
         return ""
     jobs = " and ".join(str(number) for number in request.jobs)
-    return f"begins when job {jobs} has ended" if len(request.jobs) == 1 else f"begins when jobs {jobs} have ended"
+    return f"starts when job {jobs} has ended" if len(request.jobs) == 1 else f"starts when jobs {jobs} have ended"
 
 
 def _died(row: Job) -> JobProblem:
-    hint = "the log of the server has its last lines; a retry goes on with the answers that it has"
+    hint = "the server log has its last lines; a retry continues with the stored answers"
     return job_problem(Problem(DIED.format(n=row.attempts), hint=hint), ProblemCode.DIED)
 
 

@@ -27,7 +27,7 @@ class Variants(ServicePart):
         with self._database.write() as session:
             if session.scalar(select(Variant.id).where(Variant.name == name)) is not None:
                 raise UsageError(
-                    f"there is a variant {name}", path="name", hint="choose another name, or delete it first"
+                    f"variant {name} already exists", path="name", hint="choose another name, or delete it first"
                 )
             made = self._clock()
             row = Variant(name=name, system=system, params=params, note=note, created_at=made, account_id=by)

@@ -190,7 +190,7 @@ class Scheduler:
             if not started:
                 raise
             return started[0]  # by another server, which has another version of the file
-        LOG.info("schedule %s: job %d is due since %s", schedule.name, job.id, (time or now).isoformat())
+        LOG.info("schedule %s: job %d has been due since %s", schedule.name, job.id, (time or now).isoformat())
         return job
 
     def _request(self, schedule: Schedule) -> JobRequest:
@@ -298,9 +298,9 @@ class Scheduler:
             try:
                 self.tick()
             except DBAPIError as error:
-                LOG.warning("the database does not answer: %s", type(error.orig).__name__)
+                LOG.warning("the database does not respond: %s", type(error.orig).__name__)
             except Exception:
-                LOG.exception("the schedules could not be looked at")
+                LOG.exception("the schedules could not be checked")
             stopping.wait(PAUSE_S)
 
 

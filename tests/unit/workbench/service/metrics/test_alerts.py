@@ -123,7 +123,7 @@ def test_the_alert_with_15_minutes(tmp_path: Path) -> None:
         "annotations": {
             "summary": "fusion on clinical breaks the rule: R@10 is at least 0.75",
             "description": "The value is {{ $value }}{{ with $labels.stratum }} ({{ . }}){{ end }}; it must not be < 0.75. "
-            "The page of the last evaluation has the worst queries.",
+            "The page of the last evaluation lists the worst queries.",
         },
     }
 
@@ -163,9 +163,9 @@ def test_void_old_and_missing_figures_have_alerts(tmp_path: Path) -> None:
         found["fusion on clinical has no new figures"]
         == f"time() - max without (instance, pod) (last_over_time({valid}[45m])) > 172800"
     )
-    assert found["fusion on clinical is in no metrics"] == f"{evaluated} unless on () {server}"
-    assert found["A series of fusion on clinical is missing"] == f"{failed} unless on () {evaluated}"
-    assert found["There are no metrics of Cranfield"] == server
+    assert found["No metrics of fusion on clinical"] == f"{evaluated} unless on () {server}"
+    assert found["A metric series of fusion on clinical is missing"] == f"{failed} unless on () {evaluated}"
+    assert found["No metrics of Cranfield"] == server
 
 
 def test_a_rule_of_one_test_set_has_no_alert_on_another(tmp_path: Path) -> None:
@@ -183,7 +183,7 @@ def test_the_only_test_set_has_the_name_of_its_file(tmp_path: Path) -> None:
 
 
 def test_alerts_on_a_system_that_has_no_metrics_are_refused(tmp_path: Path) -> None:
-    with pytest.raises(UsageError, match=r"metrics\.systems of the workbench file has no fusion"):
+    with pytest.raises(UsageError, match=r"metrics\.systems of the workbench file does not include fusion"):
         alerts_of(tmp_path, "failures: {at_most: 0}", config=MetricsConfig(systems=["bm25"]))
 
 
@@ -228,7 +228,7 @@ def test_the_alert_fires_after_15_minutes_and_a_restart_does_not_resolve_it(
     }
     annotations = {
         "summary": "fusion on clinical breaks the rule: R@10 is at least 0.75",
-        "description": "The value is 0.71; it must not be < 0.75. The page of the last evaluation has the worst queries.",
+        "description": "The value is 0.71; it must not be < 0.75. The page of the last evaluation lists the worst queries.",
     }
     fired = [{"exp_labels": labels, "exp_annotations": annotations}]
     expected = {"9m": [], "24m": [], "26m": fired, "35m": fired, "59m": fired, "61m": []}
@@ -254,10 +254,8 @@ def test_the_alert_fires_after_15_minutes_and_a_restart_does_not_resolve_it(
                             {
                                 "exp_labels": {"severity": "warning"},
                                 "exp_annotations": {
-                                    "summary": "There are no metrics of Cranfield",
-                                    "description": "No alert on it can fire: the server is not scraped, or its database is "
-                                    "away; it was never evaluated; its name has changed; or, for a rule on a baseline, none "
-                                    "is pinned.",
+                                    "summary": "No metrics of Cranfield",
+                                    "description": "No alert on it can fire. Possible reasons: the server is not scraped or its database is unavailable; it was never evaluated; its name has changed; no baseline is pinned, for a rule on a baseline.",
                                 },
                             }
                         ],

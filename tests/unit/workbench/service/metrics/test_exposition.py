@@ -160,11 +160,11 @@ def test_a_quote_in_a_name_is_escaped() -> None:
 @pytest.mark.parametrize(
     ("given", "message"),
     [
-        ({"labels": ["testset"]}, "no label system, and systems names not exactly one"),
+        ({"labels": ["testset"]}, "no label system, and systems does not name exactly one"),
         ({"labels": ["system"], "testsets": ["a", "b"]}, "no label testset"),
         ({"prefix": "9_"}, "String should match pattern"),
         ({"measures": {"Recal@10": "x"}}, "unknown measure"),
-        ({"measures": {"R": "x", "nDCG": "x"}}, "x is the name of R too"),
+        ({"measures": {"R": "x", "nDCG": "x"}}, "x is also the name of R"),
     ],
 )
 def test_names_that_would_not_identify_a_series_are_refused(given: dict, message: str) -> None:
@@ -174,7 +174,7 @@ def test_names_that_would_not_identify_a_series_are_refused(given: dict, message
 
 @pytest.mark.parametrize("name", ["queries", "measure_ci_low", "build_info"])
 def test_the_name_of_a_family_is_refused_for_a_measure(name: str) -> None:
-    with pytest.raises(UsageError, match=f"cranfield_{name}, which other metrics have"):
+    with pytest.raises(UsageError, match=f"cranfield_{name}, which another metric already has"):
         naming_of(MetricsConfig(measures={"R": name}))
 
 

@@ -131,7 +131,7 @@ def test_a_gate_whose_figures_do_not_count_is_void(gated: Path, tmp_path: Path) 
 
 
 def test_a_pilot_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(InputError, match="those of a pilot"):
+    with pytest.raises(InputError, match="from a pilot"):
         read_observations(results_file(tmp_path, pilot=True))
 
 
@@ -160,7 +160,7 @@ def test_results_that_the_operator_leaves_out_are_an_error(tmp_path: Path) -> No
         command_line("metrics"), ["metrics", str(tmp_path / "results.json"), "--workbench", str(tmp_path / "w.yaml")]
     )
     assert done.exit_code == 2
-    assert "leaves out all of these results; got fusion on clinical" in done.stderr
+    assert "excludes all of these results; got fusion on clinical" in done.stderr
 
 
 @pytest.fixture
@@ -187,7 +187,7 @@ def test_a_group_has_the_labels_that_are_written(tmp_path: Path, gateway: Receiv
 
 def test_a_refusal_of_the_gateway_is_an_error(tmp_path: Path, gateway: Receiver) -> None:
     gateway.statuses = [400]
-    with pytest.raises(UsageError, match="the Pushgateway did not take the metrics: 400"):
+    with pytest.raises(UsageError, match="the Pushgateway rejected the metrics: 400"):
         push(gateway.url, "nightly", read_observations(results_file(tmp_path)), Naming(), environment={})
 
 

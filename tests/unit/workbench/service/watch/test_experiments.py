@@ -189,7 +189,7 @@ def test_a_failed_job_goes_on_with_its_cells(desk, place):
     place.failing = True
     job = run_due(server, place, "2027-01-01T03:00")
     assert (job.state, [each.code for each in job.problems], place.files) == (JobState.FAILED, ["system"], [])
-    assert job.problems[0].message.startswith("4 cells of 24 have no end: t1/")
+    assert job.problems[0].message.startswith("4 cells of 24 are unfinished: t1/")
     assert watch_states(server.service)[0].last.result == "failed"
     place.failing = False
     server.service.jobs.retry(job.id)

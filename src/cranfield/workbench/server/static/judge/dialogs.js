@@ -76,7 +76,7 @@ export class Dialogs {
       const clash = used.get(key);
       if (key && (clash || (digits && /^\d$/.test(key)))) {
         $("keys-problem").textContent = clash
-          ? `“${key}” is the key of two actions: ${clash} and ${action.about}.`
+          ? `“${key}” is assigned to two actions: ${clash} and ${action.about}.`
           : `“${key}” is a grade, and cannot be the key of: ${action.about}.`;
         field?.focus();
         return false;

@@ -131,7 +131,7 @@ export class Outbox {
         this.write(name.replace(".unsaved.", ".refused."), { ...entry, error: result.error });
         this.remove(name);
       } else {
-        again = result?.error ?? "The server did not answer for a judgment";
+        again = result?.error ?? "The server did not respond for a judgment";
       }
     }
     if (again !== null) throw Object.assign(new Error(again), { status: 503 });

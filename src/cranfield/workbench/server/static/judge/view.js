@@ -36,7 +36,7 @@ export class View {
     const head = element("header", "", heading);
     if (card.title && card.doc && card.title !== card.doc) head.append(element("p", "doc", card.doc));
     card.node = element("article", "card", head);
-    if (card.pending) card.node.append(element("p", "problem", "The text is being fetched …"));
+    if (card.pending) card.node.append(element("p", "problem", "Loading the text …"));
     if (card.problem) card.node.append(element("p", "problem", card.problem));
     if (card.sides) {
       const sides = ["Left", "Right"].map((name, place) => {
@@ -162,7 +162,7 @@ export class View {
     clearTimeout(this.unsavedTimer);
     const show = () => {
       const why = { "signed-out": "you are signed out", offline: "the server cannot be reached" }[trouble] ?? trouble;
-      const kept = stored ? "kept in this browser" : "this browser keeps nothing: leave this page open";
+      const kept = stored ? "kept in this browser" : "this browser cannot store judgments: leave this page open";
       $("unsaved").textContent = unsaved.length ? `${unsaved.length} unsaved${why ? `: ${why}; ${kept}` : ""}` : "";
       $("sign-in").hidden = trouble !== "signed-out";
     };
