@@ -23,10 +23,10 @@ if TYPE_CHECKING:
 CONFIG = "cranfield_config"
 DEFAULT_CONFIG = "cranfield.yaml"
 MARKER = (
-    "cranfield(testset=, system=, run=, k=, convention=, max_failed_share=): what the fixture `evaluation` measures: a "
-    "test set and a system (module:function), or a run file, relative to the test's file; or a system of the config."
+    "cranfield(testset=, system=, run=, k=, convention=, max_failed_share=): input of the fixture `evaluation`: "
+    "a test set and a system (module:function) or a run file, relative to the test file; or a system of the config."
 )
-SECTION = "cranfield: queries that did worst"
+SECTION = "cranfield: worst queries"
 
 _requests_key = pytest.StashKey[list[Any]]()
 """Measures that the running test has requested."""
@@ -36,9 +36,11 @@ _scored_key = pytest.StashKey[dict[object, Any]]()
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     """Add `--cranfield-config` and the setting `cranfield_config`."""
-    parser.addini(CONFIG, f"config file whose systems are measured, relative to the root; {DEFAULT_CONFIG} by default")
+    parser.addini(
+        CONFIG, f"config file with the systems to evaluate, relative to the root; {DEFAULT_CONFIG} by default"
+    )
     group = parser.getgroup("cranfield", "quality of search")
-    group.addoption("--cranfield-config", metavar="FILE", help="config file whose systems are measured")
+    group.addoption("--cranfield-config", metavar="FILE", help="config file with the systems to evaluate")
 
 
 def pytest_configure(config: pytest.Config) -> None:
@@ -85,7 +87,7 @@ def evaluation(request: pytest.FixtureRequest, cranfield_config: Path) -> Scores
     settings: dict[str, Any] = {}
     for marker in reversed(list(request.node.iter_markers("cranfield"))):  # the closest is last, and wins
         if marker.args:
-            pytest.fail("the marker cranfield takes settings by name: testset=, system= ...", pytrace=False)
+            pytest.fail("the marker cranfield accepts only keyword arguments: testset=, system= ...", pytrace=False)
         settings |= marker.kwargs
     return _scored(request.config, settings, request.path.parent, cranfield_config)
 

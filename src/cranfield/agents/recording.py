@@ -212,7 +212,7 @@ class Kept:
             self.n_kept += 1
             return replace(self._answer(lines.pop(0), request), is_kept=True)
         if self.backend is None or self._file is None:
-            message = f"{self.path} does not have this request (digest {digest})"
+            message = f"{self.path} does not contain this request (digest {digest})"
             failure = Failure(FailureKind.NOT_RECORDED, message)
             return ModelAnswer(failure=failure, usage=Usage(requests=0, input=0, output=0))
         # A replay keeps the answers of salts apart as well.
@@ -288,7 +288,7 @@ def _read(path: Path) -> list[Mapping[str, Any]]:
         try:
             found.append(_checked_line(json.loads(text)))
         except (ValueError, KeyError, TypeError):
-            problems.add("not a line of kept answers", path=str(path), line=number, got=shorten(text))
+            problems.add("not a valid line of a file of stored answers", path=str(path), line=number, got=shorten(text))
     problems.raise_if_any()
     return found
 
@@ -378,7 +378,7 @@ class RecordFolder(ABC, Generic[AnyManifest]):
             try:
                 stack.enter_context(path_lock(path, wait=False))
             except BlockingIOError:
-                raise UsageError("another process writes in this run folder", path=shown(path)) from None
+                raise UsageError("another process is writing to this run folder", path=shown(path)) from None
             try:
                 files.update((step, open_whole_lines(path / step)) for step in cls.files if (path / step).is_file())
                 yield cls(path, manifest, files)
@@ -403,7 +403,7 @@ class RecordFolder(ABC, Generic[AnyManifest]):
         """
         if not re.fullmatch(r"[\w.-]{1,80}", manifest.name):
             expected = "letters, digits, dots, hyphens and underscores, at most 80"
-            raise UsageError("the name of a run is part of its folder's", got=shorten(manifest.name), expected=expected)
+            raise UsageError("the run name is used in the folder name", got=shorten(manifest.name), expected=expected)
         stamp = manifest.created_at.replace(":", "-")
         for number in range(1, 1000):
             path = runs / (f"{stamp}-{manifest.name}" + (f"-{number}" if number > 1 else ""))
@@ -417,7 +417,7 @@ class RecordFolder(ABC, Generic[AnyManifest]):
             # Not `mode="json"`, which loses bytes of names that are no Unicode: those files would not be withheld.
             write_text(path / MANIFEST, [_line(manifest.model_dump(), indent=2)], errors="backslashreplace")
             return path
-        raise UsageError("too many runs of this name in one second", path=shown(runs))
+        raise UsageError("too many runs with this name in one second", path=shown(runs))
 
     def append(self, step: StrEnum, record: BaseModel | Mapping[str, Any]) -> None:
         """Add a record. When this returns, a kill does not lose it."""
@@ -576,7 +576,7 @@ def changed_since(folder: Path, recorded: TreeRecord, now: TreeState | None) -> 
     except ValidationError as error:
         raise InputError("not the state of a repository", path=shown(path), got=str(error.errors()[0]["msg"])) from None
     if before.digest != recorded.digest:
-        raise InputError("not the state that the run began with", path=shown(path), expected=recorded.digest)
+        raise InputError("not the initial state of the run", path=shown(path), expected=recorded.digest)
     return differences(before, now)
 
 
@@ -604,14 +604,14 @@ def require_same_tree(
     found = changed_since(folder, recorded, now)
     if found.source or (found.ignored and not allow_dirty):
         where = f" on commit {now.commit[:12]}" if now is not None and now.commit else ""
-        hint = f"bring it back to that state{where}, or begin another run"
+        hint = f"restore that state{where}, or start a new run"
         if not found.source:
-            hint += "; {allow_dirty} goes on where only ignored files differ"
+            hint += "; continue with {allow_dirty} if only ignored files differ"
         if names_commit and now is not None and now.commit:
-            hint += f"; {{at={now.commit[:12]}}} reads the commit alone"
+            hint += f"; {{at={now.commit[:12]}}} reads only the commit"
         n = len(found.source) + len(found.ignored)
         raise UsageError(
-            f"the folder of the repository is not as when the run began ({n}): {found.text}",
+            f"the repository has changed since the run began ({n}): {found.text}",
             path=shown(folder),
             hint=hint,
             parameters=("allow_dirty", "at"),

@@ -157,15 +157,15 @@ class BudgetSettings(ClosedModel):
 
 
 BaseUrlOption = Annotated[
-    str, Option("Address of the server, such as http://127.0.0.1:8000/v1.", flag="--base-url", metavar="URL")
+    str, Option("URL of the server, such as http://127.0.0.1:8000/v1.", flag="--base-url", metavar="URL")
 ]
 KeyOption = Annotated[str, Option("Environment variable that holds the API key.", flag="--api-key-env", metavar="NAME")]
 TokensOption = Annotated[
-    int | None, Option("Stop before more tokens than this are used.", flag="--budget-tokens", metavar="N"), Ge(1)
+    int | None, Option("Maximum number of tokens to use.", flag="--budget-tokens", metavar="N"), Ge(1)
 ]
 MoneyOption = Annotated[
     float | None,
-    Option("Stop before more than this is spent; needs --prices.", flag="--budget-money", metavar="X"),
+    Option("Maximum amount to spend; requires --prices.", flag="--budget-money", metavar="X"),
     Ge(0),
 ]
 PricesOption = Annotated[
@@ -183,7 +183,7 @@ class SchemaMode(StrEnum):
 
 OutputOption = Annotated[
     SchemaMode,
-    Option("How the model is given the schema of its answer.", flag="--output-mode", metavar="MODE"),
+    Option("How the answer schema is passed to the model.", flag="--output-mode", metavar="MODE"),
 ]
 AtOnceOption = Annotated[int, Option("Calls at once.", flag="--concurrency", metavar="N"), Interval(ge=1, le=100)]
 
@@ -201,5 +201,5 @@ def read_budget(model: str, tokens: int | None, money: float | None, prices: Pat
     if money is not None and model not in found.models:
         where = "no price list" if prices is None else str(prices)
         hint = f"write `models: {{{model}: {{input: 0.5, output: 1.5}}}}`, prices of a million tokens, to a file for --prices"
-        raise UsageError(f"--budget-money needs the price of {model}", got=where, hint=hint)
+        raise UsageError(f"--budget-money requires the price of {model}", got=where, hint=hint)
     return Budget(tokens=tokens, money=money, prices=found)

@@ -165,7 +165,9 @@ def _require_free(variants: ComponentVariants, experiment: Experiment) -> None:
         **{f"query {query.id}": query.params for query in experiment.testset.queries},
     }
     problems = [
-        Problem(f"{giver} sets the parameter {name}, which switches a component on or off", hint="rename the parameter.")
+        Problem(
+            f"{giver} sets the parameter {name}, which switches a component on or off", hint="rename the parameter."
+        )
         for giver, params in given.items()
         for name in sorted(switches & set(params))
     ]

@@ -255,11 +255,11 @@ def _arm_problems(plan: BenefitPlan) -> Iterator[Problem]:
         hint = "such a comparison would be void: the arms differ in more than the tool under test"
         yield Problem("only one arm has a native tool", path="arms", expected=expected, got=differing, hint=hint)
     if treatment.name == control.name:
-        yield Problem("both arms have one name", path="arms", got=shorten(treatment.name))
+        yield Problem("both arms have the same name", path="arms", got=shorten(treatment.name))
     has_native = bool(treatment.native or control.native)
     if plan.agent.kind == "reference" and has_native and not plan.repo:
         hint = "name the repository, or write `native: []` in both arms"
-        yield Problem("native tools read a repository, and there is none", path="repo", hint=hint)
+        yield Problem("native tools require a repository", path="repo", hint=hint)
 
 
 def _agent_problems(agent: Agent) -> Iterator[Problem]:
@@ -272,7 +272,7 @@ def _agent_problems(agent: Agent) -> Iterator[Problem]:
 def _limit_problems(plan: BenefitPlan) -> Iterator[Problem]:
     """Limits that nothing would keep."""
     models = {
-        "agent.model": (plan.agent.model, "write them as `limits` of the plan: those of a cell"),
+        "agent.model": (plan.agent.model, "set them as `limits` of the plan, which apply to a cell"),
         "success.judge": (
             plan.success.judge,
             "a judge answers in single requests; `budget.judge_tokens` limits them all",
@@ -280,13 +280,15 @@ def _limit_problems(plan: BenefitPlan) -> Iterator[Problem]:
     }
     for where, (model, hint) in models.items():
         if model is not None and model.limits != LimitSettings():
-            yield Problem("no limits of this model are kept", path=f"{where}.limits", expected="no `limits`", hint=hint)
+            yield Problem(
+                "limits of this model are not applied", path=f"{where}.limits", expected="no `limits`", hint=hint
+            )
     if not plan.agent.reports_calls and plan.limits.tool_calls != LimitSettings().tool_calls:
-        hint = "give their place as `agent.usage.tool_calls`, or leave the limit out"
-        yield Problem("nothing counts the tool calls of this agent", path="limits.tool_calls", hint=hint)
+        hint = "set their path as `agent.usage.tool_calls`, or leave the limit out"
+        yield Problem("the tool calls of this agent are not counted", path="limits.tool_calls", hint=hint)
     if not plan.agent.counts_turns and plan.limits.turns != LimitSettings().turns:
-        hint = "give their number as `agent.usage.turns`, or leave the limit out"
-        yield Problem("nothing counts the turns of this agent", path="limits.turns", hint=hint)
+        hint = "set the path of their number as `agent.usage.turns`, or leave the limit out"
+        yield Problem("the turns of this agent are not counted", path="limits.turns", hint=hint)
 
 
 def _model_problems(where: str, model: ModelSettings) -> Iterator[Problem]:
@@ -299,8 +301,8 @@ def _model_problems(where: str, model: ModelSettings) -> Iterator[Problem]:
     if name and not os.environ.get(name):
         yield Problem("an environment variable is not set", path=f"{where}.api_key_env", expected=name)
     elif not name and not connection.base_url and split_model(model.model)[0] == "openai":
-        expected = "the environment variable that holds it"
-        yield Problem("no API key for OpenAI", path=f"{where}.api_key_env", expected=expected)
+        expected = "the environment variable with the key"
+        yield Problem("no OpenAI API key", path=f"{where}.api_key_env", expected=expected)
 
 
 def _tool_problems(plan: BenefitPlan, folder: Path) -> Iterator[Problem]:
@@ -313,10 +315,10 @@ def _tool_problems(plan: BenefitPlan, folder: Path) -> Iterator[Problem]:
         if server.instructions.startswith(INSTRUCTIONS):
             path = folder / server.instructions.removeprefix(INSTRUCTIONS)
             if not path.is_file():
-                yield Problem("no such file of instructions", path=f"{where}.instructions", got=shorten(str(path)))
+                yield Problem("file of instructions not found", path=f"{where}.instructions", got=shorten(str(path)))
         if (server.results is None) != (not server.results_parameter):
-            message = "`results` and `results_parameter` go together"
-            yield Problem(message, path=where, hint="the parameter is the one by which a call says how many it wants")
+            message = "`results` and `results_parameter` must be set together"
+            yield Problem(message, path=where, hint="the parameter is the argument of a call for the number of results")
 
 
 def _missing_programs(plan: BenefitPlan) -> Iterator[Problem]:
@@ -331,7 +333,7 @@ def _missing_programs(plan: BenefitPlan) -> Iterator[Problem]:
             yield Problem("the program does not exist", path=where, expected=expected, got=got)
         elif _PYTHON.fullmatch(Path(program).name) and Path(script).suffix == ".py" and not Path(script).exists():
             expected = "its path from the working folder, or an absolute one"
-            yield Problem("there is no such script", path=where, expected=expected, got=shorten(script))
+            yield Problem("script not found", path=where, expected=expected, got=shorten(script))
 
 
 def _budget_problems(plan: BenefitPlan) -> Iterator[Problem]:
@@ -339,11 +341,11 @@ def _budget_problems(plan: BenefitPlan) -> Iterator[Problem]:
     if (budget.tokens, budget.money) == (None, None):
         return
     if plan.limits.tokens is None:
-        hint = "a cell is begun only where the most that it can use is within the budget"
-        yield Problem("a budget needs a limit of tokens for each cell", path="limits.tokens", hint=hint)
+        hint = "a cell is started only if its maximum usage is within the budget"
+        yield Problem("a budget requires a token limit per cell", path="limits.tokens", hint=hint)
     model = "" if plan.agent.model is None else plan.agent.model.model
     if budget.money is not None and model not in budget.prices.models:
-        yield Problem("a budget of money needs the price of the model", path="budget.prices.models", expected=model)
+        yield Problem("a money budget requires the price of the model", path="budget.prices.models", expected=model)
     tokens, money = reservation(plan)
     if (budget.tokens or tokens) < tokens or (budget.money or money) < money:
         got = f"{tokens:,} tokens" if (budget.tokens or tokens) < tokens else f"{money:g} of money"
@@ -357,9 +359,9 @@ def _judge_budget_problems(plan: BenefitPlan) -> Iterator[Problem]:
     is_limited = (budget.tokens, budget.money) != (None, None)
     if is_limited and (budget.judge_tokens, budget.judge_money) == (None, None):
         expected = "`judge_tokens` or `judge_money`"
-        yield Problem("a budget needs a limit for the judge", path="budget.judge_tokens", expected=expected)
+        yield Problem("a budget requires a limit for the judge", path="budget.judge_tokens", expected=expected)
     if budget.judge_money is not None and judge.model not in budget.prices.models:
-        message = "a budget of money needs the price of the judge"
+        message = "a money budget requires the price of the judge"
         yield Problem(message, path="budget.prices.models", expected=judge.model)
 
 
@@ -367,7 +369,7 @@ def _success_problems(plan: BenefitPlan) -> Iterator[Problem]:
     is_coding = plan.tasks.coding is not None
     if is_coding != (plan.success.by is SuccessBy.CODE):
         expected = "code" if is_coding else "facts or structure"
-        yield Problem("success is decided by what the tasks do not have", path="success.by", expected=expected)
+        yield Problem("the tasks do not support this success criterion", path="success.by", expected=expected)
 
 
 def _commit_problems(plan: BenefitPlan, tasks: TaskSet) -> Iterator[Problem]:
@@ -386,7 +388,7 @@ def _commit_problems(plan: BenefitPlan, tasks: TaskSet) -> Iterator[Problem]:
         and not is_same_commit(str(label.provenance.get("commit") or tasks.commit), tasks.commit)
     ]
     if others:
-        message = f"{count_noun(len(others), 'records')} of the golden set name another commit than the set"
+        message = f"{count_noun(len(others), 'records')} of the golden set with a different commit than the set"
         yield Problem(
             message,
             expected=tasks.commit,
@@ -409,8 +411,8 @@ def _snapshot(
         reads_folder=True,
     )
     if tasks.commit and not is_same_commit(snapshot.commit, tasks.commit):
-        hint = "leave `at` out, or make the golden set true of that commit"
-        message = "the code is not that of the golden set"
+        hint = "leave out `at`, or update the golden set to that commit"
+        message = "the code differs from that of the golden set"
         raise ConfigError(message, path="at", expected=tasks.commit, got=snapshot.commit or "no commit", hint=hint)
     if snapshot.tree is not None and not allow_dirty:
         require_clean(snapshot.tree, folder / plan.repo, names_commit=False)
@@ -424,7 +426,7 @@ def _source_problems(tasks: TaskSet, snapshot: Snapshot | None) -> Iterator[Prob
     stored = tasks.testset.meta.source_files
     differing = [path for path, digest in stored.items() if snapshot.sha256(path) != digest.removeprefix("sha256:")]
     if differing:
-        message = f"{count_noun(len(differing), 'files')} are not as the golden set was verified against"
+        message = f"{count_noun(len(differing), 'files')} differ from the verified state of the golden set"
         yield Problem(
             message, got=and_list(differing[:5]), hint="`cranfield testset verify SET --repo DIR` shows what moved"
         )
@@ -434,18 +436,18 @@ def _notes(plan: BenefitPlan, tasks: TaskSet) -> Iterator[str]:
     yield from _agent_notes(plan)
     unlimited = [name for name in ("tokens", "seconds") if getattr(plan.limits, name) is None]
     if unlimited:
-        yield f"A cell has no limit of {and_list(unlimited)}."
+        yield f"Cells have no limit of {and_list(unlimited)}."
     control = plan.arms[ArmRole.CONTROL]
     if plan.repo and not (control.native or control.tools):
-        yield "The control arm has no tools: the lift is over an agent that cannot look."
+        yield "The control arm has no tools, so the lift is relative to an agent that cannot search or read."
     unused = sorted(set(plan.tools) - {name for arm in plan.arms.values() for name in arm.tools})
     if unused:
-        yield f"No arm has {and_list(unused)}."
+        yield f"No arm uses {and_list(unused)}."
     silent = [name for name, server in plan.tools.items() if name not in unused and server.preflight is None]
     if silent:
-        yield f"The index that {and_list(silent)} serves is not checked: there is no preflight."
+        yield f"The index served by {and_list(silent)} is not checked, because there is no preflight."
     if plan.success.by is SuccessBy.FACTS and plan.success.judge is None:
-        yield "There is no judge: facts that rules do not decide leave a task undecided."
+        yield "No judge: a task stays undecided if rules cannot decide a fact."
     if tasks.left_out:
         reasons = Counter(tasks.left_out.values())
         yield (
@@ -454,11 +456,11 @@ def _notes(plan: BenefitPlan, tasks: TaskSet) -> Iterator[str]:
             + "."
         )
     if tasks.testset is not None and tasks.testset.meta.uncommitted:
-        yield f"The golden set says of its repository: {tasks.testset.meta.uncommitted}"
+        yield f"Note of the golden set on its repository: {tasks.testset.meta.uncommitted}"
     if tasks.source:
-        yield f"The tasks are of {tasks.source.rstrip('.')}."
+        yield f"Source of the tasks: {tasks.source.rstrip('.')}."
     if plan.repo and not tasks.commit:
-        yield "The tasks name no commit: whether the code is theirs is not checked."
+        yield "The tasks have no commit, so it is not checked whether the code matches."
 
 
 def _named_files(plan: BenefitPlan, folder: Path) -> list[Path]:
@@ -477,22 +479,28 @@ def _tree_notes(plan: BenefitPlan, snapshot: Snapshot, folder: Path, without: Co
     written = () if snapshot.tree is None else snapshot.tree.written
     if inside := {*(each.name for each in places if each.resolve().is_relative_to(root)), *written}:
         names = join_first(sorted(inside))
-        yield f"The repository holds {names}: a tool that reads its folder can find the expected answers there."
+        yield f"The repository contains {names}: a tool that reads its folder can find the expected answers there."
     if plan.tasks.testset is None:
         return
     contents = {each.read_bytes() for each in files_of_set(tasks) if each.is_file()}
     if found := sorted(labels_in(snapshot, contents)):
         yield (
-            f"The golden set stands in the repository, as {and_list(found)}: agents do not get it. A tool that indexes the folder "
-            "can find the expected answers there: let it leave them out."
+            f"The golden set is in the repository, as {and_list(found)}. It is hidden from agents, but a tool "
+            "that indexes the folder can find the expected answers: exclude these files from its index."
         )
 
 
 def _agent_notes(plan: BenefitPlan) -> Iterator[str]:
     model = plan.agent.model
     if model is not None and model.temperature is None:
-        yield "No temperature is set: that of the provider applies."
+        yield "No temperature is set: the default of the provider applies."
     if not plan.agent.reports_calls:
-        yield "Tool calls of the agent are not known, nor limited: `agent.usage.tool_calls` would say where its output has them. Nothing will show whether an arm used its tools."
+        yield (
+            "Tool calls of the agent are neither counted nor limited, so it is unknown whether an arm used its "
+            "tools. Set their path in the output with `agent.usage.tool_calls`."
+        )
     if not plan.agent.counts_tokens and plan.limits.tokens is not None:
-        yield "Tokens of the agent are not known: `limits.tokens` ends no run. `agent.usage.input` and `agent.usage.output` would say where its output has them."
+        yield (
+            "Tokens of the agent are not counted, so `limits.tokens` has no effect. Set their paths in the "
+            "output with `agent.usage.input` and `agent.usage.output`."
+        )

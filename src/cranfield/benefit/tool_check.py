@@ -192,18 +192,18 @@ class ScoringFault(StrEnum):
     TRAP_PASSES = "trap_passes"
     NO_REFERENCE = "no_reference"
     NOT_CHECKED = "not_checked"
-    """A check that the plan needs cannot run here."""
+    """A check required by the plan cannot run here."""
     SYMBOLS_UNKNOWN = "symbols_unknown"
     """No test runs the gold answer, and symbols of it could not be looked up."""
 
 
 _SENTENCES: Mapping[ScoringFault, str] = {
-    ScoringFault.GOLD_FAILS: "the gold answer is no success",
+    ScoringFault.GOLD_FAILS: "the gold answer is not a success",
     ScoringFault.EMPTY_PASSES: "an empty answer is a success",
     ScoringFault.TRAP_PASSES: "a wrong answer of the task is a success",
-    ScoringFault.NO_REFERENCE: "it has no reference solution, so that its checks are not known to be right",
-    ScoringFault.NOT_CHECKED: "a check that the plan needs cannot run here",
-    ScoringFault.SYMBOLS_UNKNOWN: "no test runs its reference, and symbols of it could not be looked up (add `tests`, or annotate)",
+    ScoringFault.NO_REFERENCE: "it has no reference solution, so its checks cannot be verified",
+    ScoringFault.NOT_CHECKED: "a check required by the plan cannot run here",
+    ScoringFault.SYMBOLS_UNKNOWN: "no test runs its reference, and some of its symbols could not be looked up (add `tests`, or annotations)",
 }
 _OPEN: Mapping[ScoreReason | None, ScoringFault] = {
     ScoreReason.CHECK_MISSING: ScoringFault.NOT_CHECKED,
@@ -291,7 +291,7 @@ def gold_answer(tasks: TaskSet, task: Task) -> SealedAnswer:
     if task.coding is not None:
         return SealedAnswer("gold", task.id, Answered(), task.coding.reference)
     if tasks.testset is None:
-        raise ValueError("questions have a test set")
+        raise ValueError("questions require a test set")
     label, expected = tasks.testset.labels.get(task.id, Label()), expected_places(tasks.testset, task.id)
     text = "\n".join(f"- {fact.text}" for fact in label.must_mention)
     return SealedAnswer("gold", task.id, Answered(text, expected.entities, expected.files, expected.spans))

@@ -366,7 +366,7 @@ class Ref:
         except GitError:
             is_file = False
         if not is_file:
-            raise UsageError(f"there is no such file in {self.name}", path=inside, hint=hint)
+            raise UsageError(f"file not found in {self.name}", path=inside, hint=hint)
         try:
             return git(self.top, "cat-file", "blob", place, fetches=True)
         except GitError as error:
@@ -378,7 +378,7 @@ class Ref:
         full = Path(os.path.normpath(path.absolute()))
         tops = [folder for folder in full.parents if Path(os.path.realpath(folder)) == self.top]
         if not tops:
-            raise UsageError("it is outside of the repository", path=str(path), expected="a file that git keeps")
+            raise UsageError("the file is outside the repository", path=str(path), expected="a file tracked by git")
         return full.relative_to(tops[-1]).as_posix()
 
 
@@ -393,7 +393,7 @@ def ref_named(name: str, folder: Path) -> Ref:
         top = _top(folder)
     except GitError as error:
         raise UsageError(
-            f"a baseline of a ref needs a git repository: {error}", path=str(folder), got=f"the ref {name}"
+            f"a baseline ref requires a git repository: {error}", path=str(folder), got=f"the ref {name}"
         ) from None
     _require_own(folder, top)
     is_name = name.isprintable() and not name.startswith("-") and ":" not in name
@@ -404,15 +404,15 @@ def ref_named(name: str, folder: Path) -> Ref:
     if not commit:
         remote, slash, branch = name.partition("/")
         fetch = f"git fetch {remote} {branch}" if slash and branch else "git fetch"
-        hint = f"fetch it first: `{fetch}`; actions/checkout fetches one commit alone, unless you say fetch-depth: 0"
-        raise UsageError(f"git knows no ref {shorten(name)} here", hint=hint)
+        hint = f"fetch it first: `{fetch}`; actions/checkout fetches only one commit unless fetch-depth: 0 is set"
+        raise UsageError(f"git ref {shorten(name)} not found", hint=hint)
     # Refuse a name of several refs: git prefers a tag to a branch, and a local branch to a remote one.
     places = [f"refs/{kind}/{name}" for kind in ("tags", "heads", "remotes")]
     listed = git(top, "for-each-ref", "--format=%(refname)", *places).decode("utf-8", "replace").split("\n")
     found = [place for place in places if place in listed]
     if len(found) > 1:
         raise UsageError(
-            f"{len(found)} refs are called {shorten(name)}",
+            f"{len(found)} refs have the name {shorten(name)}",
             got=", ".join(sorted(found)),
             hint=f"say which: {found[-1]}",
         )
@@ -433,11 +433,11 @@ def _require_own(folder: Path, top: Path) -> None:
     full = Path(os.path.normpath(folder.absolute()))
     if here != top and any(Path(os.path.realpath(path)) == here for path in (full, *full.parents)):
         raise UsageError(
-            "the config is in another repository than the one around it, whose refs are meant",
+            "the config is in a nested repository, but refs are resolved in the outer one",
             path=str(folder),
             expected=str(here),
             got=str(top),
-            hint="to go by the refs of the inner one, call this from within it",
+            hint="to use the refs of the nested repository, run the command inside it",
         )
 
 
@@ -451,7 +451,7 @@ def _require_no_new_submodule(name: str, top: Path) -> None:
     with suppress(GitError):  # the ref, or the folder, is not there
         if git(outer, "cat-file", "-t", f"{commit_of(outer, name)}:{inside}").strip() == b"tree":
             raise UsageError(
-                f"the folder is a submodule, and in {shorten(name)} of the repository around it a folder of files",
+                f"the folder is a submodule here, but an ordinary folder in {shorten(name)} of the outer repository",
                 path=str(top),
                 expected=f"the repository of {outer}",
                 hint="merge the change to a submodule first, checked by a gate without a baseline ref",

@@ -190,16 +190,16 @@ class Floor(Strict):
         """Not exactly one bound, or a bound on the side where the worst system keeps it."""
         yield from exclusive_keys(self, "at_least", "above", "at_most", "every_query")
         if self.every_query is not None and self.by is not None:
-            yield (), Problem("every_query looks at each query already", hint="leave `by` out.")
+            yield (), Problem("every_query already checks each query", hint="leave `by` out.")
         from cranfield.measures import CATALOGUE, parse
 
         higher = CATALOGUE[parse(self.measure).name].higher_is_better
         if higher and self.at_most is not None:
-            problem = Problem(f"of {self.measure} more is better", expected="at_least or above", got="at_most")
+            problem = Problem(f"higher is better for {self.measure}", expected="at_least or above", got="at_most")
             yield ("measure",), problem
         elif not higher and self.at_most is None and self.every_query is None:
             got = "above" if self.above is not None else "at_least"
-            yield ("measure",), Problem(f"of {self.measure} less is better", expected="at_most", got=got)
+            yield ("measure",), Problem(f"lower is better for {self.measure}", expected="at_most", got=got)
 
 
 class Drop(Strict):
@@ -225,7 +225,7 @@ class Drop(Strict):
         """Settings of an interval that is not used, or a test that has none."""
         if not self.significant:
             if self.alpha is not None or self.test is not None:
-                yield (), Problem("alpha and test go with `significant: true`")
+                yield (), Problem("alpha and test require `significant: true`")
             return
         from cranfield.stats.table import MEAN_DIFFERENCE, TESTS
 
@@ -234,7 +234,10 @@ class Drop(Strict):
         able = [name for name, spec in TESTS.items() if spec.can_declare and spec.estimates == MEAN_DIFFERENCE]
         if test in TESTS and test not in able:
             hint = f"use test: {able[0]} in this rule."
-            yield (place,), Problem(f"test {test} gives no interval of a mean", expected=" or ".join(able), hint=hint)
+            yield (
+                (place,),
+                Problem(f"test {test} has no confidence interval of a mean", expected=" or ".join(able), hint=hint),
+            )
 
 
 class NoWorse(Strict):
@@ -283,7 +286,7 @@ class JudgedShare(Strict):
     def problems(self, _: Mapping[str, Any]) -> Iterator[Finding]:
         """A share above 1."""
         if self.at_least.share > 1:
-            yield (), Problem(f"at_least is {self.at_least}, and no share is above 1")
+            yield (), Problem(f"at_least is {self.at_least}, but a share cannot exceed 1")
 
 
 class Failures(Strict):
@@ -497,10 +500,10 @@ RULE_MODELS: Mapping[str, type[BaseRule]] = {
 
 def _check_path(path: str, info: ValidationInfo) -> str:
     if not path.endswith(".json"):
-        raise_findings([((), Problem("the name of a baseline ends in .json", got=path))])
+        raise_findings([((), Problem("the name of a baseline must end in .json", got=path))])
     if info.context and "testsets" not in info.context and TESTSET_PART in path:
         hint = "leave it out."
-        raise_findings([((), Problem("{testset} is for a config with several test sets", hint=hint))])
+        raise_findings([((), Problem("{testset} requires a config with several test sets", hint=hint))])
     return path
 
 
@@ -522,7 +525,7 @@ class GateConfig(ProductBlock):
         is_shared = self.baseline is not None and TESTSET_PART not in self.baseline
         if "testsets" in file and is_shared and any(rule.needs_baseline for rule in self.rules):
             hint = "use baseline: cranfield-baseline-{testset}.json"
-            yield ("baseline",), Problem("several test sets and one baseline: each has its own", hint=hint)
+            yield ("baseline",), Problem("several test sets but one baseline: each test set needs its own", hint=hint)
 
     def baseline_of(self, testset: str) -> str:
         """Path of the baseline of a test set; its name is empty where there is one set alone."""

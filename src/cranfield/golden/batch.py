@@ -86,10 +86,10 @@ def _waiting(index: RunIndex, status: RecordStatus, *, may_keep: bool) -> Review
     agreement = index.agreements.get(status.query_id, status.attempt)
     if agreement is not None and agreement.spot_check:
         kinds.append(SPOT_CHECK)
-        messages.append("a sample of the narratives that the judge compared is checked by people")
+        messages.append("sample of the narratives compared by the judge, for a check by people")
     if status.attempt > 1:
         kinds.append(SENT_BACK)
-        messages.append("it was sent back to the oracle before")
+        messages.append("it was already sent back to the oracle")
     reviewable = Reviewable(status.query_id, candidate.task_type, candidate.difficulty, tuple(dict.fromkeys(kinds)))
     return ReviewCase(status, reviewable, tuple(messages), may_keep)
 
@@ -113,7 +113,9 @@ def next_sample(samples: Sequence[Sample], waiting: Sequence[ReviewCase], profil
         return drawn.model_copy(update={"attempts": {name: attempts[name] for name in drawn.to_review}})
     before = merged(samples)
     if profile not in {before.profile, f"{before.profile}-{ONE_PERSON}"}:
-        raise UsageError("the sample of this run is drawn for another profile", expected=before.profile, got=profile)
+        raise UsageError(
+            "the sample of this run was drawn for a different profile", expected=before.profile, got=profile
+        )
     more = [
         each.reviewable
         for each in waiting
@@ -158,8 +160,8 @@ def drawn_sample(folder: RunFolder) -> Sample:
     """
     sample = read_sample(folder)
     if sample is None:
-        hint = f"make a book of it: `cranfield golden review {command_word(folder.path)} --repo DIR`"
-        raise UsageError("no record of this run was given to people", path=shown(folder.path), hint=hint)
+        hint = f"create a review book: `cranfield golden review {command_word(folder.path)} --repo DIR`"
+        raise UsageError("no record of this run was given to reviewers", path=shown(folder.path), hint=hint)
     return sample
 
 

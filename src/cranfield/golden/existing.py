@@ -124,7 +124,7 @@ def _problems(testset: TestSet, query: Query, defaults: Defaults) -> list[Proble
     others = [target.label for target in targets if not isinstance(target, Entity | Span | File)]
     ranges = testset.labels.get(query.id, Label()).line_ranges  # that end before they start are no targets
     if others or not (targets or ranges):
-        message, expected = f"query {query.id!r} expects something else", "entities, spans of lines, or files"
+        message, expected = f"query {query.id!r} has unsupported targets", "entities, spans of lines, or files"
         found.append(Problem(message, expected=expected, got=shorten(others[0]) if others else "no place"))
     if not query.text.strip():
         found.append(Problem(f"query {query.id!r} has no text"))
@@ -134,12 +134,12 @@ def _problems(testset: TestSet, query: Query, defaults: Defaults) -> list[Proble
     ):
         if value not in known:
             message = f"query {query.id!r} has {f'an unknown {name}' if value else f'no {name}'}"
-            hint = f"{{{name}=NAME}} is that of all queries without"
+            hint = f"set the value for queries without one with {{{name}=NAME}}"
             got = shorten(value) if value else None
             found.append(Problem(message, expected=", ".join(known), got=got, hint=hint, parameters=(name,)))
     wrong = [span for span in targets if isinstance(span, Span) and span.grade not in {1, 2, 3}]
     if wrong:
-        message = f"query {query.id!r} has a span of an unknown grade"
+        message = f"query {query.id!r} has a span with an unknown grade"
         found.append(Problem(message, expected="1, 2 or 3", got=f"{wrong[0].grade:g}"))
     return found
 
@@ -172,7 +172,7 @@ def _answer(targets: Sequence[Target], files: Sequence[str], label: Label, lost:
     ]
     ranges = [asdict(lines) for lines in label.line_ranges if lines.start <= lines.end]
     confidence = label.more.get(_CONFIDENCE)
-    lost["unknown values of confidence"] += confidence not in (None, *get_args(Confidence))
+    lost["unknown confidence values"] += confidence not in (None, *get_args(Confidence))
     # The evidence of a record; an entry that is none is counted.
     found = []
     entries = label.more.get(_EVIDENCE) or []
@@ -180,7 +180,7 @@ def _answer(targets: Sequence[Target], files: Sequence[str], label: Label, lost:
         try:
             found.append(Evidence.model_validate(each))
         except ValidationError:
-            lost["unreadable entries of evidence"] += 1
+            lost["unreadable evidence entries"] += 1
     return {
         "expected_entities": [_entity(target.id, label, lost) for target in targets if isinstance(target, Entity)],
         "expected_files": list(dict.fromkeys(files or own_files)),
@@ -237,7 +237,7 @@ class EntryPlan:
 def enter(
     testset: TestSet, snapshot: Snapshot, runs: Path, step: EntryStep, given: EntryPlan, defaults: Defaults
 ) -> Entered:
-    """Make a run folder of an existing set; `golden run --resume` goes on with it.
+    """Make a run folder of an existing set; `golden run --resume` continues it.
 
     Args:
         testset: see `import_set`.

@@ -120,7 +120,7 @@ def test_an_experiment_from_its_plan_to_its_end(place: Path, call: Call) -> None
     assert failed.exit_code == 3, failed.stderr
     assert "first: t1/treatment/" in failed.stderr
     assert "connection: the server is down" in failed.stderr
-    assert f"Hint: `cranfield benefit run --resume {folder}` goes on" in failed.stderr
+    assert f"Hint: `cranfield benefit run --resume {folder}` continues" in failed.stderr
 
     write_plan(place, attempts=3)
     done = call("run", plan, "--resume", folder, "--format", "json")
@@ -151,10 +151,10 @@ def test_check_asks_the_tools_and_shows_what_came(place: Path, call: Call) -> No
     wrong = {"tool": "index_status", "index": "name", "version": "build.version", "expect": {"version": "1.3"}}
     refused = call("check", write_plan(place, tools={"find": server(preflight=wrong)}))
     assert refused.exit_code == 3
-    assert "its result has no index at name; it is {'index': 'main', 'build': {" in refused.stderr
-    assert "it serves the version '1.2', and not '1.3'" in refused.stderr
+    assert "its result has no index at name; got {'index': 'main', 'build': {" in refused.stderr
+    assert "it serves the version '1.2' instead of '1.3'" in refused.stderr
     silent = call("check", write_plan(place, tools={"find": server()}))
-    assert "not asked: it has no `preflight`" in silent.stdout
+    assert "not checked: no `preflight`" in silent.stdout
 
 
 def test_a_model_that_is_down_has_its_own_message(place: Path, call: Call, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -168,7 +168,7 @@ def test_a_model_that_is_down_has_its_own_message(place: Path, call: Call, monke
     monkeypatch.setattr(agents, "open_external", open_lost)
     ended = call("run", write_plan(place))
     assert ended.exit_code == 3
-    assert "not finished: 12 cells of 12 have no end" in ended.stderr
+    assert "not finished: 12 cells of 12 are unfinished" in ended.stderr
     assert "stopped: connection: the server of the model cannot be reached (5 runs in a row)" in ended.stderr
     assert "Hint: start the server of the model, then `cranfield benefit run --resume benefit-runs/" in ended.stderr
 
@@ -187,11 +187,11 @@ def test_a_model_that_the_server_does_not_have_ends_the_run(
     ended = call("run", write_plan(place))
     assert ended.exit_code == 3
     assert (
-        "stopped: model_missing: the server has no such model, or no models at this address (5 runs in a row)"
-        in ended.stderr
-    )
-    assert "Hint: with the right `base_url`, `cranfield benefit run PLAN --resume benefit-runs/" in ended.stderr
-    assert ended.stderr.rstrip().endswith("with another model, begin another experiment.")
+        "stopped: model_missing: the server does not have this model, or serves no models at this address (5 "
+        "runs in a row)"
+    ) in ended.stderr
+    assert "Hint: with the correct `base_url`, `cranfield benefit run PLAN --resume benefit-runs/" in ended.stderr
+    assert ended.stderr.rstrip().endswith("for another model, start a new experiment.")
 
 
 def test_a_task_that_cannot_be_scored_is_refused_before_anything_is_written(place: Path, call: Call) -> None:
@@ -249,9 +249,9 @@ def test_what_a_plan_and_this_machine_lack_is_said_before_a_folder_is_made(place
     assert tried.exit_code == 3
     assert "treatment.find: the tool find did not start" in tried.stderr
     reference = {"model": {"model": "openai:m", "base_url": "localhost"}}
-    assert "agent.model: the base URL is no address" in call("check", write_plan(place, agent=reference)).stderr
+    assert "agent.model: the base URL is not an address" in call("check", write_plan(place, agent=reference)).stderr
     reference = {"model": {"model": "openai:m"}}
-    assert "agent.model.api_key_env: no API key for OpenAI" in call("check", write_plan(place, agent=reference)).stderr
+    assert "agent.model.api_key_env: no OpenAI API key" in call("check", write_plan(place, agent=reference)).stderr
 
 
 def test_an_interrupted_run_says_how_it_goes_on(place: Path, call: Call, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -262,7 +262,7 @@ def test_an_interrupted_run_says_how_it_goes_on(place: Path, call: Call, monkeyp
     ended = call("run", write_plan(place))
     assert ended.exit_code == 130
     (folder,) = (place / "benefit-runs").iterdir()
-    assert f"Hint: `cranfield benefit run --resume benefit-runs/{folder.name}` goes on" in ended.stderr
+    assert f"Hint: `cranfield benefit run --resume benefit-runs/{folder.name}` continues" in ended.stderr
 
 
 def test_help_lists_the_commands_in_the_order_of_their_use(call: Call) -> None:

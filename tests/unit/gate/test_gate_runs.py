@@ -122,8 +122,8 @@ def test_an_interrupted_gate_is_resumed_by_name_alone_and_the_report_says_so_fir
     stopped = interrupt(lambda: gated(config))
     (folder,) = left(config)
     assert str(stopped) == (
-        f"interrupted: 2 of 4 answers were collected; the same command with --resume {folder} uses them; "
-        "without it, a gate that finishes removes them."
+        f"interrupted: 2 of 4 answers were collected; add --resume {folder} to the same command to use them; "
+        "otherwise the next finished gate removes them."
     )
     assert stat.S_IMODE(folder.stat().st_mode) == 0o700
     job = gated(config, AnswerSource(resume=folder))
@@ -131,7 +131,7 @@ def test_an_interrupted_gate_is_resumed_by_name_alone_and_the_report_says_so_fir
     assert left(config) == []
     for form in ("text", "markdown", "html"):
         text = render(job.document, form)
-        assert text.index("2 of 4 answers are not of this call") < text.index("he rule is kept")
+        assert text.index("2 of 4 answers are from an earlier call") < text.index("he rule is kept")
         assert "Read from an earlier call" in text
     found = json.loads(render(job.document, "json"))
     assert list(found).index("not_of_this_call") < list(found).index("status")
@@ -150,7 +150,10 @@ def test_a_gate_without_resume_removes_what_an_interrupted_one_left_when_it_is_d
     assert len(left(config)) == 2
     capfd.readouterr()
     assert gated(config).results[""].n_earlier == 0
-    assert "left by an interrupted gate, not used, and removed when this one has finished" in capfd.readouterr().err
+    assert (
+        "answers of an interrupted gate are not used, and will be removed when this gate finishes"
+        in capfd.readouterr().err
+    )
     assert left(config) == []
 
 
@@ -160,7 +163,7 @@ def test_a_gate_that_was_killed_before_its_report_is_resumed_without_a_call(
     own = (config.parent / "answer.sh").read_text()
     (config.parent / "answer.sh").write_text(own + "mkdir -p out/gate.json\n")  # the report cannot be written
     assert "gate.json" in message(config)
-    assert "the answers are kept: the same command with --resume" in capfd.readouterr().err
+    assert "the answers are kept: add --resume" in capfd.readouterr().err
     (folder,) = left(config)
     (config.parent / "out/gate.json").rmdir()
     job = gated(config, AnswerSource(resume=folder))
@@ -174,9 +177,9 @@ def test_in_ci_and_with_a_ref_nothing_is_kept_and_nothing_resumed(
     interrupt(lambda: gated(config))
     (folder,) = left(config)
     monkeypatch.setenv("CI", "true")
-    assert "resume is refused: in CI" in message(config, AnswerSource(resume=folder))
+    assert "resume is not allowed: in CI" in message(config, AnswerSource(resume=folder))
     stopped = interrupt(lambda: gated(config))
-    assert "none is kept: in CI" in str(stopped)
+    assert "no answers are kept: in CI" in str(stopped)
     assert left(config) == [folder]
     monkeypatch.setenv("CI", "false")
     assert gated(config, AnswerSource(resume=folder)).status == "passed"
@@ -199,7 +202,7 @@ def test_only_a_folder_that_a_gate_left_is_resumed(config: Path, planted: str) -
         place.symlink_to(config.parent / "elsewhere")
     elif planted == "another name":
         place.mkdir()
-    assert "there is no interrupted gate here" in message(config, AnswerSource(resume=place))
+    assert "no interrupted gate found" in message(config, AnswerSource(resume=place))
     assert (config.parent / "elsewhere").is_dir()
 
 
@@ -212,7 +215,7 @@ def test_a_disk_that_is_full_names_the_folder_that_is_resumed(config: Path, monk
     text = message(config)
     (folder,) = left(config)
     assert "no space left on device" in text
-    assert f"the same command with --resume {folder} uses them" in text
+    assert f"add --resume {folder} to the same command to use them" in text
 
 
 @pytest.mark.parametrize("place", ["out/runs", "out/gate.md"])
@@ -260,9 +263,7 @@ def test_results_beyond_k_do_not_count(config: Path, form: str) -> None:
     job = gated(config, None if form == "run" else AnswerSource(run=deep))
     result = job.results[""]
     assert (result.rules[0].status, result.rules[0].got) == ("failed", "0.0000")
-    assert (
-        "8 results of 4 queries beyond k = 10 are not counted: a system under the gate is asked for 10" in result.notes
-    )
+    assert "8 results of 4 queries beyond k = 10 are not counted: the gate requests 10 results" in result.notes
     assert result.evaluation.reading["depth"] is None
     within = write_trec(config.parent / "deep.run", 10)
     job = gated(config, None if form == "run" else AnswerSource(run=within))
@@ -278,7 +279,7 @@ def test_run_files_are_listed_with_digest_and_count(config: Path) -> None:
         assert (listed.kind, listed.n_answers, listed.oldest) == (kind, 4, "")
         assert listed.digest.startswith("sha256:")
     text = render(gated(config, None).document)
-    assert "The rule is kept. 4 of 4 answers are not of this call; the time is not known." in text
+    assert "The rule is kept. 4 of 4 answers are from an earlier call; the time is not known." in text
 
 
 def test_run_files_that_a_fusion_is_made_of_are_listed(config: Path) -> None:
@@ -302,7 +303,7 @@ def test_a_collected_run_without_a_digest_is_refused(config: Path, removed: str)
     path.write_text(json.dumps(header) + "\n" + rest)
     what = {"testset_digest": "test set", "config_digest": "config of the system", "depth": "k"}[removed]
     for source in (AnswerSource(folder=config.parent / "done"), AnswerSource(run=path)):
-        assert f"the run does not name its {what}" in message(config, source)
+        assert f"the run does not state its {what}" in message(config, source)
 
 
 def test_a_run_of_a_program_without_any_of_them_is_a_run_file(config: Path) -> None:
@@ -312,7 +313,7 @@ def test_a_run_of_a_program_without_any_of_them_is_a_run_file(config: Path) -> N
     assert gated(config, AnswerSource(run=path)).status == "passed"
     (config.parent / "done/runs").mkdir(parents=True)
     path.rename(config.parent / "done/runs/new.jsonl")
-    assert "does not name its test set" in message(config, AnswerSource(folder=config.parent / "done"))
+    assert "does not state its test set" in message(config, AnswerSource(folder=config.parent / "done"))
 
 
 def test_diagnostic_measures_have_no_colour(config: Path) -> None:
@@ -337,4 +338,4 @@ def test_a_baseline_of_answers_that_are_not_of_this_call_says_so(config: Path) -
 
     path = write_trec(config.parent / "some.run", 1)
     done = accept(config, out=config.parent / "out", accepted="2026-01-31", source=AnswerSource(run=path), dry_run=True)
-    assert "4 of 4 answers are not of this call" in render(done.document)
+    assert "4 of 4 answers are from an earlier call" in render(done.document)

@@ -48,9 +48,9 @@ def test_every_example_of_the_table_is_a_rule_of_its_kind(name: str) -> None:
         ("floor: {measure: RR}", "gate.rules[0].floor: missing key"),
         ("floor: {measure: RRR, at_least: 1}", "gate.rules[0].floor.measure: unknown measure 'RRR'"),
         ("floor: {measure: gm_map, at_least: 1}", "gate.rules[0].floor.measure: gm_map is one number over all queries, not a mean of values per query"),
-        ("floor: {measure: RankOfFirst, at_least: 1}", "gate.rules[0].floor.measure: of RankOfFirst less is better"),
-        ("floor: {measure: RR, at_most: 1}", "gate.rules[0].floor.measure: of RR more is better"),
-        ("floor: {measure: RR, every_query: 1, by: x}", "gate.rules[0].floor: every_query looks at each query already"),
+        ("floor: {measure: RankOfFirst, at_least: 1}", "gate.rules[0].floor.measure: lower is better for RankOfFirst"),
+        ("floor: {measure: RR, at_most: 1}", "gate.rules[0].floor.measure: higher is better for RR"),
+        ("floor: {measure: RR, every_query: 1, by: x}", "gate.rules[0].floor: every_query already checks each query"),
         ("floor: {measure: RR, at_least: '0.4'}", "gate.rules[0].floor.at_least: '0.4' is not a number"),
         ("floor: {measure: RR, at_least: .nan}", "gate.rules[0].floor.at_least: .nan is not a number of at most 30 digits"),
         ("floor: {measure: RR, at_least: 1e-99}", "gate.rules[0].floor.at_least: 1e-99 is not a number of at most 30 digits"),
@@ -58,13 +58,13 @@ def test_every_example_of_the_table_is_a_rule_of_its_kind(name: str) -> None:
         ("floor: {measure: RR, at_least: 0, where: {}}", "gate.rules[0].floor.where is empty"),
         ("drop: {measure: RR, at_most: -1}", "gate.rules[0].drop.at_most: -1 is under 0"),
         ("drop: {measure: RR, at_most: -5 %}", "gate.rules[0].drop.at_most: -5 % is under 0"),
-        ("drop: {measure: RR, at_most: 5, alpha: 0.1}", "gate.rules[0].drop: alpha and test go with `significant: true`"),
-        ("drop: {measure: RR, at_most: 5, significant: true, test: sign}", "gate.rules[0].drop.test: test sign gives no interval of a mean"),
+        ("drop: {measure: RR, at_most: 5, alpha: 0.1}", "gate.rules[0].drop: alpha and test require `significant: true`"),
+        ("drop: {measure: RR, at_most: 5, significant: true, test: sign}", "gate.rules[0].drop.test: test sign has no confidence interval of a mean"),
         ("drop: {measure: RR, at_most: 5, significant: true, test: tt}", "gate.rules[0].drop.test: unknown test 'tt'"),
         ("ratchet: {measure: RR}", "gate.rules[0].ratchet: missing key"),
         ("ratchet: {measure: RR, queries: []}", "gate.rules[0].ratchet.queries is empty"),
         ("judged: {k: 0, at_least: 1}", "wrong value for gate.rules[0].judged.k"),
-        ("judged: {at_least: 101 %}", "gate.rules[0].judged: at_least is 101 %, and no share is above 1"),
+        ("judged: {at_least: 101 %}", "gate.rules[0].judged: at_least is 101 %, but a share cannot exceed 1"),
         ("failures: {at_most: 1.5}", "gate.rules[0].failures: at_most is 1.5: write a whole number of queries, or a share such as 2 %"),
         ("every_answer: mode", "gate.rules[0].every_answer.rule: 'mode' is not a rule on a field of an answer"),
         ("every_answer: {rule: mode > a}", "gate.rules[0].every_answer.rule: 'mode > a' compares with a"),
@@ -90,7 +90,7 @@ def test_all_problems_are_told_at_once(tmp_path: Path) -> None:
     gate = "  system: c\n  baseline: b.txt\n  rules:\n    - floor: {measure: X@0, at_least: 1}\n    - drop: {measure: RR, at_most: 1}"
     assert problems(tmp_path, gate) == [
         "3: gate.system: unknown system 'c'",
-        "4: gate.baseline: the name of a baseline ends in .json",
+        "4: gate.baseline: the name of a baseline must end in .json",
         "6: gate.rules[0].floor.measure: unknown measure 'X'",
     ]
 
@@ -113,10 +113,10 @@ def test_several_test_sets_have_a_baseline_each(tmp_path: Path) -> None:
     assert named is not None
     assert named.baseline_of("docs") == "gate/docs.json"
     assert problems(tmp_path, "  baseline: one.json\n" + rules, SEVERAL) == [
-        "5: gate.baseline: several test sets and one baseline: each has its own"
+        "5: gate.baseline: several test sets but one baseline: each test set needs its own"
     ]
     alone = "  baseline: '{testset}.json'\n  rules:\n    - drop: {measure: RR, at_most: 1}"
-    assert problems(tmp_path, alone) == ["3: gate.baseline: {testset} is for a config with several test sets"]
+    assert problems(tmp_path, alone) == ["3: gate.baseline: {testset} requires a config with several test sets"]
 
 
 @pytest.mark.parametrize(

@@ -88,7 +88,7 @@ def test_a_book_of_preferences_has_no_grades():
 
 
 def test_a_half_graded_book_is_frozen_only_when_that_is_allowed():
-    with pytest.raises(UsageError, match="3 of 8 documents wait for a rater") as caught:
+    with pytest.raises(UsageError, match="3 of 8 documents need a rater") as caught:
         freeze(book(BOOK), today=TODAY)
     assert "unjudged" in (caught.value.problems[0].hint or "")
     judging = freeze(book(BOOK), today=TODAY, allow_partial=True).testset.meta.judging
@@ -123,7 +123,7 @@ def test_a_book_without_persons_is_frozen_and_compared():
 
 
 def test_nothing_graded_is_no_test_set():
-    with pytest.raises(UsageError, match="holds no grade"):
+    with pytest.raises(UsageError, match="has no grades"):
         freeze(book({"q": {"a": {}, "b": {"ann": "broken"}}}), today=TODAY, allow_partial=True)
 
 
@@ -288,10 +288,10 @@ def test_queries_of_targets_that_persons_judged_are_judged_by_ids_and_others_sta
     assert judging.overruled == (JudgingOverruled("q1", "a", 2, 1),)
     notes = " ".join(map(str, (*merged.notes, *judging_notes(merged))))
     assert "judged by document ids instead of targets: 1 query (q1)" in notes
-    assert "still judged by targets, as the book has no grade but those of the rule: 1 query (q2)" in notes
+    assert "still judged by targets, because the book has only grades of the rule: 1 query (q2)" in notes
     assert "because no pooled document matches them: 1 target (^nobody$)" in notes
     assert "1 document (q1 'a' 2, now 1)" in notes
-    assert "grade 2, and a rater may give 3" in notes
+    assert "grade 2, but raters may give up to 3" in notes
     assert "judged by document ids instead of targets: q1" in merged.meta.history[-1]
 
 
@@ -301,7 +301,8 @@ def test_a_query_where_nothing_should_be_found_stays_so_and_what_was_graded_ther
     merged = put_onto(old, contents, freeze(contents, today=TODAY), TODAY)
     assert "n" not in {**merged.grades, **merged.ratings}
     assert any(
-        "stays so: 1 query (n); graded above 0 there, and not written: n 'k'" in str(note) for note in merged.notes
+        "unchanged: 1 query (n); grades above 0 for these queries, not written: n 'k'" in str(note)
+        for note in merged.notes
     )
 
 

@@ -236,11 +236,11 @@ def test_notes_name_what_a_rater_could_not_judge() -> None:
     same = system("C", {"q1": ["a"], "q2": ["x"], "extra": ["z"]})
     notes = summarise_pool(build_pool([same, replace(same, name="D")], bare, PoolRequest(2))).notes
     assert notes == (
-        "C: at most 1 result a query, of 2 ranks looked at",
-        "D: at most 1 result a query, of 2 ranks looked at",
-        "C and D hold the same results: neither has a unique contribution",
+        "C: at most 1 result per query; ranks to 2 requested",
+        "D: at most 1 result per query; ranks to 2 requested",
+        "C and D have the same results, so neither has a unique contribution",
         "in the runs, but not in the test set, left out: 1 query (extra)",
-        "1 query without a text, which no rater can judge: q1",
+        "1 query without a text, which raters cannot judge: q1",
     )
 
 
@@ -303,12 +303,12 @@ def test_runs_get_names_of_their_own() -> None:
 
 @pytest.mark.parametrize("doc", ["\udcff", "a\0b"])
 def test_ids_that_no_file_or_database_can_hold_are_refused(doc: str) -> None:
-    with pytest.raises(UsageError, match="1 document whose id is not UTF-8 text, or holds NUL"):
+    with pytest.raises(UsageError, match="1 document whose id is not UTF-8 text, or contains NUL"):
         build_pool([system("A", {"q": [doc]})], None, PoolRequest(1))
 
 
 def test_there_must_be_a_run_with_a_result_of_the_test_set() -> None:
-    with pytest.raises(UsageError, match="there is no run to pool"):
+    with pytest.raises(UsageError, match="no run to pool"):
         build_pool([], None, PoolRequest(1))
     with pytest.raises(UsageError, match="no result for a query of the test set; expected ids such as 'q9', got 'q1'"):
         build_pool([A], made_set("q9"), PoolRequest(1))
@@ -335,8 +335,8 @@ def test_a_pool_file_is_read_back_the_same(tmp_path: Path) -> None:
         ('"doc": "b"', '"dok": "b"', "unknown key 'dok'"),
         ('"query": "q2", "doc": "x"', '"query": "q7", "doc": "x"', "the query is not one of the queries of the pool"),
         ('"doc": "e"', '"doc": "b"', "stands twice"),
-        ('"B": 2', '"C": 2', "no run 'C' in the pool"),
-        ('{"id": "q2"', '{"id": "q1"', "query 'q1' stands 2 times"),
+        ('"B": 2', '"C": 2', "run 'C' is not in the pool"),
+        ('{"id": "q2"', '{"id": "q1"', "query 'q1' occurs 2 times"),
         ('"items"', '"items', ""),
     ],
 )
@@ -372,7 +372,7 @@ def test_qrels_keep_judged_pooled_and_never_pooled_apart(include: bool) -> None:
 
 def test_qrels_of_a_pool_need_the_test_set_that_it_was_made_for() -> None:
     pool = build_pool([A, B], SET, PoolRequest(2)).pool
-    with pytest.raises(UsageError, match="made for the test set 't', whose judgments are not all in the pool"):
+    with pytest.raises(UsageError, match="created for the test set 't', and does not contain all of its judgments"):
         pool_qrels(pool, None)
     with pytest.raises(TestSetError, match="the truth of 1 queries is a rule"):
         pool_qrels(pool, replace(SET, targets={"q2": (Pattern("y"),)}))
@@ -389,5 +389,5 @@ def test_the_scale_of_a_test_set_is_that_of_its_book() -> None:
     pool = build_pool([A], replace(SET, meta=Meta(scale=(0, 1))), PoolRequest(1)).pool
     assert scale_of(pool.scale) is SCALES["binary"]
     for bad in ((0, 0.5), (1,), (0, 100)):
-        with pytest.raises(UsageError, match="no scale to judge on"):
+        with pytest.raises(UsageError, match="invalid scale for a book"):
             scale_of(bad)

@@ -126,7 +126,7 @@ def test_those_who_leave_may_be_named():
         (51, {}, "51 queries to be replaced"),
         (0, {}, "0 queries to be replaced"),
         (2, {"drop": ["q01"]}, "1 query to be dropped"),
-        (1, {"drop": ["q99"]}, "not in the set: q99"),
+        (1, {"drop": ["q99"]}, "not in the test set: q99"),
         (1, {"sample": "best"}, "sample is 'best'"),
     ],
 )
@@ -136,7 +136,7 @@ def test_a_plan_that_cannot_be_made_is_refused(n, more, message):
 
 
 def test_a_log_with_too_few_new_queries_is_refused():
-    with pytest.raises(UsageError, match="the log has 1 query that the set has not"):
+    with pytest.raises(UsageError, match="the log has 1 query not in the test set"):
         plan_refresh(CLINIC, QueryLog({"finding number1": 1, "other": 1}, 2), 2)
 
 
@@ -146,7 +146,7 @@ def test_labels_of_another_plan_are_refused_with_every_row_and_query():
     with pytest.raises(TestSetError) as caught:
         renew(plan, labels_for(other, AGREED), today=TODAY)
     messages = [problem.message for problem in caught.value.problems]
-    assert sum("is not one of those drawn" in message for message in messages) == 6
+    assert sum("is not in the sample" in message for message in messages) == 6
     assert sum("has no label" in message for message in messages) == 2
 
 
@@ -154,14 +154,14 @@ def test_labels_off_the_scale_and_queries_without_a_relevant_document_are_refuse
     plan = plan_refresh(CLINIC, LOG, 1)
     with pytest.raises(TestSetError, match="grade 7 by bob is not on the scale"):
         renew(plan, labels_for(plan, ((2, 7), (1, 1), (0, 0))), today=TODAY)
-    with pytest.raises(TestSetError, match="nothing is relevant to the new query"):
+    with pytest.raises(TestSetError, match="no document is relevant to the new query"):
         renew(plan, labels_for(plan, ((0, 0),)), today=TODAY)
 
 
 def test_a_set_whose_ratings_follow_another_rule_is_not_mixed():
     rated = TestSet("t", CLINIC.queries, CLINIC.grades, ratings={"q00": (Rating("d", "x", 1),)}, consensus="median")
     plan = plan_refresh(rated, LOG, 1, drop=["q01"])
-    with pytest.raises(UsageError, match="became grades by median"):
+    with pytest.raises(UsageError, match="converted to grades by median"):
         renew(plan, labels_for(plan, AGREED), today=TODAY)
 
 
@@ -189,8 +189,8 @@ def test_everything_missing_in_a_sheet_is_told_with_its_line(tmp_path):
     assert [(problem.line, problem.message) for problem in caught.value.problems] == [
         (2, "no doc_id"),
         (3, "no grade by ann"),
-        (3, "the grade by bob is none"),
-        (4, "the grade by bob is none"),
+        (3, "the grade by bob is not valid"),
+        (4, "the grade by bob is not valid"),
         (6, "f is labelled twice for n1; it also occurs on line 5"),
     ]
 
@@ -201,7 +201,7 @@ def test_everything_missing_in_a_sheet_is_told_with_its_line(tmp_path):
 def test_a_sheet_without_two_raters_is_none(tmp_path, header):
     path = tmp_path / "sheet.csv"
     path.write_text(f"{header}\n")
-    with pytest.raises(TestSetError, match="not a labelling sheet of two raters"):
+    with pytest.raises(TestSetError, match="not a labelling sheet for two raters"):
         read_sheet(path)
 
 
@@ -211,7 +211,7 @@ def test_a_log_adds_up_what_differs_in_case_and_blanks_alone(tmp_path):
     log = read_query_log(path)
     assert (dict(log.counts), log.n_lines) == ({"rotate logs": 8.0, "third": 2.0, "other": 1.0}, 4)
     assert list(log.counts) == ["rotate logs", "third", "other"]
-    assert log.notes == ("the first line of the log is taken for headings: query\tcount",)
+    assert log.notes == ("the first line of the log is read as a header: query\tcount",)
 
 
 def test_bad_lines_of_a_log_are_told_with_their_numbers(tmp_path):
@@ -225,7 +225,7 @@ def test_bad_lines_of_a_log_are_told_with_their_numbers(tmp_path):
 def test_a_log_without_a_query_is_refused(tmp_path):
     path = tmp_path / "log.tsv"
     path.write_text("query\tcount\n")
-    with pytest.raises(TestSetError, match="the log holds no query"):
+    with pytest.raises(TestSetError, match="the log contains no query"):
         read_query_log(path)
 
 
@@ -273,8 +273,8 @@ def test_a_sheet_may_have_a_row_for_each_rating(tmp_path):
         ("q1,d1,ann,1,\n", "long.csv:6: ann labels d1 twice for q1"),
         ("q1,d3,ann,1,\n", "long.csv:6: no grade by bob"),
         ("q1,d3,,1,\n", "long.csv:6: no rater"),
-        ("q1,d3,ann,x,\nq1,d3,bob,1,\n", "long.csv:6: the grade by ann is none"),
-        ("q1,d1,cy,1,\nq1,d2,cy,1,\n", "not a labelling sheet of two raters"),
+        ("q1,d3,ann,x,\nq1,d3,bob,1,\n", "long.csv:6: the grade by ann is not valid"),
+        ("q1,d1,cy,1,\nq1,d2,cy,1,\n", "not a labelling sheet for two raters"),
         ("q1,d2,ann,1,code\n", "query q1 has two values of kind"),
     ],
 )
@@ -287,5 +287,5 @@ def test_what_is_wrong_with_rows_of_ratings_is_told_with_its_line(tmp_path, more
 
 def test_a_sheet_with_strata_and_without_queries_is_none(tmp_path):
     (tmp_path / "long.csv").write_text("doc_id,rater,grade,stratum:kind\nd1,ann,1,x\n")
-    with pytest.raises(TestSetError, match="not a labelling sheet of two raters"):
+    with pytest.raises(TestSetError, match="not a labelling sheet for two raters"):
         read_sheet(tmp_path / "long.csv")

@@ -272,7 +272,7 @@ class NarrativeScore:
     """The rating of the majority."""
 
     rating: NarrativeRating | None
-    """None: no more than half of the votes agree."""
+    """None: no majority of votes."""
     ballot: Ballot
 
 

@@ -194,8 +194,8 @@ def advise(tasks: Sequence[AnalysedTask]) -> tuple[VarianceAdvice, ...]:
         else:
             worth = n_seeds / (1 + (n_seeds - 1) * icc)
             advice = (
-                f"{n_seeds:.3g} runs of a task tell as much about an arm as {worth:.2g} runs of different tasks: "
-                "runs are no independent samples."
+                f"{n_seeds:.3g} runs of a task carry as much information about an arm as {worth:.2g} runs of different "
+                "tasks: runs of a task are not independent."
             )
         found.append(VarianceAdvice(quantity=name, between_tasks=between, within_tasks=within, icc=icc, advice=advice))
         found.append(_of_difference(name, paired_variance(treatment, control), len(treatment), n_seeds))
@@ -227,12 +227,12 @@ def _more(between: float, noise: float, n_tasks: int, n_seeds: float) -> str:
     by_tasks = 1 - math.sqrt(1 / 2)
     kind = "seeds" if by_seeds >= SEEDS_WHILE * by_tasks else "tasks"
     return (
-        f"More {kind}: twice the tasks ({2 * n_tasks}) narrow the interval by {format_percent(by_tasks)}, "
-        f"twice the seeds ({2 * n_seeds:.0f}) by {format_percent(by_seeds)}."
+        f"More {kind}: doubling the tasks (to {2 * n_tasks}) narrows the interval by {format_percent(by_tasks)}, "
+        f"doubling the seeds (to {2 * n_seeds:.0f}) by {format_percent(by_seeds)}."
     )
 
 
 def _nothing_to_split(between: float | None, within: float | None) -> str:
     if between == within == 0:
         return "All runs have the same value."
-    return "One run of each task cannot tell tasks from runs: plan two seeds or more."
+    return "With one run per task, variance between tasks and between runs cannot be separated: plan two or more seeds."

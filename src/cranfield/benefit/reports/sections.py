@@ -108,9 +108,15 @@ def arms_sections(result: BenefitResult) -> Iterable[Section]:
     items += [("tasks of", result.task_set)] if result.task_set else []
     items += [("plan", result.plan_digest), ("Cranfield", result.cranfield_version), ("run", result.run or UNKNOWN)]
     notes = (
-        "The task is the unit: seeds are averaged in a task, and intervals are Student's t on the differences of tasks.",
-        "Verdicts of the strata of one kind are adjusted together by Holm.",
-        f"{format_count(len(result.tasks))} tasks were drawn up beforehand: the result holds for tasks like these, on this code.",
+        (
+            "The unit is the task: seeds are averaged within a task, and intervals are Student's t intervals of "
+            "the task differences."
+        ),
+        "Verdicts of the strata of one kind are Holm-adjusted together.",
+        (
+            f"{format_count(len(result.tasks))} tasks were defined in advance: the result applies to similar "
+            "tasks on this code."
+        ),
     )
     key_figure = f"{count_noun(len(result.tasks), 'tasks', format_count)}, Cranfield {result.cranfield_version}"
     yield Section("setup", "How it was measured", (KeyValues(tuple(items)), Bullets(notes)), key_figure)
@@ -135,7 +141,7 @@ def _cost(result: BenefitResult, whole: StratumResult) -> Section:
     def of_arm(role: ArmRole) -> Col[tuple[str, Callable[[ArmMeans], str]]]:
         return Col(_arm_title(result, role), lambda row: row[1](whole.arms[role]))
 
-    caption = f"Every token of the tool is part of the tokens above it. {UNKNOWN} is unknown, not 0"
+    caption = f"Tokens of the tool are included in the tokens above. {UNKNOWN}: unknown, not 0"
     key_figure = f"{ratio_text(whole.token_ratio.value)} times the tokens of the control"
     columns: tuple[Col[tuple[str, Callable[[ArmMeans], str]]], ...] = (
         Col("mean of a task", lambda row: row[0]),
@@ -176,7 +182,7 @@ def _differences(whole: StratumResult) -> Table:
         Col("tasks", lambda row: row[1].n, "count"),
         Col("without a value", lambda row: row[1].n_missing, "count"),
     )
-    caption = "Tokens per success and where both succeed depend on which tasks an arm solves: a selection. Neither decides a verdict"
+    caption = "Tokens per success, and tokens where both succeed, depend on which tasks an arm solves (a selection). They are not used for a verdict"
     return TableSpec(caption, shown, columns).table()
 
 
@@ -198,7 +204,7 @@ def _delivery(result: BenefitResult, whole: StratumResult) -> Section:
         Col("called", lambda role: share(role, "called")),
         Col("answered", lambda role: share(role, "answered")),
     )
-    caption = "Share of the cells, from the transcripts. Answered: by a result that has content"
+    caption = "Share of the cells, from the transcripts. Answered: by a result with content"
     blocks: list[Block] = [TableSpec(caption, list(ArmRole), columns).table(), *_contents(result)]
     lift, complied = whole.success_lift, whole.per_protocol_lift
     items = [
@@ -226,10 +232,10 @@ def _contents(result: BenefitResult) -> Iterable[Table]:
         share("same for different tasks", "same"),
         share("of another index", "other_source"),
         share("with lines of the repository", "with_lines"),
-        share("with none, and no name of a file of it", "foreign"),
+        share("without lines or file names of the repository", "foreign"),
         Col("cells whose results are not known", lambda row: row[1].cells_unknown, "count"),
     )
-    caption = "What the results of the tool hold: those that are no error by its server"
+    caption = "Content of the tool results that are not errors of its server"
     if result.delivered:
         yield TableSpec(caption, list(result.delivered.items()), columns).table(shown=20, wrap=True)
     silent = [
@@ -285,7 +291,7 @@ def _code(result: BenefitResult) -> Iterable[Section]:
     if found:
         blocks.append(TableSpec("Findings", found, columns).table(shown=20, wrap=True))
     key_figure = count_noun(len(found), "findings", format_count)
-    yield Section("code", "What the checks of code found", tuple(blocks), key_figure)
+    yield Section("code", "Findings of the code checks", tuple(blocks), key_figure)
 
 
 def _place_text(finding: Mapping[str, Any]) -> str:
@@ -310,7 +316,7 @@ def _reading(result: BenefitResult) -> Section:
         return Section(
             "reading",
             title,
-            (Paragraph("No task has gold lines, or no agent reported what it read: this cannot be measured."),),
+            (Paragraph("Not measurable: no task has gold lines, or no agent reported what it read."),),
             "not measured",
         )
     columns: tuple[Col[tuple[ArmRole, Reading]], ...] = (
@@ -320,7 +326,7 @@ def _reading(result: BenefitResult) -> Section:
         Col("gold spans read and named in the answer (used)", lambda row: format_percent(row[1].gold_used)),
         Col("lines read, of any file", lambda row: tokens_text(row[1].lines_read)),
         Col(
-            "successes without a gold line that was read",
+            "successes without reading a gold line",
             lambda row: _share_text(row[1].n_unread, row[1].n_successes),
         ),
     )
@@ -408,7 +414,7 @@ def facts_section(result: BenefitResult) -> Iterable[Section]:
         Col("score", lambda row: row[1], "code"),
     )
     captions = {
-        "Statements for which an answer is no success, or not decided": deciding,
+        "Statements that make an answer fail or stay undecided": deciding,
         "Other statements that the judge voted on": others,
     }
     blocks = [block for caption, rows in captions.items() if rows for block in fact_blocks(columns, rows, caption)]

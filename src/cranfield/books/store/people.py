@@ -99,7 +99,9 @@ class People(Part):
             if found is None:
                 return self.add(stated, Role.ADMIN)
             if found.kind is not RaterKind.PERSON:
-                raise UsageError(f"{found.name} names no person", expected="the name of a person", got=found.kind)
+                raise UsageError(
+                    f"{found.name} is not the name of a person", expected="the name of a person", got=found.kind
+                )
             if found.password_hash is not None:
                 hint = "`cranfield serve --accounts` lets people sign in"
                 raise UsageError(f"{found.name} signs in with a password", hint=hint)
@@ -256,7 +258,7 @@ class People(Part):
             return len(session.scalars(gone).all())
 
     def add_token(self, account_id: int, label: str, scope: str, ttl_ms: int) -> str:
-        """Make a token of the API; its secret, which is not stored. `scope` is a name in `SCOPES`.
+        """Create a token of the API; its secret, which is not stored. `scope` is a name in `SCOPES`.
 
         Raises:
             NotAllowedError: the scope is wider than the role of the account.
@@ -380,7 +382,7 @@ class People(Part):
     def _spend(self, session: Session, raw: str) -> JoinLink:
         link = self._link(session, raw)
         if link is None:
-            raise NotAllowedError("this link is not valid: it has expired or was used", hint="ask for another one")
+            raise NotAllowedError("this link is not valid: it has expired or was used", hint="ask for a new link")
         link.uses_left -= 1
         return link
 
@@ -392,12 +394,12 @@ def _admins(session: Session) -> list[int]:
 def _keep_an_admin(session: Session, account: Account) -> None:
     """Refuse a change after which no administrator could sign in."""
     if _admins(session) == [account.id]:
-        raise UsageError(f"{account.name} is the last administrator", hint="give another account the role first")
+        raise UsageError(f"{account.name} is the last administrator", hint="first give the role to another account")
 
 
 def _refuse_viewer(account: Account) -> None:
     if account.role == Role.VIEWER and account.kind == RaterKind.PERSON:
-        raise NotAllowedError("a viewer does not judge", hint="ask an administrator for the role of a rater")
+        raise NotAllowedError("a viewer cannot judge", hint="ask an administrator for the rater role")
 
 
 def _new_name(session: Session, name: str, kind: RaterKind = RaterKind.PERSON) -> str:

@@ -85,7 +85,7 @@ class CalibrationAnswers:
 
 def score_problem(value: float, query_id: str, place: Mapping[str, Any]) -> Problem:
     """The problem that a confidence is no number from 0 to 1."""
-    hint = "divide by 100 where it is a percentage; a score without an upper bound, such as that of BM25, has no calibration."
+    hint = "divide a percentage by 100; a score without an upper bound, such as BM25, cannot be calibrated."
     message = f"the confidence of {query_id} is {value:g}"
     return Problem(message, expected="a number from 0 to 1", hint=hint, **place)
 

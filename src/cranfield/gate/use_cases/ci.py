@@ -65,7 +65,7 @@ def summary_page(environ: Mapping[str, str] = os.environ) -> Path:
     if not named:
         raise UsageError(
             f"{SUMMARY_VARIABLE} is not set",
-            expected="a step of GitHub Actions, which sets it",
+            expected="a step of GitHub Actions (which sets the variable)",
             hint="the Markdown report has the same content.",
         )
     return Path(named)
@@ -88,15 +88,15 @@ def append_step_summary(text: str, environ: Mapping[str, str] = os.environ) -> s
     try:
         used = path.stat().st_size if path.exists() else 0
         begin = "\n\n" if used else ""
-        source = "the report that the job keeps"
+        source = "the report stored by the job"
         fits = fit_to_limit(text, SUMMARY_BYTES - used - len(begin), source=source, size=_n_bytes)
         if used + _n_bytes(begin + fits) > SUMMARY_BYTES:
-            raise UsageError(f"the summary page of this step is full: it holds {used} of {SUMMARY_BYTES} bytes")
+            raise UsageError(f"the summary page of this step is full: {used} of {SUMMARY_BYTES} bytes are used")
         with path.open("ab") as stream:
             stream.write(_encoded(begin + fits))
     except OSError as error:
         raise UsageError(refusal(path, error)) from error
-    return "wrote the step's summary" + (", cut to its limit of 1 MiB" if fits != text else "")
+    return "wrote the step summary" + (", cut to its limit of 1 MiB" if fits != text else "")
 
 
 def _encoded(text: str) -> bytes:
@@ -137,7 +137,7 @@ def comment(
     marker_line(marker)
     text = decode(read_bytes(path, UsageError), path, UsageError)
     if not text.strip():
-        raise UsageError("there is nothing in it to comment", path=str(path))
+        raise UsageError("the report is empty", path=str(path))
     if number is not None and number < 1:
         raise UsageError(f"{{number}} is {shorten(number)}", expected="1 or more", parameters=("number",))
     of = {"github": github, "gitlab": gitlab}[forge or forge_of(environ)]
@@ -146,7 +146,7 @@ def comment(
     text = text.replace(access.token, "(the token)")
     with Api(access) as api:
         thread = of.thread(api, repo, number)
-        source = f"`{path.name}`, which the job keeps" if path.name != "-" else "what the job printed"
+        source = f"`{path.name}`, stored by the job" if path.name != "-" else "what the job printed"
         return put_comment(thread, comment_body(text, marker=marker, limit=thread.body_limit, source=source))
 
 
@@ -161,7 +161,7 @@ def forge_of(environ: Mapping[str, str]) -> Forge:
         if bool(environ.get(github)) != bool(environ.get(gitlab)):
             return "github" if environ.get(github) else "gitlab"
     expected = "{forge=github} or {forge=gitlab}, or a job of one of them"
-    raise UsageError("no forge is named", expected=expected, parameters=("forge",))
+    raise UsageError("no forge given", expected=expected, parameters=("forge",))
 
 
 K = 10
@@ -207,9 +207,9 @@ def measure(settings: MarkerSettings, *, folder: Path, config_path: Path) -> Eva
     if settings.run is not None or is_file_or_function:
         # A function, or nothing where a run file is scored, on a test set that is named or loaded.
         if settings.testset is None:
-            raise UsageError("a system or a run without a test set", expected="testset=, the path of one")
+            raise UsageError("a system or a run needs a test set", expected="testset=PATH")
         if settings.run is not None and settings.system is not None:
-            raise UsageError("a run and a system", expected="one of the two")
+            raise UsageError("both a run and a system", expected="one of the two")
         testset = settings.testset if isinstance(settings.testset, TestSet) else load(folder / settings.testset)
         systems = () if settings.run is not None else (_function_system(settings.system, folder),)
         k = K if settings.k is None else settings.k
@@ -235,7 +235,7 @@ def _function_system(function: object, folder: Path) -> ConfiguredSystem:
         name = "".join(letter if letter.isalnum() or letter in "._-" else "." for letter in function)
         return PythonSystem.of(name, folder=folder, python=function)
     if not callable(function):
-        raise UsageError(f"a system is {shorten(function)}", expected="a function, or module:function")
+        raise UsageError(f"not a system: {shorten(function)}", expected="a function, or module:function")
     name = getattr(function, "__name__", type(function).__name__)
     return PythonSystem.calling(name if name.isidentifier() else "function", function)
 

@@ -10,9 +10,9 @@ from cranfield.reporting.document import Bullets, Document, KeyValues, Paragraph
 from cranfield.reporting.table_spec import Col, TableSpec
 
 OUTCOMES = {
-    ReviewOutcome.PASSED: "The review is passed: every record is decided and confirmed, and no ceiling is reached.",
-    ReviewOutcome.BREACHED: "The review has failed: a ceiling is reached, which no missing decision can change.",
-    ReviewOutcome.INCOMPLETE: "The review is not finished.",
+    ReviewOutcome.PASSED: "Review passed: every record is decided and confirmed, and no ceiling is reached.",
+    ReviewOutcome.BREACHED: "Review failed: a ceiling is reached, and missing decisions cannot change this.",
+    ReviewOutcome.INCOMPLETE: "Review not finished.",
 }
 
 
@@ -26,13 +26,13 @@ def review_document(report: ReviewReport) -> Document:
     rows += [(name.value.replace("_", " "), str(n)) for name, n in report.dispositions.items()]
     rows.append(("edited", str(report.n_edited)))
     if report.n_spot_checked:
-        rows.append(("narratives spot-checked", f"{report.n_spot_checked}, {report.n_spot_failed} not in order"))
+        rows.append(("narratives spot-checked", f"{report.n_spot_checked}, {report.n_spot_failed} incorrect"))
     rows.append(("agreement", report.agreement))
     if report.missing:
         rows.append(("missing", report.missing))
     sections = [
         Section("ceilings", "Ceilings", (ceilings.table(), *(Paragraph(note, "note") for note in report.notes))),
-        Section("evidence", "What the sample shows", _evidence(report)),
+        Section("evidence", "Results of the sample", _evidence(report)),
         Section("decisions", "Decisions", (KeyValues(tuple(rows)),)),
     ]
     if report.feedback:
@@ -89,7 +89,7 @@ def _result(ceiling: Ceiling, report: ReviewReport) -> str:
 
 def _evidence(report: ReviewReport) -> tuple[KeyValues | Table, ...]:
     if not report.tally.n:
-        return (KeyValues((("sample", "none: a person sees every record"),)),)
+        return (KeyValues((("sample", "none: every record is reviewed"),)),)
     bounds = [("serious defects, 95 % upper bound", _bound(report.tally, report.rules.lacking))]
     if report.cumulative.n > report.tally.n:
         counts = f"{report.cumulative.serious} of {report.cumulative.n}"

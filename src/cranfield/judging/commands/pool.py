@@ -1,4 +1,4 @@
-"""Pool the results of several systems, to be judged."""
+"""Pool the results of several systems, to judge them."""
 
 from __future__ import annotations
 
@@ -42,17 +42,19 @@ RunsArgument = Annotated[
     list[str],
     Argument("Runs in any format that `cranfield evaluate` reads.", metavar="[NAME=]RUN..."),
 ]
-DepthOption = Annotated[int, Option("Ranks of each run that are in the pool.", flag="--depth", metavar="K")]
+DepthOption = Annotated[
+    int, Option("Depth of the pool: number of top results of each run.", flag="--depth", metavar="K")
+]
 TestSetOption = Annotated[
     Path | None,
-    Option("Test set: texts of the queries, and what is judged already.", flag="--testset", metavar="FILE"),
+    Option("Test set: texts of the queries, and existing judgments.", flag="--testset", metavar="FILE"),
 ]
 OutOption = Annotated[Path | None, Option("Write the pool to this JSON file.", flag="--out", metavar="FILE")]
 
 IncludeOption = Annotated[
     bool,
     Option(
-        "Keep documents that the test set has judged, with their grades; default: leave them out.",
+        "Keep documents that are judged in the test set, with their grades; default: leave them out.",
         flag="--include-judged/--exclude-judged",
     ),
 ]
@@ -66,20 +68,22 @@ SampleOption = Annotated[
 ]
 BudgetOption = Annotated[
     int | None,
-    Option("Take the N most useful documents only; not a fixed depth.", flag="--budget", metavar="N"),
+    Option("Take only the N most useful documents, instead of a fixed depth.", flag="--budget", metavar="N"),
 ]
 SeedOption = Annotated[int, Option("Random seed of samples and orders.", flag="--seed", metavar="N"), Ge(0)]
-NameOption = Annotated[str, Option("Name of the pool; default: of the test set.", flag="--name", metavar="NAME")]
+NameOption = Annotated[
+    str, Option("Name of the pool; default: the name of the test set.", flag="--name", metavar="NAME")
+]
 PresetOption = Annotated[
     Literal["alternatives"] | None,
     Option(
-        "alternatives: of queries without a relevant result down to the depth, the results of the runs that miss it.",
+        "alternatives: for queries where a run has no relevant result down to the depth, pool the results of that run.",
         flag="--preset",
     ),
 ]
 RatersOption = Annotated[int, Option("Raters of each document.", flag="--raters", metavar="N"), Le(10)]
-SecondsOption = Annotated[float, Option("Seconds that a judgment takes, for the cost.", flag="--seconds", metavar="S")]
-BookOption = Annotated[str | None, Option("Make a book of the pool, to be judged.", flag="--book", metavar="NAME")]
+SecondsOption = Annotated[float, Option("Seconds per judgment, for the cost estimate.", flag="--seconds", metavar="S")]
+BookOption = Annotated[str | None, Option("Create a book from the pool, to judge it.", flag="--book", metavar="NAME")]
 
 
 @takes_runs("runs", scored=False)
@@ -103,7 +107,7 @@ def build_command(
     book: BookOption = None,
     db: DbOption = DEFAULT_DATABASE,
 ) -> Iterator[Report]:
-    """Pool the results of runs (the default command): a preview, and with --out or --book the pool."""
+    """Pool the results of runs (default command). Prints a preview; --out or --book create the pool."""
     from cranfield.judging.pools.build import PoolRequest, parse_samples
     from cranfield.judging.pools.pool_io import made_over, require_texts, write_pool
     from cranfield.judging.pools.summary import summarise_pool
@@ -144,7 +148,7 @@ def check_command(
     measures: MeasureOption = None,
     convention: ConventionOption = "trec",
 ) -> Report:
-    """Score each run without the judgments that only it brought in: would a new system be scored unfairly?"""
+    """Leave-one-run-out check: score each run without the judgments of documents that only it returned."""
     from cranfield.judging.pools.check import check_pool, deepest_rank
     from cranfield.judging.reports.pool import check_document
     from cranfield.judging.use_cases import read_systems
@@ -166,7 +170,7 @@ def export_command(
     options: TestSetOptions,
     out: Annotated[Path, Option("TREC qrels to write.", metavar="FILE")],
 ) -> None:
-    """Write TREC qrels: judged documents with their grade, those of the pool that are not judged with -1."""
+    """Write TREC qrels: judged documents with their grade, unjudged documents of the pool with -1."""
     from cranfield.formats.testsets.trec import write_qrels
     from cranfield.judging.pools.pool_io import pool_qrels, read_pool
 
@@ -174,7 +178,7 @@ def export_command(
     for each in found.notes:
         note(f"note: {each}")
     write_qrels(found.testset, out)
-    say(f"wrote {out}: {found.n_judged} judged, {found.n_pooled} in the pool and not judged (-1)")
+    say(f"wrote {out}: {found.n_judged} judged, {found.n_pooled} pooled and unjudged (-1)")
 
 
 @takes_runs("runs", scored=False)
@@ -209,7 +213,7 @@ def _load_judged(testset: Path | None, testset_format: str | None, options: Test
 
     judged = _load(testset, testset_format, options)
     if judged is None:
-        raise UsageError("there is no test set", expected="the judged one: --testset FILE")
+        raise UsageError("no test set given", expected="the judged test set: --testset FILE")
     return judged
 
 
@@ -235,7 +239,7 @@ def _make_book(pool: Pool, judged: TestSet | None, name: str, db: str, raters: i
     with closing(open_books(db, create=True)) as store:
         made = store.books.create(name, pool, settings)
     size = f"{count_noun(made.n_items, 'documents')} of {count_noun(made.n_queries, 'queries')}"
-    note(f"made book {made.name}: {size}")
+    note(f"created book {made.name}: {size}")
     note_scale(settings.scale, judged)
 
 
@@ -252,7 +256,7 @@ def accept_command(
     today: TodayOption = None,
     db: DbOption = DEFAULT_DATABASE,
 ) -> None:
-    """Add the results of a pool that persons graded above 0 to a test set, at grade 1, with the systems that found them."""
+    """Add results of a pool that persons graded above 0 to a test set, with grade 1 and the systems that found them."""
     from cranfield.app.loading import read_stored
     from cranfield.judging.book.grades import contents_of, people_grades
     from cranfield.judging.pools.pool_io import read_pool
@@ -299,9 +303,11 @@ PrimaryOption = Annotated[
         choices="measures",
     ),
 ]
-TopOption = Annotated[int, Option("Holes to list, and to put into the pool.", flag="--top", metavar="N"), Ge(1)]
+TopOption = Annotated[
+    int, Option("Number of holes to list and to put into the pool.", flag="--top", metavar="N"), Ge(1)
+]
 HolesOption = Annotated[
-    Path | None, Option("Write the first holes as a pool, to be judged.", flag="--out", metavar="FILE")
+    Path | None, Option("Write the first holes as a pool, to judge them.", flag="--out", metavar="FILE")
 ]
 HolesBookOption = Annotated[
     str | None,

@@ -208,7 +208,7 @@ def read_image(reference: str, config: Images, resolver: Resolver = system_resol
         )
         data = client.get(reference, "image/png, image/jpeg, image/webp, image/gif").body
     else:
-        raise DocumentError(DocumentFailureKind.REFUSED, "The image is neither part of the record nor on the web.")
+        raise DocumentError(DocumentFailureKind.REFUSED, "The image is neither in the record nor on the web.")
     return Image(data, image_type(data))
 
 

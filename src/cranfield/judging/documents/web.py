@@ -77,14 +77,14 @@ class AddressGuard:
         if parts.scheme not in {"http", "https"} or not host:
             raise refused("is not http or https")
         if "@" in parts.netloc or "\\" in url or any(ord(char) <= 32 or ord(char) == 127 for char in url):
-            raise refused("holds a user name, or characters that no address has")
+            raise refused("contains a user name, or characters that are not valid in an address")
         if port == 0:
             raise refused("has no valid port")
         port = port or (443 if parts.scheme == "https" else 80)
         addresses = self._addresses(host, port)
         is_named = any(matches_host(host, pattern) for pattern in self._hosts)
         if not is_named and not all(map(self._is_allowed, addresses)):
-            raise refused("is that of a private network")
+            raise refused("is in a private network")
         return host, port, str(addresses[0])
 
     def _addresses(self, host: str, port: int) -> list[IPAddress]:
@@ -99,7 +99,7 @@ class AddressGuard:
             found = []
         addresses = [address for address in found if address is not None]
         if not addresses or len(addresses) < len(found):
-            raise DocumentError(DocumentFailureKind.FAILED, "The host of this document is not known.")
+            raise DocumentError(DocumentFailureKind.FAILED, "The host of this document is unknown.")
         return addresses
 
     def _is_allowed(self, address: IPAddress) -> bool:

@@ -105,7 +105,7 @@ def select(items: Iterable[ItemView], book: BookInfo, account_id: int | None, op
     """
     if book.settings.mode is not Mode.GRADE:
         raise UsageError(
-            f"book {book.name} asks for {book.settings.mode}s", expected="a book whose documents are graded"
+            f"book {book.name} collects {book.settings.mode}s", expected="a book whose documents are graded"
         )
     wanted = [item for item in items if item.origin is not Origin.REPEAT]
     if options.sample is not None:

@@ -46,14 +46,12 @@ def parse_sample(text: str) -> SampledRanks:
     """
     found = _SAMPLE.fullmatch(text)
     if not found:
-        raise UsageError("no range of ranks with a share", got=shorten(text), expected=EXPECTED_SAMPLE)
+        raise UsageError("not a range of ranks with a share", got=shorten(text), expected=EXPECTED_SAMPLE)
     first, last, percent = int(found[1]), int(found[2]), float(found[3])
     if not 1 <= first <= last:
-        raise UsageError(
-            "no range of ranks", got=shorten(text), expected="a first rank of 1 or more, and a last one not before it"
-        )
+        raise UsageError("not a range of ranks", got=shorten(text), expected="1 <= first rank <= last rank")
     if not 0 < percent <= 100:
-        raise UsageError("no share of documents", got=shorten(text), expected="more than 0 %, at most 100 %")
+        raise UsageError("not a share of documents", got=shorten(text), expected="above 0 % and at most 100 %")
     return SampledRanks(first, last, percent / 100)
 
 
@@ -107,16 +105,16 @@ class PoolRequest:
         if self.depth < 1:
             problems.append(Problem(f"the depth of the pool is {self.depth}", expected="1 or more"))
         if self.budget is not None and self.budget < 1:
-            problems.append(Problem(f"the budget is {self.budget}", expected="a document or more"))
+            problems.append(Problem(f"the budget is {self.budget}", expected="one or more documents"))
         if self.budget is not None and self.samples:
-            hint = "a budget takes the first ranks, which no inclusion probability describes: leave one of them out"
+            hint = "a budget takes the first ranks, for which there are no inclusion probabilities: leave out one of the options"
             problems.append(
                 Problem("{sample} and {budget} exclude each other", hint=hint, parameters=("sample", "budget"))
             )
         end = self.depth
         for sample in sorted(self.samples, key=lambda sample: sample.first):
             if sample.first <= end:
-                expected = f"ranks from {end + 1} on: those before are in the pool, or in another range"
+                expected = f"ranks from {end + 1} on; lower ranks are already in the pool or in another range"
                 problems.append(Problem(f"the range {sample.label} of a sample", expected=expected))
             end = max(end, sample.last)
         if not self.name.strip():

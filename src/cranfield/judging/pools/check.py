@@ -276,7 +276,7 @@ def estimate_pool(
 
 def _require_plan(pool: Pool, query_ids: Sequence[str], cutoffs: Sequence[int], last: int) -> None:
     problems = [
-        Problem(f"a cutoff of {k}", expected=f"1 to {last}: the pool was drawn from the first {last} results")
+        Problem(f"a cutoff of {k}", expected=f"1 to {last}: the pool contains the first {last} results")
         for k in cutoffs
         if not 1 <= k <= last
     ]

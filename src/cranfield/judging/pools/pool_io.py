@@ -16,7 +16,7 @@ from cranfield.formats.io.files import STDIN, read_bytes, shown, write_text
 from cranfield.formats.io.validation import load_model
 from cranfield.model import Query, TestSet
 
-WHAT = "a pool: a JSON file that `cranfield pool` wrote"
+WHAT = "a pool: a JSON file written by `cranfield pool`"
 
 
 def write_pool(pool: Pool, path: Path | str) -> None:
@@ -78,9 +78,14 @@ def require_texts(pool: Pool) -> None:
     without = [query.id for query in pool.queries if not query.text.strip()]
     if without:
         raise UsageError(
-            f"{count_noun(len(without), 'queries')} of the pool without a text, which no rater can judge: {join_first(without)}",
-            hint="make the pool with texts: `cranfield pool RUN... --queries FILE` takes them by query id; with --testset they "
-            "are those of the test set",
+            (
+                f"{count_noun(len(without), 'queries')} of the pool without a text, which raters cannot judge: "
+                f"{join_first(without)}"
+            ),
+            hint=(
+                "add texts when you create the pool: `cranfield pool RUN... --queries FILE` reads them by query "
+                "id, --testset from the test set"
+            ),
         )
 
 
@@ -97,10 +102,10 @@ def _contradictions(pool: Pool, path: str) -> list[Problem]:
         seen.add((item.query, item.doc))
         unknown = sorted(item.runs.keys() - runs)
         if unknown:
-            found.append(Problem(f"{where}: no run {unknown[0]!r} in the pool", path=path))
+            found.append(Problem(f"{where}: run {unknown[0]!r} is not in the pool", path=path))
     counts = Counter(query.id for query in pool.queries)
     found += [
-        Problem(f"query {query_id!r} stands {n} times", path=path, expected="each query once")
+        Problem(f"query {query_id!r} occurs {n} times", path=path, expected="each query once")
         for query_id, n in counts.items()
         if n > 1
     ]
@@ -135,13 +140,16 @@ def pool_qrels(pool: Pool, judged: TestSet | None) -> PoolQrels:
     """
     if judged is None and pool.testset:
         raise UsageError(
-            f"the pool was made for the test set {pool.testset!r}, whose judgments are not all in the pool",
+            f"the pool was created for the test set {pool.testset!r}, and does not contain all of its judgments",
             hint="name it: {testset=FILE}",
             parameters=("testset",),
         )
     if judged is not None and judged.targets:
         raise TestSetError(
-            f"the truth of {len(judged.targets)} queries is a rule, which qrels cannot hold: {join_first(judged.targets)}",
+            (
+                f"the truth of {len(judged.targets)} queries is a rule, which qrels cannot express: "
+                f"{join_first(judged.targets)}"
+            ),
             expected="a test set judged by document id",
         )
     queries = {query.id: query for query in (Query(each.id, each.text) for each in pool.queries)}
@@ -157,7 +165,9 @@ def pool_qrels(pool: Pool, judged: TestSet | None) -> PoolQrels:
             for doc_id, grade in of_query.items():
                 into[doc_id] = max(into.get(doc_id, POOLED), POOLED) if grade < 0 else grade
         if pool.testset_digest and pool.testset_digest != judged.digest:
-            notes.append(f"the pool was made for {pool.testset!r} with other texts or judgments (the digests differ)")
+            notes.append(
+                f"the pool was created for {pool.testset!r} with other texts or judgments (the digests differ)"
+            )
     values = [grade for of_query in grades.values() for grade in of_query.values()]
     kept = {query_id: of_query for query_id, of_query in grades.items() if of_query}
     testset = TestSet(pool.name, tuple(queries[query_id] for query_id in kept), kept)

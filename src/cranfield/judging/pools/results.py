@@ -239,7 +239,7 @@ def with_alternatives(testset: TestSet, pool: Pool, grades: Grades, today: date)
         UsageError: the pool is of another test set, or nothing of it was graded as relevant.
     """
     if pool.testset_digest != testset.digest:
-        raise UsageError("the pool was made for another version of the test set", expected=pool.testset_digest)
+        raise UsageError("the pool was created for another version of the test set", expected=pool.testset_digest)
     targets, judged, labels = dict(testset.targets), dict(testset.grades), dict(testset.labels)
     accepted = [item for item in pool.items if item.is_open and grades.get(item.query, {}).get(item.doc, 0.0) > 0]
     if not accepted:

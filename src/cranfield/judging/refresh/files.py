@@ -369,9 +369,9 @@ def kept_sheet(
         raise TestSetError(
             [
                 Problem(
-                    f"the sheet has a label of query {row['query_id']}, which is not drawn",
+                    f"the sheet has a label of query {row['query_id']}, which is not in the sample",
                     path=shown(path),
-                    hint="plan with the seed, the log and the number of the sheet, or name another file",
+                    hint="use the seed, the log and the number of queries of the sheet, or name another file",
                 )
                 for row in labelled
             ]
@@ -396,10 +396,10 @@ def _rows(text: str, path: Path, needed: Sequence[str]) -> tuple[list[str], list
     missing = [name for name in needed if name not in header]
     if missing:
         raise TestSetError(
-            f"the sheet that is there has no column {missing[0]}",
+            f"the existing sheet has no column {missing[0]}",
             path=shown(path),
             got=", ".join(header) or "nothing",
-            hint="name another file, or the raters of the sheet",
+            hint="name another file, or use the raters of the sheet",
         )
     return header, [dict(zip(header, row, strict=False)) for row in rows[1:] if any(row)]
 

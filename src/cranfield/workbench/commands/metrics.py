@@ -98,9 +98,7 @@ def alerts_command(
     *,
     stale_after: Annotated[
         str,
-        Option(
-            "Alert where the last figures that count are older than this.", metavar="DURATION", parse=_check_duration
-        ),
+        Option("Alert when the last valid figures are older than this.", metavar="DURATION", parse=_check_duration),
     ] = "2d",
     group: Annotated[str, Option("Name of the group of rules.", metavar="NAME")] = "cranfield",
     out: Annotated[Path | None, Option("Write this file instead of stdout.", metavar="FILE")] = None,

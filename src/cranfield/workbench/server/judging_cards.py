@@ -272,12 +272,12 @@ ACTIONS = (
     KeyAction("flag", "f", "flag, or remove the flag"),
     KeyAction("next_query", "n", "next query"),
     KeyAction("guidelines", "g", "show or hide the guidelines"),
-    KeyAction("highlight", "h", "mark the words of the query, or not"),
+    KeyAction("highlight", "h", "highlight the words of the query, or not"),
     KeyAction("layout", "v", "all documents of the query, or one at a time", mode=Mode.GRADE),
     KeyAction("open", "o", "open the source of the document", mode=Mode.GRADE),
     KeyAction("rest", "a", "give the rest of the query the lowest grade", mode=Mode.GRADE),
     KeyAction("add", "d", "add a document that no system returned", mode=Mode.GRADE),
-    KeyAction("help", "?", "keys, and how to change them"),
+    KeyAction("help", "?", "show the keys, and change them"),
 )
 """In the order of the help."""
 
@@ -301,7 +301,7 @@ OneKey = Annotated[str, StringConstraints(max_length=1, to_lower=True)]
 
 
 class PageSettings(BaseModel):
-    """What a rater chose: keys and display."""
+    """Settings of a rater: keys and display."""
 
     model_config = ConfigDict(extra="forbid")
 
@@ -320,12 +320,12 @@ class PageSettings(BaseModel):
     @model_validator(mode="after")
     def _checked(self) -> Self:
         if unknown := self.keys.keys() - {action.name for action in ACTIONS}:
-            raise ValueError(f"there is no action {min(unknown)!r}")
+            raise ValueError(f"unknown action {min(unknown)!r}")
         for mode in Mode:
             used = Counter(self.keys.get(action.name, action.key) for action in ACTIONS if action.mode in {None, mode})
             twice = [key for key, times in used.items() if key and times > 1]
             if twice:
-                raise ValueError(f"two actions have the key {twice[0]!r}")
+                raise ValueError(f"two actions use the key {twice[0]!r}")
         digits = [key for key in self.keys.values() if key.isdigit()]
         if digits:
             raise ValueError(f"{digits[0]!r} is a grade")

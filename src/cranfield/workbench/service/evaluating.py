@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from cranfield.workbench.service.service import Service
 
 
-MOVING = "by the grades of the book {} when the results were collected; its page has the figures by the grades as they are now"
+MOVING = "with the grades of the book {} at the time of collection; its page shows the figures with the current grades"
 
 
 @dataclass(frozen=True)
@@ -133,7 +133,7 @@ def _of_results(service: Service, request: CompareResultsRequest) -> CompareRequ
     """
     jobs = [service.jobs.get(number) for number in request.jobs]
     if problems := [
-        Problem(f"job {job.id}, whose result was to be compared, is {job.state}", hint="try it again, then this one")
+        Problem(f"job {job.id}, whose result is to be compared, is {job.state}", hint="retry it, then retry this job")
         for job in jobs
         if job.state != JobState.DONE
     ]:

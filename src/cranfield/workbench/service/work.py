@@ -175,7 +175,7 @@ def _done(order: JobTask) -> ProcessStatus:
         except DBAPIError:  # the job is tried again, with the answers that it has
             raise
         except Exception:
-            problem = Problem("an unexpected error", hint="the log of the server has the reason")
+            problem = Problem("an unexpected error", hint="the server log has the reason")
             service.jobs.fail(order.claim, [job_problem(problem, ProblemCode.INTERNAL)])
             raise
         if status == ProcessStatus.ENDED and not service.jobs.get(order.claim.job).problems:

@@ -467,7 +467,9 @@ def test_before_the_first_grade_a_page_says_nothing_graded_yet_and_not_invalid(p
     (job,) = pages.shop.service.jobs.all(limit=1)
     assert "invalid" not in pages.get(f"/jobs/{job.id}")
     pages.shop.grade("shoes", "red shoes", a=(1, 1, 1))
-    assert "Nothing graded yet." not in pages.get(f"/evaluations/{number}").split("Figures with the grades at the time")[0]
+    assert (
+        "Nothing graded yet." not in pages.get(f"/evaluations/{number}").split("Figures with the grades at the time")[0]
+    )
 
 
 def test_compare_is_offered_where_it_is_accepted_and_nowhere_else(pages, monkeypatch):

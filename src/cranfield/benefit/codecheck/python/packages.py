@@ -355,9 +355,9 @@ _ARCHIVE = re.compile(r"\.(zip|tgz|tbz|txz|tlz|tar(\.\w+)?|whl)", re.IGNORECASE)
 _USER = re.compile(r"://([^/\s]*)@")
 _OF_VARIABLES = re.compile(r"(\$\{[A-Z0-9_]+\}:?)+")
 _HASH = re.compile(r"--hash(=|\s+)\w+:[0-9A-Fa-f]+")
-_OPTION_FAULT = "this option cannot be used here: only wheels are installed, so that no package runs code to be built"
+_OPTION_FAULT = "this option is not supported: only wheels are installed, so that no package runs build code"
 _SOURCE_FAULT = (
-    "only packages of an index and wheels by http(s) are installed: declare an `environment` that has this one"
+    "only packages from an index and wheels over http(s) are installed: declare an `environment` with this package"
 )
 
 
@@ -369,7 +369,7 @@ def read_requirements(path: Path) -> tuple[str, ...]:
     """
     if command := _EXPORTS.get(path.name):
         raise ConfigError(
-            f"{path.name} is the format of one tool", path=str(path), hint=f"write one that pip reads: {command}"
+            f"{path.name} is a tool-specific format", path=str(path), hint=f"write a format that pip reads: {command}"
         )
     try:
         text = path.read_text(encoding="utf-8-sig")
@@ -381,7 +381,7 @@ def read_requirements(path: Path) -> tuple[str, ...]:
                     for line, row in rows if (fault := requirement_fault(row))]:  # fmt: skip
         raise ConfigError(problems)
     if not rows:
-        raise ConfigError("it has no requirement", path=str(path))
+        raise ConfigError("no requirements in the file", path=str(path))
     return tuple(row for _, row in rows)
 
 
@@ -389,11 +389,11 @@ def requirement_fault(line: str) -> str:
     """What is wrong with a requirement; empty: nothing. Whether it can be installed is not looked at."""
     line = _COMMENT.sub("", line).strip()
     if len(line.splitlines()) > 1 or line.endswith("\\"):
-        return "it is more than one line: write each requirement as a line of its own"
+        return "the requirement has more than one line: write each requirement on a single line"
     if any(not _OF_VARIABLES.fullmatch(user[1]) for user in _USER.finditer(line)):
         return (
-            "an address holds a user or a password, and tasks are kept with an experiment: leave them to the settings of pip "
-            "or to netrc, or name variables, as https://${NAME}:${TOKEN}@host"
+            "an address contains a user or a password, but tasks are stored with an experiment: use the settings "
+            "of pip or netrc, or variables, as in https://${NAME}:${TOKEN}@host"
         )
     if line.startswith("-"):
         return _option_fault(line)
@@ -403,7 +403,7 @@ def requirement_fault(line: str) -> str:
     found = _REQUIREMENT.fullmatch(given.strip())
     if found is None:
         is_elsewhere = re.search(r"[/\\@$]|^[.~]|^file:", given)
-        return _SOURCE_FAULT if is_elsewhere else "it is no requirement, such as numpy==2.3.5"
+        return _SOURCE_FAULT if is_elsewhere else "not a requirement such as numpy==2.3.5"
     url = found["at"] or found["url"]
     is_package = (
         _WHEEL_FILE.fullmatch(urlsplit(url).path.rpartition("/")[2]) if url else not _ARCHIVE.search(found["name"])
@@ -422,7 +422,10 @@ def _option_fault(line: str) -> str:
     while left:
         name, equals, value = left.pop(0).partition("=")
         if name in _OTHER_FILES:
-            return "it names another file: put all requirements into one, as `pip-compile` or `uv pip compile` do"
+            return (
+                "the file refers to another file: put all requirements into one file, as `pip-compile` or `uv "
+                "pip compile` do"
+            )
         if name not in _FLAGS | _WITH_VALUE or (name in _FLAGS and equals):
             return _OPTION_FAULT
         if name in _WITH_VALUE and not (value or (left and not left[0].startswith("-") and left.pop(0))):
@@ -471,7 +474,7 @@ def _locked(text: str, path: Path) -> Iterator[tuple[int, str]]:
         raise ConfigError(f"it is not TOML: {error}", path=str(path)) from None
     except (KeyError, TypeError, AttributeError):
         hint = "pip lock, uv export --format pylock.toml and pdm lock write one"
-        raise ConfigError("it is no lock file in the format of pylock.toml", path=str(path), hint=hint) from None
+        raise ConfigError("not a lock file in the pylock.toml format", path=str(path), hint=hint) from None
 
 
 def _locked_line(package: Mapping[str, Any]) -> str:

@@ -157,22 +157,22 @@ def gate_alerts(gated: Sequence[GatedSystem], naming: Naming, *, stale_after: st
         ):
             if names is not None and name not in names:
                 raise UsageError(
-                    f"metrics.{kind} of the workbench file has no {name}, which the gate is about",
+                    f"metrics.{kind} of the workbench file does not include {name}, which the gate checks",
                     expected=name,
                     got=", ".join(names),
-                    hint=f"add {name} to metrics.{kind}: without its series there is nothing to alert on",
+                    hint=f"add {name} to metrics.{kind}; an alert needs its series",
                 )
         conditions = [(rule, condition) for rule in each.rules for condition in _conditions(rule, each, naming)]
         found = [_alert(rule, condition, each) for rule, condition in conditions]
         found += _state_alerts(each, naming, stale_after)
         evaluated = naming.select("evaluation_timestamp_seconds", _plain(each))
-        found.append(_absent(evaluated, f"{each.label} is in no metrics", each.labels, unless=server))
+        found.append(_absent(evaluated, f"No metrics of {each.label}", each.labels, unless=server))
         for selector in dict.fromkeys(condition.selector for _, condition in conditions):
             labels = {**each.labels, "series": selector}
-            found.append(_absent(selector, f"A series of {each.label} is missing", labels, unless=evaluated))
+            found.append(_absent(selector, f"A metric series of {each.label} is missing", labels, unless=evaluated))
         link = f"{url.rstrip('/')}/evaluations?{urlencode(each.labels)}" if url else ""
         rules += [replace(rule, link=link) for rule in found]
-    return [*rules, _absent(server, "There are no metrics of Cranfield", {})]
+    return [*rules, _absent(server, "No metrics of Cranfield", {})]
 
 
 def _conditions(rule: Rule, each: GatedSystem, naming: Naming) -> Iterator[_Condition]:
@@ -247,12 +247,12 @@ def _number(amount: Amount, *, percent: bool = False) -> str:
 def _alert(rule: Rule, condition: _Condition, each: GatedSystem) -> AlertRule:
     text, description = (
         words(rule),
-        "The last evaluation whose figures count breaks it. Its page has the queries and the figures.",
+        "The last valid evaluation breaks this rule. Its page lists the queries and the figures.",
     )
     if condition.broken != "== 0":
         description = (
             f"The value is {{{{ $value }}}}{{{{ with $labels.stratum }}}} ({{{{ . }}}}){{{{ end }}}}; it must not be {condition.broken}. "
-            "The page of the last evaluation has the worst queries."
+            "The page of the last evaluation lists the worst queries."
         )
     return AlertRule(
         alert=f"Cranfield{''.join(part.capitalize() for part in rule.kind.split('_'))}",
@@ -274,8 +274,10 @@ def _state_alerts(each: GatedSystem, naming: Naming, stale_after: str) -> Iterat
         f"{void} == 1",
         labels,
         f"The last evaluation of {of} is void",
-        "Its figures do not count; measures and their alerts are those of the evaluation before it. The page of the "
-        "evaluation says why.",
+        (
+            "Its figures are invalid; measures and alerts use the previous evaluation. The page of the "
+            "evaluation gives the reason."
+        ),
     )
     floors = [parse(rule.terms.measure).canonical for rule in each.rules if isinstance(rule.terms, Floor)]
     times = [naming.select("evaluation_valid_timestamp_seconds", _plain(each))]
@@ -289,8 +291,10 @@ def _state_alerts(each: GatedSystem, naming: Naming, stale_after: str) -> Iterat
             f"time() - {kept(selector)} > {seconds(stale_after)}",
             {**labels, **({"series": selector} if number else {})},
             f"{of} has no new figures",
-            "They are {{ $value | humanizeDuration }} old: alerts on them are about that time. Look whether its schedule "
-            "runs, and whether its jobs fail.",
+            (
+                "They are {{ $value | humanizeDuration }} old, so alerts on them describe that time. Check "
+                "whether its schedule runs, and whether its jobs fail."
+            ),
         )
     terms = naming.select("evaluation_info", _plain(each))
     yield AlertRule(
@@ -298,7 +302,7 @@ def _state_alerts(each: GatedSystem, naming: Naming, stale_after: str) -> Iterat
         f"count (count by (version, digest, convention, depth) (last_over_time({terms}[{CHANGED}]))) > 1",
         labels,
         f"The test set, the convention or the depth of {of} has changed",
-        "Figures from before and after are not comparable: a rule may be broken, or hold again, for this reason alone.",
+        "Figures before and after the change are not comparable: it alone can make a rule fail or pass.",
         severity="info",
     )
 
@@ -311,8 +315,10 @@ def _absent(selector: str, summary: str, labels: Mapping[str, str], *, unless: s
         missing if unless is None else f"{missing} unless on () {_missing(unless)}",
         labels,
         summary,
-        "No alert on it can fire: the server is not scraped, or its database is away; it was never evaluated; its name has "
-        "changed; or, for a rule on a baseline, none is pinned.",
+        (
+            "No alert on it can fire. Possible reasons: the server is not scraped or its database is "
+            "unavailable; it was never evaluated; its name has changed; no baseline is pinned, for a rule on a baseline."
+        ),
         SILENT,
     )
 

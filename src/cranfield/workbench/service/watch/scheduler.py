@@ -346,8 +346,8 @@ UPCOMING = 3
 """Times that a list shows."""
 UNCOMPARED = {
     Uncompared.NOT_PINNED: "no evaluation of the test set is pinned as the baseline",
-    Uncompared.FIRST: "there is no evaluation of the system before that is not void",
-    Uncompared.OTHER_VERSION: "the earlier evaluations are of a version of the test set with other queries: pin one of this version",
+    Uncompared.FIRST: "no earlier valid evaluation of the system",
+    Uncompared.OTHER_VERSION: "the earlier evaluations use a version of the test set with other queries: pin an evaluation of this version",
 }
 
 
