@@ -150,7 +150,10 @@ def test_a_gate_without_resume_removes_what_an_interrupted_one_left_when_it_is_d
     assert len(left(config)) == 2
     capfd.readouterr()
     assert gated(config).results[""].n_earlier == 0
-    assert "answers of an interrupted gate are not used, and will be removed when this gate finishes" in capfd.readouterr().err
+    assert (
+        "answers of an interrupted gate are not used, and will be removed when this gate finishes"
+        in capfd.readouterr().err
+    )
     assert left(config) == []
 
 
@@ -260,9 +263,7 @@ def test_results_beyond_k_do_not_count(config: Path, form: str) -> None:
     job = gated(config, None if form == "run" else AnswerSource(run=deep))
     result = job.results[""]
     assert (result.rules[0].status, result.rules[0].got) == ("failed", "0.0000")
-    assert (
-        "8 results of 4 queries beyond k = 10 are not counted: the gate requests 10 results" in result.notes
-    )
+    assert "8 results of 4 queries beyond k = 10 are not counted: the gate requests 10 results" in result.notes
     assert result.evaluation.reading["depth"] is None
     within = write_trec(config.parent / "deep.run", 10)
     job = gated(config, None if form == "run" else AnswerSource(run=within))

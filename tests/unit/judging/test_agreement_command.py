@@ -213,7 +213,10 @@ def test_csv_has_the_agreement_without_each_rater_and_at_each_threshold(raters):
         ((*FILES[:2], "--scale", "low-high"), "scale is 'low-high'; expected binary, graded, detail"),
         ((*FILES[:2], "--binary-at", "9"), "at a threshold of 9, all grades are not relevant"),
         ((*FILES[:2], "--binary-at", "1", "--to-scale", "binary"), "--to-scale and --binary-at both map the ratings"),
-        ((*FILES[:2], "--scale", "0-4", "--rule", "majority"), "Hint: map each rating to 0 or 1 with --binary-at GRADE"),
+        (
+            (*FILES[:2], "--scale", "0-4", "--rule", "majority"),
+            "Hint: map each rating to 0 or 1 with --binary-at GRADE",
+        ),
         (("ann.qrels", "ann.qrels"), "two files have the rater 'ann'"),
         (("=ann.qrels", "bob.qrels"), "a rater without a name"),
         (("ann.qrels", "set.yaml", "gone.qrels"), "gone.qrels"),

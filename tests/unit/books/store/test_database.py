@@ -127,7 +127,9 @@ def test_a_database_of_an_earlier_version_is_upgraded(empty, request) -> None:
         with database.read() as session:
             assert session.execute(text("SELECT id, name, note FROM account")).all() == [(account.id, "ann", None)]
     assert read_revision(address) == later
-    with pytest.raises(UsageError, match=r"a different schema version; .* got 0002\.\nHint: run `cranfield db upgrade`"):
+    with pytest.raises(
+        UsageError, match=r"a different schema version; .* got 0002\.\nHint: run `cranfield db upgrade`"
+    ):
         open_store(address)
 
 
@@ -200,7 +202,9 @@ def test_a_sqlite_file_and_its_copy_are_for_their_owner_from_the_first(tmp_path,
 def test_a_database_of_a_newer_version_is_refused(address) -> None:
     with closing(open_store(address)) as store, store.database.write() as session:
         session.execute(text("UPDATE alembic_version SET version_num = '9999'"))
-    with pytest.raises(UsageError, match=r"a different schema version; .* got 9999\.\nHint: run `cranfield db upgrade`"):
+    with pytest.raises(
+        UsageError, match=r"a different schema version; .* got 9999\.\nHint: run `cranfield db upgrade`"
+    ):
         open_store(address)
     with (
         pytest.raises(UsageError, match=r"made by a newer version of Cranfield: its schema is 9999"),

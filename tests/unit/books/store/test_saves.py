@@ -418,7 +418,10 @@ def test_reviewers_who_differ_in_anything_leave_the_record_to_a_lead(desk_of, le
         ({"grade": 4, "reason": "r", "data": {"failure_mode": "other"}}, "sent back or dropped"),
         ({"grade": 3, "reason": "r", "data": {"failure_mode": "other", "disposition": "send_back"}}, "with a hint"),
         ({"grade": 2, "reason": "r", "data": EDITED | {"edits": [EDIT, EDIT]}}, "edited twice"),
-        ({"grade": 2, "reason": "r", "data": EDITED | {"edits": [EDIT | {"before": "x"}]}}, "does not match the current text"),
+        (
+            {"grade": 2, "reason": "r", "data": EDITED | {"edits": [EDIT | {"before": "x"}]}},
+            "does not match the current text",
+        ),
         (
             {"grade": 2, "reason": "r", "data": EDITED | {"edits": [EDIT | {"after": EDIT["before"]}]}},
             "changes nothing",

@@ -362,7 +362,10 @@ def test_a_run_file_is_made_a_book_of_what_is_not_judged_and_two_a_book_of_lists
         Path(runs[-1]).write_text(text)
     (tmp_path / "t.yaml").write_text(TESTSET)
     testset = load(tmp_path / "t.yaml")
-    for said in ("(0, 1, 2, 3): the test set declares no scale; to use the grades of its judgments, add `meta: {scale: [0, 1]}`", ""):
+    for said in (
+        "(0, 1, 2, 3): the test set declares no scale; to use the grades of its judgments, add `meta: {scale: [0, 1]}`",
+        "",
+    ):
         name = book_of_runs(store, runs[:1], testset, 10)  # the second time nothing is added
         assert said in (shown := capsys.readouterr().err)
         assert bool(said) == bool(shown)

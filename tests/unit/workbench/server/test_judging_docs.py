@@ -74,7 +74,8 @@ def test_without_a_vote_there_is_nothing_to_test() -> None:
     result = preference_result(["old", "new"], [])
     assert (result.n, result.p_value, result.share_b, result.ci_low) == (0, None, None, None)
     assert (
-        "sign test" not in "".join(render(preference_document(result), "text")).split("Result")[1].split("Each query")[0]
+        "sign test"
+        not in "".join(render(preference_document(result), "text")).split("Result")[1].split("Each query")[0]
     )
 
 
