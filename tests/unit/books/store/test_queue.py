@@ -212,7 +212,7 @@ def test_a_repeat_is_for_its_rater_only(desk_of) -> None:
     (repeat, *_) = [item for item in desk.judge_all("ann") if desk.store.reading.item(item).repeat_of is not None]
     assert desk.next("bob") == ()
     assert desk.store.queue.own(desk.book.id, desk.rater("ann"), repeat).grade == 1
-    with pytest.raises(Exception, match="item .* not found"):
+    with pytest.raises(Exception, match=r"item .* not found"):
         desk.store.queue.own(desk.book.id, desk.rater("bob"), repeat)
 
 

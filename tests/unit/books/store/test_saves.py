@@ -227,11 +227,11 @@ def test_a_save_that_says_nothing_is_refused(desk_of, fields, message) -> None:
 def test_what_a_save_names_must_be_there(desk_of) -> None:
     desk, other = desk_of(ONE), desk_of(ONE)
     item = other.item("q0", "a").id
-    with pytest.raises(UnknownNameError, match="item .* not found"):
+    with pytest.raises(UnknownNameError, match=r"item .* not found"):
         desk.grade("ann", item, 1)
-    with pytest.raises(UnknownNameError, match="book .* not found"):
+    with pytest.raises(UnknownNameError, match=r"book .* not found"):
         desk.store.log.save(SaveRequest(999, item, desk.rater("ann"), Action.GRADE, "k", 1))
-    with pytest.raises(UnknownNameError, match="account .* not found"):
+    with pytest.raises(UnknownNameError, match=r"account .* not found"):
         desk.store.log.save(SaveRequest(other.book.id, item, 999, Action.GRADE, "k", 1))
 
 

@@ -99,7 +99,7 @@ def test_a_test_set_of_the_config_is_scored_as_the_command_scores_it(pages):
     assert (request.k, request.measures, request.primary, request.convention, request.book) == (None,) * 4 + ("",)
     form = pages.get("/evaluations/new?testset=own")
     assert '<option value="//" selected>default: no book' in form
-    assert '<option value="">as usual: trec' in form
+    assert '<option value="">default: trec' in form
     assert "MAP@10" not in form
 
 
