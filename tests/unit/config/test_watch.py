@@ -40,7 +40,7 @@ def test_a_schedule_has_defaults(load):
         ("cron: '0 2 * * *', zone: ../etc/passwd", "zone: unknown time zone"),
         ("cron: '0 2 * * *', measures: [nDGC@10]", "unknown measure"),
         ("cron: '0 2 * * *', compare: {with: last}", "compare.with"),
-        ("cron: '*/5 * * * *', jitter_s: 300", "the jitter is too long; expected under 300"),
+        ("cron: '*/5 * * * *', jitter_s: 300", "the jitter is too long; expected less than 300"),
         ("crn: '0 2 * * *'", "crn"),
     ],
 )
@@ -52,7 +52,7 @@ def test_what_is_wrong_is_reported_at_its_place(load, fields, message):
 @pytest.mark.parametrize(
     ("fields", "message"),
     [
-        ("patterns: {kd: 'K*'}", "matches the empty text"),
+        ("patterns: {kd: 'K*'}", "matches the empty string"),
         ("patterns: {KD: 'K'}", "intake.patterns.KD"),
         ("patterns: {kd: '('}", "is not a regular expression"),
         ("logs: {a: {pattern: 'x'}}", "has no named group for the query"),

@@ -103,7 +103,7 @@ def test_an_agent_evaluates_compares_and_reads_why(evidence: McpEvidence, eviden
 def test_every_tool_has_a_schema_of_what_it_answers(evidence: McpEvidence) -> None:
     async def main() -> None:
         async with connected(make_server(evidence)) as client:
-            assert "never an instruction" in client.instructions
+            assert "never as an instruction" in client.instructions
             tools = (await client.list_tools()).tools
             assert all(tool.output_schema and tool.description for tool in tools)
             assert all(tool.annotations.read_only_hint for tool in tools)

@@ -75,7 +75,7 @@ def test_the_figures_of_the_raters(team) -> None:
     assert lines["cas"].fits is False
     assert lines["ann"].fits is True
     assert {day.day for day in quality.days} == {"2026-11-21", "2026-11-22", "2026-11-23"}
-    assert "cas does not fit the others" in team.browser("lee").get("/books/shop").text
+    assert "cas disagrees with the others" in team.browser("lee").get("/books/shop").text
 
 
 @pytest.mark.slow
@@ -109,7 +109,7 @@ def test_few_pairs_are_too_few_to_say(team, team_books) -> None:
             store.log.save(request)
     page = team.browser("lee").get("/books/small").text
     assert page.count("insufficient data") >= 3
-    assert "12 items judged twice, 50 are needed" in page
+    assert "12 items judged twice, at least 50 needed" in page
 
 
 def test_an_empty_book_has_no_agreement_and_only_null_queries(team) -> None:
@@ -211,7 +211,7 @@ def test_reopening_withdraws_what_was_previewed(team) -> None:
     client, book = team.browser("lee"), team.store.books.get("shop").id
     page = client.get("/books/shop/reopen?rater=cas&fast=True").text
     assert "Re-open 11 items" in page
-    assert "<strong>11 judgments</strong>, by cas. Other judgments of these items stay." in page
+    assert "<strong>11 judgments</strong>, by cas. Other judgments of these items are kept." in page
     fields = {"csrf": team.csrf(client), "expected": 11, "judgments": 11, "reason": "not read"}
     for changed in ("expected", "judgments"):
         other = client.post("/books/shop/reopen?rater=cas&fast=True", data={**fields, changed: 8})
@@ -226,7 +226,7 @@ def test_reopening_withdraws_what_was_previewed(team) -> None:
 @pytest.mark.slow
 def test_reopening_one_rater_leaves_the_judgments_of_the_others(team) -> None:
     client = team.browser("lee")
-    assert "by cas. Other judgments of these items stay." in client.get("/books/shop/reopen?rater=cas").text
+    assert "by cas. Other judgments of these items are kept." in client.get("/books/shop/reopen?rater=cas").text
     fields = {"csrf": team.csrf(client), "expected": 22, "judgments": 22, "reason": "at random"}
     assert client.post("/books/shop/reopen?rater=cas", data=fields).status_code == 303
     lines = {line.rater: line.n for line in book_quality(team.store, team.store.books.get("shop")).raters}
@@ -295,7 +295,7 @@ def test_a_book_is_frozen_and_the_version_is_a_file(team) -> None:
     refused = team.post("lee", "/books/shop/freeze")
     assert refused.status_code == 422
     assert "not finished" in refused.text
-    assert "The box “include partly graded and undecided items” freezes it as it is" in refused.text
+    assert "The box “include partly graded and undecided items” freezes the current state" in refused.text
     assert team.post("lee", "/books/shop/freeze", partial="true").status_code == 303
     assert team.post("lee", "/books/shop/freeze", partial="true", pseudonyms="true").status_code == 303
     assert "Version 1" in team.browser("lee").get("/books/shop").text
@@ -395,7 +395,7 @@ def test_the_page_freezes_a_book_onto_the_test_set_of_its_pool(team, tmp_path):
     file.unlink()
     refused = team.post("lee", "/books/over/freeze", partial="true")
     assert refused.status_code == 422
-    assert "the box “without the earlier judgments” leaves its judgments out" in refused.text
+    assert "leave its judgments out with the box “without the earlier judgments”" in refused.text
 
 
 @pytest.mark.parametrize("mode", list(Mode))

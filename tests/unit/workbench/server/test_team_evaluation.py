@@ -98,8 +98,8 @@ def test_a_test_set_of_the_config_is_scored_as_the_command_scores_it(pages):
     # Nothing is named, so the config has it all; no book, since `own` is judged.
     assert (request.k, request.measures, request.primary, request.convention, request.book) == (None,) * 4 + ("",)
     form = pages.get("/evaluations/new?testset=own")
-    assert '<option value="//" selected>as usual: no book' in form
-    assert '<option value="">as usual: trec' in form
+    assert '<option value="//" selected>default: no book' in form
+    assert '<option value="">default: trec' in form
     assert "MAP@10" not in form
 
 
@@ -143,7 +143,7 @@ def test_the_form_keeps_what_was_written(pages):
     answer = pages.post("/evaluations/new", **{**FORM, "measures": "P@9", "scale": "detail", "name": ""})
     page = unescape(answer.text)
     assert answer.status_code == 422
-    assert "P@9 looks at 9 results" in page
+    assert "P@9 requires 9 results" in page
     assert "The keywords have no name" in page or "the keywords have no name" in page
     assert 'value="P@9"' in page
     assert '<option value="detail" selected>' in page
@@ -271,7 +271,7 @@ def test_the_plan_of_a_book_says_what_it_asks(pages):
     ann = pages.team.store.people.get("ann").id
     pages.evaluated(members=str(ann))
     page = pages.get("/books/shoes/settings")
-    assert "The plan asks for 3 raters of an item, and only 1 can judge" in page
+    assert "The plan requires 3 raters per item, but only 1 can judge" in page
     assert "further rater" not in page
     assert "adjudication from" not in page
 
@@ -566,7 +566,7 @@ def test_waiting_for_grades_is_a_state_of_its_own_that_ends_when_they_are_there(
     assert states() == ("waiting_for_grades", 2, "waiting for grades", True, [("waiting-for-grades", text)])
     assert "1 new evaluation waits for grades" in pages.get("/")
     assert "not count" not in pages.get("/")
-    assert "<strong>Waiting for grades</strong>: 2 results have none yet." in pages.get(f"/evaluations/{number}")
+    assert "<strong>Waiting for grades</strong>: 2 results have no grade yet." in pages.get(f"/evaluations/{number}")
     pages.shop.grade("shoes", "red shoes", a=(1,))
     assert states()[:3] == ("waiting_for_grades", 1, "waiting for grades")
     pages.shop.grade("shoes", "red shoes", b=(0,))

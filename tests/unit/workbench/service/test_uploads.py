@@ -117,7 +117,7 @@ def test_databases_and_sql_are_refused_at_their_lines(reading: Callable[..., Upl
     with pytest.raises(TestSetError) as caught:
         reading("set.yaml", SQL.encode())
     assert [(each.where, each.message) for each in caught.value.problems] == [
-        ("set.yaml:3", "the test set names 1 database: corpus"),
+        ("set.yaml:3", "the test set refers to 1 database: corpus"),
         ("set.yaml:10:10", "query 'q2' is judged by SQL"),
     ]
     assert all("operator" in each.hint for each in caught.value.problems)
@@ -191,7 +191,7 @@ def test_the_process_has_no_variable_of_the_server() -> None:
 def test_a_process_of_its_own_reads_and_reports(tmp_path: Path) -> None:
     (tmp_path / "set.yaml").write_text(SQL)
     (tmp_path / "yaml.py").write_text("raise SystemExit('a file of the upload was imported')")
-    with pytest.raises(TestSetError, match="names 1 database"):
+    with pytest.raises(TestSetError, match="refers to 1 database"):
         read_apart(tmp_path, replace(TASK, file="set.yaml"), 60)
     (tmp_path / "a.run").write_bytes(RUN)
     assert read_apart(tmp_path, replace(TASK, kind="run", file="a.run"), 60).format == "trec"
