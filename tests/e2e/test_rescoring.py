@@ -38,7 +38,7 @@ def run(folder: Path, *arguments: str) -> list[str]:
     assert done.returncode in {0, 3}, done.stderr
     lines = done.stderr.splitlines()
     place = next(number for number, line in enumerate(lines) if line.startswith("To score "))
-    assert "without asking the systems, change -m in:" in lines[place]
+    assert "without querying the systems again, change -m in:" in lines[place]
     return [line.removeprefix("  ") for line in lines[place + 1 :]]
 
 

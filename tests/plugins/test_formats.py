@@ -77,5 +77,5 @@ def test_a_reader_that_returns_no_run_is_named(install, results):
 
 def test_a_format_with_the_name_of_another_is_an_error(install, clicks):
     install("cranfield.formats", "twice", ACME)
-    with pytest.raises(UsageError, match="with the name of one of our own, 'qrels'"):
+    with pytest.raises(UsageError, match="with the name of a built-in format, 'qrels'"):
         load(clicks)

@@ -629,7 +629,7 @@ def test_advice_is_computed_from_the_components(between, noise, advice):
     found = {each.quantity: each for each in analyse(observations, plan()).variance}
     assert found["difference of tokens"].advice.startswith(advice)
     assert set(found) == {"success", "tokens", "difference of success", "difference of tokens"}
-    assert "3 runs of a task tell as much" in found["tokens"].advice
+    assert "3 runs of a task carry as much" in found["tokens"].advice
 
 
 def test_one_seed_gives_no_advice_but_to_plan_more():
