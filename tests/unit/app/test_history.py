@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import subprocess
 import sys
 from dataclasses import fields, replace
@@ -12,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from cranfield.app.evaluate import evaluate
-from cranfield.app.history import FILE, FOLDER, append, history_point, read_history
+from cranfield.app.history import FILE, FOLDER, append, history_point, keep_values, local_folder, read_history
 from cranfield.base.errors import UsageError
 from cranfield.evaluation.history import HistoryPoint, Score
 from cranfield.model import Answer, CallLog, Hit, Outcome, Query, Run, TestSet
@@ -169,6 +170,16 @@ def test_processes_that_write_at_once_lose_and_mix_nothing(tmp_path, n):
     records = [json.loads(line) for line in (tmp_path / FOLDER / FILE).read_text().splitlines()]
     for writer in range(n):
         assert [record["number"] for record in records if record["writer"] == writer] == list(range(40))
+
+
+def test_values_that_an_evaluation_has_again_are_not_the_oldest(tmp_path, evaluation, monkeypatch):
+    monkeypatch.setattr("cranfield.app.history.MAX_VALUES", 2)
+    folder = local_folder(tmp_path)
+    again, once, new = (evaluate(evaluation.testset, evaluation.run, measures=[name]) for name in ("RR", "P@1", "AP"))
+    for place, each in enumerate((again, once)):
+        os.utime(folder / keep_values(folder, each), (place, place))
+    kept = [keep_values(folder, again), keep_values(folder, new)]
+    assert sorted(path.name for path in (folder / "history").iterdir()) == sorted(Path(name).name for name in kept)
 
 
 def test_no_history_is_said(tmp_path):

@@ -222,6 +222,13 @@ def test_the_digest_covers_the_parts_and_the_public_config_shows_them() -> None:
     assert secret.config_digest != plain.config_digest
 
 
+def test_what_its_parts_send_is_shown_without_their_secrets() -> None:
+    system = fusion(shelf("a", env={"TOKEN": "hush-hush"}), shelf("b"))
+    shown = system.ask(Query("q1", "is hush-hush"), 10, is_shown=True).request
+    assert shown == "a: is ${TOKEN} 100 {}\nb: is hush-hush 100 {}"  # for b it is a word
+    assert system.request("is hush-hush", 10, {}) == shown
+
+
 def test_a_fusion_without_its_parts_says_so() -> None:
     system = FusionSystem("hybrid", system_config("sut", {"fusion": {"of": ["a", "b"]}}))
     with pytest.raises(UsageError, match="made without its part a"):
