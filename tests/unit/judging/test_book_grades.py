@@ -13,6 +13,7 @@ from cranfield.app.evaluate import evaluate
 from cranfield.app.loading import load
 from cranfield.base.errors import UsageError
 from cranfield.books.settings import SCALES, BookSettings, Mode
+from cranfield.books.store.values import FrozenInfo
 from cranfield.evaluation.testset.consensus import with_consensus
 from cranfield.evaluation.testset.judging_notes import judging_notes
 from cranfield.formats.convert import write_testset
@@ -111,6 +112,14 @@ def test_a_half_graded_book_is_frozen_only_when_that_is_allowed():
         ("carried", "carried", 2),
     ]
     assert (judging.pool.method, judging.pool.depth, judging.pool.runs) == ("depth", 10, {"bm25": "sha256:1"})
+
+
+def test_a_frozen_version_is_numbered_and_names_the_one_before():
+    contents = book(BOOK)
+    for version, previous in (("1", ""), ("2", "sha256:1"), ("3", "sha256:2")):
+        frozen = tuple(FrozenInfo(number, f"sha256:{number}", {}, 0) for number in range(1, int(version)))
+        testset = freeze(replace(contents, frozen=frozen), today=TODAY, allow_partial=True).testset
+        assert (testset.version, testset.meta.previous) == (version, previous)
 
 
 def test_a_book_without_persons_is_frozen_and_compared():
