@@ -209,6 +209,13 @@ def test_a_freeze_is_refused_while_kappa_is_not_above_the_limit_and_its_interval
         freeze(book({"q": {"a": {"ann": 1}}}, settings=settings), today=TODAY)
 
 
+def test_documents_whose_grade_is_known_do_not_count_in_the_agreement_of_persons():
+    known = {f"d{place:02}": 0 for place in range(32, 40)}  # where the two differ
+    settings = BookSettings(raters_per_item=2, kappa_limit=0.6)
+    kappa = freeze(book(agreeing(32, 40), gold={"q": known}, settings=settings), today=TODAY).kappa.kappa
+    assert (kappa.value, kappa.n) == (1.0, 32)
+
+
 def queries(n, **grades):
     return {f"q{place}": {doc: dict(given) for doc, given in grades.items()} for place in range(n)}
 
