@@ -94,6 +94,18 @@ def test_the_command_gives_the_figures_of_the_run_and_asks_nobody(tmp_path, text
     assert (tmp_path / "asked.txt").read_text().count("\n") == n_asked
 
 
+def test_queries_that_a_run_file_lacks_count_again_where_the_convention_leaves_them_out(tmp_path):
+    project(tmp_path, "testset: queries.yaml\nmeasures: [RR]\nconvention: trec9\n", ("old",))
+    with (tmp_path / "cranfield.yaml").open("a") as config:
+        config.write("  part: {run: part.run}\n")
+    (tmp_path / "part.run").write_text("".join(f"q{number} Q0 d0 1 1 part\n" for number in range(1, 10)))
+    (command,) = run(tmp_path)
+    first = json.loads((tmp_path / "cranfield-out" / "results.json").read_text())
+    for record in (first, paste(tmp_path, command)):
+        (part,) = (system["measures"]["RR"] for system in record["systems"] if system["name"] == "part")
+        assert (part["mean"], part["n"]) == (9 / 12, 12)
+
+
 def test_other_measures_are_scored(tmp_path):
     project(tmp_path, PLAIN, ("old", "new"))
     (command,) = run(tmp_path)

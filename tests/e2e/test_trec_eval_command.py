@@ -106,6 +106,12 @@ def test_rank_biased_precision_has_the_value_it_is_defined_to_have(tmp_path):
     assert stdout == "rbp_p=0.5,2=4,1=0     \tall\t0.5000\n"
 
 
+def test_a_grade_of_two_digits_is_one_character(tmp_path):
+    write(tmp_path / "qrels", ["q 0 a 9", "q 0 b 10", "q 0 c 0"])
+    write(tmp_path / "run", [f"q Q0 {doc} 0 {-place} t" for place, doc in enumerate("abcd")])
+    assert trec_eval("-q", "-m", "relstring", tmp_path / "qrels", tmp_path / "run")[0].split()[-1] == "'9>0-'"
+
+
 @pytest.mark.usefixtures("fixtures")
 def test_parameters_without_effect_are_named():
     stdout, stderr = trec_eval("-m", "map.3", "-mP.1", "-mP.2", "-m", "official.5", "graded.qrels", "tied.run")

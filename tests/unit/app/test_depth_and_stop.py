@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 from pathlib import Path
 
@@ -118,6 +119,16 @@ def test_a_run_stops_where_the_first_ten_queries_all_fail_alike_and_the_failures
     runs = collect_all(SET, again, out_dir=tmp_path)
     assert len(calls) == N  # none was asked twice
     assert all(answer.hits for answer in runs["down"].answers.values())
+
+
+def test_failures_that_differ_in_numbers_alone_are_alike() -> None:
+    ports = itertools.count(50_000)
+
+    def refused(query: str, k: int) -> list[str]:
+        raise ConnectionError(f"from port {next(ports)}: refused")
+
+    with pytest.raises(SystemUnderTestError, match=r"the first 10 queries all failed .*: error: ConnectionError"):
+        collect(SET, PythonSystem.calling("refused", refused))
 
 
 def crash(n: int) -> Problem:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import subprocess
 import sys
 from dataclasses import fields, replace
@@ -12,7 +13,16 @@ from pathlib import Path
 import pytest
 
 from cranfield.app.evaluate import evaluate
-from cranfield.app.history import FILE, FOLDER, append, history_point, read_history
+from cranfield.app.history import (
+    FILE,
+    FOLDER,
+    append,
+    history_point,
+    keep_values,
+    local_folder,
+    read_history,
+    without_void,
+)
 from cranfield.base.errors import UsageError
 from cranfield.evaluation.history import HistoryPoint, Score
 from cranfield.model import Answer, CallLog, Hit, Outcome, Query, Run, TestSet
@@ -169,6 +179,29 @@ def test_processes_that_write_at_once_lose_and_mix_nothing(tmp_path, n):
     records = [json.loads(line) for line in (tmp_path / FOLDER / FILE).read_text().splitlines()]
     for writer in range(n):
         assert [record["number"] for record in records if record["writer"] == writer] == list(range(40))
+
+
+def test_failures_are_a_point_of_the_history_and_other_void_scores_are_none(evaluation):
+    ids = [f"q{n}" for n in range(12)]
+    testset = TestSet("shop", tuple(map(Query, ids)), {query_id: {"a": 1} for query_id in ids})
+    upper = evaluate(testset, {query_id: ["A"] for query_id in ids}, measures=["RR"], name="upper")
+    assert [[each.check for each in side.evidence if each.is_void] for side in (evaluation, upper)] == [
+        ["failed-queries"],
+        ["nothing-matched"],
+    ]
+    kept, note = without_void([evaluation, upper])
+    assert kept == [evaluation]
+    assert note.endswith("the scores do not count: upper")
+
+
+def test_values_that_an_evaluation_has_again_are_not_the_oldest(tmp_path, evaluation, monkeypatch):
+    monkeypatch.setattr("cranfield.app.history.MAX_VALUES", 2)
+    folder = local_folder(tmp_path)
+    again, once, new = (evaluate(evaluation.testset, evaluation.run, measures=[name]) for name in ("RR", "P@1", "AP"))
+    for place, each in enumerate((again, once)):
+        os.utime(folder / keep_values(folder, each), (place, place))
+    kept = [keep_values(folder, again), keep_values(folder, new)]
+    assert sorted(path.name for path in (folder / "history").iterdir()) == sorted(Path(name).name for name in kept)
 
 
 def test_no_history_is_said(tmp_path):

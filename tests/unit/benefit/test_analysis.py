@@ -19,7 +19,7 @@ from cranfield.benefit.analysis.values import CellObservation, binary_of
 from cranfield.benefit.analysis.verdict import VerdictEvidence, decide
 from cranfield.benefit.plan import ArmRole, BenefitPlan, VerdictRule
 from cranfield.benefit.records import CellEnd, CellKey, CellUsage, Delivery, ToolCount
-from cranfield.benefit.result import Estimate, StratumKind, StratumVerdict
+from cranfield.benefit.result import CostVerdict, Estimate, StratumKind, StratumVerdict
 from cranfield.stats.nested import Components, nested_variance, paired_variance
 
 TREATMENT, CONTROL = ArmRole.TREATMENT, ArmRole.CONTROL
@@ -453,6 +453,12 @@ def test_each_verdict_is_adjusted_for_the_others():
     assert (found[0].verdict, found[0].p_lift) == (StratumVerdict.NO_DIFFERENCE, pytest.approx(0.08))
     too_small = VerdictEvidence(lift(0.3, 0.3, 0.04, n=4), SAVES, 0.0, 0.3)  # is no test, whatever its p
     assert decide([alone, too_small], VerdictRule())[0].verdict is StratumVerdict.PAYS_OFF
+
+
+@pytest.mark.parametrize(("unmeasured", "cost"), [(0.1, CostVerdict.CHEAPER), (0.11, CostVerdict.INSUFFICIENT)])
+def test_a_verdict_on_tokens_needs_those_of_nine_runs_in_ten(unmeasured, cost):
+    (found,) = decide([VerdictEvidence(NOTHING, SAVES, 0.001, 0.3, unmeasured)], VerdictRule())
+    assert found.cost is cost
 
 
 def test_where_no_lift_could_be_found_data_are_insufficient():

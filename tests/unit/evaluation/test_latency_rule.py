@@ -82,6 +82,12 @@ def test_queries_that_were_sent_as_a_warm_up_are_the_first_calls() -> None:
     assert (timed.n_left_out, timed.warm_up, len(timed.logs)) == (0, 5, 40)
 
 
+def test_how_many_calls_were_before_is_not_known_where_it_is_of_some_only() -> None:
+    evaluation = side(TIMES, before=5)
+    logs = {**evaluation.run.logs, "q7": CallLog(20.0)}
+    assert timed_calls(replace(evaluation, run=replace(evaluation.run, logs=logs))).warm_up is None
+
+
 def test_where_no_call_would_be_left_none_is_left_out_and_there_is_no_verdict() -> None:
     few = timed_calls(side([1.0, 2.0]))
     assert (few.n_left_out, few.warm_up, len(few.logs)) == (0, 0, 2)

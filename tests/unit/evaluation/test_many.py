@@ -315,6 +315,16 @@ def test_where_less_is_better_the_lowest_mean_is_best() -> None:
     assert found.ranks.means == {"a": 3.0, "b": 2.0, "c": 1.0}
 
 
+def test_a_measure_that_puts_another_system_first_is_named_also_where_less_is_better() -> None:
+    measures = ("RR", "RankOfFirst")
+    agreed = compare_many(systems(measures, a=[3] * 40, b=[2] * 40, c=[1] * 40))
+    assert agreed.verdict.disagreements == ()
+    # RR of c: (36 + 4 / 15) / 40 against 1/2; its mean rank: (36 + 4 * 15) / 40 = 2.4 against 2
+    found = compare_many(systems(measures, a=[3] * 40, b=[2] * 40, c=[1] * 36 + [15] * 4))
+    assert found.verdict.best == ("c",)
+    assert found.verdict.disagreements == ("RankOfFirst puts b first, and c is first by RR",)
+
+
 def test_queries_that_one_system_lacks_are_dropped_for_all_and_counted() -> None:
     testset = set_of(12)
     runs = {name: lists_of([rank] * 12) for name, rank in (("a", 1), ("b", 2), ("c", 3))}

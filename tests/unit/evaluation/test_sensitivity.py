@@ -203,6 +203,14 @@ def test_other_consensus_rules_are_tried_where_there_are_ratings() -> None:
     assert tried["mean"].delta == pytest.approx((2 / 3 + 1 / 6 - 1 / 3 - 2 / 6) / (2 / 3 + 1 / 3 * 0.6309297535714575))
 
 
+def test_other_consensus_rules_read_the_runs_as_the_comparison_did() -> None:
+    testset = rated(12)
+    runs = tuple({f"q{i}": ids for i in range(8)} for ids in (["other", "hit"], ["hit", "other"]))
+    found = of_project(compare(*(evaluate(testset, run, measures=["P@1"], missing="skip") for run in runs)), runs=runs)
+    tried = {one.name: one for one in found.variations if one.family == "consensus rule"}
+    assert tried["majority"].delta == 1  # over the 8 queries that are answered
+
+
 def test_without_the_runs_no_rule_is_tried_and_that_is_said() -> None:
     testset = rated(12)
     comparison = compare(

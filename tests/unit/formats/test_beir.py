@@ -1,5 +1,6 @@
 """BEIR folders."""
 
+import gzip
 import json
 from pathlib import Path
 
@@ -40,6 +41,15 @@ def test_a_folder_stands_for_its_split_test(folder):
         "kept as stratum 'kind': 1 value in 2 queries",
         "not carried over: 2 values of 'url', all different",
     )
+
+
+def test_splits_may_be_packed(folder):
+    (folder / "qrels" / "test.tsv.gz").write_bytes(gzip.compress((folder / "qrels" / "test.tsv").read_bytes()))
+    (folder / "qrels" / "test.tsv").unlink()
+    (folder / "qrels" / "dev.tsv.gz").write_bytes(gzip.compress((HEADER + "q3\td1\t1\n").encode()))
+    testset = read_testset(folder)
+    assert testset.grades == {"q1": {"d1": 1.0}, "q2": {"d2": 2.0, "d3": 0.0}}
+    assert "judgments are of test.tsv.gz; naming dev.tsv.gz in qrels takes another split" in map(str, testset.notes)
 
 
 def test_naming_the_qrels_takes_another_split_with_the_texts_of_the_folder(folder):

@@ -72,6 +72,13 @@ def test_parameters_of_a_template_are_those_of_the_query_and_several_indices_sta
     )
 
 
+def test_of_several_parameters_that_could_be_the_text_one_is_and_the_others_stay(file):
+    (request,) = TEMPLATED["requests"]
+    params = {"q": "amsterdam", "text": "title", "query": " "}
+    body = {"requests": [{**request, "params": params}]}
+    assert read_testset(file(body)).queries == (Query("1", "amsterdam", params={"text": "title", "query": " "}),)
+
+
 @pytest.mark.parametrize(
     ("query", "text"),
     [

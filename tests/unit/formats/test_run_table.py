@@ -99,6 +99,13 @@ def test_a_run_is_written_in_the_format_of_its_name(tmp_path, name, format_name,
     assert [hit.id for hit in read_run_file(tmp_path / name).answers["q"].hits] == ["x", "b"]
 
 
+def test_cells_of_a_written_run_that_a_spreadsheet_would_run_are_counted(tmp_path):
+    run = Run("a", {"q": Answer(Outcome.ANSWERED, (Hit("=1+1", -1.0), Hit("@b", -2.0), Hit("c", -3.0)))})
+    (note,) = write_run(run, tmp_path / "a.csv")
+    assert note.startswith("2 cells would run as a formula in a spreadsheet")
+    assert write_run(run, tmp_path / "a.jsonl") == ()
+
+
 def test_a_run_is_not_written_in_a_format_that_is_unknown(tmp_path):
     run = Run("a", {"q": Answer(Outcome.EMPTY)})
     with pytest.raises(RunFormatError, match=r"the format cannot be derived from the file name.*\.run \(trec\)"):

@@ -98,7 +98,9 @@ def test_a_part_is_merged_as_if_it_had_been_written_so() -> None:
         "retries": 2,
     }
     assert change.timeout_s == 99
-    assert "timeout_s" not in merged(change, None).model_fields_set
+    alone = merged(change, None)  # a system that the ref does not have: defaults, not what the change says
+    assert "timeout_s" not in alone.model_fields_set
+    assert (alone.timeout_s, alone.empty) == (30.0, None)
 
 
 def git(folder: Path, *arguments: str) -> None:

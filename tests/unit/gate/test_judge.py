@@ -413,6 +413,12 @@ def by_type(**letters: str) -> tuple[dict[str, str], dict[str, dict[str, str]]]:
             "failed",
             "mixed: better in type: a, worse in type: b",
         ),
+        # 5 of 5 down: p = 2 * 2 / 2^5 = .125, which an alpha of .05 leaves undecided and the rule's own does not
+        ("{measure: RR, by: type}", {"a": "S" * 20, "b": "R" * 5}, {"a": "R" * 20, "b": "S" * 5}, "passed", "better"),
+        (
+            *("{measure: RR, by: type, alpha: 0.2}", {"a": "S" * 20, "b": "R" * 5}, {"a": "R" * 20, "b": "S" * 5}),
+            *("failed", "mixed: better in type: a, worse in type: b"),
+        ),
         (
             "{measure: RR, by: type}",
             {"a": "RS" * 9, "b": "R" * 8},

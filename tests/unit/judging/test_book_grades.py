@@ -13,6 +13,7 @@ from cranfield.app.evaluate import evaluate
 from cranfield.app.loading import load
 from cranfield.base.errors import UsageError
 from cranfield.books.settings import SCALES, BookSettings, Mode
+from cranfield.books.store.values import FrozenInfo
 from cranfield.evaluation.testset.consensus import with_consensus
 from cranfield.evaluation.testset.judging_notes import judging_notes
 from cranfield.formats.convert import write_testset
@@ -113,6 +114,14 @@ def test_a_half_graded_book_is_frozen_only_when_that_is_allowed():
     assert (judging.pool.method, judging.pool.depth, judging.pool.runs) == ("depth", 10, {"bm25": "sha256:1"})
 
 
+def test_a_frozen_version_is_numbered_and_names_the_one_before():
+    contents = book(BOOK)
+    for version, previous in (("1", ""), ("2", "sha256:1"), ("3", "sha256:2")):
+        frozen = tuple(FrozenInfo(number, f"sha256:{number}", {}, 0) for number in range(1, int(version)))
+        testset = freeze(replace(contents, frozen=frozen), today=TODAY, allow_partial=True).testset
+        assert (testset.version, testset.meta.previous) == (version, previous)
+
+
 def test_a_book_without_persons_is_frozen_and_compared():
     contents = book({f"q{place}": {"a": {"rule": 1}, "b": {"carried": 0}} for place in range(6)})
     frozen = freeze(contents, today=TODAY).testset
@@ -198,6 +207,13 @@ def test_a_freeze_is_refused_while_kappa_is_not_above_the_limit_and_its_interval
     assert found.kappa.kappa.value == pytest.approx(0.7)
     with pytest.raises(NoAgreementError, match="two raters graded"):
         freeze(book({"q": {"a": {"ann": 1}}}, settings=settings), today=TODAY)
+
+
+def test_documents_whose_grade_is_known_do_not_count_in_the_agreement_of_persons():
+    known = {f"d{place:02}": 0 for place in range(32, 40)}  # where the two differ
+    settings = BookSettings(raters_per_item=2, kappa_limit=0.6)
+    kappa = freeze(book(agreeing(32, 40), gold={"q": known}, settings=settings), today=TODAY).kappa.kappa
+    assert (kappa.value, kappa.n) == (1.0, 32)
 
 
 def queries(n, **grades):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from datetime import date
 
 import pytest
 from hypothesis import HealthCheck, given, settings
@@ -15,6 +16,7 @@ from cranfield.books.store.schema import Action, RaterKind, Role, SkipReason
 from cranfield.books.store.store import open_store
 from cranfield.books.store.values import CallRow, SaveRequest
 from cranfield.judging.book.exports import BookFileError, is_book, read_book, write_book
+from cranfield.judging.book.freeze import freeze, record_frozen
 from cranfield.judging.book.grades import contents_of, rated_book
 
 TEXTS = st.sampled_from(["", "because", "zwei\nZeilen", '"quoted", 日本', "'=1+1"])
@@ -141,7 +143,11 @@ def test_a_restored_book_goes_on(book, two_stores, tmp_path):
 def test_pseudonyms_name_no_person_anywhere(book, tmp_path):
     store, info = book
     path = tmp_path / "b.book.jsonl"
+    contents = contents_of(store, info.name)
+    record_frozen(store, contents, freeze(contents, today=date(2026, 11, 23), allow_partial=True))
+    assert "ann" in str(store.transfer.dump(info.name).book.frozen[0].manifest)
     write_book(store.transfer.dump(info.name, pseudonyms=True), path)
+    assert [frozen.manifest for frozen in read_book(path).book.frozen] == [{}]
     kinds = {rater.name: rater.kind for rater in read_book(path).book.raters}
     assert all(name.startswith(f"{info.name}/rater ") for name, kind in kinds.items() if kind is RaterKind.PERSON)
     lines = [json.loads(line) for line in path.read_text("utf-8").splitlines()]

@@ -16,7 +16,7 @@ from cranfield import evaluate
 from cranfield.base.errors import MeasureError, UsageError
 from cranfield.evaluation.options.blocks import ScoringOptions
 from cranfield.measures import compute, parse_all
-from cranfield.model import Pattern, Query, TestSet, convention_named
+from cranfield.model import Answer, Hit, Outcome, Pattern, Query, Run, TestSet, convention_named
 from cranfield.ranking import rank_file
 from cranfield.ranking.memory import rank_mapping
 
@@ -149,6 +149,15 @@ def test_a_depth_that_cuts_ties_is_refused_and_the_option_overrides_the_conventi
     assert ScoringOptions(ties="ascending", convention="sklearn").resolved()[1].ties == "ascending"
     with pytest.raises(UsageError, match="ties is 'random'"):
         ScoringOptions(ties="random")
+
+
+def test_a_tie_that_the_depth_of_a_run_cuts_fills_the_ranks_that_are_left():
+    hits = tuple(Hit(doc, 1.0) for doc in "abcd")
+    run = Run("cut", {"q": Answer(Outcome.ANSWERED, hits)}, depth=2, order="descending")  # d and c are left
+    found = evaluate({"q": {"d": 1}}, run, measures=["P@1", "P@2", "RR", "AP", "nDCG@2"], ties="expected")
+    # d is at rank 1 or 2, each with probability 1/2
+    assert [found.mean(measure) for measure in ("P@1", "P@2", "RR", "AP")] == [0.5, 0.5, 0.75, 0.75]
+    assert found.mean("nDCG@2") == pytest.approx((1 + 1 / math.log2(3)) / 2)
 
 
 def test_equal_scores_of_a_list_in_its_own_order_are_named_where_ties_were_asked_for():

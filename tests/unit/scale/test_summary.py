@@ -253,8 +253,8 @@ def test_strata_and_clusters_together_keep_clusters_whole(tmp_path):
 
 
 def test_weights_give_weighted_means_and_shares_of_strata(tmp_path):
-    values, weight = noisy(100), np.arange(100) % 5.0
     kind = np.where(np.arange(100) < 30, "a", "b")
+    values, weight = noisy(100), np.arange(100) % 5.0 + (kind == "a")  # 30 of 100 queries have 90 of 230
     table = table_of(tmp_path / "t.parquet", {"w": weight, "kind": kind}, 100)
     summary = summarise_results(
         results_of(tmp_path / "r", {"AP": values}), QUICK, table=table, weight="w", strata=["kind"]

@@ -171,6 +171,16 @@ def test_params_of_the_fusion_go_to_the_parts_over_their_own() -> None:
     ]
 
 
+def test_params_of_a_query_go_over_those_of_the_set_and_these_over_the_fusions() -> None:
+    a, b = shelf("a"), shelf("b")
+    settings = system_config("sut", {"fusion": {"of": ["a", "b"]}, "params": {"boost": 1, "lang": "en", "site": "x"}})
+    system = FusionSystem("hybrid", settings, Path(), {"lang": "fr", "site": "y"})
+    system.parts = {"a": a, "b": b}
+    system.search(Query("q1", "grid", params={"site": "z"}), 10)
+    (said,) = (json.loads(said) for _, _, said in a.asked)
+    assert said == {"boost": 1, "lang": "fr", "site": "z"}
+
+
 def test_a_part_of_weight_zero_is_not_asked() -> None:
     a, b, c = shelf("a", {"grid": found("x")}), shelf("b"), shelf("c")
     fusion(a, b, c, weights={"b": 0}).search(Q, 10)
@@ -220,6 +230,13 @@ def test_the_digest_covers_the_parts_and_the_public_config_shows_them() -> None:
     secret = fusion(shelf("a", env={"TOKEN": "hush"}), shelf("b"))
     assert secret.public_config()["parts"]["a"]["env"] == ["TOKEN"]
     assert secret.config_digest != plain.config_digest
+
+
+def test_what_its_parts_send_is_shown_without_their_secrets() -> None:
+    system = fusion(shelf("a", env={"TOKEN": "hush-hush"}), shelf("b"))
+    shown = system.ask(Query("q1", "is hush-hush"), 10, is_shown=True).request
+    assert shown == "a: is ${TOKEN} 100 {}\nb: is hush-hush 100 {}"  # for b it is a word
+    assert system.request("is hush-hush", 10, {}) == shown
 
 
 def test_a_fusion_without_its_parts_says_so() -> None:

@@ -69,6 +69,16 @@ def test_what_others_hold_is_counted_where_nothing_is_left_until_the_first_lease
     assert held("bob") == (3, 0, None)
 
 
+def test_what_a_rater_skipped_is_not_waited_for_where_others_hold_it(desk_of) -> None:
+    desk = desk_of(pool_of(1, 4), lease_seconds=60)
+    for item in desk.next("bob", 4)[:3]:
+        desk.save("bob", item.item_id, Action.SKIP, skip_reason=SkipReason.EXPERT)
+    desk.clock.pass_seconds(61)
+    assert len(desk.next("ann", 4)) == 4
+    found = desk.store.reading.progress(desk.book.id, desk.rater("bob"))
+    assert (found.n_left, found.n_leased) == (0, 1)
+
+
 def test_each_rater_has_an_order_of_his_or_her_own_and_the_seed_repeats_it(desk_of) -> None:
     def orders(desk: Desk) -> dict[str, list[str]]:
         return {name: [f"{item.query}{item.doc}" for item in desk.next(name, 100)] for name in ("ann", "bob")}

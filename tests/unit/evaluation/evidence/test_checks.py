@@ -758,6 +758,11 @@ def test_a_judged_share_under_a_half_is_a_caveat_except_of_two_systems(n_systems
     assert all(re.fullmatch(what, each.sentence) for each in found)
 
 
+def test_queries_without_results_do_not_make_lists_short() -> None:
+    # 14 of 40 lists have 10 results, the others none: 10 a query with results, 3.5 a query
+    assert not findings(relisted(lambda number, hits: [] if number % 3 else hits)(), "short-lists")
+
+
 def test_the_broken_system_is_named_and_the_healthy_one_is_not() -> None:
     for name, cases in BROKEN.items():
         if CHECKS[name].system is not None and name not in {*LIMITS, *OF_THE_TEST_SET}:

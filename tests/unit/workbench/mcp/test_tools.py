@@ -16,14 +16,15 @@ import anyio
 import pytest
 from tests.unit.workbench.service.shop import work_here
 
+from cranfield import compare, evaluate
 from cranfield.app.loading import load
 from cranfield.base.errors import Problem, UnknownNameError, UsageError
 from cranfield.books.store.store import Store, open_store
-from cranfield.evaluation.values import ByMeasure
+from cranfield.evaluation.values import ByMeasure, Comparison, Evaluation
 from cranfield.formats.runs.jsonl import write_run
 from cranfield.model import Answer, Outcome, Run
 from cranfield.workbench.mcp.evidence import KEPT, McpEvidence, open_evidence
-from cranfield.workbench.mcp.results import evaluation_answer, report_page
+from cranfield.workbench.mcp.results import FoundResult, evaluation_answer, report_page, worst_queries
 from cranfield.workbench.mcp.server import make_server, tool_error
 from cranfield.workbench.service.requests import EvaluateRequest
 from cranfield.workbench.service.service import open_service
@@ -286,6 +287,20 @@ def test_answers_stay_small_however_large_the_evidence(evidence_folder: Path, tm
 
     with open_evidence(None, tmp_path / "cranfield.yaml") as evidence:
         ask(evidence, body)
+
+
+def test_the_worst_queries_of_a_measure_where_less_is_better_are_those_with_the_most() -> None:
+    judgments, measures = {"q1": {"d": 1}, "q2": {"d": 1}}, ["RR", "RankOfFirst"]
+    old = evaluate(judgments, {"q1": ["d"], "q2": ["x", "d"]}, measures=measures, name="old")
+    new = evaluate(judgments, {"q1": ["x", "y", "d"], "q2": ["d"]}, measures=measures, name="new")
+
+    def worst(value: Evaluation | Comparison, measure: str) -> list[tuple[str, float]]:
+        found = worst_queries(FoundResult("memory/1", lambda: value), measure, 0, 10)
+        return [(each.query, each.value) for each in found.queries]
+
+    assert worst(new, "RankOfFirst") == [("q1", 3.0), ("q2", 1.0)]
+    assert worst(compare(old, new), "RankOfFirst") == [("q1", 2.0), ("q2", -1.0)]
+    assert worst(compare(old, new), "RR") == [("q1", pytest.approx(1 / 3 - 1)), ("q2", 0.5)]
 
 
 def test_the_oldest_comparison_is_dropped(evidence: McpEvidence) -> None:

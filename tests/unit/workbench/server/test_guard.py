@@ -54,6 +54,7 @@ OURS = {"host": "127.0.0.1:8000"}
         ("POST", OURS | {"origin": "http://127.0.0.1:8000"}, None),
         ("POST", OURS | {"origin": "http://127.0.0.1:8000", "sec-fetch-site": "same-origin"}, None),
         ("POST", OURS | {"origin": "http://127.0.0.1:8001"}, "cross_site"),
+        ("POST", OURS | {"origin": "http://127.0.0.1:8001", "sec-fetch-site": "same-origin"}, "cross_site"),
         ("POST", OURS | {"origin": "null"}, "cross_site"),
         ("POST", OURS | {"origin": "http://127.0.0.1:8000", "sec-fetch-site": "same-site"}, "cross_site"),
         ("POST", OURS | {"sec-fetch-site": "none"}, "cross_site"),

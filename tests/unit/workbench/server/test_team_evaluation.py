@@ -368,6 +368,13 @@ def test_failures_are_named_before_the_measures(pages):
     assert found["void"][0].startswith("shop: 1 of 2 queries failed")
 
 
+def test_the_measures_of_a_book_are_of_no_evaluation_that_another_book_judges(pages):
+    shoes, boots = pages.evaluated(), pages.evaluated(name="boots")
+    of_shoes = pages.team.browser("lee").get
+    assert of_shoes(f"/v1/books/shoes/measures?evaluation={shoes}").json()["evaluation"] == shoes
+    assert of_shoes(f"/v1/books/shoes/measures?evaluation={boots}").status_code == 404
+
+
 @pytest.mark.slow
 def test_a_rerun_is_on_the_scale_of_its_book(pages):
     number = pages.evaluated()

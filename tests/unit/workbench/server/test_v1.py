@@ -409,6 +409,8 @@ def test_a_token_that_evaluates_changes_its_own_jobs_alone(api: Api) -> None:
     assert api().post(f"/v1/jobs/{job['id']}/cancel").json()["state"] == "cancelled"
     assert api().get(f"/v1/jobs/{job['id']}/result").status_code == 409
     retry = f"/v1/jobs/{job['id']}/retry"
+    other = api("evaluate", "alex").post(retry)
+    assert (other.status_code, other.json()["errors"][0]["code"]) == (403, "scope")
     assert api("manage", "alex").post(retry).json()["state"] == "queued"
     assert api().post(retry).json()["errors"][0]["code"] == "state"
 

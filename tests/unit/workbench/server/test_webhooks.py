@@ -69,6 +69,15 @@ def test_a_void_evaluation(bench, receiver: Receiver) -> None:
     }
 
 
+def test_a_pilot_is_no_event(bench, monkeypatch: pytest.MonkeyPatch) -> None:
+    job = bench.service.jobs.get(job_of(bench, "void"))
+    (info,) = bench.service.evaluations.for_job(job.id)
+    assert [message.event for message in messages(bench.service, job)] == ["void"]
+    pilot = replace(info, figures=replace(info.figures, pilot=True))
+    monkeypatch.setattr(bench.service.evaluations, "for_job", lambda _: (pilot,))
+    assert list(messages(bench.service, job)) == []
+
+
 def test_a_failed_job(bench, receiver: Receiver) -> None:
     send(bench, receiver, bench.ids["failed"])
     body = json.loads(receiver.got[0][2])

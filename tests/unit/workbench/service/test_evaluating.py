@@ -301,6 +301,22 @@ def test_rules_on_a_baseline_go_by_the_pinned_evaluation(project) -> None:
     assert deeper.figures.warnings[-1].endswith("the baseline has a different k")
 
 
+def test_rules_on_a_baseline_have_the_alpha_of_the_config(project) -> None:
+    path = project.folder / "cranfield.yaml"
+    text = re.sub("rules: .*}$", "rules: [no_worse: {measure: RR}]}", path.read_text(), flags=re.MULTILINE)
+    runs = []
+    for name, ahead in (("first", ""), ("second", "q{n} Q0 x 1 2 s\n")):
+        file = project.folder / f"{name}.run"
+        file.write_text("".join(f"{ahead}q{{n}} Q0 p{{n}} 2 1 s\n".format(n=n) for n in (1, 2, 3)))
+        runs.append(project.service.runs.add(file.name, file).id)
+    (first,) = evaluate(project, runs=runs[:1])
+    project.service.evaluations.pin(first.id)
+    for alpha, state in ((0.05, None), (0.3, False)):  # 3 of 3 fall: p = 2 / 2^3 = .25
+        path.write_text(f"{text}alpha: {alpha}\n")
+        (second,) = evaluate(project, runs=runs[1:])
+        assert second.figures.gate == {"RR is not significantly worse": state}
+
+
 @pytest.mark.slow
 def test_metrics_follow_live_answers_that_are_scored_as_configured(project) -> None:
     assert [info.configured for info in evaluate(project, systems=["old"])] == [True]

@@ -156,6 +156,7 @@ def test_runs_of_different_versions_are_compared_on_the_newest(shop: Shop) -> No
         "own (judged)",
         service.evaluations.get(first.id),
     )
+    assert baseline_for(service, service.evaluations.get(first.id)) is None  # not itself
     (shop.folder / "own.yaml").write_text(OWN.format("a: 1, c: 1"))
     third = evaluated(shop, "own", k=2)
     compared = compare_on_newest(service, first, third, shop.lead, ComparisonOptions(measure="P@2"))
