@@ -87,7 +87,7 @@ def evaluation(request: pytest.FixtureRequest, cranfield_config: Path) -> Scores
     settings: dict[str, Any] = {}
     for marker in reversed(list(request.node.iter_markers("cranfield"))):  # the closest is last, and wins
         if marker.args:
-            pytest.fail("the marker cranfield accepts only keyword arguments: testset=, system= ...", pytrace=False)
+            pytest.fail("the marker accepts only keyword arguments: testset=, system= ...", pytrace=False)
         settings |= marker.kwargs
     return _scored(request.config, settings, request.path.parent, cranfield_config)
 

@@ -203,7 +203,7 @@ def test_what_another_rater_holds_is_not_done_and_the_page_looks_again(serve, co
     assert len(served.store.queue.next_items(book, other, 2)) == 2
     page, messages = opened(context, served.address())
     expect(page.locator("#finished-text")).to_contain_text("2 items are reserved by other raters.")
-    assert "Nothing is left" not in page.locator("#finished-text").inner_text()
+    assert "You have no items left" not in page.locator("#finished-text").inner_text()
     served.store.people.leave(book, other)  # its leases end
     page.get_by_role("button", name="Look again").click()
     expect(page.locator(".card .doc")).to_be_visible()
@@ -219,7 +219,7 @@ def grade_fifty(serve, context, capsys) -> float:
     for place in range(50):
         shown.append(page.locator(".card .doc").inner_text())
         grade(page, str(place % 4))
-    expect(page.locator("#finished-text")).to_contain_text("Nothing is left")
+    expect(page.locator("#finished-text")).to_contain_text("You have no items left")
     all_saved(page)
     assert grades(served.store) == [(doc, place % 4) for place, doc in enumerate(shown)]
     assert len(set(shown)) == 50

@@ -110,7 +110,7 @@ def judge(served: Served, name: str, given: dict[str, str]) -> None:
     page = served.page(name, "/books/shoes/judge")
     for _ in given:
         grade(page, given[page.locator(".card .doc").inner_text()])
-    expect(page.locator("#finished-text")).to_contain_text("Nothing is left")
+    expect(page.locator("#finished-text")).to_contain_text("You have no items left")
     all_saved(page)
     page.context.close()
 
@@ -185,7 +185,7 @@ def test_a_day_that_ends_with_a_regression(served: Served, tmp_path: Path) -> No
     served.shop.answers(red_shoes="abc", boots="xy")
     lead.get_by_role("button", name="Start").click()
     first = evaluation_page(lead)
-    expect(lead.locator("#live")).to_contain_text("Waiting for grades: 5 results have none yet.")
+    expect(lead.locator("#live")).to_contain_text("Waiting for grades: 5 results have no grade yet.")
     lead.goto(served.address)
     expect(lead.locator("main")).to_contain_text("1 new evaluation waits for grades")
     expect(lead.locator("main")).not_to_contain_text("not count")
@@ -198,9 +198,9 @@ def test_a_day_that_ends_with_a_regression(served: Served, tmp_path: Path) -> No
     assert cells(lead, "P@2")[0] == "0.5000"  # a x, and two of three find b not relevant
     lead.get_by_role("button", name="Freeze as a test set").click()
     lead.wait_for_url(re.compile(rf"/evaluations/(?!{first}\b)\d+"), timeout=DONE_MS)
-    assert "Not compared Nothing says whether it is better or worse" in said_first(lead)
-    lead.get_by_role("button", name="Make it the baseline of its test set").click()
-    expect(lead.locator(".verdict").first).to_contain_text("It is the baseline of its test set")
+    assert "Not compared No evaluation is pinned as the baseline of shoes" in said_first(lead)
+    lead.get_by_role("button", name="Pin as baseline of its test set").click()
+    expect(lead.locator(".verdict").first).to_contain_text("This evaluation is the baseline of its test set")
     frozen = int(re.search(r"/evaluations/(\d+)", lead.url)[1])
 
     served.shop.answers(red_shoes="bca", boots="yx")
@@ -230,8 +230,8 @@ def the_night(served: Served, lead: Page, folder: Path) -> None:
         assert subprocess.run(night, cwd=folder, check=False).returncode == 0
         good = served.shop.service.evaluations.all(EvaluationFilter(testset="many"))[0]
         lead.goto(f"{served.address}/evaluations/{good.id}")
-        lead.get_by_role("button", name="Make it the baseline of its test set").click()
-        expect(lead.locator(".verdict").first).to_contain_text("It is the baseline of its test set")
+        lead.get_by_role("button", name="Pin as baseline of its test set").click()
+        expect(lead.locator(".verdict").first).to_contain_text("This evaluation is the baseline of its test set")
         assert receiver.got == []
         served.shop.answers(**{query.replace(" ", "_"): "bc" for query in NIGHTLY[:15]})
         assert subprocess.run(night, cwd=folder, check=False).returncode == 1

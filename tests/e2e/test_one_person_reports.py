@@ -72,7 +72,7 @@ def test_every_command_that_uses_the_set_names_it_so(place: Path, call: Any) -> 
         assert NAME in done.stdout, command
     for command in ("evaluate golden_v1.0.json a.run", "compare golden_v1.0.json a.run b.run"):
         assert "reviewed by one person (dee" in call(*command.split(), "--format", "json").stdout, command
-    assert "agreement is with themselves on a later day" in (place / "out" / "report.html").read_text()
+    assert "intra-rater agreement on a later day" in (place / "out" / "report.html").read_text()
 
 
 def test_calibration_and_benefit_name_the_set_and_its_review(place: Path) -> None:

@@ -32,7 +32,7 @@ EXAMPLES: Mapping[str, tuple[str, ...]] = {
     ),
     "diff": (
         "diff old.run new.run",
-        "diff old new --queries queries.txt --html diff.html",
+        "diff old new --queries qrels.txt --html diff.html",
         "diff old new --max-first-changed 10%",
     ),
     "gate": ("gate", "gate --from cranfield-out --junit gate.xml", "gate --baseline-ref origin/main --step-summary"),

@@ -77,13 +77,11 @@ class RecordGateReport:
 
 @dataclass(frozen=True, slots=True)
 class CheckSpec:
-    """A check: what it does, what a record must have for it, and where it comes from."""
+    """A check: what it does, and what a record must have for it."""
 
     find: Callable[[CheckedRecord], Iterator[str]]
     """Problems of a record."""
     what: str
-    source: str
-    """Section of the design that demands it."""
     lacks: Callable[[CheckedRecord], str] = lambda _: ""
     """What the record lacks, so that the check cannot run; empty where it can."""
 
@@ -126,79 +124,64 @@ CHECKS: Mapping[GateCheck, CheckSpec] = {
     GateCheck.ENTITIES: CheckSpec(
         checks.entities,
         "every entity id resolves in a fresh parse",
-        "5, check 1",
         _no("entities", lambda record: record.answer.expected_entities or not record.targets.paths()),
     ),
-    GateCheck.FILES: CheckSpec(checks.files, "every expected file exists at the commit", "5, check 2"),
+    GateCheck.FILES: CheckSpec(checks.files, "every expected file exists at the commit"),
     GateCheck.LINE_RANGES: CheckSpec(
         checks.line_ranges,
         (
             "line ranges start at 1 or later, do not end before they start, are within their file, and overlap "
             "an expected entity"
         ),
-        "5, check 3",
         _no("line ranges", lambda record: record.answer.expected_line_ranges),
     ),
     GateCheck.EVIDENCE: CheckSpec(
         checks.evidence,
         "there is evidence, and its lines exist",
-        "5, check 4",
         _no("evidence", lambda record: record.answer.source_evidence),
     ),
-    GateCheck.FILES_OF_PLACES: CheckSpec(
-        checks.files_of_places, "the file of every entity and line range is expected", "5, check 5; 9.2, step 10"
-    ),
+    GateCheck.FILES_OF_PLACES: CheckSpec(checks.files_of_places, "the file of every entity and line range is expected"),
     GateCheck.NAME_DROPS: CheckSpec(
         checks.name_drops,
         "the narrative names no entity and no file that is not expected",
-        "5, check 6",
         _no("narrative", lambda record: record.answer.canonical_narrative.strip()),
     ),
     GateCheck.READ: CheckSpec(
         checks.read,
         "the agent read the evidence and the line ranges, and a part of every entity and file",
-        "3.2",
         _no("log of what was read", lambda record: record.reads is not None),
     ),
     GateCheck.CITATIONS: CheckSpec(
         checks.citations,
         "every fact that must be mentioned cites lines, and cited lines are in the evidence",
-        "9.2, step 6",
         _no("facts with citations", lambda record: any(fact.citations for fact in record.facts)),
     ),
     GateCheck.FACTS: CheckSpec(
         checks.facts,
         f"{MUST_MENTION} facts must be mentioned, {MUST_NOT_MENTION} must not; no duplicates",
-        "9.2, steps 6 and 7",
         _no("facts", lambda record: record.facts),
     ),
     GateCheck.NARRATIVE: CheckSpec(
         checks.narrative,
         f"the narrative has {NARRATIVE_WORDS} words",
-        "9.2, step 8",
         _no("narrative", lambda record: record.answer.canonical_narrative.strip()),
     ),
     GateCheck.ROLES: CheckSpec(
         checks.roles,
         "roles are known, at least one entity is primary, no duplicates",
-        "9.2, step 4",
         _no("roles", lambda record: any(entity.role for entity in record.answer.expected_entities)),
     ),
     GateCheck.DIFFICULTY: CheckSpec(
         checks.difficulty,
         "the expected items match the rule of their type and difficulty",
-        "7.2 and 9.1, by `golden.rules`",
     ),
     GateCheck.RATIONALE: CheckSpec(
         checks.rationale,
         "medium and hard queries have a difficulty_rationale, general ones a classifier_expectation",
-        "7.2 and 9.1",
         _no("rationale or expectation", lambda record: not list(checks.rationale(record))),
     ),
-    GateCheck.LEAK: CheckSpec(checks.leak, "the query does not name the expected items", "9.1"),
-    GateCheck.GREP_ONLY: CheckSpec(checks.grep_only, "queries answered by a plain text search are easy", "3.1"),
-    GateCheck.SCORER: CheckSpec(
-        checks.scorer, "the expected answer scores 1, an empty one 0", "in no section: it finds broken labels"
-    ),
+    GateCheck.LEAK: CheckSpec(checks.leak, "the query does not name the expected items"),
+    GateCheck.GREP_ONLY: CheckSpec(checks.grep_only, "queries answered by a plain text search are easy"),
+    GateCheck.SCORER: CheckSpec(checks.scorer, "the expected answer scores 1, an empty one 0"),
 }
 """Every check, in the order of reports."""

@@ -252,6 +252,6 @@ def _judge(found: RunDifference) -> Iterator[Block]:
     yield Bullets(
         (
             f"Weight: what the relevance of the result would change in the rank-biased precision of its query (p = {found.p:g}).",
-            "With judgments, `cranfield compare` says which of the two is better, with a test.",
+            "With judgments, a comparison says which of the two is better, with a test.",
         )
     )

@@ -269,5 +269,5 @@ def test_records_that_others_hold_are_not_done(team) -> None:
     assert "No record is free for you now: 1 record is reserved by other reviewers." in page
     assert "become free at 2026-11-23 13:00 UTC." in page
     assert 'href="/books/one/judge">Look again</a>' in page
-    assert "Nothing is left" not in page
+    assert "left to review" not in page
     assert '0 <span class="fine">1 reserved by others</span>' in team.browser("lee").get("/books").text
