@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import os
 import tempfile
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import ExitStack
 from pathlib import Path
 
@@ -15,7 +15,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from cranfield.measures import CATALOGUE, register
+from cranfield.measures import CATALOGUE, MeasureSpec, register
 from cranfield.scale.judgments import ROW_SCHEMA, JudgmentTable
 from cranfield.scale.kernel import result_schema, score_queries
 from cranfield.scale.scoring import Scoring
@@ -37,13 +37,20 @@ def partition_function(scoring: Scoring, spool_bytes: int = SPOOL_BYTES) -> Part
     specs = tuple(CATALOGUE[measure.name] for measure in scoring.measures)
 
     def score(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        # Measures that a program defined are unknown to its workers until they are added.
-        for spec in specs:
-            if spec.name not in CATALOGUE:
-                register(spec)
+        _add_measures(specs)
         yield from score_partition(batches, scoring, spool_bytes)
 
     return score
+
+
+def _add_measures(specs: Sequence[MeasureSpec]) -> None:
+    """Add the measures that a program defined, which its workers do not know.
+
+    Not a part of `score`, which travels to the workers with a copy of what it names: the catalogue must be theirs.
+    """
+    for spec in specs:
+        if spec.name not in CATALOGUE:
+            register(spec)
 
 
 def score_partition(
