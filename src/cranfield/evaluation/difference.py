@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum
 from itertools import islice
 from typing import Literal
 
+import numpy as np
+
 from cranfield.base.errors import NoCommonQueryError, UsageError
+from cranfield.evaluation.evaluate import clipped, summarise
+from cranfield.evaluation.values import Summary
 from cranfield.model import Hit, Outcome, Run, TestSet
 from cranfield.model.results import Record
 from cranfield.ranking.matching.place import place_name
 from cranfield.stats.confusion import wilson_interval
-from cranfield.stats.describe import describe, t_interval
 from cranfield.stats.rank_overlap import P, jaccard, overlap, rank_biased_overlap, tied_ranks
 
 DEPTH = 10
@@ -29,17 +32,6 @@ class DifferenceVerdict(StrEnum):
     DIFFERENT = "different"
     INVALID = "invalid"
     """A query has no answer on one side, so the two are not compared as declared."""
-
-
-@dataclass(frozen=True, slots=True)
-class MeanOfQueries:
-    """A mean over queries of values from 0 to 1, with Student's t interval at 95 %, cut at these ends."""
-
-    mean: float
-    ci_low: float | None
-    ci_high: float | None
-    """None under two queries."""
-    n: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,7 +117,7 @@ class BoundOutcome:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunDifference(Record):
-    """Two runs compared without judgments."""
+    """Two runs compared without judgments; means with Student's t interval at 95 %."""
 
     kind: Literal["difference"] = "difference"
     baseline: str
@@ -141,9 +133,9 @@ class RunDifference(Record):
     n_compared: int
     """Queries with an answer on both sides; an empty list is an answer."""
     not_compared: tuple[NotCompared, ...]
-    overlap: MeanOfQueries
-    jaccard: MeanOfQueries
-    rbo: MeanOfQueries
+    overlap: Summary
+    jaccard: Summary
+    rbo: Summary
     changed: ShareOfQueries
     """Queries whose first k results are not the same in the same order."""
     first_changed: ShareOfQueries
@@ -209,8 +201,8 @@ def difference_of(
     shared, biased = _mean([each.overlap for each in compared]), _mean([each.rbo for each in compared])
     observed = {
         BoundKind.FIRST_CHANGED: first_changed.share,
-        BoundKind.OVERLAP: shared.mean,
-        BoundKind.RBO: biased.mean,
+        BoundKind.OVERLAP: shared.mean or 0.0,
+        BoundKind.RBO: biased.mean or 0.0,
     }
     verdict = DifferenceVerdict.IDENTICAL if not changed.count else DifferenceVerdict.DIFFERENT
     return RunDifference(
@@ -300,11 +292,13 @@ def _outcome(kind: BoundKind, bound: float, observed: float) -> BoundOutcome:
     return BoundOutcome(kind, bound, observed, holds)
 
 
-def _mean(values: Sequence[float]) -> MeanOfQueries:
-    about = describe(values)
-    ends = t_interval(values, about=about)
-    low, high = (None, None) if ends is None else (max(ends[0], 0.0), min(ends[1], 1.0))
-    return MeanOfQueries(about.mean or 0.0, low, high, about.n)
+def _mean(values: Sequence[float]) -> Summary:
+    """A mean of values from 0 to 1; its interval ends there."""
+    array = np.array(values)
+    found = summarise(array)
+    ends = None if found.ci_low is None or found.ci_high is None else (found.ci_low, found.ci_high)
+    low, high = clipped(ends, array, (0.0, 1.0)) or (None, None)
+    return replace(found, ci_low=low, ci_high=high)
 
 
 def _share(count: int, n: int) -> ShareOfQueries:

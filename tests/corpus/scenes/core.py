@@ -54,6 +54,7 @@ SCENES = [
                 "compare set.yaml a.run b.run -m nDCG@10 --margin 0.05 --sensitivity",
             ),
             *forms(
+                "diff a.run b.run --queries set.yaml --max-first-changed 10%",
                 "compare qrels.txt a.run gaps.run",
                 "compare qrels.txt a.run few.run",
                 "compare qrels.txt a.run c.run -m AP --test t --alpha 0.1",

@@ -133,6 +133,11 @@ def test_runs_of_other_queries_are_refused(folder):
     assert "old and new have no query that both answer" in done.stderr
 
 
+def test_everything_that_is_wrong_is_named_at_once(folder):
+    wrong = diff("gone.json", "lost.json", "--queries", "nowhere.yaml", "--min-overlap", 2, code=2).stderr
+    assert all(name in wrong for name in ("gone.json", "lost.json", "nowhere.yaml", "--min-overlap is 2"))
+
+
 def test_every_form_has_it(folder):
     rows = list(csv.DictReader(io.StringIO(diff("old.json", "new.json", "--format", "csv").stdout)))
     assert [row["query"] for row in rows] == ["green coat", "red shoes", "blue hat"]

@@ -8,8 +8,8 @@ from typing import Annotated
 from annotated_types import Ge
 
 from cranfield.app.command import Report, Status, takes_runs
-from cranfield.app.commands.shared import TestSetFormatOption
-from cranfield.base.errors import UsageError, shorten
+from cranfield.app.commands.shared import TestSetFormatOption, require_single_stdin
+from cranfield.base.errors import CranfieldError, Problem, UsageError
 from cranfield.evaluation.options.declaration import Argument, Option
 
 
@@ -67,11 +67,24 @@ def diff_command(
         BoundKind.RBO: min_rbo,
     }
     bounds = {kind: float(bound) for kind, bound in given.items() if bound is not None}
-    for kind, bound in bounds.items():
-        if not 0 <= bound <= 1:
-            raise UsageError(f"--{kind} is {shorten(str(bound))}", expected="a number from 0 to 1")
-    testset = None if queries is None else read_stored(queries, testset_format)
-    runs = [read_run_file(path, testset) for path in (baseline, candidate)]
+    require_single_stdin([baseline, candidate])
+    problems = [
+        Problem(f"--{kind} is {bound:g}", expected="a number from 0 to 1")
+        for kind, bound in bounds.items()
+        if not 0 <= bound <= 1
+    ]
+    testset, runs = None, []
+    try:
+        testset = None if queries is None else read_stored(queries, testset_format)
+    except CranfieldError as error:
+        problems += error.problems
+    for path in (baseline, candidate):
+        try:
+            runs.append(read_run_file(path, testset))
+        except CranfieldError as error:
+            problems += error.problems
+    if problems:
+        raise UsageError(problems)
     found = difference_of(*runs, testset=testset, k=k, p=persistence, bounds=bounds)
     broken = any(not bound.holds for bound in found.bounds)
     status = Status.FAILED if broken else Status.OK
