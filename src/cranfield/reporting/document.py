@@ -212,7 +212,7 @@ class HitLists:
 
     kind: ClassVar[str] = "hit lists"
     expected: str
-    """Expected items of the query."""
+    """Expected items of the query; empty where nothing is judged."""
     lists: tuple[HitList, ...]
 
 

@@ -145,4 +145,6 @@ def test_every_form_has_it(folder):
     diff("old.json", "new.json", "--html", "d.html")
     page = (folder / "d.html").read_text()
     assert "not in the other list" in page
+    assert ">Expected<" not in page
+    assert "Expected" not in diff("old.json", "new.json", "--format", "markdown").stdout
     assert "rank 2 in the other list" in page

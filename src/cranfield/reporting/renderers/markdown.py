@@ -167,7 +167,8 @@ def _details(block: Details) -> Iterator[str]:
 
 
 def _hit_lists(block: HitLists) -> Iterator[str]:
-    yield f"Expected: {escape(block.expected)}"
+    if block.expected:
+        yield f"Expected: {escape(block.expected)}"
     for answer in block.lists:
         yield ""
         yield f"**{escape(answer.title)}**: {escape(answer.note)}"
