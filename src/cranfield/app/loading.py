@@ -11,11 +11,11 @@ from dataclasses import dataclass, fields, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
 
-from cranfield.base.errors import Problem, TestSetError, UsageError, did_you_mean, shorten
+from cranfield.base.errors import CranfieldError, Problem, TestSetError, UsageError, did_you_mean, shorten
 from cranfield.base.words import join_first
 from cranfield.evaluation.options.blocks import NO_OPTIONS, TestSetOptions
 from cranfield.formats.io.files import meta_path, shown
-from cranfield.formats.sniff import read_testset
+from cranfield.formats.sniff import detect_format, read_testset
 from cranfield.model import LETTERS, QUERY_CLASSES, Query, TestSet, class_named
 from cranfield.model.note import Note, NoteKind, info
 from cranfield.model.query import NEGATIVE
@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from narwhals.typing import IntoFrame
 
     from cranfield.config.declared import SetOptions
+    from cranfield.formats.testsets.mapping import FieldMapping
     from cranfield.model import Run
 
 
@@ -230,7 +231,7 @@ def load(
     """
     if isinstance(source, str | Path):
         path = named_testset(Path(source))
-        stored = read_stored(path, format)
+        stored = read_stored(path, format, mapping_of(path, format, options))
         refuse_undeclared(stored, path)
         return log_unused(apply_options(stored, options, path.parent, path), shown(path))
     if format is not None:
@@ -271,17 +272,54 @@ def refuse_undeclared(testset: TestSet, path: Path) -> None:
         raise TestSetError(problems)
 
 
-def read_stored(path: Path, format: str | None = None) -> TestSet:  # noqa: A002 - as above
+def mapping_of(path: Path, format: str | None, options: TestSetOptions) -> FieldMapping | None:  # noqa: A002 - as above
+    """The mapping of a file of queries: of the call, of a config, or of the project's config, where that names the file.
+
+    Raises:
+        UsageError: `map` of the call names no field of a mapping, or is no JMESPath.
+    """
+    if options.mapping is not None:
+        found: FieldMapping = options.mapping
+        return found
+    if options.map:
+        from cranfield.formats.testsets.mapping import mapping_from
+
+        return mapping_from(options.map)
+    if format not in (None, "mapped") or (config := project_config()) is None or not path.is_file():
+        return None
+    if (format or detect_format(path, "testset", None, TestSetError).name) != "mapped":
+        return None
+    from cranfield.config.load import load_config
+
+    try:
+        sets = load_config(config).sets.values()
+    except CranfieldError:
+        return None  # the command does not need it
+    own = path.resolve()
+    return next((each.mapping for each in sets if each.mapping and (config.parent / each.path).resolve() == own), None)
+
+
+def read_stored(
+    path: Path,
+    format: str | None = None,  # noqa: A002 - as above
+    mapping: FieldMapping | None = None,
+) -> TestSet:
     """Read a test set as its file has it, with the metadata of the file beside it.
 
     Args:
         path: its file.
         format: name of its format, where the content does not tell.
+        mapping: which fields of the file say what; None: its format tells, or one is proposed.
 
     Raises:
         TestSetError: the file cannot be read as one.
     """
-    testset = read_testset(path, format)
+    if mapping is None:
+        testset = read_testset(path, format)
+    else:
+        from cranfield.formats.testsets.mapping import read_mapped
+
+        testset = read_mapped(path, mapping)
     if not meta_path(path).exists():
         return testset
     from cranfield.formats.testsets.storage import with_meta

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
 from difflib import get_close_matches
 from functools import cache
 from pathlib import Path
@@ -25,7 +26,8 @@ from cranfield.evaluation.options.blocks import CollectOptions, CompareOptions, 
 from cranfield.evaluation.options.blocks import Limits as DeclaredLimits
 from cranfield.evaluation.options.declaration import declared
 from cranfield.evaluation.options.keys import at
-from cranfield.model.kinds import Text
+from cranfield.formats.testsets.mapping import FieldMapping
+from cranfield.model.kinds import FilledText, Text
 from cranfield.plugins import part, products
 
 LOG = logging.getLogger(__name__)
@@ -102,11 +104,21 @@ else:
     )
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MappedFile(FieldMapping):
+    """A file of queries of any form, and which of its fields say what; without fields they are proposed from its data."""
+
+    file: FilledText
+    """The file, relative to the config file: JSON, JSON Lines, YAML, TOML, CSV, Excel or Parquet."""
+
+
 class _SetConfig(Strict):
     """One of several test sets, and the settings that differ for it."""
 
     path: OfDigest[str]
     """Test-set file, relative to the config file."""
+    mapping: OfDigest[FieldMapping | None] = None
+    """Which fields of a file of queries of any form say what; default: proposed from its data."""
     params: OfRef[Params] = Field(default_factory=dict)
     """Parameters of every query of the set, `{params.NAME}` in a command; params of a query take precedence."""
     k: OfRef[Annotated[int, Field(ge=1)] | None] = None
@@ -159,8 +171,8 @@ def _misspells_testset(file: Mapping[str, Any]) -> bool:
 class _ConfigKeys(Strict):
     """The keys of a config before those that are options."""
 
-    testset: OfDigest[str | None] = None
-    """Test-set file, relative to the config file."""
+    testset: OfDigest[str | MappedFile | None] = None
+    """Test-set file, relative to the config file; or `file` with the fields of a mapping, for a file of queries of any form."""
     testsets: OfEach[
         Annotated[
             dict[Annotated[Name, AfterValidator(_check_set_name)], SetConfig],
@@ -296,7 +308,10 @@ class _CoreConfig(_DeclaredKeys):
     def sets(self) -> Mapping[str, SetConfig]:
         """Every test set by name, with the defaults from the top of the file; a single test set has the name ""."""
         if self.testsets is None:
-            return {"": self._with_defaults(SetConfig(path=self.testset or ""))}
+            mapped = self.testset if isinstance(self.testset, MappedFile) else None
+            path = self.testset or "" if mapped is None else mapped.file
+            mapping = None if mapped is None or mapped.record() == {} else mapped
+            return {"": self._with_defaults(SetConfig(path=path, mapping=mapping))}
         return {name: self._with_defaults(testset) for name, testset in self.testsets.items()}
 
     def settings_of(self, name: str | None) -> SetConfig:

@@ -15,6 +15,7 @@ from cranfield.base.numbers import format_value
 from cranfield.base.words import join_first, short_name
 from cranfield.evaluation.absence import absence_sentences, without_judgment
 from cranfield.evaluation.margins import tie_margin
+from cranfield.evaluation.requirements import requirement_caveats
 from cranfield.evaluation.unseen import Caveat, CaveatKind
 from cranfield.evaluation.values import ByMeasure, Comparison, Evaluation, Summary, as_printed
 from cranfield.measures import CATALOGUE, DEFAULT_MEASURES, Measure, compute, parse_all
@@ -229,6 +230,7 @@ HINTS: Mapping[Reason, str] = {
     Reason.NO_FILES: "write `files` of a query in the test set: the paths its results should cover",
     Reason.NO_LEGACY: "write `legacy` of a query in the test set: ids or patterns of the old form",
     Reason.NO_SOURCES: "write `sources` in the test set: names and patterns, the highest authority first",
+    Reason.NO_FORBIDDEN: "write `forbidden` of a query in the test set: ids or conditions of what must not be found",
     Reason.NO_NEGATIVE_QUERY: "write `negative: true` of a query for which nothing should be found",
 }
 """Hints for a measure that is undefined for every query, by reason."""
@@ -275,7 +277,10 @@ def _warnings(
     total, negative = ranking.n_queries, ranking.is_negative
     values = {measure: results[measure][0] for measure in measures}
     scored = {measure: results[measure][1] for measure in measures}
-    sentences: list[str] = [*absence_sentences(testset, ranking, measures, values, scored)]
+    sentences: list[str] = [
+        *requirement_caveats(testset, ranking),
+        *absence_sentences(testset, ranking, measures, values, scored),
+    ]
     surplus = _surplus(ranking)
     if surplus:
         why, what = "more results match a pattern than its expected_count", "R, AP and nDCG"
@@ -290,11 +295,14 @@ def _warnings(
     if negative.any():
         named = join_first(itertools.compress(ranking.query_ids, negative.tolist()))
         about = f"nothing should be found for {int(negative.sum())} of {total} queries (only Silence has a value)"
-        sentences.append(Caveat(f"{about}: {named}", CaveatKind.NEGATIVE))
+        loud = list(itertools.compress(ranking.query_ids, (negative & ~ranking.keeps_silence).tolist()))
+        broken = f"; {len(loud)} returned something, or failed: {join_first(loud)}" if loud else ""
+        sentences.append(Caveat(f"{about}: {named}{broken}", CaveatKind.NEGATIVE))
     if ranking.unplaced is not None:
         vague = list(itertools.compress(ranking.query_ids, (ranking.unplaced > 0).tolist()))
-        about = f"{int(ranking.unplaced.sum())} results in {len(vague)} of {total} queries have no line numbers"
-        text = f"{about}, so they cannot match an expected place: {join_first(vague)}"
+        n_vague = int(ranking.unplaced.sum())
+        about = f"{n_vague} results in {len(vague)} of {total} queries lack line numbers or a field that is expected"
+        text = f"{about}, so they cannot match: {join_first(vague)}"
         sentences.append(Caveat(text, CaveatKind.NO_LINES))
     n_duplicates = int(ranking.n_duplicates.sum())
     if n_duplicates:

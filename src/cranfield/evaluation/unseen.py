@@ -57,6 +57,8 @@ class CaveatKind(Enum):
     NARROW_SCORES = auto()
     FINDING = auto()
     """Finding of a verdict: a result, and nothing to doubt."""
+    REQUIREMENTS = auto()
+    """Floors of single queries, and forbidden results, that a run does not meet."""
 
 
 class Caveat(str):

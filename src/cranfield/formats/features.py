@@ -8,6 +8,7 @@ from typing import Any
 
 from cranfield.base.words import count_noun
 from cranfield.model import (
+    Criteria,
     Entity,
     File,
     MatchingRules,
@@ -172,6 +173,7 @@ FEATURES: Mapping[str, FormatFeature] = {
         _target("entities", "entities", Entity),
         _target("file targets", "expected files", File),
         _target("predicates", "queries to a database", Predicate),
+        _target("criteria", "conditions on fields of results", Criteria),
         FormatFeature(
             "negative",
             "negative queries",
@@ -234,7 +236,12 @@ FEATURES: Mapping[str, FormatFeature] = {
         _of_query("weights", "weights of queries", lambda query: query.weight != 1, weight=1.0),
         _of_query("classes", "query classes", lambda query: bool(query.query_class), query_class=""),
         _of_set("files", "files to cover", lambda t: sum(map(len, t.files.values())), files={}),
+        _of_query(
+            "exhaustive", "statements that judgments are complete", lambda query: query.exhaustive, exhaustive=False
+        ),
+        _of_query("floors", "floors of single queries", lambda query: len(query.floors), floors={}),
         _of_set("legacy", "legacy forms", lambda t: len(t.legacy), legacy={}),
+        _of_set("forbidden", "forbidden results", lambda t: sum(map(len, t.forbidden.values())), forbidden={}),
         _of_set("labels", "labels of queries", lambda t: len(t.labels), labels={}),
         _of_set("sources", "sources by authority", lambda t: len(t.sources), sources=()),
         _of_set(

@@ -235,11 +235,11 @@ def _is_records(head: Head, key: re.Pattern[bytes], word: bytes) -> bool:
 
 
 def _is_graded(head: Head) -> bool:
-    return _is_records(head, _GRADED, b"relevant_docs")
+    return b"query_text" in head.data and _is_records(head, _GRADED, b"relevant_docs")
 
 
 def _is_golden(head: Head) -> bool:
-    return _is_records(head, _GOLDEN, b"expected_")
+    return b"query_text" in head.data and _is_records(head, _GOLDEN, b"expected_")
 
 
 def _is_spans(head: Head) -> bool:

@@ -233,6 +233,30 @@ OWN = (
         source="as spreadsheets save them",
     ),
     Format(
+        "mapped",
+        "testset",
+        "any file of queries with what is expected (JSON, JSONL, YAML, TOML, CSV, Excel, Parquet), read by a mapping of its fields",
+        never,
+        "cranfield.formats.testsets.mapping:read_mapped",
+        holds=frozenset(
+            {
+                "grades",
+                "criteria",
+                "negative",
+                "forbidden",
+                "exhaustive",
+                "floors",
+                "fractions",
+                "unjudged",
+                "zeros",
+                "levels",
+                "barren",
+            }
+        )
+        | {"texts", "need", "notes", "strata", "params", "weights", "matching", "name", "version", "description"},
+        source="the golden files that projects write for their own search",
+    ),
+    Format(
         "queries-tsv",
         "queries",
         "queries as lines `id<TAB>text`",
@@ -328,12 +352,14 @@ def detect_format(path: Path, kind: Kind, name: str | None, error: type[Cranfiel
         return _named(path, kind, name, error)
     head = _head(path, kind, error)
     entry = next((entry for entry in _tried(kind) if entry.fits(head)), None)
+    if kind == "testset" and _is_mapped(entry, head):
+        return FORMATS["mapped"]
     if (entry is None or entry.fits is _is_yaml) and (report := report_problem(path, WHAT[kind], head)):
         raise error(report)
     if entry is not None and entry.fits is _is_yaml and not _is_native(head):
         # The problem of a file with a key `queries` that is of another tool, or lacks the version of a native one.
         keys = ", ".join(sorted(top_keys(head.data))) or shorten(head.first_line.decode("utf-8", "replace"))
-        hint = "a test set of Cranfield has the key `cranfield_testset: 1`; `cranfield init` maps the fields of other files"
+        hint = "a test set of Cranfield has the key `cranfield_testset: 1`; `testset: {file: FILE, text: …, expected: …}` in a config maps the fields of other files"
         problem = _unknown(path, kind, head, None)
         raise error(
             replace(problem, message=f"{problem.message}: `queries` without `cranfield_testset`", got=keys, hint=hint)
@@ -347,6 +373,23 @@ def detect_format(path: Path, kind: Kind, name: str | None, error: type[Cranfiel
             raise error(_unknown(path, kind, head, entry))
         return added
     return entry
+
+
+def _is_mapped(entry: Format | None, head: Head) -> bool:
+    """Whether a file is of no format of test sets, and its fields can be mapped."""
+    is_near_native = entry is not None and entry.fits is _is_yaml
+    if b"cranfield_testset" in head.data or (is_near_native and _is_native(head) and b"judgments" in head.data):
+        return False
+    if entry is not None and entry.kind == "testset" and not is_near_native:
+        return False
+    if not head.data.strip() or head.path.is_dir():
+        return False
+    what = WHAT["testset"]
+    if report_problem(head.path, what, head) or config_problem(head.path, what, head):
+        return False
+    from cranfield.formats.testsets.proposal import is_mappable
+
+    return is_mappable(head.path)
 
 
 def _named(path: Path, kind: Kind, name: str, error: type[CranfieldError]) -> Format:

@@ -300,6 +300,17 @@ class Failures(Strict):
         yield from whole_number(self.at_most, "queries")
 
 
+class Requirements(Strict):
+    """Largest number of requirements of the test set itself that may be broken."""
+
+    at_most: AnAmount = Amount(Decimal(0))
+    """A number of requirements, or a share of them, `2 %`; default: none."""
+
+    def problems(self, _: Mapping[str, Any]) -> Iterator[Finding]:
+        """A number of requirements that is not whole."""
+        yield from whole_number(self.at_most, "requirements")
+
+
 class LatencyCeiling(Strict):
     """Largest latency of calls, by percentile."""
 
@@ -322,7 +333,7 @@ class LatencyCeiling(Strict):
         return {percentile: bound for percentile, bound in ceilings.items() if bound is not None}
 
 
-Terms = Floor | Drop | NoWorse | Ratchet | JudgedShare | Failures | LatencyCeiling | AnswerTerms
+Terms = Floor | Drop | NoWorse | Ratchet | JudgedShare | Failures | Requirements | LatencyCeiling | AnswerTerms
 
 
 class BaseRule(Strict):
@@ -402,6 +413,15 @@ class FailuresRule(BaseRule):
     """Number or share of queries that may fail or have no answer."""
 
 
+class RequirementsRule(BaseRule):
+    """Limit on broken requirements of the test set."""
+
+    kind = "requirements"
+
+    requirements: Requirements
+    """Floors of single queries, and forbidden results, of the test set: how many may be broken."""
+
+
 class LatencyLimitRule(BaseRule):
     """Limit on the latency of calls."""
 
@@ -459,6 +479,7 @@ Rule = Annotated[
     | Annotated[RatchetRule, Tag("ratchet")]
     | Annotated[JudgedRule, Tag("judged")]
     | Annotated[FailuresRule, Tag("failures")]
+    | Annotated[RequirementsRule, Tag("requirements")]
     | Annotated[LatencyLimitRule, Tag("latency")]
     | Annotated[EveryAnswerRule, Tag("every_answer")]
     | Annotated[EceRule, Tag("ece")]
@@ -471,6 +492,7 @@ Rule = Annotated[
         "ratchet",
         "judged",
         "failures",
+        "requirements",
         "latency",
         "every_answer",
         "ece",
@@ -488,6 +510,7 @@ RULE_MODELS: Mapping[str, type[BaseRule]] = {
         RatchetRule,
         JudgedRule,
         FailuresRule,
+        RequirementsRule,
         LatencyLimitRule,
         EveryAnswerRule,
         EceRule,

@@ -15,8 +15,9 @@ import numpy as np
 from cranfield.base.numbers import format_count, format_level
 from cranfield.base.words import count_noun, join_first
 from cranfield.config.amount import Amount
+from cranfield.evaluation.requirements import requirements_of
 from cranfield.evaluation.unseen import CoverageBasis, ObservedEffect, Unseen, largest_difference, tipping_point
-from cranfield.gate.config import Drop, Failures, Floor, JudgedShare, LatencyCeiling, Ratchet
+from cranfield.gate.config import Drop, Failures, Floor, JudgedShare, LatencyCeiling, Ratchet, Requirements
 from cranfield.gate.decimals import as_text, exact, mean, percent_text
 from cranfield.gate.gate_input import GateInput, Values, direction, named
 from cranfield.gate.result import RuleResult, Status
@@ -303,6 +304,37 @@ def failures_words(rule: Failures) -> str:
         return f"at most {rule.at_most} of the queries fail or have no answer"
     which = "1 query fails or has" if rule.at_most.number == 1 else f"{rule.at_most} queries fail or have"
     return f"at most {which} no answer"
+
+
+def requirements(rule: Requirements, given: GateInput) -> RuleResult:
+    """The floors of single queries and the forbidden results of the test set."""
+    evaluation = given.evaluation
+    found = requirements_of(evaluation.testset, evaluation.ranking)
+    if not found:
+        return _result(
+            "requirements", requirements_words(rule), f"at most {rule.at_most}", [_nothing("", "requirement", ())]
+        )
+    broken = [each for each in found if not each.is_met]
+    status: Status = "passed" if len(broken) <= rule.at_most.of(Fraction(len(found))) else "failed"
+    got = f"{format_count(len(broken))} of {count_noun(len(found), 'requirements')} broken"
+    return RuleResult(
+        kind="requirements",
+        rule=requirements_words(rule),
+        status=status,
+        got=got,
+        expected=f"at most {rule.at_most}",
+        sentence=f"{got}, at most {rule.at_most} may be",
+        queries=tuple(dict.fromkeys(each.query_id for each in broken)),
+        reasons={
+            query_id: "; ".join(f"{each.rule}: {each.got}" for each in broken if each.query_id == query_id)
+            for query_id in dict.fromkeys(each.query_id for each in broken)
+        },
+    )
+
+
+def requirements_words(rule: Requirements) -> str:
+    """`at most 0 requirements of the test set are broken`."""
+    return f"at most {rule.at_most} requirements of the test set are broken"
 
 
 def latency(rule: LatencyCeiling, given: GateInput) -> RuleResult:

@@ -11,6 +11,7 @@ from typing import Any
 
 from cranfield.base.errors import unknown_name
 from cranfield.config.strict import Finding
+from cranfield.evaluation.requirements import requires_something
 from cranfield.formats.io.tree import Loc
 from cranfield.gate import answers, confidence, judge, no_worse
 from cranfield.gate.config import (
@@ -21,6 +22,8 @@ from cranfield.gate.config import (
     JudgedShare,
     NoWorse,
     Ratchet,
+    Requirements,
+    RequirementsRule,
     Rule,
     StatedConfidenceRule,
     Terms,
@@ -107,6 +110,14 @@ RULES: Mapping[str, RuleSpec] = {
             judge.failures_words,
         ),
         RuleSpec(
+            "requirements",
+            "What the test set itself requires of single queries, `floors` and `forbidden`: how many requirements may be broken, "
+            "by default none. A gate has this rule also where its config does not name it.",
+            ("requirements: {at_most: 0}", "requirements: {at_most: 5 %}"),
+            judge.requirements,
+            judge.requirements_words,
+        ),
+        RuleSpec(
             "latency",
             "The largest latency of calls, by percentile.",
             ("latency: {p95_ms: 300}",),
@@ -175,6 +186,12 @@ def rules_of(gate: GateConfig, testset: str) -> list[tuple[int, Rule]]:
         for index, rule in enumerate(gate.rules)
         if rule.testsets is None or not testset or testset in rule.testsets
     ]
+
+
+def own_rules(testset: TestSet, rules: Sequence[Rule]) -> list[Rule]:
+    """The rule on the requirements of a test set that has some, where no rule is about them."""
+    is_there = any(rule.kind == RequirementsRule.kind for rule in rules)
+    return [RequirementsRule(requirements=Requirements())] if requires_something(testset) and not is_there else []
 
 
 def in_classes(rule: Rule, key: str) -> Rule:

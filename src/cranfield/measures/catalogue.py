@@ -88,7 +88,12 @@ DEFAULT_MEASURES = ("nDCG@10", "RR@10", "AP", "P@5", "R@10", "Success@5", "Judge
 
 CHOOSING = ("judged_only", "gains")
 """Parameters that change the ranking a kernel sees."""
-LOOKED_FOR: dict[Needs, Aspect] = {"files": Aspect.FILE, "legacy": Aspect.LEGACY, "sources": Aspect.SOURCE}
+LOOKED_FOR: dict[Needs, Aspect] = {
+    "files": Aspect.FILE,
+    "legacy": Aspect.LEGACY,
+    "sources": Aspect.SOURCE,
+    "forbidden": Aspect.FORBIDDEN,
+}
 """Needs that are side columns."""
 
 
@@ -166,7 +171,7 @@ def compute(measure: Measure, ranking: Ranking) -> tuple[FloatQ, NDArray[np.bool
         uncounted = set(ranking.expected_query[ranking.expected_count == UNKNOWN_COUNT].tolist())
         reasons |= {ranking.query_ids[i]: Reason.TOO_LARGE for i in np.flatnonzero(~scored) if i not in uncounted}
     if not spec.closed_world:
-        for i in np.flatnonzero(ranking.closed_world):
+        for i in np.flatnonzero(ranking.closed_world & ~(False if ranking.exhaustive is None else ranking.exhaustive)):
             scored[i] = False
             reasons[ranking.query_ids[i]] = Reason.NOTHING_UNJUDGED
     if not looks_at_the_list:

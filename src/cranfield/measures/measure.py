@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 Gains = tuple[tuple[int, float], ...]
 """Grade to gain, by grade."""
 Parameter = str | int | float | bool | Gains
-Needs = Literal["subtopic", "judge", "preference", "tokens", "files", "legacy", "sources", "silence"]
+Needs = Literal["subtopic", "judge", "preference", "tokens", "files", "legacy", "sources", "silence", "forbidden"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,6 +128,7 @@ class Reason(StrEnum):
     NO_LEGACY = "the test set names no legacy form"
     NO_SOURCES = "the test set names no sources"
     NO_FORMULA_FOR_TIES = "no formula is implemented for its expected value over orders of equal scores"
+    NO_FORBIDDEN = "the test set forbids no result"
     NO_NEGATIVE_QUERY = "no query of the test set is negative"
     CUT_SHORT = "its cutoff is deeper than the lists, which were cut"
 
@@ -141,8 +142,9 @@ WHY_NEEDED: dict[Needs, Reason] = {
     "legacy": Reason.NO_LEGACY,
     "sources": Reason.NO_SOURCES,
     "silence": Reason.NO_NEGATIVE_QUERY,
+    "forbidden": Reason.NO_FORBIDDEN,
 }
-LOOKS_AT_THE_LIST: frozenset[Needs] = frozenset(("files", "legacy", "sources", "silence"))
+LOOKS_AT_THE_LIST: frozenset[Needs] = frozenset(("files", "legacy", "sources", "silence", "forbidden"))
 """Needs of measures that look at every result, judged or not, and ask for no grade: they see the list as it is."""
 
 

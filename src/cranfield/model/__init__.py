@@ -29,7 +29,19 @@ from cranfield.model.query import (
 )
 from cranfield.model.query_ids import content_id
 from cranfield.model.run import Answer, CallLog, Hit, Order, Outcome, Run
-from cranfield.model.target import Credit, Entity, File, Legacy, Pattern, Predicate, PredicateRule, Source, Span, Target
+from cranfield.model.target import (
+    Credit,
+    Criteria,
+    Entity,
+    File,
+    Legacy,
+    Pattern,
+    Predicate,
+    PredicateRule,
+    Source,
+    Span,
+    Target,
+)
 from cranfield.model.testset import (
     Anchor,
     GroupedJudgment,
@@ -53,6 +65,7 @@ __all__ = [
     "CallLog",
     "Convention",
     "Credit",
+    "Criteria",
     "Entity",
     "EntityRole",
     "Fact",

@@ -26,3 +26,6 @@ class MatchingRules(InFile):
     """Results whose id is that of their query are left out of the lists."""
     places: Flag = False
     """Graded ids that end in lines are places: a result with lines is looked up as `id:lines`."""
+    urls: tuple[Literal["fragment", "slash", "scheme", "query"], ...] = ()
+    """Parts of addresses that do not count where ids and the condition `url` are compared: `fragment` (`#install`), `slash` (at the end),
+    `scheme` (http and https are the same), `query` (`?page=2`)."""

@@ -16,6 +16,7 @@ from cranfield.base.errors import UnknownNameError
 from cranfield.model.kinds import (
     FilledText,
     Finite,
+    Flag,
     Id,
     InFile,
     Kind,
@@ -221,6 +222,10 @@ class Query(InFile):
     """Information need: what a good result must answer. Shown to raters."""
     notes: Text = ""
     """Notes on the query. Shown to raters."""
+    exhaustive: Flag = False
+    """Whether the graded documents are all there are: every other result is not relevant, and none is unjudged."""
+    floors: Mapping[Id, Finite] = field(default_factory=dict)
+    """Measure to the value that the query has to reach, and at which a gate fails below: `{P@5: 0.6, Success@3: 1}`."""
 
     def __hash__(self) -> int:
         """Hash of id and text: equal queries have equal hashes."""

@@ -148,6 +148,7 @@ def renamed(testset: TestSet, names: Mapping[str, str]) -> TestSet:
         groups=moved(testset.groups),
         files=moved(testset.files),
         legacy=moved(testset.legacy),
+        forbidden=moved(testset.forbidden),
         ratings=moved(testset.ratings),
         labels=moved(testset.labels),
     )

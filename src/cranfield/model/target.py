@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Annotated, ClassVar, Literal
 
-from cranfield.model.kinds import FilledText, Grade, InFile, Regex, at_least
+from cranfield.model.kinds import FilledText, Grade, Id, InFile, Kind, Regex, ScalarText, UnfitError, at_least
 
 Credit = Literal["once", "every"]
 
@@ -113,7 +114,53 @@ class Predicate(PredicateRule):
         return self.sql
 
 
-Target = Pattern | Span | Entity | File | Predicate
+TESTS = ("is", "contains", "ends", "glob")
+"""How a field of a result is compared with a value; the first is meant where a condition names a field alone."""
+
+
+def condition(name: str) -> tuple[str, str]:
+    """Field and test that the name of a condition says.
+
+    Example:
+        >>> condition("path ends"), condition("chapter_number")
+        (('path', 'ends'), ('chapter_number', 'is'))
+    """
+    field, _, test = name.strip().rpartition(" ")
+    return (field.strip(), test) if field and test in TESTS else (name.strip(), TESTS[0])
+
+
+def _conditions(where: Mapping[str, str]) -> Mapping[str, str]:
+    if not where:
+        raise UnfitError("is empty", expected="a field with its value, as `path ends: guide.md`")
+    return where
+
+
+@dataclass(frozen=True, slots=True)
+class Criteria(InFile):
+    """Results that meet several conditions at once."""
+
+    _ALWAYS: ClassVar = frozenset({"grade"})
+
+    where: Annotated[Mapping[Id, ScalarText], Kind(_conditions, described={"minProperties": 1})]
+    """Condition to value; a result has to meet all of them. A condition is a field of the result (`id`, `path`, `url`, `title`, `text`
+    or any other), or the field and a test: `is` (the default), `contains` (without regard to case and white space), `ends` (of
+    `path`: its last parts), `glob` (`*` also stands for slashes)."""
+    grade: Grade = 1.0
+    """Grade of a match."""
+
+    def __hash__(self) -> int:
+        """Hash of the conditions and the grade: equal criteria have equal hashes."""
+        return hash((frozenset(self.where.items()), self.grade))
+
+    @property
+    def label(self) -> str:
+        """Its id, where that is the condition; else the conditions: `path ends guide.md, chapter is 12`."""
+        if self.where.keys() == {"id"}:
+            return self.where["id"]
+        return ", ".join(f"{' '.join(condition(name))} {value}" for name, value in self.where.items())
+
+
+Target = Pattern | Span | Entity | File | Predicate | Criteria
 
 
 @dataclass(frozen=True, slots=True)

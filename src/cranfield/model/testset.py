@@ -36,7 +36,7 @@ from cranfield.model.kinds import (
 from cranfield.model.matching import MatchingRules
 from cranfield.model.note import Note
 from cranfield.model.query import Query, negative_of, query_strata
-from cranfield.model.target import Entity, File, Legacy, Pattern, Predicate, Source, Span, Target
+from cranfield.model.target import Criteria, Entity, File, Legacy, Pattern, Predicate, Source, Span, Target
 
 _ENCODER = json.JSONEncoder(sort_keys=True, ensure_ascii=False, separators=(",", ":"))
 DEFAULT_REFRESH_DAYS = 90
@@ -213,6 +213,8 @@ class TestSet(TestSetHead, Displayed):
     """Query id to the files that its results should cover, for `FileCoverage`."""
     legacy: Mapping[str, Legacy] = field(default_factory=dict)
     """Query id to its legacy results, for `ModernFirst`."""
+    forbidden: Mapping[str, tuple[Criteria, ...]] = field(default_factory=dict)
+    """Query id to the results that must not be found, for `Forbidden`; no part of the grades."""
     ratings: Mapping[str, tuple[Rating, ...]] = field(default_factory=dict)
     """Query id to the grades of each rater. `grades` hold their consensus."""
     other_judgments: OtherJudgments | None = field(default=None, compare=False)
@@ -260,7 +262,7 @@ class TestSet(TestSetHead, Displayed):
     def digest(self) -> str:
         """SHA-256 over queries and judgments, in id order; name, version and description do not enter."""
         hasher = sha256(b"cranfield testset 1\n")
-        by_query = bool(self.files or self.legacy or self.ratings)
+        by_query = bool(self.files or self.legacy or self.ratings or self.forbidden)
         for query in sorted(self.queries, key=lambda query: query.id):
             record: list[object] = [
                 query.id,
@@ -276,14 +278,14 @@ class TestSet(TestSetHead, Displayed):
                 )
             if query.weight != 1:
                 record.append({"weight": query.weight})
-            has_more = by_query or query.query_class or query.negative is not None
+            has_more = by_query or query.query_class or query.negative is not None or query.exhaustive or query.floors
             if has_more and (more := self._more(query)):
                 record.append(more)
             text = _ENCODER.encode(record)
             hasher.update(text.encode("utf-8", "surrogatepass") + b"\n")
         if self.sources or self.matching != MatchingRules():
             matching = asdict(self.matching)
-            for name in ("places", "ignore_identical_ids"):  # a digest stays the same where they are off
+            for name in ("places", "ignore_identical_ids", "urls"):  # a digest stays the same where they are off
                 if not matching[name]:
                     del matching[name]
             rules = [[[s.name, s.pattern] for s in self.sources], matching]
@@ -309,6 +311,9 @@ class TestSet(TestSetHead, Displayed):
             "negative": None if query.negative is None else [query.negative.below, query.negative.field],
             "files": list(self.files.get(query.id, ())),
             "legacy": None if legacy is None else [list(legacy.ids), list(legacy.patterns)],
+            "forbidden": [_target_record(target) for target in self.forbidden.get(query.id, ())],
+            "exhaustive": query.exhaustive,
+            "floors": dict(query.floors),
             "ratings": [
                 [r.doc_id, r.rater, r.grade, *(["final"] if r.final else [])]
                 for r in sorted(self.ratings.get(query.id, ()), key=lambda rating: (rating.doc_id, rating.rater))
@@ -322,7 +327,7 @@ class TestSet(TestSetHead, Displayed):
         return f"{in_line(self.name)}{version}: {count_noun(len(self.queries), 'queries')}, {count_noun(n_judged, 'judgments')}"
 
 
-_KINDS = (Pattern, Span, Entity, File, Predicate)
+_KINDS = (Pattern, Span, Entity, File, Predicate, Criteria)
 
 
 def _by_kind(targets: Iterable[Target]) -> list[Target]:
@@ -344,3 +349,5 @@ def _target_record(target: Target) -> list[object]:
             return ["file", target.path, float(target.grade)]
         case Predicate():
             return ["predicate", target.sql, target.database, float(target.grade)]
+        case Criteria():
+            return ["criteria", dict(target.where), float(target.grade)]

@@ -22,7 +22,7 @@ from cranfield.base.errors import NoCommonQueryError, Problem
 from cranfield.base.patterns import search_limit
 from cranfield.base.words import shown_id
 from cranfield.formats.io.delimited import id_bytes, id_text
-from cranfield.model import Absence, Convention, Hit, Negative, Order, Outcome
+from cranfield.model import Absence, Convention, Hit, Negative, Order, Outcome, Query
 from cranfield.ranking.matching.expectation import Expectation, QueryMatcher
 from cranfield.ranking.matching.id_forms import query_form
 from cranfield.ranking.prepared import ExpectedItems, PreparedJudgments
@@ -80,6 +80,7 @@ class FirstMatches:
     lookout: QueryMatcher
     _rank: dict[tuple[int, int], int] = field(default_factory=dict)
     _relevant: dict[tuple[int, int], int] = field(default_factory=dict)
+    _n_forbidden: int = 0
 
     def see(self, hit: Hit, rank: int, *, relevant: bool) -> None:
         """Take the next result of the list."""
@@ -100,6 +101,9 @@ class FirstMatches:
                 met.append((int(Aspect.MODERN), 0))
         if looked.sources and (source := looked.source_of(hit.id)) is not None:
             met.append((int(Aspect.SOURCE), source))
+        if looked.is_forbidden is not None and looked.is_forbidden(hit):
+            met.append((int(Aspect.FORBIDDEN), self._n_forbidden))
+            self._n_forbidden += 1
         return met
 
     def rows(self) -> list[AspectRow]:
@@ -109,6 +113,8 @@ class FirstMatches:
         if looked.is_legacy is not None:
             keys += [(int(Aspect.LEGACY), 0), (int(Aspect.MODERN), 0)]
         keys += [(int(Aspect.SOURCE), place) for place in range(len(looked.sources))]
+        if looked.is_forbidden is not None:  # a row for each that was found, or one for none
+            keys += [(int(Aspect.FORBIDDEN), place) for place in range(max(self._n_forbidden, 1))]
         return [
             (
                 kind,
@@ -243,6 +249,12 @@ def silence_column(parts: Sequence[Silence]) -> NDArray[np.int8] | None:
     """[Q]; None where no query is negative."""
     column = np.array([int(part) for part in parts], dtype=np.int8)
     return column if (column != Silence.NOT_NEGATIVE).any() else None
+
+
+def exhaustive_column(queries: Sequence[Query]) -> NDArray[np.bool_] | None:
+    """bool[Q]: whose graded documents are all there are; None where no query says so."""
+    found = np.array([query.exhaustive for query in queries], dtype=np.bool_)
+    return found if found.any() else None
 
 
 def unplaced_column(parts: Sequence[int]) -> NDArray[np.int32] | None:
@@ -390,6 +402,7 @@ class RankingBuilder:
             silence=silence_column([matched.silence for matched in lists]),
             n_identical=self._n_identical if judgments.ignores_identical_ids else None,
             unplaced=unplaced_column([matched.n_unplaced for matched in lists]),
+            exhaustive=exhaustive_column(judgments.testset.queries),
             cut_at=None,
             classes=judgments.classes,
         )
@@ -554,6 +567,7 @@ def _without_empty_columns(ranking: Ranking) -> Ranking:
         aspects=aspects if aspects is not None and len(aspects.query) else None,
         silence=silence if silence is not None and (silence != Silence.NOT_NEGATIVE).any() else None,
         unplaced=unplaced if unplaced is not None and unplaced.any() else None,
+        exhaustive=ranking.exhaustive if ranking.exhaustive is not None and ranking.exhaustive.any() else None,
         classes=ranking.classes if any(ranking.classes) else (),
     )
 

@@ -82,6 +82,8 @@ class Aspect(IntEnum):
     """A relevant result that is not of the legacy form; there is a row wherever there is one of LEGACY."""
     SOURCE = 3
     """A source; its place is its authority, 0 the highest."""
+    FORBIDDEN = 4
+    """A result that must not be found, each its own place; a row of rank 0 where none was found."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -148,6 +150,8 @@ class Ranking(OneLine):
     """[Q] results left out because their id is that of the query; None where they are not left out."""
     unplaced: NDArray[np.int32] | None = None
     """[Q] results that do not say which lines they are, where lines are expected; None where there is none."""
+    exhaustive: NDArray[np.bool_] | None = None
+    """[Q] where the closed world is a statement that the graded documents are all there are; None: nowhere."""
     cut_at: int | None = None
     """Results kept of each list, where a list has as many: what follows is not known. None: every list is whole."""
     classes: tuple[str, ...] = ()
@@ -259,6 +263,7 @@ def only_queries(ranking: Ranking, keep: NDArray[np.bool_]) -> Ranking:
         silence=None if ranking.silence is None else ranking.silence[keep],
         n_identical=None if ranking.n_identical is None else ranking.n_identical[keep],
         unplaced=None if ranking.unplaced is None else ranking.unplaced[keep],
+        exhaustive=None if ranking.exhaustive is None else ranking.exhaustive[keep],
         classes=tuple(itertools.compress(ranking.classes, keep.tolist())),
     )
 
@@ -442,6 +447,7 @@ def with_assumed_grades(
         silence=None,
         n_identical=None,
         unplaced=None,
+        exhaustive=None,
         classes=tuple(ranking.classes[query] for query in queries.tolist()) if ranking.classes else (),
     )
 

@@ -31,6 +31,10 @@ VERDICT = """\
 """
 USUAL = "# Number of results requested from each system per query; default: 10, or the largest cutoff of the measures.\n# k: 10\n"
 OFFERED = "    # Current settings of its config file. Remove the `# ` to check them before the first query.\n"
+GATE = """\
+# `cranfield gate` fails where a query failed, or a floor or a forbidden result of the test set is broken.
+gate: {rules: [{failures: {at_most: 0}}, {requirements: {at_most: 0}}]}
+"""
 SYSTEMS = "# One system is evaluated, two are compared, the first as the baseline; of more, all pairs.\n"
 
 
@@ -43,6 +47,7 @@ def config_text(
     checks: Mapping[str, Sequence[Mapping[str, Any]]] = MappingProxyType({}),
     k: int,
     measures: Sequence[str],
+    requires: bool = False,
 ) -> str:
     """The whole file.
 
@@ -54,17 +59,19 @@ def config_text(
         checks: name of a system to preflight checks that are offered, as comments.
         k: results asked of a system.
         measures: the primary measure, and those beside it; where it is alone the default list is beside it.
+        requires: whether the test set requires something of single queries, which a gate checks.
     """
     parts = [
         SCHEMA_LINE + "\n" + HEAD,
-        comment(about[""]) + yaml_text(testsets),
+        comment(about[""]) + yaml_text(testsets, is_short=True),
         (comment("Number of results requested from each system per query.") + yaml_text({"k": k}))
         if k != USUAL_K
         else USUAL,
         VERDICT
-        + yaml_text({"primary": measures[0]} | ({"measures": list(measures)} if measures[1:] else {}))
+        + yaml_text({"primary": measures[0]} | ({"measures": list(measures)} if measures[1:] else {}), is_short=True)
         + "# margin: 0.01\n",
         SYSTEMS + "systems:\n" + "".join(_system_lines(systems, about, notes, checks)),
+        *([GATE] if requires else []),
     ]
     return "\n".join(parts)
 
@@ -78,7 +85,7 @@ def _system_lines(
     for name, settings in systems.items():
         for text in (about[name], *notes.get(name, ())):
             yield "  " + comment(text)
-        yield yaml_text({"systems": {name: settings}}).partition("\n")[2]
+        yield yaml_text({"systems": {name: settings}}, is_short=True).partition("\n")[2]
         if checks.get(name):
             yield OFFERED
             yield "".join(f"    # {line}\n" for line in yaml_text({"preflight": list(checks[name])}).splitlines())

@@ -12,6 +12,7 @@ from typing import Any, Literal, Protocol
 
 from cranfield.config.strict import REQUEST_PLACEHOLDERS, is_placeholder, placeholders
 from cranfield.model import Query
+from cranfield.ranking.matching.criteria import FIELD_NAMES
 from cranfield.systems.calls.extract import load_json
 
 Settings = Mapping[str, Any]
@@ -94,6 +95,8 @@ class Known:
 
     ids: frozenset[str] = frozenset()
     patterns: tuple[re.Pattern[str], ...] = ()
+    fields: tuple[str, ...] = ()
+    """Fields of results that it expects something of."""
 
     def __bool__(self) -> bool:
         """Whether anything is expected."""
@@ -334,6 +337,11 @@ def _result_shape(lists: Sequence[Sequence[Any]], known: Known) -> Shape | None:
             extract[key] = json_path(inner)
     if not known and (text := _field(results, TEXT_NAMES, _is_short)) is not None:
         extract["result_fields"] = {"text": json_path(text)}  # for those who judge
+    fields = {
+        name: json_path(at) for name in known.fields if (at := _expected_field(results, name, extract)) is not None
+    }
+    if fields:
+        extract["result_fields"] = {**extract.get("result_fields", {}), **fields}
     what = f"ids in `{extract['id']}`"
     is_open = n_known == 0 and path[-1] not in ID_NAMES[:6]
     other_ids = tuple(json_path(other) for other, _ in others) if is_open else ()
@@ -393,6 +401,15 @@ def _field(results: Sequence[Mapping[str, Any]], names: Sequence[str], fits: Any
             if path[-1] == name and all(fits(_at(result, path)) for result in results):
                 return path
     return None
+
+
+def _expected_field(results: Sequence[Mapping[str, Any]], name: str, extract: Mapping[str, Any]) -> Steps | None:
+    """Where results have a field that is expected, and that is not read already."""
+    names = (name, *FIELD_NAMES.get(name, ()))
+    if name in extract:
+        return None
+    found = (path for each in names for path in _paths(results) if path[-1] == each)
+    return next(found, None)
 
 
 def _is_id(value: object) -> bool:

@@ -49,15 +49,20 @@ from cranfield.base.words import and_list, count_noun, join_first, printable
 from cranfield.config import Config, load_config
 from cranfield.config.models import SUMMARY_FILES
 from cranfield.evaluation.options.blocks import TestSetOptions
+from cranfield.evaluation.requirements import requires_something
 from cranfield.formats.io.delimited import JUDGMENT_COLUMNS, pattern_error, separator_of
 from cranfield.formats.io.files import decode, read_bytes, shown, stem, suffix_of, write_text
 from cranfield.formats.registry import Format, Kind
-from cranfield.formats.sniff import WHAT, detect_format, read_queries
+from cranfield.formats.sniff import FORMATS, WHAT, detect_format, read_queries
 from cranfield.formats.testsets.beir import QRELS
+from cranfield.formats.testsets.mapping import FileValues, file_values
 from cranfield.formats.testsets.native import write_testset_yaml
-from cranfield.model import Entity, File, Pattern, Query, Span, TestSet
+from cranfield.formats.testsets.proposal import propose
+from cranfield.model import Criteria, Entity, File, Pattern, Query, Span, TestSet
 from cranfield.model.note import NoteKind, not_carried
+from cranfield.model.query import negative_of
 from cranfield.ranking.collected import read_run_file
+from cranfield.ranking.matching.criteria import conditions_of, expected_fields
 from cranfield.reporting.document import Block, Bullets, Code, Column, Document, Paragraph, Section, Table
 from cranfield.systems.collect.collector import require_texts
 
@@ -303,6 +308,8 @@ class ChosenTestSet:
     """Path of the test set, where there is a single one."""
     has_judgments: bool = False
     notes: tuple[str, ...] = ()
+    source: FileValues | None = None
+    """Data of a file whose fields are mapped."""
 
     @property
     def queries(self) -> tuple[Query, ...]:
@@ -336,10 +343,15 @@ def choose_testset(files: Sequence[FoundFile], folder: Path) -> ChosenTestSet:
 
 
 def _single(file: FoundFile, texts: Sequence[FoundFile], folder: Path) -> ChosenTestSet:
-    loaded = load(file.path)
     keys: dict[str, Any] = {"testset": written_path(file.path, folder)}
     notes: list[str] = []
     about = file.what
+    source = mapped_source(file)
+    mapping = None if source is None else propose(source)
+    loaded = load(file.path, options=TestSetOptions(mapping=mapping))
+    if mapping is not None:
+        keys["testset"] = {"file": keys["testset"], **mapping.record()}
+        notes += [str(note) for note in loaded.notes if note.kind is NoteKind.NOT_CARRIED]
     if texts and not any(query.text for query in loaded.queries):
         (queries,) = texts
         _require_file_of_queries(queries)
@@ -350,7 +362,30 @@ def _single(file: FoundFile, texts: Sequence[FoundFile], folder: Path) -> Chosen
     elif texts:
         notes.append(f"{texts[0].target.given} is not used: the test set has the texts of its queries")
     about += f": {count_noun(len(loaded.queries), 'queries')}"
-    return ChosenTestSet(keys, about, loaded, file.path, has_judgments=True, notes=tuple(notes))
+    return ChosenTestSet(keys, about, loaded, file.path, has_judgments=True, notes=tuple(notes), source=source)
+
+
+def mapped_source(file: FoundFile) -> FileValues | None:
+    """The data of a file whose fields are mapped; None of any other."""
+    if file.what != sentence_of(FORMATS["mapped"]):
+        return None
+    return file_values(file.path)
+
+
+def with_known_ids(chosen: ChosenTestSet, systems: Iterable[FoundSystem]) -> ChosenTestSet:
+    """The test set by another mapping, where the ids that systems returned tell a better one.
+
+    A proposal by names and values alone takes `guide.md` for the end of a path; where that is the id of a result, it is an id.
+    """
+    if chosen.source is None or chosen.path is None:
+        return chosen
+    returned = {doc_id for system in systems for ids in system.ids.values() for doc_id in ids}
+    mapping = propose(chosen.source, returned)
+    keys = {"file": chosen.keys["testset"]["file"], **mapping.record()}
+    if keys == chosen.keys["testset"]:
+        return chosen
+    loaded = load(chosen.path, options=TestSetOptions(mapping=mapping))
+    return replace(chosen, keys={**chosen.keys, "testset": keys}, testset=loaded)
 
 
 def _require_file_of_queries(file: FoundFile) -> None:
@@ -398,10 +433,21 @@ def measures_for(testset: TestSet | None) -> tuple[str, ...]:
     has_grades = any(positive)
     if targets and not has_grades and all(isinstance(target, File | Entity) for target in targets):
         return ("RR@10", "P@1", "P@5", "R@10", *(("FileCoverage@5",) if testset.files else ()))
-    has_patterns = bool(targets) and not has_grades and all(isinstance(target, Pattern) for target in targets)
+    is_flat = all(
+        isinstance(target, Pattern) or (isinstance(target, Criteria) and target.grade == 1) for target in targets
+    )
+    has_patterns = bool(targets) and not has_grades and is_flat
     if has_patterns or (not targets and has_grades and all(grades in ([], [1]) for grades in positive)):
         return ("RR@10", "P@1", "P@5", GRADED)
     return (GRADED,)
+
+
+def golden_measures(testset: TestSet | None) -> tuple[str, ...]:
+    """The measures of a golden file: the primary one, those that harnesses report, and what must not be found."""
+    primary = measures_for(testset)[0]
+    forbidden = ("Forbidden@5",) if testset is not None and testset.forbidden else ()
+    silence = ("Silence",) if testset is not None and any(map(negative_of, testset.queries)) else ()
+    return tuple(dict.fromkeys((primary, "RR", "P@5", "R@5", "R@10", "Success@1", *silence, *forbidden)))
 
 
 def known_of(chosen: ChosenTestSet) -> Known:
@@ -420,7 +466,17 @@ def known_of(chosen: ChosenTestSet) -> Known:
                 patterns.append(compile_pattern(target.regex))
             elif isinstance(target, Span):
                 ids.add(target.path)
-    return Known(frozenset(ids), tuple(patterns))
+            elif isinstance(target, Criteria):
+                patterns += map(re.compile, _id_patterns(target))
+    return Known(frozenset(ids), tuple(patterns), expected_fields(testset))
+
+
+def _id_patterns(target: Criteria) -> Iterator[str]:
+    """Patterns of the ids that a result with the conditions may have."""
+    for field, test, value in conditions_of(target):
+        if field in {"id", "path", "url"} and test != "glob":
+            text = re.escape(value.rstrip("/") if field == "url" else value)
+            yield {"is": f"^{text}/?(#.*)?$", "ends": f"(^|/){text}$", "contains": text}[test]
 
 
 STARTER_NAME = "testset.yaml"
@@ -522,6 +578,7 @@ def _inferred(
     if not trial.queries and any(_needs_query(target, files) for target in targets):
         trial = replace(trial, queries=(Query("q1", ask("A query that returns results?", SAMPLE_WORD)),))
     systems = _named([_with_doubt(system, trial) for system in _systems(targets, files, chosen, trial)])
+    chosen = with_known_ids(chosen, systems.values())
     if not systems:
         raise UsageError(Problem("no system to evaluate", expected=f"besides the test set, {EXPECTED}",
                                  hint="cranfield init qrels.txt old.run new.run"))  # fmt: skip
@@ -651,7 +708,8 @@ def _config_text(systems: Mapping[str, FoundSystem], chosen: ChosenTestSet) -> s
         notes={name: system.notes for name, system in systems.items()},
         checks={name: system.checks for name, system in systems.items()},
         k=_depth(systems.values()),
-        measures=measures_for(chosen.testset),
+        measures=measures_for(chosen.testset) if chosen.source is None else golden_measures(chosen.testset),
+        requires=chosen.testset is not None and requires_something(chosen.testset),
     )
 
 

@@ -17,6 +17,7 @@ from cranfield.evaluation.absence import judged_share, without_judgment, without
 from cranfield.evaluation.evidence.likeness import matching_form
 from cranfield.evaluation.evidence.values import MAX_LISTS, Found, Inspected, Scored, Sides, sample
 from cranfield.model import Absence, Answer, CallLog, NoteKind, Outcome
+from cranfield.ranking.matching.criteria import expected_fields
 from cranfield.ranking.matching.id_forms import query_form
 
 if TYPE_CHECKING:
@@ -193,13 +194,22 @@ def nothing_relevant(system: Inspected, limit: float) -> Iterator[Found]:
 
 
 def results_without_lines(system: Inspected, limit: float) -> Iterator[Found]:
-    """Lines are expected, and nearly no result says which lines it is."""
+    """Lines or fields are expected, and nearly no result has them."""
     unplaced = system.ranking.unplaced
     if unplaced is None:
         return
     queries = (unplaced > 0) & system.has_results
     count, total = int(unplaced.sum()), int(system.ranking.n_returned[queries].sum())
     if total and count >= limit * total and int(queries.sum()) >= min(FEWEST, int(system.expecting.sum())):
+        if fields := expected_fields(system.testset):
+            yield Found(
+                f"{count} of {total} results lack a field that is expected ({and_list(fields)}); `result_fields` of a "
+                "system's `extract` keeps fields of its results",
+                system.ids_of(queries),
+                count,
+                total,
+            )
+            return
         span = next((span for each in system.lists for _, span in each.hits if span), None)
         got = "none has a span" if span is None else f"a span such as {span!r} is not of the form `12-40`"
         yield Found(

@@ -228,7 +228,7 @@ _ROWS = (
     ),
     EvidenceCheck(
         "results-without-lines",
-        "The test set expects lines of files, but the results have no line numbers.",
+        "The test set expects lines of files, or fields of results, that the results do not have.",
         "results without lines that match nothing / results of these queries >= t",
         0.9,
         Consequence.VOID,

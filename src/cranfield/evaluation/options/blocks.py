@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from enum import StrEnum
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
 from annotated_types import Ge, Gt, Interval
 
@@ -295,6 +295,17 @@ class TestSetOptions:
 
     __test__ = False  # pytest: not a test class
 
+    map: Annotated[
+        Mapping[str, str],
+        Option(
+            help="Field of a file of queries of any form, as a JMESPath: text=q, expected=relevant, where.url=link, strata.kind=category; "
+            "repeat for more. Default: proposed from the data.",
+            metavar="KEY=PATH",
+            places=COMMAND,
+        ),
+    ] = field(default_factory=dict, hash=False)
+    mapping: Any = None
+    """The same as a `FieldMapping`, of a config; it stands in place of `map`."""
     qrels: Annotated[
         Path | None,
         Option(

@@ -6,7 +6,20 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import PurePosixPath
 
-from cranfield.model import Entity, File, Label, Meta, Pattern, Predicate, Query, Rating, Span, Target, TestSet
+from cranfield.model import (
+    Criteria,
+    Entity,
+    File,
+    Label,
+    Meta,
+    Pattern,
+    Predicate,
+    Query,
+    Rating,
+    Span,
+    Target,
+    TestSet,
+)
 from cranfield.model.results import Record, TestSetRecord
 from cranfield.model.target import Legacy, Source
 from cranfield.ranking.matching.place import ENTITY_MARK, parts_of, plain_entity
@@ -31,6 +44,8 @@ class JudgedQuery:
     files: tuple[str, ...]
     """Files to cover."""
     legacy: Legacy | None
+    forbidden: tuple[str, ...]
+    """Labels of what must not be found."""
     label: Label | None
     ratings: tuple[Rating, ...]
 
@@ -56,6 +71,7 @@ def queries_of(testset: TestSet, query_ids: Iterable[str] = ()) -> Queries:
                 tuple(judgments_of(testset, query.id)),
                 testset.files.get(query.id, ()),
                 testset.legacy.get(query.id),
+                tuple(target.label for target in testset.forbidden.get(query.id, ())),
                 testset.labels.get(query.id),
                 testset.ratings.get(query.id, ()),
             )
@@ -80,6 +96,8 @@ def kind_of(target: Target) -> str:
             return "file"
         case Predicate():
             return "predicate"
+        case Criteria():
+            return "criteria"
 
 
 def judgments_of(testset: TestSet, query_id: str) -> Iterator[ExpectedGrade]:

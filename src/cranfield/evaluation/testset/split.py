@@ -205,6 +205,7 @@ def only(testset: TestSet, query_ids: Collection[str]) -> TestSet:
         groups=kept(testset.groups),
         files=kept(testset.files),
         legacy=kept(testset.legacy),
+        forbidden=kept(testset.forbidden),
         ratings=kept(testset.ratings),
         labels=kept(testset.labels),
     )

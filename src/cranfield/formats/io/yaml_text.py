@@ -190,6 +190,24 @@ Dumper.add_representer(str, _text)
 Dumper.add_representer(float, _real)
 
 
-def yaml_text(data: Mapping[str, Any]) -> str:
-    """The data in its own order, as one block of YAML."""
-    return str(yaml.dump(dict(data), Dumper=Dumper, allow_unicode=True, sort_keys=False, width=sys.maxsize))
+def yaml_text(data: Mapping[str, Any], *, is_short: bool = False) -> str:
+    """The data in its own order, as one block of YAML; where it is short, lists and mappings of scalars take one line each."""
+
+    def block(values: Mapping[str, Any], style: bool | None) -> str:
+        return str(
+            yaml.dump(
+                dict(values),
+                Dumper=Dumper,
+                allow_unicode=True,
+                sort_keys=False,
+                width=sys.maxsize,
+                default_flow_style=style,
+            )
+        )
+
+    if not is_short:
+        return block(data, False)
+    # Each key on its own: a mapping of scalars alone would be one line.
+    return "".join(
+        block({key: value}, None if isinstance(value, dict | list) else False) for key, value in data.items()
+    )

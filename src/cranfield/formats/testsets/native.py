@@ -28,6 +28,7 @@ from cranfield.formats.testsets.trec import TestSetBuilder, group_order, highest
 from cranfield.model import (
     LETTERS,
     QUERY_CLASSES,
+    Criteria,
     Entity,
     File,
     GroupedJudgment,
@@ -207,7 +208,7 @@ def _grouping_problems(
         yield located.problem("grouping is set, but no query has groups", ("grouping",), key=True)
 
 
-_FIRST = ("id", "text", "class", "need", "notes", "strata", "params", "weight", "negative")
+_FIRST = ("id", "text", "class", "need", "notes", "strata", "params", "weight", "negative", "exhaustive", "floors")
 """Order of the keys of a query that are written before its judgments."""
 _SURROGATE = re.compile("[\ud800-\udfff]")
 
@@ -245,6 +246,7 @@ def _testset(located: Located) -> TestSet:
         groups=groups,
         files={query.id: query.files for query in file.queries if query.files},
         legacy={query.id: query.legacy for query in file.queries if query.legacy is not None},
+        forbidden={query.id: query.forbidden for query in file.queries if query.forbidden},
         ratings={query.id: _ratings(query) for query in file.queries if query.ratings or query.adjudicated},
         labels={q.id: label_of(q.label, q.label.model_extra or {}) for q in file.queries if q.label is not None},
         **_head(file),
@@ -267,6 +269,8 @@ def _query(query: QueryEntry, file: TestSetFile) -> Query:
         Negative() if query.negative is True else query.negative or None,
         query.need,
         query.notes,
+        query.exhaustive,
+        query.floors,
     )
 
 
@@ -288,6 +292,7 @@ def _targets(query: QueryEntry) -> tuple[Target, ...]:
     targets += [Entity(entity, grade + 0.0, lines.get(entity, ())) for entity, grade in entities.items()]
     targets += [File(path, grade + 0.0) for path, grade in query.answer_files.items()]
     targets += [Predicate(rule.sql, rule.database, rule.grade) for rule in query.predicates]
+    targets += query.criteria
     if not targets and not query.judgments and not query.ratings and not query.groups:
         targets += [File(path, 1.0) for path in query.files]
     return tuple(targets)
@@ -371,12 +376,15 @@ def _entry(testset: TestSet, query: Query) -> QueryEntry:
         query.negative is not None if query.negative in (None, Negative()) else query.negative,
         query.need,
         query.notes,
+        query.exhaustive,
+        query.floors,
         judgments={} if groups else testset.grades.get(query.id, {}),
         ratings=_ratings_entry(ratings, final=False),
         adjudicated=_ratings_entry(ratings, final=True),
         groups=entry,
         files=files,
         legacy=testset.legacy.get(query.id),
+        forbidden=testset.forbidden.get(query.id, ()),
         **({} if targets == tuple(File(path, 1.0) for path in files) else _targets_entry(targets)),
     )
 
@@ -395,6 +403,7 @@ def _targets_entry(targets: Sequence[Target]) -> dict[str, Any]:
         },
         "answer_files": {target.path: target.grade for target in targets if isinstance(target, File)},
         "predicates": tuple(target for target in targets if isinstance(target, Predicate)),
+        "criteria": tuple(target for target in targets if isinstance(target, Criteria)),
     }
 
 
@@ -449,5 +458,6 @@ def _expected_of(testset: TestSet, query_id: str) -> tuple[object, ...]:
         dict(testset.grades.get(query_id, {})),
         testset.files.get(query_id, ()),
         testset.legacy.get(query_id),
+        testset.forbidden.get(query_id, ()),
         testset.labels.get(query_id),
     )

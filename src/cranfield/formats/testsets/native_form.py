@@ -24,11 +24,11 @@ from cranfield.formats.io.tree import describe
 from cranfield.formats.io.validation import published_schema, schema_text
 from cranfield.formats.testsets.golden_record import OF_QUERY, LabelModel, unknown_keys
 from cranfield.formats.testsets.vocabulary import KNOWN_VERSION, VERSION, is_known_version
-from cranfield.model import Legacy, Negative, Pattern, PredicateRule, Query, Span, TestSetHead
+from cranfield.model import Criteria, Legacy, Negative, Pattern, PredicateRule, Query, Span, TestSetHead
 from cranfield.model.kinds import FilledText, Finite, Flag, Grade, Id, InFile, Kind, UnfitError, source_text, whole
 from cranfield.model.query import ClassName
 
-TARGETS = ("patterns", "spans", "entities", "answer_files", "predicates")
+TARGETS = ("patterns", "spans", "entities", "answer_files", "predicates", "criteria")
 """Keys of a query that define relevance by a rule."""
 GRADED = ("judgments", "ratings", "adjudicated", "groups")
 """Keys of a query that define relevance by document id."""
@@ -157,6 +157,24 @@ AnyLegacy = Annotated[
 ]
 
 
+def _read_forbidden(value: Any) -> Any:
+    """Read text as an id."""
+    return {"where": {"id": source_text(value)}} if isinstance(source_text(value), str) else value
+
+
+def _write_forbidden(target: Criteria, plain: Any) -> Any:
+    """The id alone, where that is the condition."""
+    return target.where["id"] if target == Criteria({"id": target.where.get("id", "")}) else plain(target)
+
+
+AnyForbidden = Annotated[
+    Criteria,
+    BeforeValidator(_read_forbidden),
+    WrapSerializer(_write_forbidden),
+    _OrShort({"type": ["string", "number", "boolean"], "pattern": r"\S"}),
+]
+
+
 def _write_negative(negative: Negative, plain: Any) -> Any:
     """The field first."""
     return dict(reversed(plain(negative).items()))
@@ -240,10 +258,14 @@ class QueryEntry(Query):
     """Relevance by file: path to grade. Any result in the file matches."""
     predicates: tuple[PredicateRule, ...] = ()
     """Relevance by a query to a database."""
+    criteria: tuple[Criteria, ...] = ()
+    """Relevance by conditions on the fields of a result: `{where: {book: one, "text contains": a long road}, grade: 2}`."""
     files: tuple[FilledText, ...] = ()
     """Files that the results should cover. If nothing else is expected, they are also the relevant items."""
     legacy: AnyLegacy | None = None
     """Legacy form, which should be ranked below the modern one: `{ids, patterns}`, or a list of ids."""
+    forbidden: tuple[AnyForbidden, ...] = ()
+    """Results that must not be found, for `Forbidden`: ids, or conditions `{where: {tenant: other}}`. No part of the grades."""
     label: Annotated[
         Annotated[LabelModel, AfterValidator(_of_label)] | None, Field(json_schema_extra=_NOT_OF_QUERY)
     ] = None

@@ -68,12 +68,20 @@ def with_judgments(testset: TestSet, qrels: TestSet, *, fallback: bool = False) 
         }
         return found | {query_id: mine[query_id] for query_id in mine if query_id in kept}
 
+    complete = {canonical for other_id, canonical in names.items() if qrels.by_id[other_id].exhaustive}
+    queries = tuple(
+        query
+        if query.id in kept or query.exhaustive == (query.id in complete)
+        else replace(query, exhaustive=query.id in complete)
+        for query in testset.queries
+    )
     unjudged = [q.id for q in testset.queries if q.id not in judged and q.id not in kept and q.negative is None]
     source = OtherJudgments(qrels.name, qrels.digest, fallback, len(judged), len(own), len(unjudged))
     by_text = bool(ids_by_text(testset, qrels.query_ids))
     notes = _overlay_notes(qrels, names, source, (own, unjudged), by_text=by_text)
     return replace(
         testset,
+        queries=queries,
         grades=taken("grades"),
         targets=taken("targets"),
         groups=taken("groups"),

@@ -38,6 +38,7 @@ from cranfield.model.testset import Meta
 
 if TYPE_CHECKING:
     from cranfield.evaluation.values import Evaluation
+    from cranfield.formats.testsets.mapping import FieldMapping
     from cranfield.model import TestSet
 
 
@@ -239,10 +240,10 @@ def lost_anchors(plan: GatePlan, name: str) -> Iterator[Problem]:
     if plan.ref is None or chosen.repo is None:
         return
     path = named_testset(plan.config.folder / chosen.path)
-    there = _meta_at(plan.ref, path)
+    there = _meta_at(plan.ref, path, chosen.mapping)
     if there is None:
         return
-    here = read_stored(path).meta
+    here = read_stored(path, mapping=chosen.mapping).meta
     for what, lost in (
         ("places", there.anchors.keys() - here.anchors),
         ("files", there.source_files.keys() - here.source_files),
@@ -253,7 +254,7 @@ def lost_anchors(plan: GatePlan, name: str) -> Iterator[Problem]:
             yield Problem(message, path=shown(path), hint=hint)
 
 
-def _meta_at(ref: Ref, path: Path) -> Meta | None:
+def _meta_at(ref: Ref, path: Path, mapping: FieldMapping | None) -> Meta | None:
     """The metadata of a test set at a ref; None where it is no file there."""
     with tempfile.TemporaryDirectory() as folder:
         copy = Path(folder) / path.name
@@ -263,7 +264,7 @@ def _meta_at(ref: Ref, path: Path) -> Meta | None:
             return None
         with suppress(CranfieldError):  # the file holds its metadata, or has none
             meta_path(copy).write_bytes(ref.read(meta_path(path), hint=""))
-        return read_stored(copy).meta
+        return read_stored(copy, mapping=mapping).meta
 
 
 VALUED = frozenset({"floor", "drop", "ratchet"})

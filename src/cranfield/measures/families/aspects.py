@@ -1,4 +1,4 @@
-"""What one kind of question is measured by: files covered, everything found, the newer form first, sources, silence.
+"""What one kind of question is measured by: files covered, everything found, the newer form first, sources, silence, what is forbidden.
 
 No kernel orders, joins or reads an id: the join has recorded the rank of the first of each. Axes: Q queries,
 E expected entries, A things looked for.
@@ -17,6 +17,7 @@ NO_FILE = "it names no file to cover"
 NO_LEGACY = "it names no legacy form"
 NO_SOURCE = "no expected document has a known source"
 NOT_NEGATIVE = "something should be found"
+NOTHING_FORBIDDEN = "it forbids no result"
 
 
 def all_found(ranking: Ranking, cutoff: int | None, *, rel: int = 1) -> FloatQ:
@@ -134,6 +135,39 @@ def silence(ranking: Ranking, _cutoff: None) -> FloatQ:
     return np.where(ranking.is_negative, ranking.keeps_silence.astype(np.float64), np.nan)
 
 
+def forbidden(ranking: Ranking, cutoff: int | None) -> FloatQ:
+    """Number of results among the first k that must not be found.
+
+    Returns:
+        float64[Q], 0 or more; NaN where the query forbids no result.
+
+    Conventions:
+        a query the system failed on, or without a result: 0.
+    """
+    query, rank = _met(ranking, Aspect.FORBIDDEN, "rank")
+    found = (rank > 0) if cutoff is None else (rank > 0) & (rank <= cutoff)
+    return _where_forbidden(ranking, np.bincount(query[found], minlength=ranking.n_queries).astype(np.float64))
+
+
+def first_forbidden(ranking: Ranking, _cutoff: None) -> FloatQ:
+    """1 / rank of the first result that must not be found.
+
+    Returns:
+        float64[Q] in [0, 1], 0 where none was found; NaN where the query forbids no result.
+    """
+    query, rank = _met(ranking, Aspect.FORBIDDEN, "rank")
+    first = np.zeros(ranking.n_queries)
+    np.maximum.at(first, query[rank > 0], 1.0 / rank[rank > 0])
+    return _where_forbidden(ranking, first)
+
+
+def _where_forbidden(ranking: Ranking, values: FloatQ) -> FloatQ:
+    query, _ = _met(ranking, Aspect.FORBIDDEN, "rank")
+    forbids = np.zeros(ranking.n_queries, dtype=np.bool_)
+    forbids[query] = True
+    return np.where(forbids, values, np.nan)
+
+
 def _met(ranking: Ranking, kind: Aspect, column: str) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
     """Query and one column of the rows of a kind, by query."""
     aspects = ranking.aspects
@@ -229,5 +263,34 @@ SPECS = (
         why_unscored=NOT_NEGATIVE,
         defined_for="negative queries",
         needs="silence",
+    ),
+    MeasureSpec(
+        name="Forbidden",
+        question="Is something shown that must not be found?",
+        plain="For queries that forbid results: how many forbidden results are among the first k; 0 is right.",
+        title="forbidden results",
+        sentence="Number of results among the first k that the query forbids: of another tenant, outdated, withdrawn.",
+        formula="|{result i <= k : i is forbidden}|",
+        cutoff="optional",
+        kernel=forbidden,
+        source="false positives, counted: Kent et al. 1955, American Documentation 6(2)",
+        why_unscored=NOTHING_FORBIDDEN,
+        range=(0.0, float("inf")),
+        higher_is_better=False,
+        defined_for="queries that forbid results",
+        needs="forbidden",
+    ),
+    MeasureSpec(
+        name="ForbiddenRR",
+        title="reciprocal rank of the first forbidden result",
+        sentence="1 / rank of the first result that the query forbids; 0 if none was returned.",
+        formula="1 / min{i : i is forbidden}; 0 if there is none",
+        cutoff="none",
+        kernel=first_forbidden,
+        source="reciprocal rank: Voorhees 1999, TREC-8 Question Answering Track Report",
+        why_unscored=NOTHING_FORBIDDEN,
+        higher_is_better=False,
+        defined_for="queries that forbid results",
+        needs="forbidden",
     ),
 )

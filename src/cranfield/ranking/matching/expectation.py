@@ -14,6 +14,7 @@ from cranfield.base.errors import TestSetError
 from cranfield.base.patterns import Expression, search_limit
 from cranfield.model import (
     Convention,
+    Criteria,
     Entity,
     File,
     Hit,
@@ -26,6 +27,7 @@ from cranfield.model import (
     TestSet,
 )
 from cranfield.model.query import negative_of
+from cranfield.ranking.matching.criteria import HitTest, address_of, criteria_test, lacks_field
 from cranfield.ranking.matching.place import (
     ENTITY_MARK,
     Place,
@@ -56,6 +58,8 @@ class QueryMatcher:
     """The path a result lies in, in the one form."""
     is_legacy: Callable[[str], bool] | None = None
     """Whether an id is of the legacy form; None where there is none."""
+    is_forbidden: HitTest | None = None
+    """Whether a result must not be found; None where there is no such result."""
     sources: tuple[Expression, ...] = ()
     """Expressions of the sources, the highest authority first."""
     answered_by: frozenset[int] = frozenset()
@@ -63,7 +67,7 @@ class QueryMatcher:
 
     def __bool__(self) -> bool:
         """Whether anything is looked for."""
-        return bool(self.files or self.is_legacy or self.sources)
+        return bool(self.files or self.is_legacy or self.is_forbidden or self.sources)
 
     def source_of(self, doc_id: str) -> int | None:
         """Place of the first source that fits an id; None where none does."""
@@ -93,7 +97,7 @@ class Expectation:
     negative: Negative | None = None
     """Where nothing should be found."""
     is_unplaced: Callable[[Hit], bool] = lambda _: False
-    """Whether lines are expected, and a result does not say which lines it is."""
+    """Whether a result lacks what it would be recognised by: its lines, or a field that is expected."""
 
     @property
     def levels(self) -> tuple[int, ...]:
@@ -103,15 +107,25 @@ class Expectation:
 
 def is_plain(testset: TestSet) -> bool:
     """Whether graded ids are all there is to a test set: then nothing but ids has to be compared."""
-    more = testset.targets or testset.files or testset.legacy or testset.sources
-    return not more and all(negative_of(query) is None for query in testset.queries)
+    more = (
+        testset.targets
+        or testset.files
+        or testset.legacy
+        or testset.forbidden
+        or testset.sources
+        or testset.matching.urls
+    )
+    return not more and all(negative_of(query) is None and not query.exhaustive for query in testset.queries)
 
 
 def needs_every_result(testset: TestSet, query_id: str) -> bool:
     """Whether every result has to be matched, not only the judged documents."""
-    if query_id in testset.targets or negative_of(testset.by_id[query_id]) is not None:
+    query = testset.by_id[query_id]
+    if query_id in testset.targets or query.exhaustive or negative_of(query) is not None:
         return True
-    return bool(testset.sources) or query_id in testset.files or query_id in testset.legacy
+    if testset.sources or testset.matching.urls:
+        return True
+    return any(query_id in looked_for for looked_for in (testset.files, testset.legacy, testset.forbidden))
 
 
 def by_place(testset: TestSet, query_id: str) -> bool:
@@ -133,9 +147,13 @@ def expect(testset: TestSet, query_id: str, convention: Convention) -> Expectati
     negative = negative_of(query) if query is not None else None
     targets = _documents(merged_entities(testset.targets.get(query_id, ()), testset.matching), query_id)
     if targets:
-        return _from_targets(targets, testset.matching, convention, lookout, negative)
+        is_closed = negative is not None or (query is not None and query.exhaustive)
+        return _from_targets(targets, testset.matching, convention, lookout, negative, is_closed=is_closed)
+    rules = testset.matching
     graded = sorted(testset.grades.get(query_id, {}).items(), key=lambda item: -item[1])
-    positions = {doc_id: (index,) for index, (doc_id, _) in enumerate(graded)}
+    if rules.urls:  # two spellings of one address are one document, with the better grade
+        graded = list({address_of(doc_id, rules): (doc_id, grade) for doc_id, grade in reversed(graded)}.values())[::-1]
+    positions = {address_of(doc_id, rules): (index,) for index, (doc_id, _) in enumerate(graded)}
     grades = tuple(float(grade) for _, grade in graded)
     is_place = by_place(testset, query_id)
     return Expectation(
@@ -144,8 +162,8 @@ def expect(testset: TestSet, query_id: str, convention: Convention) -> Expectati
         labels=tuple(doc_id for doc_id, _ in graded),
         counts=(1,) * len(graded),
         repeatable=(False,) * len(graded),
-        closed_world=query_id in testset.targets or negative is not None,
-        matches=lambda hit: positions.get(place_name(hit) if is_place else hit.id, NO_MATCH),
+        closed_world=query_id in testset.targets or negative is not None or (query is not None and query.exhaustive),
+        matches=lambda hit: positions.get(address_of(place_name(hit) if is_place else hit.id, rules), NO_MATCH),
         lookout=lookout,
         negative=negative,
     )
@@ -200,12 +218,16 @@ def _from_targets(
     convention: Convention,
     lookout: QueryMatcher,
     negative: Negative | None,
+    *,
+    is_closed: bool,
 ) -> Expectation:
+    """The expectation of targets; criteria name single results, so that what meets none of them may be relevant all the same."""
     ordered = sorted(targets, key=lambda target: -target.grade)
     known = {target.label: index for index, target in enumerate(ordered) if isinstance(target, _Document)}
     tests = [(index, _test(target, rules)) for index, target in enumerate(ordered) if not isinstance(target, _Document)]
     every = convention.credit == "every"
     asks_lines = any(isinstance(target, Span) for target in targets)
+    criteria = [target for target in targets if isinstance(target, Criteria)]
     grades = tuple(float(target.grade) for target in ordered)
 
     def matches(hit: Hit) -> Sequence[int]:
@@ -219,11 +241,14 @@ def _from_targets(
         labels=tuple(target.label for target in ordered),
         counts=tuple(_count(target, every=every) for target in ordered),
         repeatable=tuple(every or (isinstance(target, Pattern) and target.credit == "every") for target in ordered),
-        closed_world=True,
+        closed_world=is_closed or len(criteria) < len(targets),
         matches=matches,
         lookout=lookout,
         negative=negative,
-        is_unplaced=lambda hit: asks_lines and place_of(hit, rules).lines is None,
+        is_unplaced=lambda hit: (
+            (asks_lines and place_of(hit, rules).lines is None)
+            or (bool(criteria) and all(lacks_field(target, hit, rules) for target in criteria))
+        ),
     )
 
 
@@ -253,6 +278,9 @@ def _test(target: Target | _Document, rules: MatchingRules) -> Test:
                     )
                 )
             return lambda _, place: place.entity == entity
+        case Criteria():
+            is_it = criteria_test(target, rules)
+            return lambda hit, _: is_it(hit)
         case File():
             file = path_of(target.path, rules)
             return lambda _, place: place.path == file
@@ -287,6 +315,7 @@ def looks_for(testset: TestSet, query_id: str) -> QueryMatcher:
         files=tuple(dict.fromkeys(path_of(path, rules) for path in testset.files.get(query_id, ()))),
         file_of=lambda hit: place_of(hit, rules).path,
         is_legacy=_legacy(testset, query_id),
+        is_forbidden=_forbidden(testset, query_id),
         sources=sources,
         answered_by=answered_by,
     )
@@ -298,3 +327,8 @@ def _legacy(testset: TestSet, query_id: str) -> Callable[[str], bool] | None:
         return None
     ids, patterns = frozenset(legacy.ids), [Expression(pattern) for pattern in legacy.patterns]
     return lambda doc_id: doc_id in ids or any(pattern.found_in(doc_id) for pattern in patterns)
+
+
+def _forbidden(testset: TestSet, query_id: str) -> HitTest | None:
+    tests = [criteria_test(target, testset.matching) for target in testset.forbidden.get(query_id, ())]
+    return (lambda hit: any(test(hit) for test in tests)) if tests else None

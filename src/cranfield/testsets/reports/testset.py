@@ -23,7 +23,10 @@ LONGEST_LABEL = 60
 PLURALS = {
     **{kind: f"{kind}s" for kind in ("document", "pattern", "span", "file", "predicate")},
     "entity": "entities",
+    "criteria": "sets of conditions",
 }
+MAX_GRADES = 6
+"""Grades of a query that the overview lists."""
 
 
 def table_section(name: str, title: str, spec: TableSpec[Row], shown: int | None = None) -> tuple[Section, ...]:
@@ -64,25 +67,34 @@ def _pairs(mapping: Mapping[str, object]) -> str:
     return ", ".join(f"{key}={value}" for key, value in mapping.items())
 
 
+def _floors(query: Query) -> str:
+    return ", ".join(f"{measure} >= {least:g}" for measure, least in query.floors.items())
+
+
 def _expectation(of: JudgedQuery) -> str:
     kinds = Counter(judgment.kind for judgment in of.expected)
     nothing = "nothing" if negative_of(of.query) is None else "nothing should be found"
-    return ", ".join(count_noun(n, PLURALS[kind]) for kind, n in kinds.items()) or nothing
+    text = ", ".join(count_noun(n, PLURALS[kind]) for kind, n in kinds.items()) or nothing
+    grades = [judgment.grade for judgment in of.expected]
+    if {*grades} - {1} and len(grades) <= MAX_GRADES:
+        text += f" ({'grades' if len(grades) > 1 else 'grade'} {', '.join(f'{grade:g}' for grade in grades)})"
+    text += "; nothing else is relevant" if of.query.exhaustive else ""
+    return text + (f"; {len(of.forbidden)} forbidden" if of.forbidden else "")
 
 
 def _overview(found: Queries) -> Section:
-    spec = TableSpec(
-        "What is expected",
-        found.queries,
-        (
-            Col("query", lambda of: of.query.id, "query id"),
-            Col("text", lambda of: of.query.text),
-            Col("class", lambda of: of.query.query_class),
-            Col("strata", lambda of: _pairs(of.query.strata)),
-            Col("expected", _expectation),
-        ),
+    columns: tuple[Col[JudgedQuery], ...] = (
+        Col("query", lambda of: of.query.id, "query id"),
+        Col("text", lambda of: of.query.text),
+        Col("class", lambda of: of.query.query_class),
+        Col("strata", lambda of: _pairs(of.query.strata)),
+        Col("parameters", lambda of: _pairs(of.query.params)),
+        Col("expected", _expectation),
+        Col("floors", lambda of: _floors(of.query)),
     )
-    return Section("queries", "Queries", (spec.table(),))
+    used = tuple(column for column in columns if any(column.value(each) for each in found.queries))
+    spec = TableSpec("What is expected", found.queries, used)
+    return Section("queries", "Queries", (spec.table(wrap=True),))
 
 
 def _query_section(of: JudgedQuery, place: int) -> Section:
@@ -94,6 +106,9 @@ def _query_section(of: JudgedQuery, place: int) -> Section:
         ("parameters", _pairs(query.params)),
         ("weight", "" if query.weight == 1 else f"{query.weight:g}"),
         ("negative", "" if negative_of(query) is None else "nothing should be found"),
+        ("complete", "every other result is not relevant" if query.exhaustive else ""),
+        ("forbidden", ", ".join(of.forbidden)),
+        ("floors", _floors(query)),
         ("files to cover", ", ".join(of.files)),
         ("legacy form", ", ".join((*of.legacy.ids, *of.legacy.patterns)) if of.legacy else ""),
         ("narrative", label.narrative),

@@ -1,0 +1,623 @@
+"""Any file of queries as a test set, by a mapping: where its queries are, and which of their fields says what.
+
+Fields are JMESPath expressions. Where a file gives no mapping, one is proposed from its data (`proposal`).
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import tomllib
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, fields, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, Literal
+
+from cranfield.base.errors import (
+    MissingExtraError,
+    Problem,
+    ProblemList,
+    TestSetError,
+    UsageError,
+    shorten,
+    unknown_name,
+)
+from cranfield.base.words import count_noun, join_first
+from cranfield.formats.io.delimited import read_sheet
+from cranfield.formats.io.files import decode, opened, read_bytes, shown, suffix_of
+from cranfield.formats.io.json_text import json_objects, json_values
+from cranfield.formats.io.located import load_any
+from cranfield.formats.io.tree import Loc, describe, plain_values
+from cranfield.formats.testsets.trec import TestSetBuilder
+from cranfield.model import Criteria, MatchingRules, Negative, Note, NoteKind, Query, Scalar, TestSet
+from cranfield.model.kinds import FilledText, Finite, Id, InFile, Kind, ParamName, UnfitError, plain_scalar, source_text
+from cranfield.model.note import info
+from cranfield.model.target import condition
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+MAX_LISTED = 5
+"""Places of values that are not carried over that a note names."""
+_PARQUET = b"PAR1"
+
+
+def _jmespath(text: str) -> str:
+    import jmespath
+    from jmespath.exceptions import JMESPathError
+
+    try:
+        jmespath.compile(text)
+    except (JMESPathError, RecursionError):
+        hint = "a name with blanks or dashes stands in double quotes: '\"Expected IDs\"'"
+        raise UnfitError("is not a JMESPath expression", got=repr(text), hint=hint) from None
+    return text
+
+
+ItemPath = Annotated[FilledText, Kind(_jmespath)]
+"""JMESPath in an item of a file: `vars.query`."""
+
+
+@dataclass(frozen=True, slots=True)
+class FieldMapping(InFile):
+    """Where the queries of a file are, and which of their fields says what."""
+
+    items: ItemPath = "@"
+    """The list of queries in the file: `tests[*].vars`; default: the file itself. Of a mapping, its keys are the ids."""
+    id: ItemPath | None = None
+    """Id of a query; default: made from its text."""
+    text: ItemPath | None = None
+    """Text of a query."""
+    expected: ItemPath | None = None
+    """What is expected: one value, a list, a list of lists (tiers, the best first), objects, or a mapping of ids to grades."""
+    where: Mapping[Id, ItemPath] = field(default_factory=lambda: {"id": "@"})
+    """What a result is recognised by: condition to its place in an expected value, `{id: doc_id, "path contains": path}`; `@` is the
+    value itself. A value has the conditions whose place it has."""
+    grade: ItemPath | None = None
+    """Grade, in an expected object; default: 1, or by tier."""
+    grades: Mapping[Id, Finite] = field(default_factory=dict)
+    """Word to grade: `{high: 2, partial: 1}`."""
+    split: FilledText | None = None
+    """What separates several values in one text, as in a cell of a table."""
+    not_relevant: ItemPath | None = None
+    """Values judged not relevant: grade 0."""
+    forbidden: ItemPath | None = None
+    """What must not be found: values as in `expected`."""
+    exhaustive: ItemPath | None = None
+    """Whether everything that is not expected is not relevant."""
+    negative: ItemPath | None = None
+    """Whether nothing should be found; an empty `expected` says the same."""
+    strata: Mapping[Id, ItemPath] = field(default_factory=dict)
+    """Stratum to the place of its value."""
+    params: Mapping[ParamName, ItemPath] = field(default_factory=dict)
+    """Parameter for the system to the place of its value."""
+    floors: Mapping[Id, ItemPath] = field(default_factory=dict)
+    """Measure to the value that the query has to reach: `{P@5: min_precision}`."""
+    top: ItemPath | None = None
+    """Rank at which the first relevant result has to be found."""
+    need: ItemPath | None = None
+    """Information need."""
+    notes: ItemPath | None = None
+    """Notes on the query."""
+    weight: ItemPath | None = None
+    """Weight of the query in weighted means."""
+    urls: tuple[Literal["fragment", "slash", "scheme", "query"], ...] = ()
+    """Parts of addresses that do not count, as in `matching` of a test set."""
+
+    def record(self) -> dict[str, Any]:
+        """The keys that are not as by default, as a config has them."""
+        values = {row.name: getattr(self, row.name) for row in fields(FieldMapping)}
+        default = FieldMapping()
+        return {
+            name: [*value] if isinstance(value, tuple) else dict(value) if isinstance(value, Mapping) else value
+            for name, value in values.items()
+            if value != getattr(default, name)
+        }
+
+    def __str__(self) -> str:
+        """In one line: `text: q; expected: relevant; strata: {category: category}`."""
+        return "; ".join(f"{name}: {_written(value)}" for name, value in self.record().items())
+
+
+def _written(value: Any) -> str:
+    if isinstance(value, Mapping):
+        return "{" + ", ".join(f"{name}: {inner}" for name, inner in value.items()) + "}"
+    return "[" + ", ".join(value) + "]" if isinstance(value, list) else str(value)
+
+
+_GROUPED = ("where", "grades", "strata", "params", "floors")
+
+
+def mapping_from(given: Mapping[str, str]) -> FieldMapping:
+    """A mapping as the command line writes it: `{"text": "q", "where.url": "link", "urls": "fragment,slash"}`.
+
+    Raises:
+        UsageError: with every name that is no field of a mapping, and every value that fits none.
+    """
+    from pydantic import TypeAdapter, ValidationError
+
+    names = [row.name for row in fields(FieldMapping)]
+    values: dict[str, Any] = {}
+    problems = []
+    for key, value in given.items():
+        name, dot, inner = key.partition(".")
+        if name not in names or bool(dot) is not (name in _GROUPED):
+            known = [f"{each}.NAME" if each in _GROUPED else each for each in names]
+            problems.append(unknown_name("field of a mapping", key, known))
+        elif dot:
+            values.setdefault(name, {})[inner] = float(value) if name == "grades" and _is_decimal(value) else value
+        else:
+            values[name] = value.split(",") if name == "urls" else value
+    try:
+        found = TypeAdapter(FieldMapping).validate_python(values) if not problems else FieldMapping()
+    except ValidationError as error:
+        for each in error.errors():
+            place = ".".join(map(str, each["loc"]))
+            problems.append(
+                Problem(f"{place} {each['msg'].removeprefix('Value error, ')}", got=describe(each["input"]))
+            )
+    if problems:
+        raise UsageError(problems)
+    return found
+
+
+def _is_decimal(text: str) -> bool:
+    try:
+        float(text)
+    except ValueError:
+        return False
+    return True
+
+
+@dataclass
+class FileValues:
+    """The data of a file, whatever its format, and where its parts stand."""
+
+    path: Path
+    values: Any
+    place: Callable[[Loc], tuple[int | None, int | None]]
+    """Line and column of keys and list positions from the top."""
+    is_table: bool = False
+    """Whether every value is the text of a cell."""
+
+    def places(self) -> dict[int, Loc]:
+        """Identity of each mapping and list in the data to its place."""
+        found: dict[int, Loc] = {}
+        left: list[tuple[Any, Loc]] = [(self.values, ())]
+        while left:
+            value, loc = left.pop()
+            if isinstance(value, dict | list):
+                found[id(value)] = loc
+                inner = value.items() if isinstance(value, dict) else enumerate(value)
+                left += [(child, (*loc, key)) for key, child in inner]
+        return found
+
+
+def file_values(path: Path) -> FileValues:
+    """Read JSON, JSON Lines, YAML, TOML, CSV, TSV, Excel or Parquet.
+
+    Raises:
+        TestSetError: it cannot be read; with its first syntax error, or everything that is wrong with its rows.
+        MissingExtraError: a Parquet or Excel file, without the library that reads it.
+    """
+    with opened(path, TestSetError) as stream:
+        head = stream.read(len(_PARQUET))
+    if head == _PARQUET:
+        return _parquet_values(path)
+    suffix = suffix_of(path)
+    text = decode(read_bytes(path, TestSetError), path, TestSetError)
+    first, _, rest = text.lstrip().partition("\n")
+    is_lines = suffix in {".jsonl", ".ndjson"} or (first.startswith("{") and bool(rest.strip()))
+    if is_lines and isinstance(json_values(first), dict):
+        problems = ProblemList(TestSetError)
+        rows = list(json_objects(text.split("\n"), shown(path), problems))
+        problems.raise_if_any()
+        return _rows(path, rows)
+    if suffix == ".toml":
+        try:
+            return FileValues(path, tomllib.loads(text), lambda _: (None, None))
+        except tomllib.TOMLDecodeError as error:
+            raise TestSetError(f"this TOML cannot be read: {error}", path=shown(path)) from None
+    if suffix in {".json", ".yaml", ".yml", ".jsonl"} or first.startswith(("{", "[")):
+        located = load_any(path, TestSetError)
+        return FileValues(path, located.top, located.mark)
+    sheet = read_sheet(path)
+    cells = [(line, dict(zip(sheet.names, row, strict=True))) for line, row in sheet.stripped_rows()]
+    sheet.problems.raise_if_any()
+    return replace(_rows(path, cells), is_table=True)
+
+
+def _rows(path: Path, rows: Sequence[tuple[int, dict[str, Any]]]) -> FileValues:
+    lines = [line for line, _ in rows]
+
+    def place(loc: Loc) -> tuple[int | None, None]:
+        return (lines[loc[0]] if loc and isinstance(loc[0], int) else None), None
+
+    return FileValues(path, [row for _, row in rows], place)
+
+
+def _parquet_values(path: Path) -> FileValues:
+    try:
+        from pyarrow import parquet
+    except ImportError:
+        raise MissingExtraError.for_extra(f"{shown(path)}: a Parquet file", "parquet") from None
+    try:
+        rows = parquet.read_table(path).to_pylist()
+    except (OSError, ValueError) as error:
+        raise TestSetError("this Parquet file cannot be read", path=shown(path), got=shorten(str(error))) from None
+    return FileValues(path, rows, lambda _: (None, None))
+
+
+def read_mapped(path: Path | str, mapping: FieldMapping | None = None) -> TestSet:
+    """Read any file of queries.
+
+    Args:
+        path: JSON, JSON Lines, YAML, TOML, CSV, TSV, Excel or Parquet.
+        mapping: which of its fields says what; None: one is proposed from the data, and stated in a note.
+
+    Raises:
+        TestSetError: with everything that cannot be mapped, each at its place.
+    """
+    source = file_values(Path(path))
+    proposed = mapping is None
+    if mapping is None:
+        from cranfield.formats.testsets.proposal import propose
+
+        mapping = propose(source)
+    return _Reader(source, mapping).read(proposed=proposed)
+
+
+class _Unmapped(Exception):  # noqa: N818 - caught by the reader, which adds the place
+    def __init__(self, message: str, expected: str, got: object) -> None:
+        super().__init__(message)
+        self.expected = expected
+        self.got = got
+
+
+class _Reader:
+    """Reads the items of a file by a mapping, and gathers what is wrong and what is left over."""
+
+    def __init__(self, source: FileValues, mapping: FieldMapping) -> None:
+        import jmespath
+
+        self.source = source
+        self.mapping = mapping
+        self._compiled: dict[str, Any] = {}
+        self._compile = jmespath.compile
+        self._places = source.places()
+        self._used: set[str] = set()
+        self.builder = TestSetBuilder(source.path, source.place)
+        self.builder.makes_ids = mapping.id is None
+        self.targets: dict[str, tuple[Criteria, ...]] = {}
+        self.forbidden: dict[str, tuple[Criteria, ...]] = {}
+        self.left: dict[str, list[int | None]] = {}
+        """Key that no field of the mapping names, to the lines of the items that have it."""
+        self.unjudged: list[str] = []
+
+    def read(self, *, proposed: bool) -> TestSet:
+        items = self._items()
+        paths = [path for path in self._item_paths() if path]
+        self._used = {part for path in paths for part in re.findall(r"[^\s.\[\]|()&'`]+", path.replace('"', ""))}
+        ids = [self._id(item, key) for key, item in items]
+        self.builder.makes_ids = self.builder.makes_ids and not any(ids)
+        for number, ((key, item), query_id) in enumerate(zip(items, ids, strict=True)):
+            self._item(item, key, number, query_id)
+        self.builder.problems.raise_if_any()
+        read = self.builder.testset(self._notes(proposed=proposed), **self._head())
+        # The builder keeps queries by number until their ids are known.
+        by_number = dict(zip(self.builder.queries, read.query_ids, strict=True))
+        return replace(
+            read,
+            targets={by_number[number]: targets for number, targets in self.targets.items()},
+            forbidden={by_number[number]: targets for number, targets in self.forbidden.items()},
+            matching=MatchingRules(urls=self.mapping.urls),
+        )
+
+    def _item_paths(self) -> Iterator[str]:
+        for row in fields(self.mapping):
+            value = getattr(self.mapping, row.name)
+            if row.name in {"strata", "params", "floors"}:
+                yield from value.values()
+            elif isinstance(value, str) and row.name not in {"items", "split", "grade"}:
+                yield value
+
+    def _pick(self, path: str | None, value: Any) -> Any:
+        from jmespath.exceptions import JMESPathError
+
+        if path is None:
+            return None
+        if path not in self._compiled:
+            self._compiled[path] = self._compile(path)
+        try:
+            return self._compiled[path].search(value)
+        except (JMESPathError, TypeError, ValueError, RecursionError):
+            return None
+
+    def _items(self) -> list[tuple[str | None, dict[str, Any]]]:
+        """Every item with its key, where the items are a mapping."""
+        found = self._pick(self.mapping.items, self.source.values)
+        if isinstance(found, dict) and found and all(isinstance(value, dict) for value in found.values()):
+            return [(str(key), value) for key, value in found.items()]
+        if isinstance(found, dict) and found:
+            found = [found]
+        if not isinstance(found, list) or not found:
+            keys = (
+                join_first(self.source.values) if isinstance(self.source.values, dict) else describe(self.source.values)
+            )
+            raise TestSetError(
+                f"items: {self.mapping.items} is {describe(found)}",
+                path=shown(self.source.path),
+                expected="the list of queries",
+                got=f"at the top of the file: {keys}",
+            )
+        for number, item in enumerate(found, start=1):
+            if not isinstance(item, dict):
+                self._problem(None, f"item {number} is {describe(item)}", "keys with values")
+        self.builder.problems.raise_if_any()
+        return [(None, item) for item in found]
+
+    def _id(self, item: dict[str, Any], key: str | None) -> str:
+        value = source_text(self._pick(self.mapping.id, item))
+        return value.strip() if isinstance(value, str) else key or ""
+
+    def _problem(self, item: Any, message: str, expected: str, got: object = None, hint: str | None = None) -> None:
+        line, column = self.source.place(self._places.get(id(item), ()))
+        self.builder.problems.add(
+            message,
+            path=shown(self.source.path),
+            line=line,
+            column=column,
+            expected=expected,
+            got=None if got is None else describe(got),
+            hint=hint,
+        )
+
+    def _item(self, item: dict[str, Any], key: str | None, number: int, query_id: str) -> None:
+        mapping = self.mapping
+        text = source_text(self._pick(mapping.text, item))
+        text = text if isinstance(text, str) else (key or "") if mapping.text is None else ""
+        name = query_id or text
+        if not query_id and not self.builder.makes_ids and text:
+            self._problem(
+                item, f"query {shorten(text)} has no id", f"an id in each query, as others have ({mapping.id})"
+            )
+            return
+        if not name.strip():
+            wanted = " or ".join(path for path in (mapping.text, mapping.id) if path)
+            self._problem(item, f"item {number + 1} has no query", wanted or "text or id in the mapping", list(item))
+            return
+        where = f"query {shorten(name)}"
+        grades, targets, answers = self._expected(item, where)
+        forbidden = self._values(item, mapping.forbidden, where, "forbidden")
+        for row in self._values(item, mapping.not_relevant, where, "not_relevant"):
+            if row.where.keys() == {"id"} and not targets:
+                grades.setdefault(row.where["id"], 0.0)
+            else:
+                targets.append(replace(row, grade=0.0))
+        says_nothing = answers == 0 and not targets and not grades
+        is_negative = self._pick(mapping.negative, item) in (True, "true", 1) or says_nothing
+        if answers is None and not (grades or targets or is_negative):
+            self.unjudged.append(name)
+        if targets:  # ids too are conditions where others are
+            targets = [*(Criteria({"id": doc_id}, grade) for doc_id, grade in grades.items()), *targets]
+            grades = {}
+        query = Query(
+            query_id,
+            text,
+            strata=self._strata(item),
+            params=self._params(item, where),
+            negative=Negative() if is_negative and not targets and not grades else None,
+            need=self._text(mapping.need, item),
+            notes=self._text(mapping.notes, item),
+            exhaustive=self._pick(mapping.exhaustive, item) in (True, "true", 1),
+            floors=self._floors(item, where),
+            weight=self._number(item, mapping.weight, where, 1.0),
+        )
+        at = self._places.get(id(item), ())
+        handle: Any = number
+        if (
+            query_id
+            and (first := next((n for n, known in self.builder.queries.items() if known.id == query_id), None))
+            is not None
+        ):
+            self._problem(
+                item,
+                f"query id {shorten(query_id)} is used twice",
+                f"each id once; it is that of item {int(str(first)) + 1} too",
+            )
+            return
+        self.builder.queries[handle] = query
+        for doc_id, grade in grades.items():
+            self.builder.judge(handle, doc_id, grade, at)
+        if targets:
+            self.targets[handle] = tuple(dict.fromkeys(targets))
+        if forbidden:
+            self.forbidden[handle] = tuple(dict.fromkeys(replace(row, grade=1.0) for row in forbidden))
+        line, _ = self.source.place(at)
+        for name in item:
+            if name not in self._used and item[name] not in (None, "", [], {}):
+                self.left.setdefault(str(name), []).append(line)
+
+    def _expected(self, item: dict[str, Any], where: str) -> tuple[dict[str, float], list[Criteria], int | None]:
+        """Graded ids, or conditions, and how many values there were; None where nothing is said."""
+        if self.mapping.expected is None:
+            return {}, [], None
+        value = self._pick(self.mapping.expected, item)
+        if value is None or (value == "" and self.source.is_table):
+            return {}, [], None
+        rows = self._values(item, self.mapping.expected, where, "expected")
+        if all(row.where.keys() == {"id"} for row in rows):
+            grades: dict[str, float] = {}
+            for row in rows:
+                doc_id = row.where["id"]
+                if grades.setdefault(doc_id, row.grade) != row.grade:
+                    self._problem(
+                        item, f"{where}: {shorten(doc_id)} is expected with two grades", "one grade", row.grade
+                    )
+            return grades, [], len(rows)
+        return {}, rows, len(rows)
+
+    def _values(self, item: dict[str, Any], path: str | None, where: str, name: str) -> list[Criteria]:
+        """Values of an item as conditions with grades."""
+        value = self._pick(path, item)
+        if value is None:
+            return []
+        rows: list[Criteria] = []
+        for place, (single, grade) in enumerate(self._singles(value)):
+            try:
+                rows.append(self._criteria(single, grade))
+            except _Unmapped as error:
+                self._problem(
+                    single if isinstance(single, dict | list) else item,
+                    f"{where}: {name}[{place}] {error}",
+                    error.expected,
+                    error.got,
+                )
+        return rows
+
+    def _singles(self, value: Any) -> Iterator[tuple[Any, float | None]]:
+        """Single expected values, each with its grade where its place says it."""
+        if isinstance(value, str) and self.mapping.split is not None:
+            value = [part.strip() for part in value.split(self.mapping.split) if part.strip()]
+        elif isinstance(value, str) and self.source.is_table:
+            given = json_values(value) if value[:1] in {"[", "{"} else None
+            value = [value] if given is None else plain_values(given)
+            value = [] if value == [""] else value
+        if isinstance(value, dict) and value and all(_is_number(grade) for grade in value.values()):
+            if not self._has_condition(value):
+                yield from ((str(doc_id), float(grade)) for doc_id, grade in value.items())
+                return
+        if not isinstance(value, list):
+            yield value, None
+        elif any(isinstance(part, list) for part in value):
+            for place, tier in enumerate(value):
+                parts = tier if isinstance(tier, list) else [tier]
+                yield from ((part, float(len(value) - place)) for part in parts)
+        else:
+            yield from ((part, None) for part in value)
+
+    def _has_condition(self, value: Any) -> bool:
+        return any(self._pick(path, value) is not None for path in self.mapping.where.values() if path != "@")
+
+    def _criteria(self, value: Any, tier: float | None) -> Criteria:
+        where: dict[str, str] = {}
+        for name, path in self.mapping.where.items():
+            found = source_text(value if path == "@" else self._pick(path, value) if isinstance(value, dict) else None)
+            if isinstance(found, str) and found.strip():
+                where[name] = found.strip() if condition(name)[1] != "contains" else found
+            elif found not in (None, "") and path != "@":
+                raise _Unmapped(f"has {path}, which is no text", "text or a number", found)
+        if not where:
+            expected = " or ".join(dict.fromkeys(self.mapping.where.values()))
+            what = "the value itself" if expected == "@" else f"`{expected}`"
+            raise _Unmapped("says nothing that `where` of the mapping names", what, value)
+        grade = tier
+        if self.mapping.grade is not None and isinstance(value, dict):
+            grade = self._grade(self._pick(self.mapping.grade, value))
+        return Criteria(where, 1.0 if grade is None else grade)
+
+    def _grade(self, value: Any) -> float:
+        if value is None:
+            return 1.0
+        if isinstance(value, bool):
+            return float(value)
+        word = source_text(value)
+        if isinstance(word, str) and word in self.mapping.grades:
+            return self.mapping.grades[word]
+        if _is_number(value):
+            return float(value) + 0.0
+        known = ", ".join(self.mapping.grades) or "no word: `grades` of the mapping gives words their grades"
+        raise _Unmapped("has an unknown grade", f"a number, or one of {known}", value)
+
+    def _text(self, path: str | None, item: dict[str, Any]) -> str:
+        value = source_text(self._pick(path, item))
+        return value if isinstance(value, str) else "" if value is None else json.dumps(plain_values(value))
+
+    def _strata(self, item: dict[str, Any]) -> dict[str, str]:
+        found: dict[str, str] = {}
+        for name, path in self.mapping.strata.items():
+            value = self._pick(path, item)
+            parts = value if isinstance(value, list) else [value]
+            texts = [text for part in parts if isinstance(text := source_text(part), str) and text]
+            if texts:
+                found[name] = ", ".join(texts)
+        return found
+
+    def _params(self, item: dict[str, Any], where: str) -> dict[str, Scalar]:
+        found: dict[str, Scalar] = {}
+        for name, path in self.mapping.params.items():
+            value = self._pick(path, item)
+            if isinstance(value, dict | list):
+                self._problem(
+                    item, f"{where}: parameter {name} is no single value", "text, a number, true or false", value
+                )
+            elif value is not None and value != "":
+                found[name] = plain_scalar(value)
+        return found
+
+    def _floors(self, item: dict[str, Any], where: str) -> dict[str, float]:
+        found = {measure: self._number(item, path, where, None) for measure, path in self.mapping.floors.items()}
+        top = self._number(item, self.mapping.top, where, None)
+        if top is not None:
+            found[f"Success@{max(int(top), 1)}"] = 1.0
+        return {measure: least for measure, least in found.items() if least is not None}
+
+    def _number(self, item: dict[str, Any], path: str | None, where: str, default: Any) -> Any:
+        value = self._pick(path, item)
+        if value is None or value == "":
+            return default
+        try:
+            return float(value)
+        except (TypeError, ValueError):
+            self._problem(item, f"{where}: {path} is no number", "a number", value)
+            return default
+
+    def _head(self) -> dict[str, Any]:
+        """Name, version and description of the set, where the file has them beside its items."""
+        top = self.source.values if isinstance(self.source.values, dict) and self.mapping.items != "@" else {}
+        return {
+            name: text
+            for name in ("name", "version", "description")
+            if isinstance(text := source_text(top.get(name)), str) and text.strip()
+        }
+
+    def _notes(self, *, proposed: bool) -> list[Note]:
+        """The mapping, what the file says beside its items, and what is not carried over."""
+        notes = list(
+            info(f"mapping proposed from the data: {self.mapping}" if proposed else f"mapping: {self.mapping}")
+        )
+        top = self.source.values if isinstance(self.source.values, dict) and self.mapping.items != "@" else {}
+        listed = self.mapping.items.partition("[")[0].partition(".")[0].strip('"')
+        for name, value in top.items():
+            text = source_text(value)
+            if name in {"name", "version", "description", listed}:
+                continue
+            if isinstance(text, str):
+                notes += info(f"{name}: {text}")
+            elif value:
+                notes.append(Note(NoteKind.NOT_CARRIED, f"not carried over: {name}, {describe(value)}"))
+        negative = [query.id or query.text for query in self.builder.queries.values() if query.negative is not None]
+        if negative:
+            notes += info(f"nothing should be found for {count_noun(len(negative), 'queries')}: {join_first(negative)}")
+        fractions = [g for grades in self.builder.grades.values.values() for g in grades.values() if 0 < g < 1]
+        fractions += [target.grade for targets in self.targets.values() for target in targets if 0 < target.grade < 1]
+        if fractions:
+            notes += info(
+                f"{count_noun(len(fractions), 'grades')} between 0 and 1 count as gains of nDCG, and not as relevant in P, R, RR and AP"
+            )
+        if self.unjudged:
+            notes += info(f"{count_noun(len(self.unjudged), 'queries')} without judgments: {join_first(self.unjudged)}")
+        words = self.mapping.grades
+        if words:
+            notes += info("grades: " + ", ".join(f"{word} = {grade:g}" for word, grade in words.items()))
+        for name, lines in self.left.items():
+            known = [str(line) for line in lines if line is not None]
+            place = f" (lines {join_first(known, MAX_LISTED)})" if known else ""
+            notes.append(
+                Note(NoteKind.NOT_CARRIED, f"not carried over: {name} of {count_noun(len(lines), 'queries')}{place}")
+            )
+        return notes
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool)
