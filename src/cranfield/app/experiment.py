@@ -298,8 +298,7 @@ def load_configured(config: Config, name: str, given: SetOverrides | None = None
     # A config names no repository that must be committed: uncommitted changes are the first caveat of its results.
     with_repo = repo is not None
     options = replace(given.options, repo=repo, allow_drift=allow_drift and with_repo, allow_dirty=with_repo)
-    options = options if options.map else replace(options, mapping=chosen.mapping)
-    testset = load(config.folder / chosen.path, options=options)
+    testset = load(config.folder / chosen.path, options=options, mapping=None if options.map else chosen.mapping)
     return testset if options.part is not None else evaluated_part(testset)
 
 

@@ -212,6 +212,7 @@ def load(
     format: str | None = None,  # noqa: A002 - the word its users know
     columns: Mapping[str, str] | None = None,
     options: TestSetOptions = NO_OPTIONS,
+    mapping: FieldMapping | Mapping[str, Any] | None = None,
 ) -> TestSet:
     """Read a test set in any of its formats, detected from the content, and apply the options.
 
@@ -224,6 +225,8 @@ def load(
             `subtopics`, `judges` or `preferences`.
         columns: what a frame's columns are called, where the names are unusual: `{"query_id": "topic"}`.
         options: what else is done to it: other judgments, strata, classes, a consensus, a repository it must be true of.
+        mapping: of a file of queries of any form, which of its fields say what: `{"text": "q", "expected": "relevant"}`, as
+            under `testset` in a config; None: proposed from its data.
 
     Raises:
         TestSetError: with every problem of the file, each with its line; grades that are not on the declared scale, and
@@ -231,7 +234,7 @@ def load(
     """
     if isinstance(source, str | Path):
         path = named_testset(Path(source))
-        stored = read_stored(path, format, mapping_of(path, format, options))
+        stored = read_stored(path, format, mapping_of(path, format, options.map if mapping is None else mapping))
         refuse_undeclared(stored, path)
         return log_unused(apply_options(stored, options, path.parent, path), shown(path))
     if format is not None:
@@ -272,19 +275,22 @@ def refuse_undeclared(testset: TestSet, path: Path) -> None:
         raise TestSetError(problems)
 
 
-def mapping_of(path: Path, format: str | None, options: TestSetOptions) -> FieldMapping | None:  # noqa: A002 - as above
-    """The mapping of a file of queries: of the call, of a config, or of the project's config, where that names the file.
+def mapping_of(
+    path: Path,
+    format: str | None,  # noqa: A002 - as above
+    given: FieldMapping | Mapping[str, Any],
+) -> FieldMapping | None:
+    """The mapping of a file of queries: as given, or that of the project's config, where that names the file.
 
     Raises:
-        UsageError: `map` of the call names no field of a mapping, or is no JMESPath.
+        UsageError: what is given names no field of a mapping, or is no JMESPath.
     """
-    if options.mapping is not None:
-        found: FieldMapping = options.mapping
-        return found
-    if options.map:
+    if not isinstance(given, Mapping):
+        return given
+    if given:
         from cranfield.formats.testsets.mapping import mapping_from
 
-        return mapping_from(options.map)
+        return mapping_from(given)
     if format not in (None, "mapped") or (config := project_config()) is None or not path.is_file():
         return None
     if (format or detect_format(path, "testset", None, TestSetError).name) != "mapped":

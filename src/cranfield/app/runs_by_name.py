@@ -1,4 +1,4 @@
-"""Runs that name queries by text or row, where the file of the test set has no ids: matched with its queries, and reported."""
+"""Runs that name queries by text, or by row where the file of the test set has no ids: matched with its queries, and reported."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def read_for(testset: TestSet, convention: str, path: Path) -> Run:
     try:
         run = read_run_file(path, testset, convention)
     except NoCommonQueryError:
-        if not testset.made_ids:
+        if not text_names(testset):
             raise
         run = read_run_file(path, None, convention)
     run, _ = with_ids(testset, run)
@@ -76,9 +76,9 @@ def ranked_by_name(
     Raises:
         NoCommonQueryError: `error`, where the run names no query so either.
     """
-    if not testset.made_ids:
-        raise error
     for names, how in ((text_names(testset), BY_TEXT), (row_names(testset), BY_ROW)):
+        if not names:
+            continue
         try:
             ranked = rank(renamed(testset, {query_id: name for name, query_id in names.items()}))
         except NoCommonQueryError:

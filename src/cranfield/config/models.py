@@ -309,7 +309,7 @@ class _CoreConfig(_DeclaredKeys):
         """Every test set by name, with the defaults from the top of the file; a single test set has the name ""."""
         if self.testsets is None:
             mapped = self.testset if isinstance(self.testset, MappedFile) else None
-            path = self.testset or "" if mapped is None else mapped.file
+            path = self.testset.file if isinstance(self.testset, MappedFile) else self.testset or ""
             mapping = None if mapped is None or mapped.record() == {} else mapped
             return {"": self._with_defaults(SetConfig(path=path, mapping=mapping))}
         return {name: self._with_defaults(testset) for name, testset in self.testsets.items()}

@@ -11,7 +11,7 @@ from cranfield.base.numbers import format_value
 from cranfield.base.words import count_noun, join_first
 from cranfield.evaluation.unseen import Caveat, CaveatKind
 from cranfield.measures import compute, parse
-from cranfield.model import TestSet
+from cranfield.model import Outcome, TestSet
 from cranfield.ranking.value import Aspect, Ranking
 from cranfield.stats.describe import TOLERANCE
 
@@ -67,6 +67,10 @@ def _forbidden(ranking: Ranking) -> Iterator[Requirement]:
     rows = ranking.aspects.kind == Aspect.FORBIDDEN
     query, rank = ranking.aspects.query[rows], ranking.aspects.rank[rows]
     for place in np.unique(query).tolist():
+        outcome = ranking.outcomes[place]
+        if outcome.is_failure or outcome is Outcome.MISSING:
+            yield Requirement(ranking.query_ids[place], "no forbidden result", outcome.value, is_met=False)
+            continue
         ranks = sorted(each for each in rank[query == place].tolist() if each > 0)
         noun = "at rank" if len(ranks) == 1 else "at ranks"
         got = f"{noun} {', '.join(map(str, ranks))}" if ranks else "none"

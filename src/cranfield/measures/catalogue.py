@@ -171,7 +171,9 @@ def compute(measure: Measure, ranking: Ranking) -> tuple[FloatQ, NDArray[np.bool
         uncounted = set(ranking.expected_query[ranking.expected_count == UNKNOWN_COUNT].tolist())
         reasons |= {ranking.query_ids[i]: Reason.TOO_LARGE for i in np.flatnonzero(~scored) if i not in uncounted}
     if not spec.closed_world:
-        for i in np.flatnonzero(ranking.closed_world & ~(False if ranking.exhaustive is None else ranking.exhaustive)):
+        # Where a list of documents is complete, all results are judged; which are not relevant has no row.
+        complete = ranking.exhaustive if spec.diagnostic else None
+        for i in np.flatnonzero(ranking.closed_world if complete is None else ranking.closed_world & ~complete):
             scored[i] = False
             reasons[ranking.query_ids[i]] = Reason.NOTHING_UNJUDGED
     if not looks_at_the_list:

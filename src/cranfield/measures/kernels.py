@@ -163,11 +163,9 @@ def _retrieved_ideal(ranking: Ranking, cutoff: int | None, dcg: str) -> FloatQ:
 
 def judged_share(ranking: Ranking, cutoff: int | None) -> FloatQ:
     """Judged results in the first k, or of all, over the results there; NaN where nothing was returned."""
-    depth = np.inf if cutoff is None else cutoff
-    rows = (ranking.state == ResultState.JUDGED) & (ranking.rank <= depth)
-    shown = np.minimum(ranking.n_returned, depth).astype(np.float64)
+    shown = np.minimum(ranking.n_returned, np.inf if cutoff is None else cutoff).astype(np.float64)
     shown[shown == 0] = np.nan
-    return per_query(ranking, rows) / shown
+    return judged_within(ranking, cutoff) / shown
 
 
 def worth(ranking: Ranking, gain: NDArray[np.float64], dcg: str) -> NDArray[np.float64]:

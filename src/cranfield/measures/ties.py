@@ -51,7 +51,8 @@ def judged_share(ranking: Ranking, cutoff: int | None) -> FloatQ:
     """Expected judged results in the first k, over the results there; NaN where nothing was returned."""
     shown = np.minimum(ranking.n_returned, np.inf if cutoff is None else cutoff).astype(np.float64)
     shown[shown == 0] = np.nan
-    return kernels.per_query(ranking, ranking.state == ResultState.JUDGED, chance_within(ranking, cutoff)) / shown
+    judged = kernels.per_query(ranking, ranking.state == ResultState.JUDGED, chance_within(ranking, cutoff))
+    return np.where(ranking.closed_world, shown, judged) / shown
 
 
 def cumulative_gain(ranking: Ranking, cutoff: int | None) -> FloatQ:

@@ -28,4 +28,4 @@ class MatchingRules(InFile):
     """Graded ids that end in lines are places: a result with lines is looked up as `id:lines`."""
     urls: tuple[Literal["fragment", "slash", "scheme", "query"], ...] = ()
     """Parts of addresses that do not count where ids and the condition `url` are compared: `fragment` (`#install`), `slash` (at the end),
-    `scheme` (http and https are the same), `query` (`?page=2`)."""
+    `scheme` (with or without encryption), `query` (`?page=2`)."""

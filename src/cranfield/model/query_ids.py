@@ -102,9 +102,10 @@ def text_ids(texts: Sequence[str]) -> list[str]:
 
 
 def text_names(testset: TestSet) -> dict[str, str]:
-    """Texts that one query has to its id, where the file of the set has no ids; else empty."""
-    counts = Counter(query.text for query in testset.queries if testset.made_ids)
-    return {query.text: query.id for query in testset.queries if counts[query.text] == 1}
+    """Texts that one query has, and that are no id of the set, to the id of the query."""
+    counts = Counter(query.text for query in testset.queries if query.text)
+    known = testset.by_id
+    return {query.text: query.id for query in testset.queries if counts[query.text] == 1 and query.text not in known}
 
 
 def row_names(testset: TestSet) -> dict[str, str]:
@@ -119,7 +120,9 @@ def are_rows(testset: TestSet, given: Collection[str]) -> bool:
 
 
 def ids_by_text(testset: TestSet, given: Collection[str]) -> dict[str, str]:
-    """Given texts of queries to their ids; empty where the file of the set has ids."""
+    """Given texts of queries to their ids; empty where the file of the set has ids and one of the given names is one."""
+    if not testset.made_ids and any(name in testset.by_id for name in given):
+        return {}
     known = text_names(testset)
     return {name: known[name] for name in given if name in known and known[name] not in given}
 

@@ -28,6 +28,7 @@ from cranfield.formats.testsets.storage import save_spliced
 from cranfield.model import (
     QUERY_CLASSES,
     Anchor,
+    Criteria,
     Entity,
     EntityRole,
     Fact,
@@ -384,7 +385,7 @@ EVERYTHING = TestSet(
         Query("q1", "one", {"kind": "task"}, {"k": 1}, 2.0, "canonical", need="n", notes="of q1"),
         Query("q2", "two", {"difficulty": "hard"}),
         Query("q3", "three", negative=Negative(0.5, "confidence")),
-        Query("q4", "four"),
+        Query("q4", "four", exhaustive=True, floors={"P@5": 0.6}),
         Query("q5", "five"),
     ),
     {"q1": {"d1": 2.0, "d2": 0.5, "d3": 0.0, "d4": -1.0, "d5": 1.0}, "q4": {"d1": 1.0}},
@@ -396,8 +397,10 @@ EVERYTHING = TestSet(
             Entity("src/a.py::f", 1.0, ((1, 9), (12, 12))),
             File("src/a.py", 1.0),
             Predicate("select 1", "corpus", 1.0),
+            Criteria({"book": "one", "text contains": "a long road"}, 1.0),
         )
     },
+    forbidden={"q1": (Criteria({"id": "old"}), Criteria({"tenant": "other"}))},
     version="1",
     description="all of it",
     groups={"q4": (GroupedJudgment("d1", "1", 1.0),)},

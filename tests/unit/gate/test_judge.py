@@ -15,8 +15,8 @@ from cranfield.evaluation.values import Evaluation
 from cranfield.gate.baseline import Baseline
 from cranfield.gate.gate_input import GateInput
 from cranfield.gate.result import RuleResult
-from cranfield.gate.rules import RULES, words
-from cranfield.model import Answer, Hit, Outcome, Run
+from cranfield.gate.rules import RULES, own_rules, words
+from cranfield.model import Answer, Criteria, Hit, Outcome, Run
 from cranfield.model.query import Negative
 
 Found = Callable[..., Evaluation]
@@ -477,6 +477,59 @@ def test_no_worse_fails_on_lost_values_and_where_it_applies_to_nothing(answered:
     then = answered({"q1": "RRR", "q2": "R"}, measures=("RR",))
     empty = judged("no_worse: {measure: RR, where: {type: x}}", then, accepted(then))
     assert (empty.status, empty.got) == ("failed", "no query")
+
+
+FLOORS = TestSet(
+    "floors",
+    (Query("q1", floors={"P@5": 0.4}), Query("q2", floors={"Success@3": 1}), Query("q3")),
+    {"q1": {"a": 1, "b": 1}, "q2": {"a": 1}, "q3": {"a": 1}},
+    forbidden={"q3": (Criteria({"id": "old"}),)},
+)
+
+
+@pytest.mark.parametrize(
+    ("lists", "status", "got", "reasons"),
+    [
+        ({"q1": "ab", "q2": "xya", "q3": "a"}, "passed", "0 of 3 requirements broken", {}),  # 2 of 5 is 0.4
+        (
+            {"q1": "axyzvb", "q2": "xyza", "q3": "ao"},  # b at rank 6, a at rank 4, old at rank 2
+            "failed",
+            "3 of 3 requirements broken",
+            {
+                "q1": "P@5 >= 0.4: 0.2000",
+                "q2": "Success@3 >= 1: 0.0000",
+                "q3": "no forbidden result: at rank 2",
+            },
+        ),
+    ],
+)
+def test_what_a_test_set_requires_of_single_queries(
+    lists: Mapping[str, str], status: str, got: str, reasons: Mapping[str, str]
+) -> None:
+    names = {"o": "old"}
+    answers = {
+        query: Answer(Outcome.ANSWERED, tuple(Hit(names.get(letter, letter)) for letter in found))
+        for query, found in lists.items()
+    }
+    result = judged("requirements: {at_most: 0}", evaluate(FLOORS, Run("new", answers), measures=["RR"]))
+    assert (result.status, result.got, result.reasons) == (status, got, reasons)
+    lenient = judged("requirements: {at_most: 100 %}", evaluate(FLOORS, Run("new", answers), measures=["RR"]))
+    assert lenient.status == "passed"
+
+
+def test_a_failed_query_meets_no_requirement_and_a_set_without_any_breaks_the_rule() -> None:
+    failed = Run("new", {query: Answer(Outcome.TIMEOUT) for query in FLOORS.query_ids})
+    result = judged("requirements: {at_most: 0}", evaluate(FLOORS, failed, measures=["RR"]))
+    assert (result.status, result.got) == ("failed", "3 of 3 requirements broken")
+    plain = evaluate(TestSet("t", (Query("q"),), {"q": {"a": 1}}), {"q": ["a"]}, measures=["RR"])
+    assert judged("requirements: {at_most: 0}", plain).status == "failed"
+
+
+def test_a_gate_has_the_rule_of_a_set_that_requires_something_without_its_config() -> None:
+    (own,) = own_rules(FLOORS, [])
+    assert words(own) == "at most 0 requirements of the test set are broken"
+    assert own_rules(FLOORS, [rule_of("requirements: {at_most: 2}")]) == []
+    assert own_rules(TestSet("t", (Query("q"),), {"q": {"a": 1}}), []) == []
 
 
 def test_every_kind_of_rule_is_judged_here() -> None:

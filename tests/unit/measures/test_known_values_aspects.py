@@ -11,6 +11,7 @@ from cranfield.measures.families.aspects import form_wins
 from cranfield.model import (
     QUERY_CLASSES,
     Answer,
+    Criteria,
     Hit,
     Legacy,
     Negative,
@@ -115,6 +116,39 @@ def test_modern_first_is_0_where_the_system_failed_and_unscored_where_no_legacy_
     forms = TestSet("two", (Query("q"), Query("p")), {"q": {"new": 1}, "p": {"new": 1}}, legacy={"q": Legacy(("old",))})
     assert score("ModernFirst", forms, ["new"], outcome=Outcome.TIMEOUT) == 0
     assert score("ModernFirst", forms, ["new"], query="p") == "it names no legacy form"
+
+
+@pytest.mark.parametrize(
+    ("docs", "at_2", "whole", "first"),
+    [
+        (["a", "old", "b", "other/x"], 1, 2, 1 / 2),  # rank 2, and rank 4 beyond the cutoff
+        (["other/x", "other/y"], 2, 2, 1),  # each result counts, also of one condition
+        (["a", "b"], 0, 0, 0),
+        ([], 0, 0, 0),
+    ],
+)
+def test_forbidden_results_are_counted_and_are_no_part_of_the_grades(docs, at_2, whole, first):
+    testset = one({"a": 1, "old": 1}, forbidden={"q": (Criteria({"id": "old"}), Criteria({"path glob": "other/*"}))})
+    assert score("Forbidden@2", testset, docs) == at_2
+    assert score("Forbidden", testset, docs) == whole
+    assert score("ForbiddenRR", testset, docs) == first
+    plain = one({"a": 1, "old": 1})
+    assert score("nDCG", testset, docs) == score("nDCG", plain, docs)
+
+
+def test_a_failure_shows_nothing_forbidden_and_has_no_value():
+    testset = TestSet("two", (Query("q"), Query("p")), {"q": {"a": 1}}, forbidden={"q": (Criteria({"id": "old"}),)})
+    why = "it forbids no result, or has no answer"
+    assert score("Forbidden@5", testset, ["old"], outcome=Outcome.TIMEOUT) == why
+    assert score("Forbidden@5", testset, ["old"], query="p") == why
+
+
+def test_where_judgments_are_complete_every_result_is_judged():
+    graded = one({"a": 1}, query=Query("q", exhaustive=True))
+    assert score("Judged@2", graded, ["x", "a"]) == 1
+    assert score("Judged@2", one({"a": 1}), ["x", "a"]) == 1 / 2
+    assert score("RR", graded, ["x", "a"]) == 1 / 2
+    assert score("bpref", graded, ["x", "a"]) == "it is judged by a rule, so no result is unjudged"
 
 
 def test_a_modern_result_is_seen_although_a_legacy_one_was_paid_for_the_pattern_they_share():

@@ -22,6 +22,7 @@ from cranfield.measures import CATALOGUE, compute
 from cranfield.measures import parse as parse_measure
 from cranfield.model import (
     Answer,
+    Criteria,
     GroupedJudgment,
     Hit,
     Legacy,
@@ -113,6 +114,8 @@ def further_fields(needs, judgments):
         return {"files": {q: tuple(d for d, g in judged.items() if g > 0) for q, judged in judgments.items()}}
     if needs == "legacy":
         return {"legacy": {q: Legacy(patterns=("[02468]$",)) for q in judgments}}
+    if needs == "forbidden":
+        return {"forbidden": {q: (Criteria({"id glob": "*[13579]"}),) for q in judgments}}
     if needs == "sources":
         return {"sources": (Source("first", "0[0-3]$"), Source("second", "0[4-7]$"), Source("third", "[0-9]$"))}
     return {}

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any, Literal, Protocol
 
 from cranfield.config.strict import REQUEST_PLACEHOLDERS, is_placeholder, placeholders
-from cranfield.model import Query
+from cranfield.model import Query, Scalar
 from cranfield.ranking.matching.criteria import FIELD_NAMES
 from cranfield.systems.calls.extract import load_json
 
@@ -120,6 +120,11 @@ class Trial:
     k: int = 10
     headers: Mapping[str, str] = field(default_factory=dict)
     """Sent with every request over HTTP; secrets as `{env.NAME}`."""
+
+    @property
+    def params(self) -> Mapping[str, Scalar]:
+        """Parameters of the first query that has some."""
+        return next((query.params for query in self.queries if query.params), {})
 
     def texts(self, *first: str) -> tuple[str, ...]:
         """Queries to try, those given first."""

@@ -50,6 +50,7 @@ from cranfield.config import Config, load_config
 from cranfield.config.models import SUMMARY_FILES
 from cranfield.evaluation.options.blocks import TestSetOptions
 from cranfield.evaluation.requirements import requires_something
+from cranfield.evaluation.testset.expected import queries_of
 from cranfield.formats.io.delimited import JUDGMENT_COLUMNS, pattern_error, separator_of
 from cranfield.formats.io.files import decode, read_bytes, shown, stem, suffix_of, write_text
 from cranfield.formats.registry import Format, Kind
@@ -348,7 +349,7 @@ def _single(file: FoundFile, texts: Sequence[FoundFile], folder: Path) -> Chosen
     about = file.what
     source = mapped_source(file)
     mapping = None if source is None else propose(source)
-    loaded = load(file.path, options=TestSetOptions(mapping=mapping))
+    loaded = load(file.path, mapping=mapping)
     if mapping is not None:
         keys["testset"] = {"file": keys["testset"], **mapping.record()}
         notes += [str(note) for note in loaded.notes if note.kind is NoteKind.NOT_CARRIED]
@@ -384,7 +385,7 @@ def with_known_ids(chosen: ChosenTestSet, systems: Iterable[FoundSystem]) -> Cho
     keys = {"file": chosen.keys["testset"]["file"], **mapping.record()}
     if keys == chosen.keys["testset"]:
         return chosen
-    loaded = load(chosen.path, options=TestSetOptions(mapping=mapping))
+    loaded = load(chosen.path, mapping=mapping)
     return replace(chosen, keys={**chosen.keys, "testset": keys}, testset=loaded)
 
 
@@ -769,7 +770,7 @@ def init_document(result: InitResult) -> Document:
     ]
     table = Table(columns, rows, "What was found", shown=None, wrap=True)
     notes = list(_notes(result))
-    blocks: list[Block] = [table, *([Bullets(tuple(notes))] if notes else [])]
+    blocks: list[Block] = [table, *_mapped_queries(result.testset), *([Bullets(tuple(notes))] if notes else [])]
     if not result.is_judged:
         blocks += [Paragraph(_JUDGE), Code("\n".join(_judging_commands(result)) + "\n", "", in_text=True)]
     return Document(
@@ -786,6 +787,28 @@ def init_document(result: InitResult) -> Document:
             "next": next_commands(result),
         },
     )
+
+
+def _mapped_queries(chosen: ChosenTestSet) -> Iterator[Block]:
+    """The first queries of a file whose fields are mapped, as they are read."""
+    if chosen.source is None or chosen.testset is None or chosen.path is None:
+        return
+    some = chosen.testset.query_ids[:FIRST_QUERIES]
+    rows = [
+        (
+            each.query.text or each.query.id,
+            "; ".join(f"{item.label} ({item.grade:g})" for item in each.expected)
+            or ("nothing should be found" if negative_of(each.query) else "nothing is judged"),
+            "; ".join(each.forbidden),
+            ", ".join(f"{name}={value}" for name, value in {**each.query.strata, **each.query.params}.items()),
+        )
+        for each in queries_of(chosen.testset, some).queries
+    ]
+    names = ("query", "expected (grade)", "forbidden", "strata and parameters")
+    kept = [place for place in range(len(names)) if any(row[place] for row in rows)]
+    columns = tuple(Column(names[place]) for place in kept)
+    caption = f"{shown(chosen.path)}: the first queries as `testset` in the config reads them"
+    yield Table(columns, [tuple(row[place] for place in kept) for row in rows], caption, shown=None, wrap=True)
 
 
 _JUDGE = (

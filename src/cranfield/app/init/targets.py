@@ -165,7 +165,9 @@ def mcp_system(target: TrialTarget, place: Settings, tools: Mapping[str, Tool], 
         )
     chosen = _choose(usable, trial)
     settings = {"mcp": {**server, "tool": chosen.name, "arguments": dict(chosen.arguments)}, **around}
-    answers = answers_of({**settings, **UNREAD}, [*trial.texts(), UNLIKELY], trial.folder, k=trial.k)
+    answers = answers_of(
+        {**settings, **UNREAD}, [*trial.texts(), UNLIKELY], trial.folder, k=trial.k, params=trial.params
+    )
     outputs = {text: output for text, output in answers.outputs.items() if text != UNLIKELY}
     reading = reading_of(settings, outputs, trial.known, k=trial.k)
     if reading is None:
@@ -484,7 +486,7 @@ def _place(trial: Trial) -> Settings:
 def _search(argv: list[str], target: TrialTarget, trial: Trial) -> FoundSystem:
     settings = {"command": argv, **_place(trial)}
     texts = trial.texts()
-    answers = answers_of({**settings, **UNREAD}, [*texts, UNLIKELY], trial.folder, k=trial.k)
+    answers = answers_of({**settings, **UNREAD}, [*texts, UNLIKELY], trial.folder, k=trial.k, params=trial.params)
     outputs = {text: output for text, output in answers.outputs.items() if text != UNLIKELY}
     if answers.problem and not outputs:
         hint = "run it in a shell with a query; the last line on stderr gives the reason"
@@ -597,7 +599,7 @@ def address_of(target: TrialTarget) -> str:
 
 def _engine(engine: Engine, target: TrialTarget, trial: Trial, got: list[str]) -> FoundSystem | None:
     texts = trial.texts(*engine.words) or (SAMPLE_WORD,)
-    answers = answers_of(engine.settings, texts, trial.folder, k=trial.k)
+    answers = answers_of(engine.settings, texts, trial.folder, k=trial.k, params=trial.params)
     ids = read_ids(engine.settings, answers.outputs, k=trial.k) if answers.outputs else {}
     if answers.problem or not any(ids.values()):
         got.append(answers.problem or f"no results by the preset {engine.settings['preset']}")
@@ -610,7 +612,9 @@ def _request(request: SearchRequest, target: TrialTarget, trial: Trial, got: lis
     texts = trial.texts(*request.words) or (SAMPLE_WORD,)
     extra = [UNLIKELY] if request.is_guess else []
     whole = {**request.settings, **UNREAD}
-    answers = answers_of(whole, [*texts, *extra], trial.folder, k=trial.k, environment=request.environment)
+    answers = answers_of(
+        whole, [*texts, *extra], trial.folder, k=trial.k, params=trial.params, environment=request.environment
+    )
     outputs = {text: output for text, output in answers.outputs.items() if text != UNLIKELY}
     reading = reading_of(request.settings, outputs, trial.known, k=trial.k)
     if reading is None or (extra and not _depends_on_query(reading, answers.outputs, trial)):
@@ -619,7 +623,9 @@ def _request(request: SearchRequest, target: TrialTarget, trial: Trial, got: lis
     name = target.name or _name_of_address(target.given)
     reading = _with_k(reading, request, texts, trial)
     if "regex" in reading.settings["extract"] and not extra:
-        nothing = answers_of(whole, [UNLIKELY], trial.folder, k=trial.k, environment=request.environment)
+        nothing = answers_of(
+            whole, [UNLIKELY], trial.folder, k=trial.k, params=trial.params, environment=request.environment
+        )
         answers = TrialAnswers({**outputs, **nothing.outputs})
     settings = with_empty(reading, answers.outputs, k=trial.k)
     found = FoundSystem(address_of(target), name, settings, f"an HTTP service: {reading.shape.what}", reading.ids)

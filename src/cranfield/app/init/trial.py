@@ -6,12 +6,13 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 from cranfield.app.init.shape import UNLIKELY, Known, Settings, Shape, Trial, shape_of
 from cranfield.base.errors import CranfieldError
 from cranfield.config import expand_preset, system_config
-from cranfield.model import Outcome, Query
+from cranfield.model import Outcome, Query, Scalar
 from cranfield.systems.calls.answer_schema import output_hint
 from cranfield.systems.calls.extract import Extractor
 from cranfield.systems.collect.preflight import preflight
@@ -70,6 +71,7 @@ def answers_of(
     *,
     k: int,
     environment: Mapping[str, str] | None = None,
+    params: Mapping[str, Scalar] = MappingProxyType({}),
 ) -> TrialAnswers:
     """Send some queries; the first that fails ends the trial.
 
@@ -79,6 +81,7 @@ def answers_of(
         folder: of the config.
         k: results to ask for.
         environment: variables that the call needs and the config does not hold.
+        params: of the query, for a command that has `{params.NAME}`.
     """
     outputs: dict[str, str] = {}
     try:
@@ -88,7 +91,7 @@ def answers_of(
     try:
         preflight([system], k=k)
         for text in texts:
-            exchange = system.ask(Query(TRIAL, text), k, is_shown=True)
+            exchange = system.ask(Query(TRIAL, text, params=params), k, is_shown=True)
             outcome = (
                 exchange.answer.outcome
             )  # how the output is read is not known yet, and a blank one may find nothing

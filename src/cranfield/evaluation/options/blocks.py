@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from enum import StrEnum
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Literal
 
 from annotated_types import Ge, Gt, Interval
 
@@ -304,8 +304,6 @@ class TestSetOptions:
             places=COMMAND,
         ),
     ] = field(default_factory=dict, hash=False)
-    mapping: Any = None
-    """The same as a `FieldMapping`, of a config; it stands in place of `map`."""
     qrels: Annotated[
         Path | None,
         Option(

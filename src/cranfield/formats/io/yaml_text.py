@@ -193,7 +193,7 @@ Dumper.add_representer(float, _real)
 def yaml_text(data: Mapping[str, Any], *, is_short: bool = False) -> str:
     """The data in its own order, as one block of YAML; where it is short, lists and mappings of scalars take one line each."""
 
-    def block(values: Mapping[str, Any], style: bool | None) -> str:
+    def block(values: Mapping[str, Any], *, style: bool | None) -> str:
         return str(
             yaml.dump(
                 dict(values),
@@ -206,8 +206,8 @@ def yaml_text(data: Mapping[str, Any], *, is_short: bool = False) -> str:
         )
 
     if not is_short:
-        return block(data, False)
+        return block(data, style=False)
     # Each key on its own: a mapping of scalars alone would be one line.
     return "".join(
-        block({key: value}, None if isinstance(value, dict | list) else False) for key, value in data.items()
+        block({key: value}, style=None if isinstance(value, dict | list) else False) for key, value in data.items()
     )

@@ -344,7 +344,10 @@ def _hit_of_document(values: Mapping[str, Any]) -> Hit | Problem:
     score = values.get("score")
     if score is not None and finite(score) is None:
         return Problem("the score is not a finite number", expected="a number", got=shorten(score))
-    fields: dict[str, Any] = {key: value for key, value in given.items() if isinstance(value, str | int | float | bool)}
+    kept = {key: value for key, value in values.items() if key not in {*_DOCUMENT_IDS, "score", "title", "span"}}
+    fields: dict[str, Any] = {
+        key: value for key, value in {**kept, **given}.items() if isinstance(value, str | int | float | bool)
+    }
     if source is not None and own is not None:
         fields["document_id"] = str(own)
     title = values.get("title", given.get("title"))

@@ -54,6 +54,8 @@ def _jmespath(text: str) -> str:
     return text
 
 
+EXPECTED_VALUE = "value"
+"""Path of what is expected where `items` is a mapping of queries to it: `{red shoes: [a, b]}`."""
 ItemPath = Annotated[FilledText, Kind(_jmespath)]
 """JMESPath in an item of a file: `vars.query`."""
 
@@ -69,7 +71,7 @@ class FieldMapping(InFile):
     text: ItemPath | None = None
     """Text of a query."""
     expected: ItemPath | None = None
-    """What is expected: one value, a list, a list of lists (tiers, the best first), objects, or a mapping of ids to grades."""
+    """What is expected (`value` where `items` is a mapping of queries to it): one value, a list, a list of lists (tiers, the best first), objects, or a mapping of ids to grades."""
     where: Mapping[Id, ItemPath] = field(default_factory=lambda: {"id": "@"})
     """What a result is recognised by: condition to its place in an expected value, `{id: doc_id, "path contains": path}`; `@` is the
     value itself. A value has the conditions whose place it has."""
@@ -128,8 +130,8 @@ def _written(value: Any) -> str:
 _GROUPED = ("where", "grades", "strata", "params", "floors")
 
 
-def mapping_from(given: Mapping[str, str]) -> FieldMapping:
-    """A mapping as the command line writes it: `{"text": "q", "where.url": "link", "urls": "fragment,slash"}`.
+def mapping_from(given: Mapping[str, Any]) -> FieldMapping:
+    """A mapping as a program or the command line writes it: `{"text": "q", "where.url": "link", "urls": "fragment,slash"}`.
 
     Raises:
         UsageError: with every name that is no field of a mapping, and every value that fits none.
@@ -141,13 +143,13 @@ def mapping_from(given: Mapping[str, str]) -> FieldMapping:
     problems = []
     for key, value in given.items():
         name, dot, inner = key.partition(".")
-        if name not in names or bool(dot) is not (name in _GROUPED):
+        if name not in names or (isinstance(value, str) and bool(dot) is not (name in _GROUPED)):
             known = [f"{each}.NAME" if each in _GROUPED else each for each in names]
             problems.append(unknown_name("field of a mapping", key, known))
         elif dot:
             values.setdefault(name, {})[inner] = float(value) if name == "grades" and _is_decimal(value) else value
         else:
-            values[name] = value.split(",") if name == "urls" else value
+            values[name] = value.split(",") if name == "urls" and isinstance(value, str) else value
     try:
         found = TypeAdapter(FieldMapping).validate_python(values) if not problems else FieldMapping()
     except ValidationError as error:
@@ -288,11 +290,13 @@ class _Reader:
         self._used: set[str] = set()
         self.builder = TestSetBuilder(source.path, source.place)
         self.builder.makes_ids = mapping.id is None
-        self.targets: dict[str, tuple[Criteria, ...]] = {}
-        self.forbidden: dict[str, tuple[Criteria, ...]] = {}
+        self.targets: dict[int, tuple[Criteria, ...]] = {}
+        self.forbidden: dict[int, tuple[Criteria, ...]] = {}
         self.left: dict[str, list[int | None]] = {}
         """Key that no field of the mapping names, to the lines of the items that have it."""
         self.unjudged: list[str] = []
+        self._first: dict[str, int] = {}
+        """Id of a query to the number of the first item that has it."""
 
     def read(self, *, proposed: bool) -> TestSet:
         items = self._items()
@@ -305,7 +309,7 @@ class _Reader:
         self.builder.problems.raise_if_any()
         read = self.builder.testset(self._notes(proposed=proposed), **self._head())
         # The builder keeps queries by number until their ids are known.
-        by_number = dict(zip(self.builder.queries, read.query_ids, strict=True))
+        by_number: dict[Any, str] = dict(zip(self.builder.queries, read.query_ids, strict=True))
         return replace(
             read,
             targets={by_number[number]: targets for number, targets in self.targets.items()},
@@ -336,8 +340,11 @@ class _Reader:
     def _items(self) -> list[tuple[str | None, dict[str, Any]]]:
         """Every item with its key, where the items are a mapping."""
         found = self._pick(self.mapping.items, self.source.values)
-        if isinstance(found, dict) and found and all(isinstance(value, dict) for value in found.values()):
+        is_records = isinstance(found, dict) and all(isinstance(value, dict) for value in found.values())
+        if is_records and found and self.mapping.expected != EXPECTED_VALUE:
             return [(str(key), value) for key, value in found.items()]
+        if isinstance(found, dict) and found and self.mapping.text is None and self.mapping.id is None:
+            return [(str(key), {EXPECTED_VALUE: value}) for key, value in found.items()]
         if isinstance(found, dict) and found:
             found = [found]
         if not isinstance(found, list) or not found:
@@ -373,70 +380,75 @@ class _Reader:
         )
 
     def _item(self, item: dict[str, Any], key: str | None, number: int, query_id: str) -> None:
+        """Take one item; a problem where it has no query, or its id is used twice."""
         mapping = self.mapping
         text = source_text(self._pick(mapping.text, item))
         text = text if isinstance(text, str) else (key or "") if mapping.text is None else ""
+        if not self._is_named(item, number, query_id, text):
+            return
         name = query_id or text
-        if not query_id and not self.builder.makes_ids and text:
-            self._problem(
-                item, f"query {shorten(text)} has no id", f"an id in each query, as others have ({mapping.id})"
-            )
-            return
-        if not name.strip():
-            wanted = " or ".join(path for path in (mapping.text, mapping.id) if path)
-            self._problem(item, f"item {number + 1} has no query", wanted or "text or id in the mapping", list(item))
-            return
         where = f"query {shorten(name)}"
-        grades, targets, answers = self._expected(item, where)
-        forbidden = self._values(item, mapping.forbidden, where, "forbidden")
-        for row in self._values(item, mapping.not_relevant, where, "not_relevant"):
-            if row.where.keys() == {"id"} and not targets:
-                grades.setdefault(row.where["id"], 0.0)
-            else:
-                targets.append(replace(row, grade=0.0))
-        says_nothing = answers == 0 and not targets and not grades
-        is_negative = self._pick(mapping.negative, item) in (True, "true", 1) or says_nothing
-        if answers is None and not (grades or targets or is_negative):
+        grades, targets, is_negative = self._truth(item, where)
+        if grades is None:
             self.unjudged.append(name)
-        if targets:  # ids too are conditions where others are
-            targets = [*(Criteria({"id": doc_id}, grade) for doc_id, grade in grades.items()), *targets]
-            grades = {}
-        query = Query(
+        self.builder.queries[number] = Query(
             query_id,
             text,
             strata=self._strata(item),
             params=self._params(item, where),
-            negative=Negative() if is_negative and not targets and not grades else None,
+            negative=Negative() if is_negative else None,
             need=self._text(mapping.need, item),
             notes=self._text(mapping.notes, item),
-            exhaustive=self._pick(mapping.exhaustive, item) in (True, "true", 1),
+            exhaustive=self._is_true(mapping.exhaustive, item),
             floors=self._floors(item, where),
             weight=self._number(item, mapping.weight, where, 1.0),
         )
         at = self._places.get(id(item), ())
-        handle: Any = number
-        if (
-            query_id
-            and (first := next((n for n, known in self.builder.queries.items() if known.id == query_id), None))
-            is not None
-        ):
-            self._problem(
-                item,
-                f"query id {shorten(query_id)} is used twice",
-                f"each id once; it is that of item {int(str(first)) + 1} too",
-            )
-            return
-        self.builder.queries[handle] = query
-        for doc_id, grade in grades.items():
-            self.builder.judge(handle, doc_id, grade, at)
+        for doc_id, grade in (grades or {}).items():
+            self.builder.judge(number, doc_id, grade, at)
         if targets:
-            self.targets[handle] = tuple(dict.fromkeys(targets))
-        if forbidden:
-            self.forbidden[handle] = tuple(dict.fromkeys(replace(row, grade=1.0) for row in forbidden))
+            self.targets[number] = tuple(dict.fromkeys(targets))
+        if forbidden := self._values(item, mapping.forbidden, where, "forbidden"):
+            self.forbidden[number] = tuple(dict.fromkeys(replace(row, grade=1.0) for row in forbidden))
         line, _ = self.source.place(at)
-        for name in item:
-            if name not in self._used and item[name] not in (None, "", [], {}):
-                self.left.setdefault(str(name), []).append(line)
+        for field_name, value in item.items():
+            if field_name not in self._used and value not in (None, "", [], {}):
+                self.left.setdefault(str(field_name), []).append(line)
+
+    def _is_named(self, item: dict[str, Any], number: int, query_id: str, text: str) -> bool:
+        """Whether an item has a text or an id of its own."""
+        if not (query_id or text).strip():
+            wanted = " or ".join(path for path in (self.mapping.text, self.mapping.id) if path)
+            self._problem(item, f"item {number + 1} has no query", wanted or "text or id in the mapping", list(item))
+            return False
+        if not query_id and not self.builder.makes_ids:
+            expected = f"an id in each query, as others have ({self.mapping.id})"
+            self._problem(item, f"query {shorten(text)} has no id", expected)
+            return False
+        first = self._first.setdefault(query_id, number) if query_id else number
+        if first != number:
+            expected = f"each id once; it is that of item {first + 1} too"
+            self._problem(item, f"query id {shorten(query_id)} is used twice", expected)
+            return False
+        return True
+
+    def _is_true(self, path: str | None, item: dict[str, Any]) -> bool:
+        return str(self._pick(path, item)).lower() in {"true", "yes", "1"}
+
+    def _truth(self, item: dict[str, Any], where: str) -> tuple[dict[str, float] | None, list[Criteria], bool]:
+        """Graded ids, or conditions, of one query, and whether nothing should be found; None where nothing is said of it."""
+        grades, targets, n_expected = self._expected(item, where)
+        for row in self._values(item, self.mapping.not_relevant, where, "not_relevant"):
+            if row.where.keys() == {"id"} and not targets:
+                grades.setdefault(row.where["id"], 0.0)
+            else:
+                targets.append(replace(row, grade=0.0))
+        if targets:  # ids too are conditions where others are
+            targets = [*(Criteria({"id": doc_id}, grade) for doc_id, grade in grades.items()), *targets]
+            grades = {}
+        is_empty = not grades and not targets
+        is_negative = is_empty and (n_expected == 0 or self._is_true(self.mapping.negative, item))
+        return (None if is_empty and not is_negative else grades), targets, is_negative
 
     def _expected(self, item: dict[str, Any], where: str) -> tuple[dict[str, float], list[Criteria], int | None]:
         """Graded ids, or conditions, and how many values there were; None where nothing is said."""
@@ -483,10 +495,10 @@ class _Reader:
             given = json_values(value) if value[:1] in {"[", "{"} else None
             value = [value] if given is None else plain_values(given)
             value = [] if value == [""] else value
-        if isinstance(value, dict) and value and all(_is_number(grade) for grade in value.values()):
-            if not self._has_condition(value):
-                yield from ((str(doc_id), float(grade)) for doc_id, grade in value.items())
-                return
+        is_graded = isinstance(value, dict) and value and all(_is_number(grade) for grade in value.values())
+        if is_graded and not self._has_condition(value):
+            yield from ((str(doc_id), float(grade)) for doc_id, grade in value.items())
+            return
         if not isinstance(value, list):
             yield value, None
         elif any(isinstance(part, list) for part in value):
@@ -501,7 +513,12 @@ class _Reader:
 
     def _criteria(self, value: Any, tier: float | None) -> Criteria:
         where: dict[str, str] = {}
-        for name, path in self.mapping.where.items():
+        conditions = self.mapping.where
+        if (
+            not isinstance(value, dict | list) and "@" not in conditions.values()
+        ):  # an id alone, where others are objects
+            conditions = {"id" if "id" in conditions else next(iter(conditions)): "@"}
+        for name, path in conditions.items():
             found = source_text(value if path == "@" else self._pick(path, value) if isinstance(value, dict) else None)
             if isinstance(found, str) and found.strip():
                 where[name] = found.strip() if condition(name)[1] != "contains" else found

@@ -7,12 +7,13 @@ from collections import Counter
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from functools import lru_cache
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 from cranfield.base.errors import CranfieldError, TestSetError
 from cranfield.base.words import join_first
+from cranfield.formats.io.delimited import JUDGMENT_COLUMNS
 from cranfield.formats.io.files import shown, suffix_of
-from cranfield.formats.testsets.mapping import FieldMapping, FileValues, file_values
+from cranfield.formats.testsets.mapping import EXPECTED_VALUE, FieldMapping, FileValues, file_values
 from cranfield.model.kinds import PARAM_NAME
 
 LISTS = (
@@ -255,6 +256,8 @@ def propose(source: FileValues, known: Collection[str] = ()) -> FieldMapping:
     Raises:
         TestSetError: no list of queries, no text or id of a query, or nothing that is expected; with the keys that are there.
     """
+    if (by_query := _by_query(source.values)) is not None:
+        return by_query
     found = _items_of(source.values)
     if found is None:
         keys = join_first(source.values) if isinstance(source.values, Mapping) else ""
@@ -271,9 +274,15 @@ def propose(source: FileValues, known: Collection[str] = ()) -> FieldMapping:
         expected = f"a key such as {join_first(TEXTS[:5])}"
         raise _not_found(source, "no field with the text of a query", expected, join_first(items[0], 12))
     if not (mapping.expected or mapping.negative or mapping.forbidden):
-        expected = f"a key such as {join_first(EXPECTED[:1] + ('relevant', 'qrels', 'must_find'))}"
+        expected = f"a key such as {join_first((*EXPECTED[:1], 'relevant', 'qrels', 'must_find'))}"
         raise _not_found(source, "no field with what is expected", expected, join_first(items[0], 12))
     return mapping
+
+
+def _at_path(values: Any, path: str) -> Any:
+    import jmespath
+
+    return jmespath.search(path, values)
 
 
 def _not_found(source: FileValues, message: str, expected: str, got: str) -> TestSetError:
@@ -298,7 +307,7 @@ def is_mappable(path: Path) -> bool:
 
 @lru_cache(maxsize=8)
 def _is_mappable(path: Path, _modified: int, _size: int) -> bool:
-    if suffix_of(path) not in {
+    if _is_table_of_judgments(path) or suffix_of(path) not in {
         ".json",
         ".jsonl",
         ".ndjson",
@@ -316,9 +325,23 @@ def _is_mappable(path: Path, _modified: int, _size: int) -> bool:
     try:
         source = file_values(path)
         mapping = propose(source)
-    except (CranfieldError, OSError):
+    except (CranfieldError, OSError, ImportError):
         return False
     return not (source.is_table and mapping.text is None)
+
+
+def _is_table_of_judgments(path: Path) -> bool:
+    """Whether a Parquet file has a column of documents beside one of queries."""
+    with path.open("rb") as stream:
+        if stream.read(4) != b"PAR1":
+            return False
+    from pyarrow import parquet
+
+    try:
+        names = {name.lower() for name in parquet.read_schema(path).names}
+    except (OSError, ValueError):
+        return False
+    return bool(names & {*JUDGMENT_COLUMNS["query_id"]} and names & {*JUDGMENT_COLUMNS["doc_id"]})
 
 
 def _plain(name: object) -> str:
@@ -331,38 +354,53 @@ def _quoted(name: str) -> str:
     return name if _IDENTIFIER.fullmatch(name) else '"' + name.replace("\\", "\\\\").replace('"', '\\"') + '"'
 
 
-def _items_of(values: Any, path: str = "") -> tuple[str, list[Mapping[str, Any]]] | None:
-    """JMESPath and items of the list of queries."""
-    if isinstance(values, list):
-        records = [value for value in values if isinstance(value, dict)]
-        if not records or len(records) < len(values):
-            return None
-        inner = _nested(records)
-        if inner is not None:
-            name, items = inner
-            return f"{path}[].{_quoted(name)}[]", items
-        return path or "@", records
-    if not isinstance(values, dict):
+Items = tuple[str, Sequence[Mapping[str, Any]]]
+"""JMESPath and items of a list of queries."""
+
+
+def _items_of(values: Any, path: str = "") -> Items | None:
+    """The list of queries in the data; None where there is none."""
+    if isinstance(values, dict):
+        return _items_inside(values, path)
+    if not isinstance(values, list) or not values or not all(isinstance(value, dict) for value in values):
         return None
+    nested = _nested(values)
+    return (path or "@", values) if nested is None else (f"{path}[].{_quoted(nested[0])}[]", nested[1])
+
+
+def _items_inside(values: dict[str, Any], path: str) -> Items | None:
+    """The list of queries under a key, the likeliest first; a mapping of ids to queries, or a single query."""
     if any(_plain(name) in TEXTS and isinstance(value, str) for name, value in values.items()):
         return path or "@", [values]
     names = sorted(values, key=lambda name: LISTS.index(_plain(name)) if _plain(name) in LISTS else len(LISTS))
-    for name in names:
-        value = values[name]
-        place = f"{path}.{_quoted(name)}" if path else _quoted(name)
-        if isinstance(value, list) and value and (found := _items_of(value, place)) is not None:
+    lists = [name for name in names if isinstance(values[name], list)]
+    mappings = [name for name in names if isinstance(values[name], dict) and _plain(name) in LISTS]
+    for name in (*lists, *mappings):
+        if (found := _items_of(values[name], f"{path}.{_quoted(name)}" if path else _quoted(name))) is not None:
             return found
-    for name in names:
-        value = values[name]
-        place = f"{path}.{_quoted(name)}" if path else _quoted(name)
-        if _plain(name) in LISTS and isinstance(value, dict) and (found := _items_of(value, place)) is not None:
-            return found
-    if values and all(isinstance(value, dict) for value in values.values()):
-        return path or "@", list(values.values())
-    return None
+    is_by_id = bool(values) and all(isinstance(value, dict) and not _is_graded(value) for value in values.values())
+    return (path or "@", list(values.values())) if is_by_id else None
 
 
-def _nested(records: Sequence[Mapping[str, Any]]) -> tuple[str, list[Mapping[str, Any]]] | None:
+def _by_query(values: Any, path: str = "@") -> FieldMapping | None:
+    """The mapping of a file that maps queries to what is expected: `{red shoes: [a, b]}`; None of any other."""
+    if not isinstance(values, dict) or not values:
+        return None
+    for name, value in values.items():
+        if _plain(name) in LISTS and (found := _by_query(value, _quoted(str(name)))) is not None:
+            return found
+    answers = [value for value in values.values() if isinstance(value, list | dict)]
+    is_flat = all(
+        _is_graded(value) if isinstance(value, dict) else all(isinstance(each, str | int) for each in value)
+        for value in answers
+    )
+    is_answered = len(answers) == len(values) or (
+        path != "@" and all(isinstance(v, str | list) for v in values.values())
+    )
+    return FieldMapping(items=path, expected=EXPECTED_VALUE) if is_flat and is_answered else None
+
+
+def _nested(records: Sequence[Mapping[str, Any]]) -> Items | None:
     """Key and items of lists of queries within records that have no query themselves: suites of tests."""
     if any(_plain(name) in TEXTS for name in records[0]):
         return None
@@ -395,7 +433,7 @@ class _Proposal:
         if (shape := self._known_shape()) is not None:
             return shape
         text = self._take(TEXTS, lambda values: all(isinstance(value, str) for value in values))
-        id_path = self._take(IDS, _are_ids)
+        id_path = self._take(IDS[:6], _are_scalars) or self._take(IDS[6:], self._are_ids)
         forbidden = self._take(FORBIDDEN, _are_values)
         not_relevant = self._take(NOT_RELEVANT, _are_values)
         exhaustive = self._take(EXHAUSTIVE, _are_flags)
@@ -437,8 +475,21 @@ class _Proposal:
                 chat = all(isinstance(item.get("input"), list) for item in self.items)
                 if "ideal" in required and not chat:
                     continue
-                return FieldMapping(items=self.path, **shape)
+                there = {key: self._there(path) if isinstance(path, str) else path for key, path in shape.items()}
+                self.used |= {each for path in there.values() if isinstance(path, str) for each in path.split(" || ")}
+                known: dict[str, Any] = {key: path for key, path in there.items() if path}
+                return FieldMapping(items=self.path, strata=self._strata(), **known)
         return None
+
+    def _there(self, path: str) -> str:
+        """The alternatives of a path that items have: `vars.query || vars.question`; empty where none has a value."""
+        import jmespath
+
+        parts = path.split(" || ") if "?" not in path else [path]
+        n_found = {part: sum(jmespath.search(part, item) is not None for item in self.items) for part in parts}
+        if path == "id" and n_found[path] < len(self.items):
+            return ""
+        return " || ".join(part for part in parts if n_found[part])
 
     def _present(self, path: str) -> list[Any]:
         return [value for value in self.fields[path][1] if value is not None and value != ""]
@@ -454,6 +505,10 @@ class _Proposal:
                     self.used.add(path)
                     return path
         return None
+
+    def _are_ids(self, values: list[Any]) -> bool:
+        """Whether every item has one, and each is another: a name or a key may also be none."""
+        return _are_scalars(values) and len(values) == len(self.items) == len({*map(str, values)})
 
     def _floors(self) -> dict[str, str]:
         depths = Counter(
@@ -477,10 +532,11 @@ class _Proposal:
                 if path not in self.used and texts & self.known:
                     self.used.add(path)
                     return path
-        if (
-            path := self._take(EXPECTED, lambda values: _are_values(values) or all(v == [] for v in values))
-        ) is not None:
-            return path
+        for name in EXPECTED:
+            is_id = "id" in name.split("_") or "ids" in name.split("_")
+            fits = _are_values if is_id else lambda values: _are_values(values) and not _are_grades(values)
+            if (taken := self._take((name,), fits)) is not None:
+                return taken
         lists = [
             path
             for path, (name, values) in self.fields.items()
@@ -518,7 +574,9 @@ class _Proposal:
             found += [single for cell in cells for single in _singles(cell)]
         return found
 
-    def _where(self, expected: str | None, found: Sequence[Any]) -> tuple[dict[str, str], tuple[str, ...]]:
+    def _where(
+        self, expected: str | None, found: Sequence[Any]
+    ) -> tuple[dict[str, str], tuple[Literal["fragment", "slash"], ...]]:
         """The conditions of expected values, and what of their addresses does not count."""
         objects = [value for value in found if isinstance(value, Mapping)]
         texts = [str(value) for value in found if not isinstance(value, Mapping)]
@@ -536,7 +594,7 @@ class _Proposal:
         has_urls = any(_URL.fullmatch(text) for text in (*texts, *addresses))
         return where, ("fragment", "slash") if has_urls else ()
 
-    def _text_condition(self, name: str, texts: Sequence[str]) -> str:
+    def _text_condition(self, name: str, texts: Sequence[str]) -> str:  # noqa: PLR0911 - a table of names and values
         """What a plain value is: an id, the end of a path, an address, a title, or words of the text."""
         words = {*name.split("_")}
         is_prose = bool(texts) and sum(len(text.split()) >= PROSE_WORDS for text in texts) * 2 > len(texts)
@@ -604,7 +662,7 @@ class _Proposal:
 
     def _strata(self) -> dict[str, str]:
         found: dict[str, str] = {}
-        for path, (name, values) in self.fields.items():
+        for path, (name, _) in self.fields.items():
             present = self._present(path)
             if path in self.used or not present:
                 continue
@@ -673,14 +731,20 @@ def _leaves(value: Any) -> Iterator[str]:
         yield str(value)
 
 
-def _are_ids(values: list[Any]) -> bool:
-    texts = [str(value) for value in values if isinstance(value, str | int) and not isinstance(value, bool)]
-    return len(texts) == len(values) == len({*texts})
+def _are_scalars(values: list[Any]) -> bool:
+    return all(isinstance(value, str | int) and not isinstance(value, bool) for value in values)
 
 
 def _are_values(values: list[Any]) -> bool:
     """Whether they may be what is expected: texts, numbers, lists, objects."""
     return all(isinstance(value, str | int | float | list | dict) and not isinstance(value, bool) for value in values)
+
+
+def _are_grades(values: list[Any]) -> bool:
+    """Whether they look like grades and not like what is expected: small numbers alone."""
+    return all(
+        isinstance(value, int | float | str) and re.fullmatch(r"-?\d{1,2}(\.\d+)?", str(value)) for value in values
+    )
 
 
 def _are_flags(values: list[Any]) -> bool:

@@ -11,13 +11,14 @@ from numpy.typing import NDArray
 
 from cranfield.measures import kernels
 from cranfield.measures.measure import JUDGED_ONLY, REL, MeasureSpec, Reason
+from cranfield.model import Outcome
 from cranfield.ranking.value import UNKNOWN_COUNT, Aspect, FloatQ, Ranking
 
 NO_FILE = "it names no file to cover"
 NO_LEGACY = "it names no legacy form"
 NO_SOURCE = "no expected document has a known source"
 NOT_NEGATIVE = "something should be found"
-NOTHING_FORBIDDEN = "it forbids no result"
+NOTHING_FORBIDDEN = "it forbids no result, or has no answer"
 
 
 def all_found(ranking: Ranking, cutoff: int | None, *, rel: int = 1) -> FloatQ:
@@ -139,10 +140,10 @@ def forbidden(ranking: Ranking, cutoff: int | None) -> FloatQ:
     """Number of results among the first k that must not be found.
 
     Returns:
-        float64[Q], 0 or more; NaN where the query forbids no result.
+        float64[Q], 0 or more; NaN where the query forbids no result, or has no answer: a failure shows nothing.
 
     Conventions:
-        a query the system failed on, or without a result: 0.
+        an empty list: 0.
     """
     query, rank = _met(ranking, Aspect.FORBIDDEN, "rank")
     found = (rank > 0) if cutoff is None else (rank > 0) & (rank <= cutoff)
@@ -153,7 +154,7 @@ def first_forbidden(ranking: Ranking, _cutoff: None) -> FloatQ:
     """1 / rank of the first result that must not be found.
 
     Returns:
-        float64[Q] in [0, 1], 0 where none was found; NaN where the query forbids no result.
+        float64[Q] in [0, 1], 0 where none was found; NaN where the query forbids no result, or has no answer.
     """
     query, rank = _met(ranking, Aspect.FORBIDDEN, "rank")
     first = np.zeros(ranking.n_queries)
@@ -165,6 +166,7 @@ def _where_forbidden(ranking: Ranking, values: FloatQ) -> FloatQ:
     query, _ = _met(ranking, Aspect.FORBIDDEN, "rank")
     forbids = np.zeros(ranking.n_queries, dtype=np.bool_)
     forbids[query] = True
+    forbids &= [not (outcome.is_failure or outcome is Outcome.MISSING) for outcome in ranking.outcomes]
     return np.where(forbids, values, np.nan)
 
 
@@ -275,6 +277,7 @@ SPECS = (
         kernel=forbidden,
         source="false positives, counted: Kent et al. 1955, American Documentation 6(2)",
         why_unscored=NOTHING_FORBIDDEN,
+        unscored_by_run=True,
         range=(0.0, float("inf")),
         higher_is_better=False,
         defined_for="queries that forbid results",
@@ -289,6 +292,7 @@ SPECS = (
         kernel=first_forbidden,
         source="reciprocal rank: Voorhees 1999, TREC-8 Question Answering Track Report",
         why_unscored=NOTHING_FORBIDDEN,
+        unscored_by_run=True,
         higher_is_better=False,
         defined_for="queries that forbid results",
         needs="forbidden",

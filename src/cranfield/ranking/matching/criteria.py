@@ -89,7 +89,9 @@ def _texts(value: Any) -> Iterator[str]:
             yield from _texts(inner)
 
 
-def _value_test(field: str, test: str, value: str, rules: MatchingRules) -> Callable[[str], bool]:
+def _value_test(  # noqa: PLR0911 - a table of tests
+    field: str, test: str, value: str, rules: MatchingRules
+) -> Callable[[str], bool]:
     if test == "contains":
         wanted = _plain(value)
         return lambda found: wanted in _plain(found)

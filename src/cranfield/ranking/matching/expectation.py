@@ -258,7 +258,7 @@ def _count(target: Target | _Document, *, every: bool) -> int | None:
     return target.expected_count if every else target.count
 
 
-def _test(target: Target | _Document, rules: MatchingRules) -> Test:
+def _test(target: Target | _Document, rules: MatchingRules) -> Test:  # noqa: PLR0911 - a table of kinds
     match target:
         case Pattern():
             expression = Expression(target.regex)
