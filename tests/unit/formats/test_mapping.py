@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -16,8 +17,9 @@ from cranfield import evaluate, load
 from cranfield.base.errors import CranfieldError, TestSetError, UsageError
 from cranfield.formats.sniff import detect_format
 from cranfield.formats.testsets.mapping import FieldMapping, file_values, mapping_from, read_mapped
+from cranfield.formats.testsets.mapping_back import write_back
 from cranfield.formats.testsets.proposal import KNOWN_SHAPES, propose
-from cranfield.model import Criteria, TestSet
+from cranfield.model import Criteria, Query, TestSet, content_id
 from cranfield.model.note import NoteKind
 
 
@@ -344,3 +346,73 @@ def test_a_mapping_is_written_as_a_config_has_it() -> None:
     assert mapping.record() == {"text": "q", "expected": "want", "where": {"url": "@"}, "urls": ["slash"]}
     assert str(mapping) == "text: q; expected: want; where: {url: @}; urls: [slash]"
     assert mapping_from(mapping.record()) == mapping
+
+
+YAML_FILE = """\
+# our golden file
+version: 3   # keep
+tests:
+  - vars:
+      query: fast shoes   # the classic
+      expected: [a, b]
+    owner: ann
+  - vars: {query: blue hat, expected: [c]}
+  - vars: {query: old thing, expected: [z]}
+"""
+
+
+def changed(testset: TestSet, grades: dict[str, dict[str, float]], *, new: tuple[Query, ...] = ()) -> TestSet:
+    """The set with other judgments, by the texts of queries; queries without any are gone."""
+    queries = tuple(query for query in (*testset.queries, *new) if query.text in grades)
+    return replace(testset, queries=queries, grades={query.id: grades[query.text] for query in queries})
+
+
+def test_what_changed_is_written_back_and_the_rest_of_the_file_stays(tmp_path: Path) -> None:
+    path = put(tmp_path, "g.yaml", YAML_FILE)
+    new = Query(content_id("brand new"), "brand new")
+    judged = changed(
+        load(path), {"fast shoes": {"a": 1, "n": 1}, "blue hat": {"c": 1}, "brand new": {"q": 1}}, new=(new,)
+    )
+    assert write_back(judged, path, path) == 3
+    text = path.read_text(encoding="utf-8")
+    assert by_text(load(path)) == {"fast shoes": {"a": 1, "n": 1}, "blue hat": {"c": 1}, "brand new": {"q": 1}}
+    for kept in ("# our golden file", "version: 3   # keep", "query: fast shoes   # the classic", "owner: ann"):
+        assert kept in text
+    assert "old thing" not in text
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "grades", "written"),
+    [
+        ("g.csv", "question,expected_ids,owner\none,a;b,ann\n", {"a": 1, "c": 1}, "one,a;c,ann\n"),
+        ("g.json", '[{"q": "one", "want": "a", "n": 1.0}]', {"c": 1}, '"want": "c", "n": 1.0'),
+        ("g.json", '[{"q": "one", "relevant": [["a"], ["b"]]}]', {"b": 2, "a": 1, "c": 1}, '[["b"], ["a", "c"]]'),
+        ("g.json", '[{"q": "one", "qrels": {"a": 1, "b": 2}}]', {"a": 3, "b": 0}, '{"a": 3, "b": 0}'),
+        (
+            "g.jsonl",
+            '{"q": "one", "want": [{"doc_id": "a", "relevance": "high", "why": "w"}, {"doc_id": "b", "relevance": "partial"}]}\n',
+            {"a": 1, "b": 2},
+            '{"doc_id": "a", "relevance": "partial", "why": "w"}',
+        ),
+    ],
+)
+def test_every_form_of_expectation_is_written_in_its_own_form(
+    tmp_path: Path, name: str, content: str, grades: dict[str, float], written: str
+) -> None:
+    path = put(tmp_path, name, content)
+    judged = changed(load(path), {"one": grades})
+    assert write_back(judged, path, path) == 1
+    assert written in path.read_text(encoding="utf-8")
+    assert by_text(load(path)) == {"one": grades}
+
+
+def test_what_a_golden_file_cannot_say_is_refused_and_nothing_is_written(tmp_path: Path) -> None:
+    path = put(tmp_path, "g.json", '[{"q": "one", "must_contain": ["a b"]}]')
+    testset = load(path)
+    graded = replace(testset, targets={testset.query_ids[0]: (Criteria({"text contains": "a b"}, 2),)})
+    with pytest.raises(TestSetError, match="the mapping has no place for grades"):
+        write_back(graded, path, path)
+    other = replace(testset, targets={testset.query_ids[0]: (Criteria({"book": "x"}),)})
+    with pytest.raises(TestSetError, match="no plain path for where: book"):
+        write_back(other, path, path)
+    assert path.read_text(encoding="utf-8") == '[{"q": "one", "must_contain": ["a b"]}]'

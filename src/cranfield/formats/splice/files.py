@@ -148,6 +148,20 @@ def splice_text(text: str, old: str, new: str, layout: str) -> str:
     return splice_tree(text, root, _data(old, lines=lines), _data(new, lines=lines), is_yaml=is_yaml)
 
 
+def tree_of(text: str) -> tuple[SplicePart, bool]:
+    """JSON, JSON Lines or YAML as a tree, and whether it is YAML.
+
+    Raises:
+        UnspliceableError: it is none of them.
+    """
+    if text.lstrip()[:1] not in {"{", "["}:
+        return yaml_part(text), True
+    try:
+        return json_part(text), False
+    except UnspliceableError:
+        return json_lines_part(text), False
+
+
 def _root(text: str, layout: str) -> SplicePart | None:
     """The text as a tree, or as lines of JSON; None where it is a table of cells."""
     if layout == "table":

@@ -12,7 +12,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from cranfield.base.errors import InputError, TestSetError, UsageError
 from cranfield.formats.convert import chosen_format, fitted, format_after, formula_notes, write_testset
@@ -33,6 +33,9 @@ from cranfield.formats.sniff import FORMATS, detect_format, read_testset
 from cranfield.formats.splice.files import spliced, spliced_meta
 from cranfield.formats.testsets.native import plain
 from cranfield.model import Meta, NoteKind, TestSet
+
+if TYPE_CHECKING:
+    from cranfield.formats.testsets.mapping import FieldMapping
 
 
 def read_meta(path: Path) -> Meta:
@@ -202,7 +205,9 @@ def save(
     return _save_whole(changed, path, target, source, entry)
 
 
-def save_spliced(changed: TestSet, path: Path, target: Path, entry: Format) -> Saved | None:
+def save_spliced(
+    changed: TestSet, path: Path, target: Path, entry: Format, mapping: FieldMapping | None = None
+) -> Saved | None:
     """Save by changing the text that is there.
 
     Args:
@@ -210,6 +215,7 @@ def save_spliced(changed: TestSet, path: Path, target: Path, entry: Format) -> S
         path: the file that it was read from.
         target: `path`, or another file.
         entry: the format of both.
+        mapping: of a golden file; None: proposed from its data.
 
     Returns:
         The files; None where the names end in different syntaxes, or the text has no room for the change.
@@ -217,6 +223,11 @@ def save_spliced(changed: TestSet, path: Path, target: Path, entry: Format) -> S
     Raises:
         TestSetError: the format cannot hold the set.
     """
+    if entry.name == "mapped":
+        from cranfield.formats.testsets.mapping_back import write_back
+
+        write_back(changed, path, target, mapping)
+        return Saved((target,), ())
     ends = {".yaml" if (end := suffix_of(name)) == ".yml" else end for name in (path, target)}
     if len(ends) > 1 or not (path.is_dir() or (path.is_file() and not _is_packed(path))):
         return None

@@ -444,20 +444,28 @@ def convert_command(
 ) -> None:
     """Convert a test set to another format. Information that the format cannot store is reported.
 
-    In the same format, only what the options change is written anew.
+    In the same format, only what the options change is written anew. Over a golden file of any form (with --force, or --to mapped),
+    what changed is written back into it, and the rest of the file stays.
     """
-    from cranfield.app.loading import apply_options, read_stored
+    from cranfield.app.loading import apply_options, mapping_of, read_stored
     from cranfield.evaluation.options.blocks import NO_OPTIONS
     from cranfield.formats.convert import chosen_format, convert
     from cranfield.formats.io.files import STDIN
+    from cranfield.formats.testsets.mapping_back import write_back
     from cranfield.formats.testsets.storage import format_of, save_spliced
     from cranfield.model import NoteKind
 
     refuse_existing(out, force=force)
-    testset = read_stored(source, source_format)
+    mapping = mapping_of(source, source_format, options.map)
+    testset = read_stored(source, source_format, mapping)
     if options != NO_OPTIONS or testset.ratings:
         testset = apply_options(testset, options, source.parent)
     copied, same_format = None, ""
+    if to == "mapped" or (to is None and out.is_file() and format_of(out).name == "mapped"):
+        base = out if out.is_file() else source
+        n = write_back(testset, base, out, mapping if base == source else mapping_of(out, None, {}))
+        note(f"wrote {out}: {count_noun(n, 'queries')} changed, added or removed")
+        return
     if str(source) != STDIN:
         entry = format_of(source, source_format)
         if entry is chosen_format(out, to):
