@@ -148,18 +148,20 @@ def splice_text(text: str, old: str, new: str, layout: str) -> str:
     return splice_tree(text, root, _data(old, lines=lines), _data(new, lines=lines), is_yaml=is_yaml)
 
 
-def tree_of(text: str) -> tuple[SplicePart, bool]:
+def tree_of(text: str, *, is_list: bool) -> tuple[SplicePart, bool]:
     """JSON, JSON Lines or YAML as a tree, and whether it is YAML.
+
+    Args:
+        text: of the file.
+        is_list: whether its data are a list: then an object at its beginning is the first line of several.
 
     Raises:
         UnspliceableError: it is none of them.
     """
-    if text.lstrip()[:1] not in {"{", "["}:
-        return yaml_part(text), True
-    try:
-        return json_part(text), False
-    except UnspliceableError:
+    begin = text.lstrip()[:1]
+    if begin == "{" and is_list:
         return json_lines_part(text), False
+    return (json_part(text), False) if begin in {"{", "["} else (yaml_part(text), True)
 
 
 def _root(text: str, layout: str) -> SplicePart | None:

@@ -64,7 +64,7 @@ def write_back(changed: TestSet, base: Path, target: Path, mapping: FieldMapping
         written = _table_text(text, values)
     else:
         try:
-            root, is_yaml = tree_of(text)
+            root, is_yaml = tree_of(text, is_list=isinstance(source.values, list))
             written = splice_tree(text, root, plain_values(source.values), values, is_yaml=is_yaml)
         except UnspliceableError:
             raise TestSetError(
