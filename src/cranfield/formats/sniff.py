@@ -31,7 +31,7 @@ from cranfield.formats.io.delimited import (
     known_names,
     separator_of,
 )
-from cranfield.formats.io.files import BYTE_ORDER_MARK, STDIN, opened, shown
+from cranfield.formats.io.files import BYTE_ORDER_MARK, STDIN, opened, shown, suffix_of
 from cranfield.formats.registry import (
     CODE_SETS,
     COLUMN_ID,
@@ -102,6 +102,7 @@ def _is_queries_csv(head: Head) -> bool:
     return all(names & {*usual} for usual in QUERY_COLUMNS.values())
 
 
+_STRUCTURED = frozenset({".json", ".jsonl", ".yaml", ".yml", ".toml"})
 _QRELS_HOLD = frozenset({"grades", "unjudged", "zeros", "fractions", "levels"})
 _TREC = "TREC, trec.nist.gov/data/qrels_eng"
 _TREC_EVAL = "trec_eval, github.com/usnistgov/trec_eval"
@@ -380,7 +381,9 @@ def _is_mapped(entry: Format | None, head: Head) -> bool:
     is_near_native = entry is not None and entry.fits is _is_yaml
     if b"cranfield_testset" in head.data or (is_near_native and _is_native(head) and b"judgments" in head.data):
         return False
-    if entry is not None and entry.kind == "testset" and not is_near_native:
+    # A line of YAML may look like one of columns: `- query: runner 2`.
+    looks_like_columns = entry is not None and entry.layout == "columns" and suffix_of(head.path) in _STRUCTURED
+    if entry is not None and entry.kind == "testset" and not is_near_native and not looks_like_columns:
         return False
     if not head.data.strip() or head.path.is_dir():
         return False
