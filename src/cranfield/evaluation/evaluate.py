@@ -229,6 +229,7 @@ HINTS: Mapping[Reason, str] = {
     Reason.NO_FILES: "write `files` of a query in the test set: the paths its results should cover",
     Reason.NO_LEGACY: "write `legacy` of a query in the test set: ids or patterns of the old form",
     Reason.NO_SOURCES: "write `sources` in the test set: names and patterns, the highest authority first",
+    Reason.NO_SUCH_GRADE: "give a grade that the judgments have",
     Reason.NO_NEGATIVE_QUERY: "write `negative: true` of a query for which nothing should be found",
 }
 """Hints for a measure that is undefined for every query, by reason."""

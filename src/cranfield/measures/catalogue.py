@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import itertools
 import re
 from collections.abc import Callable, Iterator, MutableMapping
 from threading import RLock
@@ -24,6 +25,7 @@ from cranfield.measures.measure import (
     rounded,
     seen_by,
     unjudged,
+    without_grade,
     without_value,
 )
 from cranfield.ranking.value import UNKNOWN_COUNT, Aspect, FloatQ, Ranking
@@ -86,7 +88,7 @@ PRESETS: CatalogueTable[tuple[str, str]] = CatalogueTable()
 DEFAULT_MEASURES = ("nDCG@10", "RR@10", "AP", "P@5", "R@10", "Success@5", "Judged@10")
 """The default list; the first is the primary measure."""
 
-CHOOSING = ("judged_only", "gains")
+CHOOSING = ("judged_only", "gains", "only_grade", "only_best")
 """Parameters that change the ranking a kernel sees."""
 LOOKED_FOR: dict[Needs, Aspect] = {"files": Aspect.FILE, "legacy": Aspect.LEGACY, "sources": Aspect.SOURCE}
 """Needs that are side columns."""
@@ -170,7 +172,7 @@ def compute(measure: Measure, ranking: Ranking) -> tuple[FloatQ, NDArray[np.bool
             scored[i] = False
             reasons[ranking.query_ids[i]] = Reason.NOTHING_UNJUDGED
     if not looks_at_the_list:
-        for queries, reason in unjudged(ranking):
+        for queries, reason in itertools.chain(without_grade(measure, ranking), unjudged(ranking)):
             scored[queries] = False
             reasons |= {ranking.query_ids[i]: reason for i in queries}
     if not spec.diagnostic:

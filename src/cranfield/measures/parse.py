@@ -225,6 +225,12 @@ def _measure(text: str, name: str, params: str | None, cutoff: str | None) -> Me
         raise MeasureError(
             f"{text}: has two cutoffs, {named_cutoff} and {cutoff}", expected=f"one, as in {spec.spelling}"
         )
+    others = [key for key, _ in values if key in ("rel", "only_best")]
+    if others and "only_grade" in dict(values):
+        raise MeasureError(
+            f"{text}: only_grade is given together with {' and '.join(others)}",
+            expected="only_grade=N for one grade, rel=N for every grade from N up, or only_best=True for the highest of each query",
+        )
     return Measure(name, values, _cutoff(text, spec, cutoff or named_cutoff))
 
 
