@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from cranfield.base.errors import CranfieldError, Problem, UsageError, nearest_name, shorten
 from cranfield.measures.measure import (
     LOOKS_AT_THE_LIST,
+    READERS,
     WHY_NEEDED,
     Measure,
     MeasureSpec,
@@ -38,6 +39,7 @@ FAMILIES = {
     "User models": "user_models",
     "Subtopics": "diversity",
     "Preferences and judges": "preference",
+    "Weighted sums": "composite",
 }
 """Heading to module, in the order help and docs list them; a family is imported when a name is not in those before it."""
 
@@ -153,6 +155,12 @@ def compute(measure: Measure, ranking: Ranking) -> tuple[FloatQ, NDArray[np.bool
         float64[Q] values (0 where unscored), bool[Q] which queries are scored, and the reason of each that is not.
     """
     spec = CATALOGUE[measure.name]
+    return _computed(spec, measure, ranking) if spec.composed is None else spec.composed(measure, ranking)
+
+
+def _computed(
+    spec: MeasureSpec, measure: Measure, ranking: Ranking
+) -> tuple[FloatQ, NDArray[np.bool_], dict[str, str]]:
     kernel = _kernel(spec, measure, ranking)
     if isinstance(kernel, Reason):
         why: dict[str, str] = dict.fromkeys(ranking.query_ids, kernel)
@@ -205,6 +213,12 @@ def _carries(ranking: Ranking, need: Needs) -> bool:
     if need in LOOKED_FOR:
         return ranking.aspects is not None and bool((ranking.aspects.kind == LOOKED_FOR[need]).any())
     return ranking.groups is not None and ranking.groups.kind == need
+
+
+def is_composed(measure: str | Measure) -> bool:
+    """Whether a measure is made of others: a weighted sum, which is one number over all queries."""
+    name = measure.name if isinstance(measure, Measure) else READERS[0](measure).name
+    return CATALOGUE[name].composed is not None
 
 
 def sign_of(measure: Measure) -> int:

@@ -27,6 +27,9 @@ if TYPE_CHECKING:
 Gains = tuple[tuple[int, float], ...]
 """Grade to gain, by grade."""
 Parameter = str | int | float | bool | Gains
+COMPOSITE = "Composite"
+"""Name of a weighted sum of measures. Its parameter `terms` is its spelling, its cutoff the deepest of its terms where each has
+one."""
 Needs = Literal["subtopic", "judge", "preference", "tokens", "files", "legacy", "sources", "silence"]
 
 
@@ -63,6 +66,8 @@ class Measure:
         return self._spelled(self.name)
 
     def _spelled(self, name: str) -> str:
+        if self.name == COMPOSITE:
+            return str(self.param("terms", ""))
         text = f"{name}(d)" if self.on_detail else name
         if self.params:
             text += "(" + ", ".join(f"{key}={spell(value)}" for key, value in self.params) + ")"
@@ -178,6 +183,8 @@ class MeasureSpec:
     """`kernel(ranking, cutoff, **parameters) -> float64[Q]`; NaN where a query cannot be scored. Parameters that choose
     the results it sees (`judged_only`, `gains`) are applied before it and not passed on."""
     source: str
+    composed: Callable[[Measure, Ranking], tuple[FloatQ, NDArray[np.bool_], dict[str, str]]] | None = None
+    """Computes what `compute` returns, of a measure that is made of others; None: the kernel does, by the rules of `compute`."""
     over_ties: Callable[..., FloatQ] | None = None
     """The same, as the exact expected value over random orders of equal scores; None where there is no formula."""
     parameters: tuple[ParameterSpec, ...] = ()
@@ -216,6 +223,8 @@ class MeasureSpec:
     @cached_property
     def spelling(self) -> str:
         """How it is written: `P@k`, `AP`, `AP@k`."""
+        if self.composed is not None:
+            return "0.6 * RR + 0.4 * nDCG@k"
         k = {"rank": "k", "share": "share", "multiple": "x"}[self.cutoff_kind]
         forms = {"required": f"{self.name}@{k}", "optional": f"{self.name}, {self.name}@{k}", "none": self.name}
         return forms[self.cutoff]

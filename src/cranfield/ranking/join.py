@@ -391,6 +391,7 @@ class RankingBuilder:
             n_identical=self._n_identical if judgments.ignores_identical_ids else None,
             unplaced=unplaced_column([matched.n_unplaced for matched in lists]),
             cut_at=None,
+            queries=judgments.testset.by_id,
             classes=judgments.classes,
         )
         # No answer is the right answer to a query that expects nothing, unless the run can state that.

@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 
 from cranfield.base.display import OneLine
 from cranfield.base.words import count_noun, printable, shorten_to
-from cranfield.model import Convention, Grouping, Outcome, Run
+from cranfield.model import Convention, Grouping, Outcome, Query, Run
 
 FloatQ = NDArray[np.float64]
 REASON_COLUMNS = 120
@@ -150,6 +150,8 @@ class Ranking(OneLine):
     """[Q] results that do not say which lines they are, where lines are expected; None where there is none."""
     cut_at: int | None = None
     """Results kept of each list, where a list has as many: what follows is not known. None: every list is whole."""
+    queries: Mapping[str, Query] = field(default_factory=dict)
+    """Query id to query, whose strata a weighted sum of measures needs; of more queries than these, or of none."""
     classes: tuple[str, ...] = ()
     """Q names of `QUERY_CLASSES`, empty for none, which say what is not measured; no name at all where no query has one."""
 
@@ -230,6 +232,7 @@ def rename_queries(ranking: Ranking, names: Mapping[str, str]) -> Ranking:
         query_ids=tuple(names.get(query_id, query_id) for query_id in ranking.query_ids),
         reasons={names.get(query_id, query_id): reason for query_id, reason in ranking.reasons.items()},
         top={names.get(query_id, query_id): hits for query_id, hits in ranking.top.items()},
+        queries={names.get(query_id, query_id): query for query_id, query in ranking.queries.items()},
     )
 
 
@@ -442,6 +445,7 @@ def with_assumed_grades(
         silence=None,
         n_identical=None,
         unplaced=None,
+        queries={},
         classes=tuple(ranking.classes[query] for query in queries.tolist()) if ranking.classes else (),
     )
 

@@ -227,6 +227,36 @@ _GAMMA_RATIO = (1.0, -1 / 8, 1 / 128, 5 / 1024, -21 / 32768, -399 / 262144, 869 
 _SERIES_FROM = 50.0  # here both ways are good to 1e-13
 
 
+def within_groups(values: Values, groups: NDArray[np.intp]) -> NDArray[np.float64]:
+    """Values whose t interval is that of the mean where the number of values of each group is given: a stratified mean.
+
+    The spread between the groups is taken out, and the spread within a group of n is that of n - 1 degrees of freedom. Groups of
+    one value are one group together; where one value is left alone, the values are as they are.
+
+        >>> within_groups(np.array([1.0, 3.0, 10.0, 10.0]), np.array([0, 0, 1, 1])).round(3).tolist()
+        [4.586, 7.414, 6.0, 6.0]
+
+    Args:
+        values: float64[n].
+        groups: intp[n], numbered from 0.
+
+    Returns:
+        float64[n] with the same mean.
+
+    Source:
+        Cochran 1977, Sampling Techniques, Wiley, ch. 5.
+    """
+    vector = np.asarray(values, dtype=np.float64)
+    size = np.bincount(groups)
+    merged = np.where(size[groups] > 1, groups, len(size))
+    size = np.bincount(merged)
+    if not len(vector) or (size[merged] == 1).any():
+        return vector
+    centre = np.bincount(merged, weights=vector) / np.maximum(size, 1)
+    result: NDArray[np.float64] = (vector - centre[merged]) * np.sqrt(size / np.maximum(size - 1, 1))[merged]
+    return result + vector.mean()
+
+
 def t_interval(values: Values, level: float = 0.95, about: Description | None = None) -> tuple[float, float] | None:
     """Student's t interval of the mean; `about` is their description, where it was made before.
 
