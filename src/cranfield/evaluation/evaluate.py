@@ -30,10 +30,10 @@ from cranfield.stats.describe import (
     SMALLEST_FACTOR,
     describe,
     geometric_mean,
+    stratified_interval,
     t_interval,
     total,
     weighted_mean,
-    within_groups,
 )
 
 
@@ -207,7 +207,7 @@ def summarise(
         groups: intp[n], the strata of the queries, whose numbers of queries the interval takes as given; None: it does not.
     """
     about = describe(values)
-    interval = t_interval(values, level, about) if groups is None else t_interval(within_groups(values, groups), level)
+    interval = t_interval(values, level, about) if groups is None else stratified_interval(values, groups, level)
     if measure is not None:
         interval = clipped(interval, values, CATALOGUE[measure.name].range)
     low, high = interval if interval is not None else (None, None)

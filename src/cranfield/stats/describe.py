@@ -227,36 +227,6 @@ _GAMMA_RATIO = (1.0, -1 / 8, 1 / 128, 5 / 1024, -21 / 32768, -399 / 262144, 869 
 _SERIES_FROM = 50.0  # here both ways are good to 1e-13
 
 
-def within_groups(values: Values, groups: NDArray[np.intp]) -> NDArray[np.float64]:
-    """Values whose t interval is that of the mean where the number of values of each group is given: a stratified mean.
-
-    The spread between the groups is taken out, and the spread within a group of n is that of n - 1 degrees of freedom. Groups of
-    one value are one group together; where one value is left alone, the values are as they are.
-
-        >>> within_groups(np.array([1.0, 3.0, 10.0, 10.0]), np.array([0, 0, 1, 1])).round(3).tolist()
-        [4.586, 7.414, 6.0, 6.0]
-
-    Args:
-        values: float64[n].
-        groups: intp[n], numbered from 0.
-
-    Returns:
-        float64[n] with the same mean.
-
-    Source:
-        Cochran 1977, Sampling Techniques, Wiley, ch. 5.
-    """
-    vector = np.asarray(values, dtype=np.float64)
-    size = np.bincount(groups)
-    merged = np.where(size[groups] > 1, groups, len(size))
-    size = np.bincount(merged)
-    if not len(vector) or (size[merged] == 1).any():
-        return vector
-    centre = np.bincount(merged, weights=vector) / np.maximum(size, 1)
-    result: NDArray[np.float64] = (vector - centre[merged]) * np.sqrt(size / np.maximum(size - 1, 1))[merged]
-    return result + vector.mean()
-
-
 def t_interval(values: Values, level: float = 0.95, about: Description | None = None) -> tuple[float, float] | None:
     """Student's t interval of the mean; `about` is their description, where it was made before.
 
@@ -280,6 +250,42 @@ def t_interval(values: Values, level: float = 0.95, about: Description | None = 
         return None
     half = t_quantile((1 + level) / 2, about.n - 1) * about.std / math.sqrt(about.n)
     return about.mean - half, about.mean + half
+
+
+def stratified_interval(values: FloatN, groups: NDArray[np.intp], level: float = 0.95) -> tuple[float, float] | None:
+    """Student's t interval of the mean where the number of values of each group is given.
+
+        mean ± t_{(1 + level) / 2, df} * sqrt(sum_g n_g s_g^2) / n
+
+    s_g is the spread within a group, and df the effective degrees of freedom. Groups of one value are one group together.
+
+        >>> low, high = stratified_interval(np.array([1.0, 3.0, 10.0, 10.0]), np.array([0, 0, 1, 1]))
+        >>> round(low, 4), round(high, 4)  # 6 ± 12.7062 * sqrt(2 * 2) / 4
+        (-0.3531, 12.3531)
+
+    Args:
+        values: float64[n].
+        groups: intp[n], numbered from 0.
+        level: of confidence, in (0, 1).
+
+    Returns:
+        Both ends; those of `t_interval`, which takes the spread between groups in too, where a group of one value is left.
+
+    Source:
+        Cochran 1977, Sampling Techniques, Wiley, section 5.4; the degrees of freedom are of Satterthwaite 1946.
+    """
+    size = np.bincount(groups)
+    merged = np.where(size[groups] > 1, groups, len(size))
+    spreads = [describe(values[merged == group]) for group in np.unique(merged)]
+    if not spreads or any(spread.std is None for spread in spreads):
+        return t_interval(values, level)
+    parts = [(spread.n, spread.n * (spread.std or 0.0) ** 2) for spread in spreads]
+    variance, mean = sum(part for _, part in parts), float(values.mean())
+    if not variance:
+        return mean, mean
+    freedom = variance**2 / sum(part**2 / (n - 1) for n, part in parts)
+    half = t_quantile((1 + level) / 2, freedom) * math.sqrt(variance) / len(values)
+    return mean - half, mean + half
 
 
 def total_interval(values: Values, n: int, level: float = 0.95) -> tuple[float, float] | None:
