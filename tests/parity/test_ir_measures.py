@@ -131,6 +131,46 @@ def test_values_are_equal(measure):
     check(measure, their_values(measure, QRELS, RUN))
 
 
+@pytest.mark.parametrize(("measure", "theirs"), [("RR(only_best=True)", "RR"), ("R(only_best=True)@5", "R@5")])
+def test_the_best_answer_is_what_is_relevant_from_the_highest_grade_of_each_query_on(measure, theirs):
+    found = {}
+    for query_id, judged in QRELS.items():
+        highest = max(1, *judged.values())
+        name, at, cutoff = theirs.partition("@")
+        one = {query_id: RUN[query_id]} if query_id in RUN else {}
+        found |= their_values(f"{name}(rel={highest}){at}{cutoff}", {query_id: judged}, one)
+    check(measure, found)
+
+
+@pytest.mark.parametrize(
+    ("measure", "theirs"), [("R(only_grade=2)@5", "R@5"), ("Success(only_grade=2)@3", "Success@3")]
+)
+def test_a_tier_is_a_test_set_in_which_no_other_grade_is_relevant(measure, theirs):
+    tier = {q: {d: int(g == 2) for d, g in judged.items()} for q, judged in QRELS.items() if 2 in judged.values()}
+    assert N_CASES / 3 < len(tier) < N_CASES
+    ours = {q: v for q, v in our_values(measure, QRELS, RUN).items() if not math.isnan(v)}
+    assert ours == pytest.approx(their_values(theirs, tier, RUN), abs=EXACT, rel=0)
+
+
+@pytest.mark.parametrize("p", [0.5, 0.8, 0.99])
+def test_rbp_of_the_page_is_theirs_over_the_weights_of_the_ranks_returned(p):
+    theirs = their_values(f"RBP(p={p}, rel=1)", QRELS, RUN)
+    n = {query_id: min(len(RUN.get(query_id, ())), 1000) for query_id in QRELS}
+    expected = {q: v * (1 - p**1000) / (1 - p ** n[q]) if n[q] else 0.0 for q, v in theirs.items()}
+    check(f"RBP(p={p}, rel=1, page=True)", expected)
+
+
+def test_capped_recall_is_that_of_beir():
+    """The sum over the queries of the run of found / min(relevant, k), over their number; BEIR divides by 0 where none is."""
+    judged = {q: {d for d, g in QRELS[q].items() if g > 0} for q in RUN}
+    judged = {q: relevant for q, relevant in judged.items() if relevant}
+    qrels, run = {q: QRELS[q] for q in judged}, {q: RUN[q] for q in judged}
+    for k in (1, 3, 10):
+        top = {q: sorted(docs, key=docs.__getitem__, reverse=True)[:k] for q, docs in run.items()}
+        theirs = sum(len(judged[q].intersection(top[q])) / min(len(judged[q]), k) for q in judged) / len(judged)
+        assert evaluate(qrels, run, measures=[f"R_cap@{k}"]).mean(f"R_cap@{k}") == pytest.approx(theirs, abs=EXACT)
+
+
 @pytest.mark.parametrize(("measure", "theirs"), OTHERWISE_SPELLED.items())
 def test_values_are_equal_under_another_name(measure, theirs):
     check(measure, their_values(theirs, QRELS, RUN))

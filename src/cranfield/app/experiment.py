@@ -95,8 +95,8 @@ class Experiment:
             InputError: no query is judged, or strata that it does not have.
             UsageError: a measure that no query allows.
         """
-        _ = self.dry, self.primary
-        deciding_key(self.testset, self.declared)
+        _ = self.dry
+        deciding_key(self.testset, self.declared, self.primary)
 
     @cached_property
     def checks(self) -> tuple[PassedCheck, ...]:

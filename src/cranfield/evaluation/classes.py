@@ -44,7 +44,7 @@ from cranfield.evaluation.values import (
 from cranfield.evaluation.verdict import numbers_of, verdict_of_interval, verdict_of_p
 from cranfield.evaluation.verdict_table import VerdictCode
 from cranfield.measures import Measure, compute, parse_all
-from cranfield.measures.catalogue import sign_of
+from cranfield.measures.catalogue import is_composed, sign_of
 from cranfield.measures.families.aspects import form_wins
 from cranfield.model import QUERY_CLASSES, QueryClass, query_strata
 from cranfield.model.query import CLASS, NEGATIVE, class_of
@@ -334,7 +334,7 @@ def decide_by_class(comparison: Comparison, options: CompareOptions) -> Comparis
         UnknownNameError: no query has the declared stratum.
         UsageError: the declared stratum has a different value for each query.
     """
-    key = deciding_key(comparison.baseline.testset, options)
+    key = deciding_key(comparison.baseline.testset, options, comparison.primary)
     if comparison.verdict.code is VerdictCode.INVALID:
         return comparison
     if key != CLASS:
@@ -365,14 +365,23 @@ def claims(comparison: Comparison) -> frozenset[VerdictCode]:
     return frozenset({code} if found is None else {code, _direction(comparison.primary, found.overall)})
 
 
-def deciding_key(testset: TestSet, options: CompareOptions) -> str:
+def deciding_key(testset: TestSet, options: CompareOptions, primary: Measure | None = None) -> str:
     """The key of the classes that decide: the declared stratum, or `class` where queries have classes; empty for none.
+
+    A weighted sum over strata has no value within a class: it decides over all queries.
 
     Raises:
         UnknownNameError: no query has the declared stratum.
-        UsageError: it has a different value for each query.
+        UsageError: it has a different value for each query, or the primary measure is a weighted sum.
     """
     if options.verdict == "pooled":
+        return ""
+    if primary is not None and is_composed(primary):
+        if options.strata:
+            expected = "another primary measure, or a verdict over all queries"
+            raise UsageError(
+                f"{primary} is a sum over strata, and has no verdict by {options.strata}", expected=expected
+            )
         return ""
     strata = [query_strata(query) for query in testset.queries]
     if not options.strata:

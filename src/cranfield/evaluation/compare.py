@@ -42,6 +42,7 @@ from cranfield.evaluation.verdict_table import VerdictCode
 from cranfield.measures import CATALOGUE, Measure, compute
 from cranfield.measures.catalogue import sign_of
 from cranfield.measures.kernels import first_relevant_rank
+from cranfield.measures.measure import only_its_grades
 from cranfield.model import Convention, Run, TestSet
 from cranfield.ranking.value import FloatQ, Ranking
 from cranfield.stats.describe import describe, differences, t_interval
@@ -306,7 +307,8 @@ def bucket_queries(
     """Put every paired query in exactly one of `BUCKETS`; empty buckets are kept."""
     rel = primary.whole("rel", 1)
     ranks = [
-        first_relevant_rank(evaluation.ranking, rel=rel, cutoff=primary.depth) for evaluation in (baseline, candidate)
+        first_relevant_rank(only_its_grades(primary, evaluation.ranking), rel=rel, cutoff=primary.depth)
+        for evaluation in (baseline, candidate)
     ]
     sign = sign_of(primary)
     buckets: dict[str, list[str]] = {name: [] for name in BUCKETS}

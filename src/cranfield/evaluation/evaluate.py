@@ -19,13 +19,23 @@ from cranfield.evaluation.requirements import requirement_caveats
 from cranfield.evaluation.unseen import Caveat, CaveatKind
 from cranfield.evaluation.values import ByMeasure, Comparison, Evaluation, Summary, as_printed
 from cranfield.measures import CATALOGUE, DEFAULT_MEASURES, Measure, compute, parse_all
+from cranfield.measures.catalogue import is_composed
+from cranfield.measures.families.composite import mean_range, strata_groups
 from cranfield.measures.measure import Reason
 from cranfield.model import Absence, Run, TestSet, is_in_stratum
 from cranfield.model.query import CLASS, NOTHING_EXPECTED, negative_of
 from cranfield.ranking.prepared import PreparedJudgments
 from cranfield.ranking.value import UNKNOWN_COUNT, FloatQ, Ranking
 from cranfield.stats.contrast import GroupContrast
-from cranfield.stats.describe import SMALLEST_FACTOR, describe, geometric_mean, t_interval, total, weighted_mean
+from cranfield.stats.describe import (
+    SMALLEST_FACTOR,
+    describe,
+    geometric_mean,
+    stratified_interval,
+    t_interval,
+    total,
+    weighted_mean,
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -144,7 +154,7 @@ def evaluate_ranking(  # noqa: PLR0913 - facts about the run, each typed by name
         values={measure: results[measure][0] for measure in requested},
         scored={measure: results[measure][1] for measure in requested},
         unscored={measure: results[measure][2] for measure in requested},
-        summaries=ByMeasure({measure: _summary(measure, results[measure], weights) for measure in requested}),
+        summaries=ByMeasure({measure: _summary(measure, results[measure], weights, ranking) for measure in requested}),
         run=run,
         pilot=run.pilot if run is not None else False,
         warnings=tuple(notes + _warnings(testset, ranking, requested, results) + _unbounded(testset, ranking, run)),
@@ -179,21 +189,32 @@ def difference_range(measure: Measure) -> tuple[float, float]:
 
 
 def summarise(
-    values: FloatQ, level: float = 0.95, weights: FloatQ | None = None, *, measure: Measure | None = None
+    values: FloatQ,
+    level: float = 0.95,
+    weights: FloatQ | None = None,
+    *,
+    measure: Measure | None = None,
+    groups: NDArray[np.intp] | None = None,
 ) -> Summary:
     """Mean, median, spread, t interval and the other means of the scored values.
+
+    The values of a weighted sum are contributions to it: only their mean and its interval are of the sum.
 
     Args:
         values: float64[n], of the scored queries.
         level: of the interval.
         weights: float64[n], query frequencies; None where unknown.
         measure: of the values; the interval is clipped to its range.
+        groups: intp[n], the strata of the queries, whose numbers of queries the interval takes as given; None: it does not.
     """
     about = describe(values)
-    interval = t_interval(values, level, about)
+    interval = t_interval(values, level, about) if groups is None else stratified_interval(values, groups, level)
     if measure is not None:
         interval = clipped(interval, values, CATALOGUE[measure.name].range)
     low, high = interval if interval is not None else (None, None)
+    if measure is not None and is_composed(measure):
+        low, high = clipped(interval, values.mean(keepdims=True), mean_range(measure)) or (None, None)
+        return Summary(about.mean, None, None, low, high, about.n, level)
     return Summary(
         about.mean,
         about.median,
@@ -208,10 +229,18 @@ def summarise(
     )
 
 
-def _summary(measure: Measure, result: Scored, weights: FloatQ) -> Summary:
+def groups_of(measure: Measure, ranking: Ranking, query_ids: Sequence[str]) -> NDArray[np.intp] | None:
+    """intp[n]: the strata that a weighted sum makes of queries; None of another measure."""
+    if not is_composed(measure) or not ranking.queries:
+        return None
+    return strata_groups(measure, [ranking.queries[query_id] for query_id in query_ids])
+
+
+def _summary(measure: Measure, result: Scored, weights: FloatQ, ranking: Ranking) -> Summary:
     """The summary by the aggregate of the measure."""
     values, scored, _ = result
-    summary = summarise(values[scored], weights=weights[scored], measure=measure)
+    groups = groups_of(measure, ranking, list(itertools.compress(ranking.query_ids, scored.tolist())))
+    summary = summarise(values[scored], weights=weights[scored], measure=measure, groups=groups)
     aggregate = CATALOGUE[measure.name].aggregate
     if aggregate == "sum":
         return replace(summary, aggregate=aggregate, mean=summary.total, ci_low=None, ci_high=None)
@@ -231,6 +260,7 @@ HINTS: Mapping[Reason, str] = {
     Reason.NO_LEGACY: "write `legacy` of a query in the test set: ids or patterns of the old form",
     Reason.NO_SOURCES: "write `sources` in the test set: names and patterns, the highest authority first",
     Reason.NO_FORBIDDEN: "write `forbidden` of a query in the test set: ids or conditions of what must not be found",
+    Reason.NO_SUCH_GRADE: "give a grade that the judgments have",
     Reason.NO_NEGATIVE_QUERY: "write `negative: true` of a query for which nothing should be found",
 }
 """Hints for a measure that is undefined for every query, by reason."""
@@ -421,7 +451,12 @@ def strata_of(
 def summaries_by_stratum(
     evaluation: Evaluation, measure: Measure, always: Collection[str] = ()
 ) -> tuple[StratumSummary, ...]:
-    """Mean, interval, median and spread of a measure within each stratum; of which keys: see `strata_of`."""
+    """Mean, interval, median and spread of a measure within each stratum; of which keys: see `strata_of`.
+
+    Nothing of a weighted sum, which is one number over the strata.
+    """
+    if is_composed(measure):
+        return ()
     values, scored = evaluation.values[measure], evaluation.scored[measure]
     rows = []
     for key, value, query_ids in strata_of(evaluation.testset, evaluation.query_ids, always):

@@ -762,7 +762,7 @@ def compare_many(
         find_unjudged=unjudged_of_many,
     )
     verdict = verdict_of_many(many)
-    key = "" if verdict.code is VerdictCode.INVALID else deciding_key(evaluations[0].testset, options)
+    key = "" if verdict.code is VerdictCode.INVALID else deciding_key(evaluations[0].testset, options, primary)
     reasons = (*verdict.reasons, *(_class_note(many, verdict, key) if key else ()))
     return replace(many, verdict=replace(verdict, reasons=reasons, unseen=unseen_of_many(many, verdict)))
 

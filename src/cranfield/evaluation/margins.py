@@ -205,6 +205,7 @@ MAX_UNJUDGED = 200
 ROWS_AT_A_TIME = 1_000_000
 
 OF_ITS_DIVISOR = "it does not divide by all relevant documents"
+OF_ONE_GRADE = "only one grade counts, so a higher one may lower it"
 NO_ARGUMENT = "it may fall when a relevant result rises"
 DIVIDES_BY_THE_RETRIEVED = "under this convention its divisor depends on the order of the results"
 SEVERAL_ITEMS = "under this convention one result may be several items, and only the first rank of each item is kept"
@@ -273,6 +274,8 @@ def why_no_bounds(measure: Measure) -> str:
     """Why neither the order of ties nor unjudged results of a measure have bounds; empty where they have."""
     if measure.name == "AP" and measure.param("divisor", "relevant") != "relevant":
         return OF_ITS_DIVISOR
+    if measure.whole("only_grade", 0) or measure.param("only_best", default=False):
+        return OF_ONE_GRADE
     return "" if measure.name in RISES_WITH_RANK else NO_ARGUMENT
 
 

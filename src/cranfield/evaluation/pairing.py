@@ -3,19 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import pairwise
 
 import numpy as np
 from numpy.typing import NDArray
 
 from cranfield.base.errors import UsageError
-from cranfield.evaluation.evaluate import strata_of, summarise
+from cranfield.evaluation.evaluate import groups_of, strata_of, summarise
 from cranfield.evaluation.options.blocks import CompareOptions
 from cranfield.evaluation.values import Evaluation, Summary, find_measure
-from cranfield.measures import CATALOGUE, Measure, parse
+from cranfield.measures import CATALOGUE, Measure, compute, parse
+from cranfield.measures.catalogue import is_composed
 from cranfield.model import TestSet
-from cranfield.ranking.value import FloatQ
+from cranfield.ranking.value import FloatQ, only_queries
 from cranfield.stats.permutation import is_enumerated, permutations
 from cranfield.stats.result import TestResult
 
@@ -33,13 +34,17 @@ class PairedValues:
     query_ids: tuple[str, ...]
     """In the order of the first system."""
     values: FloatQS
+    groups: NDArray[np.intp] | None = None
+    """intp[Q]: the strata of a weighted sum, whose numbers of queries the interval of a system takes as given."""
 
     def summaries(self, alpha: float) -> tuple[Summary, ...]:
         """Every system's mean and interval at 1 - alpha."""
-        return tuple(summarise(column, 1 - alpha, measure=self.measure) for column in self.values.T)
+        return tuple(summarise(column, 1 - alpha, measure=self.measure, groups=self.groups) for column in self.values.T)
 
     def strata(self, testset: TestSet) -> Iterator[tuple[str, str, PairedValues]]:
-        """(key, value, values) of every stratum."""
+        """(key, value, values) of every stratum; none of a weighted sum, which is one number over the strata."""
+        if is_composed(self.measure):
+            return
         places = {query_id: row for row, query_id in enumerate(self.query_ids)}
         for key, value, query_ids in strata_of(testset, self.query_ids):
             yield key, value, self._at(sorted(places[query_id] for query_id in query_ids))
@@ -52,12 +57,26 @@ class PairedValues:
         return self._at([row for row, query_id in enumerate(self.query_ids) if query_id in kept])
 
     def _at(self, rows: Sequence[int]) -> PairedValues:
-        return PairedValues(self.measure, tuple(self.query_ids[row] for row in rows), self.values[rows])
+        groups = None if self.groups is None else self.groups[rows]
+        return PairedValues(self.measure, tuple(self.query_ids[row] for row in rows), self.values[rows], groups)
 
 
 def pair_values(evaluations: Sequence[Evaluation], measure: Measure) -> PairedValues:
-    """The values of a measure on the queries for which every system has one."""
-    return pair_columns(measure, [(each.query_ids, each.values[measure], each.scored[measure]) for each in evaluations])
+    """The values of a measure on the queries for which every system has one.
+
+    Those of a weighted sum are its contributions when only these queries are evaluated.
+    """
+    paired = pair_columns(measure, [(e.query_ids, e.values[measure], e.scored[measure]) for e in evaluations])
+    if not is_composed(measure):
+        return paired
+    kept = frozenset(paired.query_ids)
+    if any(kept != {q for q in each.query_ids if has_value(each, measure, q)} for each in evaluations):
+        rankings = [
+            only_queries(each.ranking, np.array([query_id in kept for query_id in each.query_ids], dtype=np.bool_))
+            for each in evaluations
+        ]
+        paired = pair_columns(measure, [(ranking.query_ids, *compute(measure, ranking)[:2]) for ranking in rankings])
+    return replace(paired, groups=groups_of(measure, evaluations[0].ranking, paired.query_ids))
 
 
 def pair_columns(measure: Measure, columns: Sequence[Column]) -> PairedValues:

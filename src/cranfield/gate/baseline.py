@@ -19,6 +19,7 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from cranfield.base.errors import InputError, Problem, ProblemList, UsageError, shorten
 from cranfield.base.version import __version__
+from cranfield.base.words import join_first
 from cranfield.evaluation.values import Evaluation
 from cranfield.formats.io.files import decode, read_bytes, shown, write_text
 from cranfield.formats.io.located import Located, located_text
@@ -26,6 +27,7 @@ from cranfield.formats.io.tree import Unreadable
 from cranfield.formats.io.validation import validate
 from cranfield.gate.decimals import exact, mean
 from cranfield.measures import CATALOGUE
+from cranfield.measures.catalogue import is_composed
 from cranfield.model import Outcome, Predicate, TestSet
 from cranfield.repo.git import GitError, commit_of, git
 
@@ -213,6 +215,12 @@ def misfits(
     if absent:
         listed = ", ".join(baseline.measures)
         problems.append(Problem(f"the baseline has no {', '.join(absent)}", path=name, got=listed))
+    sums = [measure for measure in measures if is_composed(measure)] if baseline.added else []
+    if sums:
+        what = (
+            f"the baseline lacks queries of this test set ({join_first(baseline.added)}), by whose number the values of"
+        )
+        problems.append(Problem(f"{what} {', '.join(sums)} are weighted", path=name))
     hint = f"inspect the new results, then accept them: `{ACCEPT}`"
     return tuple(replace(problem, hint=hint) for problem in problems)
 

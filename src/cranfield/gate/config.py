@@ -189,6 +189,7 @@ class Floor(Strict):
     def problems(self, _: Mapping[str, Any]) -> Iterator[Finding]:
         """Not exactly one bound, or a bound on the side where the worst system keeps it."""
         yield from exclusive_keys(self, "at_least", "above", "at_most", "every_query")
+        yield from _over_a_part(self.measure, {"where": self.where, "by": self.by, "every_query": self.every_query})
         if self.every_query is not None and self.by is not None:
             yield (), Problem("every_query already checks each query", hint="leave `by` out.")
         from cranfield.measures import CATALOGUE, parse
@@ -200,6 +201,15 @@ class Floor(Strict):
         elif not higher and self.at_most is None and self.every_query is None:
             got = "above" if self.above is not None else "at_least"
             yield ("measure",), Problem(f"lower is better for {self.measure}", expected="at_most", got=got)
+
+
+def _over_a_part(measure: str, given: Mapping[str, object]) -> Iterator[Finding]:
+    """Settings by which a rule takes a part of the queries, or each of them, which a weighted sum has no value for."""
+    from cranfield.measures.catalogue import is_composed
+
+    hint = "name the stratum in the sum, as in RR[tier=hard], and leave this out."
+    for key in [key for key, value in given.items() if value is not None] if is_composed(measure) else ():
+        yield (key,), Problem(f"{measure} is one number over all queries, which {key} does not apply to", hint=hint)
 
 
 class Drop(Strict):
@@ -223,6 +233,7 @@ class Drop(Strict):
 
     def problems(self, file: Mapping[str, Any]) -> Iterator[Finding]:
         """Settings of an interval that is not used, or a test that has none."""
+        yield from _over_a_part(self.measure, {"where": self.where, "by": self.by})
         if not self.significant:
             if self.alpha is not None or self.test is not None:
                 yield (), Problem("alpha and test require `significant: true`")
@@ -254,6 +265,10 @@ class NoWorse(Strict):
     """Paired test; default: that of the config."""
     where: Where | None = None
     """Only queries of these strata."""
+
+    def problems(self, _: Mapping[str, Any]) -> Iterator[Finding]:
+        """A weighted sum over a part of the queries."""
+        return _over_a_part(self.measure, {"where": self.where, "by": self.by})
 
 
 class Ratchet(Strict):

@@ -18,6 +18,7 @@ from cranfield.gate.decimals import exact
 from cranfield.measures import CATALOGUE, Measure, compute, parse
 from cranfield.measures.catalogue import sign_of
 from cranfield.measures.kernels import expected_relevant, first_relevant_rank
+from cranfield.measures.measure import only_its_grades
 from cranfield.model import Outcome, is_in_stratum, query_strata
 from cranfield.stats.result import DEFAULT_DRAWS
 
@@ -73,7 +74,7 @@ class GateInput:
 
     def _barren(self, measure: Measure) -> frozenset[str]:
         """Queries with relevant documents, none of which is within the depth of a measure."""
-        ranking, rel = self.evaluation.ranking, measure.whole("rel", 1)
+        ranking, rel = only_its_grades(measure, self.evaluation.ranking), measure.whole("rel", 1)
         first = first_relevant_rank(ranking, rel=rel, cutoff=measure.depth)
         findable = ~(expected_relevant(ranking, rel) == 0)  # if the number is unknown, at least one is assumed
         return frozenset(compress(ranking.query_ids, (np.isinf(first) & findable).tolist()))

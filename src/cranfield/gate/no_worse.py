@@ -22,6 +22,7 @@ from cranfield.gate.gate_input import GateInput, named
 from cranfield.gate.judge import lowest
 from cranfield.gate.result import RuleResult, Status
 from cranfield.measures import parse
+from cranfield.measures.catalogue import is_composed
 from cranfield.model import query_strata
 from cranfield.stats.describe import differences
 from cranfield.stats.result import TestResult, holm
@@ -68,7 +69,8 @@ def in_classes(rule: NoWorse, key: str) -> NoWorse:
         rule: of the config.
         key: of the classes that decide the verdict; empty where one mean decides.
     """
-    return rule if not key or rule.by is not None or key in (rule.where or {}) else rule.model_copy(update={"by": key})
+    is_one = not key or rule.by is not None or key in (rule.where or {}) or is_composed(rule.measure)
+    return rule if is_one else rule.model_copy(update={"by": key})
 
 
 def no_worse_words(rule: NoWorse) -> str:

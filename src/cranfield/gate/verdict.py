@@ -28,6 +28,7 @@ from cranfield.gate.result import (
 )
 from cranfield.gate.rules import RULES, measure_of, words
 from cranfield.measures import CATALOGUE, Measure, parse
+from cranfield.measures.catalogue import is_composed
 from cranfield.model import query_strata
 from cranfield.stats.table import MEAN_DIFFERENCE, TESTS
 
@@ -223,6 +224,8 @@ def _mean_test(test: str) -> str:
 
 
 def _stratum_changes(given: GateInput, measure: str) -> Iterator[StratumChange]:
+    if is_composed(measure):  # one number over the strata
+        return
     now, before = given.values(measure), given.before(measure)
     evaluation = given.evaluation
     for key, value, query_ids in strata_of(evaluation.testset, evaluation.query_ids):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import itertools
 import re
 from collections.abc import Callable, Iterator, MutableMapping
 from threading import RLock
@@ -14,6 +15,7 @@ from numpy.typing import NDArray
 from cranfield.base.errors import CranfieldError, Problem, UsageError, nearest_name, shorten
 from cranfield.measures.measure import (
     LOOKS_AT_THE_LIST,
+    READERS,
     WHY_NEEDED,
     Measure,
     MeasureSpec,
@@ -24,6 +26,7 @@ from cranfield.measures.measure import (
     rounded,
     seen_by,
     unjudged,
+    without_grade,
     without_value,
 )
 from cranfield.ranking.value import UNKNOWN_COUNT, Aspect, FloatQ, Ranking
@@ -36,6 +39,7 @@ FAMILIES = {
     "User models": "user_models",
     "Subtopics": "diversity",
     "Preferences and judges": "preference",
+    "Weighted sums": "composite",
 }
 """Heading to module, in the order help and docs list them; a family is imported when a name is not in those before it."""
 
@@ -86,7 +90,7 @@ PRESETS: CatalogueTable[tuple[str, str]] = CatalogueTable()
 DEFAULT_MEASURES = ("nDCG@10", "RR@10", "AP", "P@5", "R@10", "Success@5", "Judged@10")
 """The default list; the first is the primary measure."""
 
-CHOOSING = ("judged_only", "gains")
+CHOOSING = ("judged_only", "gains", "only_grade", "only_best")
 """Parameters that change the ranking a kernel sees."""
 LOOKED_FOR: dict[Needs, Aspect] = {
     "files": Aspect.FILE,
@@ -156,6 +160,12 @@ def compute(measure: Measure, ranking: Ranking) -> tuple[FloatQ, NDArray[np.bool
         float64[Q] values (0 where unscored), bool[Q] which queries are scored, and the reason of each that is not.
     """
     spec = CATALOGUE[measure.name]
+    return _computed(spec, measure, ranking) if spec.composed is None else spec.composed(measure, ranking)
+
+
+def _computed(
+    spec: MeasureSpec, measure: Measure, ranking: Ranking
+) -> tuple[FloatQ, NDArray[np.bool_], dict[str, str]]:
     kernel = _kernel(spec, measure, ranking)
     if isinstance(kernel, Reason):
         why: dict[str, str] = dict.fromkeys(ranking.query_ids, kernel)
@@ -177,7 +187,7 @@ def compute(measure: Measure, ranking: Ranking) -> tuple[FloatQ, NDArray[np.bool
             scored[i] = False
             reasons[ranking.query_ids[i]] = Reason.NOTHING_UNJUDGED
     if not looks_at_the_list:
-        for queries, reason in unjudged(ranking):
+        for queries, reason in itertools.chain(without_grade(measure, ranking), unjudged(ranking)):
             scored[queries] = False
             reasons |= {ranking.query_ids[i]: reason for i in queries}
     if not spec.diagnostic:
@@ -210,6 +220,12 @@ def _carries(ranking: Ranking, need: Needs) -> bool:
     if need in LOOKED_FOR:
         return ranking.aspects is not None and bool((ranking.aspects.kind == LOOKED_FOR[need]).any())
     return ranking.groups is not None and ranking.groups.kind == need
+
+
+def is_composed(measure: str | Measure) -> bool:
+    """Whether a measure is made of others: a weighted sum, which is one number over all queries."""
+    name = measure.name if isinstance(measure, Measure) else READERS[0](measure).name
+    return CATALOGUE[name].composed is not None
 
 
 def sign_of(measure: Measure) -> int:

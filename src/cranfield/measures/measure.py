@@ -27,6 +27,9 @@ if TYPE_CHECKING:
 Gains = tuple[tuple[int, float], ...]
 """Grade to gain, by grade."""
 Parameter = str | int | float | bool | Gains
+COMPOSITE = "Composite"
+"""Name of a weighted sum of measures. Its parameter `terms` is its spelling, its cutoff the deepest of its terms where each has
+one."""
 Needs = Literal["subtopic", "judge", "preference", "tokens", "files", "legacy", "sources", "silence", "forbidden"]
 
 
@@ -63,6 +66,8 @@ class Measure:
         return self._spelled(self.name)
 
     def _spelled(self, name: str) -> str:
+        if self.name == COMPOSITE:
+            return str(self.param("terms", ""))
         text = f"{name}(d)" if self.on_detail else name
         if self.params:
             text += "(" + ", ".join(f"{key}={spell(value)}" for key, value in self.params) + ")"
@@ -130,6 +135,7 @@ class Reason(StrEnum):
     NO_FORMULA_FOR_TIES = "no formula is implemented for its expected value over orders of equal scores"
     NO_FORBIDDEN = "the test set forbids no result"
     NO_NEGATIVE_QUERY = "no query of the test set is negative"
+    NO_SUCH_GRADE = "none of its expected items has this grade"
     CUT_SHORT = "its cutoff is deeper than the lists, which were cut"
 
 
@@ -179,6 +185,8 @@ class MeasureSpec:
     """`kernel(ranking, cutoff, **parameters) -> float64[Q]`; NaN where a query cannot be scored. Parameters that choose
     the results it sees (`judged_only`, `gains`) are applied before it and not passed on."""
     source: str
+    composed: Callable[[Measure, Ranking], tuple[FloatQ, NDArray[np.bool_], dict[str, str]]] | None = None
+    """Computes what `compute` returns, of a measure that is made of others; None: the kernel does, by the rules of `compute`."""
     over_ties: Callable[..., FloatQ] | None = None
     """The same, as the exact expected value over random orders of equal scores; None where there is no formula."""
     parameters: tuple[ParameterSpec, ...] = ()
@@ -217,12 +225,21 @@ class MeasureSpec:
     @cached_property
     def spelling(self) -> str:
         """How it is written: `P@k`, `AP`, `AP@k`."""
+        if self.composed is not None:
+            return "0.6 * RR + 0.4 * nDCG@k"
         k = {"rank": "k", "share": "share", "multiple": "x"}[self.cutoff_kind]
         forms = {"required": f"{self.name}@{k}", "optional": f"{self.name}, {self.name}@{k}", "none": self.name}
         return forms[self.cutoff]
 
 
 REL = ParameterSpec("rel", 1, "lowest grade that counts as relevant", minimum=1)
+GRADE = ParameterSpec(
+    "only_grade",
+    0,
+    "only this grade counts as relevant, as a tier; queries that expect none have no value; 0: from rel up",
+    0,
+)
+BEST = ParameterSpec("only_best", False, "only the highest grade that the query expects counts as relevant")
 JUDGED_ONLY = ParameterSpec("judged_only", False, "remove unjudged results from the list first")
 GAINS = ParameterSpec("gains", (), "gain by grade, such as `{1: 3, 2: 9}`; default: the grade itself")
 PERSISTENCE = ParameterSpec(
@@ -296,7 +313,7 @@ NOTHING_JUDGED = "nothing within the cutoff is judged"
 
 def seen_by(measure: Measure, ranking: Ranking, *, diagnostic: bool) -> Ranking:
     """The ranking a measure looks at, by its own parameters and by the convention's choices."""
-    ranking = ordered_for(measure, ranking)
+    ranking = only_its_grades(measure, ordered_for(measure, ranking))
     drops_unjudged = ranking.convention.unjudged == "condensed" and not diagnostic
     if drops_unjudged or measure.param("judged_only", default=False):
         ranking = condensed(ranking)
@@ -304,6 +321,33 @@ def seen_by(measure: Measure, ranking: Ranking, *, diagnostic: bool) -> Ranking:
         ranking = exponential_gains(ranking)
     gains = measure.param("gains", default=())
     return with_gains(ranking, dict(gains)) if isinstance(gains, tuple) and gains else ranking
+
+
+def only_its_grades(measure: Measure, ranking: Ranking) -> Ranking:
+    """The ranking in which no other grade is relevant than the one a measure asks for: `only_grade`, or the best of each query (`only_best`).
+
+    Other judged results and expected items have level 0. Gains stay as they are: no measure with these parameters reads them.
+    """
+    if grade := measure.whole("only_grade", 0):
+        rows, entries = ranking.level == grade, ranking.expected_level == grade
+    elif measure.param("only_best", default=False):
+        there = np.flatnonzero(ranking.expected_count != 0)  # best first within each query
+        first = there[np.unique(ranking.expected_query[there], return_index=True)[1]]
+        level, gain = np.zeros(ranking.n_queries, dtype=np.int32), np.zeros(ranking.n_queries)
+        level[ranking.expected_query[first]] = ranking.expected_level[first]
+        gain[ranking.expected_query[first]] = ranking.expected_gain[first]
+        rows = (ranking.level == level[ranking.query]) & (ranking.gain == gain[ranking.query])
+        of = ranking.expected_query
+        entries = (ranking.expected_level == level[of]) & (ranking.expected_gain == gain[of])
+    else:
+        return ranking
+    return replace(
+        ranking,
+        level=np.where(rows, ranking.level, np.minimum(ranking.level, 0)).astype(np.int32),
+        expected_level=np.where(entries, ranking.expected_level, np.minimum(ranking.expected_level, 0)).astype(
+            np.int32
+        ),
+    )
 
 
 def ordered_for(measure: Measure, ranking: Ranking) -> Ranking:
@@ -364,8 +408,7 @@ def without_value(
         answered = [not outcome.is_failure and outcome is not Outcome.MISSING for outcome in outcomes]
         yield np.flatnonzero(np.array(answered, dtype=np.bool_) & (ranking.n_returned == 0)), Reason.NOTHING_RETURNED
     if convention.no_relevant == "skip":
-        rel = measure.param("rel", default=1)
-        relevant = expected_relevant(ranking, rel=rel if isinstance(rel, int) else 1)
+        relevant = expected_relevant(only_its_grades(measure, ranking), rel=measure.whole("rel", 1))
         yield np.flatnonzero(relevant == 0), Absence.NONE_RELEVANT
     if convention.unjudged == "unscored":
         cutoff = measure.cutoff if isinstance(measure.cutoff, int) else None
@@ -377,6 +420,13 @@ def unjudged(ranking: Ranking) -> Iterator[tuple[NDArray[np.intp], str]]:
     places = np.flatnonzero(never_judged(ranking))
     if len(places) and ranking.convention.unjudged != "unscored":
         yield places, Absence.NEVER_JUDGED
+
+
+def without_grade(measure: Measure, ranking: Ranking) -> Iterator[tuple[NDArray[np.intp], str]]:
+    """Queries that expect nothing of the one grade that a measure is about."""
+    if measure.whole("only_grade", 0):
+        expected = expected_relevant(only_its_grades(measure, ranking), rel=1)
+        yield np.flatnonzero(expected == 0), Reason.NO_SUCH_GRADE
 
 
 def rounded(values: FloatQ, decimals: int | None) -> FloatQ:

@@ -19,7 +19,9 @@ from cranfield.measures.catalogue import (
     unknown_measure,
     with_name,
 )
-from cranfield.measures.measure import READERS, Gains, Measure, MeasureSpec, Parameter, ParameterSpec, spell
+from cranfield.measures.families.composite import EXAMPLE as SUM
+from cranfield.measures.families.composite import is_sum, read_sum, terms_of
+from cranfield.measures.measure import COMPOSITE, READERS, Gains, Measure, MeasureSpec, Parameter, ParameterSpec, spell
 
 MAX_CUTOFF = 2**31 - 1
 LONGEST = 1000
@@ -95,6 +97,7 @@ def deepest_cutoff(measures: Iterable[str | Measure], ranks: Iterable[int] = ())
     listed = list(measures)
     given = [each for each in listed if isinstance(each, Measure)]
     given += parse_all([each for each in listed if isinstance(each, str)])
+    given += [term.measure for each in given if each.name == COMPOSITE for term in terms_of(each)]
     depths = [each.depth for each in given if each.depth is not None and not CATALOGUE[each.name].is_own]
     return min(max([USUAL_K, *depths, *ranks]), MAX_K)
 
@@ -130,6 +133,8 @@ def as_typed(text: str) -> Measure:
 def _parse(text: str) -> Measure:
     if len(text) > LONGEST:
         raise MeasureError(f"cannot read the measure {shorten(text)}", expected=f"at most {LONGEST} characters")
+    if is_sum(text):
+        return read_sum(text)
     return _of_another_tool(text) or _of_the_catalogue(text)
 
 
@@ -220,10 +225,20 @@ def _measure(text: str, name: str, params: str | None, cutoff: str | None) -> Me
             unknown = [] if name in CATALOGUE else [unknown_measure(name, params, cutoff, parse)]
             raise UsageError([*unknown, *broken])
     spec = CATALOGUE[name]
+    if spec.composed is not None:
+        raise MeasureError(
+            f"{text}: {spec.name} is written as a sum", expected=f"WEIGHT * MEASURE[KEY=VALUE] + …, as in {SUM}"
+        )
     values, named_cutoff = _parameters(text, spec, params)
     if named_cutoff is not None and cutoff not in (None, named_cutoff):
         raise MeasureError(
             f"{text}: has two cutoffs, {named_cutoff} and {cutoff}", expected=f"one, as in {spec.spelling}"
+        )
+    others = [key for key, _ in values if key in ("rel", "only_best")]
+    if others and "only_grade" in dict(values):
+        raise MeasureError(
+            f"{text}: only_grade is given together with {' and '.join(others)}",
+            expected="only_grade=N for one grade, rel=N for every grade from N up, or only_best=True for the highest of each query",
         )
     return Measure(name, values, _cutoff(text, spec, cutoff or named_cutoff))
 

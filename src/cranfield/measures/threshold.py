@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 
 from cranfield.base.errors import MeasureError, shorten
-from cranfield.measures.catalogue import CATALOGUE
+from cranfield.measures.catalogue import CATALOGUE, is_composed
 from cranfield.measures.measure import Measure
 from cranfield.measures.parse import parse
 
@@ -54,7 +54,7 @@ def parse_threshold(text: str) -> Threshold:
     match = _SHAPE.fullmatch(text)
     name, symbol, bound = (match["measure"], match["symbol"], match["bound"]) if match else (text, ">=", "1")
     measure = parse(name)
-    if CATALOGUE[measure.name].aggregate != "mean":
+    if CATALOGUE[measure.name].aggregate != "mean" or is_composed(measure):
         raise MeasureError(
             f"{measure} is one number over all queries",
             expected="a measure with a value for each query",

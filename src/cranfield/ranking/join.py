@@ -404,6 +404,7 @@ class RankingBuilder:
             unplaced=unplaced_column([matched.n_unplaced for matched in lists]),
             exhaustive=exhaustive_column(judgments.testset.queries),
             cut_at=None,
+            queries=judgments.testset.by_id,
             classes=judgments.classes,
         )
         # No answer is the right answer to a query that expects nothing, unless the run can state that.

@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 
 from cranfield.base.display import OneLine
 from cranfield.base.words import count_noun, printable, shorten_to
-from cranfield.model import Convention, Grouping, Outcome, Run
+from cranfield.model import Convention, Grouping, Outcome, Query, Run
 
 FloatQ = NDArray[np.float64]
 REASON_COLUMNS = 120
@@ -154,6 +154,8 @@ class Ranking(OneLine):
     """[Q] where the closed world is a statement that the graded documents are all there are; None: nowhere."""
     cut_at: int | None = None
     """Results kept of each list, where a list has as many: what follows is not known. None: every list is whole."""
+    queries: Mapping[str, Query] = field(default_factory=dict)
+    """Query id to query, whose strata a weighted sum of measures needs; of more queries than these, or of none."""
     classes: tuple[str, ...] = ()
     """Q names of `QUERY_CLASSES`, empty for none, which say what is not measured; no name at all where no query has one."""
 
@@ -234,6 +236,7 @@ def rename_queries(ranking: Ranking, names: Mapping[str, str]) -> Ranking:
         query_ids=tuple(names.get(query_id, query_id) for query_id in ranking.query_ids),
         reasons={names.get(query_id, query_id): reason for query_id, reason in ranking.reasons.items()},
         top={names.get(query_id, query_id): hits for query_id, hits in ranking.top.items()},
+        queries={names.get(query_id, query_id): query for query_id, query in ranking.queries.items()},
     )
 
 
@@ -448,6 +451,7 @@ def with_assumed_grades(
         n_identical=None,
         unplaced=None,
         exhaustive=None,
+        queries={},
         classes=tuple(ranking.classes[query] for query in queries.tolist()) if ranking.classes else (),
     )
 

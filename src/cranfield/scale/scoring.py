@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 from cranfield.base.errors import MeasureError, Problem, UsageError
 from cranfield.evaluation.absence import JUDGED_DEPTH
 from cranfield.measures import CATALOGUE, DEFAULT_MEASURES, Measure, parse_all
+from cranfield.measures.catalogue import is_composed
 from cranfield.model import DEFAULT_CONVENTION, Convention, convention_named
 from cranfield.ranking.scan import Duplicates, Missing
 
@@ -105,9 +106,9 @@ def _check_convention(rules: Convention) -> None:
 
 def _check_measures(measures: Sequence[Measure]) -> None:
     problems = [
-        Problem(f"{measure} needs more than ranks and grades ({CATALOGUE[measure.name].needs})", hint="leave it out")
+        Problem(f"{measure} needs more than ranks and grades ({need})", hint="leave it out")
         for measure in measures
-        if CATALOGUE[measure.name].needs is not None
+        if (need := CATALOGUE[measure.name].needs or ("strata" if is_composed(measure) else ""))
     ]
     if problems:
         raise MeasureError(problems)

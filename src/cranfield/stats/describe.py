@@ -252,6 +252,42 @@ def t_interval(values: Values, level: float = 0.95, about: Description | None = 
     return about.mean - half, about.mean + half
 
 
+def stratified_interval(values: FloatN, groups: NDArray[np.intp], level: float = 0.95) -> tuple[float, float] | None:
+    """Student's t interval of the mean where the number of values of each group is given.
+
+        mean ± t_{(1 + level) / 2, df} * sqrt(sum_g n_g s_g^2) / n
+
+    s_g is the spread within a group, and df the effective degrees of freedom. Groups of one value are one group together.
+
+        >>> low, high = stratified_interval(np.array([1.0, 3.0, 10.0, 10.0]), np.array([0, 0, 1, 1]))
+        >>> round(low, 4), round(high, 4)  # 6 ± 12.7062 * sqrt(2 * 2) / 4
+        (-0.3531, 12.3531)
+
+    Args:
+        values: float64[n].
+        groups: intp[n], numbered from 0.
+        level: of confidence, in (0, 1).
+
+    Returns:
+        Both ends; those of `t_interval`, which takes the spread between groups in too, where a group of one value is left.
+
+    Source:
+        Cochran 1977, Sampling Techniques, Wiley, section 5.4; the degrees of freedom are of Satterthwaite 1946.
+    """
+    size = np.bincount(groups)
+    merged = np.where(size[groups] > 1, groups, len(size))
+    spreads = [describe(values[merged == group]) for group in np.unique(merged)]
+    if not spreads or any(spread.std is None for spread in spreads):
+        return t_interval(values, level)
+    parts = [(spread.n, spread.n * (spread.std or 0.0) ** 2) for spread in spreads]
+    variance, mean = sum(part for _, part in parts), float(values.mean())
+    if not variance:
+        return mean, mean
+    freedom = variance**2 / sum(part**2 / (n - 1) for n, part in parts)
+    half = t_quantile((1 + level) / 2, freedom) * math.sqrt(variance) / len(values)
+    return mean - half, mean + half
+
+
 def total_interval(values: Values, n: int, level: float = 0.95) -> tuple[float, float] | None:
     """Prediction interval of the sum of n values, of which some are known.
 

@@ -128,7 +128,8 @@ def test_a_query_judged_by_patterns_has_its_value_for_both_bounds():
 def test_where_the_argument_does_not_hold_there_are_no_bounds(name):
     spec = CATALOGUE[name]
     cutoff = 3 if spec.cutoff_kind == "rank" else 0.5
-    measure = parse(name if spec.cutoff != "required" else f"{name}@{cutoff}")
+    of_others = "RR + P@3" if spec.composed is not None else ""
+    measure = parse(of_others or (name if spec.cutoff != "required" else f"{name}@{cutoff}"))
     ranking = ranking_of({"a": 1}, {"u": 3.0, "a": 3.0})
     assert why_unbounded(measure, ranking)
     assert np.isnan(bounds(measure, ranking)).all()

@@ -190,6 +190,8 @@ def test_a_baseline_holds_for_the_queries_that_it_has_after_others_were_added(
     same = with_added(baseline, more)
     assert (same.added, same.testset_digest, same.values) == (("q0",), more.digest, baseline.values)
     assert misfits(same, replace(evaluation, testset=more), k=10, measures=["RR"], name="b") == ()
+    of_strata = misfits(same, replace(evaluation, testset=more), k=10, measures=["0.5 * RR + 0.5 * P@1"], name="b")
+    assert any("the baseline lacks queries of this test set (q0)" in problem.message for problem in of_strata)
     reworded = replace(testset, queries=tuple(replace(query, text="another") for query in testset.queries))
     for other in (reworded, replace(testset, queries=testset.queries[:1])):
         assert with_added(baseline, other) is baseline

@@ -614,3 +614,19 @@ def test_the_words_of_a_rule_on_answers() -> None:
     assert said("every_answer: mode == semantic") == "every answer: mode = semantic"
     limited = "every_answer: {rule: tokens <= 4000, at_most: 2 %, where: {difficulty: easy}}"
     assert said(limited) == "every answer of difficulty: easy: tokens <= 4000; at most 2 % may break it"
+
+
+@pytest.mark.parametrize(("bound", "status"), [("0.85", "passed"), ("0.8500001", "failed")])
+def test_a_weighted_sum_over_strata_has_a_floor_and_a_drop_of_the_whole(
+    answered: Found, accepted: Accepted, bound: str, status: str
+) -> None:
+    spelled = "0.6 * RR[difficulty=easy] + 0.4 * RR[difficulty=hard]"
+    strata = {"q1": {"difficulty": "easy"}, "q2": {"difficulty": "hard"}, "q3": {"difficulty": "hard"}}
+    about = {"strata": strata, "measures": [spelled]}
+    # 0.6 * 1 + 0.4 * (1 + 1/4) / 2 = 0.85; before, 0.6 * 1 + 0.4 * (1 + 1) / 2 = 1
+    now = answered({"q1": "R", "q2": "R", "q3": "NNNR"}, **about)
+    floor = judged(f"floor: {{measure: '{spelled}', at_least: {bound}}}", now)
+    assert (floor.status, floor.got[:6]) == (status, "0.8500")
+    before = accepted(answered({"q1": "R", "q2": "R", "q3": "R"}, **about))
+    drop = judged(f"drop: {{measure: '{spelled}', at_most: 0.15}}", now, before)
+    assert (drop.status, drop.got) == ("passed", "\u22120.1500")

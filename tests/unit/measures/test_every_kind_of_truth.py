@@ -8,6 +8,7 @@ import pytest
 
 from cranfield.evaluation.margins import tie_margin, unjudged_margin
 from cranfield.measures import CATALOGUE, compute, parse
+from cranfield.measures.measure import COMPOSITE
 from cranfield.model import (
     CONVENTIONS,
     Answer,
@@ -109,6 +110,8 @@ SEEN = {
 
 def spellings(name):
     spec = CATALOGUE[name]
+    if name == COMPOSITE:
+        return ["0.6 * RR[class=G] + 0.4 * nDCG@3"]
     plain = [] if spec.cutoff == "required" else [name]
     return plain + ([] if spec.cutoff == "none" else [f"{name}@{k}" for k in CUTOFFS[spec.cutoff_kind]])
 
@@ -144,6 +147,8 @@ def test_a_measure_has_a_value_in_its_range_or_a_reason(name):
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         for (convention, *_), ranking in RANKINGS.items():
+            if name == COMPOSITE and convention in {"ir_measures", "searchtweak"}:
+                continue  # an error: see test_composite
             for seen, change in SEEN.items():
                 changed = change(ranking)
                 for spelling in spellings(name):
@@ -161,6 +166,8 @@ def test_a_value_lies_between_its_margins(name):
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         for (convention, *_), ranking in RANKINGS.items():
+            if name == COMPOSITE and convention in {"ir_measures", "searchtweak"}:
+                continue  # an error: see test_composite
             for spelling in spellings(name):
                 measure = parse(spelling)
                 values, scored, _ = compute(measure, ranking)

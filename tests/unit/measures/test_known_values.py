@@ -36,6 +36,21 @@ CASES = [
     # first relevant at rank 3
     ("RR", {"d": 1}, ["a", "b", "d"], 1 / 3),
     ("RR@2", {"d": 1}, ["a", "b", "d"], 0.0),
+    # the best answer is at rank 2, below a passable one
+    ("BestRR", {"edit": 2, "edit-gtk": 1, "edit-qt": 1}, ["edit-gtk", "edit", "other"], 1 / 2),
+    ("BestRR", {"ls": 1}, ["noise", "ls"], 1 / 2),
+    ("BestRR@1", {"ls": 1}, ["noise", "ls"], 0.0),
+    ("BestRR", {"edit": 2, "edit-gtk": 1}, ["edit-gtk"], 0.0),
+    ("BestSuccess@1", {"edit": 2, "edit-gtk": 1}, ["edit-gtk", "edit"], 0.0),
+    ("BestSuccess@2", {"edit": 2, "edit-gtk": 1}, ["edit-gtk", "edit"], 1.0),
+    # of grades with decimals the highest is the best, though both are rounded down to 2
+    ("BestRR", {"a": 2.5, "b": 2.25}, ["b", "a"], 1 / 2),
+    ("RR(rel=2, only_best=True)", {"ls": 1}, ["ls"], 0.0),
+    # grades are tiers: of two items of tier 1 one is found; at tier 2 and up, one of two
+    ("R(only_grade=1)@2", {"a": 3, "b": 2, "c": 1, "d": 1}, ["c", "b"], 1 / 2),
+    ("R(rel=2)@2", {"a": 3, "b": 2, "c": 1, "d": 1}, ["c", "b"], 1 / 2),
+    ("Success(only_grade=3)@2", {"a": 3, "b": 2, "c": 1}, ["c", "b"], 0.0),
+    ("RankOfFirst(only_grade=2)", {"a": 3, "b": 2, "c": 1}, ["c", "b"], 2.0),
     # linear: (3 + 0/log2(3) + 2/log2(4)) / (3 + 2/log2(3) + 1/log2(4)) = 4 / 4.7619
     ("nDCG@10", GRADED, ["doc1", "doc4", "doc2"], (3 + 2 / 2) / (3 + 2 / log2(3) + 1 / 2)),
     # exponential: (7 + 3/2) / (7 + 3/log2(3) + 1/2) = 8.5 / 9.3928

@@ -64,6 +64,12 @@ CASES = [
     ("RBP(p=0.5, rel=1, depth=2)", {"a": 1, "c": 2}, ["a", "x", "c"], 2 / 3),
     ("RBP(p=0.99, rel=1, depth=0)", {"a": 1}, ["a"], 1 - 0.99),
     ("RBP(p=0.99, rel=1)", {"a": 1}, ["a"], (1 - 0.99) / (1 - 0.99**1000)),
+    # of two ranks returned the second has the weight 0.8 of 1.8; a list cut at 1 has one rank; of no rank nothing is gained
+    ("RBP(p=0.8, page=True)", {"ls": 1}, ["noise", "ls"], 0.8 / 1.8),
+    ("RBP(p=0.8, page=True)@1", {"ls": 1}, ["ls", "noise"], 1.0),
+    ("RBP(p=0.8, page=True)@5", {"ls": 1}, ["noise", "ls"], 0.8 / 1.8),
+    ("RBP(p=0.8, page=True)", {"ls": 1}, [], 0.0),
+    ("RBP(p=0.5, rel=1, page=True)", {"a": 1, "c": 2}, ["a", "x", "c"], (1 + 1 / 4) / (1 + 1 / 2 + 1 / 4)),
     # 1/2 at rank 2: (1/2)/log2(3), over 1 + 1/log2(3)
     ("SDCG(max_rel=2)@2", HALF, ["x", "a"], (1 / 2 / log2(3)) / (1 + 1 / log2(3))),
     ("SDCG@2", HALF, ["a", "c"], 1.0),

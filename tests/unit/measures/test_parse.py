@@ -5,6 +5,7 @@ from hypothesis import strategies as st
 from cranfield import evaluate
 from cranfield.base.errors import MeasureError, UsageError
 from cranfield.measures import CATALOGUE, DEFAULT_MEASURES, Measure, as_typed, parse, parse_all
+from cranfield.measures.measure import COMPOSITE
 
 
 @pytest.mark.parametrize(
@@ -44,6 +45,10 @@ from cranfield.measures import CATALOGUE, DEFAULT_MEASURES, Measure, as_typed, p
         ("rbp.95", "RBP(p=0.95, scaled=False, depth=0)"),
         ("rbp.80-l2", "RBP(scaled=False, depth=0, gains={1: 0})"),
         ("recall_cap@5", "RelP@5"),  # of BEIR
+        ("R_cap@10", "RelP@10"),
+        ("BestRR", "RR(only_best=True)"),
+        ("BestSuccess@5", "Success(only_best=True)@5"),
+        ("MeanRank@10", "RankOfFirst@10"),
         ("cosine_accuracy@3", "Success@3"),  # of sentence-transformers
         ("dot_ndcg@10", "nDCG@10"),
         ("euclidean_map@100", "AP(divisor='reachable')@100"),
@@ -157,6 +162,13 @@ UNKNOWN = (
         ("rbp(x)", "rbp(x): cannot read the parameter 'x'; expected key=value."),
         ("nDCG(dcg='log')@5", "unknown value of dcg 'log'; expected exp-log2, log2.\nHint: did you mean log2?"),
         ("", "cannot read the measure ''; expected NAME, NAME@k or NAME(key=value)@k."),
+        (
+            "R(rel=2, only_grade=1)@5",
+            (
+                "R(rel=2, only_grade=1)@5: only_grade is given together with rel; expected only_grade=N for one grade, rel=N "
+                "for every grade from N up, or only_best=True for the highest of each query."
+            ),
+        ),
         ("P@@5", "cannot read the measure 'P@@5'; expected NAME, NAME@k or NAME(key=value)@k."),
     ],
 )
@@ -189,12 +201,14 @@ def parameter_values(parameter):
 
 @st.composite
 def measures(draw):
-    spec = CATALOGUE[draw(st.sampled_from(sorted(CATALOGUE)))]
+    spec = CATALOGUE[draw(st.sampled_from(sorted(set(CATALOGUE) - {COMPOSITE})))]  # sums: see test_composite
     params = []
     for parameter in spec.parameters:
         value = draw(parameter_values(parameter))
         if value != parameter.default:
             params.append((parameter.name, value))
+    if "only_grade" in dict(params):  # an error together with these
+        params = [(name, value) for name, value in params if name not in ("rel", "only_best")]
     cutoffs = st.integers(1, 2**31 - 1) if spec.cutoff_kind == "rank" else st.floats(0.001, 1)
     allowed = {"required": cutoffs, "optional": st.none() | cutoffs, "none": st.none()}
     return Measure(spec.name, tuple(params), draw(allowed[spec.cutoff]))

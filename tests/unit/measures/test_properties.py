@@ -238,6 +238,23 @@ def test_a_property_holds_for_every_measure_that_declares_it(key):
     holds()
 
 
+@pytest.mark.parametrize(
+    "key", ["bounded", "never_falls_when_a_relevant_result_rises", "blind_beyond_the_cutoff", *sorted(ALWAYS)]
+)
+@given(case=cases(""))
+def test_rbp_of_the_page_has_the_properties_of_rbp_but_for_the_length_of_the_list(key, case):
+    assert all(HOLDS[key](spelling, *case) for spelling in ("RBP(page=True)", "RBP(page=True, rel=1)@5"))
+
+
+@given(grades, lists)
+def test_the_tiers_of_a_list_add_up_to_its_hits(judged, docs):
+    tiers = sorted({grade for grade in judged.values() if grade > 0})
+    each = [value(f"Hits(only_grade={grade})@5", judged, docs) for grade in tiers]
+    assert sum(each) == value("Hits@5", judged, docs)
+    assert max([0.0, *map(bool, each)]) == value("Success@5", judged, docs)
+    assert value("Hits(only_best=True)@5", judged, docs) == (each[-1] if each else 0.0)
+
+
 COUNTEREXAMPLES = Path(__file__).parent / "counterexamples.json"
 DENIED = [(key, name) for key in PROPERTIES for name, (table, *_) in TRAITS.items() if table.get(key) is False]
 

@@ -448,7 +448,15 @@ def golden_measures(testset: TestSet | None) -> tuple[str, ...]:
     primary = measures_for(testset)[0]
     forbidden = ("Forbidden@5",) if testset is not None and testset.forbidden else ()
     silence = ("Silence",) if testset is not None and any(map(negative_of, testset.queries)) else ()
-    return tuple(dict.fromkeys((primary, "RR", "P@5", "R@5", "R@10", "Success@1", *silence, *forbidden)))
+    best = ("BestRR",) if testset is not None and _has_tiers(testset) else ()
+    return tuple(dict.fromkeys((primary, "RR", *best, "P@5", "R@5", "R@10", "Success@1", *silence, *forbidden)))
+
+
+def _has_tiers(testset: TestSet) -> bool:
+    """Whether a query expects results of several grades."""
+    by_query = ({grade for grade in grades.values() if grade > 0} for grades in testset.grades.values())
+    by_target = ({target.grade for target in targets if target.grade > 0} for targets in testset.targets.values())
+    return any(len(grades) > 1 for grades in (*by_query, *by_target))
 
 
 def known_of(chosen: ChosenTestSet) -> Known:

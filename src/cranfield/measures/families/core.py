@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from cranfield.measures import kernels, ties
-from cranfield.measures.measure import GAINS, JUDGED_ONLY, REL, MeasureSpec, ParameterSpec, Reason
+from cranfield.measures.measure import BEST, GAINS, GRADE, JUDGED_ONLY, REL, MeasureSpec, ParameterSpec, Reason
 
 SPECS = (
     MeasureSpec(
@@ -47,8 +47,9 @@ SPECS = (
         cutoff="optional",
         kernel=kernels.reciprocal_rank,
         over_ties=ties.reciprocal_rank,
-        parameters=(REL, JUDGED_ONLY),
+        parameters=(REL, GRADE, BEST, JUDGED_ONLY),
         aliases=("MRR", "mrr", "reciprocal_rank", "mean_reciprocal_rank"),
+        presets=(("BestRR", "only_best=True"),),
         trec_name="recip_rank",
         source="Voorhees 1999, TREC-8 Question Answering Track Report; trec_eval recip_rank",
     ),
@@ -98,7 +99,7 @@ SPECS = (
         cutoff="required",
         kernel=kernels.precision,
         over_ties=ties.precision,
-        parameters=(REL, JUDGED_ONLY),
+        parameters=(REL, GRADE, BEST, JUDGED_ONLY),
         aliases=("Precision", "precision", "Prec", "MP"),
         trec_cut_name="P",
         source="Kent et al. 1955; trec_eval P",
@@ -116,7 +117,7 @@ SPECS = (
         cutoff="required",
         kernel=kernels.recall,
         over_ties=ties.recall,
-        parameters=(REL, JUDGED_ONLY),
+        parameters=(REL, GRADE, BEST, JUDGED_ONLY),
         aliases=("Recall",),
         trec_cut_name="recall",
         source="Kent et al. 1955; trec_eval recall",
@@ -135,8 +136,9 @@ SPECS = (
         cutoff="required",
         kernel=kernels.success,
         over_ties=ties.success,
-        parameters=(REL, JUDGED_ONLY),
+        parameters=(REL, GRADE, BEST, JUDGED_ONLY),
         aliases=("Hit", "HitRate", "hit_rate"),
+        presets=(("BestSuccess", "only_best=True"),),
         trec_cut_name="success",
         source="trec_eval success",
     ),

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cranfield.measures import kernels, ties
-from cranfield.measures.measure import GAINS, JUDGED_ONLY, REL, MeasureSpec, ParameterSpec, Reason
+from cranfield.measures.measure import BEST, GAINS, GRADE, JUDGED_ONLY, REL, MeasureSpec, ParameterSpec, Reason
 from cranfield.measures.sums import Integers, starts
 from cranfield.ranking.value import FloatQ, Ranking, ResultState
 
@@ -234,7 +234,7 @@ SPECS = (
         cutoff="optional",
         kernel=hits,
         over_ties=ties.relevant_within,
-        parameters=(REL, JUDGED_ONLY),
+        parameters=(REL, GRADE, BEST, JUDGED_ONLY),
         aliases=("hits",),
         range=(0.0, INFINITE),
         source="ranx hits",
@@ -286,11 +286,13 @@ SPECS = (
         plain="A rank, so lower is better. Queries without a good result are left out: report Success as well.",
         unscored_by_run=True,
         title="rank of the first relevant result",
-        sentence="Rank of the first relevant result. Queries without one have no value: report Success too.",
+        sentence="Rank of the first relevant result, averaged over the queries that have one; the others have no value: report "
+        "Success too.",
         formula="min{i <= k : grade_i >= rel}",
         cutoff="optional",
         kernel=rank_of_first,
-        parameters=(REL, JUDGED_ONLY),
+        parameters=(REL, GRADE, BEST, JUDGED_ONLY),
+        aliases=("MeanRank",),
         range=(1.0, INFINITE),
         higher_is_better=False,
         source="search length, plus 1: Cooper 1968, American Documentation 19(1)",

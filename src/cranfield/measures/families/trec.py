@@ -233,14 +233,19 @@ SPECS = (
         name="RelP",
         aliases=("RCap", "R_cap", "recall_cap"),
         title="relative precision",
+        question="How much of what the page can hold is found?",
+        plain=(
+            "Recall that can always reach 1: with 30 good documents and 10 places, 10 good results give 1. It is the capped"
+            " recall of BEIR."
+        ),
         sentence="Number of relevant results among the first k, divided by the largest possible number: precision for "
-        "k up to R, recall beyond.",
+        "k up to R, recall beyond. Also called capped recall, R_cap@k.",
         formula="|{i <= k : grade_i >= rel}| / min(k, R)",
         cutoff="required",
         kernel=relative_precision,
         parameters=(REL, JUDGED_ONLY),
         trec_cut_name="relative_P",
-        source=f"{BUCKLEY_VOORHEES}; trec_eval relative_P",
+        source=f"{BUCKLEY_VOORHEES}; trec_eval relative_P; R_cap of BEIR: Thakur et al. 2021, NeurIPS Datasets and Benchmarks",
         why_unscored=Reason.NEEDS_COUNT,
     ),
     MeasureSpec(

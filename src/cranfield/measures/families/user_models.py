@@ -42,17 +42,19 @@ def rank_biased_precision(
     max_rel: float = 0.0,
     scaled: bool = True,
     depth: int = 1000,
+    page: bool = False,
 ) -> FloatQ:
     """Gain per result inspected, for a user who goes on from each rank with chance p.
 
-        RBP = sum_{i<=k} W_i g_i,  W_i = (1 - p) p^(i - 1) / (1 - p^depth)
+        RBP = sum_{i<=k} W_i g_i,  W_i = (1 - p) p^(i - 1) / (1 - p^depth); where `page`, depth is min(k, results returned)
 
     Returns:
         float64[Q] in [0, 1], one value per query; above 1 where gains are not scaled.
 
     Conventions:
         the weights of a list shorter than k are lost · with a depth of 0 the user has no last rank, and the weights are
-        those of the paper; 1,000 ranks are ir_measures' choice, and differ from it by a share of p^1000.
+        those of the paper; 1,000 ranks are ir_measures' choice, and differ from it by a share of p^1000 · with `page` the
+        weights of the ranks that were returned add up to 1, so a short list is not punished: nothing returned -> 0.
 
     Source:
         Moffat & Zobel 2008, ACM TOIS 27(1).
@@ -67,6 +69,9 @@ def rank_biased_precision(
         rows &= ranking.rank <= cutoff
     weights = c_w_l.geometric(p)
     gained = kernels.per_query(ranking, rows, gain * weights.at(ranking.rank.astype(np.float64)))
+    if page:
+        shown = np.minimum(ranking.n_returned, end if cutoff is None else min(end, cutoff)).astype(np.float64)
+        return kernels.over(gained, weights.to(shown))
     return gained / weights.to(np.array([end], dtype=np.float64))
 
 
@@ -198,7 +203,7 @@ SPECS = (
         title="rank-biased precision",
         sentence="Expected gain per inspected result for a user who continues from each rank with probability p.",
         formula="sum_{i<=k} W_i g_i, W_i = (1 - p) p^(i - 1) / (1 - p^depth); g = [grade >= rel], or grade / max_rel, or the "
-        "grade",
+        "grade; with page, depth is min(k, n)",
         cutoff="optional",
         kernel=rank_biased_precision,
         parameters=(
@@ -209,6 +214,7 @@ SPECS = (
             ),
             ParameterSpec("scaled", True, "graded gains are from 0 to 1; False: the grades themselves, as in ranx"),
             c_w_l.DEPTH,
+            ParameterSpec("page", False, "divide by the weights of the ranks that were returned, within the cutoff"),
             GAINS,
             JUDGED_ONLY,
         ),

@@ -493,12 +493,15 @@ def bucket_words(bucket: str, primary: Measure) -> str:
         >>> [bucket_words("newly found", parse(name)) for name in ("nDCG@10", "P(rel=2)@1", "AP")]
         ['newly in the top 10', 'newly at rank 1 with grade 2 or more', 'newly found']
     """
-    words, rel = BUCKET_WORDS.get(bucket), primary.whole("rel", 1)
-    if words is None or (primary.depth is None and rel == 1):
+    words, rel, grade = BUCKET_WORDS.get(bucket), primary.whole("rel", 1), primary.whole("only_grade", 0)
+    which = f" with grade {grade}" if grade else f" with grade {rel} or more" if rel > 1 else ""
+    if primary.param("only_best", default=False):
+        which += " with the best grade"
+    if words is None or (primary.depth is None and not which):
         return bucket
     place = "in the list" if primary.depth is None else f"in the top {format_count(primary.depth)}"
     place = "at rank 1" if primary.depth == 1 else place
-    return words.format(place=place + (f" with grade {rel} or more" if rel > 1 else ""))
+    return words.format(place=place + which)
 
 
 def _partition(parts: Mapping[str, Sequence[str]], caption: str, heading: str, primary: Measure | None = None) -> Table:
