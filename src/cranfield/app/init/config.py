@@ -14,7 +14,7 @@ from typing import Any
 
 from cranfield.app.init.shape import FoundSystem
 from cranfield.base.words import printable, shorten_to
-from cranfield.formats.io.yaml_text import yaml_text
+from cranfield.formats.io.yaml_text import short_yaml, yaml_text
 from cranfield.measures import USUAL_K
 from cranfield.model import Query, TestSet
 
@@ -63,12 +63,12 @@ def config_text(
     """
     parts = [
         SCHEMA_LINE + "\n" + HEAD,
-        comment(about[""]) + yaml_text(testsets, is_short=True),
+        comment(about[""]) + short_yaml(testsets, opened=1 if "testsets" in testsets else 0),
         (comment("Number of results requested from each system per query.") + yaml_text({"k": k}))
         if k != USUAL_K
         else USUAL,
         VERDICT
-        + yaml_text({"primary": measures[0]} | ({"measures": list(measures)} if measures[1:] else {}), is_short=True)
+        + short_yaml({"primary": measures[0]} | ({"measures": list(measures)} if measures[1:] else {}))
         + "# margin: 0.01\n",
         SYSTEMS + "systems:\n" + "".join(_system_lines(systems, about, notes, checks)),
         *([GATE] if requires else []),
@@ -85,7 +85,7 @@ def _system_lines(
     for name, settings in systems.items():
         for text in (about[name], *notes.get(name, ())):
             yield "  " + comment(text)
-        yield yaml_text({"systems": {name: settings}}, is_short=True).partition("\n")[2]
+        yield short_yaml({name: settings}, opened=1, indent="  ")
         if checks.get(name):
             yield OFFERED
             yield "".join(f"    # {line}\n" for line in yaml_text({"preflight": list(checks[name])}).splitlines())

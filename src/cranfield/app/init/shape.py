@@ -216,7 +216,8 @@ LIST_NAMES = (
 )  # fmt: skip
 ID_NAMES = (
     "_id", "id", "doc_id", "docid", "docno", "document_id", "documentId", "uri", "url", "link", "href", "path",
-    "file_path", "filePath", "file", "filename", "uuid", "key", "slug", "number", "name", "title",
+    "file_path", "filePath", "file", "filename", "uuid", "key", "slug", "chunk_id", "chunkId", "passage_id", "node_id",
+    "article_id", "page_id", "item_id", "product_id", "sku", "number", "name", "title",
 )  # fmt: skip
 LINE_NAMES = (
     ("start_line", "end_line"), ("startLine", "endLine"), ("line_start", "line_end"), ("lineStart", "lineEnd"),
@@ -331,7 +332,7 @@ def _result_shape(lists: Sequence[Sequence[Any]], known: Known) -> Shape | None:
         return None
     ids = sorted(_id_paths(lists, known), key=lambda found: found[1], reverse=True)
     if not ids:
-        return None
+        return _without_ids(results, known)
     (path, (n_known, *_)), others = ids[0], ids[1:]
     extract: dict[str, Any] = {"id": json_path(path)}
     if span := _span_path(results, path):
@@ -351,6 +352,17 @@ def _result_shape(lists: Sequence[Sequence[Any]], known: Known) -> Shape | None:
     is_open = n_known == 0 and path[-1] not in ID_NAMES[:6]
     other_ids = tuple(json_path(other) for other, _ in others) if is_open else ()
     return Shape(extract, what, int(n_known), other_ids, rank=(1, "score" in extract))
+
+
+def _without_ids(results: Sequence[Mapping[str, Any]], known: Known) -> Shape | None:
+    """Results without an id that have the fields that are expected: together these tell them apart."""
+    places = {name: at for name in known.fields if (at := _expected_field(results, name, {})) is not None}
+    if not places:
+        return None
+    parts = ", ".join(f"to_string({json_path(at)})" for at in places.values())
+    fields = {name: json_path(at) for name, at in places.items()}
+    extract = {"id": f"join(' / ', [{parts}])", "result_fields": fields}
+    return Shape(extract, f"without ids: told apart by {', '.join(places)}", rank=(0, 0))
 
 
 def _id_paths(lists: Sequence[Sequence[Mapping[str, Any]]], known: Known) -> Iterator[tuple[Steps, tuple[float, ...]]]:

@@ -15,6 +15,8 @@ import yaml
 from cranfield.base.errors import Problem
 from cranfield.formats.io.tree import Node, NodeValue, TreeBuilder, Unreadable, real_number, scalar
 
+SHORT_WIDTH = 110
+"""Characters of a line of YAML that is made short."""
 MAX_ALIAS_NODES = 100_000
 """What aliases repeat may not add more values than this: a few lines could otherwise stand for billions."""
 
@@ -190,24 +192,40 @@ Dumper.add_representer(str, _text)
 Dumper.add_representer(float, _real)
 
 
-def yaml_text(data: Mapping[str, Any], *, is_short: bool = False) -> str:
-    """The data in its own order, as one block of YAML; where it is short, lists and mappings of scalars take one line each."""
+def yaml_text(data: Mapping[str, Any]) -> str:
+    """The data in its own order, as one block of YAML."""
+    return _dumped(data, is_flow=False)
 
-    def block(values: Mapping[str, Any], *, style: bool | None) -> str:
-        return str(
-            yaml.dump(
-                dict(values),
-                Dumper=Dumper,
-                allow_unicode=True,
-                sort_keys=False,
-                width=sys.maxsize,
-                default_flow_style=style,
-            )
+
+def short_yaml(data: Mapping[str, Any], *, opened: int = 0, indent: str = "") -> str:
+    """The same in few lines: a value takes one line where it fits.
+
+    Args:
+        data: keys and values.
+        opened: levels of mappings that take a line for each key all the same.
+        indent: before every line.
+    """
+    lines: list[str] = []
+    for key, value in data.items():
+        flow = _dumped({key: value}, is_flow=True).strip()[1:-1]
+        if isinstance(value, dict) and value and (opened or len(indent) + len(flow) > SHORT_WIDTH):
+            name = _dumped({key: None}, is_flow=True).strip()[1:-1].rpartition(":")[0]
+            lines.append(f"{indent}{name}:\n{short_yaml(value, opened=max(opened - 1, 0), indent=indent + '  ')}")
+        elif len(indent) + len(flow) > SHORT_WIDTH or "\n" in flow:
+            lines += [f"{indent}{line}\n" for line in _dumped({key: value}, is_flow=False).splitlines()]
+        else:
+            lines.append(f"{indent}{flow}\n")
+    return "".join(lines)
+
+
+def _dumped(data: Mapping[str, Any], *, is_flow: bool) -> str:
+    return str(
+        yaml.dump(
+            dict(data),
+            Dumper=Dumper,
+            allow_unicode=True,
+            sort_keys=False,
+            width=sys.maxsize,
+            default_flow_style=is_flow,
         )
-
-    if not is_short:
-        return block(data, style=False)
-    # Each key on its own: a mapping of scalars alone would be one line.
-    return "".join(
-        block({key: value}, style=None if isinstance(value, dict | list) else False) for key, value in data.items()
     )
