@@ -143,7 +143,7 @@ class Judgment(ResponseBody):
 
     doc: str
     """Document, or the label of a pattern, span, symbol or file."""
-    kind: Literal["document", "pattern", "span", "entity", "file", "predicate"]
+    kind: Literal["document", "pattern", "span", "entity", "file", "predicate", "criteria"]
     grade: Number
     """Below 0: in the pool, and not judged."""
 
@@ -160,6 +160,12 @@ class QueryResponse(ResponseBody):
     negative: bool
     need: str
     notes: str
+    exhaustive: bool
+    """Whether every other result is not relevant."""
+    floors: dict[str, Number]
+    """Measure to the value that the query has to reach."""
+    forbidden: list[str]
+    """What must not be found."""
     judgments: list[Judgment]
 
 

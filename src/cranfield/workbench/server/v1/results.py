@@ -200,7 +200,12 @@ def query_response(testset: TestSet, query: Query) -> QueryResponse:
     for target in testset.targets.get(query.id, ()):
         kind: Any = type(target).__name__.lower()
         judgments.append(Judgment(doc=target.label, kind=kind, grade=float(target.grade)))
-    values = fields_of(query, QueryResponse) | {"negative": query.negative is not None, "judgments": judgments}
+    values = fields_of(query, QueryResponse) | {
+        "negative": query.negative is not None,
+        "floors": dict(query.floors),
+        "forbidden": [target.label for target in testset.forbidden.get(query.id, ())],
+        "judgments": judgments,
+    }
     return QueryResponse(**values)
 
 
