@@ -15,7 +15,7 @@ from cranfield.base.errors import Problem, TestSetError, UsageError, did_you_mea
 from cranfield.base.words import join_first
 from cranfield.evaluation.options.blocks import NO_OPTIONS, TestSetOptions
 from cranfield.formats.io.files import meta_path, shown
-from cranfield.formats.sniff import read_testset
+from cranfield.formats.sniff import read_query_list, read_testset
 from cranfield.model import LETTERS, QUERY_CLASSES, Query, TestSet, class_named
 from cranfield.model.note import Note, NoteKind, info
 from cranfield.model.query import NEGATIVE
@@ -229,16 +229,37 @@ def load(
             unknown task types, are problems too.
     """
     if isinstance(source, str | Path):
-        path = named_testset(Path(source))
-        stored = read_stored(path, format)
-        refuse_undeclared(stored, path)
-        return log_unused(apply_options(stored, options, path.parent, path), shown(path))
+        return load_file(Path(source), format, options)
     if format is not None:
         raise UsageError(f"format is {shorten(format)}", expected="no format: it applies to files only")
     from cranfield.formats.testsets.judgments import qrels_from_frame, qrels_from_mapping
 
     read = qrels_from_mapping(source) if isinstance(source, Mapping) else qrels_from_frame(source, columns=columns)
     return log_unused(apply_options(read, options), read.name)
+
+
+def load_file(
+    source: Path,
+    format: str | None = None,  # noqa: A002 - as above
+    options: TestSetOptions = NO_OPTIONS,
+    *,
+    judged: bool = True,
+) -> TestSet:
+    """Read a test set from a file and apply the options, as `load` does.
+
+    Args:
+        source: as of `load`.
+        format: as of `load`.
+        options: as of `load`.
+        judged: False for what needs no judgment: a list of queries is read too.
+
+    Raises:
+        TestSetError: as `load`.
+    """
+    path = named_testset(source)
+    stored = read_stored(path, format, judged=judged)
+    refuse_undeclared(stored, path)
+    return log_unused(apply_options(stored, options, path.parent, path), shown(path))
 
 
 def log_unused(testset: TestSet, name: str) -> TestSet:
@@ -271,17 +292,18 @@ def refuse_undeclared(testset: TestSet, path: Path) -> None:
         raise TestSetError(problems)
 
 
-def read_stored(path: Path, format: str | None = None) -> TestSet:  # noqa: A002 - as above
+def read_stored(path: Path, format: str | None = None, *, judged: bool = True) -> TestSet:  # noqa: A002 - as above
     """Read a test set as its file has it, with the metadata of the file beside it.
 
     Args:
         path: its file.
         format: name of its format, where the content does not tell.
+        judged: as of `load_file`.
 
     Raises:
         TestSetError: the file cannot be read as one.
     """
-    testset = read_testset(path, format)
+    testset = read_testset(path, format) if judged else read_query_list(path, format)
     if not meta_path(path).exists():
         return testset
     from cranfield.formats.testsets.storage import with_meta

@@ -35,6 +35,11 @@ EXAMPLES: Mapping[str, tuple[str, ...]] = {
         "diff old new --queries qrels.txt --html diff.html",
         "diff old new --max-first-changed 10%",
     ),
+    "snapshot": (
+        "snapshot",
+        "snapshot --check",
+        "snapshot set.yaml old.run -k 3 --out old.txt",
+    ),
     "gate": ("gate", "gate --from cranfield-out --junit gate.xml", "gate --baseline-ref origin/main --step-summary"),
     "baseline accept": (
         "baseline accept --from cranfield-out --reason 'new tokenizer'",

@@ -36,7 +36,7 @@ def diff_command(
     ] = 0.9,
     queries: Annotated[
         Path | None,
-        Option("Queries that both should answer, with their texts: a test set, or a text a line.", metavar="FILE"),
+        Option("Queries that both should answer, with their texts: a test set, or a list of queries.", metavar="FILE"),
     ] = None,
     max_first_changed: Annotated[
         str | None,
@@ -75,7 +75,7 @@ def diff_command(
     ]
     testset, runs = None, []
     try:
-        testset = None if queries is None else read_stored(queries, testset_format)
+        testset = None if queries is None else read_stored(queries, testset_format, judged=False)
     except CranfieldError as error:
         problems += error.problems
     for path in (baseline, candidate):
