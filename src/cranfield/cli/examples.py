@@ -34,6 +34,7 @@ EXAMPLES: Mapping[str, tuple[str, ...]] = {
         "diff old.run new.run",
         "diff old new --queries qrels.txt --html diff.html",
         "diff old new --max-first-changed 10%",
+        "diff --system old --system new",
     ),
     "snapshot": (
         "snapshot",
