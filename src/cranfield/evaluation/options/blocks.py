@@ -633,7 +633,7 @@ class DifferenceOptions:
     max_first_changed: Annotated[
         float | None,
         Option(
-            "Maximum share of queries with another first result: 10% or 0.1.",
+            "Maximum share of queries with another first result, such as 0.1.",
             metavar="SHARE",
             parse=parse_share,
             places=_REQUESTED,
