@@ -36,6 +36,7 @@ PAGES = {
     "query": "/evaluations/{new}/queries/q3",
     "compare": "/comparisons",
     "compare two": "/comparisons?baseline={old}&candidate={second}",
+    "difference": "/diff?baseline={old}&candidate={new}",
     "comparison": "/comparisons/{comparison}",
     "query of a comparison": "/comparisons/{comparison}/queries/q3",
     "jobs": "/jobs",

@@ -12,7 +12,7 @@ from typing import Literal
 
 from cranfield.app.evaluate import evaluate_with_options, with_measure
 from cranfield.app.history import FOLDER, check_local, local_folder
-from cranfield.app.loading import NO_OVERRIDES, SetOverrides, load, options_of
+from cranfield.app.loading import NO_OVERRIDES, SetOverrides, load_file, options_of
 from cranfield.app.runs_by_name import read_for
 from cranfield.base.errors import InputError, PreflightError, TestSetError, UsageError
 from cranfield.config import Config
@@ -205,7 +205,7 @@ class Experiment:
             system.close()
 
 
-def prepare(
+def prepare(  # noqa: PLR0913 - each is an option of a command, and is typed by name
     config: Config,
     name: str,
     systems: Sequence[str],
@@ -215,6 +215,7 @@ def prepare(
     cache: AnswerCache = "use",
     overrides: SetOverrides = NO_OVERRIDES,
     isolated: bool = True,
+    judged: bool = True,
 ) -> Experiment:
     """Load a test set of a config, build systems for it, and check that it allows the measures.
 
@@ -227,6 +228,7 @@ def prepare(
         cache: what is done with the answers of earlier runs.
         overrides: what the call gives in place of the block `options`.
         isolated: functions are called in processes of their own, which cannot end or change this one.
+        judged: False where nothing is scored: a list of queries without judgments is a test set too.
 
     Raises:
         InputError: the test set, with all its problems.
@@ -235,7 +237,7 @@ def prepare(
     chosen = config.sets[name]
     check_local(config.folder)
     given = options_of(chosen.options, config.folder, overrides)
-    testset = load_configured(config, name, given, allow_drift=allow_drift)
+    testset = load_configured(config, name, given, allow_drift=allow_drift, judged=judged)
     built = experiment_on(testset, config, chosen, systems, seed=seed, cache=cache, isolated=isolated)
     scoring = replace(built.scoring, depth=given.depth)
     experiment = replace(built, name=name, given=given, scoring=scoring, measures=given.measures or built.measures)
@@ -243,7 +245,8 @@ def prepare(
         experiment = replace(experiment, k=config.results_requested(chosen, given.measures))
     if given.keep_going:
         experiment = replace(experiment, collecting=replace(experiment.collecting, keep_going=True))
-    experiment.check()
+    if judged:
+        experiment.check()
     return experiment
 
 
@@ -283,7 +286,9 @@ def experiment_on(
     )
 
 
-def load_configured(config: Config, name: str, given: SetOverrides | None = None, *, allow_drift: bool) -> TestSet:
+def load_configured(
+    config: Config, name: str, given: SetOverrides | None = None, *, allow_drift: bool, judged: bool = True
+) -> TestSet:
     """A test set of a config, with its repository and its options; of a stored split the evaluated part.
 
     Args:
@@ -291,6 +296,7 @@ def load_configured(config: Config, name: str, given: SetOverrides | None = None
         name: of the test set; empty where the config has one.
         given: its options; None: those of the config.
         allow_drift: accept a test set that no longer matches its repository.
+        judged: as of `prepare`.
     """
     chosen = config.sets[name]
     given = options_of(chosen.options, config.folder) if given is None else given
@@ -298,7 +304,8 @@ def load_configured(config: Config, name: str, given: SetOverrides | None = None
     # A config names no repository that must be committed: uncommitted changes are the first caveat of its results.
     with_repo = repo is not None
     options = replace(given.options, repo=repo, allow_drift=allow_drift and with_repo, allow_dirty=with_repo)
-    testset = load(config.folder / chosen.path, options=options, mapping=None if options.map else chosen.mapping)
+    mapping = None if options.map else chosen.mapping
+    testset = load_file(config.folder / chosen.path, options=options, mapping=mapping, judged=judged)
     return testset if options.part is not None else evaluated_part(testset)
 
 

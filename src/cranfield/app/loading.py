@@ -15,7 +15,7 @@ from cranfield.base.errors import CranfieldError, Problem, TestSetError, UsageEr
 from cranfield.base.words import join_first
 from cranfield.evaluation.options.blocks import NO_OPTIONS, TestSetOptions
 from cranfield.formats.io.files import meta_path, shown
-from cranfield.formats.sniff import detect_format, read_testset
+from cranfield.formats.sniff import detect_format, read_query_list, read_testset
 from cranfield.model import LETTERS, QUERY_CLASSES, Query, TestSet, class_named
 from cranfield.model.note import Note, NoteKind, info
 from cranfield.model.query import NEGATIVE
@@ -233,16 +233,40 @@ def load(
             unknown task types, are problems too.
     """
     if isinstance(source, str | Path):
-        path = named_testset(Path(source))
-        stored = read_stored(path, format, mapping_of(path, format, options.map if mapping is None else mapping))
-        refuse_undeclared(stored, path)
-        return log_unused(apply_options(stored, options, path.parent, path), shown(path))
+        return load_file(Path(source), format, options, mapping=mapping)
     if format is not None:
         raise UsageError(f"format is {shorten(format)}", expected="no format: it applies to files only")
     from cranfield.formats.testsets.judgments import qrels_from_frame, qrels_from_mapping
 
     read = qrels_from_mapping(source) if isinstance(source, Mapping) else qrels_from_frame(source, columns=columns)
     return log_unused(apply_options(read, options), read.name)
+
+
+def load_file(
+    source: Path,
+    format: str | None = None,  # noqa: A002 - as above
+    options: TestSetOptions = NO_OPTIONS,
+    *,
+    mapping: FieldMapping | Mapping[str, Any] | None = None,
+    judged: bool = True,
+) -> TestSet:
+    """Read a test set from a file and apply the options, as `load` does.
+
+    Args:
+        source: as of `load`.
+        format: as of `load`.
+        options: as of `load`.
+        mapping: as of `load`.
+        judged: False for what needs no judgment: a list of queries is read too.
+
+    Raises:
+        TestSetError: as `load`.
+    """
+    path = named_testset(source)
+    mapping = mapping_of(path, format, options.map if mapping is None else mapping)
+    stored = read_stored(path, format, mapping, judged=judged)
+    refuse_undeclared(stored, path)
+    return log_unused(apply_options(stored, options, path.parent, path), shown(path))
 
 
 def log_unused(testset: TestSet, name: str) -> TestSet:
@@ -293,14 +317,14 @@ def mapping_of(
         return mapping_from(given)
     if format not in (None, "mapped") or (config := project_config()) is None or not path.is_file():
         return None
-    if (format or detect_format(path, "testset", None, TestSetError).name) != "mapped":
-        return None
     from cranfield.config.load import load_config
 
     try:
+        if (format or detect_format(path, "testset", None, TestSetError).name) != "mapped":
+            return None
         sets = load_config(config).sets.values()
     except CranfieldError:
-        return None  # the command does not need it
+        return None  # the command may not need it, and reading the file says what is wrong with that
     own = path.resolve()
     return next((each.mapping for each in sets if each.mapping and (config.parent / each.path).resolve() == own), None)
 
@@ -309,6 +333,8 @@ def read_stored(
     path: Path,
     format: str | None = None,  # noqa: A002 - as above
     mapping: FieldMapping | None = None,
+    *,
+    judged: bool = True,
 ) -> TestSet:
     """Read a test set as its file has it, with the metadata of the file beside it.
 
@@ -316,12 +342,13 @@ def read_stored(
         path: its file.
         format: name of its format, where the content does not tell.
         mapping: which fields of the file say what; None: its format tells, or one is proposed.
+        judged: as of `load_file`.
 
     Raises:
         TestSetError: the file cannot be read as one.
     """
     if mapping is None:
-        testset = read_testset(path, format)
+        testset = read_testset(path, format) if judged else read_query_list(path, format)
     else:
         from cranfield.formats.testsets.mapping import read_mapped
 

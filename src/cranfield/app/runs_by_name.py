@@ -32,7 +32,7 @@ def with_ids(testset: TestSet, run: Run) -> tuple[Run, tuple[str, ...]]:
     return named, (_caveat(run.name, how),)
 
 
-def read_for(testset: TestSet, convention: str, path: Path) -> Run:
+def read_for(testset: TestSet, convention: str, path: Path, run_format: str | None = None) -> Run:
     """A run file as a system under test answers from it: read for the queries of a test set, under its ids.
 
     A query that the file has under an id in another form has an answer, which is missing.
@@ -44,11 +44,11 @@ def read_for(testset: TestSet, convention: str, path: Path) -> Run:
     from cranfield.ranking.collected import read_run_file
 
     try:
-        run = read_run_file(path, testset, convention)
+        run = read_run_file(path, testset, convention, run_format=run_format)
     except NoCommonQueryError:
         if not text_names(testset):
             raise
-        run = read_run_file(path, None, convention)
+        run = read_run_file(path, None, convention, run_format=run_format)
     run, _ = with_ids(testset, run)
     if run.answers and not any(query_id in testset.by_id for query_id in run.answers):
         raise no_common_query(testset.name, testset.query_ids, tuple(run.answers))

@@ -23,6 +23,7 @@ from cranfield.evaluation.options.blocks import (
     SET_OPTIONS,
     CollectOptions,
     CompareOptions,
+    DifferenceOptions,
     LargeOptions,
     Limits,
     ScoringOptions,
@@ -422,6 +423,7 @@ GROUPS: Mapping[str, OptionGroup] = {
     "compare": OptionGroup(
         _of_command(CompareOptions) | {name: _LIMITS[name] for name in LIMITS}, _compare, "Statistics"
     ),
+    "differing": OptionGroup(_of_command(DifferenceOptions), lambda values: _block(DifferenceOptions, values)),
     "large": OptionGroup(declared(LargeOptions), lambda values: _block(LargeOptions, values), "Run files of any size"),
     "output": OptionGroup(declared(Output), lambda values: Output(**values), "Output"),
 }
@@ -432,9 +434,9 @@ def command_of(function: Callable[..., Report | Iterable[Report | CranfieldError
     """A command of typer: a parameter for each option of the function and of its blocks, and what is done with its report.
 
     A parameter that is called as a row of `GROUPS` takes the options of that block: `options` are those of a test set,
-    `scoring` those of runs, `scores` the same where no answers are reported, `compare` those of a comparison, `large` those
-    of runs that are read in parts, `overrides` those that take the place of the block `options` of a config; `fields` takes
-    some of them. A function that returns a report has the options of `Output`, and need not have the parameter.
+    `scoring` those of runs, `scores` the same where no answers are reported, `compare` those of a comparison, `differing`
+    those of one without judgments, `large` those of runs that are read in parts, `overrides` those that take the place of the
+    block `options` of a config; `fields` takes some of them. A function that returns a report has the options of `Output`, and need not have the parameter.
     """
     signature = inspect.signature(function)
     # The classes of some blocks are imported when a command runs.

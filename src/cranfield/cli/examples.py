@@ -34,6 +34,12 @@ EXAMPLES: Mapping[str, tuple[str, ...]] = {
         "diff old.run new.run",
         "diff old new --queries qrels.txt --html diff.html",
         "diff old new --max-first-changed 10%",
+        "diff --system old --system new",
+    ),
+    "snapshot": (
+        "snapshot",
+        "snapshot --check",
+        "snapshot set.yaml old.run -k 3 --out old.txt",
     ),
     "gate": ("gate", "gate --from cranfield-out --junit gate.xml", "gate --baseline-ref origin/main --step-summary"),
     "baseline accept": (

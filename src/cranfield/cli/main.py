@@ -198,6 +198,7 @@ MODULES: Mapping[str, Mapping[str, str]] = {
     "Compare": {
         "compare": "cranfield.app.commands.evaluate",
         "diff": "cranfield.app.commands.diff",
+        "snapshot": "cranfield.app.commands.snapshot",
         "power": "cranfield.app.commands.evaluate",
         "history": "cranfield.app.commands.history",
     },

@@ -7,7 +7,7 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Annotated, Any, TypeVar, get_origin
 
-from pydantic import AfterValidator, BaseModel, GetJsonSchemaHandler
+from pydantic import AfterValidator, BaseModel, BeforeValidator, GetJsonSchemaHandler
 from pydantic_core import CoreSchema, core_schema
 
 from cranfield.base.errors import CranfieldError, Problem, unknown_name
@@ -137,6 +137,9 @@ def _type(key: Declared) -> Any:
     bare = key.bare
     if key.option.choices:
         return NAMES[key.option.choices]
+    if (parse := key.option.parse) is not None:
+        read = BeforeValidator(lambda value: parse(value) if isinstance(value, str) else value, float | str)
+        return Annotated[within_bounds(bare, key), read]
     if bare in {str, Path}:
         return Text
     if get_origin(bare) is Mapping:

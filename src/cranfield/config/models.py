@@ -22,7 +22,13 @@ from cranfield.config.documents import Source
 from cranfield.config.owners import OfDigest, OfEach, OfNone, OfRef
 from cranfield.config.strict import Finding, ProductBlock, Strict, checked, raise_findings
 from cranfield.config.systems import FusionConfig, Name, Params, SystemConfig, SystemName
-from cranfield.evaluation.options.blocks import CollectOptions, CompareOptions, LatencyRule, ScoringOptions
+from cranfield.evaluation.options.blocks import (
+    CollectOptions,
+    CompareOptions,
+    DifferenceOptions,
+    LatencyRule,
+    ScoringOptions,
+)
 from cranfield.evaluation.options.blocks import Limits as DeclaredLimits
 from cranfield.evaluation.options.declaration import declared
 from cranfield.evaluation.options.keys import at
@@ -86,6 +92,7 @@ _SCORING = declared(ScoringOptions)
 _COMPARE = at("config", CompareOptions)
 if TYPE_CHECKING:
     Collect = Strict
+    Diff = Strict
     Latency = Strict
     Limits = Strict
 else:
@@ -94,6 +101,12 @@ else:
         "Collect",
         at("config", CollectOptions),
         doc="How queries are sent to systems.",
+    )
+    Diff = with_keys(
+        Strict,
+        "Diff",
+        at("config", DifferenceOptions),
+        doc="How `cranfield diff` compares two systems without judgments, and bounds that must hold.",
     )
     Latency = with_keys(Strict, "Latency", declared(LatencyRule).values(), doc=LatencyRule.__doc__)
     Limits = with_keys(
@@ -216,6 +229,8 @@ class _CoreConfig(_DeclaredKeys):
     """Sources of document texts for raters, in order, as in the operator's file; used where that has none."""
     grid: OfNone[GridConfig | None] = None
     """Settings of a system that `cranfield grid` tries."""
+    diff: OfNone[Diff] = Field(default_factory=Diff)
+    """How `cranfield diff` compares the two systems without judgments, and bounds by which it fails."""
     baseline: OfRef[SystemName | None] = None
     """Name of system A; with exactly two systems, the first by default."""
     candidate: OfRef[SystemName | None] = None
@@ -238,6 +253,10 @@ class _CoreConfig(_DeclaredKeys):
     def collecting(self) -> CollectOptions:
         """How systems are queried."""
         return block_of(CollectOptions, self.collect)
+
+    def differing(self) -> DifferenceOptions:
+        """How two systems are compared without judgments."""
+        return block_of(DifferenceOptions, self.diff)
 
     def comparing(self, chosen: SetConfig | None = None, *, seed: int = 0) -> CompareOptions:
         """What is declared of a comparison before any number is seen.

@@ -103,6 +103,22 @@ def _is_queries_csv(head: Head) -> bool:
 
 
 _STRUCTURED = frozenset({".json", ".jsonl", ".yaml", ".yml", ".toml"})
+
+
+def is_query_lines(head: Head) -> bool:
+    """Whether the lines are queries without ids: texts, texts with a count behind a tab, or JSON objects with a `query`.
+
+    Much else looks like lines of text, so it is looked at only where a list of queries is expected, and nothing else fits.
+    """
+    line = head.first_line
+    if line.startswith(b"{"):
+        return b'"query":' in line.replace(b" ", b"") and not _is_queries_jsonl(head)
+    rows = [row.split(b"\t") for row in head.data.split(b"\n", FIRST_LINES)[:FIRST_LINES] if row.strip()]
+    counted = all(len(row) == 2 and is_number(row[1].strip()) for row in rows[1:] or rows)
+    counted &= head.columns("\t")[-1] not in QUERY_COLUMNS["text"]
+    return bool(line) and line[:1] not in b"[<#" and b"\0" not in head.data and (counted or b"\t" not in line)
+
+
 _QRELS_HOLD = frozenset({"grades", "unjudged", "zeros", "fractions", "levels"})
 _TREC = "TREC, trec.nist.gov/data/qrels_eng"
 _TREC_EVAL = "trec_eval, github.com/usnistgov/trec_eval"
@@ -267,6 +283,15 @@ OWN = (
         frozenset({"texts", "barren"}),
         source="as MS MARCO has them",
     ),
+    Format(
+        "query-log",
+        "queries",
+        "queries without ids: a query a line, with how often behind a tab, or lines of JSON with `query` and `count`",
+        never,
+        "cranfield.formats.testsets.query_log:read_queries_log",
+        holds=frozenset({"texts", "barren"}),
+        source="logs of production queries",
+    ),
 )
 
 FORMATS = {entry.name: entry for entry in (*CODE_SETS, *OTHER_TOOLS, *OWN)}
@@ -309,6 +334,38 @@ def read_queries(path: Path | str, format: str | None = None) -> TestSet:  # noq
         UnknownNameError: there is no such format.
     """
     return _read(Path(path), "queries", format)
+
+
+def read_query_list(path: Path | str, format: str | None = None) -> TestSet:  # noqa: A002  the option's own name
+    """Read a test set, or texts of queries as a test set without judgments, for what needs none.
+
+    Args:
+        path: a test set as `read_testset` takes it, queries as `read_queries` takes them, or queries without ids.
+        format: a name of a format of either kind, where the content does not tell.
+
+    Raises:
+        TestSetError: as `read_testset`.
+        UnknownNameError: there is no such format.
+    """
+    path = Path(path)
+    if format in format_names("queries"):
+        return read_queries(path, format)
+    if format is not None or not path.is_file() or _is_of("testset", path):
+        return read_testset(path, format)
+    # Lines of text look like much else: a count behind a tab first, which is no text of a query, and plain lines last.
+    head, is_queries = _head(path, "queries", TestSetError), _is_of("queries", path)
+    if is_query_lines(head) and (b"\t" in head.first_line or not is_queries):
+        return read_queries(path, "query-log")
+    return read_queries(path) if is_queries else read_testset(path)
+
+
+def _is_of(kind: Kind, path: Path) -> bool:
+    """Whether a file is of a format of some kind."""
+    try:
+        detect_format(path, kind, None, TestSetError)
+    except TestSetError:
+        return False
+    return True
 
 
 def _read(path: Path, kind: Kind, name: str | None) -> TestSet:

@@ -152,27 +152,39 @@ def _scores(query_id: str, hits: Sequence[Hit], run: Run) -> list[float]:
     )
 
 
-def read_run_file(path: Path | str, testset: TestSet | None = None, convention: str | Convention = "trec") -> Run:
+def read_run_file(
+    path: Path | str,
+    testset: TestSet | None = None,
+    convention: str | Convention = "trec",
+    *,
+    run_format: str | None = None,
+) -> Run:
     """Read a run of any format, the results of each query best first, as the run and the convention say.
 
     Args:
         path: the file.
         testset: whose queries are read; None reads every query of the file.
         convention: the order of the file, ties and duplicates.
+        run_format: name of its format, where the content does not tell.
 
     Raises:
         RunFormatError: as in scoring the file: it cannot be read, is no run, or has malformed lines or duplicates.
         NoCommonQueryError: it is a table that answers no query of the test set.
     """
-    return read_first_results(path, testset, convention)[0]
+    return read_first_results(path, testset, convention, run_format=run_format)[0]
 
 
 def read_first_results(
-    path: Path | str, testset: TestSet | None, convention: str | Convention, depth: int | None = None
+    path: Path | str,
+    testset: TestSet | None,
+    convention: str | Convention,
+    depth: int | None = None,
+    *,
+    run_format: str | None = None,
 ) -> tuple[Run, str]:
     """As `read_run_file`, of a TREC file the first `depth` results of each query; and the digest that scoring reports."""
     path, rules = Path(path), convention_named(convention)
-    found = sniff_run(path)
+    found = sniff_run(path, run_format)
     if found.read is not None:
         whole = read_whole(found, path)
         return _best_first(whole, rules), whole.digest

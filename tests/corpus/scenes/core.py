@@ -58,6 +58,8 @@ SCENES = [
             ),
             *forms(
                 "diff a.run b.run --queries set.yaml --max-first-changed 10%",
+                "snapshot set.yaml a.run -k 3",
+                "snapshot set.yaml b.run --check",
                 "compare qrels.txt a.run gaps.run",
                 "compare qrels.txt a.run few.run",
                 "compare qrels.txt a.run c.run -m AP --test t --alpha 0.1",

@@ -38,7 +38,7 @@ TOKENS = re.compile(r"""(name="(?:csrf|key)" (?:content|value)="|&#34;csrf&#34;:
 """What is at random in a page."""
 VIEWED = {
     "home", "testset", "test set", "query of a test set", "versions", "evaluations", "evaluation", "void evaluation", "queries",
-    "query", "compare two", "comparison", "query of a comparison", "jobs", "failed job", "settings", "books",
+    "query", "compare two", "difference", "comparison", "query of a comparison", "jobs", "failed job", "settings", "books",
 }  # fmt: skip
 """Of the pages of `tests/program/workbench.py`."""
 
@@ -201,6 +201,7 @@ def comparisons() -> None:
     ask("GET", "/v1/comparisons")
     ask("GET", "/v1/comparisons/1")
     ask("GET", "/v1/comparisons/1/queries?limit=4")
+    ask("GET", "/v1/diff?baseline=1&candidate=2&k=3")
 
 
 def report_of_an_evaluation() -> None:

@@ -148,3 +148,75 @@ def test_every_form_has_it(folder):
     assert ">Expected<" not in page
     assert "Expected" not in diff("old.json", "new.json", "--format", "markdown").stdout
     assert "rank 2 in the other list" in page
+
+
+SEARCH = """import json, sys
+found = {found!r}.get(sys.argv[1], [])
+print(json.dumps([{{"id": each}} for each in found]))
+"""
+
+
+def config(folder, *, block="", queries="queries.txt", names=("plain", "boosted")):
+    for name, found in zip(names, (OLD, NEW, OLD), strict=False):
+        (folder / f"{name}.py").write_text(SEARCH.format(found=found))
+    systems = "".join(
+        f'  {name}: {{command: ["{{python}}", {name}.py, "{{query}}"], extract: {{json: "[]", id: id}}}}\n'
+        for name in names
+    )
+    (folder / "cranfield.yaml").write_text(f"testset: {queries}\n{block}systems:\n{systems}")
+    (folder / "queries.txt").write_text("red shoes\nblue hat\ngreen coat\nred shoes\n")
+
+
+def test_without_runs_the_systems_of_the_config_answer_a_list_of_queries(folder):
+    config(folder)
+    found = record()
+    assert (found["baseline"], found["candidate"], found["n_compared"], found["k"]) == ("plain", "boosted", 3, 10)
+    assert [(each["query"], each["overlap"]) for each in found["queries"]] == [
+        ("green coat", 0.0),
+        ("red shoes", 1.0),
+        ("blue hat", 1.0),
+    ]
+
+
+def test_bounds_of_the_config_hold_unless_the_call_has_others(folder):
+    config(folder, block="diff: {k: 2, max_first_changed: 10 %, min_overlap: 0.5}\n")
+    found = record(code=1)
+    assert found["k"] == 2
+    assert [(each["kind"], each["bound"], each["holds"]) for each in found["bounds"]] == [
+        ("max-first-changed", 0.1, False),
+        ("min-overlap", 0.5, True),
+    ]
+    assert [each["bound"] for each in record("--max-first-changed", "70%")["bounds"]] == [0.7, 0.5]
+
+
+def test_captured_queries_take_the_place_of_the_test_set(folder):
+    (folder / "set.yaml").write_text(
+        "cranfield_testset: 1\nname: s\nqueries:\n  - {id: q, text: t, judgments: {a: 1}}\n"
+    )
+    config(folder, queries="set.yaml")
+    (folder / "log.jsonl").write_text('{"query": "blue hat", "count": 9}\n{"query": "red shoes"}\n')
+    assert [each["query"] for each in record("--queries", "log.jsonl")["queries"]] == ["red shoes", "blue hat"]
+    assert record()["queries"][0]["text"] == "t"
+
+
+def test_two_of_three_systems_are_named(folder):
+    config(folder, names=("plain", "boosted", "third"))
+    assert "--system BASELINE --system CANDIDATE" in diff(code=2).stderr
+    assert record("--system", "third", "--system", "plain")["verdict"] == "identical"
+    assert "baseline first" in diff("--system", "third", code=2).stderr
+
+
+def test_a_call_is_of_runs_or_of_a_config(folder):
+    config(folder)
+    wrong = diff("old.json", "new.json", "--system", "plain", "--testset", "x", code=2).stderr
+    assert "--system is given" in wrong
+    assert "--testset is given" in wrong
+    assert "one run is given" in diff("old.json", code=2).stderr
+
+
+@pytest.mark.parametrize(
+    "block", ["{max_first_changed: 110 %}", "{min_rbo: 2}", "{k: 0}", "{persistence: 1}", "{max: 1}"]
+)
+def test_a_block_that_cannot_be_is_refused_at_its_line(folder, block):
+    config(folder, block=f"diff: {block}\n")
+    assert "cranfield.yaml:2:" in diff(code=2).stderr

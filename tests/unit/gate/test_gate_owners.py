@@ -76,7 +76,7 @@ def test_a_preset_sets_nothing_that_the_ref_decides(name: str) -> None:
         ("ref", "systems.NAME.concurrency systems.NAME.rate_per_s"),
         ("digest", "testset testsets.NAME.path"),
         ("change", "systems.NAME.command systems.NAME.params systems.NAME.extract systems.NAME.order systems.NAME.run systems.NAME.with"),
-        ("none", "grid confusion"),
+        ("none", "grid diff confusion"),
     ],
 )  # fmt: skip
 def test_decisions(key: str, place: str) -> None:

@@ -8,7 +8,9 @@ from datetime import date
 import pytest
 
 from cranfield.base.errors import TestSetError, UsageError
-from cranfield.judging.refresh.files import Labels, QueryLog, RatedDocument, read_query_log, read_sheet, write_sheet
+from cranfield.evaluation.testset.similar import same_form
+from cranfield.formats.testsets.query_log import QueryLog, read_query_log
+from cranfield.judging.refresh.files import Labels, RatedDocument, read_sheet, write_sheet
 from cranfield.judging.refresh.refresh import plan_refresh, renew
 from cranfield.model import Meta, Query, Rating, TestSet
 
@@ -208,7 +210,7 @@ def test_a_sheet_without_two_raters_is_none(tmp_path, header):
 def test_a_log_adds_up_what_differs_in_case_and_blanks_alone(tmp_path):
     path = tmp_path / "log.tsv"
     path.write_text('query\tcount\nRotate logs\t3\nrotate  logs\t5\nother\n{"query": "third", "count": 2}\n\n')
-    log = read_query_log(path)
+    log = read_query_log(path, same_form)
     assert (dict(log.counts), log.n_lines) == ({"rotate logs": 8.0, "third": 2.0, "other": 1.0}, 4)
     assert list(log.counts) == ["rotate logs", "third", "other"]
     assert log.notes == ("the first line of the log is read as a header: query\tcount",)

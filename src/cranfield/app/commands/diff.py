@@ -1,4 +1,4 @@
-"""`cranfield diff`: two runs beside each other, without judgments."""
+"""`cranfield diff`: two runs, or two systems of a config, beside each other, without judgments."""
 
 from __future__ import annotations
 
@@ -8,86 +8,82 @@ from typing import Annotated
 from annotated_types import Ge
 
 from cranfield.app.command import Report, Status, takes_runs
-from cranfield.app.commands.shared import TestSetFormatOption, require_single_stdin
-from cranfield.base.errors import CranfieldError, Problem, UsageError
+from cranfield.app.commands.shared import (
+    KeptOption,
+    RefreshOption,
+    TestSetFormatOption,
+    TestSetNameOption,
+    answer_cache,
+    require_single_stdin,
+)
+from cranfield.base.errors import Problem, UsageError
+from cranfield.evaluation.options.blocks import DifferenceOptions
 from cranfield.evaluation.options.declaration import Argument, Option
-
-
-def parse_share(text: str) -> float:
-    """`10%` or `0.1`: a share from 0 to 1."""
-    number, percent, _ = text.strip().partition("%")
-    try:
-        share = float(number) / (100 if percent else 1)
-    except ValueError:
-        share = -1.0
-    if not 0 <= share <= 1:
-        raise ValueError(f"{text!r} is not a share such as 10% or 0.1.")
-    return share
 
 
 @takes_runs("baseline", "candidate", scored=False)
 def diff_command(
-    baseline: Annotated[Path, Argument("A run, or the name of a system with a saved run.", metavar="BASELINE")],
-    candidate: Annotated[Path, Argument("The run beside it.", metavar="CANDIDATE")],
-    *,
-    k: Annotated[int, Option("Results of each list that are compared.", short="-k", metavar="N"), Ge(1)] = 10,
-    persistence: Annotated[
-        float, Option("Persistence p of rank-biased overlap, between 0 and 1: the larger, the more low ranks count.")
-    ] = 0.9,
-    queries: Annotated[
+    baseline: Annotated[
         Path | None,
-        Option("Queries that both should answer, with their texts: a test set, or a text a line.", metavar="FILE"),
-    ] = None,
-    max_first_changed: Annotated[
-        str | None,
-        Option(
-            "Exit with 1 if more queries have another first result: 10% or 0.1.", metavar="SHARE", parse=parse_share
+        Argument(
+            "A run, or the name of a system with a saved run. Without runs, two systems of the config are queried.",
+            metavar="[BASELINE]",
         ),
     ] = None,
-    min_overlap: Annotated[float | None, Option("Exit with 1 if the mean overlap is lower.", metavar="X")] = None,
-    min_rbo: Annotated[
-        float | None, Option("Exit with 1 if the mean rank-biased overlap is lower.", metavar="X")
+    candidate: Annotated[Path | None, Argument("The run beside it.", metavar="[CANDIDATE]")] = None,
+    *,
+    differing: DifferenceOptions,
+    queries: Annotated[
+        Path | None,
+        Option("Queries that both should answer, with their texts: a test set, or a list of queries.", metavar="FILE"),
     ] = None,
     show: Annotated[int, Option("Queries whose lists stand side by side in the full report.", metavar="N"), Ge(0)] = 10,
     testset_format: TestSetFormatOption = None,
+    config: Annotated[
+        Path | None,
+        Option("Configuration file whose systems are queried, or can be given by name.", metavar="FILE"),
+    ] = None,
+    systems: Annotated[
+        list[str] | None,
+        Option("Query this system of the config; baseline first, then candidate.", flag="--system", metavar="NAME"),
+    ] = None,
+    set_name: TestSetNameOption = None,
+    no_cache: KeptOption = False,
+    refresh: RefreshOption = False,
 ) -> Report:
     """Compare two runs without judgments: what changed, and where most.
 
     Overlap, Jaccard and rank-biased overlap of each query, new and lost results, other first results, and the results that are
-    worth judging first. It says how much changed, not whether it is better: `cranfield compare` does, with judgments.
+    worth judging first. It says how much changed, not whether it is better: `cranfield compare` does, with judgments. The exit
+    code is 1 if a bound is broken.
+
+    Without runs, every query of the test set, or of the list of queries that stands in its place, is sent to baseline and
+    candidate of the config; its block `diff` has the same options and bounds.
     """
-    from cranfield.app.loading import read_stored
-    from cranfield.evaluation.difference import BoundKind, DifferenceVerdict, difference_of
-    from cranfield.ranking.collected import read_run_file
+    from cranfield.app.difference import difference_of_files, difference_of_systems
+    from cranfield.evaluation.difference import DifferenceVerdict
     from cranfield.reporting.documents.difference import difference_document
 
-    given = {
-        BoundKind.FIRST_CHANGED: max_first_changed,
-        BoundKind.OVERLAP: min_overlap,
-        BoundKind.RBO: min_rbo,
-    }
-    bounds = {kind: float(bound) for kind, bound in given.items() if bound is not None}
-    require_single_stdin([baseline, candidate])
-    problems = [
-        Problem(f"--{kind} is {bound:g}", expected="a number from 0 to 1")
-        for kind, bound in bounds.items()
-        if not 0 <= bound <= 1
-    ]
-    testset, runs = None, []
-    try:
-        testset = None if queries is None else read_stored(queries, testset_format)
-    except CranfieldError as error:
-        problems += error.problems
-    for path in (baseline, candidate):
-        try:
-            runs.append(read_run_file(path, testset))
-        except CranfieldError as error:
-            problems += error.problems
-    if problems:
-        raise UsageError(problems)
-    found = difference_of(*runs, testset=testset, k=k, p=persistence, bounds=bounds)
-    broken = any(not bound.holds for bound in found.bounds)
-    status = Status.FAILED if broken else Status.OK
+    cache = answer_cache(no_cache=no_cache, refresh=refresh)
+    if baseline is None:
+        found = difference_of_systems(
+            config or Path("cranfield.yaml"),
+            differing,
+            systems=systems or (),
+            testset=set_name,
+            queries=queries,
+            queries_format=testset_format,
+            cache=cache,
+        )
+    elif candidate is None:
+        raise UsageError("one run is given", expected="BASELINE and CANDIDATE; or neither, to query two systems")
+    else:
+        of_config = {"--system": systems, "--testset": set_name, "--no-cache": no_cache, "--refresh": refresh}
+        if problems := [Problem(f"{name} is given", expected="no runs") for name, given in of_config.items() if given]:
+            raise UsageError(problems)
+        require_single_stdin([baseline, candidate])
+        found = difference_of_files(baseline, candidate, differing, queries=queries, queries_format=testset_format)
+    status = Status.FAILED if any(not bound.holds for bound in found.bounds) else Status.OK
     if found.verdict is DifferenceVerdict.INVALID:
         status = Status.VOID
     return Report(document=difference_document(found, shown=show), status=status)

@@ -170,6 +170,7 @@ class Limits:
 MAX_KEPT = 100
 """Hits of a query that are kept for the bounds of a measure with a deeper cutoff than reports show."""
 COMMAND = ("command",)
+_REQUESTED = ("command", "config", "request")
 EVERYWHERE = ("command", "config", "request", "schedule")
 
 
@@ -609,6 +610,55 @@ class LargeOptions:
     def given(self) -> tuple[str, ...]:
         """Names of the options that were given."""
         return tuple(field.name for field in fields(self) if getattr(self, field.name))
+
+
+def parse_share(text: str) -> float:
+    """`10%` or `0.1`: a share from 0 to 1."""
+    number, percent, _ = text.strip().partition("%")
+    try:
+        share = float(number) / (100 if percent else 1)
+    except ValueError:
+        share = -1.0
+    if not 0 <= share <= 1:
+        raise ValueError(f"{text!r} is not a share such as 10% or 0.1.")
+    return share
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DifferenceOptions:
+    """How two runs are compared without judgments, and bounds that must hold. Who uses the values checks them."""
+
+    k: Annotated[
+        int, Option("Results of each list that are compared.", short="-k", metavar="N", places=_REQUESTED), Ge(1)
+    ] = 10
+    persistence: Annotated[
+        float,
+        Option(
+            "Persistence p of rank-biased overlap, between 0 and 1: the larger, the more low ranks count.",
+            places=_REQUESTED,
+        ),
+        Interval(gt=0, lt=1),
+    ] = 0.9
+    max_first_changed: Annotated[
+        float | None,
+        Option(
+            "Maximum share of queries with another first result, such as 0.1.",
+            metavar="SHARE",
+            parse=parse_share,
+            places=_REQUESTED,
+        ),
+        Interval(ge=0, le=1),
+    ] = None
+    min_overlap: Annotated[
+        float | None,
+        Option("Minimum mean overlap.", metavar="X", places=_REQUESTED),
+        Interval(ge=0, le=1),
+    ] = None
+    min_rbo: Annotated[
+        float | None,
+        Option("Minimum mean rank-biased overlap.", metavar="X", places=_REQUESTED),
+        Interval(ge=0, le=1),
+    ] = None
 
 
 PAIR_OPTIONS = ("test", "margin", "alpha", "seed")

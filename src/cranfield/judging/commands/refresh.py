@@ -24,7 +24,8 @@ from cranfield.evaluation.options.declaration import Option
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from cranfield.judging.refresh.files import Labels, QueryLog
+    from cranfield.formats.testsets.query_log import QueryLog
+    from cranfield.judging.refresh.files import Labels
     from cranfield.judging.refresh.refresh import RefreshPlan, Renewal
 
 
@@ -130,9 +131,10 @@ def _refuse_steps(plan: Path | None, labels: Path | None, book: str | None, kapp
 
 
 def _read_log(log: Path) -> QueryLog:
-    from cranfield.judging.refresh.files import read_query_log
+    from cranfield.evaluation.testset.similar import same_form
+    from cranfield.formats.testsets.query_log import read_query_log
 
-    query_log = read_query_log(log)
+    query_log = read_query_log(log, same_form)
     for sentence in query_log.notes:
         note(f"note: {sentence}")
     return query_log

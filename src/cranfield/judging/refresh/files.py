@@ -1,24 +1,20 @@
-"""The files of a refresh: the query log, and the labelling sheet.
+"""The files of a refresh: the labelling sheet.
 
-A log has one query a line, with how often where it says so. A sheet has a row for each new query and candidate document,
-with a column for each of two raters. Strata of the new queries stand in columns too, `stratum:KEY`: a value in one row of
-a query is enough. A sheet with a row for each rating (`query_id`, `doc_id`, `rater`, `grade`) is read as well.
+A sheet has a row for each new query and candidate document, with a column for each of two raters. Strata of the new
+queries stand in columns too, `stratum:KEY`: a value in one row of a query is enough. A sheet with a row for each rating (`query_id`, `doc_id`, `rater`, `grade`) is read as well.
 """
 
 from __future__ import annotations
 
 import csv
 import io
-import json
 import math
 import re
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any
 
 from cranfield.base.errors import Problem, ProblemList, TestSetError, shorten
-from cranfield.evaluation.testset.similar import same_form
 from cranfield.formats.convert import fitted
 from cranfield.formats.io.files import BYTE_ORDER_MARK, decode, opened, read_bytes, shown, write_text
 from cranfield.formats.registry import Format
@@ -28,7 +24,6 @@ from cranfield.formats.testsets.storage import Saved, holds_meta, save_spliced
 from cranfield.model import Entity, File, Meta, Pattern, Query, Rating, Span, Target, TestSet
 from cranfield.ranking.matching.place import ENTITY_MARK
 
-LOG_HEADINGS = {"query", "text", "query_text", "keyword"}
 COLUMNS = ("query_id", "query", "doc_id")
 LONG = ("rater", "grade")
 """Columns of a sheet with a row for each rating."""
@@ -37,94 +32,6 @@ STRATUM = "stratum:"
 N_RATERS = 2
 _FORMULA = re.compile(r"'*[ ]*[=+\-@\t\r]")
 """What a spreadsheet would run, with any number of marks before it."""
-
-
-@dataclass(frozen=True)
-class QueryLog:
-    """The queries of a log, each once."""
-
-    counts: dict[str, float]
-    """Query as it is most often written, to how often it was asked; most first, then in the order of the log."""
-    n_lines: int
-    """Lines that held a query, before equal ones were added up."""
-    notes: tuple[str, ...] = ()
-    """What its reader took for granted, sentences for people."""
-
-
-def read_query_log(path: Path | str) -> QueryLog:
-    """Read lines `query`, `query TAB count`, or JSON objects with `query` and maybe `count`.
-
-    A header row is skipped, with a note. Queries that differ only in case and blanks are counted as one.
-
-    Raises:
-        TestSetError: with every line that is neither; a log without a query.
-    """
-    path = Path(path)
-    problems = ProblemList(TestSetError)
-    spellings: dict[str, dict[str, float]] = {}
-    n_lines = 0
-    notes = []
-    for number, line in _log_lines(path):
-        if number == 1 and line.split("\t")[0].strip().lower() in LOG_HEADINGS:
-            notes.append(f"the first line of the log is read as a header: {line}")
-            continue
-        entry = _log_entry(line, number, shown(path), problems)
-        if entry is not None:
-            n_lines += 1
-            text, count = entry
-            counts = spellings.setdefault(same_form(text), {})
-            counts[text] = counts.get(text, 0.0) + count
-    problems.raise_if_any()
-    if not spellings:
-        raise TestSetError("the log contains no query", path=shown(path), expected="lines `query` or `query TAB count`")
-    totals = {max(counts, key=lambda text: counts[text]): sum(counts.values()) for counts in spellings.values()}
-    return QueryLog(dict(sorted(totals.items(), key=lambda item: -item[1])), n_lines, tuple(notes))
-
-
-def _log_lines(path: Path) -> Iterator[tuple[int, str]]:
-    """Numbered lines that say something."""
-    with opened(path, TestSetError) as stream:
-        for number, raw in enumerate(stream, start=1):
-            try:
-                line = raw.decode("utf-8-sig" if number == 1 else "utf-8").rstrip("\r\n")
-            except UnicodeDecodeError:
-                raise TestSetError("the line is not UTF-8", path=shown(path), line=number) from None
-            if line.strip():
-                yield number, line
-
-
-def _log_entry(line: str, number: int, path: str, problems: ProblemList) -> tuple[str, float] | None:
-    text, count = _json_entry(line) if line.lstrip().startswith("{") else _tabbed_entry(line)
-    if not isinstance(text, str) or not text.strip():
-        problems.add(
-            "no query", path=path, line=number, expected='`query TAB count`, or {"query": …}', got=shorten(line)
-        )
-        return None
-    try:
-        times = float(count)
-    except (TypeError, ValueError):
-        times = -1.0
-    if isinstance(count, bool) or not 0 < times < float("inf"):
-        problems.problems.append(
-            Problem(
-                "the count is not a number", path=path, line=number, expected="a number above 0", got=shorten(count)
-            )
-        )
-        return None
-    return " ".join(text.split()), times
-
-
-def _tabbed_entry(line: str) -> tuple[Any, Any]:
-    text, tab, count = line.partition("\t")
-    return text, count.strip() if tab else 1
-
-
-def _json_entry(line: str) -> tuple[Any, Any]:
-    try:
-        record = json.loads(line)
-    except (ValueError, RecursionError):
-        return None, 1
-    return record.get("query"), record.get("count", 1)
 
 
 @dataclass(frozen=True, slots=True)

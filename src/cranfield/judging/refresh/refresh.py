@@ -19,8 +19,9 @@ from cranfield.evaluation.testset.edit import next_version, recorded
 from cranfield.evaluation.testset.expected import is_relevant
 from cranfield.evaluation.testset.similar import lookup_for, same_form
 from cranfield.evaluation.testset.split import draw, only, shuffled, shuffled_by_weight, strata_keys
+from cranfield.formats.testsets.query_log import QueryLog
 from cranfield.judging.raters.raters import RaterKappa
-from cranfield.judging.refresh.files import Labels, QueryLog
+from cranfield.judging.refresh.files import Labels
 from cranfield.model import Query, Rating, TestSet
 from cranfield.model.query import CLASS
 from cranfield.stats.agreement import Coefficient, cohens_kappa

@@ -18,9 +18,10 @@ from cranfield.base.errors import UsageError
 from cranfield.workbench.client.errors import ApiError, ApiUnavailableError, JobFailedError, error_of
 from cranfield.workbench.client.events import events_of
 from cranfield.workbench.service.catalogue_responses import MeasureList, SystemList
-from cranfield.workbench.service.requests import CompareRequest, EvaluateRequest
+from cranfield.workbench.service.requests import CompareRequest, DiffRequest, EvaluateRequest
 from cranfield.workbench.service.responses import (
     ComparisonResponse,
+    DifferenceResponse,
     EvaluationChange,
     EvaluationResponse,
     EvaluationSummary,
@@ -149,6 +150,15 @@ class Client:
         """
         job = self._begin("/v1/compare", CompareRequest(baseline=baseline, candidate=candidate, **options))
         return ComparisonResponse.model_validate(self._result(self.wait(job.id, wait_s)))
+
+    def diff(self, baseline: int, candidate: int, **options: Any) -> DifferenceResponse:
+        """Two evaluations beside each other, without judgments; options are the fields of `DiffRequest`: `of="runs"`, `k`.
+
+        Raises:
+            RefusedError: the two have no query in common, or are one.
+        """
+        wanted = DiffRequest(baseline=baseline, candidate=candidate, **options).model_dump(exclude_none=True)
+        return DifferenceResponse.model_validate_json(self._send("GET", "/v1/diff", params=wanted, again=True).content)
 
     def _begin(self, path: str, sent: BaseModel) -> JobResponse:
         # The key makes one job of a request that is sent again because its answer was lost.

@@ -184,6 +184,46 @@ class ComparisonAnswer(ResultAnswer):
     """True if one side is a pilot: do not publish the verdict."""
 
 
+class ChangedRow(ToolAnswer):
+    """A query whose first results are not the same."""
+
+    query: str
+    text: Untrusted
+    overlap: float
+    rbo: float
+    """Rank-biased overlap; 1 where both lists are the same."""
+    first_difference: int
+    """First rank at which the lists differ."""
+    baseline: list[Untrusted]
+    """Results, best first."""
+    candidate: list[Untrusted]
+
+
+class DifferenceAnswer(ToolAnswer):
+    """How much two lists of results differ, without judgments: not which of them is better."""
+
+    verdict: str
+    """`identical`, `different`, or `invalid`: a query has no answer on one side."""
+    sentence: Untrusted
+    baseline: Untrusted
+    candidate: Untrusted
+    k: int
+    n_compared: int
+    n_not_compared: int
+    """Queries without an answer on one side."""
+    overlap: float | None
+    rbo: float | None
+    """Mean rank-biased overlap."""
+    first_changed: float
+    """Share of the queries with another first result."""
+    broken_bounds: list[str]
+    """Bounds of the call that do not hold."""
+    queries: list[ChangedRow]
+    """The most changed first."""
+    n_changed: int
+    next_offset: int | None
+
+
 class QueryValueRow(ToolAnswer):
     """A query."""
 

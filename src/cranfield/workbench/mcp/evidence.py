@@ -16,7 +16,7 @@ from cranfield.workbench.mcp import answers
 from cranfield.workbench.mcp.answers import untrusted
 from cranfield.workbench.mcp.results import FoundResult, next_offset
 from cranfield.workbench.service.responses import JobKind, JobState, Trigger
-from cranfield.workbench.service.results import compare_evaluations
+from cranfield.workbench.service.results import check_two, compare_evaluations, compare_lists
 from cranfield.workbench.service.service import Service, open_service
 from cranfield.workbench.service.values import EvaluationFilter, EvaluationInfo, JobInfo
 from cranfield.workbench.service.worker import working
@@ -26,8 +26,10 @@ if TYPE_CHECKING:
 
     from cranfield.books.store.store import Store
     from cranfield.config import Config
+    from cranfield.evaluation.difference import RunDifference
     from cranfield.evaluation.values import Evaluation
-    from cranfield.workbench.service.requests import CompareRequest, EvaluateRequest, JobRequest
+    from cranfield.model import Run, TestSet
+    from cranfield.workbench.service.requests import CompareRequest, DiffOptions, EvaluateRequest, JobRequest
 
     Report = Callable[[int, int], Awaitable[None]]
 
@@ -207,12 +209,22 @@ class McpEvidence:
         if self._stored is None:
             path = self._run_file(run)
             return self._made.runs.add(path.stem, path).id
+        number = self._stored_number(run)
+        if self.writes:
+            return number
+        with self._stored.runs.file(number) as (info, path):
+            return self._made.runs.add(info.name, path, format_name=info.format).id
+
+    @staticmethod
+    def _stored_number(run: str) -> int:
+        """The number that `list_runs` gave.
+
+        Raises:
+            UnknownNameError: it is none.
+        """
         if not run.isdecimal() or len(run) > 18:
             raise UnknownNameError(f"stored run {run!r} not found", expected="`run` of `list_runs`")
-        if self.writes:
-            return int(run)
-        with self._stored.runs.file(int(run)) as (info, path):
-            return self._made.runs.add(info.name, path, format_name=info.format).id
+        return int(run)
 
     def _folder(self) -> Path:
         config: Config | None = self._made.config()
@@ -252,6 +264,33 @@ class McpEvidence:
         compared = compare_evaluations(request, service.evaluations.settings(number).compare, sides, refs)
         self._n_compared += 1
         return self._keep(FoundResult(f"{TEMPORARY}comparison/{self._n_compared}", lambda: compared))
+
+    def difference(self, baseline: str, candidate: str, options: DiffOptions) -> RunDifference:
+        """Compare the results of two evaluations, or runs, without judgments; nothing is queried or stored.
+
+        Raises:
+            UsageError: both are one; or a run file that is not in the folder of the config.
+            UnknownNameError: there is no such result or run.
+        """
+        refs = (baseline, candidate)
+        check_two(*refs)
+        sides = [self._answers(ref) for ref in refs]
+        return compare_lists(
+            options, [run for _, run in sides], refs, next((each for each, _ in sides[::-1] if each), None)
+        )
+
+    def _answers(self, ref: str) -> tuple[TestSet | None, Run]:
+        """The results of an evaluation with its test set, or of a run."""
+        if _REF.fullmatch(ref):
+            service, kind, number = self._place(ref)
+            if kind != "evaluation":
+                raise UsageError(f"{ref} is a {kind}", expected="an evaluation, or `run` of `list_runs`")
+            return service.evaluations.answers(number)
+        if self._stored is None:
+            from cranfield.ranking.collected import read_run_file
+
+            return None, read_run_file(self._run_file(ref))
+        return None, self._stored.runs.lists(self._stored_number(ref))
 
     _n_compared = 0
 

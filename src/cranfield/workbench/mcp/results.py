@@ -9,6 +9,7 @@ from functools import cached_property
 from typing import Any
 
 from cranfield.base.errors import InternalError, UnknownNameError, UsageError
+from cranfield.evaluation.difference import RunDifference
 from cranfield.evaluation.evidence.values import caveat_sentences, void_sentences
 from cranfield.evaluation.values import Comparison, Evaluation, MeasureComparison
 from cranfield.evaluation.verdict_table import VerdictCode
@@ -163,6 +164,41 @@ def comparison_answer(found: FoundResult) -> answers.ComparisonAnswer:
         n_unpaired=len(compared.dropped),
         warnings=list(map(untrusted, dict.fromkeys((*caveat_sentences(compared.evidence), *warnings))))[:MAX_WARNINGS],
         pilot=compared.pilot,
+    )
+
+
+def difference_answer(found: RunDifference, offset: int, limit: int) -> answers.DifferenceAnswer:
+    """How much two lists differ, and a page of the queries that changed."""
+    from cranfield.reporting.documents.difference import sentence_of
+
+    changed = [each for each in found.queries if each.first_difference is not None]
+    rows = [
+        answers.ChangedRow(
+            query=each.query,
+            text=untrusted(each.text),
+            overlap=each.overlap,
+            rbo=each.rbo,
+            first_difference=each.first_difference or 0,
+            baseline=list(map(untrusted, each.baseline[:MAX_ITEMS])),
+            candidate=list(map(untrusted, each.candidate[:MAX_ITEMS])),
+        )
+        for each in changed[offset : offset + limit]
+    ]
+    return answers.DifferenceAnswer(
+        verdict=found.verdict.value,
+        sentence=untrusted(sentence_of(found)),
+        baseline=untrusted(found.baseline),
+        candidate=untrusted(found.candidate),
+        k=found.k,
+        n_compared=found.n_compared,
+        n_not_compared=found.n_queries - found.n_compared,
+        overlap=found.overlap.mean,
+        rbo=found.rbo.mean,
+        first_changed=found.first_changed.share,
+        broken_bounds=[bound.kind.value for bound in found.bounds if not bound.holds],
+        queries=rows,
+        n_changed=len(changed),
+        next_offset=next_offset(len(rows), offset, len(changed)),
     )
 
 

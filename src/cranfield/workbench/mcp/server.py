@@ -23,7 +23,14 @@ from pydantic import AnyHttpUrl, BaseModel, Field
 from cranfield.base.errors import SHOWN_PROBLEMS, CranfieldError, Problem
 from cranfield.base.version import __version__
 from cranfield.workbench.mcp import answers, results
-from cranfield.workbench.service.requests import MAX_NAMES, CompareRequest, ComparisonOptions, EvaluateRequest, Name
+from cranfield.workbench.service.requests import (
+    MAX_NAMES,
+    CompareRequest,
+    ComparisonOptions,
+    DiffOptions,
+    EvaluateRequest,
+    Name,
+)
 
 if TYPE_CHECKING:
     from mcp.server.auth.provider import TokenVerifier
@@ -87,7 +94,8 @@ INSTRUCTIONS = """\
 Cranfield evaluates search systems: measures, paired tests and a verdict.
 1. `list_systems` lists the systems and test sets, `list_runs` the runs collected earlier, `list_results` the stored evaluations.
 2. `evaluate` returns the figures of one system or run; `compare` takes two results and tests whether the second is better.
-3. `worst_queries`, `explain_query` and `get_report` show why.
+3. `diff` compares two evaluations or runs without judgments: how much changed, not which one is better.
+4. `worst_queries`, `explain_query` and `get_report` show why.
 If `counts` is false, the figures are invalid: report the reasons in `void` first, and draw no conclusion from the numbers.
 If `has_value` is false, no query has a value of the primary measure yet (for example before the first grade): report this; it is not a result.
 A difference whose verdict is "no significant difference" is not an improvement. Null means no value; it is not 0.
@@ -99,6 +107,9 @@ Offset = Annotated[
 ]
 Text = Annotated[str, Field(min_length=1, max_length=1000)]
 Result = Annotated[str, Field(min_length=1, max_length=100, description="`result` of an earlier answer.")]
+Side = Annotated[
+    str, Field(min_length=1, max_length=1000, description="`result` of an evaluation, or `run` of `list_runs`.")
+]
 Spelling = Annotated[str, Field(max_length=200, description="A measure such as nDCG@10.")]
 READS = ToolAnnotations(read_only_hint=True, open_world_hint=False)
 READ, EVALUATE = "read", "evaluate"
@@ -270,6 +281,16 @@ def _add_evaluating(server: MCPServer, tools: _Tools) -> None:
         request = CompareRequest(baseline=1, candidate=2, **options)
         made = evidence.compare(baseline, candidate, request, context.report_progress)
         return await answer(made, results.comparison_answer)
+
+    @server.tool(annotations=READS)
+    @_taking(DiffOptions)
+    async def diff(
+        baseline: Side, candidate: Side, offset: Offset = 0, limit: Limit = 20, **options: Any
+    ) -> answers.DifferenceAnswer:
+        """Compare two lists of results without judgments: how much changed, and in which queries most; not which one is better."""
+        wanted = DiffOptions(**options)
+        found = await tools.read(lambda: evidence.difference(baseline, candidate, wanted))
+        return results.difference_answer(found, offset, limit)
 
 
 def _taking(options: type[BaseModel]) -> Callable[[F], F]:

@@ -12,6 +12,7 @@ from fastapi.responses import Response, StreamingResponse
 from cranfield.base.words import count_noun, join_first
 from cranfield.reporting.document import Block, Details, Document, HitLists, Link, Table
 from cranfield.reporting.documents.comparison import subject_document
+from cranfield.reporting.documents.difference import difference_document
 from cranfield.reporting.renderers.html import render_blocks
 from cranfield.testsets.diff import diff
 from cranfield.workbench.server.access import Caller, require
@@ -29,7 +30,7 @@ from cranfield.workbench.server.tables import (
     listed,
     side_label,
 )
-from cranfield.workbench.service.requests import CompareRequest, Id
+from cranfield.workbench.service.requests import CompareRequest, DiffRequest, Id
 from cranfield.workbench.service.set_versions import are_versions_of_one, own_name
 from cranfield.workbench.service.values import EvaluationFilter
 
@@ -155,6 +156,22 @@ def compare(
     """Compare two evaluations."""
     wanted = CompareRequest(baseline=baseline, candidate=candidate, measure=measure.strip() or None)
     return compared(service_of(request), wanted, caller)
+
+
+@router.get("/diff")
+def differences(request: Request, caller: Reader, wanted: Annotated[DiffRequest, Query()]) -> Response:
+    """Show two evaluations, or runs, side by side, without judgments: the most changed queries first."""
+    found = service_of(request).evaluations.difference(wanted)
+    document = difference_document(found)
+    return render_page(
+        request,
+        "difference.html",
+        caller,
+        title=document.title,
+        wanted=wanted,
+        names=(found.baseline, found.candidate),
+        content=render_blocks(document, most_rows=MAX_ROWS),
+    )
 
 
 @router.get("/comparisons/{comparison_id:id}")

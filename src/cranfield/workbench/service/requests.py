@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, field_validator
 
-from cranfield.evaluation.options.blocks import CompareOptions, ScoringOptions
+from cranfield.evaluation.options.blocks import CompareOptions, DifferenceOptions, ScoringOptions
 from cranfield.evaluation.options.keys import ShortText, at, key_of, model_with, open_kind
 from cranfield.model import Scalar, TestSet
 
@@ -94,6 +94,23 @@ class CompareResultsRequest(ComparisonOptions):
     """Compare the two evaluations that jobs make, once these have ended: the first one is the baseline. Pages ask for it."""
 
     jobs: Annotated[tuple[Id, ...], Field(min_length=1, max_length=2)]
+
+
+class DiffOptions(RequestBody):
+    """How two lists of results are compared without judgments, and bounds."""
+
+
+if not TYPE_CHECKING:
+    DiffOptions = model_with(DiffOptions, "DiffOptions", at("request", DifferenceOptions), open_kind)
+
+
+class DiffRequest(DiffOptions):
+    """Two stored evaluations, or runs, beside each other, without judgments. It is computed when it is requested, and not stored."""
+
+    baseline: Id
+    candidate: Id
+    of: Literal["evaluations", "runs"] = "evaluations"
+    """What the ids are of."""
 
 
 class BenefitRequest(RequestBody):

@@ -305,15 +305,17 @@ class EvaluationSummary(ResponseBody):
 class RecordSchema:
     """The schema of a record that is passed on as it is stored; the record is imported when a schema is requested."""
 
-    def __init__(self, name: str) -> None:
-        self._name = name
+    def __init__(self, name: str, module: str = "result") -> None:
+        self._name, self._module = name, module
 
     def __get_pydantic_json_schema__(self, _schema: CoreSchema, handler: GetJsonSchemaHandler) -> dict[str, Any]:
         """That of the adapter of the record."""
-        from cranfield.evaluation import result
+        from importlib import import_module
+
         from cranfield.model.results import adapter_of
 
-        return handler(adapter_of(getattr(result, self._name)).core_schema)
+        module = import_module(f"cranfield.evaluation.{self._module}")
+        return handler(adapter_of(getattr(module, self._name)).core_schema)
 
 
 class EvaluationResponse(EvaluationSummary):
@@ -394,6 +396,17 @@ class ComparisonResponse(ComparisonSummary):
 
     result: Annotated[dict[str, Any], RecordSchema("ComparisonResult")]
     """The JSON that `cranfield compare --format json` prints."""
+
+
+class DifferenceResponse(ResponseBody):
+    """Two evaluations, or runs, beside each other, without judgments."""
+
+    baseline: int
+    candidate: int
+    of: Literal["evaluations", "runs"]
+    """What the ids are of."""
+    result: Annotated[dict[str, Any], RecordSchema("RunDifference", "difference")]
+    """The JSON that `cranfield diff --format json` prints."""
 
 
 class IntakeResponse(ResponseBody):

@@ -4,24 +4,28 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 from cranfield.base.errors import UsageError
 from cranfield.books.database.engine import Clock, Database
-from cranfield.evaluation.options.blocks import CompareOptions
+from cranfield.evaluation.options.blocks import CompareOptions, DifferenceOptions
 from cranfield.evaluation.options.keys import given_keys
-from cranfield.workbench.service.requests import CompareRequest, Settings
+from cranfield.workbench.service.requests import CompareRequest, DiffOptions, DiffRequest, Settings
 from cranfield.workbench.service.store.comparisons import StoredComparisons
 from cranfield.workbench.service.store.evaluations import StoredEvaluations
 from cranfield.workbench.service.values import EvaluationInfo
 
 if TYPE_CHECKING:
     from cranfield.books.store.store import Store
+    from cranfield.evaluation.difference import RunDifference
     from cranfield.evaluation.values import Comparison, Evaluation
     from cranfield.model import Run, TestSet
     from cranfield.workbench.service.live_measures import LiveMeasures
     from cranfield.workbench.service.runs import Runs
     from cranfield.workbench.service.testsets import TestSets
+
+
+Side = TypeVar("Side", "Evaluation", "Run")
 
 
 class Evaluations(StoredEvaluations):
@@ -49,6 +53,35 @@ class Evaluations(StoredEvaluations):
                 return score(settings, testset, path, run.format)
             answers = replace(read_stored_run(path, run.format), name=settings.name)
             return self.score_in_book(info.book_id, settings, testset, answers)
+
+    def answers(self, evaluation_id: int) -> tuple[TestSet, Run]:
+        """The test set of an evaluation, and the run under its label: the results of each query best first.
+
+        Raises:
+            UnknownNameError: there is none of this number.
+        """
+        from cranfield.app.runs_by_name import read_for
+
+        info, settings = self.get(evaluation_id), self.settings(evaluation_id)
+        testset = self._testsets.load_id(info.testset_id)
+        with self._runs.file(info.run_id) as (stored, path):
+            run = read_for(testset, settings.scoring.convention_name, path, stored.format)
+        return testset, replace(run, name=info.label)
+
+    def difference(self, request: DiffRequest) -> RunDifference:
+        """Compare two evaluations, or two stored runs, without judgments.
+
+        Raises:
+            UnknownNameError: there is none of this number.
+            UsageError: both are one, or options that cannot be.
+            NoCommonQueryError: no query has an answer on both sides.
+        """
+        ids = (request.baseline, request.candidate)
+        check_two(*ids)
+        if request.of == "evaluations":
+            found = [self.answers(each) for each in ids]
+            return compare_lists(request, [run for _, run in found], list(map(str, ids)), found[1][0])
+        return compare_lists(request, [self._runs.lists(each) for each in ids], list(map(str, ids)))
 
     def score_in_book(self, book_id: int, settings: Settings, testset: TestSet, run: Run) -> Evaluation:
         """Score a run by the grades that a book has now."""
@@ -116,6 +149,27 @@ def check_two(baseline: object, candidate: object) -> None:
         raise UsageError("baseline and candidate are the same evaluation", expected="two evaluations")
 
 
+def compare_lists(
+    options: DiffOptions, sides: Sequence[Run], labels: Sequence[str], testset: TestSet | None = None
+) -> RunDifference:
+    """Compare two runs without judgments.
+
+    Args:
+        options: of the request.
+        sides: baseline and candidate, the results of each query best first.
+        labels: of the two, for names where both are of one system.
+        testset: queries that both should answer, their texts and judgments; None: all queries of either run.
+
+    Raises:
+        UsageError: options that cannot be.
+        NoCommonQueryError: no query has an answer on both sides.
+    """
+    from cranfield.app.difference import difference
+
+    baseline, candidate = _named_apart(sides, [f"#{label}" for label in labels])
+    return difference(baseline, candidate, DifferenceOptions(**given_keys(DifferenceOptions, options)), testset)
+
+
 def compare_evaluations(
     request: CompareRequest, declared: CompareOptions, sides: Sequence[Evaluation], labels: Sequence[str]
 ) -> Comparison:
@@ -144,8 +198,8 @@ def compare_evaluations(
     return compare(baseline, candidate, replace(options, limits=baseline.limits))
 
 
-def _named_apart(sides: Sequence[Evaluation], labels: Sequence[str]) -> Sequence[Evaluation]:
-    """Two evaluations of one system with the label of each in its name."""
+def _named_apart(sides: Sequence[Side], labels: Sequence[str]) -> Sequence[Side]:
+    """Two evaluations, or runs, of one system with the label of each in its name."""
     if sides[0].name != sides[1].name:
         return sides
     return [replace(side, name=f"{side.name} {label}") for side, label in zip(sides, labels, strict=True)]

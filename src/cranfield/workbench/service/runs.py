@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from functools import cache
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -132,6 +133,17 @@ class Runs(StoredRuns):
         """
         with self.file(run_id) as (info, path):
             return read_stored_run(path, info.format)
+
+    def lists(self, run_id: int) -> Run:
+        """A run under its name, the results of each query best first.
+
+        Raises:
+            UnknownNameError: there is none of this number.
+        """
+        from cranfield.ranking.collected import read_run_file
+
+        with self.file(run_id) as (info, path):
+            return replace(read_run_file(path, run_format=info.format), name=info.name)
 
     @contextmanager
     def file(self, run_id: int) -> Iterator[tuple[RunInfo, Path]]:

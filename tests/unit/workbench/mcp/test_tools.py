@@ -89,6 +89,16 @@ def test_an_agent_evaluates_compares_and_reads_why(evidence: McpEvidence, eviden
         rest = content(await call("worst_queries", result=a["result"], limit=50, offset=worst["next_offset"]))
         assert rest["next_offset"] is None
         assert len(worst["queries"] + rest["queries"]) == N_QUERIES
+        apart = content(await call("diff", baseline=a["result"], candidate=b["result"], k=2, limit=1))
+        assert (apart["verdict"], apart["k"], len(apart["queries"])) == ("different", 2, 1)
+        assert apart["next_offset"] == 1 < apart["n_changed"]
+        unscored = content(await call("diff", baseline=runs[0]["run"], candidate=runs[1]["run"], k=2, min_overlap=1))
+        assert [unscored[key] for key in ("overlap", "rbo", "n_changed")] == [
+            apart[key] for key in ("overlap", "rbo", "n_changed")
+        ]
+        assert unscored["broken_bounds"] == ["min-overlap"]
+        assert "an evaluation" in problem(await call("diff", baseline=compared["result"], candidate=runs[0]["run"]))
+        assert "not found" in problem(await call("diff", baseline="../outside.trec", candidate=runs[0]["run"]))
         explained = content(await call("explain_query", result=compared["result"], query="q7"))
         assert explained["text"] == {"untrusted": HOSTILE}
         assert explained["expected"] == [{"item": {"untrusted": "d7"}, "grade": 1, "ranks": [None, 1]}]

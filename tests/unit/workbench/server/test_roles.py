@@ -47,7 +47,7 @@ ROUTES = {
         "/testsets /testsets/{name} /testsets/{name}/queries/{query:path} /testsets/{name}/diff /evaluations "
         "/evaluations/{evaluation_id:id} /evaluations/{number:id}/queries /evaluations/{number:id}/queries.json "
         "/evaluations/{number:id}/query.json /evaluations/{number:id}/queries/{query:path} "
-        "/comparisons /comparisons/{comparison_id:id} /comparisons/{number:id}/queries.json "
+        "/comparisons /diff /comparisons/{comparison_id:id} /comparisons/{number:id}/queries.json "
         "/comparisons/{number:id}/query.json /comparisons/{number:id}/queries/{query:path} "
         "/jobs /jobs/live /jobs/{job_id:id} /jobs/{job_id:id}/live /systems /systems/{name}"
     ),
@@ -73,7 +73,7 @@ API = {
         "/v1/runs/{run_id} /v1/runs/{run_id}/file /v1/evaluations /v1/evaluations/{evaluation_id} "
         "/v1/evaluations/{evaluation_id}/summary /v1/evaluations/{evaluation_id}/queries "
         "/v1/evaluations/{evaluation_id}/report /v1/comparisons /v1/comparisons/{comparison_id} "
-        "/v1/comparisons/{comparison_id}/queries /v1/comparisons/{comparison_id}/report /v1/queries"
+        "/v1/comparisons/{comparison_id}/queries /v1/comparisons/{comparison_id}/report /v1/diff /v1/queries"
     ),
     Access.EVALUATE: (
         "/v1/evaluate /v1/compare /v1/jobs/{job_id}/cancel /v1/jobs/{job_id}/retry /v1/testsets /v1/runs "

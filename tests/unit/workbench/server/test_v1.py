@@ -606,6 +606,44 @@ def test_the_client(api: Api, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -
         next(client.jobs())
 
 
+def test_two_evaluations_are_put_side_by_side_without_judgments(api: Api) -> None:
+    old, new = api.bench.ids["old"], api.bench.ids["new"]
+    found = api("read").get("/v1/diff", params={"baseline": old, "candidate": new, "k": 3, "min_overlap": 1}).json()
+    result = found["result"]
+    lists = [
+        {
+            row["id"]: [hit["id"] for hit in row["hits"]][:3]
+            for row in api("read").get(f"/v1/evaluations/{side}/queries", params={"limit": 500}).json()["items"]
+        }
+        for side in (old, new)
+    ]
+    shared = {query: len(set(lists[0][query]) & set(lists[1][query])) for query in lists[0]}
+    assert {each["query"]: round(each["overlap"] * 3) for each in result["queries"]} == shared
+    first = sum(lists[0][query][:1] != lists[1][query][:1] for query in lists[0])
+    assert (result["first_changed"]["count"], result["first_changed"]["n"]) == (first, len(lists[0]))
+    assert 0 < first < len(lists[0])
+    assert (result["k"], result["bounds"][0]["holds"], found["of"]) == (3, False, "evaluations")
+    assert [each["rbo"] for each in result["queries"]] == sorted(each["rbo"] for each in result["queries"])
+
+
+def test_two_stored_runs_are_put_side_by_side_and_need_no_test_set(api: Api) -> None:
+    ids = []
+    for name, text in (("a", RUN), ("b", RUN.replace(b"d50 ", b"d99 "))):
+        sent = api().post("/v1/runs", files={"file": (f"{name}.run", text)}, data={"name": name})
+        ids.append(sent.json()["id"])
+    with client_of(
+        api, api.bench.team.store.people.add_token(api.bench.team.store.people.get("lee").id, "d", "read", 10**9)
+    ) as client:
+        found = client.diff(*ids, of="runs")
+        assert [each["query"] for each in found.result["queries"] if each["first_difference"]] == ["q0"]
+        assert found.result["queries"][0]["new"] == [{"doc": "d99", "rank": 2}]
+        with pytest.raises(RefusedError, match="same"):
+            client.diff(ids[0], ids[0], of="runs")
+        with pytest.raises(NotFoundError):
+            client.diff(1, 10**6)
+    assert api("read").get("/v1/diff?baseline=1&candidate=2&persistence=1").status_code == 422
+
+
 def _compare(baseline: int, candidate: int) -> Any:
     from cranfield.workbench.service.requests import CompareRequest
 

@@ -391,6 +391,18 @@ def test_flags_of_other_texts_and_guidelines(bench, monkeypatch: pytest.MonkeyPa
     assert "other judgments" not in found
 
 
+def test_results_side_by_side_without_judgments(bench) -> None:
+    page = bench.page("/diff?baseline=1&candidate=2&k=3")
+    assert "<h1>new beside old</h1>" in page
+    assert "the first result changed in" in page.lower()
+    assert "not in the other list" in page
+    assert 'href="/v1/diff?baseline=1&amp;candidate=2&amp;of=evaluations"' in page
+    assert 'href="/diff?baseline=1&amp;candidate=2"' in bench.page("/comparisons?baseline=1&candidate=2")
+    assert 'href="/diff?baseline=1&amp;candidate=2"' in bench.page("/comparisons/1")
+    assert "same evaluation" in bench.page("/diff?baseline=1&candidate=1", status=422)
+    assert "beside" in bench.page("/diff?baseline=1&candidate=2&of=runs")
+
+
 def test_the_comparison_comes_in_parts_and_then_whole(bench) -> None:
     first = bench.page("/comparisons/1")
     assert first.index("Better: new #2 against old #1") < first.index('class="waiting"') < first.index('class="report"')

@@ -32,10 +32,12 @@ from cranfield.workbench.server.v1.results import (
     query_rows,
     summary_values,
 )
+from cranfield.workbench.service.requests import DiffRequest
 from cranfield.workbench.service.responses import (
     ComparedRow,
     ComparisonResponse,
     ComparisonSummary,
+    DifferenceResponse,
     EvaluationChange,
     EvaluationResponse,
     EvaluationSummary,
@@ -220,6 +222,16 @@ def list_comparison_queries(
 def comparison_report(request: Request, comparison_id: ComparisonId, report_format: ReportFormat = "html") -> Response:
     """Give the report of a comparison, as `cranfield compare` writes it."""
     return _rendered(comparison_queries(request, comparison_id).subject, report_format)
+
+
+@router.get("/diff", dependencies=[RESULTS])
+def diff(request: Request, wanted: Annotated[DiffRequest, Query()]) -> DifferenceResponse:
+    """Compare two evaluations, or runs, without judgments: what changed, and in which queries most."""
+    from cranfield.model.results import to_jsonable
+
+    found = service_of(request).evaluations.difference(wanted)
+    sides = wanted.model_dump(include={"baseline", "candidate", "of"})
+    return DifferenceResponse(**sides, result=to_jsonable(found))
 
 
 def _rendered(subject: Subject, name: str) -> Response:
