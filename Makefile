@@ -24,6 +24,8 @@ SYSTEM_PACKAGES := tmux=tmux chromium=chromium libatomic.so.1=libatomic1 pg_crea
 PROMETHEUS_PACKAGES := promtool=prometheus prometheus-alertmanager=prometheus-alertmanager prometheus-pushgateway=prometheus-pushgateway
 # An agent that is run as it is published is installed from npm.
 AGENT_PACKAGES := npm=npm
+# Languages in which examples/jsonl has a program.
+LANGUAGE_PACKAGES := node=nodejs go=golang-go javac=default-jdk-headless rustc=rustc
 # Spark runs on Java.
 SPARK_PACKAGES := java=default-jre-headless
 # The C kernel is built by the installation, so its sources are what an environment is made of.
@@ -52,7 +54,7 @@ test: setup  ## run the tests that find most mistakes, in minutes (ARGS="-k name
 	@HYPOTHESIS_PROFILE=quick $(PYTEST) -m "not slow" $(IN_ORDER) $(ARGS)
 
 test-all: setup  ## run every test: also simulations, fuzzing, large parity tests and every engine
-	@scripts/system-packages.sh $(SYSTEM_PACKAGES) $(FUZZ_PACKAGES) $(PROMETHEUS_PACKAGES) $(AGENT_PACKAGES)
+	@scripts/system-packages.sh $(SYSTEM_PACKAGES) $(FUZZ_PACKAGES) $(PROMETHEUS_PACKAGES) $(AGENT_PACKAGES) $(LANGUAGE_PACKAGES)
 	@$(PYTEST) $(ARGS)
 	@$(MAKE) --no-print-directory test-spark ARGS=
 
