@@ -161,3 +161,24 @@ def test_the_first_baseline_is_not_compared_with_nothing(tmp_path: Path) -> None
     assert "Means of the new baseline:" in first
     assert "new\n---" not in first
     assert "current              new" in again
+
+
+def test_an_option_of_other_tools_names_the_command_that_writes_the_baseline(tmp_path: Path) -> None:
+    project(tmp_path, "drop: {measure: Success@5, at_most: 5 %}")
+    assert cranfield(tmp_path, "baseline", "accept").returncode == 0
+    before = (tmp_path / "cranfield-baseline.json").read_bytes()
+    project(tmp_path, "drop: {measure: Success@5, at_most: 5 %}", right=50)
+    (tmp_path / "cranfield.yaml").write_text(
+        (tmp_path / "cranfield.yaml")
+        .read_text()
+        .replace("{run: new.run}", "{command: [sh, -c, 'echo d1; echo $0', '{query}'], extract: {regex: 'd'}}")
+    )
+    assert cranfield(tmp_path, "gate").returncode == 0
+    refused = cranfield(tmp_path, "gate", "--update-baseline")
+    assert refused.returncode == 2
+    assert "no option --update-baseline" in refused.stderr
+    assert (tmp_path / "cranfield-baseline.json").read_bytes() == before
+    named = refused.stderr.partition("It takes the same answers: cranfield ")[2].strip().rstrip(".").split()
+    done = cranfield(tmp_path, *named)
+    assert done.returncode == 0, done.stderr
+    assert (tmp_path / "cranfield-baseline.json").read_bytes() != before
