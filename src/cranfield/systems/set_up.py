@@ -70,7 +70,7 @@ class SetUp:
             self.commands.append(self._serve.command)
         self._users: set[int] = set()
         self._found: list[str] = []
-        """What came of the steps so far."""
+        """The results of the steps so far."""
         self._failure: CheckFailedError | None = None
         self._changing = asyncio.Lock()
         self._served: _Served | None = None
@@ -86,7 +86,7 @@ class SetUp:
         return len(self._found) == len(self._steps)
 
     def steps(self, user: int) -> list[Step]:
-        """Label and function of each step before the first query; a function returns what came of it, and is called in order.
+        """Label and function of each step before the first query; a function returns its result, and is called in order.
 
         Args:
             user: identifies the system that uses the set-up until its `close`.
@@ -148,7 +148,7 @@ class SetUp:
         return event_loop().run(self._reach(user, n))
 
     async def _reach(self, user: int, n: int) -> str:
-        """Make the first `n` steps, unless they were made; returns what came of the last of them."""
+        """Make the first `n` steps, unless they were made; returns the result of the last of them."""
         async with self._changing:
             self._users.add(user)
             _open.add(self)
@@ -357,7 +357,7 @@ def _end_all_at_exit() -> None:
 
 
 def end_all() -> None:
-    """Close what is still open, whoever uses it."""
+    """Close what is still open, for all of its users."""
     for each in list(_open):
         users = list(each._users)  # noqa: SLF001 - its own file
         for user in users:
