@@ -33,7 +33,7 @@ KERNEL := setup.py $(wildcard src/cranfield/ranking/kernel/*.[ch])
 # Seconds of `make fuzz`.
 FUZZ_SECONDS ?= 30
 
-.PHONY: help setup lock demo test test-all test-spark test-wheel test-without-compiler test-real-model test-peers fuzz check format docs screenshots bench bench-scale release clean
+.PHONY: help setup lock demo test test-all test-spark test-wheel test-without-compiler test-real-model test-peers fuzz check format docs screenshots bench bench-scale release standalone clean
 
 help:  ## say what each target does
 	@grep -hE '^[a-z-]+:.*  ## ' $(MAKEFILE_LIST) | sed -E 's/:.*  ## /\t/' | expand -t 14
@@ -107,6 +107,9 @@ bench-scale: setup  ## measure runs of 20 and 100 million rows beside DuckDB's S
 
 release: setup  ## make sdist, wheel of this platform, bill of materials, documentation and hashes in dist/, and try the wheel; nothing is uploaded
 	@scripts/release.sh $(PYTEST_PARALLEL) $(ARGS)
+
+standalone: setup  ## build the program for machines without Python in dist/cranfield, try it, and measure it (FORM=onefile)
+	@scripts/build-standalone.sh
 
 clean:  ## remove the environment and everything made from the sources
 	@rm -rf .venv build dist src/*.egg-info src/cranfield/ranking/*.so cranfield-demo docs/_build
