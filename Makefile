@@ -24,6 +24,8 @@ SYSTEM_PACKAGES := tmux=tmux chromium=chromium libatomic.so.1=libatomic1 pg_crea
 PROMETHEUS_PACKAGES := promtool=prometheus prometheus-alertmanager=prometheus-alertmanager prometheus-pushgateway=prometheus-pushgateway
 # An agent that is run as it is published is installed from npm.
 AGENT_PACKAGES := npm=npm
+# Languages in which examples/jsonl has a program.
+LANGUAGE_PACKAGES := node=nodejs go=golang-go javac=default-jdk-headless rustc=rustc
 # Spark runs on Java.
 SPARK_PACKAGES := java=default-jre-headless
 # The C kernel is built by the installation, so its sources are what an environment is made of.
@@ -31,7 +33,7 @@ KERNEL := setup.py $(wildcard src/cranfield/ranking/kernel/*.[ch])
 # Seconds of `make fuzz`.
 FUZZ_SECONDS ?= 30
 
-.PHONY: help setup lock demo test test-all test-spark test-wheel test-without-compiler test-real-model test-peers fuzz check format docs screenshots bench bench-scale release clean
+.PHONY: help setup lock demo test test-all test-spark test-wheel test-without-compiler test-real-model test-peers fuzz check format docs screenshots bench bench-scale release standalone clean
 
 help:  ## say what each target does
 	@grep -hE '^[a-z-]+:.*  ## ' $(MAKEFILE_LIST) | sed -E 's/:.*  ## /\t/' | expand -t 14
@@ -52,7 +54,7 @@ test: setup  ## run the tests that find most mistakes, in minutes (ARGS="-k name
 	@HYPOTHESIS_PROFILE=quick $(PYTEST) -m "not slow" $(IN_ORDER) $(ARGS)
 
 test-all: setup  ## run every test: also simulations, fuzzing, large parity tests and every engine
-	@scripts/system-packages.sh $(SYSTEM_PACKAGES) $(FUZZ_PACKAGES) $(PROMETHEUS_PACKAGES) $(AGENT_PACKAGES)
+	@scripts/system-packages.sh $(SYSTEM_PACKAGES) $(FUZZ_PACKAGES) $(PROMETHEUS_PACKAGES) $(AGENT_PACKAGES) $(LANGUAGE_PACKAGES)
 	@$(PYTEST) $(ARGS)
 	@$(MAKE) --no-print-directory test-spark ARGS=
 
@@ -105,6 +107,9 @@ bench-scale: setup  ## measure runs of 20 and 100 million rows beside DuckDB's S
 
 release: setup  ## make sdist, wheel of this platform, bill of materials, documentation and hashes in dist/, and try the wheel; nothing is uploaded
 	@scripts/release.sh $(PYTEST_PARALLEL) $(ARGS)
+
+standalone: setup  ## build the program for machines without Python in dist/cranfield, try it, and measure it (FORM=onefile)
+	@scripts/build-standalone.sh
 
 clean:  ## remove the environment and everything made from the sources
 	@rm -rf .venv build dist src/*.egg-info src/cranfield/ranking/*.so cranfield-demo docs/_build

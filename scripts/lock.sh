@@ -24,5 +24,7 @@ compile pyproject.toml --extra web --extra mcp --extra postgres --group image --
 compile requirements/real-model.in --no-deps --python-version 3.11 -o requirements/real-model.txt
 # Spark, for the tests that need it; pyarrow and the rest come from dev.txt.
 compile requirements/spark.in --constraints requirements/dev.txt -o requirements/spark.txt
+# PyInstaller, which builds the standalone program.
+compile requirements/standalone.in --python-version 3.11 -o requirements/standalone.txt
 # JupyterLab, which a slow test opens notebooks in.
 compile requirements/jupyterlab.in --python-version 3.11 -o requirements/jupyterlab.txt

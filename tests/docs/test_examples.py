@@ -47,6 +47,7 @@ SLOW_PAGES = {
         "gate",
         "golden-sets",
         "intake",
+        "json-lines",
         "model-raters",
         "power",
         "prometheus",

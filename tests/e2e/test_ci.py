@@ -78,7 +78,7 @@ def test_a_call_that_the_command_does_not_take_is_found() -> None:
 
 def test_the_github_workflow_gives_no_more_than_is_needed() -> None:
     workflow = loaded("github-actions.yml")
-    assert list(workflow[True]) == ["pull_request"]  # `on` is true to YAML 1.1
+    assert list(workflow[True]) == ["pull_request", "schedule", "workflow_dispatch"]  # `on` is true to YAML 1.1
     assert workflow["permissions"] == {}
     gate, comment = workflow["jobs"]["gate"], workflow["jobs"]["comment"]
     assert gate["permissions"] == {"contents": "read"}
@@ -88,6 +88,7 @@ def test_the_github_workflow_gives_no_more_than_is_needed() -> None:
     (checkout,) = [step for step in gate["steps"] if "checkout" in step.get("uses", "")]
     assert checkout["with"] == {"fetch-depth": 0, "persist-credentials": False}
     assert "head.repo.full_name == github.repository" in comment["if"]
+    assert "github.event_name == 'pull_request'" in comment["if"]
 
 
 def test_no_script_of_a_workflow_interpolates_text_of_a_pull_request() -> None:

@@ -36,6 +36,8 @@ SYSTEMS = {
     "regex": f"command: [sh, -c, 'touch begun; echo {'a' * 60}b', '{{query}}']\nextract: {{regex: '(a+)+$'}}",
     "preflight": f"command: [sh, -c, 'touch begun; sleep 60', '{{query}}']\n{READS}\npreflight: [{{probe: x}}]",
     "dependency": f"command: [echo, '{{query}}']\n{READS}\ndepends: [{{command: [sh, -c, 'touch begun; sleep 60']}}]",
+    "before": f"command: [echo, '{{query}}']\n{READS}\nbefore: [sh, -c, 'trap \"\" INT TERM; touch begun; sleep 60']",
+    "serve": f"command: [echo, '{{query}}']\n{READS}\nserve: {{command: [sh, -c, 'touch begun; sleep 60']}}",
     "function": "python: engine:search",
     "async function": "python: engine:search_async",
     "close": "python: engine:Engine\nwith: {}",

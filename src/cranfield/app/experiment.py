@@ -108,7 +108,8 @@ class Experiment:
         """
         if any(map(is_queried, self.systems)):
             require_texts(self.testset)
-        return preflight(systems_to_check(self.systems), k=self.k, sample=self.sample)
+        note = progress_on(sys.stderr).note
+        return preflight(systems_to_check(self.systems), k=self.k, sample=self.sample, note=note)
 
     @property
     def sample(self) -> Query | None:

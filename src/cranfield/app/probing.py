@@ -23,7 +23,7 @@ from cranfield.measures import USUAL_K
 from cranfield.model import Hit, Outcome, Query, Run, Scalar, TestSet, convention_named
 from cranfield.model.answer_rule import parse_answer_rule
 from cranfield.model.results import Record, to_jsonable
-from cranfield.ranking import RankedHit, ResultState, rank_run
+from cranfield.ranking import rank_run
 from cranfield.reporting.document import Block, Bullets, Code, Document, KeyValues, Paragraph, Section
 from cranfield.reporting.table_spec import Col, TableSpec
 from cranfield.systems import ConfiguredSystem, build_systems
@@ -202,15 +202,9 @@ def _graded(
     run = Run(system.name, {query_id: exchange.answer}, depth=k, order=system.order)
     ranking = rank_run(known, run, convention_named(convention))
     return tuple(
-        GradedHit(hit.rank, _grade(hit), system.redactor.redact(hit.id), hit.score, hit.title, hit.span)
+        GradedHit(hit.rank, hit.grade_text, system.redactor.redact(hit.id), hit.score, hit.title, hit.span)
         for hit in ranking.top.get(query_id, ())
     )
-
-
-def _grade(hit: RankedHit) -> str:
-    if hit.state is not ResultState.JUDGED:
-        return "unjudged"
-    return f"{hit.level}" if hit.credited or hit.item is None else "matched above"
 
 
 def _set_params(config: Config, testset: str | None) -> Mapping[str, Scalar]:

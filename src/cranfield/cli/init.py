@@ -36,7 +36,7 @@ def init_command(
         list[str] | None,
         Argument(
             "Qrels, topics, a CSV of questions, run files, a folder, the URL of a search service, a command with {query}, "
-            "or an MCP server; default: the files in this folder.",
+            "an MCP server, or a program that answers lines of JSON; default: the files in this folder.",
             metavar="[[NAME=]PATH|URL|COMMAND]... [-- COMMAND]",
         ),
     ] = None,
@@ -54,9 +54,9 @@ def init_command(
 ) -> Iterator[Report]:
     """Write cranfield.yaml from what you have.
 
-    Inputs are judgments, queries, runs, the URL of a search service, a command or an MCP server. Services, commands and
-    servers are called with a few queries, to find their parameters and the place of the results. Without judgments, a starter
-    test set is written too. The last line of the output is the next command to run.
+    Inputs are judgments, queries, runs, the URL of a search service, a command, an MCP server or a program that
+    answers lines of JSON. Services, commands and servers are called with a few queries, to find their parameters and the place
+    of the results. Without judgments, a starter test set is written too. The last line of the output is the next command to run.
     """
     from cranfield.app.init.shape import take_default
     from cranfield.app.init.start import init_document, init_project, next_commands, offered_checks

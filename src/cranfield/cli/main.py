@@ -95,8 +95,18 @@ LISTS: dict[str, Callable[[], str]] = {
 class Command(TyperCommand):
     """A command whose help has examples and headings, and whose runs may be the names of systems."""
 
+    instead: ClassVar[Mapping[str, str]] = {}
+    """Option that other tools have to what is done here in its place."""
+
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
-        """Put the test set of the config before runs that are names."""
+        """Put the test set of the config before runs that are names.
+
+        Raises:
+            UsageError: an option of another tool.
+        """
+        for word in args[: args.index("--")] if "--" in args else args:
+            if (name := word.partition("=")[0]) in self.instead:
+                raise UsageError(f"no option {name}", hint=self.instead[name])
         return super().parse_args(ctx, with_config_testset(self, ctx, args))
 
     def format_options(self, ctx: Any, formatter: Any) -> None:
@@ -346,7 +356,8 @@ def add_command(app: typer.Typer, path: str, name: str, *, listed: bool = False)
     """Import the module of a command and add `NAME_command` of it, or its sentence alone where it is listed."""
     module = importlib.import_module(path)
     command = getattr(module, f"{name.replace('-', '_')}_command")
-    settings = {"cls": Command, **getattr(module, "SETTINGS", {})}
+    instead = getattr(module, "INSTEAD", {}).get(name, {})
+    settings = {"cls": type("Command", (Command,), {"instead": instead}), **getattr(module, "SETTINGS", {})}
     app.command(name, help=command.__doc__, **settings)((lambda: None) if listed else command_of(command))
 
 

@@ -4,8 +4,8 @@ A part validates in two steps: its fields one by one, then `problems`, what the 
 of a file are reported at once, except those that `problems` would find in a part with a wrong field.
 The context of a validation is the whole file as read, so that a name can be looked up wherever it stands.
 
-`{query}`, `{k}`, `{params.NAME}`, `{python}` in a command and `{env.NAME}` in a request are placeholders. `{{word}}` is the literal
-text `{word}`; braces around anything that is not a plain word (a JSON body, say) stay as they are.
+`{query}`, `{k}`, `{params.NAME}`, `{python}` in a command, `{env.NAME}` in a request and `{port}` in both are placeholders. `{{word}}` is
+the literal text `{word}`; braces around anything that is not a plain word (a JSON body, say) stay as they are.
 """
 
 from __future__ import annotations
@@ -149,9 +149,11 @@ def known_in(block: str, kind: str) -> Callable[[str, ValidationInfo], str]:
 
 PARAMS = "params."
 ENV = "env."
-PLACEHOLDERS = ("query", "k", "python", PARAMS + "NAME")
+PORT = "port"
+"""Placeholder of the port on which the program of `serve` listens, filled in before all others: see `with_port`."""
+PLACEHOLDERS = ("query", "k", "python", PORT, PARAMS + "NAME")
 """Placeholders of a command, for messages and documentation."""
-REQUEST_PLACEHOLDERS = ("query", "k", PARAMS + "NAME", ENV + "NAME")
+REQUEST_PLACEHOLDERS = ("query", "k", PORT, PARAMS + "NAME", ENV + "NAME")
 """Placeholders of a request, and of the arguments of a tool."""
 NO_QUERY = "no {query}: every query would make the same call"
 
@@ -239,6 +241,17 @@ def _filled_text(text: str, values: Mapping[str, Scalar]) -> Any:
     return fill_text(text, {name: as_argument(value) for name, value in values.items()})
 
 
+def with_port(value: Any, port: int) -> Any:
+    """A part of a config, or a JSON value, with `{port}` filled in; every other placeholder, and `{{word}}`, stays."""
+    if isinstance(value, str):
+        return _BRACES.sub(lambda match: str(port) if match["name"] == PORT else match[0], value)
+    if isinstance(value, BaseModel):
+        return value.model_copy(update={name: with_port(getattr(value, name), port) for name in value.model_fields_set})
+    if isinstance(value, Mapping):
+        return {key: with_port(item, port) for key, item in value.items()}
+    return [with_port(item, port) for item in value] if isinstance(value, list) else value
+
+
 def fill_text(text: str, values: Mapping[str, str]) -> str:
     """Fill in one text, in a single pass; braces round a name that is not there stay."""
     return _BRACES.sub(lambda match: _replacement(match, values), text)
@@ -315,23 +328,23 @@ def check_started_once(command: list[str], hint: str) -> Iterator[Finding]:
     yield from _check_program(command)
     for index, element in enumerate(command):
         for name in placeholders(element):
-            if name == "python":
+            if name in {"python", PORT}:
                 continue
             if is_placeholder(name):
                 yield (index,), Problem("the program is started once, for all queries", got=element, hint=hint)
             else:
-                yield from check_placeholders((index,), f"{{{name}}}", ("python",))
+                yield from check_placeholders((index,), f"{{{name}}}", ("python", PORT))
 
 
 def check_opened_once(value: object) -> Iterator[Finding]:
     """Texts of a session that is opened once for all queries: variables of the environment may stand in them."""
     for text in texts(value):
         for name in placeholders(text):
-            if is_placeholder(name, REQUEST_PLACEHOLDERS) and not name.startswith(ENV):
+            if is_placeholder(name, REQUEST_PLACEHOLDERS) and name != PORT and not name.startswith(ENV):
                 hint = "put values that depend on the query in arguments."
                 yield (), Problem("the session is opened once, for all queries", got=text, hint=hint)
             else:
-                yield from check_placeholders((), f"{{{name}}}", (ENV + "NAME",))
+                yield from check_placeholders((), f"{{{name}}}", (ENV + "NAME", PORT))
 
 
 def check_request(value: object) -> Iterator[Finding]:

@@ -25,8 +25,20 @@ from pydantic import (
 from cranfield.base.errors import Problem, unknown_name
 from cranfield.config.owners import OfChange, OfRef
 from cranfield.config.reading import Check, Extract, compile_empty_regex, compiles
-from cranfield.config.services import Http, Mcp
-from cranfield.config.strict import Finding, Strict, by_key, check_command, check_started_once, checked, known_in
+from cranfield.config.services import Http, Mcp, check_url
+from cranfield.config.strict import (
+    PORT,
+    Finding,
+    Strict,
+    by_key,
+    check_command,
+    check_placeholders,
+    check_started_once,
+    checked,
+    known_in,
+    placeholders,
+    texts,
+)
 from cranfield.formats.io.validation import problems_of
 from cranfield.model import Order, Scalar
 from cranfield.model.kinds import ParamName, PlainScalar, Text, source_text, without_nul
@@ -133,17 +145,80 @@ class CalledSystem(BaseSystem):
     and are not used for a system without `depends`. Files named in a command, and the module of a function, are included."""
 
 
+_ONCE = partial(check_started_once, hint="it is started once before the first query, and not for each query.")
+
+
+def _as_commands(value: Any) -> Any:
+    """A list of commands, also of one command."""
+    return [value] if isinstance(value, list) and value and not any(isinstance(each, list) for each in value) else value
+
+
+def _check_commands(commands: list[list[str]]) -> Iterator[Finding]:
+    for place, command in enumerate(commands):
+        yield from (((place, *inner), problem) for inner, problem in _ONCE(command))
+
+
+_COMMAND_SCHEMA = {"type": "array", "minItems": 1, "items": {"type": ["string", "number", "boolean"]}}
+Commands = Annotated[
+    list[Annotated[list[Text], Field(min_length=1)]],
+    BeforeValidator(_as_commands),
+    checked(_check_commands),
+    WithJsonSchema({"anyOf": [_COMMAND_SCHEMA, {"type": "array", "items": _COMMAND_SCHEMA}]}),
+]
+"""Commands that are run one after the other; one command may stand without the list around it."""
+
+
+def _check_ready(text: str) -> Iterator[Finding]:
+    yield from check_placeholders((), text, (PORT,))
+    if text.startswith("/"):
+        return
+    if text.startswith(("http://", "https://")):
+        yield from check_url(text)
+    else:
+        yield (), Problem("not a path or an address", expected="/health, http://localhost:{port}/health", got=text)
+
+
+class Serve(Strict):
+    """A program that runs while a system is queried."""
+
+    command: OfChange[Annotated[list[Text], Field(min_length=1), checked(_ONCE)]]
+    """Program and arguments; no shell reads them, and `{port}` and `{python}` are filled in. It is started in `cwd` before the
+    first query, with the port in the environment variable `PORT` too, stays in the foreground, and is ended with its
+    child processes after the last query."""
+    port: OfChange[Annotated[int, Field(ge=1, le=65535)] | None] = None
+    """Port on which it listens, `{port}` in the settings of the system; default: a free port."""
+    ready: OfChange[Annotated[Text, checked(_check_ready)] | None] = None
+    """Path (`/health`) or address that answers with status 200 when queries can be sent. Default: without `line`, the port has to
+    accept a connection."""
+    line: OfChange[Annotated[Text, Field(min_length=1)] | None] = None
+    """Text of a line that it writes to stdout or stderr when queries can be sent: `listening`."""
+    start_s: OfChange[Annotated[float, Field(gt=0)]] = 60.0
+    """Time limit of its start, until it is ready, in seconds."""
+
+
+_PORT_KINDS = frozenset({"command", "http", "mcp", "lines"})
+"""Kinds of system in whose settings placeholders are checked."""
+
+
 class SearchSystem(CalledSystem):
     """A system whose output is read."""
 
+    before: OfChange[Commands] = Field(default_factory=list)
+    """A command, or a list of commands, run once in `cwd` before the first query, such as one that builds the index. Each must end
+    with 0, otherwise no query is sent. Systems with the same `before`, `serve`, `after`, `cwd` and `env` share one run of them."""
+    serve: OfChange[Serve | None] = None
+    """A program that runs while the system is queried; its port is `{port}` in the settings of the system."""
+    after: OfChange[Commands] = Field(default_factory=list)
+    """A command, or a list of commands, run in `cwd` at the end in any case: also after a failure or an interruption."""
     order: OfChange[Order] = "given"
     """Order of the results: as given, or sorted by score, descending (higher is better) or ascending."""
     extract: OfChange[Extract | None] = None
     """How results are read from the output; default: the format of the kind."""
 
     def problems(self, _: Mapping[str, Any]) -> Iterator[Finding]:
-        """An order by scores that are not read, and a version in a field that is not read."""
+        """An order by scores that are not read, a version in a field that is not read, and a port that there is not."""
         yield from self._unread_fields()
+        yield from self._unserved_ports()
         if self.order != "given" and self.extract is not None and not self.extract.has_score:
             yield (
                 ("order",),
@@ -152,6 +227,13 @@ class SearchSystem(CalledSystem):
                     hint="name it in extract (a group called score, or score: PATH), or use order: given.",
                 ),
             )
+
+    def _unserved_ports(self) -> Iterator[Finding]:
+        keys = ("before", "after", *({self.kind} & _PORT_KINDS))
+        for key in keys if self.serve is None else ():
+            if any(PORT in placeholders(text) for text in texts(self.model_dump(include={key}))):
+                hint = "write serve: {command: [...]}, whose port it is; {{port}} is the literal text {port}."
+                yield (key,), Problem("{port} without a program that listens on it", hint=hint)
 
     def _unread_fields(self) -> Iterator[Finding]:
         if self.extract is None:
@@ -248,10 +330,13 @@ class RunConfig(CalledSystem):
 
     kind = "run"
     hints: ClassVar[Mapping[str, str]] = dict.fromkeys(
-        ("order", "extract"), "leave it out: the run file has its results."
+        ("order", "extract", "before", "serve", "after"), "leave it out: the run file has its results."
     )
     order: ClassVar[Order] = "given"
     extract: ClassVar[None] = None
+    before: ClassVar[tuple[list[str], ...]] = ()
+    serve: ClassVar[None] = None
+    after: ClassVar[tuple[list[str], ...]] = ()
 
     run: OfChange[Text]
     """Run file in any run format, relative to the config file."""
@@ -303,6 +388,9 @@ class FusionConfig(BaseSystem):
     extract: ClassVar[None] = None
     empty: ClassVar[None] = None
     depends: ClassVar[tuple[Dependency, ...]] = ()
+    before: ClassVar[tuple[list[str], ...]] = ()
+    serve: ClassVar[None] = None
+    after: ClassVar[tuple[list[str], ...]] = ()
 
     fusion: OfChange[Fusion]
     """Other systems of this file, fused."""
@@ -385,7 +473,7 @@ def _expanded(system: PresetConfig) -> tuple[type[HttpConfig | PythonConfig], di
 
 
 SHARED = (
-    "cwd", "env", "params", "components", "timeout_s", "concurrency", "rate_per_s", "retries", "backoff_s", "order",
+    "cwd", "env", "before", "serve", "after", "params", "components", "timeout_s", "concurrency", "rate_per_s", "retries", "backoff_s", "order",
     "extract", "empty", "depends", "preflight",
 )  # fmt: skip
 """Keys that several kinds of system have, in the order in which they are shown."""

@@ -96,6 +96,17 @@ class StratumChange:
 
 
 @dataclass(frozen=True, slots=True)
+class ListedResult:
+    """One of the first results of a query."""
+
+    rank: int
+    id: str
+    grade: str
+    """`2`, `unjudged`, or `matched above` where an earlier result has the credit."""
+    title: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class QueryChange:
     """A query with its value of the measure that it is ranked by, now and in the baseline."""
 
@@ -109,6 +120,8 @@ class QueryChange:
     """The values that count against it, and the broken rules that they belong to."""
     measure: str = ""
     """That it is ranked by: of the broken rule, or the primary one."""
+    results: tuple[ListedResult, ...] = ()
+    """Its first results now; a baseline keeps values and no lists."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -148,6 +161,8 @@ class GateResult(Displayed):
     """Every measure."""
     worse: tuple[QueryChange, ...] = ()
     """Queries that got worse or broke a rule, the worst first."""
+    better: tuple[QueryChange, ...] = ()
+    """Queries that got better than in the baseline on the primary measure, and are not among `worse`, the best first."""
     overruled: tuple[str, ...] = ()
     """What the config changes of the settings that a ref decides: the values of the ref count."""
     notes: tuple[str, ...] = ()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, replace
 
 from cranfield.base.numbers import format_count, format_percent
@@ -21,6 +22,7 @@ from cranfield.gate.result import (
     EarlierSource,
     GateResult,
     GateStatus,
+    ListedResult,
     MeasureChange,
     QueryChange,
     RuleResult,
@@ -31,6 +33,9 @@ from cranfield.measures import CATALOGUE, Measure, parse
 from cranfield.measures.catalogue import is_composed
 from cranfield.model import query_strata
 from cranfield.stats.table import MEAN_DIFFERENCE, TESTS
+
+LISTED_RESULTS = 5
+"""First results of a failing query that a report lists."""
 
 
 def failing_queries(
@@ -49,8 +54,28 @@ def failing_queries(
         for query_id in sorted((found - shown) & set(outcomes), key=_badness(given, measure)):
             current, then = (float(side[query_id]) if query_id in side else None for side in (now, before))
             why = _why(given, measure, query_id, [(rule, result) for rule, result, of in named_by if query_id in of])
-            yield QueryChange(query_id, by_id[query_id].text, current, then, outcomes[query_id], why, measure)
+            listed = _first_results(given, query_id)
+            yield QueryChange(query_id, by_id[query_id].text, current, then, outcomes[query_id], why, measure, listed)
         shown |= found
+
+
+def _better_queries(given: GateInput, primary: str, shown: AbstractSet[str]) -> Iterator[QueryChange]:
+    """Queries with a higher value than in the baseline; none by a diagnostic measure."""
+    if CATALOGUE[parse(primary).name].diagnostic:
+        return
+    now, before, sign = given.sides(primary)
+    gains = {query: sign * (now[query] - before[query]) for query in now if query in before and query not in shown}
+    by_id, outcomes = given.evaluation.testset.by_id, given.outcomes
+    for query_id in sorted(
+        (query for query, gain in gains.items() if gain > 0), key=lambda query: (-gains[query], query)
+    ):
+        current, then, listed = float(now[query_id]), float(before[query_id]), _first_results(given, query_id)
+        yield QueryChange(query_id, by_id[query_id].text, current, then, outcomes[query_id], "", primary, listed)
+
+
+def _first_results(given: GateInput, query_id: str) -> tuple[ListedResult, ...]:
+    hits = given.evaluation.ranking.top.get(query_id, ())[:LISTED_RESULTS]
+    return tuple(ListedResult(hit.rank, hit.id, hit.grade_text, hit.title) for hit in hits)
 
 
 def _ranked_by(primary: str, broken: Sequence[tuple[Rule, RuleResult]]) -> Mapping[str, Sequence[str]]:
@@ -129,6 +154,7 @@ def judge_all(given: GateInput, terms: GateTerms) -> GateResult:
     results = tuple(RULES[rule.kind].judge(rule.terms, given) for rule in terms.rules)
     broken = [*failed_too_often(given, terms.rules, terms.limits), *void_sentences(terms.evidence)]
     status, figures = _status(results, broken), result_of(given.evaluation)
+    worse = tuple(failing_queries(given, terms.primary.canonical, terms.rules, results))
     return GateResult(
         status=status,
         explanation=_explanation(status, results, broken),
@@ -140,7 +166,8 @@ def judge_all(given: GateInput, terms: GateTerms) -> GateResult:
         baseline=terms.facts,
         measures=tuple(_measure_changes(given, terms)),
         strata=tuple(_stratum_changes(given, terms.primary.canonical)),
-        worse=tuple(failing_queries(given, terms.primary.canonical, terms.rules, results)),
+        worse=worse,
+        better=tuple(_better_queries(given, terms.primary.canonical, {change.query_id for change in worse})),
         by_stratum=tuple(change for measure in _measures(given, terms) for change in _stratum_changes(given, measure)),
         overruled=terms.overruled,
         notes=(*broken, *terms.notes, *_noticed(given, terms)),

@@ -58,6 +58,13 @@ class RankedHit:
     span: str | None = None
     """Place inside the document, in the system's own words."""
 
+    @property
+    def grade_text(self) -> str:
+        """The grade of what it matched, for people: `2`; `unjudged`; `matched above` where an earlier result has the credit."""
+        if self.state is not ResultState.JUDGED:
+            return "unjudged"
+        return f"{self.level}" if self.credited or self.item is None else "matched above"
+
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Groups:

@@ -18,37 +18,22 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 from cranfield.base.concurrency.loop import FunctionError, event_loop
-from cranfield.base.errors import UsageError
+from cranfield.base.errors import SystemUnderTestError, UsageError
 from cranfield.model import Answer, CallLog, Order, Outcome, Query, Scalar
 from cranfield.systems.calls.answer_schema import REASON_CHARS, truncate
 from cranfield.systems.calls.deaths import CircuitBreaker
 from cranfield.systems.calls.redact import Redactor
+from cranfield.systems.calls.stages import CheckFailedError, Step, in_stages
 
 if TYPE_CHECKING:
     from cranfield.config.systems import SystemConfig
     from cranfield.systems.calls.extract import Extractor
+    from cranfield.systems.set_up import SetUp
 
 READING_S = 1.0
 """An output is read within the time limit of a call and this, in seconds."""
 HEAD_CHARS = 2_000
 """Kept of each stream in the log."""
-
-Step = tuple[str, Callable[[], str]]
-"""Label of a preflight check, and a function that returns what was found or raises `CheckFailedError`."""
-
-
-class CheckFailedError(Exception):
-    """A preflight check failed."""
-
-    def __init__(self, expected: str, found: str, hint: str | None = None) -> None:
-        super().__init__(expected, found)
-        self.expected = expected
-        self.found = found
-        self.hint = hint
-
-    def redacted(self, redact: Callable[[str], str]) -> CheckFailedError:
-        """The same failure without secrets."""
-        return CheckFailedError(redact(self.expected), redact(self.found), self.hint and redact(self.hint))
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,11 +116,15 @@ class ConfiguredSystem(ABC):
         self.set_params = dict(params)
         self.folder = Path(folder).absolute()
         self.cwd = self.folder / self.config.cwd
+        self.set_up: SetUp | None = None
+        """Its `before`, `serve` and `after`; None where it has none of them."""
         self.parts: Mapping[str, ConfiguredSystem] = {}
         """Component systems of a fusion."""
         self._calls: set[asyncio.Task[Any]] = set()
         secrets = {key: value.get_secret_value() for key, value in self.config.env.items()}
         self.environment: Mapping[str, str] = {**os.environ, **secrets}
+        if self.config.before or self.config.serve or self.config.after:
+            self._make_set_up()
         self.prepare()
         self._deaths = CircuitBreaker(self.config.concurrency, is_program=self.starts_program)
         self.redactor = Redactor(self.secrets())
@@ -202,8 +191,15 @@ class ConfiguredSystem(ABC):
         """Preflight checks of this kind: the program, the tool, an environment variable."""
         return iter(())
 
-    def close(self) -> None:  # noqa: B027 - most kinds start nothing
+    def set_up_steps(self) -> Iterator[Step]:
+        """The commands of `before`, and the start of the program of `serve`; each is made once, the next after the one before."""
+        if self.set_up is not None:
+            yield from in_stages(*([step] for step in self.set_up.steps(id(self))))
+
+    def close(self) -> None:
         """End what was started; the next call starts it again."""
+        if self.set_up is not None:
+            event_loop().run(self.set_up.close(id(self)))
 
     @property
     def order(self) -> Order:
@@ -240,6 +236,36 @@ class ConfiguredSystem(ABC):
         params = {**written.get("params", {}), **self.set_params}
         shown: Mapping[str, Any] = self.redactor.redact_value({**written, **({"params": params} if params else {})})
         return shown
+
+    def _make_set_up(self) -> None:
+        """Share the set-up with other systems that have the same, and fill its port in."""
+        from cranfield.config.strict import with_port
+        from cranfield.systems.set_up import set_up_of
+
+        self.set_up = set_up_of(self.config, self.cwd, self.environment)
+        if self.set_up is not None and self.set_up.port is not None:
+            self.config = with_port(self.config, self.set_up.port)
+
+    async def _require_set_up(self, reply: Reply | None = None) -> None:
+        """Open the set-up before a call; after one that failed, check that its program still runs.
+
+        Raises:
+            SystemUnderTestError: it cannot be opened, or the program has ended: no further query would be answered.
+        """
+        if self.set_up is None:
+            return
+        try:
+            if reply is None:
+                await self.set_up.open(id(self))
+            elif reply.answer is not None and reply.answer.outcome.is_failure:
+                await self.set_up.check(broke=reply.died or reply.may_retry)
+        except CheckFailedError as failure:
+            shown = failure.redacted(self.redactor.redact)
+            label = self.redactor.redact(self.set_up.label)
+            place = f"system {self.name}"
+            raise SystemUnderTestError(
+                label, path=place, expected=shown.expected, got=shown.found, hint=shown.hint
+            ) from None
 
     def depends_on(self) -> Iterator[Path]:
         """Files and folders that the answers depend on."""
@@ -291,7 +317,9 @@ class ConfiguredSystem(ABC):
         """As `ask`, on the event loop."""
         params = self.params_of(query)
         with self._interruptible():
+            await self._require_set_up()
             reply, latency_ms, attempts = await self._attempts(query.text, k, params)
+            await self._require_set_up(reply)
         tried = f" (tried {attempts} times)" if attempts > 1 else ""
         answer, output, stderr = await self._read_in_time(reply, k, tried)
         redact = self.redactor.redact

@@ -27,7 +27,7 @@ from cranfield.measures import parse
 from cranfield.model import TestSet
 from cranfield.ranking import c_reader
 from cranfield.ranking.engine import ENGINE_VARIABLE
-from cranfield.systems.configured import CheckFailedError
+from cranfield.systems.calls.stages import CheckFailedError
 from cranfield.systems.kinds.run_file import RunFileSystem
 
 MARK = b"\xef\xbb\xbf"

@@ -391,6 +391,27 @@ def test_lists_of_an_mcp_server_are_found_however_they_are_sent(cranfield, quick
     assert means(cranfield)["AP"] == 1.0
 
 
+LINES = """
+import json, sys
+hits = [{{"{name}": "d2"}}, {{"{name}": "d1"}}]
+for line in sys.stdin if len(sys.argv) == 1 else ():
+    print(json.dumps({{"id": json.loads(line)["id"], "{key}": hits}}), flush=True)
+"""
+
+
+@pytest.mark.parametrize(
+    ("key", "name", "extract"), [("hits", "id", None), ("results", "doc", {"json": "results", "id": "doc"})]
+)
+def test_a_program_that_answers_lines_of_json_is_recognised(cranfield, folder, quick_python, key, name, extract):
+    (folder / "program.py").write_text(LINES.format(key=key, name=name))
+    code, out, err = cranfield("init", "qrels.txt", "queries.jsonl", "--", quick_python, "program.py")
+    assert (code, err) == (0, err)
+    assert "lines of JSON on stdin and stdout" in out
+    (system,) = systems_of().values()
+    assert (system["lines"], system.get("extract")) == ([quick_python, "program.py"], extract)
+    assert cranfield("run")[0] == 0
+
+
 def test_ids_that_the_test_set_does_not_know_are_doubted(cranfield, service, folder):
     (folder / "patterns.csv").write_text("query,pattern\ngrid,^docs://d1$\n")
     code, out, _ = cranfield("init", "patterns.csv", f"{service}/search?q=grid")
@@ -406,7 +427,7 @@ def test_ids_that_the_test_set_does_not_know_are_doubted(cranfield, service, fol
         (["empty"], "the folder has no file to start from"),
         (["qrels.txt", "echo {query}"], "no text to send"),
         (["queries.jsonl", "false {query}"], "the command failed"),
-        (["queries.jsonl", "true"], "the command behaves neither like a search nor like an MCP server"),
+        (["queries.jsonl", "true"], "the command behaves neither like a search nor like a server on stdin and stdout"),
         (["queries.jsonl", "queries.jsonl", "old.run"], "several files of queries"),
         (["qrels.txt", "other.run"], "other.run"),
         (["plain.txt"], "no column of queries"),

@@ -115,7 +115,7 @@ def test_with_goes_with_what_is_made_of_it(kind):
         ({"lines": ["{params.x}"]}, "lines[0]: the program is started once, for all queries; got {params.x}."),
         (
             {"lines": ["serve", "{pyton}"]},
-            "lines[1]: unknown placeholder 'pyton'; expected python.\nHint: did you mean",
+            "lines[1]: unknown placeholder 'pyton'; expected python, port.\nHint: did you mean",
         ),
         ({"lines": [" "]}, "lines[0]: the program's name is blank."),
         (

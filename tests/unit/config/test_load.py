@@ -123,7 +123,7 @@ def test_a_misspelt_test_set_is_one_problem_with_the_near_key(load):
         (one_system(command='[x, "{qeury}"]'), 4, "did you mean query?"),
         (one_system(command='[x, "{Query}"]'), 4, "unknown placeholder 'Query'"),
         (one_system(command='[x, "{query}", "{param.ios}"]'), 4, "did you mean params.ios?"),
-        (one_system(command='[x, "{params}", "{query}"]'), 4, "expected query, k, python, params.NAME"),
+        (one_system(command='[x, "{params}", "{query}"]'), 4, "expected query, k, python, port, params.NAME"),
         (one_system(command="[x, y]"), 4, "no {query}"),
         (one_system(command='["{query}", "{query}"]'), 4, "the program itself cannot depend on the query"),
         (one_system(command='[" ", "{query}"]'), 4, "the program's name is blank"),

@@ -161,3 +161,45 @@ def test_the_first_baseline_is_not_compared_with_nothing(tmp_path: Path) -> None
     assert "Means of the new baseline:" in first
     assert "new\n---" not in first
     assert "current              new" in again
+
+
+def test_an_option_of_other_tools_names_the_command_that_writes_the_baseline(tmp_path: Path) -> None:
+    project(tmp_path, "drop: {measure: Success@5, at_most: 5 %}")
+    assert cranfield(tmp_path, "baseline", "accept").returncode == 0
+    before = (tmp_path / "cranfield-baseline.json").read_bytes()
+    project(tmp_path, "drop: {measure: Success@5, at_most: 5 %}", right=50)
+    (tmp_path / "cranfield.yaml").write_text(
+        (tmp_path / "cranfield.yaml")
+        .read_text()
+        .replace("{run: new.run}", "{command: [sh, -c, 'echo d1; echo $0', '{query}'], extract: {regex: 'd'}}")
+    )
+    assert cranfield(tmp_path, "gate").returncode == 0
+    refused = cranfield(tmp_path, "gate", "--update-baseline")
+    assert refused.returncode == 2
+    assert "no option --update-baseline" in refused.stderr
+    assert (tmp_path / "cranfield-baseline.json").read_bytes() == before
+    named = refused.stderr.partition("It takes the same answers: cranfield ")[2].strip().rstrip(".").split()
+    done = cranfield(tmp_path, *named)
+    assert done.returncode == 0, done.stderr
+    assert (tmp_path / "cranfield-baseline.json").read_bytes() != before
+
+
+def test_the_report_lists_the_queries_that_changed_either_way_with_their_first_results(tmp_path: Path) -> None:
+    config = project(tmp_path, "drop: {measure: RR, at_most: 50 %}", right=70) / "cranfield.yaml"
+    config.write_text(config.read_text().replace("[Success@5, RR]", "[RR]"))
+    assert cranfield(tmp_path, "baseline", "accept").returncode == 0
+    lines = (tmp_path / "new.run").read_text().splitlines()
+    lines[0] = "q00 Q0 x 1 9 s\nq00 Q0 d 2 8 s"  # worse: from rank 1 to rank 2
+    lines[80] = "q80 Q0 d 1 9 s"  # better: not found before
+    (tmp_path / "new.run").write_text("\n".join(lines) + "\n")
+    assert cranfield(tmp_path, "gate", "--markdown", "gate.md").returncode == 0
+    (found,) = json.loads((tmp_path / "cranfield-gate" / "gate.json").read_text())["gates"]
+    (worse,), (better,) = found["worse"], found["better"]
+    assert (worse["query_id"], worse["baseline"], worse["current"]) == ("q00", 1.0, 0.5)
+    assert [(hit["rank"], hit["id"], hit["grade"]) for hit in worse["results"]] == [(1, "x", "unjudged"), (2, "d", "1")]
+    assert (better["query_id"], better["baseline"], better["current"]) == ("q80", 0.0, 1.0)
+    report = (tmp_path / "gate.md").read_text()
+    assert "<summary>1 query better</summary>" in report
+    assert (
+        "| `q00` | question 0 | 1 | unjudged | x |\n|  |  | 2 | 1 | d |\n| `q80` | question 80 | 1 | 1 | d |" in report
+    )

@@ -411,7 +411,7 @@ def fts_tables(path: Path) -> dict[str, tuple[str, ...]]:
         }
 
 
-_EXPECTED = "ids of results on stdout (lines, or JSON), or a server that speaks MCP on stdin and stdout"
+_EXPECTED = "ids of results on stdout (lines, or JSON), or a server on stdin and stdout that speaks MCP or answers lines of JSON"
 
 _MCP_IMPORT = re.compile(rb"(?m)^\s*(?:from|import)\s+(?:fast)?mcp\b|modelcontextprotocol")
 _READ_BYTES = 100_000
@@ -421,10 +421,11 @@ _READ_BYTES = 100_000
 def command_system(target: TrialTarget, trial: Trial) -> FoundSystem:
     """Find out how a command is called and how its results are read.
 
-    A command without `{query}` is tried with the query as its last argument, then as an MCP server.
+    A command without `{query}` is tried with the query as its last argument, then as a program that answers lines of JSON, then
+    as an MCP server.
 
     Raises:
-        UsageError: neither brought results.
+        UsageError: none of these brought results.
     """
     return replace(_tried(target, trial), checks=config_checks(target.argv))
 
@@ -434,7 +435,7 @@ def _tried(target: TrialTarget, trial: Trial) -> FoundSystem:
         return _search(list(target.argv), target, trial)
     problems: list[Problem] = []
     is_server = any("mcp" in word.lower() or _imports_mcp(Path(word)) for word in target.argv)
-    for attempt in (_started_server, _appended) if is_server else (_appended, _started_server):
+    for attempt in (_started_server, _appended) if is_server else (_appended, _answering_lines, _started_server):
         found = attempt(target, trial)
         if isinstance(found, FoundSystem):
             return found
@@ -444,7 +445,7 @@ def _tried(target: TrialTarget, trial: Trial) -> FoundSystem:
     if is_server:
         hint = "run it in a shell: a working server waits for messages on stdin"
     raise UsageError(
-        "the command behaves neither like a search nor like an MCP server",
+        "the command behaves neither like a search nor like a server on stdin and stdout",
         path=target.given,
         expected=_EXPECTED,
         got=tried,
@@ -466,6 +467,19 @@ def _appended(target: TrialTarget, trial: Trial) -> FoundSystem | tuple[Problem,
         return _search([*target.argv, "{query}"], target, trial)
     except UsageError as error:
         return error.problems
+
+
+def _answering_lines(target: TrialTarget, trial: Trial) -> FoundSystem | tuple[Problem, ...]:
+    """A program that reads queries as lines of JSON, and answers with lines: with `hits`, or in a form of its own."""
+    settings: Settings = {"lines": list(target.argv), **_place(trial)}
+    what = "a program: lines of JSON on stdin and stdout"
+    answers = answers_of({**settings, **UNREAD}, trial.texts(), trial.folder, k=trial.k)
+    ids: Mapping[str, Sequence[str]] = read_ids(settings, answers.outputs, k=trial.k)
+    if not any(ids.values()) and (reading := reading_of(settings, answers.outputs, trial.known, k=trial.k)) is not None:
+        settings, ids, what = reading.settings, reading.ids, f"{what}, {reading.shape.what}"
+    if answers.problem or not any(ids.values()):
+        return (Problem("no answer to a line of JSON", got=answers.problem or "no results for lines of JSON"),)
+    return FoundSystem(target.given, target.name or _name_of_command(list(target.argv)), settings, what, ids)
 
 
 def _started_server(target: TrialTarget, trial: Trial) -> FoundSystem | tuple[Problem, ...]:

@@ -125,8 +125,11 @@ class TooMuchOutputError(Exception):
 class ChildProcess(asyncio.SubprocessProtocol):
     """A program in a process group of its own."""
 
-    def __init__(self, mark: str, *, max_output_bytes: int, keeps_last_stderr: bool, has_own_stderr: bool) -> None:
+    def __init__(
+        self, mark: str, *, max_output_bytes: int, has_input: bool, keeps_last_stderr: bool, has_own_stderr: bool
+    ) -> None:
         self._mark = mark
+        self._has_input = has_input
         self.stdout = bytearray()
         """Output that was received and not read by `read_line`."""
         self.stderr = bytearray()
@@ -149,6 +152,7 @@ class ChildProcess(asyncio.SubprocessProtocol):
         cwd: Path,
         env: Mapping[str, str],
         stdin: bool = False,
+        keeps_last_stderr: bool | None = None,
         max_output_bytes: int = MAX_OUTPUT_BYTES,
         has_own_stderr: bool = True,
     ) -> ChildProcess:
@@ -158,7 +162,8 @@ class ChildProcess(asyncio.SubprocessProtocol):
             argv: program and arguments.
             cwd: its working directory.
             env: its whole environment.
-            stdin: it is written to. Of its stderr the end is kept; of a program without input, the beginning.
+            stdin: it is written to.
+            keeps_last_stderr: of its stderr the end is kept, and not the beginning; None: where it is written to.
             max_output_bytes: limit of stdout, or of one line where it is read by lines.
             has_own_stderr: it is kept here; otherwise the program writes to the stderr of this process.
 
@@ -172,7 +177,11 @@ class ChildProcess(asyncio.SubprocessProtocol):
             starting = asyncio.ensure_future(
                 asyncio.get_running_loop().subprocess_exec(
                     lambda: cls(
-                        mark, max_output_bytes=max_output_bytes, keeps_last_stderr=stdin, has_own_stderr=has_own_stderr
+                        mark,
+                        max_output_bytes=max_output_bytes,
+                        has_input=stdin,
+                        keeps_last_stderr=stdin if keeps_last_stderr is None else keeps_last_stderr,
+                        has_own_stderr=has_own_stderr,
                     ),
                     # Bytes, so that a query is passed on unchanged in every locale.
                     *(argument.encode("utf-8", "surrogateescape") for argument in argv),
@@ -295,7 +304,7 @@ class ChildProcess(asyncio.SubprocessProtocol):
                     await self._exited.wait()
         _end_group(self.pid, at_once=True)
         await self._exited.wait()
-        if is_cut_short or self._keeps_last_stderr:
+        if is_cut_short or self._has_input:
             await event_loop().threads.call(lambda: end_marked(self._mark))
         orphan_guard().ended(self.pid)
         _running.discard(self)
@@ -379,10 +388,13 @@ async def child_process(
     cwd: Path,
     env: Mapping[str, str],
     stdin: bool = False,
+    keeps_last_stderr: bool | None = None,
     max_output_bytes: int = MAX_OUTPUT_BYTES,
 ) -> AsyncIterator[ChildProcess]:
     """A program that ends with the block; see `ChildProcess.start`."""
-    child = await ChildProcess.start(argv, cwd=cwd, env=env, stdin=stdin, max_output_bytes=max_output_bytes)
+    child = await ChildProcess.start(
+        argv, cwd=cwd, env=env, stdin=stdin, keeps_last_stderr=keeps_last_stderr, max_output_bytes=max_output_bytes
+    )
     try:
         yield child
     finally:

@@ -16,6 +16,13 @@ if TYPE_CHECKING:
 EXIT_CODES = {"passed": 0, "failed": Status.FAILED, "inconclusive": Status.INCONCLUSIVE, "invalid": Status.VOID}
 """What the status of a gate makes of the exit code, whatever is printed."""
 
+_ACCEPT = (
+    "`cranfield baseline accept` shows what changes and writes the baseline; commit its file. It takes the same answers: "
+    "cranfield baseline accept --from cranfield-gate"
+)
+INSTEAD = {"gate": dict.fromkeys(("--update-baseline", "--accept-baseline", "--write-baseline"), _ACCEPT)}
+"""Options of other tools: a gate must not write what it is held to."""
+
 ConfigArgument = Annotated[Path, Argument("Configuration file: test set, systems and gate rules.", metavar="CONFIG")]
 FromOption = Annotated[
     Path | None,

@@ -17,6 +17,7 @@ from cranfield.gate.result import (
     EarlierSource,
     GateReport,
     GateResult,
+    ListedResult,
     MeasureChange,
     QueryChange,
     RuleResult,
@@ -46,6 +47,8 @@ from cranfield.reporting.document import (
 from cranfield.reporting.sections.subject import EARLIER, _time_text, testset_label, tone_of
 from cranfield.reporting.table_spec import Col, TableSpec
 
+SHOWN_QUERIES = 10
+"""Failing queries, and better ones, whose first results are listed."""
 TONES: Mapping[str, Tone] = {"passed": "good", "failed": "bad", "inconclusive": "open", "invalid": "void"}
 
 
@@ -142,6 +145,7 @@ def _with_printed_names(result: GateResult) -> GateResult:
         measures=tuple(replace(change, measure=printed(change.measure)) for change in result.measures),
         by_stratum=tuple(replace(change, measure=printed(change.measure)) for change in result.by_stratum),
         worse=tuple(replace(change, measure=printed(change.measure or result.primary)) for change in result.worse),
+        better=tuple(replace(change, measure=printed(result.primary)) for change in result.better),
     )
 
 
@@ -156,7 +160,8 @@ def _sections(result: GateResult) -> Iterator[Section]:
     caption = "Current and baseline values" if has_baseline else "Means; no baseline to compare with"
     blocks: list[Block] = [_measures(result.measures, caption, interval)]
     if result.strata:
-        blocks.append(Details(f"{result.primary} by stratum", (_strata(result.primary, result.strata),), in_text=True))
+        table, has_failed = _strata(result.primary, result.strata), result.status == "failed"
+        blocks.append(Details(f"{result.primary} by stratum", (table,), is_open=has_failed, in_text=True))
     others = dict.fromkeys(change.measure for change in result.by_stratum if change.measure != result.primary)
     if others:
         tables = [_strata(name, [change for change in result.by_stratum if change.measure == name]) for name in others]
@@ -166,6 +171,18 @@ def _sections(result: GateResult) -> Iterator[Section]:
         what = "got worse, broke a rule" if has_baseline else "broke a rule"
         table = _queries(result.worse, result.primary, f"Queries that {what} or failed, the worst first")
         blocks.append(Details(title, (table,), is_open=result.status == "failed", in_text=True))
+    if result.better:
+        title = f"{count_noun(len(result.better), 'queries', format_count)} better"
+        table = _queries(result.better, result.primary, "Queries that got better, the best first")
+        blocks.append(Details(title, (table,)))
+    listed = [
+        (change, hit)
+        for changes in (result.worse, result.better)
+        for change in changes[:SHOWN_QUERIES]
+        for hit in change.results
+    ]
+    if listed:
+        blocks.append(Details("First results of these queries", (_lists(listed),)))
     yield Section(f"{link}changes", f"What changed{of}" if has_baseline else f"Measures{of}", tuple(blocks))
     if result.notes:
         yield Section(f"{link}notes", f"Notes{of}", (Bullets(result.notes),))
@@ -241,6 +258,21 @@ def _queries(changes: Sequence[QueryChange], primary: str, caption: str) -> Tabl
     left_out = {"measure": not several, "why": not any(change.why for change in changes)}
     columns = [column for column in columns if not left_out.get(column.title)]
     return _drop_empty_columns(TableSpec(caption, changes, tuple(columns)).table(shown=20, wrap=True))
+
+
+def _lists(listed: Sequence[tuple[QueryChange, ListedResult]]) -> Table:
+    """A row for each result, the query and its text in the first of its rows."""
+    columns: list[Col[tuple[QueryChange, ListedResult]]] = [
+        Col("query", lambda row: row[0].query_id if row[1] is row[0].results[0] else "", "query id"),
+        Col("text", lambda row: row[0].text if row[1] is row[0].results[0] else ""),
+        Col("rank", lambda row: row[1].rank, "count"),
+        Col("grade", lambda row: row[1].grade),
+        Col("id", lambda row: row[1].id),
+    ]
+    if any(hit.title for _, hit in listed):
+        columns.append(Col("title", lambda row: row[1].title or ""))
+    caption = "The results of this run, as they are scored; a baseline keeps values and no lists"
+    return TableSpec(caption, listed, tuple(columns)).table(shown=None, wrap=True)
 
 
 def _drop_empty_columns(table: Table) -> Table:

@@ -22,6 +22,7 @@ from cranfield.config.strict import ENV, fill, placeholders, texts
 from cranfield.config.systems import VersionCommand, VersionField
 from cranfield.model import Query
 from cranfield.systems.configured import ConfiguredSystem
+from cranfield.systems.kinds.command import argument_files
 from cranfield.systems.system import System
 
 MAX_BYTES = 1024**3
@@ -85,6 +86,8 @@ def _records(system: System, contents: _Contents, query: Query | None, k: int) -
                 raise UndigestedError(f"{entry}, named in its `depends`, does not exist")
     depends_on = getattr(system, "depends_on", None)
     paths = {Path(path) for path in depends_on()} if depends_on is not None else set()
+    if isinstance(system, ConfiguredSystem) and system.set_up is not None:
+        paths.update(path for command in system.set_up.commands for path in argument_files(system, command))
     for path in sorted(paths - contents.done):
         yield from contents.of(path)
     contents.done |= paths

@@ -7,7 +7,7 @@ checks are part of the report.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -20,8 +20,8 @@ from cranfield.formats.io.files import UnreadableError, refuse_device
 from cranfield.model import Answer, Query
 from cranfield.model.answer_rule import AnswerRule, parse_answer_rule
 from cranfield.systems.calls.answer_schema import output_hint
-from cranfield.systems.calls.stages import in_stages
-from cranfield.systems.configured import CheckFailedError, ConfiguredSystem, Step
+from cranfield.systems.calls.stages import CheckFailedError, Step, in_stages
+from cranfield.systems.configured import ConfiguredSystem
 from cranfield.systems.kinds.command import check_program
 
 
@@ -37,7 +37,11 @@ class PassedCheck:
 
 
 def preflight(
-    systems: Iterable[ConfiguredSystem], *, k: int = 10, sample: Query | None = None
+    systems: Iterable[ConfiguredSystem],
+    *,
+    k: int = 10,
+    sample: Query | None = None,
+    note: Callable[[str], object] = lambda _: None,
 ) -> tuple[PassedCheck, ...]:
     """Check all systems: what their kinds need, then the checks of the config.
 
@@ -45,6 +49,7 @@ def preflight(
         systems: the systems.
         k: number of results requested by a probe.
         sample: query sent to a system that has rules on its answers, and no probe.
+        note: called with a line before each step of a set-up, which may take long.
 
     Returns:
         The passed checks, in the order of the systems.
@@ -57,7 +62,7 @@ def preflight(
     for system in systems:
         redact = system.redactor.redact
         with sigterm_interrupts():
-            for label, check in steps_of(system, k, sample):
+            for label, check in steps_of(system, k, sample, note):
                 try:
                     passed.append(PassedCheck(system.name, redact(label), redact(check())))
                 except CheckFailedError as failed:
@@ -74,12 +79,28 @@ def _problem(system: ConfiguredSystem, label: str, failed: CheckFailedError) -> 
     return Problem(redact(label), path=where, expected=shown.expected, got=shown.found, hint=shown.hint)
 
 
-def steps_of(system: ConfiguredSystem, k: int, sample: Query | None = None) -> Iterator[Step]:
-    """The checks of a system: a missing folder would fail every file check, a missing program every probe."""
+def steps_of(
+    system: ConfiguredSystem,
+    k: int,
+    sample: Query | None = None,
+    note: Callable[[str], object] = lambda _: None,
+) -> Iterator[Step]:
+    """The checks of a system: a missing folder would fail every file check, a missing program every probe.
+
+    Files are checked after the set-up, which may make them.
+    """
     folder_step = f"cwd {system.config.cwd}", partial(_folder, system.cwd)
     answers: dict[str, Answer] = {}
     probes, rules = _probe_steps(system, k, answers), _rule_steps(system, k, answers, sample)
-    return in_stages([folder_step], _file_steps(system), probes, rules)
+    return in_stages([folder_step], _set_up_steps(system, note), _file_steps(system), probes, rules)
+
+
+def _set_up_steps(system: ConfiguredSystem, note: Callable[[str], object]) -> Iterator[Step]:
+    """The steps of its set-up; those that were not made for another system are noted."""
+    for label, step in system.set_up_steps():
+        if system.set_up is not None and not system.set_up.is_open:
+            note(f"{system.name}: {system.redactor.redact(label)}")
+        yield label, step
 
 
 def _file_steps(system: ConfiguredSystem) -> Iterator[Step]:

@@ -28,7 +28,8 @@ from cranfield.base.concurrency.child_process import (
 from cranfield.config.strict import fill
 from cranfield.config.systems import CommandConfig
 from cranfield.model import Answer, Outcome, Scalar
-from cranfield.systems.configured import CheckFailedError, ConfiguredSystem, Received, Reply, Step
+from cranfield.systems.calls.stages import CheckFailedError, Step
+from cranfield.systems.configured import ConfiguredSystem, Received, Reply
 
 _TERMINATING = frozenset({signal.SIGTERM, signal.SIGINT, getattr(signal, "SIGHUP", signal.SIGTERM)})
 _INTERRUPTION_LAG_S = 0.5

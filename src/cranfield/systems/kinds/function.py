@@ -33,7 +33,8 @@ from cranfield.systems.calls.answer_schema import (
     truncate,
     type_name,
 )
-from cranfield.systems.configured import HEAD_CHARS, CheckFailedError, Reply, failed
+from cranfield.systems.calls.stages import CheckFailedError
+from cranfield.systems.configured import HEAD_CHARS, Reply, failed
 
 Form = Literal["hits", "json", "jsonl"]
 """How what a function returns is read: as hits, or by `extract` from JSON or from JSON lines."""

@@ -20,7 +20,8 @@ from cranfield.base.concurrency.child_process import ChildProcess, NotStartedErr
 from cranfield.base.errors import RunFormatError
 from cranfield.model import Scalar
 from cranfield.systems.calls.answer_schema import to_answer
-from cranfield.systems.configured import CheckFailedError, Reply, failed
+from cranfield.systems.calls.stages import CheckFailedError
+from cranfield.systems.configured import Reply, failed
 from cranfield.systems.kinds.function import FunctionSource, ResultReading, current_folder
 from cranfield.systems.kinds.function_record import FailedCheck, reply_from_record
 from cranfield.systems.kinds.line_program import LineProgram, ProgramRun

@@ -8,7 +8,8 @@ from typing import Any
 
 from cranfield.formats.runs.record import answer_from_record, answer_record
 from cranfield.model import Answer, Outcome
-from cranfield.systems.configured import CheckFailedError, Reply
+from cranfield.systems.calls.stages import CheckFailedError
+from cranfield.systems.configured import Reply
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,7 +11,8 @@ from dataclasses import replace
 from cranfield.base.concurrency.loop import event_loop
 from cranfield.config.reading import JsonLinesExtract
 from cranfield.model import Scalar
-from cranfield.systems.configured import HEAD_CHARS, CheckFailedError, ConfiguredSystem, Received, Reply, failed
+from cranfield.systems.calls.stages import CheckFailedError
+from cranfield.systems.configured import HEAD_CHARS, ConfiguredSystem, Received, Reply, failed
 from cranfield.systems.kinds.function import Form, FunctionSource, LocalFunction, ResultReading
 from cranfield.systems.kinds.function_process import FunctionProcess, NotLoadedError
 from cranfield.systems.kinds.sources import source_record
@@ -80,3 +81,4 @@ class FunctionSystem(ConfiguredSystem):
     def close(self) -> None:
         """Close what was loaded; it is loaded again by the next call."""
         event_loop().run(self.function.close(self.config.timeout_s))
+        super().close()

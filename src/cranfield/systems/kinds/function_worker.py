@@ -17,7 +17,8 @@ from typing import Any, BinaryIO
 from cranfield.base.concurrency.loop import event_loop
 from cranfield.base.errors import RunFormatError
 from cranfield.model import Outcome
-from cranfield.systems.configured import CheckFailedError, Reply, failed
+from cranfield.systems.calls.stages import CheckFailedError
+from cranfield.systems.configured import Reply, failed
 from cranfield.systems.kinds.function import LocalFunction, ResultReading
 from cranfield.systems.kinds.function_record import failed_check, reply_record
 from cranfield.systems.kinds.sources import source_from_record

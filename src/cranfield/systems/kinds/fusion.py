@@ -22,7 +22,8 @@ from weakref import WeakKeyDictionary, WeakSet
 from cranfield.base.errors import UsageError
 from cranfield.config.systems import Fusion, FusionConfig, Normalisation
 from cranfield.model import Answer, CallLog, Hit, Order, Outcome, Query, Scalar
-from cranfield.systems.configured import CheckFailedError, ConfiguredSystem, Exchange, Received, Reply, Step
+from cranfield.systems.calls.stages import CheckFailedError, Step
+from cranfield.systems.configured import ConfiguredSystem, Exchange, Received, Reply
 from cranfield.systems.kinds.run_file import RunFileSystem
 
 LARGEST_SCORE = 1e150

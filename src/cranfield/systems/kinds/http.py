@@ -46,7 +46,8 @@ from cranfield.config.strict import (
 from cranfield.config.systems import HttpConfig
 from cranfield.model import Outcome, Scalar
 from cranfield.systems.calls.redact import Redactor
-from cranfield.systems.configured import HEAD_CHARS, CheckFailedError, ConfiguredSystem, Received, Reply, Step, failed
+from cranfield.systems.calls.stages import CheckFailedError, Step
+from cranfield.systems.configured import HEAD_CHARS, ConfiguredSystem, Received, Reply, failed
 
 if TYPE_CHECKING:
     import httpx2
@@ -569,6 +570,7 @@ class HttpSystem(ConfiguredSystem):
     def close(self) -> None:
         """Close the connections."""
         event_loop().run(self._close())
+        super().close()
 
     async def _close(self) -> None:
         if self._shared is not None:

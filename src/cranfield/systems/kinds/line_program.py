@@ -23,7 +23,8 @@ from cranfield.config.systems import LinesConfig
 from cranfield.model import Outcome, Scalar
 from cranfield.systems.calls.answer_schema import UnparsableError, first_line, json_type
 from cranfield.systems.calls.extract import DuplicateKeyError, with_unique_keys
-from cranfield.systems.configured import CheckFailedError, ConfiguredSystem, Received, Reply, Step, failed
+from cranfield.systems.calls.stages import CheckFailedError, Step
+from cranfield.systems.configured import ConfiguredSystem, Received, Reply, failed
 from cranfield.systems.kinds.command import argument_files, check_command
 
 
@@ -268,6 +269,7 @@ class LinesSystem(ConfiguredSystem):
         """End the program; it is started again by the next call."""
         if self._program.is_started:
             event_loop().run(self._program.end())
+        super().close()
 
     def argv(self) -> list[str]:
         """Program and arguments."""

@@ -24,8 +24,8 @@ from cranfield.config.systems import McpConfig
 from cranfield.model import Answer, Outcome, Scalar
 from cranfield.systems.calls.answer_schema import first_line, output_hint
 from cranfield.systems.calls.extract import load_json
-from cranfield.systems.calls.stages import in_stages
-from cranfield.systems.configured import CheckFailedError, ConfiguredSystem, Received, Reply, Step, failed
+from cranfield.systems.calls.stages import CheckFailedError, Step, in_stages
+from cranfield.systems.configured import ConfiguredSystem, Received, Reply, failed
 from cranfield.systems.kinds.command import argument_files, check_command
 from cranfield.systems.kinds.mcp_schema import find_mismatch, wrapped_text
 from cranfield.systems.kinds.mcp_session import BrokenError, NoSessionError, Session, SessionOptions, ToolFailedError
@@ -119,6 +119,7 @@ class McpSystem(ConfiguredSystem):
         if self._session is not None:
             with suppress(TimeoutError):
                 event_loop().run(asyncio.wait_for(self._close(), _CLOSE_S))
+        super().close()
 
     def _argv(self) -> list[str]:
         command = self._mcp.command if isinstance(self._mcp, McpProgram) else []

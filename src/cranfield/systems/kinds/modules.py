@@ -16,7 +16,7 @@ from threading import RLock
 from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
-from cranfield.systems.configured import CheckFailedError
+from cranfield.systems.calls.stages import CheckFailedError
 from cranfield.systems.kinds.function import error_text, error_text_with_place
 
 if TYPE_CHECKING:

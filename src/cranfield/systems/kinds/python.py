@@ -14,7 +14,7 @@ from typing import Any, Self
 from cranfield.base.concurrency.loop import event_loop
 from cranfield.config.systems import PluginConfig, PythonConfig
 from cranfield.model import Order
-from cranfield.systems.configured import CheckFailedError, Step
+from cranfield.systems.calls.stages import CheckFailedError, Step
 from cranfield.systems.kinds.function import FunctionSource
 from cranfield.systems.kinds.function_system import FunctionSystem
 from cranfield.systems.kinds.modules import module_files

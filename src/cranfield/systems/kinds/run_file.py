@@ -11,7 +11,8 @@ from cranfield.base.errors import InputError
 from cranfield.base.words import count_noun, noun
 from cranfield.config.systems import RunConfig
 from cranfield.model import Answer, CallLog, Order, Outcome, Query, Run, Scalar
-from cranfield.systems.configured import CheckFailedError, ConfiguredSystem, Exchange, Received, Reply, Step
+from cranfield.systems.calls.stages import CheckFailedError, Step
+from cranfield.systems.configured import ConfiguredSystem, Exchange, Received, Reply
 
 NOT_THERE = "the run file has no answer for it"
 MAX_EXTRA = 1000

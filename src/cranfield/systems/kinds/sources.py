@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 from cranfield.base.errors import CranfieldError, unknown_name
 from cranfield.model import Answer, Query, Scalar
 from cranfield.systems.calls.answer_schema import type_name
-from cranfield.systems.configured import CheckFailedError
+from cranfield.systems.calls.stages import CheckFailedError
 from cranfield.systems.kinds.function import FunctionSource, error_text_with_place, find_callable
 from cranfield.systems.kinds.modules import import_name
 
