@@ -91,7 +91,7 @@ RETURNED = {
     ),
     "documents of Haystack": (
         [{"content": "a text", "meta": {"file_path": "a.md"}, "score": 0.5}],
-        (Hit("a.md", 0.5, fields={"file_path": "a.md"}),),
+        (Hit("a.md", 0.5, fields={"content": "a text", "file_path": "a.md"}),),
     ),
     "a generator": ((f"d{number}" for number in (1, 2)), (Hit("d1"), Hit("d2"))),
 }
