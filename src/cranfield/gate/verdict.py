@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
+import statistics
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, replace
 
-from cranfield.base.numbers import format_count, format_percent
+from cranfield.base.numbers import format_count, format_percent, format_value
 from cranfield.base.words import count_noun, noun
 from cranfield.evaluation.absence import forced_zeros
 from cranfield.evaluation.evaluate import strata_of
 from cranfield.evaluation.evidence.values import Finding, void_sentences
 from cranfield.evaluation.options.blocks import DEFAULT_TEST, Limits
 from cranfield.evaluation.result import result_of
-from cranfield.gate.config import Rule
+from cranfield.gate.config import Drop, Rule
 from cranfield.gate.decimals import as_text, exact, mean
 from cranfield.gate.gate_input import GateInput
 from cranfield.gate.judge import interval_of, is_silent
@@ -32,6 +33,7 @@ from cranfield.gate.rules import RULES, measure_of, words
 from cranfield.measures import CATALOGUE, Measure, parse
 from cranfield.measures.catalogue import is_composed
 from cranfield.model import query_strata
+from cranfield.stats.power import minimal_detectable_effect
 from cranfield.stats.table import MEAN_DIFFERENCE, TESTS
 
 LISTED_RESULTS = 5
@@ -266,6 +268,27 @@ def _stratum_changes(given: GateInput, measure: str) -> Iterator[StratumChange]:
         yield StratumChange(key, value, len(pairs), float(after), float(then), float(after - then), measure)
 
 
+def _too_few_for_a_drop(given: GateInput, rules: Sequence[Rule]) -> Iterator[str]:
+    """The first rule on a drop that these queries can hardly show: a kept bound says little then."""
+    for rule in rules:
+        if not isinstance(rule.terms, Drop) or rule.terms.significant:
+            continue
+        now, before, _ = given.sides(rule.terms.measure)
+        pairs = [query_id for query_id in given.queries(rule.terms.where) if query_id in now and query_id in before]
+        if len(pairs) < 2:
+            continue
+        spread = statistics.stdev(float(now[query_id] - before[query_id]) for query_id in pairs)
+        shown = minimal_detectable_effect(spread, len(pairs), given.alpha)
+        margin = rule.terms.at_most.of(abs(mean([before[query_id] for query_id in pairs])))
+        if shown is not None and shown > margin:
+            yield (
+                f"{format_count(len(pairs))} queries with this spread show a drop of {rule.terms.measure} of "
+                f"{format_value(shown)} in 80 % of cases, and a smaller one, such as {format_value(float(margin))}, less often; "
+                "`cranfield power` computes how many queries would"
+            )
+            return
+
+
 def _noticed(given: GateInput, terms: GateTerms) -> Iterator[str]:
     """Notes for the reader."""
     testset, run = given.evaluation.testset, given.evaluation.run
@@ -280,6 +303,7 @@ def _noticed(given: GateInput, terms: GateTerms) -> Iterator[str]:
             for label, queries in given.groups(getattr(rule.terms, "where", None), by):
                 if not any(query_id in values for query_id in queries):
                     yield f"{measure} has no value for any query of {label}: not covered by: {words(rule)}"
+    yield from _too_few_for_a_drop(given, terms.rules)
     ranking = given.evaluation.ranking
     yield from forced_zeros(ranking.convention, ranking)
     logs = run.logs.values() if run is not None else ()

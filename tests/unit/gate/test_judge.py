@@ -16,6 +16,7 @@ from cranfield.gate.baseline import Baseline
 from cranfield.gate.gate_input import GateInput
 from cranfield.gate.result import RuleResult
 from cranfield.gate.rules import RULES, own_rules, words
+from cranfield.gate.verdict import _too_few_for_a_drop
 from cranfield.model import Answer, Criteria, Hit, Outcome, Run
 from cranfield.model.query import Negative
 
@@ -630,3 +631,16 @@ def test_a_weighted_sum_over_strata_has_a_floor_and_a_drop_of_the_whole(
     before = accepted(answered({"q1": "R", "q2": "R", "q3": "R"}, **about))
     drop = judged(f"drop: {{measure: '{spelled}', at_most: 0.15}}", now, before)
     assert (drop.status, drop.got) == ("passed", "\u22120.1500")
+
+
+def test_a_bound_on_a_drop_that_these_queries_can_hardly_show_is_noted_once(found: Found, accepted: Accepted) -> None:
+    baseline = accepted(found(12, 18))
+    rules = [rule_of("drop: {measure: Success@5, at_most: 5 %}"), rule_of("drop: {measure: Success@5, at_most: 4 %}")]
+    now = GateInput(found(11, 18), baseline)
+    (note,) = _too_few_for_a_drop(now, rules)
+    # Differences: one of -1 and 17 of 0, standard deviation .2357; of 18 queries a paired t test finds .1654 in 80 % of cases.
+    # 5 % of 12/18 is .0333.
+    assert "18 queries with this spread show a drop of Success@5 of 0.1654 in 80 % of cases" in note
+    assert "such as 0.0333, less often" in note
+    assert not list(_too_few_for_a_drop(now, [rule_of("drop: {measure: Success@5, at_most: 30 %}")]))
+    assert not list(_too_few_for_a_drop(GateInput(found(12, 18), baseline), rules))  # nothing changed: no spread
