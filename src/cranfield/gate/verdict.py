@@ -269,18 +269,19 @@ def _stratum_changes(given: GateInput, measure: str) -> Iterator[StratumChange]:
 
 
 def _too_few_for_a_drop(given: GateInput, rules: Sequence[Rule]) -> Iterator[str]:
-    """The first rule on a drop that these queries can hardly show: a kept bound says little then."""
+    """The first bound on a drop that is kept, and that these queries can hardly show to be broken."""
     for rule in rules:
         if not isinstance(rule.terms, Drop) or rule.terms.significant:
             continue
-        now, before, _ = given.sides(rule.terms.measure)
+        now, before, sign = given.sides(rule.terms.measure)
         pairs = [query_id for query_id in given.queries(rule.terms.where) if query_id in now and query_id in before]
         if len(pairs) < 2:
             continue
         spread = statistics.stdev(float(now[query_id] - before[query_id]) for query_id in pairs)
         shown = minimal_detectable_effect(spread, len(pairs), given.alpha)
         margin = rule.terms.at_most.of(abs(mean([before[query_id] for query_id in pairs])))
-        if shown is not None and shown > margin:
+        fell = sign * mean([before[query_id] - now[query_id] for query_id in pairs])
+        if shown is not None and shown > margin >= fell:
             yield (
                 f"{format_count(len(pairs))} queries with this spread show a drop of {rule.terms.measure} of "
                 f"{format_value(shown)} in 80 % of cases, and a smaller one, such as {format_value(float(margin))}, less often; "
