@@ -55,6 +55,38 @@ def test_a_program_answers_every_query_as_the_reference_does(system):
         assert found == {text: expected(text, k) for text in QUERIES}
 
 
+SERVER = """
+import { createServer } from "node:http";
+const server = createServer((request, response) => {
+  const query = new URL(request.url, "http://localhost").searchParams.get("q");
+  response.setHeader("Content-Type", "application/json");
+  response.end(JSON.stringify({ hits: [`d-${query}`] }));
+});
+server.listen(process.env.PORT, () => console.log("listening"));
+"""
+SERVED = """
+testset: queries.yaml
+systems:
+  node:
+    serve: {command: [node, server.mjs], READY}
+    http: {url: "http://localhost:{port}/search", parameters: {q: "{query}"}}
+    extract: {json: hits}
+"""
+
+
+@pytest.mark.parametrize("ready", ["ready: /search", "line: listening", "start_s: 30"])
+def test_a_server_of_node_is_started_on_a_free_port_and_queried(tmp_path, ready):
+    if shutil.which("node") is None:
+        pytest.skip("node is not installed")
+    (tmp_path / "server.mjs").write_text(SERVER)
+    (tmp_path / "queries.yaml").write_text((EXAMPLE / "queries.yaml").read_text(encoding="utf-8"), encoding="utf-8")
+    (tmp_path / "cranfield.yaml").write_text(SERVED.replace("READY", ready))
+    (system,) = build_systems(load_config(tmp_path / "cranfield.yaml"))
+    preflight([system])
+    assert [hit.id for hit in system.search(Query("q", "naïve é"), 10)[0].hits] == ["d-naïve é"]
+    system.close()
+
+
 def test_a_program_without_its_corpus_ends_or_fails_the_query(system, tmp_path):
     preflight([system])
     (tmp_path / "corpus.tsv").unlink()

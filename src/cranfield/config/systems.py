@@ -172,10 +172,13 @@ def _check_ready(text: str) -> Iterator[Finding]:
     yield from check_placeholders((), text, (PORT,))
     if text.startswith("/"):
         return
-    if text.startswith(("http://", "https://")):
+    if text.startswith("http://"):
         yield from check_url(text)
     else:
-        yield (), Problem("not a path or an address", expected="/health, http://localhost:{port}/health", got=text)
+        yield (
+            (),
+            Problem("not a path or an address of http", expected="/health, http://localhost:{port}/health", got=text),
+        )
 
 
 class Serve(Strict):
@@ -188,7 +191,7 @@ class Serve(Strict):
     port: OfChange[Annotated[int, Field(ge=1, le=65535)] | None] = None
     """Port on which it listens, `{port}` in the settings of the system; default: a free port."""
     ready: OfChange[Annotated[Text, checked(_check_ready)] | None] = None
-    """Path (`/health`) or address that answers with status 200 when queries can be sent. Default: without `line`, the port has to
+    """Path (`/health`) or address (`http://...`) that answers with status 200 when queries can be sent. Default: without `line`, the port has to
     accept a connection."""
     line: OfChange[Annotated[Text, Field(min_length=1)] | None] = None
     """Text of a line that it writes to stdout or stderr when queries can be sent: `listening`."""

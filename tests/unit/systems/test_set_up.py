@@ -222,7 +222,7 @@ def test_every_kind_is_given_the_port(systems, tmp_path, kind):
         ("    lines: [x]\n    before: [sh, '{query}']", "it is started once"),
         ("    lines: [x]\n    before: [['{prot}']]", "unknown placeholder 'prot'"),
         ("    lines: [x]\n    before: npm ci", "list"),
-        ("    lines: [x]\n    serve: {command: [x], ready: health}", "not a path or an address"),
+        ("    lines: [x]\n    serve: {command: [x], ready: health}", "not a path or an address of http"),
         ("    lines: [x]\n    serve: {command: [x], port: 70000}", "65535"),
         ("    run: x.trec\n    before: [x]", "leave it out: the run file has its results"),
     ],
