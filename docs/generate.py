@@ -129,6 +129,7 @@ NEEDED = {
     "legacy": "the legacy form of the answer",
     "sources": "sources by authority",
     "silence": "negative queries",
+    "forbidden": "results that must not be found",
 }
 
 

@@ -254,7 +254,7 @@ OWN = (
         "testset",
         "any file of queries with what is expected (JSON, JSONL, YAML, TOML, CSV, Excel, Parquet), read by a mapping of its fields",
         never,
-        "cranfield.formats.testsets.mapping:read_mapped",
+        "cranfield.formats.testsets.proposal:read_golden_file",
         holds=frozenset(
             {
                 "grades",

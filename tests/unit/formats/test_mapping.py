@@ -16,9 +16,9 @@ from hypothesis import strategies as st
 from cranfield import evaluate, load
 from cranfield.base.errors import CranfieldError, TestSetError, UsageError
 from cranfield.formats.sniff import detect_format
-from cranfield.formats.testsets.mapping import FieldMapping, file_values, mapping_from, read_mapped
+from cranfield.formats.testsets.mapping import FieldMapping, file_values, mapping_from
 from cranfield.formats.testsets.mapping_back import write_back
-from cranfield.formats.testsets.proposal import KNOWN_SHAPES, propose
+from cranfield.formats.testsets.proposal import KNOWN_SHAPES, propose, read_golden_file
 from cranfield.model import Criteria, Query, TestSet, content_id
 from cranfield.model.note import NoteKind
 
@@ -278,7 +278,7 @@ def test_a_file_without_queries_or_expectations_says_what_is_missing(
     tmp_path: Path, content: Any, message: str, expected: str
 ) -> None:
     with pytest.raises(TestSetError) as caught:
-        read_mapped(put(tmp_path, "g.json", content))
+        read_golden_file(put(tmp_path, "g.json", content))
     (problem,) = caught.value.problems
     assert problem.message == message
     assert (problem.expected or "").startswith(expected)
@@ -328,7 +328,7 @@ values: st.SearchStrategy[Any] = st.recursive(
 def test_any_data_is_a_test_set_or_an_error_with_its_place(tmp_path_factory: pytest.TempPathFactory, data: Any) -> None:
     path = put(tmp_path_factory.mktemp("any"), "g.json", data)
     try:
-        testset = read_mapped(path)
+        testset = read_golden_file(path)
     except CranfieldError as error:
         places = [problem.path for problem in error.problems]
     else:

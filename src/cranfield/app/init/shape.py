@@ -355,14 +355,14 @@ def _result_shape(lists: Sequence[Sequence[Any]], known: Known) -> Shape | None:
 
 
 def _without_ids(results: Sequence[Mapping[str, Any]], known: Known) -> Shape | None:
-    """Results without an id that have the fields that are expected: together these tell them apart."""
+    """Results without an id that have the fields that are expected: these together are the id."""
     places = {name: at for name in known.fields if (at := _expected_field(results, name, {})) is not None}
     if not places:
         return None
     parts = ", ".join(f"to_string({json_path(at)})" for at in places.values())
     fields = {name: json_path(at) for name, at in places.items()}
     extract = {"id": f"join(' / ', [{parts}])", "result_fields": fields}
-    return Shape(extract, f"without ids: told apart by {', '.join(places)}", rank=(0, 0))
+    return Shape(extract, f"without ids: distinguished by {', '.join(places)}", rank=(0, 0))
 
 
 def _id_paths(lists: Sequence[Sequence[Mapping[str, Any]]], known: Known) -> Iterator[tuple[Steps, tuple[float, ...]]]:

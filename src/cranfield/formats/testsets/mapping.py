@@ -250,22 +250,25 @@ def _parquet_values(path: Path) -> FileValues:
     return FileValues(path, rows, lambda _: (None, None))
 
 
-def read_mapped(path: Path | str, mapping: FieldMapping | None = None) -> TestSet:
-    """Read any file of queries.
+def read_mapped(path: Path | str, mapping: FieldMapping) -> TestSet:
+    """Read any file of queries: JSON, JSON Lines, YAML, TOML, CSV, TSV, Excel or Parquet.
 
     Args:
-        path: JSON, JSON Lines, YAML, TOML, CSV, TSV, Excel or Parquet.
-        mapping: which of its fields says what; None: one is proposed from the data, and stated in a note.
+        path: the file.
+        mapping: which of its fields says what.
 
     Raises:
         TestSetError: with everything that cannot be mapped, each at its place.
     """
-    source = file_values(Path(path))
-    proposed = mapping is None
-    if mapping is None:
-        from cranfield.formats.testsets.proposal import propose
+    return mapped_testset(file_values(Path(path)), mapping)
 
-        mapping = propose(source)
+
+def mapped_testset(source: FileValues, mapping: FieldMapping, *, proposed: bool = False) -> TestSet:
+    """The test set that data are by a mapping; `proposed` says in its note where the mapping is from.
+
+    Raises:
+        TestSetError: as `read_mapped`.
+    """
     return _Reader(source, mapping).read(proposed=proposed)
 
 
@@ -436,7 +439,7 @@ class _Reader:
         return str(self._pick(path, item)).lower() in {"true", "yes", "1"}
 
     def _truth(self, item: dict[str, Any], where: str) -> tuple[dict[str, float] | None, list[Criteria], bool]:
-        """Graded ids, or conditions, of one query, and whether nothing should be found; None where nothing is said of it."""
+        """Graded ids, or conditions, of one query, and whether nothing should be found; None where the file has nothing of it."""
         grades, targets, n_expected = self._expected(item, where)
         for row in self._values(item, self.mapping.not_relevant, where, "not_relevant"):
             if row.where.keys() == {"id"} and not targets:
@@ -451,7 +454,7 @@ class _Reader:
         return (None if is_empty and not is_negative else grades), targets, is_negative
 
     def _expected(self, item: dict[str, Any], where: str) -> tuple[dict[str, float], list[Criteria], int | None]:
-        """Graded ids, or conditions, and how many values there were; None where nothing is said."""
+        """Graded ids, or conditions, and how many values there were; None where the item has nothing."""
         if self.mapping.expected is None:
             return {}, [], None
         value = self._pick(self.mapping.expected, item)

@@ -23,6 +23,7 @@ from cranfield.formats.splice.files import tree_of
 from cranfield.formats.splice.parts import UnspliceableError
 from cranfield.formats.splice.trees import splice_tree
 from cranfield.formats.testsets.mapping import EXPECTED_VALUE, FieldMapping, file_values, read_mapped
+from cranfield.formats.testsets.proposal import propose
 from cranfield.model import Criteria, Query, TestSet
 from cranfield.model.kinds import whole
 
@@ -46,10 +47,7 @@ def write_back(changed: TestSet, base: Path, target: Path, mapping: FieldMapping
         TestSetError: the mapping has no plain path for what changed, or the file read back would be another set; nothing is written.
     """
     source = file_values(base)
-    if mapping is None:
-        from cranfield.formats.testsets.proposal import propose
-
-        mapping = propose(source)
+    mapping = propose(source) if mapping is None else mapping
     before = read_mapped(base, mapping)
     if suffix_of(base) == ".toml" or not isinstance(source.values, list | dict):
         raise TestSetError(

@@ -13,7 +13,8 @@ from cranfield.base.errors import CranfieldError, TestSetError
 from cranfield.base.words import join_first
 from cranfield.formats.io.delimited import JUDGMENT_COLUMNS
 from cranfield.formats.io.files import shown, suffix_of
-from cranfield.formats.testsets.mapping import EXPECTED_VALUE, FieldMapping, FileValues, file_values
+from cranfield.formats.testsets.mapping import EXPECTED_VALUE, FieldMapping, FileValues, file_values, mapped_testset
+from cranfield.model import TestSet
 from cranfield.model.kinds import PARAM_NAME
 
 LISTS = (
@@ -243,7 +244,17 @@ _IDENTIFIER = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 MAX_SAMPLED = 200
 """Items that a proposal looks at."""
 PROSE_WORDS = 4
-MOST_FILE_BYTES = 64 << 20
+MAX_FILE_BYTES = 64 << 20
+
+
+def read_golden_file(path: Path | str) -> TestSet:
+    """Read any file of queries by the mapping that its data suggest, which a note states.
+
+    Raises:
+        TestSetError: as `propose`; or with everything that cannot be mapped, each at its place.
+    """
+    source = file_values(Path(path))
+    return mapped_testset(source, propose(source), proposed=True)
 
 
 def propose(source: FileValues, known: Collection[str] = ()) -> FieldMapping:
@@ -300,7 +311,7 @@ def is_mappable(path: Path) -> bool:
         stat = path.stat()
     except OSError:
         return False
-    if not path.is_file() or stat.st_size > MOST_FILE_BYTES:
+    if not path.is_file() or stat.st_size > MAX_FILE_BYTES:
         return False
     return _is_mappable(path, stat.st_mtime_ns, stat.st_size)
 
