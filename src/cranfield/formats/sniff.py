@@ -436,7 +436,7 @@ def detect_format(path: Path, kind: Kind, name: str | None, error: type[Cranfiel
 def _is_mapped(entry: Format | None, head: Head) -> bool:
     """Whether a file is of no format of test sets, and its fields can be mapped."""
     is_near_native = entry is not None and entry.fits is _is_yaml
-    if b"cranfield_testset" in head.data or (is_near_native and _is_native(head) and b"judgments" in head.data):
+    if b'"cranfield_' in head.data or b"cranfield_testset" in head.data or (is_near_native and _is_native(head) and b"judgments" in head.data):
         return False
     # A line of YAML may look like one of columns: `- query: runner 2`.
     looks_like_columns = entry is not None and entry.layout == "columns" and suffix_of(head.path) in _STRUCTURED

@@ -285,7 +285,7 @@ def _too_few_for_a_drop(given: GateInput, rules: Sequence[Rule]) -> Iterator[str
             yield (
                 f"{format_count(len(pairs))} queries with this spread show a drop of {rule.terms.measure} of "
                 f"{format_value(shown)} in 80 % of cases, and a smaller one, such as {format_value(float(margin))}, less often; "
-                "`cranfield power` computes how many queries would"
+                "`cranfield power TESTSET BASELINE CANDIDATE` computes how many queries would"
             )
             return
 

@@ -100,7 +100,7 @@ def _require_same(changed: TestSet, text: str, target: Path, mapping: FieldMappi
             f"not written: {count_noun(len(wrong), 'queries')} would be read otherwise: {join_first(wrong)}",
             path=shown(target),
             expected="judgments that the mapping of the file can say",
-            hint="`cranfield testset convert` to the format yaml keeps everything",
+            hint="`cranfield testset convert IN OUT --to yaml` keeps everything",
         )
 
 

@@ -53,7 +53,7 @@ EXPECTED = (
     "should_find", "should_include", "should_return", "should_contain", "want", "wants", "wanted", "target", "targets", "target_ids",
     "target_doc_ids", "target_files", "matches", "correct", "correct_ids", "positives", "positive_ids", "pos", "expected", "expect",
     "expects", "answer_ids", "answer_docs", "supporting_docs", "supporting_ids", "supporting_facts", "evidence", "source_docs", "doc_ids",
-    "document_ids", "chunk_ids", "ids", "doc_id", "document_id", "urls", "url", "sources", "files", "paths", "docs", "documents", "hits",
+    "document_ids", "chunk_ids", "ids", "doc_id", "document_id", "urls", "url", "sources", "files", "paths",
     "ground_truth", "answers", "answer", "ideal", "reference", "references", "expected_output", "expected_answer", "expected_substring",
     "expected_substrings", "expected_text", "expected_keywords",
 )  # fmt: skip
@@ -178,7 +178,7 @@ NEVER_CONDITIONS = frozenset(
         "lines",
     ]
 )
-LISTS_OF_RESULTS = re.compile(r"retrieved|returned|actual|result|response|output|context|hits")
+LISTS_OF_RESULTS = re.compile(r"retrieved|returned|actual|result|response|output|context|hits|^docs$|documents$")
 NO_EXPECTATION = re.compile(
     r"^(tags?|labels?|keywords?|synonyms?|categories|filters?|notes|aliases|history|messages|steps)$"
 )
