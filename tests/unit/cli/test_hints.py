@@ -20,6 +20,7 @@ import typer
 from typer.exceptions import TyperException
 
 from cranfield.cli.main import command_line
+from cranfield.gate.commands.gate import INSTEAD
 from cranfield.golden.review import PROFILES
 
 ROOT = Path(__file__).parents[3]
@@ -120,7 +121,7 @@ def of_docs() -> Iterator[Named]:
 def problem_of(named: Named, root: Any) -> str | None:
     """Why the text is no call of the program; None where it is one."""
     command, context = root, typer.Context(root, info_name="cranfield", **root.context_settings)
-    words = [word for word in shlex.split(named.text)[1:] if word not in {*LEFT_OUT, "--debug"}]
+    words = [word for word in shlex.split(named.text)[1:] if word not in {*LEFT_OUT, "--debug", *INSTEAD["gate"]}]
     is_whole = not LEFT_OUT & set(named.text.split())
     while hasattr(command, "commands") and words and not words[0].startswith("-"):
         name = words[0] if words[0] in command.commands else command.default
