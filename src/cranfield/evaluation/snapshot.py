@@ -31,8 +31,7 @@ from cranfield.base.words import printable, shown_id
 from cranfield.evaluation.evaluate import ExpectedItemsByQuery
 from cranfield.evaluation.values import Evaluation
 from cranfield.model import Hit, Outcome, Scalar
-from cranfield.model.kinds import source_text
-from cranfield.model.query import negative_of
+from cranfield.model.query import negative_of, params_text
 from cranfield.model.results import Record
 from cranfield.ranking.matching.place import place_name
 from cranfield.ranking.value import Aspect, Ranking
@@ -249,8 +248,7 @@ def snapshot_text(
 def _block(each: QuerySnapshot, k: int, scores: bool) -> list[str]:  # noqa: FBT001 - two callers, both here
     """The lines of a query."""
     text = _column(printable(each.text))
-    params = ", ".join(f"{name}={source_text(value)}" for name, value in each.params.items())
-    heading = (_id(each.query), "" if each.text == each.query else text, _column(printable(params)))
+    heading = (_id(each.query), "" if each.text == each.query else text, _column(printable(params_text(each.params))))
     lines = [GAP.join(filter(None, heading))]
     lines += [f"{GAP}{printable(note)}" for note in each.notes]
     room = len(str(k))
