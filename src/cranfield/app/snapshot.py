@@ -268,6 +268,7 @@ def _compared(
         k=target.k,
         command=f"{target.command} --accept",
         scores=target.scores,
+        forbids=bool(testset.forbidden),
     )
     path = target.path.as_posix()
     changes = None if target.kept is None else snapshot_changes(target.kept, text, path=path)

@@ -56,7 +56,8 @@ def init_command(
 
     Inputs are judgments, queries, runs, the URL of a search service, a command, an MCP server or a program that
     answers lines of JSON. Services, commands and servers are called with a few queries, to find their parameters and the place
-    of the results. Without judgments, a starter test set is written too. The last line of the output is the next command to run.
+    of the results; where an address has `{port}`, the command after `--` is its server, which is started for that. Without
+    judgments, a starter test set is written too. The last line of the output is the next command to run.
     """
     from cranfield.app.init.shape import take_default
     from cranfield.app.init.start import init_document, init_project, next_commands, offered_checks

@@ -11,7 +11,8 @@
       expected at rank 7: g
       expected, not found: z
 
-A block for each query, apart by blank lines. Columns are apart by two blanks, which no id and no text has. Nothing in it
+A block for each query, apart by blank lines. Where queries forbid results, `!` marks one that must not be found; the parameters of a
+query follow its text. Columns are apart by two blanks, which no id and no text has. Nothing in it
 depends on the day, on the machine or on how long a system took.
 """
 
@@ -21,7 +22,7 @@ import difflib
 import itertools
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Literal
 
@@ -29,10 +30,11 @@ from cranfield.base.errors import InputError
 from cranfield.base.words import printable, shown_id
 from cranfield.evaluation.evaluate import ExpectedItemsByQuery
 from cranfield.evaluation.values import Evaluation
-from cranfield.model import Hit, Outcome
-from cranfield.model.query import negative_of
+from cranfield.model import Hit, Outcome, Scalar
+from cranfield.model.query import negative_of, params_text
 from cranfield.model.results import Record
 from cranfield.ranking.matching.place import place_name
+from cranfield.ranking.value import Aspect, Ranking
 
 DEPTH = 5
 """Results of each query, by default."""
@@ -45,8 +47,8 @@ NO_RESULTS = "no results"
 NO_ANSWER = "no answer in the run"
 FAILED = "failed"
 _HEADER = re.compile(rf"{FIRST_LINE} the first (\d{{1,9}}) of each query(, with scores)?;.*")
-_MARKED = re.compile(r" *\d+ \* (.*?)(?:  .*)?")
-"""A line of an expected result; its place is the group."""
+_MARKED = re.compile(r" *\d+ ([*!]) (.*?)(?:  .*)?")
+"""A line of a result that is expected, or must not be found; its mark and its place are the groups."""
 
 
 class SnapshotAction(StrEnum):
@@ -81,6 +83,8 @@ class ShownResult:
     title: str | None
     score: float | None
     expected: bool
+    forbidden: bool = False
+    """Whether it must not be found."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,6 +106,8 @@ class QuerySnapshot:
     """That nothing is expected, that there are no results, why the query failed."""
     results: tuple[ShownResult, ...]
     below: tuple[ExpectedBelow, ...]
+    params: Mapping[str, Scalar] = field(default_factory=dict)
+    """Its own parameters for the system."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,6 +121,8 @@ class SnapshotChanges:
     lost: tuple[tuple[str, str], ...]
     """Query and result: expected ones that are no longer among the first results of a query that both have."""
     won: tuple[tuple[str, str], ...]
+    forbidden: tuple[tuple[str, str], ...]
+    """Query and result: those that must not be found, and are now among the first results."""
     reordered: bool
     """The same queries, in another order."""
     diff: str
@@ -165,18 +173,24 @@ def query_snapshots(evaluation: Evaluation, k: int) -> tuple[QuerySnapshot, ...]
     """
     testset, ranking, expected = evaluation.testset, evaluation.ranking, ExpectedItemsByQuery(evaluation)
     is_judged = any(map(testset.is_judged, testset.query_ids))
+    forbidden = _forbidden_ranks(ranking)
     found = []
     for query in testset.queries:
         items = expected.get(query.id, ())
         names = {item.name for item in items}
         hits = itertools.islice(ranking.top.get(query.id, ()), k)
+        place = evaluation.index[query.id]
         results = tuple(
             ShownResult(
-                hit.rank, place_name(Hit(hit.id, span=hit.span)), hit.title, hit.score, expected=hit.item in names
+                hit.rank,
+                place_name(Hit(hit.id, span=hit.span)),
+                hit.title,
+                hit.score,
+                expected=hit.item in names,
+                forbidden=(place, hit.rank) in forbidden,
             )
             for hit in hits
         )
-        place = evaluation.index[query.id]
         outcome, notes = ranking.outcomes[place], []
         if negative_of(query) is not None:
             notes.append(NOTHING_EXPECTED)
@@ -188,12 +202,27 @@ def query_snapshots(evaluation: Evaluation, k: int) -> tuple[QuerySnapshot, ...]
             notes.append(NO_ANSWER if outcome is Outcome.MISSING else NO_RESULTS)
         below = tuple(ExpectedBelow(item.name, item.rank) for item in items if item.rank is None or item.rank > k)
         in_order = sorted(below, key=lambda each: (each.rank is None, each.rank))
-        found.append(QuerySnapshot(query.id, query.text, tuple(notes), results, tuple(in_order)))
+        found.append(QuerySnapshot(query.id, query.text, tuple(notes), results, tuple(in_order), query.params))
     return tuple(found)
 
 
+def _forbidden_ranks(ranking: Ranking) -> set[tuple[int, int]]:
+    """Place of the query and rank of each result that must not be found."""
+    if ranking.aspects is None:
+        return set()
+    rows = ranking.aspects.kind == Aspect.FORBIDDEN
+    return {*zip(ranking.aspects.query[rows].tolist(), ranking.aspects.rank[rows].tolist(), strict=True)}
+
+
 def snapshot_text(
-    queries: Sequence[QuerySnapshot], *, testset: str, system: str, k: int, command: str, scores: bool = False
+    queries: Sequence[QuerySnapshot],
+    *,
+    testset: str,
+    system: str,
+    k: int,
+    command: str,
+    scores: bool = False,
+    forbids: bool = False,
 ) -> str:
     """A snapshot as text.
 
@@ -204,9 +233,11 @@ def snapshot_text(
         k: results of each query.
         command: that writes it anew.
         scores: with the score of each result.
+        forbids: whether a query of the test set forbids results.
     """
+    marks = "* marks an expected one" + (", ! one that must not be found" if forbids else "")
     head = [
-        f"{FIRST_LINE} the first {k} of each query{', with scores' if scores else ''}; * marks an expected one. Written by Cranfield.",
+        f"{FIRST_LINE} the first {k} of each query{', with scores' if scores else ''}; {marks}. Written by Cranfield.",
         f"# test set: {printable(testset)}",
         f"# system: {printable(system)}",
         f"# written anew by: {printable(command)}",
@@ -217,17 +248,22 @@ def snapshot_text(
 def _block(each: QuerySnapshot, k: int, scores: bool) -> list[str]:  # noqa: FBT001 - two callers, both here
     """The lines of a query."""
     text = _column(printable(each.text))
-    lines = [GAP.join(filter(None, (_id(each.query), "" if each.text == each.query else text)))]
+    heading = (_id(each.query), "" if each.text == each.query else text, _column(printable(params_text(each.params))))
+    lines = [GAP.join(filter(None, heading))]
     lines += [f"{GAP}{printable(note)}" for note in each.notes]
     room = len(str(k))
     for result in each.results:
         cells = [_id(result.doc)]
         cells += [f"{result.score:.6g}"] if scores and result.score is not None else []
         cells += [_column(printable(result.title))] if result.title else []
-        lines.append(f"{GAP}{result.rank:>{room}} {'*' if result.expected else ' '} {GAP.join(cells)}".rstrip())
+        lines.append(f"{GAP}{result.rank:>{room}} {_mark(result)} {GAP.join(cells)}".rstrip())
     lines += [f"{GAP}expected at rank {item.rank}: {_id(item.item)}" for item in each.below if item.rank is not None]
     lines += [f"{GAP}expected, not found: {_id(item.item)}" for item in each.below if item.rank is None]
     return lines
+
+
+def _mark(result: ShownResult) -> str:
+    return "!" if result.forbidden else "*" if result.expected else " "
 
 
 def _id(text: str) -> str:
@@ -277,7 +313,8 @@ def snapshot_changes(kept: str, now: str, *, path: str) -> SnapshotChanges:
     shared = [heading for heading in new if heading in old]
     changed = tuple(heading for heading in shared if old[heading] != new[heading])
     added, removed = tuple(each for each in new if each not in old), tuple(each for each in old if each not in new)
-    marked = {heading: (_expected(old[heading]), _expected(new[heading])) for heading in changed}
+    marked = {heading: (_marked(old[heading], "*"), _marked(new[heading], "*")) for heading in changed}
+    avoided = {heading: (_marked(old[heading], "!"), _marked(new[heading], "!")) for heading in changed}
     reordered = not added and not removed and list(old) != list(new)
     return SnapshotChanges(
         changed,
@@ -285,15 +322,16 @@ def snapshot_changes(kept: str, now: str, *, path: str) -> SnapshotChanges:
         removed,
         lost=tuple((query, doc) for query, (was, is_) in marked.items() for doc in was if doc not in is_),
         won=tuple((query, doc) for query, (was, is_) in marked.items() for doc in is_ if doc not in was),
+        forbidden=tuple((query, doc) for query, (was, is_) in avoided.items() for doc in is_ if doc not in was),
         reordered=reordered,
         diff="\n".join(_diff(old, new, {*changed, *added, *removed}, line, path)),
     )
 
 
-def _expected(block: Sequence[str]) -> dict[str, None]:
-    """The results of a block that are marked as expected."""
+def _marked(block: Sequence[str], mark: str) -> dict[str, None]:
+    """The results of a block that have a mark."""
     found = (_MARKED.fullmatch(line) for line in block[1:])
-    return dict.fromkeys(match[1] for match in found if match is not None)
+    return dict.fromkeys(match[2] for match in found if match is not None and match[1] == mark)
 
 
 def _diff(

@@ -10,6 +10,8 @@ from cranfield.base.display import Displayed, in_line
 from cranfield.evaluation.evidence.values import Finding
 from cranfield.evaluation.result import SystemResult
 from cranfield.evaluation.unseen import Unseen, nearest
+from cranfield.model import Scalar
+from cranfield.model.query import params_text
 from cranfield.model.results import Record, TestSetRecord
 
 Status = Literal["passed", "failed", "inconclusive"]
@@ -122,6 +124,13 @@ class QueryChange:
     """That it is ranked by: of the broken rule, or the primary one."""
     results: tuple[ListedResult, ...] = ()
     """Its first results now; a baseline keeps values and no lists."""
+    params: Mapping[str, Scalar] = field(default_factory=dict)
+    """Its own parameters for the system, by which queries with one text differ."""
+
+    @property
+    def label(self) -> str:
+        """Its text and its parameters: `install (library=store)`; without a text its id."""
+        return (self.text or self.query_id) + (f" ({params_text(self.params)})" if self.params else "")
 
 
 @dataclass(frozen=True, slots=True)

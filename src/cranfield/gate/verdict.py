@@ -57,7 +57,9 @@ def failing_queries(
             current, then = (float(side[query_id]) if query_id in side else None for side in (now, before))
             why = _why(given, measure, query_id, [(rule, result) for rule, result, of in named_by if query_id in of])
             listed = _first_results(given, query_id)
-            yield QueryChange(query_id, by_id[query_id].text, current, then, outcomes[query_id], why, measure, listed)
+            query = by_id[query_id]
+            outcome = outcomes[query_id]
+            yield QueryChange(query_id, query.text, current, then, outcome, why, measure, listed, query.params)
         shown |= found
 
 
@@ -72,7 +74,8 @@ def _better_queries(given: GateInput, primary: str, shown: AbstractSet[str]) -> 
         (query for query, gain in gains.items() if gain > 0), key=lambda query: (-gains[query], query)
     ):
         current, then, listed = float(now[query_id]), float(before[query_id]), _first_results(given, query_id)
-        yield QueryChange(query_id, by_id[query_id].text, current, then, outcomes[query_id], "", primary, listed)
+        query, outcome = by_id[query_id], outcomes[query_id]
+        yield QueryChange(query_id, query.text, current, then, outcome, "", primary, listed, query.params)
 
 
 def _first_results(given: GateInput, query_id: str) -> tuple[ListedResult, ...]:

@@ -23,10 +23,12 @@ from cranfield.model.kinds import (
     OrNull,
     ParamName,
     PlainScalar,
+    Scalar,
     ScalarText,
     Text,
     UnfitError,
     Weight,
+    source_text,
     without_nul,
 )
 
@@ -241,6 +243,16 @@ def class_of(query: Query) -> str:
     if query.negative is not None:
         return NEGATIVE
     return class_named(query.query_class).name if query.query_class else ""
+
+
+def params_text(params: Mapping[str, Scalar]) -> str:
+    """Parameters of a query as reports show them, beside its text; empty for none.
+
+    Example:
+        >>> params_text({"library": "store", "fuzzy": True})
+        'library=store, fuzzy=true'
+    """
+    return ", ".join(f"{name}={source_text(value)}" for name, value in params.items())
 
 
 def query_strata(query: Query) -> Mapping[str, str]:

@@ -412,6 +412,86 @@ def test_a_program_that_answers_lines_of_json_is_recognised(cranfield, folder, q
     assert cranfield("run")[0] == 0
 
 
+SERVED = """\
+import json, os, sys
+from http.server import BaseHTTPRequestHandler, HTTPServer
+from urllib.parse import parse_qs, urlsplit
+
+class Search(BaseHTTPRequestHandler):
+    def do_GET(self):
+        given = parse_qs(urlsplit(self.path).query)
+        ids = {"grid layout": ["d1", "d2"]}.get(given["q"][0], []) if given.get("lang") == ["en"] else []
+        self.send_response(200)
+        self.end_headers()
+        self.wfile.write(json.dumps({"hits": ids}).encode())
+
+    def log_message(self, *_):
+        pass
+
+open("started", "a").write("x")
+HTTPServer(("127.0.0.1", int(os.environ["PORT"])), Search).serve_forever()
+"""
+ADDRESS = "http://127.0.0.1:{port}/find?q={query}&lang={params.lang}"
+
+
+@pytest.fixture
+def golden(folder):
+    """A program that listens on a port, and queries with a parameter."""
+    (folder / "served.py").write_text(SERVED)
+    (folder / "golden.json").write_text(
+        '[{"query": "grid layout", "params": {"lang": "en"}, "relevant": ["d1"]}, {"query": "wires", "relevant": ["d4"]}]'
+    )
+    return folder
+
+
+def test_a_program_is_started_where_an_address_has_its_port(cranfield, golden):
+    code, out, err = cranfield("init", "golden.json", ADDRESS, "--", sys.executable, "served.py")
+    assert code == 0, err
+    assert "started by" in out
+    server = {
+        "serve": {"command": [sys.executable, "served.py"]},
+        "http": {
+            "url": "http://127.0.0.1:{port}/find",
+            "parameters": {"q": "{query}", "lang": "{params.lang}"},
+        },
+        "extract": {"json": "hits"},
+    }
+    assert systems_of() == {"served": server}
+    assert (golden / "started").read_text() == "x"
+    assert result(cranfield)["systems"][-1]["measures"]["Success@1"]["n"] == 2
+
+
+@pytest.mark.parametrize(
+    ("targets", "problem"),
+    [
+        ([ADDRESS], "got no command"),
+        ([ADDRESS, f"{sys.executable} served.py", f"{sys.executable} other.py"], "expected one command of a server"),
+        ([ADDRESS, f"{sys.executable} gone.py"], "the program of the address did not start"),
+        (
+            ["http://127.0.0.1:{port}/find?x={query}", f"{sys.executable} served.py"],
+            "no request returned a list of results",
+        ),
+    ],
+)
+def test_a_port_without_a_program_that_answers_is_an_error(cranfield, golden, targets, problem):
+    code, _, err = cranfield("init", "golden.json", *targets)
+    assert code == 2
+    assert problem in err
+    assert "Traceback" not in err
+    assert "{port}" in err or "served.py" in err or "gone.py" in err
+    assert not (golden / "cranfield.yaml").exists()
+
+
+def test_a_program_of_lines_is_tried_with_the_parameters_of_the_queries(cranfield, golden, quick_python):
+    (golden / "lines.py").write_text(
+        "import json, sys\n"
+        "for line in sys.stdin:\n"
+        "    print(json.dumps({'hits': ['d1'] if json.loads(line)['params'].get('lang') == 'en' else []}), flush=True)\n"
+    )
+    assert cranfield("init", "golden.json", "--", quick_python, "lines.py")[0] == 0
+    assert systems_of() == {"lines": {"lines": [quick_python, "lines.py"]}}
+
+
 def test_ids_that_the_test_set_does_not_know_are_doubted(cranfield, service, folder):
     (folder / "patterns.csv").write_text("query,pattern\ngrid,^docs://d1$\n")
     code, out, _ = cranfield("init", "patterns.csv", f"{service}/search?q=grid")

@@ -228,3 +228,30 @@ def test_another_file_is_not_replaced(folder):
     wrong = snapshot("set.yaml", "old.json", "--accept", "--out", "set.yaml", code=2).stderr
     assert "this is no snapshot of results" in wrong
     assert kept("set.yaml") == TESTSET
+
+
+def test_results_that_must_not_be_found_and_the_parameters_of_queries_are_shown(folder):
+    Path("golden.json").write_text(
+        json.dumps(
+            [
+                {"id": "q1", "query": "install", "library": "router", "relevant": ["a"], "must_not": ["old"]},
+                {"id": "q2", "query": "install", "library": "store", "relevant": ["b"]},
+            ]
+        )
+    )
+    write_run({"q1": ["a", "c"], "q2": ["old"]})
+    snapshot("golden.json", "old.json", "-k", "2")
+    head, *blocks = kept().split("\n\n")
+    assert "; * marks an expected one, ! one that must not be found. " in head
+    assert blocks == [
+        "q1  install  library=router\n  1 * a\n  2   c",
+        "q2  install  library=store\n  1   old\n  expected, not found: b\n",
+    ]
+    write_run({"q1": ["old", "a", "old-2"], "q2": ["old"]})
+    changed = snapshot("golden.json", "old.json", "--check", code=1).stdout
+    assert "- must not be found in q1  install  library=router: old\n" in changed
+    assert "+  1 ! old\n" in changed
+    found = json.loads(snapshot("golden.json", "old.json", "--format", "json", code=1).stdout)["snapshots"][0]
+    assert found["changes"]["forbidden"] == [["q1  install  library=router", "old"]]
+    assert (found["changes"]["lost"], found["changes"]["won"]) == ([], [])
+    assert [row["forbidden"] for row in found["queries"][0]["results"]] == [True, False]

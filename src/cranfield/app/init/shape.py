@@ -120,6 +120,8 @@ class Trial:
     k: int = 10
     headers: Mapping[str, str] = field(default_factory=dict)
     """Sent with every request over HTTP; secrets as `{env.NAME}`."""
+    served: Settings = field(default_factory=dict)
+    """Settings of a system whose program has to run: `serve`, and `cwd` where that is not the folder of the config."""
 
     @property
     def params(self) -> Mapping[str, Scalar]:
@@ -334,6 +336,7 @@ def _result_shape(lists: Sequence[Sequence[Any]], known: Known) -> Shape | None:
     if not ids:
         return _without_ids(results, known)
     (path, (n_known, *_)), others = ids[0], ids[1:]
+    place, path = path, _chunk_path(results, ids, known) or path
     extract: dict[str, Any] = {"id": json_path(path)}
     if span := _span_path(results, path):
         extract["span"] = span
@@ -346,12 +349,29 @@ def _result_shape(lists: Sequence[Sequence[Any]], known: Known) -> Shape | None:
     fields = {
         name: json_path(at) for name in known.fields if (at := _expected_field(results, name, extract)) is not None
     }
+    fields |= {} if place == path else _file_field(results, place)
     if fields:
         extract["result_fields"] = {**extract.get("result_fields", {}), **fields}
     what = f"ids in `{extract['id']}`"
     is_open = n_known == 0 and path[-1] not in ID_NAMES[:6]
     other_ids = tuple(json_path(other) for other, _ in others) if is_open else ()
     return Shape(extract, what, int(n_known), other_ids, rank=(1, "score" in extract))
+
+
+def _chunk_path(
+    results: Sequence[Mapping[str, Any]], ids: Sequence[tuple[Steps, tuple[float, ...]]], known: Known
+) -> Steps | None:
+    """The path of the ids of chunks, where conditions are met by the file of a chunk, which several results of a list have."""
+    (path, (n_known, is_unique, *_)), others = ids[0], ids[1:]
+    if not n_known or is_unique or not known.ids.isdisjoint(str(_at(result, path)) for result in results):
+        return None
+    return next((other for other, (_, is_other_unique, *_) in others if is_other_unique), None)
+
+
+def _file_field(results: Sequence[Mapping[str, Any]], place: Steps) -> dict[str, str]:
+    """The field for the file of a chunk, with its JMESPath: `path`, or `url` where all are addresses."""
+    is_address = all("://" in str(_at(result, place)) for result in results)
+    return {"url" if is_address else "path": json_path(place)}
 
 
 def _without_ids(results: Sequence[Mapping[str, Any]], known: Known) -> Shape | None:

@@ -31,6 +31,7 @@ from cranfield.app.init.targets import (
     database_systems,
     http_system,
     is_database,
+    served_system,
     targets_of,
 )
 from cranfield.app.loading import load
@@ -48,6 +49,7 @@ from cranfield.base.patterns import compile_pattern
 from cranfield.base.words import and_list, count_noun, join_first, printable
 from cranfield.config import Config, load_config
 from cranfield.config.models import SUMMARY_FILES
+from cranfield.config.strict import PORT, placeholders
 from cranfield.evaluation.options.blocks import TestSetOptions
 from cranfield.evaluation.requirements import requires_something
 from cranfield.evaluation.testset.expected import queries_of
@@ -445,11 +447,11 @@ def measures_for(testset: TestSet | None) -> tuple[str, ...]:
 
 def golden_measures(testset: TestSet | None) -> tuple[str, ...]:
     """The measures of a golden file: the primary one, those that harnesses report, and what must not be found."""
-    primary = measures_for(testset)[0]
+    primary = (GRADED, "RR") if measures_for(testset)[0] == GRADED else ("RR", GRADED)
     forbidden = ("Forbidden@5",) if testset is not None and testset.forbidden else ()
     silence = ("Silence",) if testset is not None and any(map(negative_of, testset.queries)) else ()
     best = ("BestRR",) if testset is not None and _has_tiers(testset) else ()
-    return tuple(dict.fromkeys((primary, "RR", *best, "P@5", "R@5", "R@10", "Success@1", *silence, *forbidden)))
+    return tuple(dict.fromkeys((*primary, *best, "P@5", "R@5", "R@10", "Success@1", *silence, *forbidden)))
 
 
 def _has_tiers(testset: TestSet) -> bool:
@@ -609,7 +611,8 @@ def _headers(written: Sequence[str]) -> dict[str, str]:
 def _with_doubt(system: FoundSystem, trial: Trial) -> FoundSystem:
     """The system with a note where no result is one that the test set expects."""
     found = [doc_id for ids in system.ids.values() for doc_id in ids]
-    if system.run is not None or not found or not trial.known or trial.known.count(found):
+    has_fields = not trial.known.ids and "result_fields" in system.settings.get("extract", {})
+    if system.run is not None or not found or not trial.known or has_fields or trial.known.count(found):
         return system
     note = f"none of its first results is judged or expected; check that its ids, such as {found[0]}, are those of the test set"
     return replace(system, notes=(*system.notes, note))
@@ -626,9 +629,14 @@ def _systems(
 ) -> list[FoundSystem]:
     """The systems, in the order of the arguments."""
     found: list[FoundSystem] = []
+    server = _server(targets)
     for target in targets:
+        if target is server:
+            continue
         if target.kind == "command":
             found.append(command_system(target, trial))
+        elif server is not None and PORT in placeholders(target.given):
+            found.append(served_system(target, server, trial))
         elif target.kind == "url":
             found.append(http_system(target, trial))
         else:
@@ -638,6 +646,24 @@ def _systems(
                 if file.role == "database":
                     found += database_systems(file.target, written_path(file.path, trial.folder), trial)
     return found
+
+
+def _server(targets: Sequence[TrialTarget]) -> TrialTarget | None:
+    """The command of the program that listens where an address has `{port}`; None where no address has it.
+
+    Raises:
+        UsageError: there is no such command, or several.
+    """
+    addresses = [target.given for target in targets if target.kind == "url" and PORT in placeholders(target.given)]
+    commands = [target for target in targets if target.kind == "command" and not target.is_certain]
+    if not addresses:
+        return None
+    if len(commands) != 1:
+        expected = "one command of a server, after --: cranfield init golden.json ADDRESS -- node server.mjs"
+        got = join_first([command.given for command in commands]) or "no command"
+        message = "{port} in an address is the port of a program that is started"
+        raise UsageError(message, path=addresses[0], expected=expected, got=got)
+    return commands[0]
 
 
 def _run_system(file: FoundFile, chosen: ChosenTestSet, trial: Trial) -> FoundSystem:

@@ -37,19 +37,21 @@ from cranfield.app.init.trial import (
     TrialAnswers,
     TrialReading,
     answers_of,
+    make_system,
     query_hint,
     read_ids,
     reading_of,
     with_empty,
 )
 from cranfield.base.concurrency.loop import event_loop
-from cranfield.base.errors import CranfieldError, MissingExtraError, Problem, UsageError, shorten
+from cranfield.base.errors import CranfieldError, MissingExtraError, PreflightError, Problem, UsageError, shorten
 from cranfield.base.words import join_first, printable
 from cranfield.config.services import SECRET_PARAMETERS
 from cranfield.config.strict import fill, fill_value, placeholders, request_values
 from cranfield.config.systems import NAME_PATTERN
 from cranfield.systems.calls.answer_schema import output_hint
 from cranfield.systems.calls.extract import load_json
+from cranfield.systems.collect.preflight import preflight
 
 if TYPE_CHECKING:
     from mcp_types import Tool
@@ -156,7 +158,8 @@ def mcp_system(target: TrialTarget, place: Settings, tools: Mapping[str, Tool], 
     """
     server = {key: value for key, value in place.items() if key != "cwd"}
     around = {key: value for key, value in place.items() if key == "cwd"}
-    usable = sorted(filter(None, map(search_tool, tools.values())), key=lambda tool: tool.rank, reverse=True)
+    found_tools = (search_tool(tool, tuple(trial.params)) for tool in tools.values())
+    usable = sorted(filter(None, found_tools), key=lambda tool: tool.rank, reverse=True)
     if not usable:
         names = join_first(sorted(tools), _SHOWN) or "no tool"
         expected = "a tool whose required arguments are a query, and perhaps a number of results"
@@ -230,8 +233,13 @@ async def _list_tools(options: SessionOptions) -> Mapping[str, Tool]:
         await session.close()
 
 
-def search_tool(tool: Tool) -> SearchTool | None:
-    """A tool as one that searches, with its arguments; None where it takes no query, or requires an argument whose value is not known."""
+def search_tool(tool: Tool, params: Sequence[str] = ()) -> SearchTool | None:
+    """A tool as one that searches, with its arguments; None where it takes no query, or requires an argument whose value is not known.
+
+    Args:
+        tool: as the server lists it.
+        params: names of the parameters that queries have: an argument of that name has their value.
+    """
     schema: Mapping[str, Any] = tool.input_schema
     properties = schema.get("properties")
     required = schema.get("required") or []
@@ -245,6 +253,7 @@ def search_tool(tool: Tool) -> SearchTool | None:
         if name in K_NAMES and _has_type(property_, "integer", "number") and name not in arguments:
             arguments[name] = "{k}"
             break
+    arguments |= {name: f"{{params.{name}}}" for name in properties if name in params and name not in arguments}
     for name in required:
         if name not in arguments:
             fixed = _fixed_value(properties.get(name))
@@ -386,7 +395,6 @@ def database_systems(target: TrialTarget, written: str, trial: Trial) -> list[Fo
 
 
 def _answers(settings: Settings, trial: Trial) -> dict[str, Sequence[str]]:
-    from cranfield.app.init.trial import make_system
     from cranfield.model import Query
 
     system = make_system(settings, trial.folder)
@@ -473,7 +481,7 @@ def _answering_lines(target: TrialTarget, trial: Trial) -> FoundSystem | tuple[P
     """A program that reads queries as lines of JSON, and answers with lines: with `hits`, or in a form of its own."""
     settings: Settings = {"lines": list(target.argv), **_place(trial)}
     what = "a program: lines of JSON on stdin and stdout"
-    answers = answers_of({**settings, **UNREAD}, trial.texts(), trial.folder, k=trial.k)
+    answers = answers_of({**settings, **UNREAD}, trial.texts(), trial.folder, k=trial.k, params=trial.params)
     ids: Mapping[str, Sequence[str]] = read_ids(settings, answers.outputs, k=trial.k)
     if not any(ids.values()) and (reading := reading_of(settings, answers.outputs, trial.known, k=trial.k)) is not None:
         settings, ids, what = reading.settings, reading.ids, f"{what}, {reading.shape.what}"
@@ -571,16 +579,17 @@ def http_system(target: TrialTarget, trial: Trial) -> FoundSystem:
     """
     got: list[str] = []
     shown = address_of(target)
-    if target.given.rstrip("/").endswith("/mcp"):
+    if target.given.rstrip("/").endswith("/mcp") and not trial.served:
         return _remote_server(target, trial)
-    for engine in engines_of(target.given, trial):
+    for engine in () if trial.served else engines_of(target.given, trial):
         if (found := _engine(engine, target, trial, got)) is not None:
             return found
     for request in requests_of(target.given, trial):
         if (found := _request(request, target, trial, got)) is not None:
             return found
     try:
-        return _remote_server(target, trial)
+        if not trial.served:
+            return _remote_server(target, trial)
     except CranfieldError as error:
         got.append(error.problems[0].got or error.problems[0].message)
     raise UsageError(
@@ -593,6 +602,35 @@ def http_system(target: TrialTarget, trial: Trial) -> FoundSystem:
             parameters=("header",),
         )
     )
+
+
+def served_system(target: TrialTarget, server: TrialTarget, trial: Trial) -> FoundSystem:
+    """Find out how an address with `{port}` is asked, while the program that listens there runs.
+
+    Args:
+        target: the address.
+        server: the command of the program, which is `serve` of the system.
+        trial: queries to try, and what is expected.
+
+    Raises:
+        UsageError: the program does not start, or nothing brought a list of results.
+    """
+    trial = replace(trial, served={"serve": {"command": list(server.argv)}, **_place(trial)})
+    whole = {**trial.served, "http": {"url": target.given, "parameters": {"": "{query}"}}, **UNREAD}
+    running = make_system(whole, trial.folder)  # the systems that are tried share its program
+    try:
+        preflight([running])
+        name = target.name or _name_of_command(list(server.argv))
+        found = http_system(replace(target, name=name), trial)
+        return replace(found, what=f"{found.what}, started by `{server.given}`", checks=config_checks(server.argv))
+    except PreflightError as error:
+        (problem,) = error.problems
+        expected, got = problem.expected, "; ".join(filter(None, (problem.got, problem.hint)))
+        raise UsageError(
+            "the program of the address did not start", path=server.given, expected=expected, got=got
+        ) from None
+    finally:
+        running.close()
 
 
 def _remote_server(target: TrialTarget, trial: Trial) -> FoundSystem:
@@ -667,7 +705,9 @@ def _with_k(reading: TrialReading, request: SearchRequest, texts: Sequence[str],
     for name in GUESSED_K:
         body = {**request_settings.get(place, {}), name: "{k}"}
         settings = {**reading.settings, "http": {**request_settings, place: body}}
-        answers = answers_of(settings, [longest], trial.folder, k=FEW, environment=request.environment)
+        answers = answers_of(
+            settings, [longest], trial.folder, k=FEW, params=trial.params, environment=request.environment
+        )
         ids = read_ids(settings, answers.outputs, k=FEW).get(longest, []) if not answers.problem else []
         if len(ids) == FEW:
             return replace(reading, settings=settings)
@@ -710,7 +750,7 @@ def _http(
     url: str, trial: Trial, parameters: Mapping[str, Any], body: Mapping[str, Any] = MappingProxyType({})
 ) -> Settings:
     optional = {"headers": dict(trial.headers), "parameters": dict(parameters)}
-    return {"http": {"url": url, **{key: value for key, value in optional.items() if value}, **body}}
+    return {**trial.served, "http": {"url": url, **{key: value for key, value in optional.items() if value}, **body}}
 
 
 def _query_parameter(written: Sequence[tuple[str, str]], trial: Trial) -> str:

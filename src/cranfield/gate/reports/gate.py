@@ -89,7 +89,7 @@ def _brief(report: GateReport) -> Brief:
         for rule in result.rules
         if rule.status == status
     ]
-    failing = [change.text or change.query_id for result in report.gates for change in result.worse]
+    failing = [change.label for result in report.gates for change in result.worse]
     named = (
         f"{count_noun(len(failing), 'queries', format_count)} got worse, broke a rule or failed: {'; '.join(failing)}"
     )
@@ -248,7 +248,7 @@ def _queries(changes: Sequence[QueryChange], primary: str, caption: str) -> Tabl
     lead = "" if several else f"{primary} "
     columns: list[Col[QueryChange]] = [
         Col("query", lambda change: change.query_id, "query id"),
-        Col("text", lambda change: change.text),
+        Col("text", lambda change: change.label if change.text else ""),
         Col("measure", lambda change: change.measure),
         Col(f"{lead}baseline", lambda change: change.baseline, "value"),
         Col("current" if has_baseline else f"{lead}current", lambda change: change.current, "value"),
@@ -264,7 +264,7 @@ def _lists(listed: Sequence[tuple[QueryChange, ListedResult]]) -> Table:
     """A row for each result, the query and its text in the first of its rows."""
     columns: list[Col[tuple[QueryChange, ListedResult]]] = [
         Col("query", lambda row: row[0].query_id if row[1] is row[0].results[0] else "", "query id"),
-        Col("text", lambda row: row[0].text if row[1] is row[0].results[0] else ""),
+        Col("text", lambda row: row[0].label if row[0].text and row[1] is row[0].results[0] else ""),
         Col("rank", lambda row: row[1].rank, "count"),
         Col("grade", lambda row: row[1].grade),
         Col("id", lambda row: row[1].id),

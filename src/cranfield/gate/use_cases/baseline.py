@@ -185,7 +185,8 @@ def _moved(
 
     def change(query_id: str) -> QueryChange:
         current = float(now[query_id]) if query_id in now else None
-        return QueryChange(query_id, by_id[query_id].text, current, float(before[query_id]), outcomes[query_id])
+        query, then = by_id[query_id], float(before[query_id])
+        return QueryChange(query_id, query.text, current, then, outcomes[query_id], params=query.params)
 
     worse = sorted((query for query, gain in gains.items() if gain < 0), key=lambda query: (gains[query], query))
     better = sorted((query for query, gain in gains.items() if gain > 0), key=lambda query: (-gains[query], query))

@@ -12,7 +12,7 @@ from cranfield.reporting.document import Block, Bullets, Code, Document, Paragra
 from cranfield.reporting.table_spec import Col, TableSpec
 
 MAX_LOST = 10
-"""Lost results that are named before the diff, which has them all."""
+"""Lost and forbidden results that are named before the diff, which has them all."""
 TONES: dict[SnapshotStatus, Tone] = {
     SnapshotStatus.DIFFERENT: "open",
     SnapshotStatus.WRITTEN: "even",
@@ -81,7 +81,8 @@ def _blocks(each: SnapshotResult, *, with_sentence: bool) -> Iterator[Block]:
         yield Paragraph(sentence_of(each))
     if each.changes is None:
         return
-    lost = [f"lost in {query}: {doc}" for query, doc in each.changes.lost]
+    lost = [f"must not be found in {query}: {doc}" for query, doc in each.changes.forbidden]
+    lost += [f"lost in {query}: {doc}" for query, doc in each.changes.lost]
     if lost:
         more = [f"and {len(lost) - MAX_LOST} more"] if len(lost) > MAX_LOST else []
         yield Bullets((*lost[:MAX_LOST], *more))
@@ -103,5 +104,6 @@ def _results(found: SnapshotSet) -> TableSpec[tuple[SnapshotResult, QuerySnapsho
             Col("title", lambda row: row[2].title),
             Col("score", lambda row: row[2].score, "value"),
             Col("expected", lambda row: row[2].expected),
+            Col("forbidden", lambda row: row[2].forbidden),
         ),
     )

@@ -32,6 +32,13 @@ def test_the_arguments_of_a_tool_that_searches(properties, required, arguments):
     assert search_tool(tool("search", properties, required)).arguments == arguments
 
 
+def test_arguments_named_as_parameters_of_the_queries_have_their_values():
+    properties = {"query": TEXT, "library": TEXT, "version": TEXT, "page": TEXT, "limit": NUMBER}
+    found = search_tool(tool("search", properties, ["query", "library"]), ["library", "version", "limit", "query"])
+    values = {"library": "{params.library}", "version": "{params.version}"}
+    assert found.arguments == {"query": "{query}", "limit": "{k}", **values}
+
+
 @pytest.mark.parametrize(
     ("properties", "required"),
     [

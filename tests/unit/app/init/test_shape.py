@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 
 import pytest
 from hypothesis import given
@@ -86,6 +87,28 @@ def test_the_test_set_tells_the_id_from_other_fields():
     output = json.dumps({"hits": [{"id": 1, "path": "a.py", "url": "u1"}, {"id": 2, "path": "b.py", "url": "u2"}]})
     assert shape_of([output], NOTHING).extract["id"] == "id"
     assert shape_of([output], Known(frozenset({"b.py"}))).extract["id"] == "path"
+
+
+@pytest.mark.parametrize(
+    ("known", "files", "extract"),
+    [
+        (Known(frozenset({"a.md"})), "a.md b.md a.md", {"id": "source"}),
+        (Known(patterns=(re.compile(r"(^|/)a\.md$"),)), "a.md b.md c.md", {"id": "source"}),
+        (
+            Known(patterns=(re.compile(r"(^|/)a\.md$"),)),
+            "a.md b.md a.md",
+            {"id": "chunk_id", "result_fields": {"path": "source"}},
+        ),
+        (
+            Known(patterns=(re.compile("^https://d.example/a"),)),
+            "https://d.example/a https://d.example/a",
+            {"id": "chunk_id", "result_fields": {"url": "source"}},
+        ),
+    ],
+)
+def test_chunks_of_a_file_that_conditions_are_on_have_ids_of_their_own(known, files, extract):
+    results = [{"chunk_id": f"c{n}", "source": file} for n, file in enumerate(files.split())]
+    assert dict(shape_of([json.dumps(results)], known).extract) == {"json": "@", **extract}
 
 
 def test_the_test_set_tells_the_list_from_other_lists():
