@@ -123,7 +123,9 @@ def test_texts_are_matched_where_one_query_has_them_and_its_id_is_not_given(tmp_
     first, second = testset.query_ids
     assert ids_by_text(testset, ["where is it", "another"]) == {"where is it": first}
     assert ids_by_text(testset, ["where is it", first, "what is it"]) == {"what is it": second}
-    assert ids_by_text(TestSet("t", (Query("a", "x"),)), ["x"]) == {}
+    with_ids = TestSet("t", (Query("a", "x"), Query("b", "y")))
+    assert ids_by_text(with_ids, ["x"]) == {"x": "a"}
+    assert ids_by_text(with_ids, ["x", "b"]) == {}  # a run that knows the ids means its own by another name
 
 
 def test_renaming_keeps_everything_that_is_known_by_query_id(tmp_path):
