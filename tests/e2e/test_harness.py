@@ -18,7 +18,8 @@ import yaml
 from sybil import Document
 from tests.docs.test_examples import UPDATES, failures, parse_page, update_page
 
-FOLDER = Path(__file__).resolve().parents[2] / "examples" / "harness"
+ACTION = Path(__file__).resolve().parents[2] / "action.yml"
+FOLDER = ACTION.parent / "examples" / "harness"
 MOST_LINES = 15
 """Lines of a config, without comments."""
 
@@ -149,3 +150,19 @@ def test_a_config_replaces_a_harness_with_its_figures_a_gate_and_a_snapshot(name
     assert gate["status"] == "failed"
     shown = [each["text"] + "".join(f" ({k}={v})" for k, v in each["params"].items()) for each in gate["worse"]]
     assert tuple(sorted(shown)) == harness.worse
+
+
+@pytest.mark.skipif(not ACTION.exists(), reason="no checkout: the action is part of the repository")
+@pytest.mark.parametrize("name", HARNESSES)
+def test_a_workflow_runs_on_changes_weekly_and_on_request_with_the_pins_of_the_example(name: str) -> None:
+    def steps_of(path: Path) -> list[dict[str, Any]]:
+        return [step for job in yaml.safe_load(path.read_text())["jobs"].values() for step in job["steps"]]
+
+    path = FOLDER / name / ".github" / "workflows" / "search-quality.yml"
+    started = yaml.safe_load(path.read_text())[True]  # YAML 1.1 reads `on` as true
+    assert set(started) == {"pull_request", "schedule", "workflow_dispatch"}
+    pinned = {step.get("uses") for step in steps_of(ACTION.parent / "examples" / "ci" / "github-actions.yml")}
+    inputs = yaml.safe_load(ACTION.read_text())["inputs"]
+    own = [step for step in steps_of(path) if step.get("uses") == "OWNER/cranfield@COMMIT"]
+    assert [set(step.get("with", {})) - set(inputs) for step in own] == [set(), set()]
+    assert {step["uses"] for step in steps_of(path) if "uses" in step and step not in own} <= pinned
