@@ -37,7 +37,7 @@ for platform in darwin win32; do
 done
 step corpus .venv/bin/python tests/corpus/corpus.py
 step architecture .venv/bin/python -m pytest -q tests/architecture
-step workflows .venv/bin/check-jsonschema --builtin-schema vendor.github-workflows .github/workflows/*.yml examples/ci/github-actions.yml
+step workflows .venv/bin/check-jsonschema --builtin-schema vendor.github-workflows .github/workflows/*.yml examples/ci/github-actions.yml examples/harness/*/.github/workflows/*.yml
 step action .venv/bin/check-jsonschema --builtin-schema vendor.github-actions action.yml
 step security .venv/bin/zizmor --offline --no-progress --min-severity medium .github action.yml examples/ci/github-actions.yml
 step documentation scripts/docs.sh
