@@ -42,9 +42,11 @@ from cranfield.formats.registry import (
     Head,
     Kind,
     is_number,
+    lacks_references,
     never,
     top_keys,
 )
+from cranfield.formats.testsets.names import LISTS, plain
 from cranfield.model import TestSet
 
 _TESTSET_KEY = re.compile(rb"""(^|[{,\n\r])[ \t]*["']?(cranfield_testset|queries)["']?[ \t\r\n]*:""")
@@ -438,9 +440,7 @@ def _is_mapped(entry: Format | None, head: Head) -> bool:
     is_near_native = entry is not None and entry.fits is _is_yaml
     if b"cranfield_testset" in head.data or (is_near_native and _is_native(head) and b"judgments" in head.data):
         return False
-    # A line of YAML may look like one of columns: `- query: runner 2`.
-    looks_like_columns = entry is not None and entry.layout == "columns" and suffix_of(head.path) in _STRUCTURED
-    if entry is not None and entry.kind == "testset" and not is_near_native and not looks_like_columns:
+    if entry is not None and entry.kind == "testset" and not (is_near_native or _is_near(entry, head)):
         return False
     if not head.data.strip() or head.path.is_dir():
         return False
@@ -450,6 +450,17 @@ def _is_mapped(entry: Format | None, head: Head) -> bool:
     from cranfield.formats.testsets.proposal import is_mappable
 
     return is_mappable(head.path)
+
+
+def _is_near(entry: Format, head: Head) -> bool:
+    """Whether a file that looks like a format of test sets has what a file of another form would have."""
+    if entry.layout == "columns":  # a line of YAML may look like one of columns: `- query: runner 2`
+        return suffix_of(head.path) in _STRUCTURED
+    if entry.name == "json":
+        return any(plain(name) in LISTS for name in top_keys(head.data))
+    if entry.name == "llama-index":
+        return "relevant_docs" not in top_keys(head.data)
+    return entry.name == "samples" and lacks_references(head)
 
 
 def _named(path: Path, kind: Kind, name: str, error: type[CranfieldError]) -> Format:

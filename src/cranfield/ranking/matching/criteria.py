@@ -61,6 +61,8 @@ def values_of(hit: Hit, field: str, rules: MatchingRules) -> Iterator[str]:
         yield hit.title
     elif field == "span" and hit.span is not None:
         yield hit.span
+    elif field == "lines" and (lines := place_of(hit, rules).lines) is not None:
+        yield f"{lines[0]}-{lines[1]}"
     fields = hit.fields or {}
     nested = [fields, *(inner for key in ("metadata", "meta") if isinstance(inner := fields.get(key), Mapping))]
     for name in FIELD_NAMES.get(field, (field,)):
@@ -95,6 +97,11 @@ def _value_test(  # noqa: PLR0911 - a table of tests
     if test == "contains":
         wanted = _plain(value)
         return lambda found: wanted in _plain(found)
+    if field == "lines" and test == "is":
+        wanted_lines = lines_of(value, rules)
+        return lambda found: wanted_lines is not None and (
+            (lines := lines_of(found, rules)) is not None and overlap(wanted_lines, lines)
+        )
     if field == "path":
         value = path_of(value.strip("/"), rules) if test == "ends" else path_of(value, rules)
         if test == "ends":
