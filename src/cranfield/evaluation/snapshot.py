@@ -81,6 +81,7 @@ class ShownResult:
     title: str | None
     score: float | None
     expected: bool
+    forbidden: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -172,7 +173,12 @@ def query_snapshots(evaluation: Evaluation, k: int) -> tuple[QuerySnapshot, ...]
         hits = itertools.islice(ranking.top.get(query.id, ()), k)
         results = tuple(
             ShownResult(
-                hit.rank, place_name(Hit(hit.id, span=hit.span)), hit.title, hit.score, expected=hit.item in names
+                hit.rank,
+                place_name(Hit(hit.id, span=hit.span)),
+                hit.title,
+                hit.score,
+                expected=hit.item in names,
+                forbidden=hit.forbidden,
             )
             for hit in hits
         )
@@ -205,8 +211,9 @@ def snapshot_text(
         command: that writes it anew.
         scores: with the score of each result.
     """
+    forbidden = ", ! a forbidden one" if any(result.forbidden for each in queries for result in each.results) else ""
     head = [
-        f"{FIRST_LINE} the first {k} of each query{', with scores' if scores else ''}; * marks an expected one. Written by Cranfield.",
+        f"{FIRST_LINE} the first {k} of each query{', with scores' if scores else ''}; * marks an expected one{forbidden}. Written by Cranfield.",
         f"# test set: {printable(testset)}",
         f"# system: {printable(system)}",
         f"# written anew by: {printable(command)}",
@@ -224,7 +231,8 @@ def _block(each: QuerySnapshot, k: int, scores: bool) -> list[str]:  # noqa: FBT
         cells = [_id(result.doc)]
         cells += [f"{result.score:.6g}"] if scores and result.score is not None else []
         cells += [_column(printable(result.title))] if result.title else []
-        lines.append(f"{GAP}{result.rank:>{room}} {'*' if result.expected else ' '} {GAP.join(cells)}".rstrip())
+        mark = "!" if result.forbidden else "*" if result.expected else " "
+        lines.append(f"{GAP}{result.rank:>{room}} {mark} {GAP.join(cells)}".rstrip())
     lines += [f"{GAP}expected at rank {item.rank}: {_id(item.item)}" for item in each.below if item.rank is not None]
     lines += [f"{GAP}expected, not found: {_id(item.item)}" for item in each.below if item.rank is None]
     return lines

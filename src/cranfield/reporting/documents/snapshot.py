@@ -103,5 +103,6 @@ def _results(found: SnapshotSet) -> TableSpec[tuple[SnapshotResult, QuerySnapsho
             Col("title", lambda row: row[2].title),
             Col("score", lambda row: row[2].score, "value"),
             Col("expected", lambda row: row[2].expected),
+            Col("forbidden", lambda row: row[2].forbidden),
         ),
     )

@@ -705,6 +705,8 @@ def hit_line(hit: HitRecord) -> HitLine:
     """One result, with how it was judged in words."""
     # The place, where the id does not contain it.
     title = ", ".join(part for part in (hit.title, hit.span and f"at {hit.span}") if part)
+    if hit.state == "forbidden":
+        return HitLine(hit.rank, hit.id, title, "forbidden: must not be found", "bad")
     if hit.item is not None and not hit.credited:
         return HitLine(
             hit.rank, hit.id, title, f"duplicate match of {shorten_to(hit.item, MATCHED)}, credited above", "even"
