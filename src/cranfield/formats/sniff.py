@@ -276,6 +276,14 @@ OWN = (
         source="the golden files that projects write for their own search",
     ),
     Format(
+        "mapped-run",
+        "run",
+        "queries with lists of results under any usual names (JSON, JSONL, YAML, CSV)",
+        never,
+        "cranfield.formats.runs.mapped:read_mapped_run",
+        source="the files that projects write of their own search",
+    ),
+    Format(
         "queries-tsv",
         "queries",
         "queries as lines `id<TAB>text`",
@@ -414,6 +422,8 @@ def detect_format(path: Path, kind: Kind, name: str | None, error: type[Cranfiel
     entry = next((entry for entry in _tried(kind) if entry.fits(head)), None)
     if kind == "testset" and _is_mapped(entry, head):
         return FORMATS["mapped"]
+    if kind == "run" and _is_mapped_run(entry, head):
+        return FORMATS["mapped-run"]
     if (entry is None or entry.fits is _is_yaml) and (report := report_problem(path, WHAT[kind], head)):
         raise error(report)
     if entry is not None and entry.fits is _is_yaml and not _is_native(head):
@@ -450,6 +460,23 @@ def _is_mapped(entry: Format | None, head: Head) -> bool:
     from cranfield.formats.testsets.proposal import is_mappable
 
     return is_mappable(head.path)
+
+
+def _is_mapped_run(entry: Format | None, head: Head) -> bool:
+    """Whether a file is of no format of runs, and has queries with lists of results."""
+    is_other = entry is not None and entry.kind == "run" and entry.name not in {"documents", "json-run"}
+    if is_other or not head.data.strip() or b'"cranfield_' in head.data or b"cranfield_testset" in head.data:
+        return False
+    if entry is not None and entry.kind == "run":
+        return False
+    first = head.first_line[:1]
+    is_structured = first in {b"{", b"["} or suffix_of(head.path) in {".yaml", ".yml", ".csv", ".tsv"}
+    what = WHAT["run"]
+    if not is_structured or report_problem(head.path, what, head) or config_problem(head.path, what, head):
+        return False
+    from cranfield.formats.runs.mapped import is_mapped_run
+
+    return is_mapped_run(head.path)
 
 
 def _is_near(entry: Format, head: Head) -> bool:

@@ -149,13 +149,23 @@ OF_LINES = (
     ("start_line", "end_line"), ("line_start", "line_end"), ("first_line", "last_line"), ("from_line", "to_line"),
     ("begin_line", "end_line"), ("start", "end"), ("lines",), ("line_range",), ("range",), ("line",),
 )  # fmt: skip
-"""Keys of the first and the last line of an expected place of a file, or of both."""
+"""Keys of the first and the last line of a place of a file, or of both."""
+LINE_PAIRS = 5
+"""Those of them that surely are lines, and no characters."""
 NEVER_CONDITIONS = frozenset(
     "description desc note notes reason why comment comments rationale explanation rank position order start end start_line end_line line "
     "lines type".split()
 ) | {*TOPS}
 DESCRIBES = NEVER_CONDITIONS | frozenset("title name heading url uri link text content snippet".split())
 """Keys of an expected object that describe a document whose id is there; alone they may be conditions."""
+RESULT_LISTS = (
+    "results", "retrieved", "retrieved_ids", "retrieved_docs", "retrieved_documents", "retrieved_doc_ids", "retrieved_chunks",
+    "retrieved_chunk_ids", "retrieved_sources", "retrieved_contexts", "retrieved_context_ids", "returned", "returned_ids", "ranked",
+    "ranked_ids", "ranked_docs", "ranked_list", "ranking", "result_ids", "search_results", "top_results", "hits", "documents", "docs",
+    "source_documents", "predictions", "predicted", "predicted_ids", "actual", "actual_ids", "actual_results", "found", "found_ids",
+    "candidates", "contexts", "chunks", "sources",
+)  # fmt: skip
+"""Keys of the results of a query, the likeliest first."""
 RESULTS = re.compile(r"retrieved|returned|actual|result|response|output|context|hits|predict|found|ranked")
 """Names of what a system answered."""
 NO_EXPECTATION = re.compile(
