@@ -464,10 +464,9 @@ def _is_mapped(entry: Format | None, head: Head) -> bool:
 
 def _is_mapped_run(entry: Format | None, head: Head) -> bool:
     """Whether a file is of no format of runs, and has queries with lists of results."""
-    is_other = entry is not None and entry.kind == "run" and entry.name not in {"documents", "json-run"}
-    if is_other or not head.data.strip() or b'"cranfield_' in head.data or b"cranfield_testset" in head.data:
+    if entry is not None and any(other.kind == "run" and other.fits is entry.fits for other in FORMATS.values()):
         return False
-    if entry is not None and entry.kind == "run":
+    if not head.data.strip() or b'"cranfield_' in head.data or b"cranfield_testset" in head.data:
         return False
     first = head.first_line[:1]
     is_structured = first in {b"{", b"["} or suffix_of(head.path) in {".yaml", ".yml", ".csv", ".tsv"}

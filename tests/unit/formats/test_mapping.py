@@ -260,6 +260,7 @@ def test_everything_that_cannot_be_mapped_is_listed_by_place(tmp_path: Path) -> 
     found = [(problem.line, problem.message) for problem in caught.value.problems]
     assert found == [
         (2, "query 'b': expected[0] has an unknown grade"),
+        (3, "query 'b': expected[0] says nothing that `where` of the mapping names"),
         (3, "query id 'b' is used twice"),
         (4, "query 'four' has no id"),
     ]

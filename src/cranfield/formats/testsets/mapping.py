@@ -45,6 +45,7 @@ _PARQUET = b"PAR1"
 LINES = r":\d{1,9}(?:-\d{1,9})?|#L\d{1,9}(?:-L?\d{1,9})?"
 """What follows the path of a file in `src/a.py:10-20` and `src/a.py#L10-L20`."""
 _WITH_LINES = re.compile(rf"(?P<path>.*[^:])(?P<lines>{LINES})")
+_NAME = re.compile(r"[A-Za-z_]\w*")
 _PAIR = 2
 
 
@@ -362,6 +363,8 @@ class _Reader:
 
         if path is None:
             return None
+        if _NAME.fullmatch(path):  # the usual case, and far faster
+            return value.get(path) if isinstance(value, dict) else None
         if path not in self._compiled:
             self._compiled[path] = self._compile(path)
         try:
@@ -716,7 +719,7 @@ class _Reader:
         if self.merged:
             names = [self.builder.queries[number].id or self.builder.queries[number].text for number in self.merged]
             notes += info(
-                f"{count_noun(len(names), 'queries')} stand in several items; what is expected of them was put together: "
+                f"several items of one query, whose expectations were put together: {count_noun(len(names), 'queries')}, "
                 f"{join_first(names)}"
             )
         negative = [query.id or query.text for query in self.builder.queries.values() if query.negative is not None]
@@ -734,8 +737,8 @@ class _Reader:
         if words:
             notes += info("grades: " + ", ".join(f"{word} = {grade:g}" for word, grade in words.items()))
         for name, lines in self.left.items():
-            known = [str(line) for line in lines if line is not None]
-            place = f" (lines {join_first(known, MAX_LISTED)})" if known else ""
+            known = [str(line) for line in dict.fromkeys(lines) if line is not None]
+            place = f" ({'line' if len(known) == 1 else 'lines'} {join_first(known, MAX_LISTED)})" if known else ""
             notes.append(
                 Note(NoteKind.NOT_CARRIED, f"not carried over: {name} of {count_noun(len(lines), 'queries')}{place}")
             )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from collections import Counter
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
@@ -229,7 +230,7 @@ def _is_table_of_judgments(path: Path) -> bool:
 
 
 def _quoted(name: str) -> str:
-    return name if _IDENTIFIER.fullmatch(name) else '"' + name.replace("\\", "\\\\").replace('"', '\\"') + '"'
+    return name if _IDENTIFIER.fullmatch(name) else json.dumps(name, ensure_ascii=False)
 
 
 Items = tuple[str, Sequence[Mapping[str, Any]]]
