@@ -517,16 +517,34 @@ class _Proposal:
         return found
 
     def _expected(self, *, is_query: bool) -> str | None:
-        """Path of what is expected: by ids that a system returned, by grades in keys of their own, by name, or the only list.
+        """Path of what is expected: by its name, unless ids that a system returned stand elsewhere alone.
 
         Args:
             is_query: whether the text of the query is surely that, so that a name as `url` is enough.
         """
-        for path in self.fields if self.known else ():
-            texts = {text for value in self._present(path) for text in _leaves(value)}
-            if path not in self.used and texts & self.known:
-                self.used.add(path)
-                return path
+        found = self._expected_by_name(is_query=is_query)
+        if not self.known or self._returned(found):
+            return found
+        other = next(
+            (
+                path
+                for path, (name, _) in self.fields.items()
+                if path not in self.used and name not in ASSERTIONS and self._returned(path)
+            ),
+            None,
+        )
+        if other is None:
+            return found
+        self.used.discard(found or other)
+        self.used.add(other)
+        return other
+
+    def _returned(self, path: str | None) -> bool:
+        """Whether a field has ids that a system returned."""
+        values = [] if path is None else self._present(path)
+        return bool({text for value in values for text in _leaves(value)} & self.known)
+
+    def _expected_by_name(self, *, is_query: bool) -> str | None:
         found = self._tiers() or self._numbered() or self._take_expected(EXPECTED)
         found = found or self._take_like(_names_expected, _are_expected)
         if found is not None or not is_query:
@@ -639,9 +657,9 @@ class _Proposal:
         lines = lines if _are_places(self._present(expected)) else []
         if not grade and not lines:
             return expected
-        fields = [expected, *lines, *([grade] if grade else [])]
+        fields = [*lines, *([grade] if grade else [])]
         self.used |= {*fields}
-        keys = ", ".join(f"{_quoted(self.keys[path][-1])}: {path}" for path in fields)
+        keys = ", ".join([f"{EXPECTED_VALUE}: {expected}", *(f"{_quoted(self.keys[path][-1])}: {path}" for path in fields)])
         return self._add(f"{expected} && {{{keys}}}", self.fields[expected][0])
 
     def _has_repeated_texts(self) -> bool:
@@ -692,10 +710,14 @@ class _Proposal:
         objects = [value for value in found if isinstance(value, Mapping)]
         texts = [str(value) for value in found if not isinstance(value, Mapping)]
         where: dict[str, str] = {}
-        if objects:
+        name = self.fields[expected][0] if expected else ""
+        if objects and all(EXPECTED_VALUE in value for value in objects):  # a value with what stands beside it
+            texts = [str(value[EXPECTED_VALUE]) for value in objects]
+            where = {self._text_condition(name, texts): EXPECTED_VALUE, **_lines_condition(objects)}
+        elif objects:
             where |= _object_conditions(objects)
-        if texts or not where:
-            where |= {self._text_condition(self.fields[expected][0] if expected else "", texts): "@"}
+        if not where or len(objects) < len(found):
+            where |= {self._text_condition(name, texts): "@"}
         addresses = [
             str(value.get(name))
             for value in objects
@@ -938,7 +960,13 @@ def _object_conditions(objects: Sequence[Mapping[str, Any]]) -> dict[str, str]:
                 continue
         if condition not in where:
             where[condition] = _quoted(key)
+    return where | (_lines_condition(objects) if any(name.startswith("path") for name in where) else {})
+
+
+def _lines_condition(objects: Sequence[Mapping[str, Any]]) -> dict[str, str]:
+    """The condition on lines that the keys of expected objects say; none where they have none."""
+    by_name = {plain(key): str(key) for value in objects for key in value}
     lines = next(([by_name[name] for name in names] for names in OF_LINES if {*names} <= by_name.keys()), [])
-    if lines and any(name.startswith("path") for name in where):
-        where["lines"] = _quoted(lines[0]) if len(lines) == 1 else f"[{', '.join(map(_quoted, lines))}]"
-    return where
+    if not lines:
+        return {}
+    return {"lines": _quoted(lines[0]) if len(lines) == 1 else f"[{', '.join(map(_quoted, lines))}]"}
