@@ -412,7 +412,7 @@ class _Reader:
             line=line,
             column=column,
             expected=expected,
-            got=None if got is None else describe(got),
+            got=None if got is None else f"keys {join_first(got)}" if isinstance(got, dict) else describe(got),
             hint=hint,
         )
 
@@ -495,7 +495,7 @@ class _Reader:
         """Whether an item has a text or an id of its own."""
         if not (query_id or text).strip():
             wanted = " or ".join(path for path in (self.mapping.text, self.mapping.id) if path)
-            self._problem(item, f"item {number + 1} has no query", wanted or "text or id in the mapping", list(item))
+            self._problem(item, f"item {number + 1} has no query", wanted or "text or id in the mapping", dict(item))
             return False
         if not query_id and not self.builder.makes_ids:
             expected = f"an id in each query, as others have ({self.mapping.id})"

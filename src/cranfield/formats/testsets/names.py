@@ -20,7 +20,7 @@ LISTS = (
 QUERY_LISTS = frozenset({*LISTS[:13], "scenarios"}) - {"items", "samples", "entries"}
 """Keys under which even texts mapped to texts are queries and what they expect."""
 TEXTS = (
-    "query", "q", "question", "query_text", "search_query", "user_input", "user_query", "user_question", "prompt", "search", "keyword",
+    "query", "q", "question", "query_text", "search_query", "user_input", "user_query", "user_question", "prompt", "ask", "search", "keyword",
     "search_term", "utterance", "intent_text", "user_message", "frage", "suchanfrage", "anfrage", "suchbegriff", "requete", "recherche",
     "consulta", "pregunta", "pergunta", "domanda", "vraag", "pytanie", "zapytanie", "问题", "查询", "質問", "検索語", "запрос", "вопрос",
 )  # fmt: skip
@@ -94,7 +94,7 @@ FORBIDDEN = (
     "none_of", "not_contains", "not_present", "absent",
 )  # fmt: skip
 FORBIDDEN_NAME = re.compile(
-    r"(must|should|do|does|can|may|is|expected)_?not_\w+|not_\w+|\w+_not_expected|"
+    r"(must|should|do|does|can|may|is|expected)_?not_\w+|(must|should)_(exclude|avoid|omit)\w*|not_\w+|\w+_not_expected|"
     r"(.+_)?(forbidden|unexpected|unwanted|disallowed|banned|excluded|prohibited|verboten|interdits?|prohibidos?)(_.+)?"
 )
 """Other names of what is forbidden."""
@@ -132,7 +132,8 @@ OF_DOCUMENT = (
 )  # fmt: skip
 OF_GRADE = (
     "grade", "gain", "relevance", "rel", "score", "rating", "weight", "level", "label", "relevance_score", "importance", "tier",
-    "relevant", "is_relevant", "judgment", "judgement", "should_match",
+    "relevant", "is_relevant", "judgment", "judgement", "should_match", "should_return",
+    "should_find", "is_match",
 )  # fmt: skip
 OF_FIELD = {
     "path": "path ends", "file": "path ends", "file_path": "path ends", "filepath": "path ends", "filename": "path ends",

@@ -150,7 +150,7 @@ def propose(source: FileValues, known: Collection[str] = ()) -> FieldMapping:
         is_single=is_single,
         depth=_depth_of(source.values),
     ).mapping()
-    is_by_id = isinstance(source.values, Mapping) and path in {"@", *LISTS} and not is_single
+    is_by_id = _is_by_id(source.values, path) and not is_single
     if mapping.text is None and mapping.id is None and not is_by_id:
         expected = f"a key such as {join_first(TEXTS[:5])}"
         raise _not_found(source, "no field with the text of a query", expected, join_first(items[0], 12))
@@ -158,6 +158,13 @@ def propose(source: FileValues, known: Collection[str] = ()) -> FieldMapping:
         expected = f"a key such as {join_first((*EXPECTED[:1], 'relevant', 'qrels', 'must_find'))}"
         raise _not_found(source, "no field with what is expected", expected, join_first(items[0], 12))
     return mapping
+
+
+def _is_by_id(values: Any, path: str) -> bool:
+    """Whether the items are a mapping of ids to queries."""
+    import jmespath
+
+    return isinstance(values if path == "@" else jmespath.search(path, values), Mapping)
 
 
 def _depth_of(values: Any) -> int:
@@ -554,6 +561,7 @@ class _Proposal:
             self._take([name for name in PLACES if name not in PLACES_ALONE], _are_documents)
             or self._take(alone, lambda values: _are_documents(values) and _are_places(values))
             or self._take_expected(ANSWERS)
+            or self._judged_list()
             or self._only_list()
         )
 
@@ -576,6 +584,17 @@ class _Proposal:
             if (taken := self._take((name,), _are_values if is_id else _are_expected)) is not None:
                 return taken
         return None
+
+    def _judged_list(self) -> str | None:
+        """A list of results, each with a grade: what was judged."""
+        of_grade = {*OF_GRADE} - {"score", "weight", "level", "tier", "label"}
+
+        def are_judged(values: list[Any]) -> bool:
+            rows = [row for value in values for row in _singles(value)]
+            keys = [{plain(key) for key in row} if isinstance(row, Mapping) else set() for row in rows]
+            return bool(keys) and all(each & of_grade and each & {*OF_DOCUMENT, *OF_FIELD} for each in keys)
+
+        return self._take_like(bool, are_judged)
 
     def _only_list(self) -> str | None:
         lists = [
@@ -652,7 +671,8 @@ class _Proposal:
             if keys[:-1] == parent and path not in self.used and self._present(path)
         }
         grade = next((beside[n] for n in OF_GRADE if n in beside and _are_graded(self._present(beside[n]))), None)
-        grade = grade if self._has_repeated_texts() or self.is_table else None
+        are_flags = grade is not None and all(isinstance(value, bool) for value in self._present(grade))
+        grade = grade if self._has_repeated_texts() or self.is_table or are_flags else None
         lines = next(([beside[n] for n in names] for names in OF_LINES if {*names} <= beside.keys()), [])
         lines = lines if _are_places(self._present(expected)) else []
         if not grade and not lines:
@@ -938,12 +958,14 @@ def _are_lists_of_texts(values: list[Any]) -> bool:
 
 
 def _are_texts(values: list[Any]) -> bool:
-    return all(isinstance(value, str) for value in values)
+    """Whether they are texts; a number may be among them, as a query for an article is."""
+    return _are_scalars(values) and any(isinstance(value, str) for value in values)
 
 
 def _object_conditions(objects: Sequence[Mapping[str, Any]]) -> dict[str, str]:
     """The conditions that the keys of expected objects say."""
     keys = list(dict.fromkeys(str(key) for value in objects for key in value))
+    is_place = any(OF_FIELD.get(plain(key), "") in {"url", "path ends"} for key in keys)
     by_name = {plain(key): key for key in reversed(keys)}
     ids = [by_name[name] for name in OF_DOCUMENT if name in by_name]
     where: dict[str, str] = {"id": _quoted(ids[0])} if ids else {}
@@ -953,6 +975,8 @@ def _object_conditions(objects: Sequence[Mapping[str, Any]]) -> dict[str, str]:
         if key in ids or name in OF_GRADE or name in NEVER_CONDITIONS or not is_scalar or (ids and name in DESCRIBES):
             continue
         condition = OF_FIELD.get(name)
+        if is_place and (condition == "title" or name == "name"):  # it describes what the place names
+            continue
         if condition is None:
             field, _, test = key.rpartition("_")
             condition = f"{field} contains" if test == "contains" and field else key
