@@ -21,7 +21,19 @@ from cranfield.formats.testsets.names import IDS, LISTS, RESULT_LISTS, TEXTS, WE
 from cranfield.model import Answer, Run
 from cranfield.model.query_ids import text_ids
 
-_ANSWERS = ("response", "responses", "output", "outputs", "answer", "result", "retrieval", "search", "actual", "prediction", "run")
+_ANSWERS = (
+    "response",
+    "responses",
+    "output",
+    "outputs",
+    "answer",
+    "result",
+    "retrieval",
+    "search",
+    "actual",
+    "prediction",
+    "run",
+)
 """Keys of a mapping within a record, in which the list of results may stand."""
 _ASKED = ("vars", "input", "inputs", "request", "case", "test", "test_case", "query", "question")
 """The same of the text of the query."""
@@ -74,7 +86,8 @@ def _values(path: Path) -> Any:
     if not source.is_table:
         return source.values
     return [
-        {name: _cell(text) if plain(name) in RESULT_LISTS else text for name, text in row.items()} for row in source.values
+        {name: _cell(text) if plain(name) in RESULT_LISTS else text for name, text in row.items()}
+        for row in source.values
     ]
 
 
@@ -106,7 +119,9 @@ def _records(values: Any, *, is_inside: bool = False) -> Iterator[Record]:
             yield from ((None, str(key), value) for key, value in values.items())
         return
     for name, value in values.items():
-        if plain(name) in (*RESULT_LISTS, *LISTS, *_ANSWERS, "runs", "answers", "predictions") and isinstance(value, list | dict):
+        if plain(name) in (*RESULT_LISTS, *LISTS, *_ANSWERS, "runs", "answers", "predictions") and isinstance(
+            value, list | dict
+        ):
             found = list(_records(value, is_inside=True))
             if found:
                 yield from found

@@ -310,11 +310,12 @@ def _by_rank(documents: Iterable[Any]) -> Iterable[Any]:
     """Results in the order of their ranks, where each has another one."""
     if not isinstance(documents, list) or not all(isinstance(each, Mapping) for each in documents):
         return documents
-    ranks = [next((each[name] for name in _RANKS if name in each), None) for each in documents]
-    are_ranks = all(isinstance(rank, int) and not isinstance(rank, bool) for rank in ranks)
-    if not are_ranks or len({*ranks}) < len(ranks):
+    found = [next((each[name] for name in _RANKS if name in each), None) for each in documents]
+    ranks = [rank for rank in found if isinstance(rank, int) and not isinstance(rank, bool)]
+    if len(ranks) < len(found) or len({*ranks}) < len(ranks):
         return documents
-    return [document for _, document in sorted(zip(ranks, documents, strict=True), key=lambda pair: pair[0])]
+    order = sorted(range(len(ranks)), key=ranks.__getitem__)
+    return [documents[place] for place in order]
 
 
 def hit_of(result: Any) -> Hit | Problem:

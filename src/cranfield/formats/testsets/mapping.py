@@ -8,7 +8,7 @@ from __future__ import annotations
 import json
 import re
 import tomllib
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
@@ -529,7 +529,7 @@ class _Reader:
         """Graded ids, or conditions, and how many values there were; None where nothing is said."""
         value = self._qrels.get(query_id) if self.mapping.qrels else self._pick(self.mapping.expected, item)
         singles = [] if value is None else list(self._singles(value))
-        if value is None or value == "" or (not singles and value != [] and value != {}):
+        if value is None or value == "" or (not singles and value not in ([], {})):
             return {}, [], None
         rows = self._rows(item, singles, where, "expected")
         if all(row.where.keys() == {"id"} for row in rows):
@@ -693,12 +693,16 @@ class _Reader:
 
     def _around(self) -> Iterator[Note]:
         """What the file says beside the queries, at the top and on the way to them."""
-        steps = [step for step in re.split(r"(\[\]|\*)?\.|\[\]|\[\*\]", self.mapping.items) if step and step not in "*[]@"]
+        steps = [
+            step for step in re.split(r"(\[\]|\*)?\.|\[\]|\[\*\]", self.mapping.items) if step and step not in "*[]@"
+        ]
         above: list[Any] = [self.source.values] if steps else []
         known = {"name", "version", "description", (self.mapping.qrels or "").strip('"')}
         for depth, step in enumerate(step.strip('"') for step in steps):
             found: dict[str, list[Any]] = {}
-            for name, value in ((name, value) for each in above if isinstance(each, dict) for name, value in each.items()):
+            for name, value in (
+                (name, value) for each in above if isinstance(each, dict) for name, value in each.items()
+            ):
                 if name != step and not (name in known and depth == 0) and value not in (None, "", [], {}):
                     found.setdefault(str(name), []).append(value)
             for name, values in found.items():

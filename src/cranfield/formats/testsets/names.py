@@ -5,6 +5,7 @@ Names are compared as `plain` writes them. Where several fit, the first one is t
 
 from __future__ import annotations
 
+import json
 import re
 import unicodedata
 from collections.abc import Iterator, Mapping
@@ -49,13 +50,77 @@ EXPECTED = (
     "any_of", "all_of", "contains", "includes",
 )  # fmt: skip
 EXPECTED_WORDS = frozenset(
-    "expected relevant gold golden correct wanted desired target truth erwartet erwartete treffer relevante attendu attendus attendue "
-    "pertinents esperado esperados esperada esperadas relevantes atteso attesi oczekiwane 期望 期待 预期 正解 相关文档 ожидаемые".split()
+    [
+        "expected",
+        "relevant",
+        "gold",
+        "golden",
+        "correct",
+        "wanted",
+        "desired",
+        "target",
+        "truth",
+        "erwartet",
+        "erwartete",
+        "treffer",
+        "relevante",
+        "attendu",
+        "attendus",
+        "attendue",
+        "pertinents",
+        "esperado",
+        "esperados",
+        "esperada",
+        "esperadas",
+        "relevantes",
+        "atteso",
+        "attesi",
+        "oczekiwane",
+        "期望",
+        "期待",
+        "预期",
+        "正解",
+        "相关文档",
+        "ожидаемые",
+    ]
 )
 """Words of other names of what is expected: `expected_sku`."""
 NO_EXPECTED_WORDS = frozenset(
-    "behavior behaviour count number min max least latency time type category intent language lang status error total confidence score "
-    "response n rank position level keywords answer output substring substrings text not no un".split()
+    [
+        "behavior",
+        "behaviour",
+        "count",
+        "number",
+        "min",
+        "max",
+        "least",
+        "latency",
+        "time",
+        "type",
+        "category",
+        "intent",
+        "language",
+        "lang",
+        "status",
+        "error",
+        "total",
+        "confidence",
+        "score",
+        "response",
+        "n",
+        "rank",
+        "position",
+        "level",
+        "keywords",
+        "answer",
+        "output",
+        "substring",
+        "substrings",
+        "text",
+        "not",
+        "no",
+        "un",
+    ]
 )
 """Words of names that say something else of what is expected."""
 PLACES = (
@@ -86,7 +151,29 @@ TIERS = (
     ("gold", "silver", "bronze"),
 )
 """Names of grades as keys of their own, the best first, without words such as `ids` and `docs`."""
-_OF_TIER = frozenset("ids id docs doc documents document files file sources results urls chunks find include return contain have match matches".split())
+_OF_TIER = frozenset(
+    [
+        "ids",
+        "id",
+        "docs",
+        "doc",
+        "documents",
+        "document",
+        "files",
+        "file",
+        "sources",
+        "results",
+        "urls",
+        "chunks",
+        "find",
+        "include",
+        "return",
+        "contain",
+        "have",
+        "match",
+        "matches",
+    ]
+)
 FORBIDDEN = (
     "must_not", "must_not_find", "must_not_include", "must_not_return", "must_not_contain", "should_not", "should_not_find",
     "should_not_include", "should_not_return", "should_not_contain", "never", "forbidden", "forbidden_ids", "forbidden_docs", "not_expected",
@@ -154,10 +241,32 @@ OF_LINES = (
 LINE_PAIRS = 5
 """Those of them that surely are lines, and no characters."""
 NEVER_CONDITIONS = frozenset(
-    "description desc note notes reason why comment comments rationale explanation rank position order start end start_line end_line line "
-    "lines type".split()
+    [
+        "description",
+        "desc",
+        "note",
+        "notes",
+        "reason",
+        "why",
+        "comment",
+        "comments",
+        "rationale",
+        "explanation",
+        "rank",
+        "position",
+        "order",
+        "start",
+        "end",
+        "start_line",
+        "end_line",
+        "line",
+        "lines",
+        "type",
+    ]
 ) | {*TOPS}
-DESCRIBES = NEVER_CONDITIONS | frozenset("title name heading url uri link text content snippet".split())
+DESCRIBES = NEVER_CONDITIONS | frozenset(
+    ["title", "name", "heading", "url", "uri", "link", "text", "content", "snippet"]
+)
 """Keys of an expected object that describe a document whose id is there; alone they may be conditions."""
 RESULT_LISTS = (
     "results", "retrieved", "retrieved_ids", "retrieved_docs", "retrieved_documents", "retrieved_doc_ids", "retrieved_chunks",
@@ -187,6 +296,49 @@ GRADE_WORDS: tuple[Mapping[str, float], ...] = (
     {"yes": 1, "true": 1, "no": 0, "false": 0, "y": 1, "n": 0},
 )  # fmt: skip
 """Words for grades; the first table that has all words of a file is taken."""
+KNOWN_SHAPES: Mapping[str, tuple[frozenset[str], Mapping[str, Any]]] = {
+    "promptfoo": (
+        frozenset({"vars", "assert"}),
+        {
+            "text": "vars.query || vars.question || vars.prompt || vars.input || vars.q",
+            "expected": "assert[?type == 'contains' || type == 'icontains' || type == 'contains-any' || type == 'contains-all' "
+            "|| type == 'context-recall' || type == 'equals'].value[]",
+            "forbidden": "assert[?type == 'not-contains' || type == 'not-icontains' || type == 'not-contains-any'].value[]",
+            "where": {"text contains": "@"},
+            "notes": "description",
+        },
+    ),
+    "LangSmith": (
+        frozenset({"inputs", "outputs"}),
+        {
+            "id": "id",
+            "text": "inputs.query || inputs.question || inputs.input || inputs.user_input || inputs.text",
+            "expected": "outputs.expected_ids || outputs.relevant_ids || outputs.doc_ids || outputs.documents || outputs.sources || "
+            "outputs.expected || outputs.answer || outputs.output",
+        },
+    ),
+    "OpenAI evals": (
+        frozenset({"input", "ideal"}),
+        {"text": "input[?role == 'user'] | [-1].content", "expected": "ideal", "where": {"text contains": "@"}},
+    ),
+    "DeepEval": (
+        frozenset({"input", "expected_output"}),
+        {
+            "text": "input",
+            "expected": "context || retrieval_context || expected_output",
+            "where": {"text contains": "@"},
+        },
+    ),
+    "Ragas": (
+        frozenset({"user_input", "reference"}),
+        {
+            "text": "user_input",
+            "expected": "reference_context_ids || reference_contexts || reference",
+            "where": {"text contains": "@"},
+        },
+    ),
+}
+"""Name of a tool to the keys that its records have, and where they say what: the shapes of datasets that others write."""
 _MEASURES = {
     "precision": "P@{k}", "p": "P@{k}", "recall": "R@{k}", "r": "R@{k}", "mrr": "RR", "rr": "RR", "reciprocal_rank": "RR", "ndcg": "nDCG@{k}",
     "hit_rate": "Success@{k}", "hit": "Success@{k}", "success": "Success@{k}", "ap": "AP", "map": "AP",
@@ -200,6 +352,14 @@ _MEASURE = re.compile(
 def plain(name: object) -> str:
     """A name as it is compared: `expectedIds`, `Expected IDs` and `expected-ids` are `expected_ids`, `Requête` is `requete`."""
     return _plain(str(name))
+
+
+_IDENTIFIER = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
+
+
+def quoted(name: str) -> str:
+    """A key as JMESPath has it."""
+    return name if _IDENTIFIER.fullmatch(name) else json.dumps(name, ensure_ascii=False)
 
 
 @lru_cache(maxsize=1024)

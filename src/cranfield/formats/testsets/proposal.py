@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import re
 from collections import Counter
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
@@ -14,28 +13,49 @@ from cranfield.base.errors import CranfieldError, TestSetError
 from cranfield.base.words import join_first
 from cranfield.formats.io.delimited import JUDGMENT_COLUMNS
 from cranfield.formats.io.files import shown, suffix_of
-from cranfield.formats.testsets.mapping import EXPECTED_VALUE, LINES, FieldMapping, FileValues, file_values, is_pair
+from cranfield.formats.testsets.item_values import (
+    FILE_NAME,
+    URL,
+    are_documents,
+    are_expected,
+    are_flags,
+    are_graded,
+    are_lists_of_texts,
+    are_numbers,
+    are_places,
+    are_scalars,
+    are_texts,
+    are_values,
+    is_object,
+    is_there,
+    is_word,
+    leaves,
+    lines_condition,
+    names_expected,
+    object_conditions,
+    says_something,
+    singles,
+)
+from cranfield.formats.testsets.items import by_query, depth_of, is_by_id, items_of
+from cranfield.formats.testsets.mapping import EXPECTED_VALUE, FieldMapping, FileValues, file_values
 from cranfield.formats.testsets.names import (
     ANSWERS,
     ASSERTIONS,
-    DESCRIBES,
     EXHAUSTIVE,
     EXPECTED,
-    EXPECTED_WORDS,
     FILTERS,
     FORBIDDEN,
     FORBIDDEN_NAME,
     GRADE_WORDS,
     IDS,
+    KNOWN_SHAPES,
     LAST_OF_TEXT,
     LISTS,
     MAYBE_IDS,
     MESSAGES,
     NEEDS,
     NEGATIVE,
-    NEVER_CONDITIONS,
     NO_EXPECTATION,
-    NO_EXPECTED_WORDS,
     NOT_RELEVANT,
     NOTES,
     OF_DOCUMENT,
@@ -58,64 +78,28 @@ from cranfield.formats.testsets.names import (
     floor_of,
     is_graded,
     plain,
+    quoted,
     tier_name,
 )
 from cranfield.model.kinds import PARAM_NAME
 
-KNOWN_SHAPES: Mapping[str, tuple[frozenset[str], Mapping[str, Any]]] = {
-    "promptfoo": (
-        frozenset({"vars", "assert"}),
-        {
-            "text": "vars.query || vars.question || vars.prompt || vars.input || vars.q",
-            "expected": "assert[?type == 'contains' || type == 'icontains' || type == 'contains-any' || type == 'contains-all' "
-            "|| type == 'context-recall' || type == 'equals'].value[]",
-            "forbidden": "assert[?type == 'not-contains' || type == 'not-icontains' || type == 'not-contains-any'].value[]",
-            "where": {"text contains": "@"},
-            "notes": "description",
-        },
-    ),
-    "LangSmith": (
-        frozenset({"inputs", "outputs"}),
-        {
-            "id": "id",
-            "text": "inputs.query || inputs.question || inputs.input || inputs.user_input || inputs.text",
-            "expected": "outputs.expected_ids || outputs.relevant_ids || outputs.doc_ids || outputs.documents || outputs.sources || "
-            "outputs.expected || outputs.answer || outputs.output",
-        },
-    ),
-    "OpenAI evals": (
-        frozenset({"input", "ideal"}),
-        {"text": "input[?role == 'user'] | [-1].content", "expected": "ideal", "where": {"text contains": "@"}},
-    ),
-    "DeepEval": (
-        frozenset({"input", "expected_output"}),
-        {
-            "text": "input",
-            "expected": "context || retrieval_context || expected_output",
-            "where": {"text contains": "@"},
-        },
-    ),
-    "Ragas": (
-        frozenset({"user_input", "reference"}),
-        {
-            "text": "user_input",
-            "expected": "reference_context_ids || reference_contexts || reference",
-            "where": {"text contains": "@"},
-        },
-    ),
-}
-"""Name of a tool to the keys that its records have, and where they say what: the shapes of datasets that others write."""
-_URL = re.compile(r"[a-z][a-z0-9+.-]*://\S+", re.IGNORECASE)
-_FILE = re.compile(rf"(?:[^\s:]*[^\s:/.][^\s:/]*\.[A-Za-z][A-Za-z0-9]{{0,4}}|[^\s:]+/[^\s:]+)(?:{LINES})?")
 _NEGATED = re.compile(r"(^|_)(not|no|never|absent|exclude[sd]?|forbids?|forbidden|without|missing)(_|$)")
 _NUMBERED = re.compile(r".*[a-z]_\d+")
 _LISTED = frozenset({"ids", "docs", "documents", "files", "sources", "paths", "urls", "chunks"})
 """Words of names of several documents, which may stand in one text."""
-_HOLDERS = ("thresholds", "threshold", "floors", "minimum", "minimums", "requirements", "requires", "require", *ASSERTIONS)
-_GRADE_WORDS = frozenset(word for table in GRADE_WORDS for word in table)
+_HOLDERS = (
+    "thresholds",
+    "threshold",
+    "floors",
+    "minimum",
+    "minimums",
+    "requirements",
+    "requires",
+    "require",
+    *ASSERTIONS,
+)
 MAX_DEPTH = 4
 """Most keys on the way to a field of an item."""
-_IDENTIFIER = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 MAX_SAMPLED = 200
 """Items that a proposal looks at."""
 PROSE_WORDS = 4
@@ -132,9 +116,9 @@ def propose(source: FileValues, known: Collection[str] = ()) -> FieldMapping:
     Raises:
         TestSetError: no list of queries, no text or id of a query, or nothing that is expected; with the keys that are there.
     """
-    if (found_whole := _beside(source.values) or _by_query(source.values)) is not None:
+    if (found_whole := _beside(source.values) or by_query(source.values)) is not None:
         return found_whole
-    found = _items_of(source.values)
+    found = items_of(source.values)
     if found is None:
         keys = join_first(source.values) if isinstance(source.values, Mapping) else ""
         raise _not_found(
@@ -148,33 +132,16 @@ def propose(source: FileValues, known: Collection[str] = ()) -> FieldMapping:
         known,
         is_table=source.is_table,
         is_single=is_single,
-        depth=_depth_of(source.values),
+        depth=depth_of(source.values),
     ).mapping()
-    is_by_id = _is_by_id(source.values, path) and not is_single
-    if mapping.text is None and mapping.id is None and not is_by_id:
+    has_keys = is_by_id(source.values, path) and not is_single
+    if mapping.text is None and mapping.id is None and not has_keys:
         expected = f"a key such as {join_first(TEXTS[:5])}"
         raise _not_found(source, "no field with the text of a query", expected, join_first(items[0], 12))
     if not (mapping.expected or mapping.negative or mapping.forbidden):
         expected = f"a key such as {join_first((*EXPECTED[:1], 'relevant', 'qrels', 'must_find'))}"
         raise _not_found(source, "no field with what is expected", expected, join_first(items[0], 12))
     return mapping
-
-
-def _is_by_id(values: Any, path: str) -> bool:
-    """Whether the items are a mapping of ids to queries."""
-    import jmespath
-
-    return isinstance(values if path == "@" else jmespath.search(path, values), Mapping)
-
-
-def _depth_of(values: Any) -> int:
-    """The cutoff that a file names beside its queries: `{k: 10, queries: […]}`, `{defaults: {top_k: 10}}`; else 5."""
-    if isinstance(values, Mapping):
-        for each in (values, *(inner for inner in values.values() if isinstance(inner, Mapping))):
-            for name, value in each.items():
-                if plain(name) in {"k", "top_k", "topk"} and isinstance(value, int) and value > 0:
-                    return int(value)
-    return 5
 
 
 def _not_found(source: FileValues, message: str, expected: str, got: str) -> TestSetError:
@@ -236,101 +203,22 @@ def _is_table_of_judgments(path: Path) -> bool:
     return bool(names & {*JUDGMENT_COLUMNS["query_id"]} and names & {*JUDGMENT_COLUMNS["doc_id"]})
 
 
-def _quoted(name: str) -> str:
-    return name if _IDENTIFIER.fullmatch(name) else json.dumps(name, ensure_ascii=False)
-
-
-Items = tuple[str, Sequence[Mapping[str, Any]]]
-"""JMESPath and items of a list of queries."""
-
-
-def _items_of(values: Any, path: str = "") -> Items | None:
-    """The list of queries in the data; None where there is none."""
-    if isinstance(values, dict):
-        return _items_inside(values, path)
-    if not isinstance(values, list) or not values or not all(isinstance(value, dict) for value in values):
-        return None
-    nested = _nested(values)
-    return (path or "@", values) if nested is None else (f"{path}[].{_quoted(nested[0])}[]", nested[1])
-
-
-def _items_inside(values: dict[str, Any], path: str) -> Items | None:
-    """The list of queries under a key, the likeliest first; a mapping of ids to queries, or a single query."""
-    if any(plain(name) in TEXTS and isinstance(value, str) for name, value in values.items()):
-        return path or "@", [values]
-    names = sorted(values, key=lambda name: LISTS.index(plain(name)) if plain(name) in LISTS else len(LISTS))
-    lists = [name for name in names if isinstance(values[name], list)]
-    mappings = [name for name in names if isinstance(values[name], dict) and plain(name) in LISTS]
-    if (suites := _suites(values, path)) is not None:
-        return suites
-    for name in (*lists, *mappings):
-        if (found := _items_of(values[name], f"{path}.{_quoted(name)}" if path else _quoted(name))) is not None:
-            return found
-    is_by_id = bool(values) and all(isinstance(value, dict) and not is_graded(value) for value in values.values())
-    return (path or "@", list(values.values())) if is_by_id else None
-
-
-def _suites(values: dict[str, Any], path: str) -> Items | None:
-    """Lists of queries by name, at the top or under a key: `{suites: {easy: […], hard: […]}}`; None where there are not several."""
-    under = [name for name in values if plain(name) in LISTS and isinstance(values[name], dict)]
-    for name in (*under, None):
-        lists = values if name is None else values[name]
-        rows = [row for rows in lists.values() for row in (rows if isinstance(rows, list) and rows else [None])]
-        if len(lists) < 2 or not all(isinstance(row, dict) for row in rows):  # noqa: PLR2004 - several
-            continue
-        if all(any(plain(key) in TEXTS for key in found[0]) for found in lists.values()):
-            steps = [part for part in (path, _quoted(name) if name else "", "*[]") if part]
-            return ".".join(steps), rows
-    return None
-
-
 def _beside(values: Any) -> FieldMapping | None:
     """The mapping of a file with what is expected beside its queries, by their ids: `{queries: …, qrels: {q1: [a]}}`."""
     if not isinstance(values, dict):
         return None
     judged = [name for name in values if plain(name) in EXPECTED and isinstance(values[name], dict) and values[name]]
     for name in (name for name in values if plain(name) in QUERY_LISTS and judged):
-        queries, qrels = values[name], _quoted(judged[0])
+        queries, qrels = values[name], quoted(judged[0])
         ids = {str(key) for key in values[judged[0]]}
-        path = _quoted(name)
+        path = quoted(name)
         if isinstance(queries, dict) and all(isinstance(text, str) for text in queries.values()):
             if ids <= {str(key) for key in queries}:
                 return FieldMapping(items=path, text=EXPECTED_VALUE, qrels=qrels)
-        elif (found := _items_of(queries, path)) is not None:
+        elif (found := items_of(queries, path)) is not None:
             proposal = _Proposal(found[0], found[1][:MAX_SAMPLED])
             if ids <= {str(key) for key in queries} or {*map(str, proposal.id_values())} & ids:
                 return proposal.mapping(qrels)
-    return None
-
-
-def _by_query(values: Any, path: str = "@") -> FieldMapping | None:
-    """The mapping of a file that maps queries to what is expected: `{red shoes: [a, b]}`; None of any other."""
-    if not isinstance(values, dict) or not values:
-        return None
-    for name, value in values.items():
-        if path == "@" and plain(name) in LISTS and (found := _by_query(value, _quoted(str(name)))) is not None:
-            return found
-    answers = [value for value in values.values() if isinstance(value, list | dict)]
-    is_flat = all(
-        is_graded(value) if isinstance(value, dict) else all(isinstance(each, str | int) for each in value)
-        for value in answers
-    )
-    is_answered = len(answers) == len(values) or (
-        path != "@"
-        and plain(path.strip('"')) in QUERY_LISTS
-        and all(isinstance(value, str | list) for value in values.values())
-    )
-    return FieldMapping(items=path, expected=EXPECTED_VALUE) if is_flat and is_answered else None
-
-
-def _nested(records: Sequence[Mapping[str, Any]]) -> Items | None:
-    """Key and items of lists of queries within records that have no query themselves: suites of tests."""
-    if any(plain(name) in TEXTS for name in records[0]):
-        return None
-    for name, value in records[0].items():
-        is_list = isinstance(value, list) and value and all(isinstance(inner, dict) for inner in value)
-        if is_list and plain(name) in LISTS:
-            return name, [item for record in records for item in record.get(name) or () if isinstance(item, dict)]
     return None
 
 
@@ -362,7 +250,7 @@ class _Proposal:
         """Paths of fields within what is expected, as `expect.recall_at_5`."""
         holders = {*expected_names(), *ANSWERS, *_HOLDERS}
         for keys in dict.fromkeys(path for item in items for path in _fields_of(item)):
-            path = ".".join(map(_quoted, keys))
+            path = ".".join(map(quoted, keys))
             self.fields[path] = (plain(keys[-1]), [_at(item, keys) for item in items])
             self.keys[path] = keys
             if any(plain(key) in holders for key in keys[:-1]):
@@ -383,12 +271,12 @@ class _Proposal:
         if qrels is None and (shape := self._known_shape()) is not None:
             return shape
         text = self._text()
-        id_path = self._take(IDS, _are_scalars, outside=True) or self._take(MAYBE_IDS, self._are_ids, outside=True)
-        forbidden = self._take(FORBIDDEN, _are_values) or self._take_like(FORBIDDEN_NAME.fullmatch, _are_values)
-        not_relevant = self._take(NOT_RELEVANT, _are_values)
-        exhaustive = self._take(EXHAUSTIVE, _are_flags)
-        negative = self._take(NEGATIVE, _are_flags)
-        floors, top = self._floors(), self._take(TOPS, _are_numbers)
+        id_path = self._take(IDS, are_scalars, outside=True) or self._take(MAYBE_IDS, self._are_ids, outside=True)
+        forbidden = self._take(FORBIDDEN, are_values) or self._take_like(FORBIDDEN_NAME.fullmatch, are_values)
+        not_relevant = self._take(NOT_RELEVANT, are_values)
+        exhaustive = self._take(EXHAUSTIVE, are_flags)
+        negative = self._take(NEGATIVE, are_flags)
+        floors, top = self._floors(), self._take(TOPS, are_numbers)
         is_query = text is not None and self.fields[text][0] not in WEAK_TEXTS and not self.is_single
         expected = self._expected(is_query=is_query) if qrels is None else None
         if expected is None and qrels is None:
@@ -418,9 +306,9 @@ class _Proposal:
             params=params,
             floors=floors,
             top=top or self._top_of_objects(expected),
-            need=self._take(NEEDS, _are_texts, outside=True),
-            notes=self._take(NOTES, _are_texts, outside=True),
-            weight=self._take(WEIGHTS, _are_numbers, outside=True),
+            need=self._take(NEEDS, are_texts, outside=True),
+            notes=self._take(NOTES, are_texts, outside=True),
+            weight=self._take(WEIGHTS, are_numbers, outside=True),
             urls=urls,
         )
 
@@ -435,18 +323,18 @@ class _Proposal:
 
     def _text(self) -> str | None:
         """Path of the text of a query; of a conversation, the last message of the user."""
-        if (path := self._take(TEXTS, _are_texts, outside=True)) is not None:
+        if (path := self._take(TEXTS, are_texts, outside=True)) is not None:
             return path
-        last_word = self._take_like(lambda name: name.rpartition("_")[2] in LAST_OF_TEXT, _are_texts, outside=True)
+        last_word = self._take_like(lambda name: name.rpartition("_")[2] in LAST_OF_TEXT, are_texts, outside=True)
         if last_word is not None:
             return last_word
         for name in MESSAGES:
             path = next((path for path, (each, _) in self.fields.items() if each == name), None)
-            messages = [inner for value in self._present(path) for inner in _singles(value)] if path else []
+            messages = [inner for value in self._present(path) for inner in singles(value)] if path else []
             if path and messages and all(isinstance(each, Mapping) and "content" in each for each in messages):
                 self.used.add(path)
                 return self._add(f"{path}[?role == 'user' || role == 'human'] | [-1].content", name)
-        return self._take(WEAK_TEXTS, _are_texts, outside=True) or self._take(VARIANTS, _are_lists_of_texts, outside=True)
+        return self._take(WEAK_TEXTS, are_texts, outside=True) or self._take(VARIANTS, are_lists_of_texts, outside=True)
 
     def _known_shape(self) -> FieldMapping | None:
         keys = {plain(name) for item in self.items for name in item}
@@ -472,11 +360,9 @@ class _Proposal:
         return " || ".join(part for part in parts if n_found[part])
 
     def _present(self, path: str) -> list[Any]:
-        return [value for value in self.fields[path][1] if _is_there(value)]
+        return [value for value in self.fields[path][1] if is_there(value)]
 
-    def _take(
-        self, names: Sequence[str], fits: Callable[[list[Any]], bool], *, outside: bool = False
-    ) -> str | None:
+    def _take(self, names: Sequence[str], fits: Callable[[list[Any]], bool], *, outside: bool = False) -> str | None:
         """The path of the first name that a field has whose values fit; the shallowest, where several have it.
 
         Args:
@@ -504,7 +390,7 @@ class _Proposal:
 
     def _are_ids(self, values: list[Any]) -> bool:
         """Whether every item has one, and each is another: a name or a key may also be none."""
-        return _are_scalars(values) and len(values) == len(self.items) == len({*map(str, values)})
+        return are_scalars(values) and len(values) == len(self.items) == len({*map(str, values)})
 
     def _floors(self) -> dict[str, str]:
         depths = Counter(
@@ -518,7 +404,7 @@ class _Proposal:
         found: dict[str, str] = {}
         for path, (name, _) in self.fields.items():
             measure = floor_of(name, k, is_inside=path in self.inside)
-            if measure is not None and measure not in found and _are_numbers(self._present(path)):
+            if measure is not None and measure not in found and are_numbers(self._present(path)):
                 found[measure] = path
                 self.used.add(path)
         return found
@@ -549,17 +435,17 @@ class _Proposal:
     def _returned(self, path: str | None) -> bool:
         """Whether a field has ids that a system returned."""
         values = [] if path is None else self._present(path)
-        return bool({text for value in values for text in _leaves(value)} & self.known)
+        return bool({text for value in values for text in leaves(value)} & self.known)
 
     def _expected_by_name(self, *, is_query: bool) -> str | None:
         found = self._tiers() or self._numbered() or self._take_expected(EXPECTED)
-        found = found or self._take_like(_names_expected, _are_expected)
+        found = found or self._take_like(names_expected, are_expected)
         if found is not None or not is_query:
             return self._with_others(found)
         alone = [name for name in PLACES if name in PLACES_ALONE]
         return (
-            self._take([name for name in PLACES if name not in PLACES_ALONE], _are_documents)
-            or self._take(alone, lambda values: _are_documents(values) and _are_places(values))
+            self._take([name for name in PLACES if name not in PLACES_ALONE], are_documents)
+            or self._take(alone, lambda values: are_documents(values) and are_places(values))
             or self._take_expected(ANSWERS)
             or self._judged_list()
             or self._only_list()
@@ -571,9 +457,9 @@ class _Proposal:
             return found
         values = self.fields[found][1]
         for path, (name, others) in self.fields.items():
-            is_other = path not in self.used and (name in EXPECTED or _names_expected(name))
+            is_other = path not in self.used and (name in EXPECTED or names_expected(name))
             rows = [other for value, other in zip(values, others, strict=True) if value is None]
-            if is_other and _are_expected(self._present(path)) and len(self._present(path)) == sum(map(_is_there, rows)):
+            if is_other and are_expected(self._present(path)) and len(self._present(path)) == sum(map(is_there, rows)):
                 self.used.add(path)
                 return self._add(f"{found} || {path} || {found}", self.fields[found][0])  # the last one for `[]`
         return found
@@ -581,7 +467,7 @@ class _Proposal:
     def _take_expected(self, names: Sequence[str]) -> str | None:
         for name in names:
             is_id = {"id", "ids"} & {*name.split("_")}
-            if (taken := self._take((name,), _are_values if is_id else _are_expected)) is not None:
+            if (taken := self._take((name,), are_values if is_id else are_expected)) is not None:
                 return taken
         return None
 
@@ -590,7 +476,7 @@ class _Proposal:
         of_grade = {*OF_GRADE} - {"score", "weight", "level", "tier", "label"}
 
         def are_judged(values: list[Any]) -> bool:
-            rows = [row for value in values for row in _singles(value)]
+            rows = [row for value in values for row in singles(value)]
             keys = [{plain(key) for key in row} if isinstance(row, Mapping) else set() for row in rows]
             return bool(keys) and all(each & of_grade and each & {*OF_DOCUMENT, *OF_FIELD} for each in keys)
 
@@ -617,7 +503,7 @@ class _Proposal:
         paths: dict[str, str] = {}
         for path, (name, _) in self.fields.items():
             values = self._present(path)
-            if path not in self.used and values and _are_expected(values):
+            if path not in self.used and values and are_expected(values):
                 paths.setdefault(tier_name(name), path)
         for row in TIERS:
             there = [paths[name] for name in row if name in paths]
@@ -631,7 +517,7 @@ class _Proposal:
         """Columns of one name with a number, `expected_1`, `expected_2`, as a list."""
         paths = [path for path, (name, _) in self.fields.items() if self.is_table and _NUMBERED.fullmatch(name)]
         stems = {self.fields[path][0].rpartition("_")[0] for path in paths}
-        if len(paths) < 2 or len(stems) != 1 or not _names_expected(stem := stems.pop()):  # noqa: PLR2004 - several
+        if len(paths) < 2 or len(stems) != 1 or not names_expected(stem := stems.pop()):
             return None
         self.used |= {*paths}
         return self._add(f"[{', '.join(paths)}]", stem)
@@ -639,9 +525,11 @@ class _Proposal:
     def _asserted(self) -> tuple[str | None, str | None]:
         """Paths of what a list of assertions expects and forbids, by their types: `assertions[?type == 'rank']`."""
         for path, (name, _) in list(self.fields.items()):
-            rows = [row for value in self._present(path) for row in _singles(value)]
-            types = list(dict.fromkeys(row.get("type") if isinstance(row, Mapping) else None for row in rows))
-            if name not in ASSERTIONS or path in self.used or not all(map(_is_word, types)) or not types:
+            rows = [row for value in self._present(path) for row in singles(value)]
+            types: list[Any] = list(
+                dict.fromkeys(row.get("type") if isinstance(row, Mapping) else None for row in rows)
+            )
+            if name not in ASSERTIONS or path in self.used or not all(map(is_word, types)) or not types:
                 continue
             self.used.add(path)
             refused = [each for each in types if _NEGATED.search(plain(each))]
@@ -651,9 +539,7 @@ class _Proposal:
 
     def _of_types(self, path: str, rows: Sequence[Mapping[str, Any]], types: Sequence[str]) -> str | None:
         """Path of the assertions of some types that name a document or a text."""
-        useful = [
-            each for each in types if all(_says_something(row) for row in rows if row["type"] == each)
-        ]
+        useful = [each for each in types if all(says_something(row) for row in rows if row["type"] == each)]
         if not useful:
             return None
         those = " || ".join(f"type == '{each}'" for each in sorted(useful))
@@ -662,7 +548,7 @@ class _Proposal:
 
     def _with_what_is_beside(self, expected: str | None) -> str | None:
         """What is expected with the grade or the lines that stand beside it, one document an item: `{doc: doc, grade: grade}`."""
-        if expected not in self.keys or self.fields[expected][0] in ANSWERS or not _are_scalars(self._present(expected)):
+        if expected not in self.keys or self.fields[expected][0] in ANSWERS or not are_scalars(self._present(expected)):
             return expected
         parent = self.keys.get(expected, ())[:-1]
         beside = {
@@ -670,20 +556,24 @@ class _Proposal:
             for path, keys in self.keys.items()
             if keys[:-1] == parent and path not in self.used and self._present(path)
         }
-        grade = next((beside[n] for n in OF_GRADE if n in beside and _are_graded(self._present(beside[n]))), None)
+        grade = next((beside[n] for n in OF_GRADE if n in beside and are_graded(self._present(beside[n]))), None)
         are_flags = grade is not None and all(isinstance(value, bool) for value in self._present(grade))
         grade = grade if self._has_repeated_texts() or self.is_table or are_flags else None
         lines = next(([beside[n] for n in names] for names in OF_LINES if {*names} <= beside.keys()), [])
-        lines = lines if _are_places(self._present(expected)) else []
+        lines = lines if are_places(self._present(expected)) else []
         if not grade and not lines:
             return expected
         fields = [*lines, *([grade] if grade else [])]
         self.used |= {*fields}
-        keys = ", ".join([f"{EXPECTED_VALUE}: {expected}", *(f"{_quoted(self.keys[path][-1])}: {path}" for path in fields)])
+        keys = ", ".join(
+            [f"{EXPECTED_VALUE}: {expected}", *(f"{quoted(self.keys[path][-1])}: {path}" for path in fields)]
+        )
         return self._add(f"{expected} && {{{keys}}}", self.fields[expected][0])
 
     def _has_repeated_texts(self) -> bool:
-        texts = [str(value) for name in TEXTS for each, values in self.fields.values() if each == name for value in values]
+        texts = [
+            str(value) for name in TEXTS for each, values in self.fields.values() if each == name for value in values
+        ]
         return len({*texts}) < len(texts)
 
     def _top_of_objects(self, expected: str | None) -> str | None:
@@ -691,14 +581,14 @@ class _Proposal:
         if expected is None or expected.startswith(("[", "{")) or " && " in expected:
             return None
         values = self._present(expected)
-        rows = [row for value in values for row in _singles(value) if isinstance(row, Mapping)]
+        rows = [row for value in values for row in singles(value) if isinstance(row, Mapping)]
         if not rows or any(isinstance(value, list) and len(value) > 1 for value in values):
             return None
         key = next((key for name in TOPS for row in rows for key in row if plain(key) == name), None)
-        if key is None or not _are_numbers([row[key] for row in rows if row.get(key) is not None]):
+        if key is None or not are_numbers([row[key] for row in rows if row.get(key) is not None]):
             return None
         first = f"{expected} | [0]" if isinstance(values[0], list) else expected
-        return f"{first}.{_quoted(str(key))}"
+        return f"{first}.{quoted(str(key))}"
 
     def _split(self, expected: str | None) -> str | None:
         """What separates values in the cells of a table."""
@@ -720,7 +610,7 @@ class _Proposal:
         found: list[Any] = []
         for value in self._present(expected):
             cells = value.split(split) if split and isinstance(value, str) else [value]
-            found += [single for cell in cells for single in _singles(cell)]
+            found += [single for cell in cells for single in singles(cell)]
         return found
 
     def _where(
@@ -733,18 +623,15 @@ class _Proposal:
         name = self.fields[expected][0] if expected else ""
         if objects and all(EXPECTED_VALUE in value for value in objects):  # a value with what stands beside it
             texts = [str(value[EXPECTED_VALUE]) for value in objects]
-            where = {self._text_condition(name, texts): EXPECTED_VALUE, **_lines_condition(objects)}
+            where = {self._text_condition(name, texts): EXPECTED_VALUE, **lines_condition(objects)}
         elif objects:
-            where |= _object_conditions(objects)
+            where |= object_conditions(objects)
         if not where or len(objects) < len(found):
             where |= {self._text_condition(name, texts): "@"}
         addresses = [
-            str(value.get(name))
-            for value in objects
-            for name in value
-            if plain(name) in {"url", "uri", "link", "href"}
+            str(value.get(name)) for value in objects for name in value if plain(name) in {"url", "uri", "link", "href"}
         ]
-        has_urls = any(_URL.fullmatch(text) for text in (*texts, *addresses))
+        has_urls = any(URL.fullmatch(text) for text in (*texts, *addresses))
         return where, ("fragment", "slash") if has_urls else ()
 
     def _text_condition(self, name: str, texts: Sequence[str]) -> str:  # noqa: PLR0911 - a table of names and values
@@ -766,7 +653,7 @@ class _Proposal:
             "phrases",
         }:
             return "id" if words & {"id", "ids"} or is_of_list else "text contains"
-        if texts and all(_URL.fullmatch(text) for text in texts):
+        if texts and all(URL.fullmatch(text) for text in texts):
             return "url"
         if words & {"title", "titles"}:
             return "title"
@@ -776,7 +663,7 @@ class _Proposal:
             return "id"
         if is_prose or (words & {"ideal", "answer", "answers", "text"} and any(" " in text for text in texts)):
             return "text contains"
-        is_files = bool(texts) and all(_FILE.fullmatch(text) for text in texts)
+        is_files = bool(texts) and all(FILE_NAME.fullmatch(text) for text in texts)
         return "path ends" if is_files or words & {"file", "files", "path", "paths"} else "id"
 
     def _grade(self, found: Sequence[Any]) -> tuple[str | None, Mapping[str, float]]:
@@ -788,16 +675,14 @@ class _Proposal:
                 continue
             words = {value for value in values if isinstance(value, str)}
             if not words:
-                return (
-                    (_quoted(str(key)), {}) if all(isinstance(value, int | float) for value in values) else (None, {})
-                )
+                return (quoted(str(key)), {}) if all(isinstance(value, int | float) for value in values) else (None, {})
             table = next((table for table in GRADE_WORDS if {word.lower() for word in words} <= {*table}), None)
             if table is not None:
-                return _quoted(str(key)), {
+                return quoted(str(key)), {
                     word: table[word.lower()] for word in sorted(words, key=lambda w: -table[w.lower()])
                 }
             if all(word.replace(".", "", 1).isdigit() for word in words):
-                return _quoted(str(key)), {}
+                return quoted(str(key)), {}
         return None, {}
 
     def _params(self) -> dict[str, str]:
@@ -839,24 +724,11 @@ def _fields_of(item: Mapping[str, Any], above: tuple[str, ...] = ()) -> Iterator
     """Keys of the fields of an item, and of those of its mappings; an expected object is one field."""
     for name, value in item.items():
         keys = (*above, str(name))
-        is_parts = isinstance(value, dict) and value and not is_graded(value) and not _is_object(plain(name), value)
+        is_parts = isinstance(value, dict) and value and not is_graded(value) and not is_object(plain(name), value)
         if is_parts and len(keys) < MAX_DEPTH:
             yield from _fields_of(value, keys)
         elif not is_parts:
             yield keys
-
-
-def _is_object(name: str, value: Mapping[str, Any]) -> bool:
-    """Whether a mapping is one expected document or place: `expected: {id: a, max_rank: 3}`."""
-    is_expected = name in expected_names() or _names_expected(name)
-    keys = {plain(key) for key, inner in value.items() if not isinstance(inner, list | dict)}
-    return is_expected and bool(keys & {*OF_DOCUMENT, *OF_FIELD})
-
-
-def _names_expected(name: str) -> bool:
-    """Whether a name has a word as `expected` or `relevant`, and none that makes it something else."""
-    words = {*name.split("_")}
-    return bool(words & EXPECTED_WORDS) and not words & NO_EXPECTED_WORDS and name not in ANSWERS
 
 
 def _at(item: Mapping[str, Any], keys: Sequence[str]) -> Any:
@@ -864,133 +736,3 @@ def _at(item: Mapping[str, Any], keys: Sequence[str]) -> Any:
     for key in keys:
         value = value.get(key) if isinstance(value, Mapping) else None
     return value
-
-
-def _singles(value: Any) -> Iterator[Any]:
-    if isinstance(value, list):
-        for inner in value:
-            yield from [inner[0]] if is_pair(inner) else _singles(inner)
-    elif isinstance(value, Mapping) and is_graded(value):
-        yield from value
-    elif value is not None and value != "":
-        yield value
-
-
-def _leaves(value: Any) -> Iterator[str]:
-    if isinstance(value, list):
-        for inner in value:
-            yield from _leaves(inner)
-    elif isinstance(value, Mapping):
-        yield from map(str, value)
-        for inner in value.values():
-            yield from _leaves(inner)
-    elif value is not None:
-        yield str(value)
-
-
-def _are_scalars(values: list[Any]) -> bool:
-    return all(isinstance(value, str | int) and not isinstance(value, bool) for value in values)
-
-
-def _are_values(values: list[Any]) -> bool:
-    """Whether they may be what is expected: texts, numbers, lists, objects."""
-    return all(isinstance(value, str | int | float | list | dict) and not isinstance(value, bool) for value in values)
-
-
-def _are_grades(values: list[Any]) -> bool:
-    """Whether they look like grades and not like what is expected: small numbers alone."""
-    return all(
-        isinstance(value, int | float | str) and re.fullmatch(r"-?\d{1,2}(\.\d+)?", str(value)) for value in values
-    )
-
-
-def _are_expected(values: list[Any]) -> bool:
-    """Whether they may be what is expected, and are neither grades nor yes and no."""
-    is_word = all(isinstance(value, str) and value.lower() in _GRADE_WORDS for value in values)
-    return _are_values(values) and not _are_grades(values) and not is_word
-
-
-def _are_graded(values: list[Any]) -> bool:
-    """Whether all are grades: numbers, yes and no, or words of one table."""
-    texts = {str(value).lower() for value in values}
-    return _are_grades(values) or any(texts <= {*table} for table in GRADE_WORDS)
-
-
-def _are_documents(values: list[Any]) -> bool:
-    """Whether they may name documents, and are no results with their scores."""
-    rows = [row for value in values for row in _singles(value) if isinstance(row, Mapping)]
-    of_results = {"score", "_score", "similarity", "distance", "page_content"}
-    return _are_values(values) and not any({plain(key) for key in row} & of_results for row in rows)
-
-
-def _are_places(values: list[Any]) -> bool:
-    """Whether all are paths of files or addresses."""
-    texts = [value for each in values for value in _singles(each)]
-    return all(isinstance(text, str) and (_URL.fullmatch(text) or _FILE.fullmatch(text)) for text in texts)
-
-
-def _is_there(value: Any) -> bool:
-    return value is not None and value != ""
-
-
-def _is_word(value: Any) -> bool:
-    return isinstance(value, str) and re.fullmatch(r"[\w .:-]+", value) is not None
-
-
-def _says_something(row: Mapping[str, Any]) -> bool:
-    return any(plain(key) in {*OF_DOCUMENT, *OF_FIELD, "value"} and value not in (None, "") for key, value in row.items())
-
-
-def _are_flags(values: list[Any]) -> bool:
-    return all(isinstance(value, bool) or str(value).lower() in {"true", "false", "yes", "no"} for value in values)
-
-
-def _are_numbers(values: list[Any]) -> bool:
-    try:
-        [float(value) for value in values if not isinstance(value, bool)]
-    except (TypeError, ValueError):
-        return False
-    return not any(isinstance(value, bool) for value in values)
-
-
-def _are_lists_of_texts(values: list[Any]) -> bool:
-    return all(isinstance(value, list) and value and all(isinstance(text, str) for text in value) for value in values)
-
-
-def _are_texts(values: list[Any]) -> bool:
-    """Whether they are texts; a number may be among them, as a query for an article is."""
-    return _are_scalars(values) and any(isinstance(value, str) for value in values)
-
-
-def _object_conditions(objects: Sequence[Mapping[str, Any]]) -> dict[str, str]:
-    """The conditions that the keys of expected objects say."""
-    keys = list(dict.fromkeys(str(key) for value in objects for key in value))
-    is_place = any(OF_FIELD.get(plain(key), "") in {"url", "path ends"} for key in keys)
-    by_name = {plain(key): key for key in reversed(keys)}
-    ids = [by_name[name] for name in OF_DOCUMENT if name in by_name]
-    where: dict[str, str] = {"id": _quoted(ids[0])} if ids else {}
-    for key in keys:
-        name = plain(key)
-        is_scalar = all(not isinstance(value.get(key), list | dict) for value in objects)
-        if key in ids or name in OF_GRADE or name in NEVER_CONDITIONS or not is_scalar or (ids and name in DESCRIBES):
-            continue
-        condition = OF_FIELD.get(name)
-        if is_place and (condition == "title" or name == "name"):  # it describes what the place names
-            continue
-        if condition is None:
-            field, _, test = key.rpartition("_")
-            condition = f"{field} contains" if test == "contains" and field else key
-            if ids:  # what else an object with an id says of its document is no condition
-                continue
-        if condition not in where:
-            where[condition] = _quoted(key)
-    return where | (_lines_condition(objects) if any(name.startswith("path") for name in where) else {})
-
-
-def _lines_condition(objects: Sequence[Mapping[str, Any]]) -> dict[str, str]:
-    """The condition on lines that the keys of expected objects say; none where they have none."""
-    by_name = {plain(key): str(key) for value in objects for key in value}
-    lines = next(([by_name[name] for name in names] for names in OF_LINES if {*names} <= by_name.keys()), [])
-    if not lines:
-        return {}
-    return {"lines": _quoted(lines[0]) if len(lines) == 1 else f"[{', '.join(map(_quoted, lines))}]"}
