@@ -27,7 +27,7 @@ from cranfield.formats.io.delimited import (
 from cranfield.formats.io.files import MAX_LINE_BYTES, MAX_PROBLEMS, bounded_lines, opened, shown, stem
 from cranfield.formats.io.records import first_of_keys, json_records, load_json_values
 from cranfield.formats.runs.record import finite
-from cranfield.formats.testsets.names import LINE_PAIRS, OF_DOCUMENT, OF_LINES, plain
+from cranfield.formats.testsets.names import LINE_PAIRS, OF_DOCUMENT, OF_FIELD, OF_LINES, plain
 from cranfield.model import Answer, Hit, Order, Outcome, Run
 from cranfield.model.query_ids import text_ids
 
@@ -195,6 +195,7 @@ RESULTS = (
 _METADATA = ("metadata", "meta")
 _SOURCES = ("source", "file_path", "path", "url")
 _DOCUMENT_IDS = ("id", "doc_id", "_id")
+_NAMES_OF_DOCUMENTS = (*OF_DOCUMENT, *(name for name, field in OF_FIELD.items() if field in {"path ends", "url"}))
 _RANKS = ("rank", "position")
 _LISTED = "ids, pairs of an id and its score, or documents with an id or a source"
 _PAIR = 2
@@ -367,7 +368,7 @@ def _hit_of_document(values: Mapping[str, Any]) -> Hit | Problem:
     source = next((given[name] for name in _SOURCES if is_id(given.get(name)) and str(given[name]).strip()), None)
     if own is None:  # the same in the spelling of others
         by_name = {plain(key): value for key, value in {**given, **values}.items()}
-        own = next((by_name[n] for n in OF_DOCUMENT if is_id(by_name.get(n)) and str(by_name[n]).strip()), None)
+        own = next((by_name[n] for n in _NAMES_OF_DOCUMENTS if is_id(by_name.get(n)) and str(by_name[n]).strip()), None)
     if source is None and own is None:
         source = next(
             (values[name] for name in _SOURCES if is_id(values.get(name)) and str(values[name]).strip()), None

@@ -491,7 +491,7 @@ class _Proposal:
             and all(value is None or isinstance(value, list) for value in values)
             and not NO_EXPECTATION.match(name)
             and not RESULTS.search(name)
-            and name not in (*MESSAGES, *ASSERTIONS)
+            and name not in (*MESSAGES, *ASSERTIONS, *PLACES)
         ]
         if len(lists) == 1:
             self.used.add(lists[0])
