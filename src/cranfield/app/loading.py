@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
 
 from cranfield.base.errors import CranfieldError, Problem, TestSetError, UsageError, did_you_mean, shorten
-from cranfield.base.words import join_first
+from cranfield.base.words import join_first, printable
 from cranfield.evaluation.options.blocks import NO_OPTIONS, TestSetOptions
 from cranfield.formats.io.files import meta_path, shown
 from cranfield.formats.sniff import detect_format, read_query_list, read_testset
@@ -275,7 +275,7 @@ def log_unused(testset: TestSet, name: str) -> TestSet:
         if note.kind in {NoteKind.NOT_CARRIED, NoteKind.UNUSED}:
             import logging
 
-            logging.getLogger("cranfield").warning("note: %s: %s", name, note)
+            logging.getLogger("cranfield").warning("note: %s: %s", name, printable(str(note)))
     return testset
 
 

@@ -9,27 +9,57 @@ from pathlib import Path
 from cranfield.base.errors import NoCommonQueryError
 from cranfield.base.words import shown_id
 from cranfield.evaluation.unseen import Caveat, CaveatKind
-from cranfield.model import Answer, Outcome, Run, TestSet
+from cranfield.model import Answer, Criteria, Hit, Outcome, Run, TestSet
 from cranfield.model.query_ids import BY_ROW, BY_TEXT, are_rows, ids_by_row, ids_by_text, renamed, row_names, text_names
 from cranfield.ranking import RankedRun
 from cranfield.ranking.join import no_common_query
 from cranfield.ranking.matching.id_forms import query_form
 from cranfield.ranking.value import rename_queries
 
+BY_SOURCE = "has a source and an id of each result; the ids were taken, as those of the set are such"
+
 
 def with_ids(testset: TestSet, run: Run) -> tuple[Run, tuple[str, ...]]:
-    """A collected run with the ids of a test set where it names queries otherwise, and the caveat of that."""
+    """A collected run with the ids of a test set where it names queries or documents otherwise, and the caveats of that."""
+    run, by_own = _with_own_ids(testset, run)
     names, how = ids_by_text(testset, run.answers), BY_TEXT
     if not names:
         names, how = ids_by_row(testset, run.answers), BY_ROW
     if not names:
-        return run, ()
+        return run, by_own
     named = replace(
         run,
         answers={names.get(query_id, query_id): answer for query_id, answer in run.answers.items()},
         logs={names.get(query_id, query_id): log for query_id, log in run.logs.items()},
     )
-    return named, (_caveat(run.name, how),)
+    return named, (*by_own, _caveat(run.name, how))
+
+
+def _with_own_ids(testset: TestSet, run: Run) -> tuple[Run, tuple[str, ...]]:
+    """A run whose results go by their sources with the ids that they have besides, where the test set has those alone."""
+    own = {
+        str(hit.fields["document_id"]): hit.id
+        for answer in run.answers.values()
+        for hit in answer.hits
+        if hit.fields and "document_id" in hit.fields
+    }
+    if not own:
+        return run, ()
+    wanted = {doc_id for grades in testset.grades.values() for doc_id in grades}
+    for targets in (*testset.targets.values(), *testset.forbidden.values()):
+        wanted.update(target.where["id"] for target in targets if isinstance(target, Criteria) and "id" in target.where)
+    if not wanted & own.keys() or wanted & {*own.values()}:
+        return run, ()
+    answers = {
+        query_id: replace(answer, hits=tuple(map(_by_own_id, answer.hits))) for query_id, answer in run.answers.items()
+    }
+    return replace(run, answers=answers), (_caveat(run.name, BY_SOURCE),)
+
+
+def _by_own_id(hit: Hit) -> Hit:
+    fields = dict(hit.fields or {})
+    own = fields.pop("document_id", None)
+    return hit if own is None else replace(hit, id=str(own), fields={"source": hit.id, **fields})
 
 
 def read_for(testset: TestSet, convention: str, path: Path, run_format: str | None = None) -> Run:

@@ -139,7 +139,7 @@ class HitRecord:
     id: str
     title: str | None
     state: str
-    """`judged`, `pooled` (in the pool, and not judged) or `unjudged`."""
+    """`judged`, `pooled` (in the pool, and not judged), `unjudged`, or `forbidden` (its query forbids it)."""
     grade: int | None
     """None: not judged."""
     gain: float
@@ -597,6 +597,7 @@ def _sides(evaluation: Evaluation, expected: ExpectedItemsByQuery) -> Callable[[
 def _hit(hit: RankedHit) -> HitRecord:
     state = hit.state.name.lower()
     grade = hit.level if state == "judged" else None
+    state = "forbidden" if hit.forbidden else state
     return HitRecord(hit.rank, hit.id, hit.title, state, grade, hit.gain, hit.item, hit.credited, hit.span)
 
 

@@ -34,7 +34,6 @@ from cranfield.model import Hit, Outcome, Scalar
 from cranfield.model.query import negative_of, params_text
 from cranfield.model.results import Record
 from cranfield.ranking.matching.place import place_name
-from cranfield.ranking.value import Aspect, Ranking
 
 DEPTH = 5
 """Results of each query, by default."""
@@ -173,7 +172,6 @@ def query_snapshots(evaluation: Evaluation, k: int) -> tuple[QuerySnapshot, ...]
     """
     testset, ranking, expected = evaluation.testset, evaluation.ranking, ExpectedItemsByQuery(evaluation)
     is_judged = any(map(testset.is_judged, testset.query_ids))
-    forbidden = _forbidden_ranks(ranking)
     found = []
     for query in testset.queries:
         items = expected.get(query.id, ())
@@ -187,7 +185,7 @@ def query_snapshots(evaluation: Evaluation, k: int) -> tuple[QuerySnapshot, ...]
                 hit.title,
                 hit.score,
                 expected=hit.item in names,
-                forbidden=(place, hit.rank) in forbidden,
+                forbidden=hit.forbidden,
             )
             for hit in hits
         )
@@ -204,14 +202,6 @@ def query_snapshots(evaluation: Evaluation, k: int) -> tuple[QuerySnapshot, ...]
         in_order = sorted(below, key=lambda each: (each.rank is None, each.rank))
         found.append(QuerySnapshot(query.id, query.text, tuple(notes), results, tuple(in_order), query.params))
     return tuple(found)
-
-
-def _forbidden_ranks(ranking: Ranking) -> set[tuple[int, int]]:
-    """Place of the query and rank of each result that must not be found."""
-    if ranking.aspects is None:
-        return set()
-    rows = ranking.aspects.kind == Aspect.FORBIDDEN
-    return {*zip(ranking.aspects.query[rows].tolist(), ranking.aspects.rank[rows].tolist(), strict=True)}
 
 
 def snapshot_text(

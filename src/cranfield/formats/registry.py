@@ -187,6 +187,9 @@ _SAMPLE_CONTEXTS = {
     "reference_contexts", "reference_context_ids", "retrieved_contexts", "retrieval_context", "retrievalcontext",
     "retrieved_context_ids", "ground_truth_contexts", "contexts",
 }  # fmt: skip
+_REFERENCES = {
+    "reference_contexts", "reference_context_ids", "ground_truth_contexts", "context", "expected_context",
+}  # fmt: skip
 _RUN_QUERIES = {
     "query_id", "qid", "q_id", "_id", "id", "query", "question", "query_text", "user_input", "input", "text",
 }  # fmt: skip
@@ -346,6 +349,15 @@ def _is_samples(head: Head) -> bool:
         return False
     names = _first_record(head.data).keys()
     return bool(names & _SAMPLE_TEXTS and names & _SAMPLE_CONTEXTS)
+
+
+def lacks_references(head: Head) -> bool:
+    """Whether samples say what was retrieved, name documents that are expected, and have no reference contexts."""
+    from cranfield.formats.testsets.names import EXPECTED, PLACES, plain
+
+    record = _first_record(head.data)
+    names = {plain(name) for name in record if record[name]}
+    return not record.keys() & _REFERENCES and bool(names & {*EXPECTED, *PLACES})
 
 
 def _is_documents(head: Head) -> bool:

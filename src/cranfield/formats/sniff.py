@@ -42,9 +42,11 @@ from cranfield.formats.registry import (
     Head,
     Kind,
     is_number,
+    lacks_references,
     never,
     top_keys,
 )
+from cranfield.formats.testsets.names import LISTS, plain
 from cranfield.model import TestSet
 
 _TESTSET_KEY = re.compile(rb"""(^|[{,\n\r])[ \t]*["']?(cranfield_testset|queries)["']?[ \t\r\n]*:""")
@@ -274,6 +276,14 @@ OWN = (
         source="the golden files that projects write for their own search",
     ),
     Format(
+        "mapped-run",
+        "run",
+        "queries with lists of results under any usual names (JSON, JSONL, YAML, CSV)",
+        never,
+        "cranfield.formats.runs.mapped:read_mapped_run",
+        source="the files that projects write of their own search",
+    ),
+    Format(
         "queries-tsv",
         "queries",
         "queries as lines `id<TAB>text`",
@@ -412,6 +422,8 @@ def detect_format(path: Path, kind: Kind, name: str | None, error: type[Cranfiel
     entry = next((entry for entry in _tried(kind) if entry.fits(head)), None)
     if kind == "testset" and _is_mapped(entry, head):
         return FORMATS["mapped"]
+    if kind == "run" and _is_mapped_run(entry, head):
+        return FORMATS["mapped-run"]
     if (entry is None or entry.fits is _is_yaml) and (report := report_problem(path, WHAT[kind], head)):
         raise error(report)
     if entry is not None and entry.fits is _is_yaml and not _is_native(head):
@@ -436,11 +448,13 @@ def detect_format(path: Path, kind: Kind, name: str | None, error: type[Cranfiel
 def _is_mapped(entry: Format | None, head: Head) -> bool:
     """Whether a file is of no format of test sets, and its fields can be mapped."""
     is_near_native = entry is not None and entry.fits is _is_yaml
-    if b'"cranfield_' in head.data or b"cranfield_testset" in head.data or (is_near_native and _is_native(head) and b"judgments" in head.data):
+    if (
+        b'"cranfield_' in head.data
+        or b"cranfield_testset" in head.data
+        or (is_near_native and _is_native(head) and b"judgments" in head.data)
+    ):
         return False
-    # A line of YAML may look like one of columns: `- query: runner 2`.
-    looks_like_columns = entry is not None and entry.layout == "columns" and suffix_of(head.path) in _STRUCTURED
-    if entry is not None and entry.kind == "testset" and not is_near_native and not looks_like_columns:
+    if entry is not None and entry.kind == "testset" and not (is_near_native or _is_near(entry, head)):
         return False
     if not head.data.strip() or head.path.is_dir():
         return False
@@ -450,6 +464,33 @@ def _is_mapped(entry: Format | None, head: Head) -> bool:
     from cranfield.formats.testsets.proposal import is_mappable
 
     return is_mappable(head.path)
+
+
+def _is_mapped_run(entry: Format | None, head: Head) -> bool:
+    """Whether a file is of no format of runs, and has queries with lists of results."""
+    if entry is not None and any(other.kind == "run" and other.fits is entry.fits for other in FORMATS.values()):
+        return False
+    if not head.data.strip() or b'"cranfield_' in head.data or b"cranfield_testset" in head.data:
+        return False
+    first = head.first_line[:1]
+    is_structured = first in {b"{", b"["} or suffix_of(head.path) in {".yaml", ".yml", ".csv", ".tsv"}
+    what = WHAT["run"]
+    if not is_structured or report_problem(head.path, what, head) or config_problem(head.path, what, head):
+        return False
+    from cranfield.formats.runs.mapped import is_mapped_run
+
+    return is_mapped_run(head.path)
+
+
+def _is_near(entry: Format, head: Head) -> bool:
+    """Whether a file that looks like a format of test sets has what a file of another form would have."""
+    if entry.layout == "columns":  # a line of YAML may look like one of columns: `- query: runner 2`
+        return suffix_of(head.path) in _STRUCTURED
+    if entry.name == "json":
+        return any(plain(name) in LISTS for name in top_keys(head.data))
+    if entry.name == "llama-index":
+        return "relevant_docs" not in top_keys(head.data)
+    return entry.name == "samples" and lacks_references(head)
 
 
 def _named(path: Path, kind: Kind, name: str, error: type[CranfieldError]) -> Format:

@@ -82,13 +82,14 @@ class FirstMatches:
     _relevant: dict[tuple[int, int], int] = field(default_factory=dict)
     _n_forbidden: int = 0
 
-    def see(self, hit: Hit, rank: int, *, relevant: bool) -> None:
-        """Take the next result of the list."""
-        if self.lookout:
-            for key in self._met(hit, relevant=relevant):
-                self._rank.setdefault(key, rank)
-                if relevant:
-                    self._relevant.setdefault(key, rank)
+    def see(self, hit: Hit, rank: int, *, relevant: bool) -> bool:
+        """Take the next result of the list, and tell whether it is forbidden."""
+        met = self._met(hit, relevant=relevant) if self.lookout else []
+        for key in met:
+            self._rank.setdefault(key, rank)
+            if relevant:
+                self._relevant.setdefault(key, rank)
+        return any(kind == Aspect.FORBIDDEN for kind, _ in met)
 
     def _met(self, hit: Hit, *, relevant: bool) -> list[tuple[int, int]]:
         looked, met = self.lookout, []
@@ -168,10 +169,13 @@ def match_list(
         items = expectation.matches(hit)
         if not items:
             matched.n_unplaced += expectation.is_unplaced(hit)
-            watch.see(hit, rank, relevant=False)
+            is_forbidden = watch.see(hit, rank, relevant=False)
             if rank <= keep:
                 state = ResultState.JUDGED if expectation.closed_world else ResultState.UNJUDGED
-                matched.top.append(RankedHit(rank, hit.public_id, hit.score, hit.title, state, span=hit.public_span))
+                span = hit.public_span
+                matched.top.append(
+                    RankedHit(rank, hit.public_id, hit.score, hit.title, state, span=span, forbidden=is_forbidden)
+                )
             continue
         for covered in items:
             matched.covered.setdefault(covered, rank)
@@ -184,13 +188,12 @@ def match_list(
         gain, level = (expectation.gains[item], levels[item]) if credited else (0.0, 0)
         tie_first, tie_last = ties[rank - 1] if ties else (rank, rank)
         matched.rows.append(Row(rank, gain, level, int(state), item, tie_first, tie_last, matched.tokens))
-        watch.see(hit, rank, relevant=levels[items[0]] >= 1)  # credited or not
+        is_forbidden = watch.see(hit, rank, relevant=levels[items[0]] >= 1)  # credited or not
         if rank <= keep:
             label = expectation.labels[item]
             name = label if label == hit.id else hit.public_id  # what the test set itself names is no secret
-            matched.top.append(
-                RankedHit(rank, name, hit.score, hit.title, state, level, gain, label, credited, hit.public_span)
-            )
+            values = (hit.score, hit.title, state, level, gain, label, credited, hit.public_span, is_forbidden)
+            matched.top.append(RankedHit(rank, name, *values))
     matched.aspects = watch.rows()
     return matched
 

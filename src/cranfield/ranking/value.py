@@ -57,10 +57,14 @@ class RankedHit:
     """False when an earlier result already has the credit for its item."""
     span: str | None = None
     """Place inside the document, in the system's own words."""
+    forbidden: bool = False
+    """Whether its query forbids it."""
 
     @property
     def grade_text(self) -> str:
-        """The grade of what it matched, for people: `2`; `unjudged`; `matched above` where an earlier result has the credit."""
+        """The grade of what it matched, for people: `2`; `unjudged`; `forbidden`; `matched above` where an earlier result has the credit."""
+        if self.forbidden:
+            return "forbidden"
         if self.state is not ResultState.JUDGED:
             return "unjudged"
         return f"{self.level}" if self.credited or self.item is None else "matched above"

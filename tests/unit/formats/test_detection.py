@@ -17,7 +17,7 @@ BY_ID = TestSet("s", QUERIES, {"q1": {"d1": 1.0, "d2": 2.0}, "q2": {"d1": 1.0}})
 BY_TARGET = {"golden-json": Entity("a.py::f"), "spans-csv": Span("a.py", 1, 9), "patterns": Pattern("^a")}
 RUN = Run("r", {"q1": Answer(Outcome.ANSWERED, (Hit("d1", 0.5), Hit("d2", 0.25)))}, order="descending")
 
-NAMED = {"subtopics", "judges", "preferences", "quepid-book-csv", "mapped"}
+NAMED = {"subtopics", "judges", "preferences", "quepid-book-csv", "mapped", "mapped-run"}
 """Formats that look like another one, and have to be named, or are taken where no other fits."""
 TWICE = {
     "graded-yaml": ["graded-yaml", "yaml"],
@@ -95,7 +95,7 @@ def test_every_format_has_a_sample_or_has_to_be_named() -> None:
     assert without == NAMED | read_only | {"parquet", "ir_datasets"}  # bytes like the other's; a name and no file
 
 
-@pytest.mark.parametrize("name", sorted(NAMED - {"quepid-book-csv", "mapped"}))
+@pytest.mark.parametrize("name", sorted(NAMED - {"quepid-book-csv", "mapped", "mapped-run"}))
 def test_what_has_to_be_named_is_claimed_as_what_it_looks_like(tmp_path: Path, name: str) -> None:
     entry = FORMATS[name]
     groups = {"q1": (GroupedJudgment("d1", "1", 1.0, "a" if name == "preferences" else ""),)}

@@ -15,10 +15,12 @@ from hypothesis import strategies as st
 
 from cranfield import evaluate, load
 from cranfield.base.errors import CranfieldError, TestSetError, UsageError
+from cranfield.evaluation.snapshot import query_snapshots, snapshot_text
 from cranfield.formats.sniff import detect_format
 from cranfield.formats.testsets.mapping import FieldMapping, file_values, mapping_from
 from cranfield.formats.testsets.mapping_back import write_back
-from cranfield.formats.testsets.proposal import KNOWN_SHAPES, propose, read_golden_file
+from cranfield.formats.testsets.names import KNOWN_SHAPES
+from cranfield.formats.testsets.proposal import propose, read_golden_file
 from cranfield.model import Criteria, Query, TestSet, content_id
 from cranfield.model.note import NoteKind
 
@@ -73,6 +75,182 @@ def test_the_same_expectations_are_read_from_every_form(tmp_path: Path, form: st
     testset = read(tmp_path, *FORMS[form])
     assert by_text(testset) == IDS
     assert any(str(note).startswith("mapping proposed from the data: ") for note in testset.notes)
+
+
+Q = "red shoes"
+ONE = {Q: {"a": 1}}
+TWO = {Q: {"a": 1}, "hat": {"b": 1}}
+OTHER_FORMS: dict[str, tuple[str, Any, dict[str, dict[str, float]]]] = {
+    "German": ("g.yaml", f"faelle:\n- {{frage: {Q}, erwartet: [a]}}\n", ONE),
+    "French": ("g.json", [{"Requête": Q, "attendus": ["a"]}], ONE),
+    "Japanese": ("g.json", [{"質問": Q, "正解": ["a"]}], ONE),
+    "dots and quotes in names": ("g.json", [{"test.query": Q, 'expected"\x1b[m ids': ["a"], "x'y": 1}], ONE),
+    "another word": ("g.csv", f"search term,expected SKU\n{Q},a\nhat,b\n", TWO),
+    "another key in some": ("g.json", [{"query": Q, "expected_id": "a"}, {"query": "hat", "expected_ids": ["b"]}], TWO),
+    "suites by name": (
+        "g.json",
+        {"suites": {"x": [{"query": Q, "expected": ["a"]}], "y": [{"query": "hat", "expected": ["b"]}]}},
+        TWO,
+    ),
+    "below a mapping": ("g.json", {"meta": {"v": 1}, "data": {"queries": [{"query": Q, "expected": ["a"]}]}}, ONE),
+    "beside the queries": ("g.json", {"queries": {"q1": Q, "q2": "hat"}, "qrels": {"q1": ["a"], "q2": ["b"]}}, TWO),
+    "beside a list of queries": ("g.json", {"queries": [{"id": "q1", "text": Q}], "qrels": {"q1": {"a": 2}}}, {Q: {"a": 2}}),
+    "several texts": ("g.json", [{"id": "i", "queries": [Q, "shoe"], "expected": ["a"]}], {**ONE, "shoe": {"a": 1}}),
+    "a conversation": (
+        "g.json",
+        [{"messages": [{"role": "user", "content": "hi"}, {"role": "user", "content": Q}], "expected_ids": ["a"]}],
+        ONE,
+    ),
+    "grades in keys": (
+        "g.json",
+        [{"query": Q, "primary_docs": "a", "secondary_docs": ["b", "c"]}, {"query": "hat", "secondary_docs": ["d"]}],
+        {Q: {"a": 2, "b": 1, "c": 1}, "hat": {"d": 1}},
+    ),
+    "pairs": ("g.json", [{"query": Q, "relevant": [["a", 2], ["b", 1]]}], {Q: {"a": 2, "b": 1}}),
+    "yes and no": (
+        "g.json",
+        [{"query": Q, "judgments": [{"doc": "a", "relevant": True}, {"doc": "b", "relevant": False}]}],
+        {Q: {"a": 1, "b": 0}},
+    ),
+    "judged results": (
+        "g.json",
+        [{"query": Q, "results": [{"id": "a", "relevance": 2}, {"id": "b", "relevance": 0}]}],
+        {Q: {"a": 2, "b": 0}},
+    ),
+    "numbered columns": ("g.csv", f"query,expected_1,expected_2\n{Q},a,b\nhat,c,\n", {Q: {"a": 1, "b": 1}, "hat": {"c": 1}}),
+    "a document a row": (
+        "g.csv",
+        f"question,document,relevance\n{Q},a,2\n{Q},b,1\nhat,c,1\n",
+        {Q: {"a": 2, "b": 1}, "hat": {"c": 1}},
+    ),
+    "the document and not the answer": ("g.json", [{"question": Q, "answer": "It is in the box", "source": "a.md"}], {Q: {"path ends a.md": 1}}),
+    "lines in keys": (
+        "g.json",
+        [{"query": Q, "expected": [{"file": "s.py", "start_line": 3, "end_line": 9}, {"file": "t.py"}]}],
+        {Q: {"path ends s.py, lines is 3-9": 1, "path ends t.py": 1}},
+    ),
+    "lines in a list": ("g.json", [{"query": Q, "expected": [{"path": "s.py", "lines": [3, 9]}]}], {Q: {"path ends s.py, lines is 3-9": 1}}),
+    "lines in text": ("g.json", [{"query": Q, "expected": ["s.py#L3-L9"]}], {Q: {"path ends s.py, lines is 3-9": 1}}),
+    "lines in columns": ("g.csv", f"query,file,start_line,end_line\n{Q},s.py,3,9\n", {Q: {"path ends s.py, lines is 3-9": 1}}),
+    "a title beside an address": ("g.json", [{"query": Q, "expected": [{"url": "https://x.y/a", "title": "T"}]}], {Q: {"url is https://x.y/a": 1}}),
+    "nothing in a list": ("g.json", [{"query": Q, "expected": ["a", "", None]}, {"query": "hat", "expected": ""}], {**ONE, "hat": {}}),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("form", OTHER_FORMS)
+def test_what_is_expected_is_found_in_other_forms(tmp_path: Path, form: str) -> None:
+    name, content, expected = OTHER_FORMS[form]
+    assert by_text(read(tmp_path, name, content)) == expected
+
+
+@pytest.mark.parametrize(
+    ("item", "floors", "forbidden"),
+    [
+        ({"expected": ["a"], "expect": {"recall_at_5": 0.8, "mrr": 0.5}}, {"R@5": 0.8, "RR": 0.5}, []),
+        ({"expected": ["a"], "minNdcgAt10": 0.7, "recall_at_5": 0.8}, {"nDCG@10": 0.7}, []),  # the second is measured
+        ({"expected": {"id": "a", "max_rank": 3}}, {"Success@3": 1}, []),
+        ({"expected_id": "a", "expected_rank": 2}, {"Success@2": 1}, []),
+        (
+            {"assertions": [{"type": "rank", "id": "a", "max": 3}, {"type": "not_present", "id": "b"}]},
+            {"Success@3": 1},
+            ["b"],
+        ),
+        ({"must_include": ["a"], "must_exclude": ["b"]}, {}, ["b"]),
+    ],
+)
+def test_what_is_required_has_many_names(
+    tmp_path: Path, item: dict[str, Any], floors: dict[str, float], forbidden: list[str]
+) -> None:
+    testset = read(tmp_path, "g.json", [{"query": Q, **item}])
+    assert by_text(testset)[Q].keys() - {"text contains a"} <= {"a"}
+    assert dict(testset.queries[0].floors) == floors
+    assert [target.label for found in testset.forbidden.values() for target in found] == forbidden
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        {"name": "x", "keywords": ["a"], "files": ["dist"], "scripts": {"test": "jest"}},
+        {"configurations": [{"type": "python", "request": "launch", "name": "x", "args": ["--x"]}]},
+        {"tasks": [{"id": 1, "task": "do x", "references": ["a.py"]}]},
+        {"question": "Frage", "answer": "Antwort"},
+        {"kind": "ConfigMap", "data": {"a": "b"}},
+        [
+            {"id": "1", "text": "a document", "url": "https://x.y/1"},
+            {"id": "2", "text": "another", "url": "https://x.y/2"},
+        ],
+        [{"id": "a", "title": "T", "references": ["b"], "URL": "https://x.y"}],
+        [{"query": Q, "hits": [{"id": "a", "score": 1.5}]}],
+        [{"query": Q, "documents": [{"id": "a", "score": 1.5}]}],
+    ],
+)
+def test_settings_corpora_and_runs_are_no_golden_files(tmp_path: Path, content: Any) -> None:
+    with pytest.raises(TestSetError):
+        detect_format(put(tmp_path, "x.json", content), "testset", None, TestSetError)
+
+
+def test_a_result_overlaps_expected_lines_and_two_chunks_of_a_file_are_two_results(tmp_path: Path) -> None:
+    golden = put(tmp_path, "g.json", [{"query": Q, "expected": [{"file": "s.py", "start_line": 10, "end_line": 20}]}])
+    places = [("src/s.py", 30, 40), ("src/t.py", 10, 20), ("src/s.py", 20, 25)]
+    results = [{"file": path, "start_line": first, "end_line": last} for path, first, last in places]
+    found = evaluate(load(golden), put(tmp_path, "r.json", [{"query": Q, "results": results}]), measures=["RR"])
+    assert found.summaries[found.measures[0]].mean == pytest.approx(1 / 3)
+
+
+def test_items_that_ask_the_same_are_one_query_and_parameters_make_it_another(tmp_path: Path) -> None:
+    items = [{"query": Q, "mode": mode, "expected": [doc]} for mode, doc in (("x", "a"), ("y", "b"), ("x", "c"))]
+    testset = read(tmp_path, "g.json", items)
+    assert [(dict(query.params), dict(testset.grades[query.id])) for query in testset.queries] == [
+        ({"mode": "x"}, {"a": 1, "c": 1}),
+        ({"mode": "y"}, {"b": 1}),
+    ]
+    assert any(str(note).startswith("several items of one query") for note in testset.notes)
+    with pytest.raises(TestSetError, match="an item of this file is not one query"):
+        write_back(testset, tmp_path / "g.json", tmp_path / "g.json")
+
+
+def test_keys_of_expected_objects_and_of_suites_that_are_lost_are_named(tmp_path: Path) -> None:
+    cases = [{"query": Q, "expected": [{"id": "a", "why": "w"}], "expected_keywords": ["x"]}]
+    testset = read(tmp_path, "g.json", {"suites": [{"owner": "ann", "cases": cases}]})
+    assert [str(note) for note in testset.notes if note.kind is NoteKind.NOT_CARRIED] == [
+        "not carried over: owner, beside cases, 1 value",
+        "not carried over: expected_keywords of 1 query (line 1)",
+        "not carried over: why of what is expected of 1 query (line 1)",
+    ]
+
+
+RUNS: dict[str, tuple[str, Any]] = {
+    "by text": ("r.json", {Q: {"results": ["x", "a"], "ms": 3}, "hat": {"results": ["b"], "ms": 2}}),
+    "under a key": ("r.json", {"run": "1", "results": [{"query": Q, "retrieved": ["x", "a"]}, {"query": "hat", "retrieved": ["b"]}]}),
+    "camel case": ("r.jsonl", f'{{"query": "{Q}", "retrievedIds": ["x", "a"]}}\n{{"query": "hat", "retrievedIds": ["b"]}}\n'),
+    "inside": ("r.json", [{"query": Q, "response": {"hits": [{"docId": "x"}, {"docId": "a"}]}}, {"query": "hat", "response": {"hits": [{"docId": "b"}]}}]),
+    "YAML": ("r.yaml", f"- {{query: {Q}, results: [x, a]}}\n- {{query: hat, results: [b]}}\n"),
+    "cells": ("r.csv", f"query,retrieved_ids\n{Q},x|a\nhat,b\n"),
+    "by rank": ("r.json", [{"query": Q, "results": [{"id": "a", "rank": 2}, {"id": "x", "rank": 1}]}, {"query": "hat", "results": [{"id": "b", "rank": 1}]}]),
+    "a source too": ("r.json", [{"query": Q, "results": [{"id": one, "metadata": {"source": "s.md"}} for one in "xa"]}, {"query": "hat", "results": [{"id": "b", "metadata": {"source": "s.md"}}]}]),
+    "in the golden file": ("g.json", None),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("form", RUNS)
+def test_runs_of_other_forms_have_the_same_figures(tmp_path: Path, form: str) -> None:
+    name, content = RUNS[form]
+    both = [{"query": Q, "expected": ["a"], "found": ["x", "a"]}, {"query": "hat", "expected": ["b"], "found": ["b"]}]
+    golden = put(tmp_path, "g.json", both)
+    run = golden if content is None else put(tmp_path, name, content)
+    found = evaluate(load(golden), run, measures=["RR"])
+    assert found.summaries[found.measures[0]].mean == 0.75  # ranks 2 and 1
+
+
+def test_results_that_a_query_forbids_are_marked(tmp_path: Path) -> None:
+    golden = put(tmp_path, "g.json", [{"query": Q, "expected": ["a"], "must_not": ["b"]}])
+    found = evaluate(load(golden), put(tmp_path, "r.json", {Q: ["a", "b", "c"]}), measures=["RR"])
+    (hits,) = found.ranking.top.values()
+    assert [hit.grade_text for hit in hits] == ["1", "forbidden", "unjudged"]
+    snapshots = query_snapshots(found, 3)
+    text = snapshot_text(snapshots, testset="g", system="s", k=3, command="c")
+    assert [line.split()[:3] for line in text.splitlines()[-3:]] == [["1", "*", "a"], ["2", "!", "b"], ["3", "c"]]
+    assert "! a forbidden one" in text
 
 
 def test_excel_and_parquet_are_read_as_tables_and_lists(tmp_path: Path) -> None:
@@ -260,6 +438,7 @@ def test_everything_that_cannot_be_mapped_is_listed_by_place(tmp_path: Path) -> 
     found = [(problem.line, problem.message) for problem in caught.value.problems]
     assert found == [
         (2, "query 'b': expected[0] has an unknown grade"),
+        (3, "query 'b': expected[0] says nothing that `where` of the mapping names"),
         (3, "query id 'b' is used twice"),
         (4, "query 'four' has no id"),
     ]

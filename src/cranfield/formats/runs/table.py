@@ -27,6 +27,7 @@ from cranfield.formats.io.delimited import (
 from cranfield.formats.io.files import MAX_LINE_BYTES, MAX_PROBLEMS, bounded_lines, opened, shown, stem
 from cranfield.formats.io.records import first_of_keys, json_records, load_json_values
 from cranfield.formats.runs.record import finite
+from cranfield.formats.testsets.names import LINE_PAIRS, OF_DOCUMENT, OF_FIELD, OF_LINES, plain
 from cranfield.model import Answer, Hit, Order, Outcome, Run
 from cranfield.model.query_ids import text_ids
 
@@ -194,6 +195,8 @@ RESULTS = (
 _METADATA = ("metadata", "meta")
 _SOURCES = ("source", "file_path", "path", "url")
 _DOCUMENT_IDS = ("id", "doc_id", "_id")
+_NAMES_OF_DOCUMENTS = (*OF_DOCUMENT, *(name for name, field in OF_FIELD.items() if field in {"path ends", "url"}))
+_RANKS = ("rank", "position")
 _LISTED = "ids, pairs of an id and its score, or documents with an id or a source"
 _PAIR = 2
 
@@ -242,7 +245,7 @@ def read_document_run(path: Path | str) -> Run:
         if name in answers:
             problems.add(f"query {shorten(name)} is there twice", **place, expected="each query once")
             continue
-        answers[name] = _answer(name, results, problems, place)
+        answers[name] = answer_of(name, results, problems, place)
     problems.raise_if_any()
     return Run(stem(path), answers)
 
@@ -266,12 +269,20 @@ def run_of_mapping(answers: Mapping[Any, Any], name: str, error: type[UsageError
         if not is_id(query_id):
             problems.add(f"{shorten(query_id)} is not a query id", path=name, expected="text or whole numbers")
             continue
-        records[str(query_id)] = _answer(str(query_id), documents, problems, {"path": name})
+        records[str(query_id)] = answer_of(str(query_id), documents, problems, {"path": name})
     problems.raise_if_any()
     return Run(name, records, order="descending" if scored == {True} else "given")
 
 
-def _answer(query_id: str, documents: Any, problems: ProblemList, place: dict[str, Any]) -> Answer:
+def answer_of(query_id: str, documents: Any, problems: ProblemList, place: dict[str, Any]) -> Answer:
+    """An answer of ids with scores, or of a list of results; every result without an id is added to the problems.
+
+    Args:
+        query_id: for messages.
+        documents: the results. A list is in their order, or in that of their ranks, where each has one.
+        problems: gets what is wrong.
+        place: of the answer, for problems.
+    """
     where = f"query {shorten(query_id)}"
     if isinstance(documents, Mapping):
         documents = list(documents.items())
@@ -280,7 +291,7 @@ def _answer(query_id: str, documents: Any, problems: ProblemList, place: dict[st
         problems.add(message, **place, expected=f"a list of {_LISTED}; or ids with scores", got=shorten(documents))
         return Answer(Outcome.EMPTY)
     hits = []
-    for rank, result in enumerate(documents, start=1):
+    for rank, result in enumerate(_by_rank(documents), start=1):
         hit = hit_of(result)
         if isinstance(hit, Problem):
             problems.add(
@@ -294,6 +305,18 @@ def _answer(query_id: str, documents: Any, problems: ProblemList, place: dict[st
         message = f"the answer to {where} is an empty iterator; it may have been read before"
         problems.add(message, **place, expected=f"a list of {_LISTED}", hint="`list(...)` can be read more than once")
     return Answer(Outcome.ANSWERED if hits else Outcome.EMPTY, tuple(hits))
+
+
+def _by_rank(documents: Iterable[Any]) -> Iterable[Any]:
+    """Results in the order of their ranks, where each has another one."""
+    if not isinstance(documents, list) or not all(isinstance(each, Mapping) for each in documents):
+        return documents
+    found = [next((each[name] for name in _RANKS if name in each), None) for each in documents]
+    ranks = [rank for rank in found if isinstance(rank, int) and not isinstance(rank, bool)]
+    if len(ranks) < len(found) or len({*ranks}) < len(ranks):
+        return documents
+    order = sorted(range(len(ranks)), key=ranks.__getitem__)
+    return [documents[place] for place in order]
 
 
 def hit_of(result: Any) -> Hit | Problem:
@@ -329,10 +352,23 @@ def document_values(result: Any) -> Mapping[str, Any] | None:
     return {"id": getattr(result, "id", None), "metadata": metadata, "score": getattr(result, "score", None)}
 
 
+def _lines(values: Mapping[str, Any]) -> str | None:
+    """First and last line of a result, as `10-20`; None where it does not say them."""
+    by_name = {plain(key): value for key, value in values.items()}
+    for names in OF_LINES[:LINE_PAIRS]:
+        lines = [by_name.get(name) for name in names]
+        if all(isinstance(line, int) and not isinstance(line, bool) for line in lines):
+            return "-".join(map(str, lines))
+    return None
+
+
 def _hit_of_document(values: Mapping[str, Any]) -> Hit | Problem:
     given: Mapping[str, Any] = next((values[name] for name in _METADATA if isinstance(values.get(name), Mapping)), {})
     own = next((values[name] for name in _DOCUMENT_IDS if is_id(values.get(name)) and str(values[name]).strip()), None)
     source = next((given[name] for name in _SOURCES if is_id(given.get(name)) and str(given[name]).strip()), None)
+    if own is None:  # the same in the spelling of others
+        by_name = {plain(key): value for key, value in {**given, **values}.items()}
+        own = next((by_name[n] for n in _NAMES_OF_DOCUMENTS if is_id(by_name.get(n)) and str(by_name[n]).strip()), None)
     if source is None and own is None:
         source = next(
             (values[name] for name in _SOURCES if is_id(values.get(name)) and str(values[name]).strip()), None
@@ -341,7 +377,7 @@ def _hit_of_document(values: Mapping[str, Any]) -> Hit | Problem:
     if name is None:
         got = shorten(", ".join(map(str, (*values, *(f"metadata.{key}" for key in given)))))
         return Problem("a document without an id", expected="id, or metadata.source", got=got)
-    score = values.get("score")
+    score = values.get("score", values.get("_score"))
     if score is not None and finite(score) is None:
         return Problem("the score is not a finite number", expected="a number", got=shorten(score))
     kept = {key: value for key, value in values.items() if key not in {*_DOCUMENT_IDS, "score", "title", "span"}}
@@ -351,7 +387,7 @@ def _hit_of_document(values: Mapping[str, Any]) -> Hit | Problem:
     if source is not None and own is not None:
         fields["document_id"] = str(own)
     title = values.get("title", given.get("title"))
-    span = values.get("span")
+    span = values.get("span", _lines({**given, **values}))
     return Hit(
         str(name),
         None if score is None else finite(score),

@@ -8,7 +8,7 @@ from __future__ import annotations
 import json
 import re
 import tomllib
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
@@ -28,10 +28,12 @@ from cranfield.formats.io.files import decode, opened, read_bytes, shown, suffix
 from cranfield.formats.io.json_text import json_objects, json_values
 from cranfield.formats.io.located import load_any
 from cranfield.formats.io.tree import Loc, describe, plain_values
+from cranfield.formats.testsets.names import is_graded
 from cranfield.formats.testsets.trec import TestSetBuilder
 from cranfield.model import Criteria, MatchingRules, Negative, Note, NoteKind, Query, Scalar, TestSet
 from cranfield.model.kinds import FilledText, Finite, Id, InFile, Kind, ParamName, UnfitError, plain_scalar, source_text
 from cranfield.model.note import info
+from cranfield.model.query_ids import content_id
 from cranfield.model.target import condition
 
 if TYPE_CHECKING:
@@ -40,6 +42,11 @@ if TYPE_CHECKING:
 MAX_LISTED = 5
 """Places of values that are not carried over that a note names."""
 _PARQUET = b"PAR1"
+LINES = r":\d{1,9}(?:-\d{1,9})?|#L\d{1,9}(?:-L?\d{1,9})?"
+"""What follows the path of a file in `src/a.py:10-20` and `src/a.py#L10-L20`."""
+_WITH_LINES = re.compile(rf"(?P<path>.*[^:])(?P<lines>{LINES})")
+_NAME = re.compile(r"[A-Za-z_]\w*")
+_PAIR = 2
 
 
 def _jmespath(text: str) -> str:
@@ -69,12 +76,14 @@ class FieldMapping(InFile):
     id: ItemPath | None = None
     """Id of a query; default: made from its text."""
     text: ItemPath | None = None
-    """Text of a query."""
+    """Text of a query; of a list, each text is a query."""
     expected: ItemPath | None = None
     """What is expected (`value` where `items` is a mapping of queries to it): one value, a list, a list of lists (tiers, the best first), objects, or a mapping of ids to grades."""
+    qrels: ItemPath | None = None
+    """Mapping of ids of queries to what is expected, where it stands beside the queries in the file."""
     where: Mapping[Id, ItemPath] = field(default_factory=lambda: {"id": "@"})
     """What a result is recognised by: condition to its place in an expected value, `{id: doc_id, "path contains": path}`; `@` is the
-    value itself. A value has the conditions whose place it has."""
+    value itself. A value has the conditions whose place it has. `lines` is one of a path: `[start_line, end_line]`, `lines`."""
     grade: ItemPath | None = None
     """Grade, in an expected object; default: 1, or by tier."""
     grades: Mapping[Id, Finite] = field(default_factory=dict)
@@ -291,6 +300,11 @@ class _Reader:
         self._compile = jmespath.compile
         self._places = source.places()
         self._used: set[str] = set()
+        """Keys that a field of the mapping names."""
+        self._used_inside: set[str] = set()
+        """The same of keys of expected objects."""
+        self._over: set[str] = set()
+        """Keys of expected objects of the item in hand that no field names."""
         self.builder = TestSetBuilder(source.path, source.place)
         self.builder.makes_ids = mapping.id is None
         self.targets: dict[int, tuple[Criteria, ...]] = {}
@@ -299,16 +313,26 @@ class _Reader:
         """Key that no field of the mapping names, to the lines of the items that have it."""
         self.unjudged: list[str] = []
         self._first: dict[str, int] = {}
-        """Id of a query to the number of the first item that has it."""
+        """Id of a query, or what an id is made of, to the number of the first item that has it."""
+        self.merged: dict[int, int] = {}
+        """Number of a query to how many items more say what is expected of it."""
+        self._qrels: Mapping[str, Any] = {}
 
     def read(self, *, proposed: bool) -> TestSet:
         items = self._items()
-        paths = [path for path in self._item_paths() if path]
-        self._used = {part for path in paths for part in re.findall(r"[^\s.\[\]|()&'`]+", path.replace('"', ""))}
+        self._used = {name for path in self._item_paths() for name in self._names(path)}
+        inside = (self.mapping.expected, self.mapping.forbidden, self.mapping.grade, self.mapping.top)
+        paths = (*inside, *self.mapping.where.values())
+        self._used_inside = {name for path in paths if path for name in self._names(path)}
+        qrels = self._pick(self.mapping.qrels, self.source.values)
+        self._qrels = {str(key): value for key, value in qrels.items()} if isinstance(qrels, dict) else {}
         ids = [self._id(item, key) for key, item in items]
         self.builder.makes_ids = self.builder.makes_ids and not any(ids)
-        for number, ((key, item), query_id) in enumerate(zip(items, ids, strict=True)):
-            self._item(item, key, number, query_id)
+        number = 0
+        for (key, item), query_id in zip(items, ids, strict=True):
+            for text, name in self._texts(item, key, query_id):
+                self._item(item, text, number, name)
+                number += 1
         self.builder.problems.raise_if_any()
         read = self.builder.testset(self._notes(proposed=proposed), **self._head())
         # The builder keeps queries by number until their ids are known.
@@ -325,14 +349,25 @@ class _Reader:
             value = getattr(self.mapping, row.name)
             if row.name in {"strata", "params", "floors"}:
                 yield from value.values()
-            elif isinstance(value, str) and row.name not in {"items", "split", "grade"}:
+            elif isinstance(value, str) and row.name not in {"items", "split", "grade", "qrels"}:
                 yield value
+
+    def _names(self, path: str) -> Iterator[str]:
+        """Names of the keys in a JMESPath."""
+        left = [self._compile(path).parsed]
+        while left:
+            node = left.pop()
+            if node["type"] == "field":
+                yield node["value"]
+            left += node["children"]
 
     def _pick(self, path: str | None, value: Any) -> Any:
         from jmespath.exceptions import JMESPathError
 
         if path is None:
             return None
+        if _NAME.fullmatch(path):  # the usual case, and far faster
+            return value.get(path) if isinstance(value, dict) else None
         if path not in self._compiled:
             self._compiled[path] = self._compile(path)
         try:
@@ -343,10 +378,12 @@ class _Reader:
     def _items(self) -> list[tuple[str | None, dict[str, Any]]]:
         """Every item with its key, where the items are a mapping."""
         found = self._pick(self.mapping.items, self.source.values)
+        mapping = self.mapping
         is_records = isinstance(found, dict) and all(isinstance(value, dict) for value in found.values())
-        if is_records and found and self.mapping.expected != EXPECTED_VALUE:
+        if is_records and found and EXPECTED_VALUE not in (mapping.expected, mapping.text):
             return [(str(key), value) for key, value in found.items()]
-        if isinstance(found, dict) and found and self.mapping.text is None and self.mapping.id is None:
+        is_by_key = EXPECTED_VALUE in (mapping.expected, mapping.text) or (mapping.text, mapping.id) == (None, None)
+        if isinstance(found, dict) and found and is_by_key and mapping.id is None:
             return [(str(key), {EXPECTED_VALUE: value}) for key, value in found.items()]
         if isinstance(found, dict) and found:
             found = [found]
@@ -378,23 +415,32 @@ class _Reader:
             line=line,
             column=column,
             expected=expected,
-            got=None if got is None else describe(got),
+            got=None if got is None else f"keys {join_first(got)}" if isinstance(got, dict) else describe(got),
             hint=hint,
         )
 
-    def _item(self, item: dict[str, Any], key: str | None, number: int, query_id: str) -> None:
-        """Take one item; a problem where it has no query, or its id is used twice."""
+    def _texts(self, item: dict[str, Any], key: str | None, query_id: str) -> Iterator[tuple[str, str]]:
+        """Text and id of each query of an item: one, or one for each text in a list."""
+        found = self._pick(self.mapping.text, item)
+        texts = [source_text(each) for each in found] if isinstance(found, list) else [source_text(found)]
+        if self.mapping.text is None:
+            texts = [key or ""]
+        for number, text in enumerate(texts, start=1):
+            name = f"{query_id}-{number}" if query_id and len(texts) > 1 else query_id
+            yield text if isinstance(text, str) else "", name
+
+    def _item(self, item: dict[str, Any], text: str, number: int, query_id: str) -> None:
+        """Take one query; a problem where it is none, or its id is that of another query."""
         mapping = self.mapping
-        text = source_text(self._pick(mapping.text, item))
-        text = text if isinstance(text, str) else (key or "") if mapping.text is None else ""
         if not self._is_named(item, number, query_id, text):
             return
         name = query_id or text
         where = f"query {shorten(name)}"
-        grades, targets, is_negative = self._truth(item, where)
+        self._over = set()
+        grades, targets, is_negative = self._truth(item, where, query_id)
         if grades is None:
             self.unjudged.append(name)
-        self.builder.queries[number] = Query(
+        query = Query(
             query_id,
             text,
             strata=self._strata(item),
@@ -406,41 +452,68 @@ class _Reader:
             floors=self._floors(item, where),
             weight=self._number(item, mapping.weight, where, 1.0),
         )
+        number = self._number_of(query, number, item)
         at = self._places.get(id(item), ())
         for doc_id, grade in (grades or {}).items():
             self.builder.judge(number, doc_id, grade, at)
         if targets:
-            self.targets[number] = tuple(dict.fromkeys(targets))
+            self.targets[number] = tuple(dict.fromkeys((*self.targets.get(number, ()), *targets)))
         if forbidden := self._values(item, mapping.forbidden, where, "forbidden"):
-            self.forbidden[number] = tuple(dict.fromkeys(replace(row, grade=1.0) for row in forbidden))
-        line, _ = self.source.place(at)
-        for field_name, value in item.items():
-            if field_name not in self._used and value not in (None, "", [], {}):
-                self.left.setdefault(str(field_name), []).append(line)
+            rows = (replace(row, grade=1.0) for row in forbidden)
+            self.forbidden[number] = tuple(dict.fromkeys((*self.forbidden.get(number, ()), *rows)))
+        self._leave(item)
+
+    def _leave(self, item: dict[str, Any]) -> None:
+        """Gather the keys of an item, and of its expected objects, that no field of the mapping names."""
+        line, _ = self.source.place(self._places.get(id(item), ()))
+        for name, value in item.items():
+            if name not in self._used and value not in (None, "", [], {}):
+                self.left.setdefault(str(name), []).append(line)
+            elif isinstance(value, dict) and name not in self._used_inside:
+                for inner in (key for key in value if key not in self._used and value[key] not in (None, "", [], {})):
+                    self.left.setdefault(f"{name}.{inner}", []).append(line)
+        for name in sorted(self._over):
+            self.left.setdefault(name, []).append(line)
+
+    def _number_of(self, query: Query, number: int, item: dict[str, Any]) -> int:
+        """Number of the query of an item: that of an earlier item, where the two are alike but for what is expected."""
+        key = query.id or content_id(query.text, query.params)
+        first = self._first.setdefault(key, number)
+        there = self.builder.queries.get(first)
+        if first == number or there is None:
+            self.builder.queries[number] = query
+            return number
+        notes = "\n".join(dict.fromkeys(text for text in (there.notes, query.notes) if text))
+        if replace(there, notes=notes) == replace(query, notes=notes) and query.negative is None:
+            self.builder.queries[first] = replace(there, notes=notes)
+            self.merged[first] = self.merged.get(first, 0) + 1
+            return first
+        if query.id:
+            expected = f"each id once, or the same query with more that is expected; it is that of item {first + 1} too"
+            self._problem(item, f"query id {shorten(query.id)} is used twice", expected)
+        self.builder.queries[number] = query
+        return number
 
     def _is_named(self, item: dict[str, Any], number: int, query_id: str, text: str) -> bool:
         """Whether an item has a text or an id of its own."""
         if not (query_id or text).strip():
             wanted = " or ".join(path for path in (self.mapping.text, self.mapping.id) if path)
-            self._problem(item, f"item {number + 1} has no query", wanted or "text or id in the mapping", list(item))
+            self._problem(item, f"item {number + 1} has no query", wanted or "text or id in the mapping", dict(item))
             return False
         if not query_id and not self.builder.makes_ids:
             expected = f"an id in each query, as others have ({self.mapping.id})"
             self._problem(item, f"query {shorten(text)} has no id", expected)
-            return False
-        first = self._first.setdefault(query_id, number) if query_id else number
-        if first != number:
-            expected = f"each id once; it is that of item {first + 1} too"
-            self._problem(item, f"query id {shorten(query_id)} is used twice", expected)
             return False
         return True
 
     def _is_true(self, path: str | None, item: dict[str, Any]) -> bool:
         return str(self._pick(path, item)).lower() in {"true", "yes", "1"}
 
-    def _truth(self, item: dict[str, Any], where: str) -> tuple[dict[str, float] | None, list[Criteria], bool]:
+    def _truth(
+        self, item: dict[str, Any], where: str, query_id: str
+    ) -> tuple[dict[str, float] | None, list[Criteria], bool]:
         """Graded ids, or conditions, of one query, and whether nothing should be found; None where the file has nothing of it."""
-        grades, targets, n_expected = self._expected(item, where)
+        grades, targets, n_expected = self._expected(item, where, query_id)
         for row in self._values(item, self.mapping.not_relevant, where, "not_relevant"):
             if row.where.keys() == {"id"} and not targets:
                 grades.setdefault(row.where["id"], 0.0)
@@ -453,14 +526,15 @@ class _Reader:
         is_negative = is_empty and (n_expected == 0 or self._is_true(self.mapping.negative, item))
         return (None if is_empty and not is_negative else grades), targets, is_negative
 
-    def _expected(self, item: dict[str, Any], where: str) -> tuple[dict[str, float], list[Criteria], int | None]:
+    def _expected(
+        self, item: dict[str, Any], where: str, query_id: str
+    ) -> tuple[dict[str, float], list[Criteria], int | None]:
         """Graded ids, or conditions, and how many values there were; None where the item has nothing."""
-        if self.mapping.expected is None:
+        value = self._qrels.get(query_id) if self.mapping.qrels else self._pick(self.mapping.expected, item)
+        singles = [] if value is None else list(self._singles(value))
+        if value is None or value == "" or (not singles and value not in ([], {})):
             return {}, [], None
-        value = self._pick(self.mapping.expected, item)
-        if value is None or (value == "" and self.source.is_table):
-            return {}, [], None
-        rows = self._values(item, self.mapping.expected, where, "expected")
+        rows = self._rows(item, singles, where, "expected")
         if all(row.where.keys() == {"id"} for row in rows):
             grades: dict[str, float] = {}
             for row in rows:
@@ -475,10 +549,13 @@ class _Reader:
     def _values(self, item: dict[str, Any], path: str | None, where: str, name: str) -> list[Criteria]:
         """Values of an item as conditions with grades."""
         value = self._pick(path, item)
-        if value is None:
-            return []
+        return [] if value is None else self._rows(item, self._singles(value), where, name)
+
+    def _rows(
+        self, item: dict[str, Any], singles: Iterable[tuple[Any, float | None]], where: str, name: str
+    ) -> list[Criteria]:
         rows: list[Criteria] = []
-        for place, (single, grade) in enumerate(self._singles(value)):
+        for place, (single, grade) in enumerate(singles):
             try:
                 rows.append(self._criteria(single, grade))
             except _Unmapped as error:
@@ -491,25 +568,33 @@ class _Reader:
         return rows
 
     def _singles(self, value: Any) -> Iterator[tuple[Any, float | None]]:
-        """Single expected values, each with its grade where its place says it."""
-        if isinstance(value, str) and self.mapping.split is not None:
-            value = [part.strip() for part in value.split(self.mapping.split) if part.strip()]
-        elif isinstance(value, str) and self.source.is_table:
-            given = json_values(value) if value[:1] in {"[", "{"} else None
-            value = [value] if given is None else plain_values(given)
-            value = [] if value == [""] else value
-        is_graded = isinstance(value, dict) and value and all(_is_number(grade) for grade in value.values())
-        if is_graded and not self._has_condition(value):
+        """Single expected values, each with its grade where its place says it. Empty text and nothing are no values."""
+        if isinstance(value, str):
+            value = self._cell(value)
+        if isinstance(value, dict) and is_graded(value) and not self._has_condition(value):
             yield from ((str(doc_id), float(grade)) for doc_id, grade in value.items())
             return
         if not isinstance(value, list):
             yield value, None
-        elif any(isinstance(part, list) for part in value):
-            for place, tier in enumerate(value):
-                parts = tier if isinstance(tier, list) else [tier]
-                yield from ((part, float(len(value) - place)) for part in parts)
-        else:
-            yield from ((part, None) for part in value)
+            return
+        is_pairs = all(map(is_pair, value))
+        is_tiers = not is_pairs and any(isinstance(part, list) for part in value)
+        for place, part in enumerate(value):
+            if is_pairs:
+                yield part[0], float(part[1])
+                continue
+            grade = float(len(value) - place) if is_tiers else None
+            for single in part if isinstance(part, list) else [part]:
+                parts = self._cell(single) if isinstance(single, str) and self.mapping.split is not None else [single]
+                yield from ((each, grade) for each in parts if each is not None and each != "")
+
+    def _cell(self, text: str) -> list[Any] | dict[str, Any]:
+        """The values in one text: cut at `split`, or JSON in a cell of a table."""
+        if self.mapping.split is not None:
+            return [part.strip() for part in text.split(self.mapping.split) if part.strip()]
+        given = json_values(text) if self.source.is_table and text[:1] in {"[", "{"} else None
+        values = [text] if given is None else plain_values(given)
+        return values if isinstance(values, list | dict) else [values]
 
     def _has_condition(self, value: Any) -> bool:
         return any(self._pick(path, value) is not None for path in self.mapping.where.values() if path != "@")
@@ -523,10 +608,18 @@ class _Reader:
             conditions = {"id" if "id" in conditions else next(iter(conditions)): "@"}
         for name, path in conditions.items():
             found = source_text(value if path == "@" else self._pick(path, value) if isinstance(value, dict) else None)
+            if name == "lines" and isinstance(found, list):
+                found = "-".join(str(line) for line in found if line is not None)
             if isinstance(found, str) and found.strip():
                 where[name] = found.strip() if condition(name)[1] != "contains" else found
+                is_place = condition(name)[0] == "path" and condition(name)[1] in {"is", "ends"}
+                if is_place and (place := _WITH_LINES.fullmatch(where[name])):
+                    where |= {name: place["path"], "lines": place["lines"].lstrip(":#").replace("L", "")}
             elif found not in (None, "") and path != "@":
                 raise _Unmapped(f"has {path}, which is no text", "text or a number", found)
+        if isinstance(value, dict):
+            over = (str(key) for key, inner in value.items() if inner not in (None, "", [], {}))
+            self._over |= {f"{key} of what is expected" for key in over if key not in self._used_inside}
         if not where:
             expected = " or ".join(dict.fromkeys(self.mapping.where.values()))
             what = "the value itself" if expected == "@" else f"`{expected}`"
@@ -544,8 +637,8 @@ class _Reader:
         word = source_text(value)
         if isinstance(word, str) and word in self.mapping.grades:
             return self.mapping.grades[word]
-        if _is_number(value):
-            return float(value) + 0.0
+        if isinstance(word, str) and _is_decimal(word):
+            return float(word) + 0.0
         known = ", ".join(self.mapping.grades) or "no word: `grades` of the mapping gives words their grades"
         raise _Unmapped("has an unknown grade", f"a number, or one of {known}", value)
 
@@ -601,21 +694,41 @@ class _Reader:
             if isinstance(text := source_text(top.get(name)), str) and text.strip()
         }
 
+    def _around(self) -> Iterator[Note]:
+        """What the file says beside the queries, at the top and on the way to them."""
+        steps = [
+            step for step in re.split(r"(\[\]|\*)?\.|\[\]|\[\*\]", self.mapping.items) if step and step not in "*[]@"
+        ]
+        above: list[Any] = [self.source.values] if steps else []
+        known = {"name", "version", "description", (self.mapping.qrels or "").strip('"')}
+        for depth, step in enumerate(step.strip('"') for step in steps):
+            found: dict[str, list[Any]] = {}
+            for name, value in (
+                (name, value) for each in above if isinstance(each, dict) for name, value in each.items()
+            ):
+                if name != step and not (name in known and depth == 0) and value not in (None, "", [], {}):
+                    found.setdefault(str(name), []).append(value)
+            for name, values in found.items():
+                if depth == 0 and isinstance(text := source_text(values[0]), str):
+                    yield from info(f"{name}: {text}")
+                else:
+                    what = describe(values[0]) if depth == 0 else f"beside {step}, {count_noun(len(values), 'values')}"
+                    yield Note(NoteKind.NOT_CARRIED, f"not carried over: {name}, {what}")
+            below = [each[step] for each in above if isinstance(each, dict) and step in each]
+            above = [row for each in below for row in (each if isinstance(each, list) else [each])]
+
     def _notes(self, *, proposed: bool) -> list[Note]:
         """The mapping, what the file says beside its items, and what is not carried over."""
         notes = list(
             info(f"mapping proposed from the data: {self.mapping}" if proposed else f"mapping: {self.mapping}")
         )
-        top = self.source.values if isinstance(self.source.values, dict) and self.mapping.items != "@" else {}
-        listed = self.mapping.items.partition("[")[0].partition(".")[0].strip('"')
-        for name, value in top.items():
-            text = source_text(value)
-            if name in {"name", "version", "description", listed}:
-                continue
-            if isinstance(text, str):
-                notes += info(f"{name}: {text}")
-            elif value:
-                notes.append(Note(NoteKind.NOT_CARRIED, f"not carried over: {name}, {describe(value)}"))
+        notes += self._around()
+        if self.merged:
+            names = [self.builder.queries[number].id or self.builder.queries[number].text for number in self.merged]
+            notes += info(
+                f"several items of one query, whose expectations were put together: {count_noun(len(names), 'queries')}, "
+                f"{join_first(names)}"
+            )
         negative = [query.id or query.text for query in self.builder.queries.values() if query.negative is not None]
         if negative:
             notes += info(f"nothing should be found for {count_noun(len(negative), 'queries')}: {join_first(negative)}")
@@ -631,13 +744,15 @@ class _Reader:
         if words:
             notes += info("grades: " + ", ".join(f"{word} = {grade:g}" for word, grade in words.items()))
         for name, lines in self.left.items():
-            known = [str(line) for line in lines if line is not None]
-            place = f" (lines {join_first(known, MAX_LISTED)})" if known else ""
+            known = [str(line) for line in dict.fromkeys(lines) if line is not None]
+            place = f" ({'line' if len(known) == 1 else 'lines'} {join_first(known, MAX_LISTED)})" if known else ""
             notes.append(
                 Note(NoteKind.NOT_CARRIED, f"not carried over: {name} of {count_noun(len(lines), 'queries')}{place}")
             )
         return notes
 
 
-def _is_number(value: Any) -> bool:
-    return isinstance(value, int | float) and not isinstance(value, bool)
+def is_pair(value: Any) -> bool:
+    """Whether a value is an id and its grade: `[a, 2]`."""
+    is_two = isinstance(value, list) and len(value) == _PAIR and isinstance(value[0], str)
+    return is_two and isinstance(value[1], int | float) and not isinstance(value[1], bool)

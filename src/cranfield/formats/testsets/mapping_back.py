@@ -137,6 +137,14 @@ class _Back:
         kept = {query.id for query in self.changed.queries}
         known = list(self.before.query_ids)
         keys = list(items) if isinstance(items, dict) else list(range(len(items)))
+        if len(keys) != len(known):
+            raise TestSetError(
+                "not written: an item of this file is not one query",
+                path=self.path,
+                expected="one item for each query",
+                got=f"{count_noun(len(keys), 'items')}, {count_noun(len(known), 'queries')}",
+                hint="`cranfield testset convert` to the format yaml keeps everything",
+            )
         places = dict(zip(known, keys, strict=True))
         n = 0
         for query_id in self.changed.query_ids:

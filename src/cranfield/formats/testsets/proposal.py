@@ -13,234 +13,94 @@ from cranfield.base.errors import CranfieldError, TestSetError
 from cranfield.base.words import join_first
 from cranfield.formats.io.delimited import JUDGMENT_COLUMNS
 from cranfield.formats.io.files import shown, suffix_of
+from cranfield.formats.testsets.item_values import (
+    FILE_NAME,
+    URL,
+    are_documents,
+    are_expected,
+    are_flags,
+    are_graded,
+    are_lists_of_texts,
+    are_numbers,
+    are_places,
+    are_scalars,
+    are_texts,
+    are_values,
+    is_object,
+    is_there,
+    is_word,
+    leaves,
+    lines_condition,
+    names_expected,
+    object_conditions,
+    says_something,
+    singles,
+)
+from cranfield.formats.testsets.items import by_query, depth_of, is_by_id, items_of
 from cranfield.formats.testsets.mapping import EXPECTED_VALUE, FieldMapping, FileValues, file_values, mapped_testset
+from cranfield.formats.testsets.names import (
+    ANSWERS,
+    ASSERTIONS,
+    EXHAUSTIVE,
+    EXPECTED,
+    FILTERS,
+    FORBIDDEN,
+    FORBIDDEN_NAME,
+    GRADE_WORDS,
+    IDS,
+    KNOWN_SHAPES,
+    LAST_OF_TEXT,
+    LISTS,
+    MAYBE_IDS,
+    MESSAGES,
+    NEEDS,
+    NEGATIVE,
+    NO_EXPECTATION,
+    NOT_RELEVANT,
+    NOTES,
+    OF_DOCUMENT,
+    OF_FIELD,
+    OF_GRADE,
+    OF_LINES,
+    PARAMS,
+    PLACES,
+    PLACES_ALONE,
+    QUERY_LISTS,
+    RESULTS,
+    STRATA,
+    TEXTS,
+    TIERS,
+    TOPS,
+    VARIANTS,
+    WEAK_TEXTS,
+    WEIGHTS,
+    expected_names,
+    floor_of,
+    is_graded,
+    plain,
+    quoted,
+    tier_name,
+)
 from cranfield.model import TestSet
 from cranfield.model.kinds import PARAM_NAME
 
-LISTS = (
-    "queries", "tests", "test_cases", "testcases", "cases", "entries", "examples", "questions", "items", "samples", "goldens",
-    "golden", "golden_set", "evals", "records", "rows", "data", "dataset", "benchmark", "scenarios", "topics", "requests",
-)  # fmt: skip
-"""Keys of a file under which its queries stand, the likeliest first."""
-TEXTS = (
-    "query", "q", "question", "query_text", "search_query", "user_input", "user_query", "prompt", "input", "text", "keyword",
-    "keywords", "search", "search_term", "term", "terms", "phrase", "request", "user_message", "message", "task", "utterance", "intent_text",
-)  # fmt: skip
-IDS = (
-    "id",
-    "query_id",
-    "qid",
-    "q_id",
-    "_id",
-    "uid",
-    "uuid",
-    "case_id",
-    "test_id",
-    "question_id",
-    "example_id",
-    "slug",
-    "key",
-    "name",
+_NEGATED = re.compile(r"(^|_)(not|no|never|absent|exclude[sd]?|forbids?|forbidden|without|missing)(_|$)")
+_NUMBERED = re.compile(r".*[a-z]_\d+")
+_LISTED = frozenset({"ids", "docs", "documents", "files", "sources", "paths", "urls", "chunks"})
+"""Words of names of several documents, which may stand in one text."""
+_HOLDERS = (
+    "thresholds",
+    "threshold",
+    "floors",
+    "minimum",
+    "minimums",
+    "requirements",
+    "requires",
+    "require",
+    *ASSERTIONS,
 )
-EXPECTED = (
-    "expected_ids", "expected_doc_ids", "expected_docs", "expected_documents", "expected_sources", "expected_files", "expected_paths",
-    "expected_urls", "expected_passages", "expected_chunks", "expected_chunk_ids", "expected_results", "expected_items", "expected_hits",
-    "expected_titles", "expected_pages", "expected_top", "expected_tool", "expected_tools", "expected_route", "relevant", "relevant_ids",
-    "relevant_doc_ids", "relevant_docs", "relevant_documents", "relevant_chunks", "relevant_chunk_ids", "relevant_files", "relevant_urls",
-    "relevant_passages", "relevant_items", "gold", "gold_ids", "gold_doc_ids", "gold_docs", "gold_chunks", "gold_chunk_ids", "gold_passages",
-    "gold_sources", "golden", "golden_ids", "ground_truth_ids", "ground_truth_docs", "ground_truth_doc_ids", "qrels", "relevance",
-    "relevance_judgments", "judgments", "judgements", "ratings", "grades", "must_find", "must_include", "must_return", "must_contain",
-    "should_find", "should_include", "should_return", "should_contain", "want", "wants", "wanted", "target", "targets", "target_ids",
-    "target_doc_ids", "target_files", "matches", "correct", "correct_ids", "positives", "positive_ids", "pos", "expected", "expect",
-    "expects", "answer_ids", "answer_docs", "supporting_docs", "supporting_ids", "supporting_facts", "evidence", "source_docs", "doc_ids",
-    "document_ids", "chunk_ids", "ids", "doc_id", "document_id", "urls", "url", "sources", "files", "paths",
-    "ground_truth", "answers", "answer", "ideal", "reference", "references", "expected_output", "expected_answer", "expected_substring",
-    "expected_substrings", "expected_text", "expected_keywords",
-)  # fmt: skip
-FORBIDDEN = (
-    "must_not", "must_not_find", "must_not_include", "must_not_return", "must_not_contain", "should_not", "should_not_find",
-    "should_not_include", "should_not_return", "should_not_contain", "never", "forbidden", "forbidden_ids", "forbidden_docs", "not_expected",
-    "unexpected", "unexpected_ids", "excluded", "exclude", "excludes", "disallowed", "banned", "avoid", "not", "reject", "unwanted",
-)  # fmt: skip
-NOT_RELEVANT = (
-    "irrelevant", "irrelevant_ids", "not_relevant", "non_relevant", "nonrelevant", "negatives", "hard_negatives", "negative_ids",
-    "distractors", "negative_docs",
-)  # fmt: skip
-EXHAUSTIVE = ("exhaustive", "complete", "is_exhaustive", "is_complete", "closed", "all_listed")
-NEGATIVE = (
-    "negative", "is_negative", "expect_empty", "expect_none", "expect_nothing", "expect_no_results", "expects_no_results", "no_results",
-    "no_answer", "should_be_empty", "unanswerable", "out_of_scope", "expected_empty",
-)  # fmt: skip
-STRATA = (
-    "category", "categories", "difficulty", "type", "query_type", "question_type", "intent", "language", "lang", "locale", "topic", "domain",
-    "level", "kind", "group", "tier", "severity", "tag", "tags", "segment", "complexity", "area", "section", "task_type", "class", "cluster",
-    "persona", "stratum", "label", "labels", "suite",
-)  # fmt: skip
-PARAMS = (
-    "library", "collection", "mode", "search_mode", "namespace", "index", "index_name", "tenant", "tenant_id", "project", "repo",
-    "repository", "corpus", "scope", "filter", "k", "top_k", "topk", "limit", "n_results", "db", "database", "search_type", "strategy",
-    "alpha", "package", "user", "user_id", "workspace", "source_id", "kb", "book", "site", "threshold", "min_score",
-)  # fmt: skip
-FILTERS = ("filters", "filter", "params", "parameters", "options", "context", "args", "arguments")
-"""Keys under which parameters for the system stand together."""
-FLOORS = {
-    "min_precision": "P@{k}", "precision_floor": "P@{k}", "min_precision_at_k": "P@{k}", "min_recall": "R@{k}",
-    "min_recall_at_k": "R@{k}", "recall_floor": "R@{k}", "min_mrr": "RR", "min_rr": "RR", "min_reciprocal_rank": "RR",
-    "min_ndcg": "nDCG@{k}", "min_ndcg_at_k": "nDCG@{k}", "min_hit_rate": "Success@{k}", "min_ap": "AP", "min_map": "AP",
-}  # fmt: skip
-TOPS = (
-    "max_rank", "rank_at_most", "must_be_in_top", "in_top", "within", "within_top", "top", "top_n", "expected_rank", "max_position",
-    "at_most_rank", "rank_within",
-)  # fmt: skip
-WEIGHTS = ("weight", "frequency", "freq", "traffic", "impressions")
-NOTES = ("note", "notes", "comment", "comments", "description", "desc", "rationale", "reason", "why", "explanation")
-NEEDS = ("need", "information_need", "user_goal", "goal")
-OF_DOCUMENT = ("doc_id", "docid", "document_id", "id", "_id", "chunk_id", "docno", "key", "sku", "item_id", "product_id", "doc", "document",
-               "article_id", "page_id", "entity_id", "passage_id", "node_id")  # fmt: skip
-OF_GRADE = (
-    "grade",
-    "gain",
-    "relevance",
-    "rel",
-    "score",
-    "rating",
-    "weight",
-    "level",
-    "label",
-    "relevance_score",
-    "importance",
-    "tier",
-)
-OF_FIELD = {
-    "path": "path ends", "file": "path ends", "file_path": "path ends", "filepath": "path ends", "filename": "path ends",
-    "source": "path ends", "path_suffix": "path ends", "path_ends_with": "path ends", "path_endswith": "path ends",
-    "path_contains": "path contains", "file_contains": "path contains", "path_includes": "path contains", "source_contains": "path contains",
-    "path_glob": "path glob", "glob": "path glob", "file_glob": "path glob", "url": "url", "uri": "url", "link": "url", "href": "url",
-    "url_contains": "url contains", "url_suffix": "url ends", "title": "title", "heading": "title", "title_contains": "title contains",
-    "passage_substring": "text contains", "substring": "text contains", "text_contains": "text contains", "contains": "text contains",
-    "content_contains": "text contains", "quote": "text contains", "snippet": "text contains", "passage": "text contains",
-    "text": "text contains", "excerpt": "text contains", "must_contain": "text contains", "content": "text contains",
-}  # fmt: skip
-"""Key of an expected object to the condition that it is."""
-DESCRIBES = frozenset(
-    [
-        "title",
-        "name",
-        "heading",
-        "url",
-        "uri",
-        "link",
-        "description",
-        "desc",
-        "note",
-        "notes",
-        "reason",
-        "why",
-        "comment",
-        "comments",
-        "rationale",
-        "explanation",
-        "rank",
-        "position",
-        "order",
-        "text",
-        "content",
-        "snippet",
-        "start",
-        "end",
-        "start_line",
-        "end_line",
-        "line",
-        "lines",
-    ]
-)
-"""Keys of an expected object that describe a document whose id is there; alone they may be conditions."""
-NEVER_CONDITIONS = frozenset(
-    [
-        "description",
-        "desc",
-        "note",
-        "notes",
-        "reason",
-        "why",
-        "comment",
-        "comments",
-        "rationale",
-        "explanation",
-        "rank",
-        "position",
-        "order",
-        "start",
-        "end",
-        "start_line",
-        "end_line",
-        "line",
-        "lines",
-    ]
-)
-LISTS_OF_RESULTS = re.compile(r"retrieved|returned|actual|result|response|output|context|hits|^docs$|documents$")
-NO_EXPECTATION = re.compile(
-    r"^(tags?|labels?|keywords?|synonyms?|categories|filters?|notes|aliases|history|messages|steps)$"
-)
-"""Lists of an item that expect nothing."""
-GRADE_WORDS: tuple[Mapping[str, float], ...] = (
-    {"high": 2, "partial": 1},
-    {"high": 3, "medium": 2, "low": 1, "none": 0},
-    {"perfect": 3, "exact": 3, "excellent": 3, "highly relevant": 3, "highly_relevant": 3, "good": 2, "relevant": 2, "fair": 1,
-     "partial": 1, "partially relevant": 1, "partially_relevant": 1, "somewhat": 1, "marginal": 1, "poor": 0, "bad": 0, "irrelevant": 0,
-     "not relevant": 0, "not_relevant": 0},
-    {"primary": 2, "main": 2, "required": 2, "must": 2, "essential": 2, "secondary": 1, "supporting": 1, "optional": 1, "nice": 1,
-     "should": 1},
-    {"critical": 3, "important": 2, "minor": 1},
-    {"yes": 1, "true": 1, "no": 0, "false": 0},
-)  # fmt: skip
-"""Words for grades; the first table that has all words of a file is taken."""
-KNOWN_SHAPES: Mapping[str, tuple[frozenset[str], Mapping[str, Any]]] = {
-    "promptfoo": (
-        frozenset({"vars", "assert"}),
-        {
-            "text": "vars.query || vars.question || vars.prompt || vars.input || vars.q",
-            "expected": "assert[?type == 'contains' || type == 'icontains' || type == 'contains-any' || type == 'contains-all' "
-            "|| type == 'context-recall' || type == 'equals'].value[]",
-            "forbidden": "assert[?type == 'not-contains' || type == 'not-icontains' || type == 'not-contains-any'].value[]",
-            "where": {"text contains": "@"},
-            "notes": "description",
-        },
-    ),
-    "LangSmith": (
-        frozenset({"inputs", "outputs"}),
-        {
-            "id": "id",
-            "text": "inputs.query || inputs.question || inputs.input || inputs.user_input || inputs.text",
-            "expected": "outputs.expected_ids || outputs.relevant_ids || outputs.doc_ids || outputs.documents || outputs.sources || "
-            "outputs.expected || outputs.answer || outputs.output",
-        },
-    ),
-    "OpenAI evals": (
-        frozenset({"input", "ideal"}),
-        {"text": "input[?role == 'user'] | [-1].content", "expected": "ideal", "where": {"text contains": "@"}},
-    ),
-    "DeepEval": (
-        frozenset({"input", "expected_output"}),
-        {
-            "text": "input",
-            "expected": "context || retrieval_context || expected_output",
-            "where": {"text contains": "@"},
-        },
-    ),
-    "Ragas": (
-        frozenset({"user_input", "reference"}),
-        {
-            "text": "user_input",
-            "expected": "reference_context_ids || reference_contexts || reference",
-            "where": {"text contains": "@"},
-        },
-    ),
-}
-"""Name of a tool to the keys that its records have, and where they say what: the shapes of datasets that others write."""
-_URL = re.compile(r"[a-z][a-z0-9+.-]*://\S+", re.IGNORECASE)
-_FILE = re.compile(r"[^\s:]*[^\s:/.][^\s:/]*\.[A-Za-z][A-Za-z0-9]{0,4}|[^\s:]+/[^\s:]+")
-_IDENTIFIER = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
+MAX_DEPTH = 4
+"""Most keys on the way to a field of an item."""
 MAX_SAMPLED = 200
 """Items that a proposal looks at."""
 PROSE_WORDS = 4
@@ -267,33 +127,32 @@ def propose(source: FileValues, known: Collection[str] = ()) -> FieldMapping:
     Raises:
         TestSetError: no list of queries, no text or id of a query, or nothing that is expected; with the keys that are there.
     """
-    if (by_query := _by_query(source.values)) is not None:
-        return by_query
-    found = _items_of(source.values)
+    if (found_whole := _beside(source.values) or by_query(source.values)) is not None:
+        return found_whole
+    found = items_of(source.values)
     if found is None:
         keys = join_first(source.values) if isinstance(source.values, Mapping) else ""
         raise _not_found(
             source, "no list of queries", f"a list, or one under a key such as {join_first(LISTS[:5])}", keys
         )
     path, items = found
-    mapping = _Proposal(path, items[:MAX_SAMPLED], known, is_table=source.is_table).mapping()
-    if (
-        mapping.text is None
-        and mapping.id is None
-        and not (isinstance(source.values, Mapping) and path in {"@", *LISTS})
-    ):
+    is_single = isinstance(source.values, Mapping) and items == [source.values]
+    mapping = _Proposal(
+        path,
+        items[:MAX_SAMPLED],
+        known,
+        is_table=source.is_table,
+        is_single=is_single,
+        depth=depth_of(source.values),
+    ).mapping()
+    has_keys = is_by_id(source.values, path) and not is_single
+    if mapping.text is None and mapping.id is None and not has_keys:
         expected = f"a key such as {join_first(TEXTS[:5])}"
         raise _not_found(source, "no field with the text of a query", expected, join_first(items[0], 12))
     if not (mapping.expected or mapping.negative or mapping.forbidden):
         expected = f"a key such as {join_first((*EXPECTED[:1], 'relevant', 'qrels', 'must_find'))}"
         raise _not_found(source, "no field with what is expected", expected, join_first(items[0], 12))
     return mapping
-
-
-def _at_path(values: Any, path: str) -> Any:
-    import jmespath
-
-    return jmespath.search(path, values)
 
 
 def _not_found(source: FileValues, message: str, expected: str, got: str) -> TestSetError:
@@ -355,70 +214,22 @@ def _is_table_of_judgments(path: Path) -> bool:
     return bool(names & {*JUDGMENT_COLUMNS["query_id"]} and names & {*JUDGMENT_COLUMNS["doc_id"]})
 
 
-def _plain(name: object) -> str:
-    """A name as it is compared: `expectedIds`, `Expected IDs` and `expected-ids` are `expected_ids`."""
-    text = re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "_", str(name).strip())
-    return re.sub(r"[^a-z0-9]+", "_", text.lower()).strip("_")
-
-
-def _quoted(name: str) -> str:
-    return name if _IDENTIFIER.fullmatch(name) else '"' + name.replace("\\", "\\\\").replace('"', '\\"') + '"'
-
-
-Items = tuple[str, Sequence[Mapping[str, Any]]]
-"""JMESPath and items of a list of queries."""
-
-
-def _items_of(values: Any, path: str = "") -> Items | None:
-    """The list of queries in the data; None where there is none."""
-    if isinstance(values, dict):
-        return _items_inside(values, path)
-    if not isinstance(values, list) or not values or not all(isinstance(value, dict) for value in values):
+def _beside(values: Any) -> FieldMapping | None:
+    """The mapping of a file with what is expected beside its queries, by their ids: `{queries: …, qrels: {q1: [a]}}`."""
+    if not isinstance(values, dict):
         return None
-    nested = _nested(values)
-    return (path or "@", values) if nested is None else (f"{path}[].{_quoted(nested[0])}[]", nested[1])
-
-
-def _items_inside(values: dict[str, Any], path: str) -> Items | None:
-    """The list of queries under a key, the likeliest first; a mapping of ids to queries, or a single query."""
-    if any(_plain(name) in TEXTS and isinstance(value, str) for name, value in values.items()):
-        return path or "@", [values]
-    names = sorted(values, key=lambda name: LISTS.index(_plain(name)) if _plain(name) in LISTS else len(LISTS))
-    lists = [name for name in names if isinstance(values[name], list)]
-    mappings = [name for name in names if isinstance(values[name], dict) and _plain(name) in LISTS]
-    for name in (*lists, *mappings):
-        if (found := _items_of(values[name], f"{path}.{_quoted(name)}" if path else _quoted(name))) is not None:
-            return found
-    is_by_id = bool(values) and all(isinstance(value, dict) and not _is_graded(value) for value in values.values())
-    return (path or "@", list(values.values())) if is_by_id else None
-
-
-def _by_query(values: Any, path: str = "@") -> FieldMapping | None:
-    """The mapping of a file that maps queries to what is expected: `{red shoes: [a, b]}`; None of any other."""
-    if not isinstance(values, dict) or not values:
-        return None
-    for name, value in values.items():
-        if _plain(name) in LISTS and (found := _by_query(value, _quoted(str(name)))) is not None:
-            return found
-    answers = [value for value in values.values() if isinstance(value, list | dict)]
-    is_flat = all(
-        _is_graded(value) if isinstance(value, dict) else all(isinstance(each, str | int) for each in value)
-        for value in answers
-    )
-    is_answered = len(answers) == len(values) or (
-        path != "@" and all(isinstance(v, str | list) for v in values.values())
-    )
-    return FieldMapping(items=path, expected=EXPECTED_VALUE) if is_flat and is_answered else None
-
-
-def _nested(records: Sequence[Mapping[str, Any]]) -> Items | None:
-    """Key and items of lists of queries within records that have no query themselves: suites of tests."""
-    if any(_plain(name) in TEXTS for name in records[0]):
-        return None
-    for name, value in records[0].items():
-        is_list = isinstance(value, list) and value and all(isinstance(inner, dict) for inner in value)
-        if is_list and _plain(name) in LISTS:
-            return name, [item for record in records for item in record.get(name) or () if isinstance(item, dict)]
+    judged = [name for name in values if plain(name) in EXPECTED and isinstance(values[name], dict) and values[name]]
+    for name in (name for name in values if plain(name) in QUERY_LISTS and judged):
+        queries, qrels = values[name], quoted(judged[0])
+        ids = {str(key) for key in values[judged[0]]}
+        path = quoted(name)
+        if isinstance(queries, dict) and all(isinstance(text, str) for text in queries.values()):
+            if ids <= {str(key) for key in queries}:
+                return FieldMapping(items=path, text=EXPECTED_VALUE, qrels=qrels)
+        elif (found := items_of(queries, path)) is not None:
+            proposal = _Proposal(found[0], found[1][:MAX_SAMPLED])
+            if ids <= {str(key) for key in queries} or {*map(str, proposal.id_values())} & ids:
+                return proposal.mapping(qrels)
     return None
 
 
@@ -426,33 +237,65 @@ class _Proposal:
     """Finds the fields of items by name, and where names say nothing by value."""
 
     def __init__(
-        self, path: str, items: Sequence[Mapping[str, Any]], known: Collection[str], *, is_table: bool
+        self,
+        path: str,
+        items: Sequence[Mapping[str, Any]],
+        known: Collection[str] = (),
+        *,
+        is_table: bool = False,
+        is_single: bool = False,
+        depth: int = 5,
     ) -> None:
         self.path = path
         self.items = items
         self.known = {*known}
         self.is_table = is_table
+        self.is_single = is_single
+        """Whether the file is one query, so that weak names say nothing."""
+        self.depth = depth
         self.fields: dict[str, tuple[str, list[Any]]] = {}
         """Path of a field to its name as it is compared, and its values, item by item."""
-        paths = dict.fromkeys(path for item in items for path in _fields_of(item))
-        for keys in paths:
-            values = [_at(item, keys) for item in items]
-            self.fields[".".join(map(_quoted, keys))] = (_plain(keys[-1]), values)
+        self.keys: dict[str, tuple[str, ...]] = {}
+        """Path of a field to its keys."""
+        self.inside: set[str] = set()
+        """Paths of fields within what is expected, as `expect.recall_at_5`."""
+        holders = {*expected_names(), *ANSWERS, *_HOLDERS}
+        for keys in dict.fromkeys(path for item in items for path in _fields_of(item)):
+            path = ".".join(map(quoted, keys))
+            self.fields[path] = (plain(keys[-1]), [_at(item, keys) for item in items])
+            self.keys[path] = keys
+            if any(plain(key) in holders for key in keys[:-1]):
+                self.inside.add(path)
         self.used: set[str] = set()
 
-    def mapping(self) -> FieldMapping:
-        if (shape := self._known_shape()) is not None:
+    def id_values(self) -> list[Any]:
+        """Values of the field of ids."""
+        path = next((path for name in IDS for path, (each, _) in self.fields.items() if each == name), None)
+        return self._present(path) if path else []
+
+    def mapping(self, qrels: str | None = None) -> FieldMapping:
+        """The mapping of the items.
+
+        Args:
+            qrels: path of what is expected of them by id, where it stands beside them.
+        """
+        if qrels is None and (shape := self._known_shape()) is not None:
             return shape
-        text = self._take(TEXTS, lambda values: all(isinstance(value, str) for value in values))
-        id_path = self._take(IDS[:6], _are_scalars) or self._take(IDS[6:], self._are_ids)
-        forbidden = self._take(FORBIDDEN, _are_values)
-        not_relevant = self._take(NOT_RELEVANT, _are_values)
-        exhaustive = self._take(EXHAUSTIVE, _are_flags)
-        negative = self._take(NEGATIVE, _are_flags)
-        floors, top = self._floors(), self._take(TOPS, _are_numbers)
-        expected = self._expected()
-        found = self._values(expected)
-        where, urls = self._where(expected, found)
+        text = self._text()
+        id_path = self._take(IDS, are_scalars, outside=True) or self._take(MAYBE_IDS, self._are_ids, outside=True)
+        forbidden = self._take(FORBIDDEN, are_values) or self._take_like(FORBIDDEN_NAME.fullmatch, are_values)
+        not_relevant = self._take(NOT_RELEVANT, are_values)
+        exhaustive = self._take(EXHAUSTIVE, are_flags)
+        negative = self._take(NEGATIVE, are_flags)
+        floors, top = self._floors(), self._take(TOPS, are_numbers)
+        is_query = text is not None and self.fields[text][0] not in WEAK_TEXTS and not self.is_single
+        expected = self._expected(is_query=is_query) if qrels is None else None
+        if expected is None and qrels is None:
+            expected, refused = self._asserted()
+            forbidden = forbidden or refused
+        expected = self._with_what_is_beside(expected)
+        found = self._values(expected or forbidden)
+        where, urls = self._where(expected or forbidden, found)
         grade, grades = self._grade(found)
         params = self._params()
         strata = self._strata()
@@ -461,6 +304,7 @@ class _Proposal:
             id=id_path,
             text=text,
             expected=expected,
+            qrels=qrels,
             where=where,
             grade=grade,
             grades=grades,
@@ -472,17 +316,41 @@ class _Proposal:
             strata=strata,
             params=params,
             floors=floors,
-            top=top,
-            need=self._take(NEEDS, _are_texts),
-            notes=self._take(NOTES, _are_texts),
-            weight=self._take(WEIGHTS, _are_numbers),
+            top=top or self._top_of_objects(expected),
+            need=self._take(NEEDS, are_texts, outside=True),
+            notes=self._take(NOTES, are_texts, outside=True),
+            weight=self._take(WEIGHTS, are_numbers, outside=True),
             urls=urls,
         )
 
+    def _add(self, path: str, name: str) -> str:
+        """Take a path that is made of several fields as one."""
+        import jmespath
+
+        compiled = jmespath.compile(path)
+        self.fields[path] = (name, [compiled.search(item) for item in self.items])
+        self.used.add(path)
+        return path
+
+    def _text(self) -> str | None:
+        """Path of the text of a query; of a conversation, the last message of the user."""
+        if (path := self._take(TEXTS, are_texts, outside=True)) is not None:
+            return path
+        last_word = self._take_like(lambda name: name.rpartition("_")[2] in LAST_OF_TEXT, are_texts, outside=True)
+        if last_word is not None:
+            return last_word
+        for name in MESSAGES:
+            path = next((path for path, (each, _) in self.fields.items() if each == name), None)
+            messages = [inner for value in self._present(path) for inner in singles(value)] if path else []
+            if path and messages and all(isinstance(each, Mapping) and "content" in each for each in messages):
+                self.used.add(path)
+                return self._add(f"{path}[?role == 'user' || role == 'human'] | [-1].content", name)
+        return self._take(WEAK_TEXTS, are_texts, outside=True) or self._take(VARIANTS, are_lists_of_texts, outside=True)
+
     def _known_shape(self) -> FieldMapping | None:
-        keys = {_plain(name) for item in self.items for name in item}
+        keys = {plain(name) for item in self.items for name in item}
         for required, shape in KNOWN_SHAPES.values():
-            if keys >= required and not keys & {*EXPECTED[:80]} - required:
+            if keys >= required and not keys & {*EXPECTED} - required:
                 chat = all(isinstance(item.get("input"), list) for item in self.items)
                 if "ideal" in required and not chat:
                     continue
@@ -503,23 +371,37 @@ class _Proposal:
         return " || ".join(part for part in parts if n_found[part])
 
     def _present(self, path: str) -> list[Any]:
-        return [value for value in self.fields[path][1] if value is not None and value != ""]
+        return [value for value in self.fields[path][1] if is_there(value)]
 
-    def _take(self, names: Sequence[str], fits: Callable[[list[Any]], bool]) -> str | None:
-        """The path of the first name that a field has whose values fit; the shallowest, where several have it."""
+    def _take(self, names: Sequence[str], fits: Callable[[list[Any]], bool], *, outside: bool = False) -> str | None:
+        """The path of the first name that a field has whose values fit; the shallowest, where several have it.
+
+        Args:
+            names: as they are compared.
+            fits: whether values may be of it.
+            outside: whether it does not stand within what is expected.
+        """
         for name in names:
-            for path in sorted(self.fields, key=lambda each: each.count(".")):
-                if self.fields[path][0] != name or path in self.used:
-                    continue
-                values = self._present(path)
-                if values and fits(values):
-                    self.used.add(path)
-                    return path
+            if (path := self._take_like(name.__eq__, fits, outside=outside)) is not None:
+                return path
+        return None
+
+    def _take_like(
+        self, is_name: Callable[[str], object], fits: Callable[[list[Any]], bool], *, outside: bool = False
+    ) -> str | None:
+        """The path of the first field, the shallowest first, with such a name and values that fit."""
+        for path in sorted(self.fields, key=lambda each: each.count(".")):
+            if path in self.used or not is_name(self.fields[path][0]) or (outside and path in self.inside):
+                continue
+            values = self._present(path)
+            if values and fits(values):
+                self.used.add(path)
+                return path
         return None
 
     def _are_ids(self, values: list[Any]) -> bool:
         """Whether every item has one, and each is another: a name or a key may also be none."""
-        return _are_scalars(values) and len(values) == len(self.items) == len({*map(str, values)})
+        return are_scalars(values) and len(values) == len(self.items) == len({*map(str, values)})
 
     def _floors(self) -> dict[str, str]:
         depths = Counter(
@@ -529,25 +411,89 @@ class _Proposal:
             for value in self._present(path)
             if str(value).isdigit() and int(value) > 0
         )
-        k = depths.most_common(1)[0][0] if depths else 5
+        k = depths.most_common(1)[0][0] if depths else self.depth
         found: dict[str, str] = {}
-        for name, measure in FLOORS.items():
-            if (path := self._take((name,), _are_numbers)) is not None:
-                found.setdefault(measure.format(k=k), path)
+        for path, (name, _) in self.fields.items():
+            measure = floor_of(name, k, is_inside=path in self.inside)
+            if measure is not None and measure not in found and are_numbers(self._present(path)):
+                found[measure] = path
+                self.used.add(path)
         return found
 
-    def _expected(self) -> str | None:
-        if self.known:
-            for path in self.fields:
-                texts = {text for value in self._present(path) for text in _leaves(value)}
-                if path not in self.used and texts & self.known:
-                    self.used.add(path)
-                    return path
-        for name in EXPECTED:
-            is_id = "id" in name.split("_") or "ids" in name.split("_")
-            fits = _are_values if is_id else lambda values: _are_values(values) and not _are_grades(values)
-            if (taken := self._take((name,), fits)) is not None:
+    def _expected(self, *, is_query: bool) -> str | None:
+        """Path of what is expected: by its name, unless ids that a system returned stand elsewhere alone.
+
+        Args:
+            is_query: whether the text of the query is surely that, so that a name as `url` is enough.
+        """
+        found = self._expected_by_name(is_query=is_query)
+        if not self.known or self._returned(found):
+            return found
+        other = next(
+            (
+                path
+                for path, (name, _) in self.fields.items()
+                if path not in self.used and name not in ASSERTIONS and self._returned(path)
+            ),
+            None,
+        )
+        if other is None:
+            return found
+        self.used.discard(found or other)
+        self.used.add(other)
+        return other
+
+    def _returned(self, path: str | None) -> bool:
+        """Whether a field has ids that a system returned."""
+        values = [] if path is None else self._present(path)
+        return bool({text for value in values for text in leaves(value)} & self.known)
+
+    def _expected_by_name(self, *, is_query: bool) -> str | None:
+        found = self._tiers() or self._numbered() or self._take_expected(EXPECTED)
+        found = found or self._take_like(names_expected, are_expected)
+        if found is not None or not is_query:
+            return self._with_others(found)
+        alone = [name for name in PLACES if name in PLACES_ALONE]
+        return (
+            self._take([name for name in PLACES if name not in PLACES_ALONE], are_documents)
+            or self._take(alone, lambda values: are_documents(values) and are_places(values))
+            or self._take_expected(ANSWERS)
+            or self._judged_list()
+            or self._only_list()
+        )
+
+    def _with_others(self, found: str | None) -> str | None:
+        """What is expected where some items have another key for it: `expected_id || expected_ids`."""
+        if found not in self.keys or all(value is not None for value in self.fields[found][1]):
+            return found
+        values = self.fields[found][1]
+        for path, (name, others) in self.fields.items():
+            is_other = path not in self.used and (name in EXPECTED or names_expected(name))
+            rows = [other for value, other in zip(values, others, strict=True) if value is None]
+            if is_other and are_expected(self._present(path)) and len(self._present(path)) == sum(map(is_there, rows)):
+                self.used.add(path)
+                return self._add(f"{found} || {path} || {found}", self.fields[found][0])  # the last one for `[]`
+        return found
+
+    def _take_expected(self, names: Sequence[str]) -> str | None:
+        for name in names:
+            is_id = {"id", "ids"} & {*name.split("_")}
+            if (taken := self._take((name,), are_values if is_id else are_expected)) is not None:
                 return taken
+        return None
+
+    def _judged_list(self) -> str | None:
+        """A list of results, each with a grade: what was judged."""
+        of_grade = {*OF_GRADE} - {"score", "weight", "level", "tier", "label"}
+
+        def are_judged(values: list[Any]) -> bool:
+            rows = [row for value in values for row in singles(value)]
+            keys = [{plain(key) for key in row} if isinstance(row, Mapping) else set() for row in rows]
+            return bool(keys) and all(each & of_grade and each & {*OF_DOCUMENT, *OF_FIELD} for each in keys)
+
+        return self._take_like(bool, are_judged)
+
+    def _only_list(self) -> str | None:
         lists = [
             path
             for path, (name, values) in self.fields.items()
@@ -555,16 +501,109 @@ class _Proposal:
             and any(isinstance(value, list) and value for value in values)
             and all(value is None or isinstance(value, list) for value in values)
             and not NO_EXPECTATION.match(name)
-            and not LISTS_OF_RESULTS.search(name)
+            and not RESULTS.search(name)
+            and name not in (*MESSAGES, *ASSERTIONS, *PLACES)
         ]
-        if len(lists) == 1 and any(self.fields[path][0] in TEXTS for path in self.used):
+        if len(lists) == 1:
             self.used.add(lists[0])
             return lists[0]
         return None
 
+    def _tiers(self) -> str | None:
+        """Grades in keys of their own as a list of lists: `[[primary][], [secondary][]]`."""
+        paths: dict[str, str] = {}
+        for path, (name, _) in self.fields.items():
+            values = self._present(path)
+            if path not in self.used and values and are_expected(values):
+                paths.setdefault(tier_name(name), path)
+        for row in TIERS:
+            there = [paths[name] for name in row if name in paths]
+            if len(there) > 1:
+                self.used |= {*there}
+                name = self.fields[there[0]][0]
+                return self._add("[" + ", ".join(f"[{path}][]" for path in there) + "]", name)
+        return None
+
+    def _numbered(self) -> str | None:
+        """Columns of one name with a number, `expected_1`, `expected_2`, as a list."""
+        paths = [path for path, (name, _) in self.fields.items() if self.is_table and _NUMBERED.fullmatch(name)]
+        stems = {self.fields[path][0].rpartition("_")[0] for path in paths}
+        if len(paths) < 2 or len(stems) != 1 or not names_expected(stem := stems.pop()):
+            return None
+        self.used |= {*paths}
+        return self._add(f"[{', '.join(paths)}]", stem)
+
+    def _asserted(self) -> tuple[str | None, str | None]:
+        """Paths of what a list of assertions expects and forbids, by their types: `assertions[?type == 'rank']`."""
+        for path, (name, _) in list(self.fields.items()):
+            rows = [row for value in self._present(path) for row in singles(value)]
+            types: list[Any] = list(
+                dict.fromkeys(row.get("type") if isinstance(row, Mapping) else None for row in rows)
+            )
+            if name not in ASSERTIONS or path in self.used or not all(map(is_word, types)) or not types:
+                continue
+            self.used.add(path)
+            refused = [each for each in types if _NEGATED.search(plain(each))]
+            found = [self._of_types(path, rows, those) for those in ([*(set(types) - {*refused})], refused)]
+            return found[0], found[1]
+        return None, None
+
+    def _of_types(self, path: str, rows: Sequence[Mapping[str, Any]], types: Sequence[str]) -> str | None:
+        """Path of the assertions of some types that name a document or a text."""
+        useful = [each for each in types if all(says_something(row) for row in rows if row["type"] == each)]
+        if not useful:
+            return None
+        those = " || ".join(f"type == '{each}'" for each in sorted(useful))
+        is_value = all("value" in row for row in rows if row["type"] in useful)
+        return self._add(f"{path}[?{those}]" + (".value[]" if is_value else ""), plain(useful[0]))
+
+    def _with_what_is_beside(self, expected: str | None) -> str | None:
+        """What is expected with the grade or the lines that stand beside it, one document an item: `{doc: doc, grade: grade}`."""
+        if expected not in self.keys or self.fields[expected][0] in ANSWERS or not are_scalars(self._present(expected)):
+            return expected
+        parent = self.keys.get(expected, ())[:-1]
+        beside = {
+            self.fields[path][0]: path
+            for path, keys in self.keys.items()
+            if keys[:-1] == parent and path not in self.used and self._present(path)
+        }
+        grade = next((beside[n] for n in OF_GRADE if n in beside and are_graded(self._present(beside[n]))), None)
+        are_flags = grade is not None and all(isinstance(value, bool) for value in self._present(grade))
+        grade = grade if self._has_repeated_texts() or self.is_table or are_flags else None
+        lines = next(([beside[n] for n in names] for names in OF_LINES if {*names} <= beside.keys()), [])
+        lines = lines if are_places(self._present(expected)) else []
+        if not grade and not lines:
+            return expected
+        fields = [*lines, *([grade] if grade else [])]
+        self.used |= {*fields}
+        keys = ", ".join(
+            [f"{EXPECTED_VALUE}: {expected}", *(f"{quoted(self.keys[path][-1])}: {path}" for path in fields)]
+        )
+        return self._add(f"{expected} && {{{keys}}}", self.fields[expected][0])
+
+    def _has_repeated_texts(self) -> bool:
+        texts = [
+            str(value) for name in TEXTS for each, values in self.fields.values() if each == name for value in values
+        ]
+        return len({*texts}) < len(texts)
+
+    def _top_of_objects(self, expected: str | None) -> str | None:
+        """Path of the rank that the one expected object of an item has: `expected[0].max_rank`."""
+        if expected is None or expected.startswith(("[", "{")) or " && " in expected:
+            return None
+        values = self._present(expected)
+        rows = [row for value in values for row in singles(value) if isinstance(row, Mapping)]
+        if not rows or any(isinstance(value, list) and len(value) > 1 for value in values):
+            return None
+        key = next((key for name in TOPS for row in rows for key in row if plain(key) == name), None)
+        if key is None or not are_numbers([row[key] for row in rows if row.get(key) is not None]):
+            return None
+        first = f"{expected} | [0]" if isinstance(values[0], list) else expected
+        return f"{first}.{quoted(str(key))}"
+
     def _split(self, expected: str | None) -> str | None:
         """What separates values in the cells of a table."""
-        if expected is None or not self.is_table:
+        if expected is None or not (self.is_table or _LISTED & {*self.fields[expected][0].split("_")}):
             return None
         cells = [value for value in self._present(expected) if isinstance(value, str) and value[:1] not in {"[", "{"}]
         for separator in ("|", ";", "\n", ","):
@@ -582,7 +621,7 @@ class _Proposal:
         found: list[Any] = []
         for value in self._present(expected):
             cells = value.split(split) if split and isinstance(value, str) else [value]
-            found += [single for cell in cells for single in _singles(cell)]
+            found += [single for cell in cells for single in singles(cell)]
         return found
 
     def _where(
@@ -592,22 +631,24 @@ class _Proposal:
         objects = [value for value in found if isinstance(value, Mapping)]
         texts = [str(value) for value in found if not isinstance(value, Mapping)]
         where: dict[str, str] = {}
-        if objects:
-            where |= _object_conditions(objects)
-        if texts or not where:
-            where |= {self._text_condition(self.fields[expected][0] if expected else "", texts): "@"}
+        name = self.fields[expected][0] if expected else ""
+        if objects and all(EXPECTED_VALUE in value for value in objects):  # a value with what stands beside it
+            texts = [str(value[EXPECTED_VALUE]) for value in objects]
+            where = {self._text_condition(name, texts): EXPECTED_VALUE, **lines_condition(objects)}
+        elif objects:
+            where |= object_conditions(objects)
+        if not where or len(objects) < len(found):
+            where |= {self._text_condition(name, texts): "@"}
         addresses = [
-            str(value.get(name))
-            for value in objects
-            for name in value
-            if _plain(name) in {"url", "uri", "link", "href"}
+            str(value.get(name)) for value in objects for name in value if plain(name) in {"url", "uri", "link", "href"}
         ]
-        has_urls = any(_URL.fullmatch(text) for text in (*texts, *addresses))
+        has_urls = any(URL.fullmatch(text) for text in (*texts, *addresses))
         return where, ("fragment", "slash") if has_urls else ()
 
     def _text_condition(self, name: str, texts: Sequence[str]) -> str:  # noqa: PLR0911 - a table of names and values
         """What a plain value is: an id, the end of a path, an address, a title, or words of the text."""
         words = {*name.split("_")}
+        is_of_list = "top" in words and not any(" " in text for text in texts)  # `top_5_must_contain: [a]`
         is_prose = bool(texts) and sum(len(text.split()) >= PROSE_WORDS for text in texts) * 2 > len(texts)
         if words & {
             "contains",
@@ -622,8 +663,8 @@ class _Proposal:
             "keywords",
             "phrases",
         }:
-            return "id" if words & {"id", "ids"} else "text contains"
-        if texts and all(_URL.fullmatch(text) for text in texts):
+            return "id" if words & {"id", "ids"} or is_of_list else "text contains"
+        if texts and all(URL.fullmatch(text) for text in texts):
             return "url"
         if words & {"title", "titles"}:
             return "title"
@@ -633,35 +674,33 @@ class _Proposal:
             return "id"
         if is_prose or (words & {"ideal", "answer", "answers", "text"} and any(" " in text for text in texts)):
             return "text contains"
-        is_files = bool(texts) and all(_FILE.fullmatch(text) for text in texts)
+        is_files = bool(texts) and all(FILE_NAME.fullmatch(text) for text in texts)
         return "path ends" if is_files or words & {"file", "files", "path", "paths"} else "id"
 
     def _grade(self, found: Sequence[Any]) -> tuple[str | None, Mapping[str, float]]:
         objects = [value for value in found if isinstance(value, Mapping)]
         for name in OF_GRADE:
-            key = next((key for value in objects for key in value if _plain(key) == name), None)
+            key = next((key for value in objects for key in value if plain(key) == name), None)
             values = [value[key] for value in objects if key in value and value[key] is not None]
             if not values:
                 continue
             words = {value for value in values if isinstance(value, str)}
             if not words:
-                return (
-                    (_quoted(str(key)), {}) if all(isinstance(value, int | float) for value in values) else (None, {})
-                )
+                return (quoted(str(key)), {}) if all(isinstance(value, int | float) for value in values) else (None, {})
             table = next((table for table in GRADE_WORDS if {word.lower() for word in words} <= {*table}), None)
             if table is not None:
-                return _quoted(str(key)), {
+                return quoted(str(key)), {
                     word: table[word.lower()] for word in sorted(words, key=lambda w: -table[w.lower()])
                 }
             if all(word.replace(".", "", 1).isdigit() for word in words):
-                return _quoted(str(key)), {word: float(word) for word in sorted(words)}
+                return quoted(str(key)), {}
         return None, {}
 
     def _params(self) -> dict[str, str]:
         found: dict[str, str] = {}
         for path, (name, values) in self.fields.items():
             keys = path.split(".")
-            inside = len(keys) > 1 and _plain(keys[-2]) in FILTERS
+            inside = len(keys) > 1 and plain(keys[-2]) in FILTERS
             is_scalar = all(value is None or isinstance(value, str | int | float) for value in values)
             if path in self.used or not is_scalar or not (name in PARAMS or inside):
                 continue
@@ -692,25 +731,15 @@ class _Proposal:
         return found
 
 
-def _fields_of(item: Mapping[str, Any]) -> Iterator[tuple[str, ...]]:
-    """Paths of the fields of an item, and of those of its mappings."""
+def _fields_of(item: Mapping[str, Any], above: tuple[str, ...] = ()) -> Iterator[tuple[str, ...]]:
+    """Keys of the fields of an item, and of those of its mappings; an expected object is one field."""
     for name, value in item.items():
-        if isinstance(value, dict) and not _is_graded(value):
-            yield from (
-                (str(name), str(inner))
-                for inner in value
-                if not isinstance(value[inner], dict) or _is_graded(value[inner])
-            )
-        else:
-            yield (str(name),)
-
-
-def _is_graded(value: Mapping[str, Any]) -> bool:
-    """Whether a mapping is one of ids to grades."""
-    is_number = bool(value) and all(
-        isinstance(grade, int | float) and not isinstance(grade, bool) for grade in value.values()
-    )
-    return is_number and not all(_plain(name) in {*PARAMS, *FLOORS, *TOPS} for name in value)
+        keys = (*above, str(name))
+        is_parts = isinstance(value, dict) and value and not is_graded(value) and not is_object(plain(name), value)
+        if is_parts and len(keys) < MAX_DEPTH:
+            yield from _fields_of(value, keys)
+        elif not is_parts:
+            yield keys
 
 
 def _at(item: Mapping[str, Any], keys: Sequence[str]) -> Any:
@@ -718,79 +747,3 @@ def _at(item: Mapping[str, Any], keys: Sequence[str]) -> Any:
     for key in keys:
         value = value.get(key) if isinstance(value, Mapping) else None
     return value
-
-
-def _singles(value: Any) -> Iterator[Any]:
-    if isinstance(value, list):
-        for inner in value:
-            yield from _singles(inner)
-    elif isinstance(value, Mapping) and _is_graded(value):
-        yield from value
-    elif value is not None:
-        yield value
-
-
-def _leaves(value: Any) -> Iterator[str]:
-    if isinstance(value, list):
-        for inner in value:
-            yield from _leaves(inner)
-    elif isinstance(value, Mapping):
-        yield from map(str, value)
-        for inner in value.values():
-            yield from _leaves(inner)
-    elif value is not None:
-        yield str(value)
-
-
-def _are_scalars(values: list[Any]) -> bool:
-    return all(isinstance(value, str | int) and not isinstance(value, bool) for value in values)
-
-
-def _are_values(values: list[Any]) -> bool:
-    """Whether they may be what is expected: texts, numbers, lists, objects."""
-    return all(isinstance(value, str | int | float | list | dict) and not isinstance(value, bool) for value in values)
-
-
-def _are_grades(values: list[Any]) -> bool:
-    """Whether they look like grades and not like what is expected: small numbers alone."""
-    return all(
-        isinstance(value, int | float | str) and re.fullmatch(r"-?\d{1,2}(\.\d+)?", str(value)) for value in values
-    )
-
-
-def _are_flags(values: list[Any]) -> bool:
-    return all(isinstance(value, bool) or str(value).lower() in {"true", "false", "yes", "no"} for value in values)
-
-
-def _are_numbers(values: list[Any]) -> bool:
-    try:
-        [float(value) for value in values if not isinstance(value, bool)]
-    except (TypeError, ValueError):
-        return False
-    return not any(isinstance(value, bool) for value in values)
-
-
-def _are_texts(values: list[Any]) -> bool:
-    return all(isinstance(value, str) for value in values)
-
-
-def _object_conditions(objects: Sequence[Mapping[str, Any]]) -> dict[str, str]:
-    """The conditions that the keys of expected objects say."""
-    keys = list(dict.fromkeys(str(key) for value in objects for key in value))
-    ids = [key for name in OF_DOCUMENT for key in keys if _plain(key) == name]
-    grades = {_plain(key) for key in keys} & {*OF_GRADE}
-    where: dict[str, str] = {"id": _quoted(ids[0])} if ids else {}
-    for key in keys:
-        name = _plain(key)
-        is_scalar = all(not isinstance(value.get(key), list | dict) for value in objects)
-        if key in ids or name in grades or name in NEVER_CONDITIONS or not is_scalar or (ids and name in DESCRIBES):
-            continue
-        condition = OF_FIELD.get(name)
-        if condition is None:
-            field, _, test = key.rpartition("_")
-            condition = f"{field} contains" if test == "contains" and field else key
-            if ids:  # what else an object with an id says of its document is no condition
-                continue
-        if condition not in where:
-            where[condition] = _quoted(key)
-    return where

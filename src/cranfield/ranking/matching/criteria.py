@@ -10,7 +10,7 @@ from urllib.parse import urlsplit, urlunsplit
 
 from cranfield.model import Criteria, Hit, MatchingRules, TestSet
 from cranfield.model.target import condition
-from cranfield.ranking.matching.place import path_of, place_of
+from cranfield.ranking.matching.place import lines_of, overlap, path_of, place_of
 
 FIELD_NAMES: Mapping[str, tuple[str, ...]] = {
     "text": ("text", "content", "page_content", "passage", "chunk", "snippet", "body", "excerpt"),
@@ -41,7 +41,7 @@ def expected_fields(testset: TestSet) -> tuple[str, ...]:
     targets = (target for found in testset.targets.values() for target in found if isinstance(target, Criteria))
     forbidden = (target for found in testset.forbidden.values() for target in found)
     fields = dict.fromkeys(field for target in (*targets, *forbidden) for field, _, _ in conditions_of(target))
-    return tuple(field for field in fields if field not in {"id", "path", "url"})
+    return tuple(field for field in fields if field not in {"id", "path", "url", "lines"})
 
 
 def lacks_field(target: Criteria, hit: Hit, rules: MatchingRules) -> bool:
@@ -61,6 +61,8 @@ def values_of(hit: Hit, field: str, rules: MatchingRules) -> Iterator[str]:
         yield hit.title
     elif field == "span" and hit.span is not None:
         yield hit.span
+    elif field == "lines" and (lines := place_of(hit, rules).lines) is not None:
+        yield f"{lines[0]}-{lines[1]}"
     fields = hit.fields or {}
     nested = [fields, *(inner for key in ("metadata", "meta") if isinstance(inner := fields.get(key), Mapping))]
     for name in FIELD_NAMES.get(field, (field,)):
@@ -95,6 +97,13 @@ def _value_test(  # noqa: PLR0911 - a table of tests
     if test == "contains":
         wanted = _plain(value)
         return lambda found: wanted in _plain(found)
+    if field == "lines" and test == "is":
+        expected = lines_of(value, MatchingRules())
+        return lambda found: (
+            expected is not None
+            and (lines := lines_of(found, MatchingRules())) is not None
+            and overlap(expected, lines) > 0
+        )
     if field == "path":
         value = path_of(value.strip("/"), rules) if test == "ends" else path_of(value, rules)
         if test == "ends":

@@ -128,11 +128,16 @@ def needs_every_result(testset: TestSet, query_id: str) -> bool:
     return any(query_id in looked_for for looked_for in (testset.files, testset.legacy, testset.forbidden))
 
 
+def has_lines(target: Target) -> bool:
+    """Whether the conditions of a target name lines of a file."""
+    return isinstance(target, Criteria) and "lines" in target.where
+
+
 def by_place(testset: TestSet, query_id: str) -> bool:
     """Whether the results of a query are places: two of one file are two results."""
     targets = testset.targets.get(query_id, ())
     if targets or not testset.matching.places:
-        return any(isinstance(target, Span | Entity | File) for target in targets)
+        return any(isinstance(target, Span | Entity | File) or has_lines(target) for target in targets)
     return any(map(names_lines, testset.grades.get(query_id, ())))
 
 

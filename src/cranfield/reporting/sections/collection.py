@@ -705,14 +705,15 @@ def hit_line(hit: HitRecord) -> HitLine:
     """One result, with how it was judged in words."""
     # The place, where the id does not contain it.
     title = ", ".join(part for part in (hit.title, hit.span and f"at {hit.span}") if part)
+    if hit.state == "forbidden":
+        return HitLine(hit.rank, hit.id, title, "forbidden: must not be found", "bad")
     if hit.item is not None and not hit.credited:
         return HitLine(
             hit.rank, hit.id, title, f"duplicate match of {shorten_to(hit.item, MATCHED)}, credited above", "even"
         )
-    if hit.state == "unjudged":
-        return HitLine(hit.rank, hit.id, title, "not judged", "open")
-    if hit.state == "pooled":
-        return HitLine(hit.rank, hit.id, title, "in the pool, not judged", "open")
+    if hit.state in {"unjudged", "pooled"}:
+        words = "not judged" if hit.state == "unjudged" else "in the pool, not judged"
+        return HitLine(hit.rank, hit.id, title, words, "open")
     level = hit.grade or 0
     if level < 1 and hit.gain > 0:
         return HitLine(hit.rank, hit.id, title, "expected, with a grade below 1", "even")

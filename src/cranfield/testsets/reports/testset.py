@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Mapping
 from operator import itemgetter
 
-from cranfield.base.words import count_noun
+from cranfield.base.words import count_noun, shorten_to
 from cranfield.evaluation.testset.expected import ExpectedGrade, JudgedQuery, Queries
 from cranfield.evaluation.testset.validate import Validation
 from cranfield.model import Label, Query
@@ -25,6 +25,8 @@ PLURALS = {
     "entity": "entities",
     "criteria": "sets of conditions",
 }
+MAX_CONDITIONS = 3
+"""Sets of conditions of a query that the overview writes out."""
 MAX_GRADES = 6
 """Grades of a query that the overview lists."""
 
@@ -74,11 +76,19 @@ def _floors(query: Query) -> str:
 def _expectation(of: JudgedQuery) -> str:
     kinds = Counter(judgment.kind for judgment in of.expected)
     nothing = "nothing" if negative_of(of.query) is None else "nothing should be found"
+    if {*kinds} == {"criteria"} and len(of.expected) <= MAX_CONDITIONS:
+        rows = [(shorten_to(each.label, LONGEST_LABEL), each.grade) for each in of.expected]
+        text = "; ".join(label if grade == 1 else f"{label} ({grade:g})" for label, grade in rows)
+        return text + _besides(of)
     text = ", ".join(count_noun(n, PLURALS[kind]) for kind, n in kinds.items()) or nothing
     grades = [judgment.grade for judgment in of.expected]
     if {*grades} - {1} and len(grades) <= MAX_GRADES:
         text += f" ({'grades' if len(grades) > 1 else 'grade'} {', '.join(f'{grade:g}' for grade in grades)})"
-    text += "; nothing else is relevant" if of.query.exhaustive else ""
+    return text + _besides(of)
+
+
+def _besides(of: JudgedQuery) -> str:
+    text = "; nothing else is relevant" if of.query.exhaustive else ""
     return text + (f"; {len(of.forbidden)} forbidden" if of.forbidden else "")
 
 
