@@ -17,7 +17,8 @@ from cranfield import evaluate, load
 from cranfield.base.errors import CranfieldError, TestSetError, UsageError
 from cranfield.evaluation.snapshot import query_snapshots, snapshot_text
 from cranfield.formats.sniff import detect_format
-from cranfield.formats.testsets.mapping import FieldMapping, file_values, mapping_from, read_mapped
+from cranfield.formats.testsets.field_mapping import FieldMapping, file_values, mapping_from
+from cranfield.formats.testsets.mapping import read_mapped
 from cranfield.formats.testsets.mapping_back import write_back
 from cranfield.formats.testsets.names import KNOWN_SHAPES
 from cranfield.formats.testsets.proposal import propose

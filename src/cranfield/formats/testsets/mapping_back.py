@@ -22,7 +22,8 @@ from cranfield.formats.io.tree import plain_values
 from cranfield.formats.splice.files import tree_of
 from cranfield.formats.splice.parts import UnspliceableError
 from cranfield.formats.splice.trees import splice_tree
-from cranfield.formats.testsets.mapping import EXPECTED_VALUE, FieldMapping, file_values, read_mapped
+from cranfield.formats.testsets.field_mapping import EXPECTED_VALUE, FieldMapping, file_values
+from cranfield.formats.testsets.mapping import read_mapped
 from cranfield.model import Criteria, Query, TestSet
 from cranfield.model.kinds import whole
 
