@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from narwhals.typing import IntoFrame
 
     from cranfield.config.declared import SetOptions
-    from cranfield.formats.testsets.mapping import FieldMapping
+    from cranfield.formats.testsets.field_mapping import FieldMapping
     from cranfield.model import Run
 
 
@@ -312,7 +312,7 @@ def mapping_of(
     if not isinstance(given, Mapping):
         return given
     if given:
-        from cranfield.formats.testsets.mapping import mapping_from
+        from cranfield.formats.testsets.field_mapping import mapping_from
 
         return mapping_from(given)
     if format not in (None, "mapped") or (config := project_config()) is None or not path.is_file():

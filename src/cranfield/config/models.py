@@ -32,7 +32,7 @@ from cranfield.evaluation.options.blocks import (
 from cranfield.evaluation.options.blocks import Limits as DeclaredLimits
 from cranfield.evaluation.options.declaration import declared
 from cranfield.evaluation.options.keys import at
-from cranfield.formats.testsets.mapping import FieldMapping
+from cranfield.formats.testsets.field_mapping import FieldMapping
 from cranfield.model.kinds import FilledText, Text
 from cranfield.plugins import part, products
 

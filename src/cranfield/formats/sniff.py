@@ -256,7 +256,7 @@ OWN = (
         "testset",
         "any file of queries with what is expected (JSON, JSONL, YAML, TOML, CSV, Excel, Parquet), read by a mapping of its fields",
         never,
-        "cranfield.formats.testsets.proposal:read_golden_file",
+        "cranfield.formats.testsets.mapping:read_mapped",
         holds=frozenset(
             {
                 "grades",

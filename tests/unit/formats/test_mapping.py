@@ -17,10 +17,11 @@ from cranfield import evaluate, load
 from cranfield.base.errors import CranfieldError, TestSetError, UsageError
 from cranfield.evaluation.snapshot import query_snapshots, snapshot_text
 from cranfield.formats.sniff import detect_format
-from cranfield.formats.testsets.mapping import FieldMapping, file_values, mapping_from
+from cranfield.formats.testsets.field_mapping import FieldMapping, file_values, mapping_from
+from cranfield.formats.testsets.mapping import read_mapped
 from cranfield.formats.testsets.mapping_back import write_back
 from cranfield.formats.testsets.names import KNOWN_SHAPES
-from cranfield.formats.testsets.proposal import propose, read_golden_file
+from cranfield.formats.testsets.proposal import propose
 from cranfield.model import Criteria, Query, TestSet, content_id
 from cranfield.model.note import NoteKind
 
@@ -248,9 +249,9 @@ def test_results_that_a_query_forbids_are_marked(tmp_path: Path) -> None:
     (hits,) = found.ranking.top.values()
     assert [hit.grade_text for hit in hits] == ["1", "forbidden", "unjudged"]
     snapshots = query_snapshots(found, 3)
-    text = snapshot_text(snapshots, testset="g", system="s", k=3, command="c")
+    text = snapshot_text(snapshots, testset="g", system="s", k=3, command="c", forbids=True)
     assert [line.split()[:3] for line in text.splitlines()[-3:]] == [["1", "*", "a"], ["2", "!", "b"], ["3", "c"]]
-    assert "! a forbidden one" in text
+    assert "! one that must not be found" in text
 
 
 def test_excel_and_parquet_are_read_as_tables_and_lists(tmp_path: Path) -> None:
@@ -457,7 +458,7 @@ def test_a_file_without_queries_or_expectations_says_what_is_missing(
     tmp_path: Path, content: Any, message: str, expected: str
 ) -> None:
     with pytest.raises(TestSetError) as caught:
-        read_golden_file(put(tmp_path, "g.json", content))
+        read_mapped(put(tmp_path, "g.json", content))
     (problem,) = caught.value.problems
     assert problem.message == message
     assert (problem.expected or "").startswith(expected)
@@ -507,7 +508,7 @@ values: st.SearchStrategy[Any] = st.recursive(
 def test_any_data_is_a_test_set_or_an_error_with_its_place(tmp_path_factory: pytest.TempPathFactory, data: Any) -> None:
     path = put(tmp_path_factory.mktemp("any"), "g.json", data)
     try:
-        testset = read_golden_file(path)
+        testset = read_mapped(path)
     except CranfieldError as error:
         places = [problem.path for problem in error.problems]
     else:

@@ -58,7 +58,7 @@ from cranfield.formats.io.files import decode, read_bytes, shown, stem, suffix_o
 from cranfield.formats.registry import Format, Kind
 from cranfield.formats.sniff import FORMATS, WHAT, detect_format, read_queries
 from cranfield.formats.testsets.beir import QRELS
-from cranfield.formats.testsets.mapping import FileValues, file_values
+from cranfield.formats.testsets.field_mapping import FileValues, file_values
 from cranfield.formats.testsets.native import write_testset_yaml
 from cranfield.formats.testsets.proposal import propose
 from cranfield.model import Criteria, Entity, File, Pattern, Query, Span, TestSet

@@ -16,7 +16,7 @@ from cranfield.formats.io.files import shown, stem
 from cranfield.formats.io.json_text import json_values
 from cranfield.formats.io.tree import plain_values
 from cranfield.formats.runs.table import answer_of
-from cranfield.formats.testsets.mapping import file_values
+from cranfield.formats.testsets.field_mapping import file_values
 from cranfield.formats.testsets.names import IDS, LISTS, RESULT_LISTS, TEXTS, WEAK_TEXTS, plain
 from cranfield.model import Answer, Run
 from cranfield.model.query_ids import text_ids
@@ -35,7 +35,7 @@ _ANSWERS = (
     "run",
 )
 """Keys of a mapping within a record, in which the list of results may stand."""
-_ASKED = ("vars", "input", "inputs", "request", "case", "test", "test_case", "query", "question")
+_REQUESTS = ("vars", "input", "inputs", "request", "case", "test", "test_case", "query", "question")
 """The same of the text of the query."""
 _TEXTS = (*TEXTS, *WEAK_TEXTS)
 _SEPARATORS = ("|", ";", ",")
@@ -136,7 +136,7 @@ def _record(value: Mapping[str, Any]) -> Record | None:
     query_id = _first(value, (*IDS, "question_id", "case_id", "test_id"))
     text = _first(value, _TEXTS)
     if text is None:
-        inner = (each for key, each in value.items() if plain(key) in _ASKED and isinstance(each, dict))
+        inner = (each for key, each in value.items() if plain(key) in _REQUESTS and isinstance(each, dict))
         text = next((found for each in inner if (found := _first(each, _TEXTS)) is not None), None)
     return None if query_id is None and text is None else (query_id, text or "", results)
 

@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from cranfield.formats.testsets.mapping import LINES, is_pair
+from cranfield.formats.testsets.field_mapping import LINES, is_pair
 from cranfield.formats.testsets.names import (
     ANSWERS,
     DESCRIBES,
@@ -47,6 +47,7 @@ def names_expected(name: str) -> bool:
 
 
 def singles(value: Any) -> Iterator[Any]:
+    """The single values in lists, pairs of an id and its grade, and mappings of ids to grades; empty text is none."""
     if isinstance(value, list):
         for inner in value:
             yield from [inner[0]] if is_pair(inner) else singles(inner)
@@ -57,6 +58,7 @@ def singles(value: Any) -> Iterator[Any]:
 
 
 def leaves(value: Any) -> Iterator[str]:
+    """Every text, number and key in a value, as text."""
     if isinstance(value, list):
         for inner in value:
             yield from leaves(inner)
@@ -69,6 +71,7 @@ def leaves(value: Any) -> Iterator[str]:
 
 
 def are_scalars(values: list[Any]) -> bool:
+    """Whether all are text or whole numbers."""
     return all(isinstance(value, str | int) and not isinstance(value, bool) for value in values)
 
 
@@ -110,24 +113,29 @@ def are_places(values: list[Any]) -> bool:
 
 
 def is_there(value: Any) -> bool:
+    """Whether there is a value: not nothing, and no empty text."""
     return value is not None and value != ""
 
 
 def is_word(value: Any) -> bool:
+    """Whether it is text that stands in quotes in JMESPath as it is."""
     return isinstance(value, str) and re.fullmatch(r"[\w .:-]+", value) is not None
 
 
 def says_something(row: Mapping[str, Any]) -> bool:
+    """Whether an assertion names a document, a place or a value."""
     return any(
         plain(key) in {*OF_DOCUMENT, *OF_FIELD, "value"} and value not in (None, "") for key, value in row.items()
     )
 
 
 def are_flags(values: list[Any]) -> bool:
+    """Whether all are yes or no."""
     return all(isinstance(value, bool) or str(value).lower() in {"true", "false", "yes", "no"} for value in values)
 
 
 def are_numbers(values: list[Any]) -> bool:
+    """Whether all are numbers, or text of them."""
     try:
         [float(value) for value in values if not isinstance(value, bool)]
     except (TypeError, ValueError):
@@ -136,6 +144,7 @@ def are_numbers(values: list[Any]) -> bool:
 
 
 def are_lists_of_texts(values: list[Any]) -> bool:
+    """Whether all are lists of text."""
     return all(isinstance(value, list) and value and all(isinstance(text, str) for text in value) for value in values)
 
 

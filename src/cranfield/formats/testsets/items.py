@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from cranfield.formats.testsets.mapping import EXPECTED_VALUE, FieldMapping
+from cranfield.formats.testsets.field_mapping import EXPECTED_VALUE, FieldMapping
 from cranfield.formats.testsets.names import LISTS, QUERY_LISTS, TEXTS, is_graded, plain, quoted
 
 

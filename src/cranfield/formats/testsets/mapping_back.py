@@ -22,8 +22,8 @@ from cranfield.formats.io.tree import plain_values
 from cranfield.formats.splice.files import tree_of
 from cranfield.formats.splice.parts import UnspliceableError
 from cranfield.formats.splice.trees import splice_tree
-from cranfield.formats.testsets.mapping import EXPECTED_VALUE, FieldMapping, file_values, read_mapped
-from cranfield.formats.testsets.proposal import propose
+from cranfield.formats.testsets.field_mapping import EXPECTED_VALUE, FieldMapping, file_values
+from cranfield.formats.testsets.mapping import read_mapped
 from cranfield.model import Criteria, Query, TestSet
 from cranfield.model.kinds import whole
 
@@ -47,7 +47,10 @@ def write_back(changed: TestSet, base: Path, target: Path, mapping: FieldMapping
         TestSetError: the mapping has no plain path for what changed, or the file read back would be another set; nothing is written.
     """
     source = file_values(base)
-    mapping = propose(source) if mapping is None else mapping
+    if mapping is None:
+        from cranfield.formats.testsets.proposal import propose
+
+        mapping = propose(source)
     before = read_mapped(base, mapping)
     if suffix_of(base) == ".toml" or not isinstance(source.values, list | dict):
         raise TestSetError(
@@ -100,7 +103,7 @@ def _require_same(changed: TestSet, text: str, target: Path, mapping: FieldMappi
             f"not written: {count_noun(len(wrong), 'queries')} would be read otherwise: {join_first(wrong)}",
             path=shown(target),
             expected="judgments that the mapping of the file can say",
-            hint="`cranfield testset convert IN OUT --to yaml` keeps everything",
+            hint="`cranfield testset convert` to the format yaml keeps everything",
         )
 
 

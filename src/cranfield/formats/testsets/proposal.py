@@ -13,6 +13,7 @@ from cranfield.base.errors import CranfieldError, TestSetError
 from cranfield.base.words import join_first
 from cranfield.formats.io.delimited import JUDGMENT_COLUMNS
 from cranfield.formats.io.files import shown, suffix_of
+from cranfield.formats.testsets.field_mapping import EXPECTED_VALUE, FieldMapping, FileValues, file_values
 from cranfield.formats.testsets.item_values import (
     FILE_NAME,
     URL,
@@ -37,7 +38,6 @@ from cranfield.formats.testsets.item_values import (
     singles,
 )
 from cranfield.formats.testsets.items import by_query, depth_of, is_by_id, items_of
-from cranfield.formats.testsets.mapping import EXPECTED_VALUE, FieldMapping, FileValues, file_values, mapped_testset
 from cranfield.formats.testsets.names import (
     ANSWERS,
     ASSERTIONS,
@@ -81,7 +81,6 @@ from cranfield.formats.testsets.names import (
     quoted,
     tier_name,
 )
-from cranfield.model import TestSet
 from cranfield.model.kinds import PARAM_NAME
 
 _NEGATED = re.compile(r"(^|_)(not|no|never|absent|exclude[sd]?|forbids?|forbidden|without|missing)(_|$)")
@@ -107,16 +106,6 @@ PROSE_WORDS = 4
 MAX_FILE_BYTES = 64 << 20
 
 
-def read_golden_file(path: Path | str) -> TestSet:
-    """Read any file of queries by the mapping that its data suggest, which a note states.
-
-    Raises:
-        TestSetError: as `propose`; or with everything that cannot be mapped, each at its place.
-    """
-    source = file_values(Path(path))
-    return mapped_testset(source, propose(source), proposed=True)
-
-
 def propose(source: FileValues, known: Collection[str] = ()) -> FieldMapping:
     """The mapping that a file's own names and values suggest.
 
@@ -127,7 +116,7 @@ def propose(source: FileValues, known: Collection[str] = ()) -> FieldMapping:
     Raises:
         TestSetError: no list of queries, no text or id of a query, or nothing that is expected; with the keys that are there.
     """
-    if (found_whole := _beside(source.values) or by_query(source.values)) is not None:
+    if (found_whole := _judged_apart(source.values) or by_query(source.values)) is not None:
         return found_whole
     found = items_of(source.values)
     if found is None:
@@ -214,7 +203,7 @@ def _is_table_of_judgments(path: Path) -> bool:
     return bool(names & {*JUDGMENT_COLUMNS["query_id"]} and names & {*JUDGMENT_COLUMNS["doc_id"]})
 
 
-def _beside(values: Any) -> FieldMapping | None:
+def _judged_apart(values: Any) -> FieldMapping | None:
     """The mapping of a file with what is expected beside its queries, by their ids: `{queries: …, qrels: {q1: [a]}}`."""
     if not isinstance(values, dict):
         return None
@@ -293,7 +282,7 @@ class _Proposal:
         if expected is None and qrels is None:
             expected, refused = self._asserted()
             forbidden = forbidden or refused
-        expected = self._with_what_is_beside(expected)
+        expected = self._with_its_neighbours(expected)
         found = self._values(expected or forbidden)
         where, urls = self._where(expected or forbidden, found)
         grade, grades = self._grade(found)
@@ -557,20 +546,22 @@ class _Proposal:
         is_value = all("value" in row for row in rows if row["type"] in useful)
         return self._add(f"{path}[?{those}]" + (".value[]" if is_value else ""), plain(useful[0]))
 
-    def _with_what_is_beside(self, expected: str | None) -> str | None:
+    def _with_its_neighbours(self, expected: str | None) -> str | None:
         """What is expected with the grade or the lines that stand beside it, one document an item: `{doc: doc, grade: grade}`."""
         if expected not in self.keys or self.fields[expected][0] in ANSWERS or not are_scalars(self._present(expected)):
             return expected
         parent = self.keys.get(expected, ())[:-1]
-        beside = {
+        neighbours = {
             self.fields[path][0]: path
             for path, keys in self.keys.items()
             if keys[:-1] == parent and path not in self.used and self._present(path)
         }
-        grade = next((beside[n] for n in OF_GRADE if n in beside and are_graded(self._present(beside[n]))), None)
+        grade = next(
+            (neighbours[n] for n in OF_GRADE if n in neighbours and are_graded(self._present(neighbours[n]))), None
+        )
         are_flags = grade is not None and all(isinstance(value, bool) for value in self._present(grade))
         grade = grade if self._has_repeated_texts() or self.is_table or are_flags else None
-        lines = next(([beside[n] for n in names] for names in OF_LINES if {*names} <= beside.keys()), [])
+        lines = next(([neighbours[n] for n in names] for names in OF_LINES if {*names} <= neighbours.keys()), [])
         lines = lines if are_places(self._present(expected)) else []
         if not grade and not lines:
             return expected

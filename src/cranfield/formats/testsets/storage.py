@@ -35,7 +35,7 @@ from cranfield.formats.testsets.native import plain
 from cranfield.model import Meta, NoteKind, TestSet
 
 if TYPE_CHECKING:
-    from cranfield.formats.testsets.mapping import FieldMapping
+    from cranfield.formats.testsets.field_mapping import FieldMapping
 
 
 def read_meta(path: Path) -> Meta:

@@ -38,7 +38,7 @@ from cranfield.model.testset import Meta
 
 if TYPE_CHECKING:
     from cranfield.evaluation.values import Evaluation
-    from cranfield.formats.testsets.mapping import FieldMapping
+    from cranfield.formats.testsets.field_mapping import FieldMapping
     from cranfield.model import TestSet
 
 
