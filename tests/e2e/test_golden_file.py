@@ -189,3 +189,14 @@ def test_a_golden_file_becomes_a_config_of_fifteen_lines_its_figures_and_a_gate(
     assert (result["status"], gated.returncode) == (golden.gate, int(golden.gate != "passed"))
     own = [rule for rule in result["gates"][0]["rules"] if rule["kind"] == "requirements"]
     assert [texts[query_id] for rule in own for query_id in rule["queries"]] == list(golden.unmet)
+
+
+def test_a_mapping_on_the_command_line_is_taken(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("g.json").write_text('[{"a": "red shoes", "b": ["x"]}]')
+    Path("run.json").write_text('{"red shoes": ["y", "x"]}')
+    mapped = ("--map", "text=a", "--map", "expected=b")
+    assert "red shoes" in call("testset", "show", "g.json", *mapped).stdout
+    found = json.loads(call("evaluate", "g.json", "run.json", "-m", "RR", *mapped, "--format", "json").stdout)
+    assert found["systems"][0]["measures"]["RR"]["mean"] == 0.5
+    assert "--map is 'text'" in call("testset", "show", "g.json", "--map", "text").stderr

@@ -338,15 +338,24 @@ def _parsers() -> Mapping[str, Callable[[list[str]], object]]:
         "databases": databases_of,
         "evidence": parse_settings,
         "latency": parse_rule,
+        "map": _mapped_fields,
         "strata": tuple,
         "stratum": tuple,
     }
 
 
 def _columns(pairs: Sequence[str]) -> dict[str, str]:
+    return _pairs("--columns", pairs, "ROLE=NAME, as in score=bm25")
+
+
+def _mapped_fields(pairs: Sequence[str]) -> dict[str, str]:
+    return _pairs("--map", pairs, "KEY=PATH, as in text=question")
+
+
+def _pairs(option: str, pairs: Sequence[str], expected: str) -> dict[str, str]:
     unclear = [pair for pair in pairs if "=" not in pair]
     if unclear:
-        raise UsageError(f"--columns is {unclear[0]!r}", expected="ROLE=NAME, as in score=bm25")
+        raise UsageError(f"{option} is {unclear[0]!r}", expected=expected)
     return dict(pair.split("=", 1) for pair in pairs)
 
 

@@ -343,11 +343,11 @@ def load_set(
     Raises:
         TestSetError: the file cannot be read as one, or a database does not answer.
     """
-    from cranfield.app.loading import apply_options, log_unused, read_stored, target_needs_database
+    from cranfield.app.loading import apply_options, log_unused, mapping_of, read_stored, target_needs_database
     from cranfield.evaluation.options.blocks import NO_OPTIONS
 
     given = NO_OPTIONS if options is None else options
-    testset = read_stored(path, format)
+    testset = read_stored(path, format, mapping_of(path, format, given.map))
     if not ask and given == NO_OPTIONS and target_needs_database(testset):
         return testset
     return log_unused(apply_options(testset, given, path.parent, path), str(path))

@@ -103,7 +103,7 @@ def _require_same(changed: TestSet, text: str, target: Path, mapping: FieldMappi
             f"not written: {count_noun(len(wrong), 'queries')} would be read otherwise: {join_first(wrong)}",
             path=shown(target),
             expected="judgments that the mapping of the file can say",
-            hint="`cranfield testset convert` to the format yaml keeps everything",
+            hint="`cranfield testset convert IN OUT.yaml` keeps everything",
         )
 
 
@@ -146,7 +146,7 @@ class _Back:
                 path=self.path,
                 expected="one item for each query",
                 got=f"{count_noun(len(keys), 'items')}, {count_noun(len(known), 'queries')}",
-                hint="`cranfield testset convert` to the format yaml keeps everything",
+                hint="`cranfield testset convert IN OUT.yaml` keeps everything",
             )
         places = dict(zip(known, keys, strict=True))
         n = 0
