@@ -31,10 +31,17 @@ VERDICT = """\
 """
 USUAL = "# Number of results requested from each system per query; default: 10, or the largest cutoff of the measures.\n# k: 10\n"
 OFFERED = "    # Current settings of its config file. Remove the `# ` to check them before the first query.\n"
-GATE = """\
+GATE = {
+    True: """\
 # `cranfield gate` fails where a query failed, or a floor or a forbidden result of the test set is broken.
 gate: {rules: [{failures: {at_most: 0}}, {requirements: {at_most: 0}}]}
-"""
+""",
+    False: """\
+# `cranfield gate` fails where a query failed; add floors on measures, and drops from a baseline.
+gate: {rules: [{failures: {at_most: 0}}]}
+""",
+}
+"""The gate of a golden file, by whether it requires something of single queries."""
 SYSTEMS = "# One system is evaluated, two are compared, the first as the baseline; of more, all pairs.\n"
 
 
@@ -47,7 +54,7 @@ def config_text(
     checks: Mapping[str, Sequence[Mapping[str, Any]]] = MappingProxyType({}),
     k: int,
     measures: Sequence[str],
-    requires: bool = False,
+    requires: bool | None = None,
 ) -> str:
     """The whole file.
 
@@ -59,7 +66,7 @@ def config_text(
         checks: name of a system to preflight checks that are offered, as comments.
         k: results asked of a system.
         measures: the primary measure, and those beside it; where it is alone the default list is beside it.
-        requires: whether the test set requires something of single queries, which a gate checks.
+        requires: whether the test set requires something of single queries, which a gate checks; None: no gate is written.
     """
     parts = [
         SCHEMA_LINE + "\n" + HEAD,
@@ -71,7 +78,7 @@ def config_text(
         + short_yaml({"primary": measures[0]} | ({"measures": list(measures)} if measures[1:] else {}))
         + "# margin: 0.01\n",
         SYSTEMS + "systems:\n" + "".join(_system_lines(systems, about, notes, checks)),
-        *([GATE] if requires else []),
+        *([GATE[requires]] if requires is not None else []),
     ]
     return "\n".join(parts)
 

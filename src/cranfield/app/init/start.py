@@ -744,7 +744,7 @@ def _config_text(systems: Mapping[str, FoundSystem], chosen: ChosenTestSet) -> s
         checks={name: system.checks for name, system in systems.items()},
         k=_depth(systems.values()),
         measures=measures_for(chosen.testset) if chosen.source is None else golden_measures(chosen.testset),
-        requires=chosen.testset is not None and requires_something(chosen.testset),
+        requires=None if chosen.source is None or chosen.testset is None else requires_something(chosen.testset),
     )
 
 
