@@ -10,12 +10,9 @@ import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import fields, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from cranfield.base.errors import (
-    TestSetError,
-    shorten,
-)
+from cranfield.base.errors import TestSetError, shorten
 from cranfield.base.words import count_noun, join_first
 from cranfield.formats.io.files import shown
 from cranfield.formats.io.json_text import json_values
@@ -36,9 +33,6 @@ from cranfield.model.kinds import plain_scalar, source_text
 from cranfield.model.note import info
 from cranfield.model.query_ids import content_id
 from cranfield.model.target import condition
-
-if TYPE_CHECKING:
-    pass
 
 MAX_LISTED = 5
 """Places of values that are not carried over that a note names."""
