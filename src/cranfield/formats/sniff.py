@@ -440,7 +440,8 @@ def detect_format(path: Path, kind: Kind, name: str | None, error: type[Cranfiel
     if entry is None or entry.kind != kind:
         added = next((added for added in _added_formats() if added.kind == kind and added.fits(head)), None)
         if added is None:
-            raise error(_unknown(path, kind, head, entry))
+            is_golden = kind == "testset" and entry is None and suffix_of(path) in _STRUCTURED and head.data.strip()
+            raise error((is_golden and _missing(path)) or _unknown(path, kind, head, entry))
         return added
     return entry
 
@@ -491,6 +492,12 @@ def _is_near(entry: Format, head: Head) -> bool:
     if entry.name == "llama-index":
         return "relevant_docs" not in top_keys(head.data)
     return entry.name == "samples" and lacks_references(head)
+
+
+def _missing(path: Path) -> Problem | None:
+    from cranfield.formats.testsets.proposal import what_is_missing
+
+    return what_is_missing(path) if path.is_file() else None
 
 
 def _named(path: Path, kind: Kind, name: str, error: type[CranfieldError]) -> Format:

@@ -366,7 +366,7 @@ def _hit_of_document(values: Mapping[str, Any]) -> Hit | Problem:
     given: Mapping[str, Any] = next((values[name] for name in _METADATA if isinstance(values.get(name), Mapping)), {})
     own = next((values[name] for name in _DOCUMENT_IDS if is_id(values.get(name)) and str(values[name]).strip()), None)
     source = next((given[name] for name in _SOURCES if is_id(given.get(name)) and str(given[name]).strip()), None)
-    if own is None:  # the same in the spelling of others
+    if own is None and source is None:  # the same in the spelling of others
         by_name = {plain(key): value for key, value in {**given, **values}.items()}
         own = next((by_name[n] for n in _NAMES_OF_DOCUMENTS if is_id(by_name.get(n)) and str(by_name[n]).strip()), None)
     if source is None and own is None:

@@ -9,7 +9,7 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any, Literal
 
-from cranfield.base.errors import CranfieldError, TestSetError
+from cranfield.base.errors import CranfieldError, Problem, TestSetError
 from cranfield.base.words import join_first
 from cranfield.formats.io.delimited import JUDGMENT_COLUMNS
 from cranfield.formats.io.files import shown, suffix_of
@@ -151,6 +151,21 @@ def _not_found(source: FileValues, message: str, expected: str, got: str) -> Tes
     return TestSetError(
         message, path=shown(source.path), expected=expected, got=got or None, hint=hint, parameters=("map",)
     )
+
+
+def what_is_missing(path: Path) -> Problem | None:
+    """Why no mapping can be proposed for a file with a list of records; None of any other file."""
+    try:
+        source = file_values(path)
+    except (CranfieldError, OSError, ImportError):
+        return None
+    if items_of(source.values) is None:
+        return None
+    try:
+        propose(source)
+    except TestSetError as error:
+        return error.problems[0]
+    return None
 
 
 def is_mappable(path: Path) -> bool:
