@@ -121,7 +121,11 @@ def means_of(measures: Mapping[str, Any]) -> Iterator[tuple[str, float]]:
     yield from ((name, found["mean"]) for name, found in measures.items())
 
 
-@pytest.mark.parametrize("name", HARNESSES)
+@pytest.mark.parametrize(
+    # The target of the slow tests installs the programs that they need.
+    "name",
+    [pytest.param(name, marks=pytest.mark.slow) if harness.needs else name for name, harness in HARNESSES.items()],
+)
 def test_a_config_replaces_a_harness_with_its_figures_a_gate_and_a_snapshot(name: str, folder: Path) -> None:
     harness = HARNESSES[name]
     if harness.needs and shutil.which(harness.needs) is None:

@@ -317,6 +317,8 @@ def mapping_of(
         return mapping_from(given)
     if format not in (None, "mapped") or (config := project_config()) is None or not path.is_file():
         return None
+    if path.name.encode() not in config.read_bytes():  # far cheaper than to find the format out once more
+        return None
     from cranfield.config.load import load_config
 
     try:

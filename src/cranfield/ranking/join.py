@@ -22,7 +22,7 @@ from cranfield.base.errors import NoCommonQueryError, Problem
 from cranfield.base.patterns import search_limit
 from cranfield.base.words import shown_id
 from cranfield.formats.io.delimited import id_bytes, id_text
-from cranfield.model import Absence, Convention, Hit, Negative, Order, Outcome, Query
+from cranfield.model import Absence, Convention, Hit, Negative, Order, Outcome
 from cranfield.ranking.matching.expectation import Expectation, QueryMatcher
 from cranfield.ranking.matching.id_forms import query_form
 from cranfield.ranking.prepared import ExpectedItems, PreparedJudgments
@@ -254,12 +254,6 @@ def silence_column(parts: Sequence[Silence]) -> NDArray[np.int8] | None:
     return column if (column != Silence.NOT_NEGATIVE).any() else None
 
 
-def exhaustive_column(queries: Sequence[Query]) -> NDArray[np.bool_] | None:
-    """bool[Q]: whose graded documents are all there are; None where no query says so."""
-    found = np.array([query.exhaustive for query in queries], dtype=np.bool_)
-    return found if found.any() else None
-
-
 def unplaced_column(parts: Sequence[int]) -> NDArray[np.int32] | None:
     """[Q]; None where every result says its lines, or no lines are expected."""
     return np.array(parts, dtype=np.int32) if any(parts) else None
@@ -405,7 +399,7 @@ class RankingBuilder:
             silence=silence_column([matched.silence for matched in lists]),
             n_identical=self._n_identical if judgments.ignores_identical_ids else None,
             unplaced=unplaced_column([matched.n_unplaced for matched in lists]),
-            exhaustive=exhaustive_column(judgments.testset.queries),
+            exhaustive=judgments.exhaustive,
             cut_at=None,
             queries=judgments.testset.by_id,
             classes=judgments.classes,

@@ -109,6 +109,16 @@ class PreparedJudgments:
         )
 
     @cached_property
+    def exhaustive(self) -> NDArray[np.bool_] | None:
+        """bool[Q]: whose graded documents are all there are; None where no query says so."""
+        if self._is_plain:
+            return None
+        import numpy as np
+
+        found = np.array([self.testset.by_id[query_id].exhaustive for query_id in self.query_ids], dtype=np.bool_)
+        return found if found.any() else None
+
+    @cached_property
     def classes(self) -> tuple[str, ...]:
         """The class of each query; empty where no query has one."""
         classes = tuple(class_of(self.testset.by_id[query_id]) for query_id in self.query_ids)
