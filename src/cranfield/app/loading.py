@@ -315,9 +315,8 @@ def mapping_of(
         from cranfield.formats.testsets.field_mapping import mapping_from
 
         return mapping_from(given)
-    if format not in (None, "mapped") or (config := project_config()) is None or not path.is_file():
-        return None
-    if path.name.encode() not in config.read_bytes():  # far cheaper than to find the format out once more
+    config = project_config() if format in (None, "mapped") and path.is_file() else None
+    if config is None or path.name.encode() not in config.read_bytes():  # far cheaper than to find the format out again
         return None
     from cranfield.config.load import load_config
 

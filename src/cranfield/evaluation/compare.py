@@ -27,6 +27,7 @@ from cranfield.evaluation.pairing import (
     shared_measures,
 )
 from cranfield.evaluation.partitions import BUCKETS, MOVES, NOTHING_TO_FIND
+from cranfield.evaluation.requirements import requirements_of
 from cranfield.evaluation.unjudged import unjudged_of_pair
 from cranfield.evaluation.unseen import Caveat, CaveatKind, ObservedEffect, Unseen, largest_difference, unseen_queries
 from cranfield.evaluation.values import (
@@ -146,7 +147,24 @@ def compare(baseline: Evaluation, candidate: Evaluation, options: CompareOptions
         evidence=evidence,
         find_unjudged=unjudged_of_pair,
     )
-    return _with_notes(decide_by_class(comparison, options), options)
+    return _with_notes(_with_requirements(decide_by_class(comparison, options)), options)
+
+
+def _with_requirements(comparison: Comparison) -> Comparison:
+    """The comparison, whose verdict names at once what the candidate breaks of the test set's own requirements, and the baseline meets."""
+    if comparison.verdict.code is VerdictCode.INVALID:
+        return comparison
+    then, now = (requirements_of(side.testset, side.ranking) for side in (comparison.baseline, comparison.candidate))
+    met = {(each.query_id, each.rule) for each in then if each.is_met}
+    broken = [each for each in now if not each.is_met and (each.query_id, each.rule) in met]
+    if not broken:
+        return comparison
+    named = join_first([f"{each.query_id} ({each.rule}, got {each.got})" for each in broken], SHOWN)
+    sentence = (
+        f"{comparison.verdict.sentence} It breaks {count_noun(len(broken), 'requirements')} of single queries that "
+        f"{comparison.baseline.name} meets: {named}."
+    )
+    return replace(comparison, verdict=replace(comparison.verdict, sentence=sentence))
 
 
 def _with_notes(decided: Comparison, options: CompareOptions) -> Comparison:

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cranfield import evaluate
+from cranfield import compare, evaluate
 from cranfield.model import Answer, Criteria, Hit, MatchingRules, Outcome, Query, Run, TestSet
 from cranfield.ranking.matching.criteria import address_of, criteria_test, expected_fields, lacks_field
 
@@ -107,3 +107,19 @@ def test_a_result_meets_a_condition_on_what_it_holds_itself(values: dict[str, An
         assert criteria_test(Criteria({f"{field} {test}": held}), PLAIN)(hit)
     both = Criteria({"id": "id", f"{field} {test}": "no such value 7"})
     assert not criteria_test(both, PLAIN)(hit)
+
+
+def test_a_verdict_names_at_once_what_the_candidate_breaks_and_the_baseline_meets() -> None:
+    queries = tuple(Query(f"q{n}", floors={"Success@3": 1}) for n in range(12))
+    grades, forbidden = ({q.id: {"d": 1.0} for q in queries}, {q.id: (Criteria({"id": "bad"}),) for q in queries})
+    testset = TestSet("t", queries, grades, forbidden=forbidden)
+    then, now, clean = (
+        Run(name, {q.id: Answer(Outcome.ANSWERED, tuple(map(Hit, found))) for q in queries})
+        for name, found in (("then", ("x", "y", "d")), ("now", ("d", "bad")), ("clean", ("d",)))
+    )
+    scored = {run.name: evaluate(testset, run, measures=["RR"]) for run in (then, now, clean)}
+    found = compare(scored["then"], scored["now"]).verdict
+    broken = "It breaks 12 requirements of single queries that then meets: q0 (no forbidden result, got at rank 2)"
+    assert (found.code, broken in found.sentence) == ("better", True)
+    for first, second in (("then", "clean"), ("now", "then")):
+        assert "requirements" not in compare(scored[first], scored[second]).verdict.sentence
