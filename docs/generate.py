@@ -404,7 +404,7 @@ def formats_page() -> str:
     """The formats of files by name, from the table that recognises them."""
     intro = (
         "The format of a file is detected from its content; where that is ambiguous, the option decides. "
-        "[Read, write and convert them](../../how-to/formats.md), [score TREC runs](../../how-to/trec.md), "
+        "[Read, write and convert them](../../how-to/formats.md), [score TREC runs](../../how-to/trec-eval.md), "
         "[subtopics, judges and preferences](../../how-to/measures.md), [frames and Parquet](../../how-to/frames.md)."
     )
     sections = ["# File formats", intro]
@@ -653,7 +653,7 @@ def calculator_page() -> str:
 
 
 def platforms_page() -> str:
-    """The table of how-to/platforms.md."""
+    """The table of how-to/install.md#platforms-linux-macos-windows."""
     rows = [(each.title, each.linux, each.macos, each.windows) for each in PLATFORM_FEATURES]
     refused = [f"- {each.title}: {each.refused}." for each in PLATFORM_FEATURES if each.refused]
     columns = table(["", "Linux", "macOS", "Windows"], rows)

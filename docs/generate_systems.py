@@ -27,7 +27,7 @@ def presets_page() -> str:
     """A section for each preset: what `with` takes, and what an example of it comes to."""
     intro = (
         "A preset is a form of another kind of system that is filled in. `cranfield system presets NAME` prints the same, and "
-        "`cranfield system show NAME` what a system of yours comes to. [How to ask a search engine](../../how-to/engines.md)."
+        "`cranfield system show NAME` what a system of yours comes to. [How to ask a search engine](../../how-to/http-and-engines.md#presets-for-search-engines)."
     )
     rows = (
         (f"[`{preset.name}`](#{preset.name})", preset.title, ", ".join(required(preset.settings)))

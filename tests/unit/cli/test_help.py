@@ -112,7 +112,7 @@ NOT_RUN = {
     "watch": "serves until it is interrupted, or needs a schedule",
     "ci comment": "writes to a forge",
     "view": "opens a browser",
-    "grid": "needs a grid: docs/how-to/grid.md",
+    "grid": "needs a grid: docs/how-to/tune-settings.md",
     "pool alternatives": "needs alternatives, which a book of judged unjudged results brings",
     "people add": "asks for a password",
     "components": "needs a system of components: tests/e2e/test_components.py",
