@@ -405,7 +405,7 @@ def formats_page() -> str:
     intro = (
         "The format of a file is detected from its content; where that is ambiguous, the option decides. "
         "[Read, write and convert them](../../how-to/formats.md), [score TREC runs](../../how-to/trec-eval.md), "
-        "[subtopics, judges and preferences](../../how-to/measures.md), [frames and Parquet](../../how-to/frames.md)."
+        "[subtopics, judges and preferences](../../how-to/measures.md), [frames and Parquet](../../how-to/python.md#dicts-data-frames-and-parquet-files)."
     )
     sections = ["# File formats", intro]
     for kind, title, option in FORMAT_KINDS:
@@ -589,7 +589,7 @@ def metrics_page() -> str:
     """The Prometheus metrics, from the table that writes them."""
     intro = (
         "Names are with the default prefix; the [operator's file](workbench.md) changes prefix, names and labels. A value that "
-        "is not known has no series: it is never 0. [How to use them](../../how-to/prometheus.md)."
+        "is not known has no series: it is never 0. [How to use them](../../how-to/monitor.md#metrics-alerts-and-a-dashboard)."
     )
     subject = ("system", "testset", "variant", "components")
     rows = []

@@ -94,7 +94,7 @@ def rules_page() -> str:
         sections += [f"## {rule.name}", rule.sentence, fence(examples, "yaml"), settings_table(keys)]
     about = (
         "A rule may also name `testsets`, where a config has several. `for` and `severity` are of its alert: "
-        "`cranfield alerts` writes the rules for [Prometheus](../../how-to/prometheus.md)."
+        "`cranfield alerts` writes the rules for [Prometheus](../../how-to/monitor.md#metrics-alerts-and-a-dashboard)."
     )
     return "\n\n".join([*sections, "## The block", about, settings_table(GateConfig), *owners_section()])
 

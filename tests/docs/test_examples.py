@@ -49,11 +49,10 @@ SLOW_PAGES = {
         "intake",
         "json-lines",
         "model-raters",
-        "power",
-        "prometheus",
+        "monitor",
+        "power-and-sensitivity",
         "pytest",
         "rest",
-        "watch",
     )
 } | {"docs/studies/trec.md"}
 """Those that take seconds; what they show is tested elsewhere too."""
