@@ -68,7 +68,7 @@ def test_the_glossary_holds_the_table_of_verdicts_and_terms_in_order() -> None:
     names = [term for term, _, _ in terms]
     assert len(names) > 30
     assert names == sorted(set(names), key=str.lower)
-    assert all(re.search(r"\]\(.+\.md\)$", where) for _, _, where in terms)
+    assert all(re.search(r"\]\(.+\.md(#[\w-]+)?\)$", where) for _, _, where in terms)
 
 
 def test_every_page_is_in_the_table_of_contents(generate: ModuleType) -> None:
