@@ -604,7 +604,7 @@ def rest_page() -> str:
     """The routes of the REST API, from its OpenAPI document."""
     intro = (
         "From `GET /openapi.json` of a server, which has the models too. Each request has a token; every failure has the shape "
-        "`ErrorResponse`. [How to use it](../../how-to/rest.md)."
+        "`ErrorResponse`. [How to use it](../../how-to/rest-and-agents.md)."
     )
     rows = []
     for path, operations in description()["paths"].items():

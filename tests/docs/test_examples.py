@@ -52,7 +52,7 @@ SLOW_PAGES = {
         "monitor",
         "power-and-sensitivity",
         "pytest",
-        "rest",
+        "rest-and-agents",
     )
 } | {"docs/studies/trec.md"}
 """Those that take seconds; what they show is tested elsewhere too."""
