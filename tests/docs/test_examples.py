@@ -46,11 +46,11 @@ SLOW_PAGES = {
         "calibration",
         "gate",
         "golden-sets",
-        "intake",
         "json-lines",
         "model-raters",
         "monitor",
         "power-and-sensitivity",
+        "production-queries",
         "pytest",
         "rest-and-agents",
     )

@@ -38,7 +38,7 @@ def test_good_records_pass_and_every_kind_of_broken_one_is_caught_by_its_check(m
 
 
 def test_the_page_lists_every_kind_and_every_check(mutations, checkout):
-    page = (checkout / "docs/how-to/golden-gate.md").read_text()
+    page = (checkout / "docs/how-to/golden-check.md").read_text()
     table = page.partition("```text\nkind")[2].partition("```")[0].splitlines()[1:]
     assert [line[: line.index("  ")] for line in table] == list(mutations.KINDS)
     assert [row for check, spec in CHECKS.items() if (row := f"| `{check}` | {spec.what} |") not in page] == []
