@@ -557,7 +557,7 @@ def golden_run_page() -> str:
 
 
 def benefit_result_page() -> str:
-    intro = "What `cranfield benefit result` writes. [How to read it](../../how-to/benefit-results.md#the-file)."
+    intro = "What `cranfield benefit result` writes. [How to read it](../../how-to/benefit-experiment.md#the-file)."
     return schema_page("Result of an experiment", intro, published_schema("benefit_result"))
 
 

@@ -454,7 +454,7 @@ def test_every_kind_of_validity_is_tested() -> None:
 
 
 def test_every_kind_of_validity_is_on_the_page(checkout: Path) -> None:
-    page = (checkout / "docs/how-to/benefit-results.md").read_text(encoding="utf-8")
+    page = (checkout / "docs/how-to/benefit-experiment.md").read_text(encoding="utf-8")
     assert [kind for kind in ValidityKind if f"`{kind}`" not in page] == []
 
 
