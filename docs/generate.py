@@ -375,7 +375,7 @@ def raters_page() -> str:
     """Rules and coefficients for several raters, from their tables."""
     intro = (
         "A test set may hold the ratings of several raters. A rule makes one grade of them, and coefficients say how far the "
-        "raters agree. [How to combine the grades of several raters](../../how-to/raters.md)."
+        "raters agree. [How to combine the grades of several raters](../../how-to/several-raters.md)."
     )
     rules = ((f"`{name}`", rule.sentence, rule.source) for name, rule in CONSENSUS.items())
     coefficients = ((f"`{name}`", spec.title, spec.sentence, spec.source) for name, spec in COEFFICIENTS.items())
@@ -405,7 +405,7 @@ def formats_page() -> str:
     intro = (
         "The format of a file is detected from its content; where that is ambiguous, the option decides. "
         "[Read, write and convert them](../../how-to/formats.md), [score TREC runs](../../how-to/trec-eval.md), "
-        "[subtopics, judges and preferences](../../how-to/measures.md), [frames and Parquet](../../how-to/python.md#dicts-data-frames-and-parquet-files)."
+        "[subtopics, judges and preferences](../../how-to/measures.md), [frames and Parquet](../../how-to/use-from-python.md#dicts-data-frames-and-parquet-files)."
     )
     sections = ["# File formats", intro]
     for kind, title, option in FORMAT_KINDS:
@@ -536,7 +536,7 @@ def inner_kind(value: Mapping[str, Any]) -> str:
 
 
 def testset_page() -> str:
-    intro = "A test set is one YAML or JSON file. [How to write one](../../how-to/test-set.md)."
+    intro = "A test set is one YAML or JSON file. [How to write one](../../how-to/write-a-test-set.md)."
     return schema_page("Test set", intro, published_schema("testset"))
 
 
@@ -589,7 +589,7 @@ def metrics_page() -> str:
     """The Prometheus metrics, from the table that writes them."""
     intro = (
         "Names are with the default prefix; the [operator's file](workbench.md) changes prefix, names and labels. A value that "
-        "is not known has no series: it is never 0. [How to use them](../../how-to/monitor.md#metrics-alerts-and-a-dashboard)."
+        "is not known has no series: it is never 0. [How to use them](../../how-to/monitor-search-quality.md#metrics-alerts-and-a-dashboard)."
     )
     subject = ("system", "testset", "variant", "components")
     rows = []

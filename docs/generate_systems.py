@@ -94,7 +94,7 @@ def rules_page() -> str:
         sections += [f"## {rule.name}", rule.sentence, fence(examples, "yaml"), settings_table(keys)]
     about = (
         "A rule may also name `testsets`, where a config has several. `for` and `severity` are of its alert: "
-        "`cranfield alerts` writes the rules for [Prometheus](../../how-to/monitor.md#metrics-alerts-and-a-dashboard)."
+        "`cranfield alerts` writes the rules for [Prometheus](../../how-to/monitor-search-quality.md#metrics-alerts-and-a-dashboard)."
     )
     return "\n\n".join([*sections, "## The block", about, settings_table(GateConfig), *owners_section()])
 
@@ -142,7 +142,7 @@ def model_of(rule: str) -> type[BaseModel]:
 
 def pytest_page() -> str:
     """The marker, the fixtures and what they give."""
-    intro = "The plugin is active as soon as the package is installed. [How to test a search with pytest](../../how-to/pytest.md)."
+    intro = "The plugin is active as soon as the package is installed. [How to test a search with pytest](../../how-to/test-with-pytest.md)."
     settings = ((f"`{name}`", sentence) for name, sentence in field_sentences(MarkerSettings).items())
     sections = [
         "# pytest plugin",

@@ -41,18 +41,18 @@ PAGES = sorted(
 SLOW_PAGES = {
     f"docs/how-to/{name}.md"
     for name in (
-        "benefit",
+        "answer-in-any-language",
         "books",
-        "calibration",
+        "check-confidence",
+        "does-a-tool-help",
         "gate",
         "golden-sets",
-        "json-lines",
-        "model-raters",
-        "monitor",
+        "language-models",
+        "monitor-search-quality",
         "power-and-sensitivity",
         "production-queries",
-        "pytest",
         "rest-and-agents",
+        "test-with-pytest",
     )
 } | {"docs/studies/trec.md"}
 """Those that take seconds; what they show is tested elsewhere too."""

@@ -11,7 +11,7 @@ from cranfield.gate.forge import api
 from cranfield.repo import git
 from cranfield.systems.calls import deaths
 
-PAGE = Path(__file__).parents[2] / "docs" / "how-to" / "collect.md"
+PAGE = Path(__file__).parents[2] / "docs" / "how-to" / "collect-runs.md"
 
 
 @pytest.mark.parametrize(

@@ -121,7 +121,7 @@ NOT_RUN = {
     "book preference": "needs a book of pairs of lists",
     "people password": "asks for a password",
     "golden": "needs a run of a golden plan: docs/how-to/golden-sets.md",
-    "benefit": "needs a run of an experiment: docs/how-to/benefit.md",
+    "benefit": "needs a run of an experiment: docs/how-to/does-a-tool-help.md",
     "answers score": "needs labels: docs/how-to/score-answers.md",
 }
 """Command, or group, to why its examples are not run here."""

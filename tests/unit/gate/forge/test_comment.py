@@ -73,7 +73,7 @@ def test_nothing_acts_however_pieces_meet(text: str) -> None:
         "&#39;quoted&#39;",
         "| a | b |\n| ---: | :--- |",
         "5 / 7",
-        "docs/how-to/ci.md",
+        "docs/how-to/gate-in-ci.md",
         "[a link](https://example.org/#top)",
         "<details>\n<summary>x</summary>\n</details>",
         "no, it is wrong!",
